@@ -1,0 +1,1 @@
+"""The shared vocabulary: ids, faults, limits, settings. Imports nothing of ours."""

@@ -1,0 +1,36 @@
+"""The machine and the process: boot id, process id, signals."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable
+from typing import Protocol
+
+
+class Host(Protocol):
+    def boot_id(self) -> str:
+        """Names this boot of the machine: what was not synced before another boot may be gone."""
+        ...
+
+    def process_id(self) -> int: ...
+
+    def on_stop(self, callback: Callable[[], None]) -> None:
+        """Call back on the loop when the user or the system asks the process to stop."""
+        ...
+
+
+class SystemHost:
+    def boot_id(self) -> str:
+        try:
+            with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+                return file.read().strip()
+        except OSError:
+            return "unknown"
+
+    def process_id(self) -> int:
+        return os.getpid()
+
+    def on_stop(self, callback: Callable[[], None]) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, callback)

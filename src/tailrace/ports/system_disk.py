@@ -1,0 +1,198 @@
+"""The real disk: plain files, their descriptors kept in an LRU.
+
+A file opens its descriptor at first use and may lose it again when more than `descriptors_open_max` are open.
+It never loses it between a write and the sync that covers it, nor while a call runs in a thread: the kernel
+reports a failed write-back to the descriptors that were open when it failed.
+"""
+
+import asyncio
+import errno
+import fcntl
+import os
+import shutil
+from collections import OrderedDict
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
+
+from tailrace.model.limits import descriptors_open_max
+from tailrace.ports.disk import Buffer, File, InUse, Lock
+from tailrace.ports.offload import Offload
+
+T = TypeVar("T")
+
+no_wait = getattr(os, "RWF_NOWAIT", 0)
+
+
+class SystemFile:
+    def __init__(self, path: str, disk: "SystemDisk") -> None:
+        self._path = path
+        self._disk = disk
+        self._descriptor = -1
+        self._writes = 0
+        self._writes_synced = 0
+        self._calls_in_threads = 0
+        self._closed = False
+
+    @property
+    def path(self) -> str:
+        return self._path
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether the descriptor may be taken away."""
+        return self._calls_in_threads == 0 and self._writes == self._writes_synced
+
+    def size(self) -> int:
+        return os.fstat(self._open()).st_size
+
+    def write(self, data: Buffer, position: int) -> None:
+        self._writes += 1
+        descriptor = self._open()
+        written = os.pwrite(descriptor, data, position)
+        while written < len(data):
+            more = os.pwrite(descriptor, memoryview(data)[written:], position + written)
+            if more == 0:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self._path)
+            written += more
+
+    def read(self, position: int, size: int) -> bytes:
+        return _read_fully(self._open(), position, size)
+
+    def read_cached(self, position: int, size: int) -> Buffer | None:
+        buffer = bytearray(size)
+        try:
+            got = os.preadv(self._open(), [buffer], position, no_wait)
+        except BlockingIOError:
+            return None
+        return memoryview(buffer)[:got]
+
+    def read_cold(self, position: int, size: int) -> "asyncio.Future[bytes]":
+        return self._in_thread(partial(_read_fully, self._open(), position, size))
+
+    def truncate(self, size: int) -> None:
+        self._writes += 1
+        os.ftruncate(self._open(), size)
+
+    def sync(self) -> "asyncio.Future[None]":
+        done = self._in_thread(partial(os.fdatasync, self._open()))
+        done.add_done_callback(partial(self._synced, self._writes))
+        return done
+
+    def close(self) -> None:
+        self._closed = True
+        if self._calls_in_threads == 0:
+            self.give_up_descriptor()
+
+    def give_up_descriptor(self) -> None:
+        if self._descriptor >= 0:
+            self._disk.closed(self)
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def _open(self) -> int:
+        if self._descriptor < 0:
+            self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._disk.used(self)
+        return self._descriptor
+
+    def _in_thread(self, call: Callable[[], T]) -> "asyncio.Future[T]":
+        self._calls_in_threads += 1
+        done = self._disk.offload.thread(call)
+        done.add_done_callback(self._thread_ended)
+        return done
+
+    def _thread_ended(self, done: "asyncio.Future[T]") -> None:
+        self._calls_in_threads -= 1
+        if self._closed and self._calls_in_threads == 0:
+            self.give_up_descriptor()
+
+    def _synced(self, writes: int, done: "asyncio.Future[None]") -> None:
+        if not done.cancelled() and done.exception() is None:
+            self._writes_synced = writes
+
+
+class SystemLock:
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def release(self) -> None:
+        os.close(self._descriptor)
+
+
+class SystemDisk:
+    def __init__(self, offload: Offload) -> None:
+        self.offload = offload
+        self._open: OrderedDict[SystemFile, None] = OrderedDict()  # least recently used first
+
+    def open(self, path: str) -> File:
+        file = SystemFile(path, self)
+        file.size()  # a missing folder shows now, not at the first write
+        return file
+
+    def used(self, file: SystemFile) -> None:
+        if file in self._open:
+            self._open.move_to_end(file)
+            return
+        self._open[file] = None
+        if len(self._open) > descriptors_open_max:
+            idle = next((other for other in self._open if other.at_rest and other is not file), None)
+            if idle is not None:
+                idle.give_up_descriptor()
+
+    def closed(self, file: SystemFile) -> None:
+        self._open.pop(file, None)
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(path)
+
+    def names(self, path: str) -> list[str]:
+        return sorted(os.listdir(path))
+
+    def make_dir(self, path: str) -> None:
+        os.makedirs(path, exist_ok=True)
+
+    def rename(self, old: str, new: str) -> None:
+        os.replace(old, new)
+
+    def remove(self, path: str) -> None:
+        os.remove(path)
+
+    def remove_dir(self, path: str) -> None:
+        shutil.rmtree(path)
+
+    def sync_dir(self, path: str) -> "asyncio.Future[None]":
+        return self.offload.thread(partial(_sync_dir, path))
+
+    def lock(self, path: str, owner: str) -> Lock:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(descriptor, 1024, 0).decode(errors="replace").strip()
+            os.close(descriptor)
+            raise InUse(path, holder) from None
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, owner.encode(), 0)
+        return SystemLock(descriptor)
+
+    def free_bytes(self, path: str) -> int:
+        return shutil.disk_usage(path).free
+
+
+def _read_fully(descriptor: int, position: int, size: int) -> bytes:
+    data = os.pread(descriptor, size, position)
+    while len(data) < size:
+        more = os.pread(descriptor, size - len(data), position + len(data))
+        if not more:
+            break
+        data += more
+    return data
+
+
+def _sync_dir(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,121 @@
+"""The 61 bytes at the head of every record batch, and the few of them that a broker may change.
+
+    0 base offset      8 length of what follows      12 leader epoch   16 magic (2)   17 CRC-32C of bytes 21…
+    21 attributes      23 last offset delta          27 base timestamp                35 max timestamp
+    43 producer id     51 producer epoch             53 base sequence                 57 record count
+
+Base offset and leader epoch lie outside the checksum: a leader stamps them and the rest stays as the
+producer sent it. LogAppendTime changes the max timestamp and one attribute bit, so it costs a new checksum;
+record timestamps inside the batch are then ignored by every reader.
+"""
+
+import struct
+from typing import Final, NamedTuple
+
+from crc32c import crc32c
+
+from tailrace.model.faults import CorruptBatch, InvalidBatch, UnsupportedFormat
+from tailrace.model.limits import batch_header_bytes, records_per_batch_max
+from tailrace.ports.disk import Buffer
+
+layout: Final = struct.Struct(">qiibIhiqqqhii")
+prefix: Final = struct.Struct(">qi")  # base offset and length: enough to step to the next batch
+prefix_bytes: Final = prefix.size
+epoch_at: Final = 12
+crc_at: Final = 17
+checked_from: Final = 21
+max_timestamp_at: Final = 35
+
+compression_mask: Final = 0x07
+log_append_time_bit: Final = 0x08
+transactional_bit: Final = 0x10
+control_bit: Final = 0x20
+delete_horizon_bit: Final = 0x40
+attributes_known: Final = 0x7F
+compressions_known: Final = 4  # none, gzip, snappy, lz4, zstd
+
+assert layout.size == batch_header_bytes
+
+no_producer: Final = -1
+
+
+class BatchHeader(NamedTuple):
+    base_offset: int
+    length: int  # of the batch after these first twelve bytes
+    leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    count: int
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole batch."""
+        return prefix_bytes + self.length
+
+    @property
+    def last_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def last_sequence(self) -> int:
+        """Sequences wrap around from 2³¹ - 1 to 0."""
+        return (self.base_sequence + self.last_offset_delta) & 0x7FFFFFFF
+
+    @property
+    def is_control(self) -> bool:
+        return bool(self.attributes & control_bit)
+
+    @property
+    def is_transactional(self) -> bool:
+        return bool(self.attributes & transactional_bit)
+
+    @property
+    def compression(self) -> int:
+        return self.attributes & compression_mask
+
+
+def read_header(data: Buffer, position: int = 0) -> BatchHeader:
+    """The header at `position`; the caller has made sure that 61 bytes are there."""
+    return BatchHeader._make(layout.unpack_from(data, position))
+
+
+def check_batch(data: memoryview) -> BatchHeader:
+    """The header of the one batch that `data` is, its checksum and its own sense checked."""
+    if len(data) < batch_header_bytes:
+        if len(data) > 16 and data[16] < 2:
+            raise UnsupportedFormat(f"message format {data[16]} is not supported; send format 2")
+        raise CorruptBatch(f"a record batch has at least {batch_header_bytes} bytes, this one {len(data)}")
+    header = BatchHeader._make(layout.unpack_from(data, 0))
+    if header.magic != 2:
+        if 0 <= header.magic < 2:
+            raise UnsupportedFormat(f"message format {header.magic} is not supported; send format 2")
+        raise CorruptBatch(f"magic byte {header.magic} names no known message format")
+    if header.length + prefix_bytes != len(data):
+        raise CorruptBatch(f"the batch says it has {header.length + prefix_bytes} bytes, {len(data)} are there")
+    if crc32c(data[checked_from:]) != header.crc:
+        raise CorruptBatch(f"checksum {header.crc:#010x} of the batch does not fit its bytes")
+    if header.count != header.last_offset_delta + 1 or not 0 < header.count <= records_per_batch_max:
+        raise InvalidBatch(f"{header.count} records with last offset delta {header.last_offset_delta}")
+    if header.attributes & ~attributes_known or header.attributes & compression_mask > compressions_known:
+        raise InvalidBatch(f"unknown attributes {header.attributes:#06x}")
+    return header
+
+
+def stamp(batch: memoryview, base_offset: int, leader_epoch: int) -> None:
+    """Write the two fields that a leader owns; both lie outside the checksum."""
+    struct.pack_into(">q", batch, 0, base_offset)
+    struct.pack_into(">i", batch, epoch_at, leader_epoch)
+
+
+def stamp_append_time(batch: memoryview, now_ms: int, attributes: int) -> None:
+    """Make this a LogAppendTime batch of `now_ms`."""
+    struct.pack_into(">q", batch, max_timestamp_at, now_ms)
+    struct.pack_into(">h", batch, checked_from, attributes | log_append_time_bit)
+    struct.pack_into(">I", batch, crc_at, crc32c(batch[checked_from:]))
