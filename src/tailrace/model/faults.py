@@ -8,7 +8,7 @@ Doors match on `AnyFault` and end with `assert_never`, so a new fault is a type 
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tailrace.model.ids import BrokerId, Epoch
+from tailrace.model.ids import BrokerId, Epoch, no_epoch, nobody
 
 
 @dataclass(eq=False)
@@ -120,8 +120,8 @@ class UnknownProducer(Fault): ...
 class NotLeader(Fault):
     """Another broker leads, or nobody knows yet who; `leader` and `epoch` are a hint, -1 when there is none."""
 
-    leader: BrokerId = BrokerId(-1)
-    epoch: Epoch = Epoch(-1)
+    leader: BrokerId = nobody
+    epoch: Epoch = no_epoch
     retry: ClassVar[bool] = True
 
 

@@ -6,14 +6,16 @@ URL-safe base64 without padding. Zero bytes mean "no id" and never name anything
 
 import base64
 import binascii
-from typing import NamedTuple, NewType
+from typing import Final, NamedTuple, NewType
 
 Offset = NewType("Offset", int)
 Epoch = NewType("Epoch", int)
 BrokerId = NewType("BrokerId", int)
 Id = NewType("Id", bytes)  # always 16 bytes
 
-NO_ID = Id(bytes(16))
+NO_ID: Final = Id(bytes(16))
+nobody: Final = BrokerId(-1)
+no_epoch: Final = Epoch(-1)
 
 
 class TopicPartition(NamedTuple):

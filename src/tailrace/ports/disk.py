@@ -28,11 +28,17 @@ class File(Protocol):
         ...
 
     def read(self, position: int, size: int) -> bytes:
-        """Read, waiting for the disk if need be: for start-up and tools, never on a serving loop. Short at the end of the file."""
+        """Read, waiting for the disk if need be: for start-up and tools, never on a serving loop.
+
+        Short at the end of the file.
+        """
         ...
 
     def read_cached(self, position: int, size: int) -> Buffer | None:
-        """What the page cache holds from `position` on, up to `size`, without waiting; None when its first byte would need the disk."""
+        """What the page cache holds from `position` on, up to `size`, without waiting.
+
+        None when its first byte would need the disk.
+        """
         ...
 
     def read_cold(self, position: int, size: int) -> "asyncio.Future[bytes]":

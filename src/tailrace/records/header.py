@@ -52,7 +52,7 @@ class BatchHeader(NamedTuple):
     producer_id: int
     producer_epoch: int
     base_sequence: int
-    count: int
+    records: int
 
     @property
     def size(self) -> int:
@@ -101,8 +101,8 @@ def check_batch(data: memoryview) -> BatchHeader:
         raise CorruptBatch(f"the batch says it has {header.length + prefix_bytes} bytes, {len(data)} are there")
     if crc32c(data[checked_from:]) != header.crc:
         raise CorruptBatch(f"checksum {header.crc:#010x} of the batch does not fit its bytes")
-    if header.count != header.last_offset_delta + 1 or not 0 < header.count <= records_per_batch_max:
-        raise InvalidBatch(f"{header.count} records with last offset delta {header.last_offset_delta}")
+    if header.records != header.last_offset_delta + 1 or not 0 < header.records <= records_per_batch_max:
+        raise InvalidBatch(f"{header.records} records with last offset delta {header.last_offset_delta}")
     if header.attributes & ~attributes_known or header.attributes & compression_mask > compressions_known:
         raise InvalidBatch(f"unknown attributes {header.attributes:#06x}")
     return header

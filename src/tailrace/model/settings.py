@@ -1,0 +1,160 @@
+"""What a broker can be told, in one table.
+
+Each row gives a setting its Kafka name; from that come its form in YAML and in Python (`log_retention_ms`), its
+environment variable (`TAILRACE_LOG_RETENTION_MS`) and, where `flag` is set, its flag on the command line. They count in
+rising order: default, YAML file, environment, flag. Unknown names and bad values are refused, with the nearest right name.
+"""
+
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields
+from typing import Any, Final, Literal, cast
+
+from tailrace.model.limits import GiB, MiB, frame_max_bytes, segment_max_bytes
+
+Fsync = Literal["always", "interval", "never"]
+day_ms: Final = 24 * 3600 * 1000
+never_ms: Final = 2**63 - 1
+
+
+class SettingError(ValueError):
+    """A setting that is not there, or a value it cannot take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One setting, as people see it."""
+
+    name: str
+    help: str
+    flag: str | None
+    check: Callable[[Any], bool] | None
+    wants: str
+
+
+def setting(
+    name: str,
+    default: Any,
+    help: str,
+    *,
+    flag: str | None = None,
+    check: Callable[[Any], bool] | None = None,
+    wants: str = "",
+) -> Any:
+    return field(default=default, metadata={"row": Row(name, help, flag, check, wants)})
+
+
+def one_of(*choices: str) -> dict[str, Any]:
+    return {"check": lambda value: value in choices, "wants": "one of " + ", ".join(choices)}
+
+
+def between(low: int, high: int) -> dict[str, Any]:
+    return {"check": lambda value: low <= value <= high, "wants": f"from {low} to {high}"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    # fmt: off
+    broker_id: int = setting("broker.id", -1, "This broker's number; -1 takes the one in the data directory, or 1.", flag="--broker-id", **between(-1, 2**31 - 1))
+    data_dir: str = setting("data.dir", "./tailrace-data", "Where the logs live.", flag="--data-dir")
+    host: str = setting("host", "127.0.0.1", "The address to listen on; 0.0.0.0 for all.", flag="--host")
+    kafka_port: int = setting("kafka.port", 9092, "The port of the Kafka door; 0 picks a free one.", flag="--kafka-port", **between(0, 65535))
+    advertised_host: str = setting("advertised.host", "", "The name clients are told to connect to; empty: the host.", flag="--advertised-host")
+    broker_rack: str = setting("broker.rack", "", "Which rack or machine this broker stands in.")
+    log_level: str = setting("log.level", "info", "How much goes to standard error.", flag="--log-level", **one_of("debug", "info", "warning", "error"))
+
+    fsync: Fsync = setting("fsync", "always", "When bytes are forced to the disk: always (before they count), interval, never.", flag="--fsync", **one_of("always", "interval", "never"))
+    fsync_interval_ms: int = setting("fsync.interval.ms", 1000, "How often, with fsync interval.", **between(1, never_ms))
+    log_checkpoint_interval_ms: int = setting("log.flush.offset.checkpoint.interval.ms", 60_000, "How often recovery points are written down; a crash rescans what came after.", **between(100, never_ms))
+    log_retention_check_interval_ms: int = setting("log.retention.check.interval.ms", 300_000, "How often old segments are looked for.", **between(1, never_ms))
+
+    auto_create_topics_enable: bool = setting("auto.create.topics.enable", True, "Make a topic when a client asks for one that is not there.")
+    delete_topic_enable: bool = setting("delete.topic.enable", True, "Allow topics to be deleted.")
+    num_partitions: int = setting("num.partitions", 1, "Partitions of a topic when nobody says.", **between(1, 10_000))
+    default_replication_factor: int = setting("default.replication.factor", -1, "Replicas of a partition when nobody says; -1: three, or as many as there are brokers.", **between(-1, 100))
+    min_insync_replicas: int = setting("min.insync.replicas", 1, "How many replicas must be in sync for acks=all.", **between(1, 100))
+
+    log_retention_ms: int = setting("log.retention.ms", 7 * day_ms, "How long records are kept; -1: for ever.", **between(-1, never_ms))
+    log_retention_bytes: int = setting("log.retention.bytes", -1, "How many bytes of a partition are kept; -1: all.", **between(-1, never_ms))
+    log_segment_bytes: int = setting("log.segment.bytes", GiB, "When a segment file is full.", **between(1024, segment_max_bytes))
+    log_segment_ms: int = setting("log.roll.ms", 7 * day_ms, "When a segment file is old.", **between(1, never_ms))
+    log_index_interval_bytes: int = setting("log.index.interval.bytes", 4096, "Bytes of log per index entry.", **between(0, 2**31 - 1))
+    log_flush_messages: int = setting("log.flush.interval.messages", never_ms, "Force to disk after so many records, whatever fsync says.", **between(1, never_ms))
+    log_flush_ms: int = setting("log.flush.interval.ms", never_ms, "Force to disk after so long, whatever fsync says.", **between(0, never_ms))
+    log_message_timestamp_type: str = setting("log.message.timestamp.type", "CreateTime", "Whose time counts: the producer's or the broker's.", **one_of("CreateTime", "LogAppendTime"))
+    log_message_timestamp_before_max_ms: int = setting("log.message.timestamp.before.max.ms", never_ms, "How far a timestamp may lie in the past.", **between(0, never_ms))
+    log_message_timestamp_after_max_ms: int = setting("log.message.timestamp.after.max.ms", 3_600_000, "How far a timestamp may lie in the future.", **between(0, never_ms))
+    message_max_bytes: int = setting("message.max.bytes", MiB + 12, "The largest record batch.", **between(0, 90 * MiB))
+
+    producer_id_expiration_ms: int = setting("producer.id.expiration.ms", day_ms, "After how long an idle producer's sequence numbers are forgotten.", **between(1, never_ms))
+    socket_request_max_bytes: int = setting("socket.request.max.bytes", frame_max_bytes, "The largest request.", **between(1024, frame_max_bytes))
+    max_connections: int = setting("max.connections", 10_000, "How many clients may be connected at once.", **between(1, 1_000_000))
+    connections_max_idle_ms: int = setting("connections.max.idle.ms", 600_000, "After how long a silent connection is closed.", **between(1000, never_ms))
+    # fmt: on
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            check(row(one), getattr(self, one.name))
+
+
+def row(one: "Field[Any]") -> Row:
+    return cast(Row, one.metadata["row"])
+
+
+def rows() -> "dict[str, Field[Any]]":
+    """Every setting by its Kafka name."""
+    return {row(one).name: one for one in fields(Settings)}
+
+
+def yaml_name(kafka_name: str) -> str:
+    return kafka_name.replace(".", "_")
+
+
+def variable_name(kafka_name: str) -> str:
+    return "TAILRACE_" + yaml_name(kafka_name).upper()
+
+
+def check(row: Row, value: object) -> None:
+    if row.check is not None and not row.check(value):
+        raise SettingError(f"{row.name}={value}: it must be {row.wants}")
+
+
+def parse(kafka_name: str, kind: type, text: object) -> object:
+    """A value from YAML, the environment or a client's text, as its type."""
+    if kind is bool:
+        if isinstance(text, bool):
+            return text
+        if str(text).strip().lower() in ("true", "false"):
+            return str(text).strip().lower() == "true"
+        raise SettingError(f"{kafka_name}={text}: it must be true or false")
+    if kind is int:
+        try:
+            if isinstance(text, (bool, float)):
+                raise ValueError
+            return int(str(text).strip())
+        except ValueError:
+            raise SettingError(f"{kafka_name}={text}: it must be a whole number") from None
+    return str(text)
+
+
+def load(yaml: Mapping[str, object], environment: Mapping[str, str], flags: Mapping[str, object]) -> Settings:
+    """Settings from a YAML file's top level, `TAILRACE_…` variables and flags, each stronger than the one before."""
+    table = {yaml_name(name): (name, one) for name, one in rows().items()}
+    given: dict[str, object] = {}
+    given |= yaml
+    prefix = "TAILRACE_"
+    given |= {key[len(prefix) :].lower(): value for key, value in environment.items() if key.startswith(prefix)}
+    given |= {key: value for key, value in flags.items() if value is not None}
+    values: dict[str, Any] = {}
+    for key, text in given.items():
+        if key not in table:
+            near = difflib.get_close_matches(key, table, n=1)
+            raise SettingError(f"there is no setting {key!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+        name, one = table[key]
+        values[one.name] = parse(name, kind_of(one), text)
+    return Settings(**values)
+
+
+def kind_of(one: "Field[Any]") -> type:
+    assert one.default is not MISSING
+    return type(one.default)
