@@ -22,6 +22,7 @@ layout: Final = struct.Struct(">qiibIhiqqqhii")
 prefix: Final = struct.Struct(">qi")  # base offset and length: enough to step to the next batch
 prefix_bytes: Final = prefix.size
 epoch_at: Final = 12
+magic_at: Final = 16
 crc_at: Final = 17
 checked_from: Final = 21
 max_timestamp_at: Final = 35
@@ -86,25 +87,38 @@ def read_header(data: Buffer, position: int = 0) -> BatchHeader:
     return BatchHeader._make(layout.unpack_from(data, position))
 
 
-def check_batch(data: memoryview) -> BatchHeader:
-    """The header of the one batch that `data` is, its checksum and its own sense checked."""
+def check_magic(magic: int) -> None:
+    """Refuse every message format but 2."""
+    if magic == 2:
+        return
+    if 0 <= magic < 2:
+        raise UnsupportedFormat(f"message format {magic} is not supported; send format 2")
+    raise CorruptBatch(f"magic byte {magic} names no known message format")
+
+
+def check_intact(data: memoryview) -> BatchHeader:
+    """The header of the one batch that `data` is, its frame, checksum and attributes checked."""
+    if len(data) > magic_at:
+        check_magic(data[magic_at])
     if len(data) < batch_header_bytes:
-        if len(data) > 16 and data[16] < 2:
-            raise UnsupportedFormat(f"message format {data[16]} is not supported; send format 2")
         raise CorruptBatch(f"a record batch has at least {batch_header_bytes} bytes, this one {len(data)}")
     header = BatchHeader._make(layout.unpack_from(data, 0))
-    if header.magic != 2:
-        if 0 <= header.magic < 2:
-            raise UnsupportedFormat(f"message format {header.magic} is not supported; send format 2")
-        raise CorruptBatch(f"magic byte {header.magic} names no known message format")
     if header.length + prefix_bytes != len(data):
         raise CorruptBatch(f"the batch says it has {header.length + prefix_bytes} bytes, {len(data)} are there")
     if crc32c(data[checked_from:]) != header.crc:
         raise CorruptBatch(f"checksum {header.crc:#010x} of the batch does not fit its bytes")
-    if header.records != header.last_offset_delta + 1 or not 0 < header.records <= records_per_batch_max:
-        raise InvalidBatch(f"{header.records} records with last offset delta {header.last_offset_delta}")
     if header.attributes & ~attributes_known or header.attributes & compression_mask > compressions_known:
         raise InvalidBatch(f"unknown attributes {header.attributes:#06x}")
+    return header
+
+
+def check_batch(data: memoryview) -> BatchHeader:
+    """The header of a batch as a producer sends it: intact, and with one record for every offset.
+
+    A compacted batch may have fewer; that is checked where records are opened."""
+    header = check_intact(data)
+    if header.records != header.last_offset_delta + 1 or not 0 < header.records <= records_per_batch_max:
+        raise InvalidBatch(f"{header.records} records with last offset delta {header.last_offset_delta}")
     return header
 
 

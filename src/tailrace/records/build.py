@@ -1,0 +1,136 @@
+"""Make record batches: for the wire client, for coordinators' own partitions, for leaders' control batches.
+
+Offsets and timestamps inside a batch are differences to its base; both bases are known only with the whole batch,
+so a batch is built in one go from a sequence of records.
+"""
+
+from collections.abc import Sequence
+from struct import Struct
+from typing import Final, Literal
+
+from crc32c import crc32c
+
+from tailrace.model.limits import batch_header_bytes
+from tailrace.records.compress import Compression, compress, compressions
+from tailrace.records.header import (
+    checked_from,
+    control_bit,
+    crc_at,
+    layout,
+    log_append_time_bit,
+    prefix_bytes,
+    transactional_bit,
+)
+from tailrace.records.record import NewRecord, RecordLike
+from tailrace.records.varints import unsigned_varint, varint
+
+TimestampType = Literal["CreateTime", "LogAppendTime"]
+
+_crc: Final = Struct(">I")
+_null: Final = varint(-1)
+_no_headers: Final = varint(0)
+
+control_key: Final = Struct(">hh")  # version and type of a control record
+control_key_version: Final = 0
+leader_change_type: Final = 2
+_leader_change: Final = Struct(">hi")
+_leader_change_version: Final = 0
+_voter: Final = Struct(">ib")  # its id, and that no tagged fields follow
+
+
+def build_batch(
+    records: Sequence[RecordLike],
+    *,
+    base_offset: int = 0,
+    leader_epoch: int = -1,
+    compression: Compression = "none",
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+    transactional: bool = False,
+    control: bool = False,
+    timestamp_type: TimestampType = "CreateTime",
+) -> bytearray:
+    """One batch of these records. Their offsets count up from `base_offset`, whatever offsets they had before."""
+    if not records:
+        raise ValueError("a batch needs at least one record")
+    base_timestamp = records[0].timestamp
+    body = _encode(records, base_timestamp)
+    if compression != "none":
+        body = compress(compression, body)
+    attributes = (
+        compressions.index(compression)
+        | (log_append_time_bit if timestamp_type == "LogAppendTime" else 0)
+        | (transactional_bit if transactional else 0)
+        | (control_bit if control else 0)
+    )
+    batch = bytearray(batch_header_bytes)
+    layout.pack_into(
+        batch,
+        0,
+        base_offset,
+        batch_header_bytes - prefix_bytes + len(body),
+        leader_epoch,
+        2,
+        0,
+        attributes,
+        len(records) - 1,
+        base_timestamp,
+        max(record.timestamp for record in records),
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        len(records),
+    )
+    batch += body
+    _crc.pack_into(batch, crc_at, crc32c(memoryview(batch)[checked_from:]))
+    return batch
+
+
+def leader_change_batch(
+    *,
+    leader: int,
+    voters: Sequence[int],
+    granting: Sequence[int],
+    base_offset: int,
+    leader_epoch: int,
+    timestamp: int,
+) -> bytearray:
+    """The control batch of a new leader: Kafka's LeaderChangeMessage, which every Kafka client skips."""
+    value = _leader_change.pack(_leader_change_version, leader) + _voters(voters) + _voters(granting) + b"\0"
+    key = control_key.pack(control_key_version, leader_change_type)
+    record = NewRecord(value=value, key=key, timestamp=timestamp)
+    return build_batch([record], base_offset=base_offset, leader_epoch=leader_epoch, control=True)
+
+
+def _encode(records: Sequence[RecordLike], base_timestamp: int) -> bytearray | bytes:
+    body = bytearray()
+    for delta, record in enumerate(records):
+        key, value, headers = record.key, record.value, record.headers
+        one = b"".join(
+            (
+                b"\0",  # attributes of a record: none are defined
+                varint(record.timestamp - base_timestamp),
+                varint(delta),
+                _null if key is None else varint(len(key)),
+                key or b"",
+                _null if value is None else varint(len(value)),
+                value or b"",
+                _encode_headers(headers) if headers else _no_headers,
+            )
+        )
+        body += varint(len(one))
+        body += one
+    return body
+
+
+def _encode_headers(headers: Sequence[tuple[str, bytes | None]]) -> bytes:
+    parts = [varint(len(headers))]
+    for name, value in headers:
+        raw = name.encode("utf-8", "surrogateescape")
+        parts += (varint(len(raw)), raw, _null if value is None else varint(len(value)), value or b"")
+    return b"".join(parts)
+
+
+def _voters(ids: Sequence[int]) -> bytes:
+    return unsigned_varint(len(ids) + 1) + b"".join(_voter.pack(one, 0) for one in ids)

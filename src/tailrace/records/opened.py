@@ -1,0 +1,114 @@
+"""Take record batches apart. Nothing in them is believed: batches come from producers, and a broker looks inside late.
+
+Rules that a batch must keep, or it is a `CorruptBatch`: its checksum fits; every length stays within the bytes left,
+and every record within its own; offsets rise and stay within the header's last offset; there are exactly as many
+records as the header says, and nothing behind them. A compacted batch has fewer records than offsets, perhaps none.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from tailrace.model.faults import CorruptBatch
+from tailrace.model.limits import batch_header_bytes, decompressed_max_bytes
+from tailrace.ports.disk import Buffer
+from tailrace.records.compress import decompress
+from tailrace.records.header import (
+    BatchHeader,
+    check_intact,
+    check_magic,
+    log_append_time_bit,
+    magic_at,
+    prefix,
+    prefix_bytes,
+    read_header,
+)
+from tailrace.records.record import Headers, Record
+from tailrace.records.varints import read_varint
+
+record_min_bytes: Final = 7  # length, attributes, two deltas, two lengths and the count of headers
+
+
+def batches(data: Buffer) -> Iterator[tuple[memoryview, BatchHeader]]:
+    """The batches that stand one after another in `data`, unchecked but for their frame.
+
+    The last may be cut short, as fetched bytes may be: it is left out."""
+    view = memoryview(data)
+    position = 0
+    while len(view) - position > magic_at:
+        check_magic(view[position + magic_at])
+        size = prefix_bytes + prefix.unpack_from(view, position)[1]
+        if size < batch_header_bytes:
+            raise CorruptBatch(f"the batch at byte {position} says it has {size} bytes; none has so few")
+        if size > len(view) - position:
+            return
+        yield view[position : position + size], read_header(view, position)
+        position += size
+
+
+def open_batch(data: Buffer, max_bytes: int = decompressed_max_bytes) -> list[Record]:
+    """The records of the one batch that `data` is."""
+    return list(walk_batch(data, max_bytes))
+
+
+def walk_batch(data: Buffer, max_bytes: int = decompressed_max_bytes) -> Iterator[Record]:
+    """The records of a batch one by one, for those who need not hold them all; a fault may come after the first."""
+    view = memoryview(data)
+    header = check_intact(view)
+    body = decompress(header.compression, view[batch_header_bytes:], max_bytes)
+    if not 0 <= header.records <= header.last_offset_delta + 1:
+        raise CorruptBatch(f"{header.records} records with last offset delta {header.last_offset_delta}")
+    if header.records * record_min_bytes > len(body):
+        raise CorruptBatch(f"{header.records} records cannot stand in {len(body)} bytes")
+    try:
+        yield from _records(header, body)
+    except IndexError:
+        raise CorruptBatch("the last record of the batch is cut short") from None
+
+
+def _records(header: BatchHeader, body: bytes) -> Iterator[Record]:
+    append_time = header.max_timestamp if header.attributes & log_append_time_bit else None
+    position, last_delta = 0, -1
+    for _ in range(header.records):
+        size, position = read_varint(body, position)
+        end = position + size
+        if not position < end <= len(body):
+            raise CorruptBatch(f"a record of {size} bytes, where {len(body) - position} are left")
+        timestamp, position = read_varint(body, position + 1)  # the byte before holds attributes: none are defined
+        delta, position = read_varint(body, position)
+        key, position = _read_bytes(body, position, end)
+        value, position = _read_bytes(body, position, end)
+        headers, position = _read_headers(body, position, end)
+        if position != end:
+            raise CorruptBatch(f"a record of {size} bytes ends {position - end:+} bytes from where it says")
+        if not last_delta < delta <= header.last_offset_delta:
+            raise CorruptBatch(f"offset delta {delta} after {last_delta}, last is {header.last_offset_delta}")
+        last_delta = delta
+        stamp = header.base_timestamp + timestamp if append_time is None else append_time
+        yield Record(header.base_offset + delta, stamp, key, value, headers)
+    if position != len(body):
+        raise CorruptBatch(f"{len(body) - position} bytes stand behind the last record of the batch")
+
+
+def _read_bytes(body: bytes, position: int, end: int) -> tuple[bytes | None, int]:
+    size, position = read_varint(body, position)
+    if size == -1:
+        return None, position
+    if not 0 <= size <= end - position:
+        raise CorruptBatch(f"a field of {size} bytes in a record that has {end - position} left")
+    return body[position : position + size], position + size
+
+
+def _read_headers(body: bytes, position: int, end: int) -> tuple[Headers, int]:
+    count, position = read_varint(body, position)
+    if count == 0:
+        return (), position
+    if not 0 <= count <= (end - position) // 2:  # a header has two lengths at least
+        raise CorruptBatch(f"{count} headers in a record that has {end - position} bytes left")
+    headers = []
+    for _ in range(count):
+        name, position = _read_bytes(body, position, end)
+        if name is None:
+            raise CorruptBatch("a record header without a name")
+        value, position = _read_bytes(body, position, end)
+        headers.append((name.decode("utf-8", "surrogateescape"), value))
+    return tuple(headers), position
