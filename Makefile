@@ -1,0 +1,66 @@
+# Every target sets up what it needs by itself: Python 3.11 or later, pip and make are enough.
+# The stamp is newer than pyproject.toml when there is nothing to set up.
+
+PYTHON ?= python3
+WORKERS ?= 2
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run demo check test bench bench-peers interop fuzz simulate chaos tighten programs
+
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(READY) ## make .venv with Tailrace and everything its tests need
+
+run: $(READY) ## start a broker, show it working, stay up until Ctrl-C
+	@$(BIN)/tailrace demo --stay
+
+demo: $(READY) ## start a broker, show it working, stop it
+	@$(BIN)/tailrace demo
+
+check: $(READY) ## linters, types, layers, the ports rule, sizes and tidiness
+	@$(BIN)/python -m checks
+
+# worksteal: each worker begins with a run of neighbouring tests, so a module's broker is mostly started once,
+# and whoever is done early takes over what is left of the other's.
+test: $(READY) programs ## the whole suite, without the tests marked long
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --durations 10
+
+bench: $(READY) ## measure the broker beside the floor; exits 1 when a threshold is missed
+	@$(BIN)/python -m benchmarks
+
+bench-peers: $(READY) ## measure beside Apache Kafka, where Java and Maven are there
+	@$(BIN)/python -m benchmarks.peers
+
+interop: $(READY) programs ## every foreign client, the long tests included
+	@$(BIN)/python -m pytest tests/interop -m "long or not long" --durations 10
+
+fuzz: $(READY) ## 100,000 frames, most of them mutated valid ones, against a live door
+	@$(BIN)/python -m tests.fuzz.run --frames 100000
+
+simulate: $(READY) ## 1,000 power cuts under load in simulation
+	@$(BIN)/python -m tests.simulation.campaign --cuts 1000
+
+chaos: $(READY) ## kill real processes under load, 100 times
+	@$(BIN)/python -m pytest tests/chaos -m chaos
+
+tighten: $(READY) ## lower the size bounds in checks/sizes.toml to what the tree holds now
+	@$(BIN)/python -m checks.sizes --tighten
+
+# Debian splits ensurepip off its Python; the machine's own pip then puts one into the new environment.
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Tailrace needs Python 3.11 or later; $(PYTHON) is older. Name another: make PYTHON=python3.12"; exit 1; }
+	@echo "setting up $(VENV) ..."
+	@test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV) 2>/dev/null || \
+		{ $(PYTHON) -m venv --clear --without-pip $(VENV) && $(PYTHON) -m pip --python $(BIN)/python install --quiet pip; }
+	@$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	@$(BIN)/python -m pip install --quiet --editable ".[client]" --group dev
+	@touch $@
+
+# Programs that tests drive and PyPI does not have. Without them those tests skip, and say so.
+programs:
+	@command -v kcat >/dev/null || checks/install-debian kcat

@@ -1,0 +1,144 @@
+"""One seed, one history: nothing may depend on the order in which a set is walked.
+
+The order of a set of strings or objects changes from process to process. So from model/ up to doors/ no set is
+walked, and the parts of asyncio that keep tasks in sets are not used: `wait`, `TaskGroup`, `all_tasks`, `as_completed`.
+Walking a set is fine where the order cannot show: inside `sorted`, `min`, `sum` and the like, or into another set.
+
+A rule can see only so much. It knows a set by how it looks (`{a, b}`, `set(...)`, a comprehension, `a | b` of those)
+or by where the same module declares it so: an annotation or assignment of a local name, a parameter, or `self.name`.
+"""
+
+import ast
+from collections.abc import Iterator
+from typing import Final
+
+from checks.finding import Finding
+from checks.names import used
+from checks.ports import bound_rooms
+from checks.tree import Source
+
+keeps_sets: Final = ("asyncio.wait", "asyncio.TaskGroup", "asyncio.all_tasks", "asyncio.as_completed")
+set_types: Final = ("set", "frozenset", "AbstractSet", "MutableSet")
+set_methods: Final = ("union", "intersection", "difference", "symmetric_difference")
+order_shows: Final = ("list", "tuple", "iter", "enumerate", "zip", "map", "filter", "reversed", "next")
+order_is_lost: Final = ("sorted", "min", "max", "sum", "any", "all", "len", *set_types)
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def depends_on_set_order(source: Source) -> list[Finding]:
+    if source.room not in bound_rooms and source.room != "ports":
+        return []
+    walks = [
+        Finding(
+            source.path, line, f"{how} walks a set, in an order that no seed decides", "Use sorted(...), or a dict."
+        )
+        for line, how in dict.fromkeys(_walks(source.syntax))
+    ]
+    tasks = [
+        Finding(
+            source.path, line, f"uses {name}, which keeps its tasks in a set", "Use asyncio.gather, or wait for each."
+        )
+        for line, name in dict.fromkeys(used(source.syntax))
+        if name in keeps_sets
+    ]
+    return walks + tasks
+
+
+def _walks(module: ast.Module) -> Iterator[tuple[int, str]]:
+    yield from _walks_in(module, _declared(module.body))
+    for owner in ast.walk(module):
+        if isinstance(owner, ast.ClassDef):
+            yield from _walks_in(owner, _attributes(owner))
+        elif isinstance(owner, Function):
+            yield from _walks_in(owner, _parameters(owner) | _declared(owner.body))
+
+
+def _walks_in(owner: ast.AST, sets: set[str]) -> Iterator[tuple[int, str]]:
+    """Where something below `owner` walks a set; `sets` names those that `owner` declares."""
+    harmless = {id(part) for node in ast.walk(owner) for part in _order_free(node)}
+    for node in ast.walk(owner):
+        for walked, how in _walked(node):
+            if id(node) not in harmless and _is_set(walked, sets):
+                yield walked.lineno, how
+
+
+def _order_free(node: ast.AST) -> list[ast.expr]:
+    """Comprehensions whose result does not show the order they ran in."""
+    if isinstance(node, ast.SetComp):
+        return [node]
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in order_is_lost:
+        return node.args
+    return []
+
+
+def _walked(node: ast.AST) -> list[tuple[ast.expr, str]]:
+    match node:
+        case ast.For() | ast.AsyncFor():
+            return [(node.iter, "this loop")]
+        case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
+            return [(part.iter, "this comprehension") for part in node.generators]
+        case ast.Starred(value=value) | ast.YieldFrom(value=value):
+            return [(value, "unpacking")]
+        case ast.Call(func=ast.Name(id=name), args=args) if name in order_shows:
+            return [(argument, f"{name}()") for argument in args]
+        case ast.Call(func=ast.Attribute(attr="join"), args=args):
+            return [(argument, "join()") for argument in args]
+        case ast.Call(func=ast.Attribute(attr="pop", value=value), args=[]):
+            return [(value, "pop()")]
+    return []
+
+
+def _is_set(node: ast.expr, sets: set[str]) -> bool:
+    match node:
+        case ast.Set() | ast.SetComp():
+            return True
+        case ast.Call(func=ast.Name(id=name)):
+            return name in ("set", "frozenset")
+        case ast.Call(func=ast.Attribute(attr=name, value=value)):
+            return name in set_methods and _is_set(value, sets)
+        case ast.BinOp(left=left, op=ast.BitOr() | ast.BitAnd() | ast.Sub() | ast.BitXor(), right=right):
+            return _is_set(left, sets) or _is_set(right, sets)
+        case ast.Name() | ast.Attribute():
+            return ast.unparse(node) in sets
+    return False
+
+
+def _declared(body: list[ast.stmt]) -> set[str]:
+    """Names that these statements, and no function below them, declare as sets."""
+    found: set[str] = set()
+    todo: list[ast.AST] = list(body)
+    while todo:
+        node = todo.pop()
+        found |= _declares(node)
+        if not isinstance(node, Function | ast.ClassDef | ast.Lambda):
+            todo.extend(ast.iter_child_nodes(node))
+    return found
+
+
+def _declares(node: ast.AST) -> set[str]:
+    match node:
+        case ast.AnnAssign(target=target, annotation=annotation) if _is_set_type(annotation):
+            return {ast.unparse(target)}
+        case ast.Assign(targets=targets, value=value) if _is_set(value, set()):
+            return {ast.unparse(target) for target in targets}
+    return set()
+
+
+def _attributes(owner: ast.ClassDef) -> set[str]:
+    """`self.name` of each attribute that a class declares as a set, in its body or in a method."""
+    in_body = {f"self.{name}" for name in _declared(owner.body)}
+    methods = [node for node in owner.body if isinstance(node, Function)]
+    in_methods = {name for method in methods for name in _declared(method.body)}
+    return in_body | {name for name in in_methods if name.startswith("self.")}
+
+
+def _parameters(function: Function) -> set[str]:
+    every = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
+    return {one.arg for one in every if one.annotation is not None and _is_set_type(one.annotation)}
+
+
+def _is_set_type(annotation: ast.expr) -> bool:
+    """`set[int]`, `"set[int]"`, `AbstractSet[int]`, `typing.AbstractSet[int]`."""
+    text = annotation.value if isinstance(annotation, ast.Constant) else ast.unparse(annotation)
+    return str(text).split("[")[0].split(".")[-1] in set_types

@@ -1,0 +1,142 @@
+"""The ports rule: from model/ up to doors/, only ports/ touches the world.
+
+A broker is replayable from a seed because all it knows of time, chance, disk, net and threads comes through the
+values in `Ports`. One `time.time()` elsewhere and two runs of a seed differ; so this is a rule and not a habit.
+
+What is refused: modules that are a way out; names in modules that are otherwise harmless (`os`, `io`, `pathlib`,
+`datetime`, `asyncio`); and methods that only an event loop has. `os` is refused but for a list of pure names.
+What it cannot see: a way out that is passed in as a value, `getattr`, and `__import__`.
+"""
+
+import ast
+from collections.abc import Iterator
+from typing import Final
+
+from checks.finding import Finding
+from checks.names import imported, used, within
+from checks.tree import Source
+
+bound_rooms: Final = (
+    "model",
+    "records",
+    "wire",
+    "log",
+    "raft",
+    "cluster",
+    "groups",
+    "queues",
+    "transactions",
+    "security",
+    "broker",
+    "client",
+    "doors",
+)
+
+# Module to the port that has it.
+ways_out: Final = {
+    "time": "ports.clock",
+    "sched": "ports.clock",
+    "random": "ports.randomness",
+    "secrets": "ports.randomness",
+    "uuid": "ports.randomness (new_id)",
+    "tempfile": "ports.disk",
+    "shutil": "ports.disk",
+    "glob": "ports.disk (names)",
+    "fcntl": "ports.disk (lock)",
+    "mmap": "ports.disk (cold reads)",
+    "socket": "ports.net",
+    "select": "ports.net",
+    "selectors": "ports.net",
+    "uvloop": "ports.net; the command line chooses the loop",
+    "threading": "ports.offload",
+    "_thread": "ports.offload",
+    "concurrent": "ports.offload",
+    "multiprocessing": "ports.offload",
+    "subprocess": "ports.host",
+    "signal": "ports.host",
+}
+
+names_out: Final = {
+    "pathlib.Path": "ports.disk; for names alone use os.path.join or PurePosixPath",
+    "pathlib.PosixPath": "ports.disk",
+    "io.open": "ports.disk",
+    "io.open_code": "ports.disk",
+    "io.FileIO": "ports.disk",
+    "codecs.open": "ports.disk",
+    "gzip.open": "ports.disk",
+    "datetime.datetime.now": "ports.clock (wall_ms)",
+    "datetime.datetime.utcnow": "ports.clock (wall_ms)",
+    "datetime.datetime.today": "ports.clock (wall_ms)",
+    "datetime.date.today": "ports.clock (wall_ms)",
+    "asyncio.to_thread": "ports.offload (thread)",
+    "asyncio.open_connection": "ports.net (connect)",
+    "asyncio.start_server": "ports.net (listen)",
+    "asyncio.create_subprocess_exec": "ports.host",
+    "asyncio.create_subprocess_shell": "ports.host",
+}
+
+loop_methods_out: Final = {
+    "run_in_executor": "ports.offload",
+    "create_server": "ports.net (listen)",
+    "create_connection": "ports.net (connect)",
+    "create_datagram_endpoint": "ports.net",
+    "add_signal_handler": "ports.host",
+    "subprocess_exec": "ports.host",
+    "subprocess_shell": "ports.host",
+}
+
+os_allowed: Final = (
+    "os.PathLike",
+    "os.fspath",
+    "os.sep",
+    "os.strerror",
+    "os.path.basename",
+    "os.path.dirname",
+    "os.path.isabs",
+    "os.path.join",
+    "os.path.normpath",
+    "os.path.split",
+    "os.path.splitext",
+)
+
+bare_packages: Final = ("os", "os.path")  # to import them is harmless, what is taken from them is looked at
+
+
+def touches_the_world(source: Source) -> list[Finding]:
+    if source.room not in bound_rooms:
+        return []
+    hits = dict.fromkeys([*_imports(source.syntax), *_names(source.syntax), *_calls(source.syntax)])
+    remedy = "From model/ up to doors/ only ports/ may do this: take it from the Ports value, {port}."
+    return [Finding(source.path, line, f"uses {what}", remedy.format(port=port)) for line, what, port in hits]
+
+
+def _imports(module: ast.Module) -> Iterator[tuple[int, str, str]]:
+    for line, name in imported(module):
+        top = name.split(".")[0]
+        if top in ways_out:
+            yield line, top, ways_out[top]
+        elif name not in bare_packages and (port := _port_for(name)):
+            yield line, name, port
+
+
+def _names(module: ast.Module) -> Iterator[tuple[int, str, str]]:
+    for line, name in used(module):
+        if name not in bare_packages and (port := _port_for(name)):
+            yield line, name, port
+
+
+def _port_for(name: str) -> str:
+    """The port to use instead of a dotted name; empty when the name is harmless."""
+    if within(name, "os") and not any(within(name, pure) for pure in os_allowed):
+        return "ports.disk or ports.host"
+    return next((port for out, port in names_out.items() if within(name, out)), "")
+
+
+def _calls(module: ast.Module) -> Iterator[tuple[int, str, str]]:
+    for node in ast.walk(module):
+        if not isinstance(node, ast.Call):
+            continue
+        if isinstance(node.func, ast.Name) and node.func.id == "open":
+            yield node.lineno, "open()", "ports.disk"
+        elif isinstance(node.func, ast.Attribute) and node.func.attr in loop_methods_out:
+            yield node.lineno, f"loop.{node.func.attr}()", loop_methods_out[node.func.attr]

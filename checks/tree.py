@@ -1,0 +1,67 @@
+"""The files a rule looks at: those that git tracks or would track, read once.
+
+New files count before their first commit, ignored ones never. Outside a git checkout (an unpacked source archive)
+all files count but hidden folders and caches.
+"""
+
+import ast
+import subprocess
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+caches = ("__pycache__", "build", "dist", "tailrace-data")
+
+
+@dataclass(frozen=True)
+class Source:
+    """One file. `text` is empty for what is not UTF-8."""
+
+    path: str  # from the root of the checkout, with slashes
+    data: bytes
+
+    @cached_property
+    def text(self) -> str:
+        try:
+            return self.data.decode()
+        except UnicodeDecodeError:
+            return ""
+
+    @cached_property
+    def lines(self) -> list[str]:
+        return self.text.split("\n")
+
+    @cached_property
+    def syntax(self) -> ast.Module:
+        """Only for Python that parses: ruff reports what does not, before any rule runs."""
+        return ast.parse(self.text, self.path)
+
+    @property
+    def is_python(self) -> bool:
+        return self.path.endswith(".py")
+
+    @property
+    def room(self) -> str:
+        """`log` for src/tailrace/log/segment.py; empty outside the package and for its own top."""
+        parts = self.path.split("/")
+        return parts[2] if parts[:2] == ["src", "tailrace"] and len(parts) > 3 else ""
+
+
+def sources(root: Path) -> list[Source]:
+    paths = _known_to_git(root) if (root / ".git").exists() else _walked(root)
+    # a file that git knows may be deleted but not yet committed; a link is judged where it points to
+    files = [path for path in paths if (root / path).is_file() and not (root / path).is_symlink()]
+    return [Source(path, (root / path).read_bytes()) for path in sorted(files)]
+
+
+def _known_to_git(root: Path) -> list[str]:
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=root, check=True, capture_output=True, text=True).stdout
+    return list(dict.fromkeys(path for path in listed.split("\0") if path))
+
+
+def _walked(root: Path) -> list[str]:
+    relative = (path.relative_to(root) for path in root.rglob("*"))
+    return [
+        path.as_posix() for path in relative if not any(part.startswith(".") or part in caches for part in path.parts)
+    ]
