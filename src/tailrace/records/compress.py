@@ -68,20 +68,25 @@ def decompress(codec: int, data: Buffer, max_bytes: int = decompressed_max_bytes
 
 
 def _decompress_stream(name: Literal["gzip", "lz4", "zstd"], data: Buffer, max_bytes: int) -> bytes:
-    codec = {"gzip": cramjam.gzip, "lz4": cramjam.lz4, "zstd": cramjam.zstd}[name]
     size = min(max_bytes, max(first_try_min_bytes, growth * len(data)))
-    while True:
-        output = bytearray(size)
-        try:
-            written = codec.decompress_into(data, output)
-        except cramjam.DecompressionError as error:
-            if _buffer_full not in str(error):
-                raise
-            if size == max_bytes:
-                raise _too_large(name, max_bytes) from None
-            size = min(max_bytes, growth * size)
-        else:
-            return bytes(memoryview(output)[:written])
+    while (out := _decompress_within(name, data, size)) is None:
+        if size == max_bytes:
+            raise _too_large(name, max_bytes)
+        size = min(max_bytes, growth * size)
+    return out
+
+
+def _decompress_within(name: Literal["gzip", "lz4", "zstd"], data: Buffer, size: int) -> bytes | None:
+    """The whole output, or None when it is larger than `size`."""
+    codec = {"gzip": cramjam.gzip, "lz4": cramjam.lz4, "zstd": cramjam.zstd}[name]
+    out = bytearray(size)
+    try:
+        written = codec.decompress_into(data, out)
+    except cramjam.DecompressionError as error:
+        if _buffer_full in str(error):
+            return None
+        raise
+    return bytes(memoryview(out)[:written])
 
 
 def _compress_snappy(data: memoryview) -> bytes:

@@ -66,6 +66,7 @@ def walk_batch(data: Buffer, max_bytes: int = decompressed_max_bytes) -> Iterato
 
 
 def _records(header: BatchHeader, body: bytes) -> Iterator[Record]:
+    headers: Headers
     append_time = header.max_timestamp if header.attributes & log_append_time_bit else None
     position, last_delta = 0, -1
     for _ in range(header.records):
@@ -77,7 +78,10 @@ def _records(header: BatchHeader, body: bytes) -> Iterator[Record]:
         delta, position = read_varint(body, position)
         key, position = _read_bytes(body, position, end)
         value, position = _read_bytes(body, position, end)
-        headers, position = _read_headers(body, position, end)
+        if body[position]:
+            headers, position = _read_headers(body, position, end)
+        else:  # none: so it is for most records
+            headers, position = (), position + 1
         if position != end:
             raise CorruptBatch(f"a record of {size} bytes ends {position - end:+} bytes from where it says")
         if not last_delta < delta <= header.last_offset_delta:
@@ -90,7 +94,11 @@ def _records(header: BatchHeader, body: bytes) -> Iterator[Record]:
 
 
 def _read_bytes(body: bytes, position: int, end: int) -> tuple[bytes | None, int]:
-    size, position = read_varint(body, position)
+    size = body[position]
+    if size < 0x80:  # spares a call for most fields
+        size, position = size >> 1 ^ -(size & 1), position + 1
+    else:
+        size, position = read_varint(body, position)
     if size == -1:
         return None, position
     if not 0 <= size <= end - position:
@@ -100,8 +108,6 @@ def _read_bytes(body: bytes, position: int, end: int) -> tuple[bytes | None, int
 
 def _read_headers(body: bytes, position: int, end: int) -> tuple[Headers, int]:
     count, position = read_varint(body, position)
-    if count == 0:
-        return (), position
     if not 0 <= count <= (end - position) // 2:  # a header has two lengths at least
         raise CorruptBatch(f"{count} headers in a record that has {end - position} bytes left")
     headers = []

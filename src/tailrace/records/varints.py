@@ -35,8 +35,11 @@ def read_varint(data: bytes, position: int) -> tuple[int, int]:
     byte = data[position]
     if byte < 0x80:
         return byte >> 1 ^ -(byte & 1), position + 1
-    value, shift = byte & 0x7F, 7
-    for following in range(position + 1, position + varint_max_bytes):
+    value = byte & 0x7F | data[position + 1] << 7
+    if value < 0x4000:
+        return value >> 1 ^ -(value & 1), position + 2
+    value, shift = value & 0x3FFF, 14
+    for following in range(position + 2, position + varint_max_bytes):
         byte = data[following]
         value |= (byte & 0x7F) << shift
         if byte < 0x80:

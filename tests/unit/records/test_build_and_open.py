@@ -1,0 +1,188 @@
+"""What is built can be opened; what breaks a rule of the format is refused with a sentence."""
+
+import struct
+
+import pytest
+from crc32c import crc32c
+
+from tailrace.model.faults import CorruptBatch, InvalidBatch, UnsupportedFormat
+from tailrace.records.build import build_batch, leader_change_batch
+from tailrace.records.compress import Compression, compressions
+from tailrace.records.header import check_batch, checked_from, crc_at, layout, read_header, stamp_append_time
+from tailrace.records.opened import batches, open_batch, walk_batch
+from tailrace.records.record import NewRecord, Record
+from tailrace.records.varints import varint
+
+three = (
+    NewRecord(b"one", b"k", (("trace", b"\x01"), ("trace", None)), timestamp=1_700_000_000_500),
+    NewRecord(None, b"", timestamp=1_700_000_000_000),
+    NewRecord(b"", None, (("é", b""),), timestamp=1_700_000_000_900),
+)
+
+
+def sealed(body: bytes, records: int = 1, last_delta: int | None = None, attributes: int = 0) -> bytes:
+    """A batch with a right checksum around any body."""
+    last = records - 1 if last_delta is None else last_delta
+    batch = bytearray(layout.pack(100, 49 + len(body), 3, 2, 0, attributes, last, 1000, 1000, -1, -1, -1, records))
+    batch += body
+    struct.pack_into(">I", batch, crc_at, crc32c(bytes(batch[checked_from:])))
+    return bytes(batch)
+
+
+def record(*fields: bytes | int, size: int | None = None) -> bytes:
+    """A record of attributes, timestamp delta, offset delta, key, value, headers, whatever is given."""
+    raw = b"\0" + b"".join(varint(field) if isinstance(field, int) else field for field in fields)
+    return varint(len(raw) if size is None else size) + raw
+
+
+plain = record(0, 0, -1, 1, b"v", 0)
+
+
+@pytest.mark.parametrize("compression", compressions)
+def test_what_is_built_can_be_opened(compression: Compression) -> None:
+    batch = build_batch(three, base_offset=42, leader_epoch=7, compression=compression)
+    assert open_batch(batch) == [
+        Record(42 + delta, new.timestamp, new.key, new.value, new.headers) for delta, new in enumerate(three)
+    ]
+
+
+def test_the_header_says_what_is_inside() -> None:
+    batch = build_batch(
+        three,
+        base_offset=42,
+        leader_epoch=7,
+        compression="zstd",
+        producer_id=9000,
+        producer_epoch=2,
+        base_sequence=2**31 - 2,
+        transactional=True,
+    )
+    header = check_batch(memoryview(batch))
+    assert header.size == len(batch)
+    assert (header.base_offset, header.last_offset, header.records, header.leader_epoch) == (42, 44, 3, 7)
+    assert (header.base_timestamp, header.max_timestamp) == (1_700_000_000_500, 1_700_000_000_900)
+    assert (header.producer_id, header.producer_epoch, header.base_sequence) == (9000, 2, 2**31 - 2)
+    assert header.last_sequence == 0  # wraps
+    assert header.is_transactional
+    assert not header.is_control
+    assert compressions[header.compression] == "zstd"
+
+
+def test_append_time_is_the_time_of_every_record() -> None:
+    batch = build_batch(three)
+    stamp_append_time(memoryview(batch), 1_800_000_000_000, read_header(batch).attributes)
+    assert [one.timestamp for one in open_batch(batch)] == [1_800_000_000_000] * 3
+    built_so = build_batch(three, timestamp_type="LogAppendTime")
+    assert [one.timestamp for one in open_batch(built_so)] == [1_700_000_000_900] * 3
+
+
+def test_header_names_that_are_not_utf8_survive() -> None:
+    opened = open_batch(sealed(record(0, 0, -1, -1, 1, 2, b"\xff\xfe", -1)))
+    assert opened[0].headers == (("\udcff\udcfe", None),)
+    assert open_batch(build_batch(opened))[0].headers == opened[0].headers
+
+
+def test_a_compacted_batch_keeps_its_gaps() -> None:
+    body = record(0, 1, -1, -1, 0) + record(0, 4, -1, -1, 0)
+    assert [one.offset for one in open_batch(sealed(body, records=2, last_delta=9))] == [101, 104]
+    assert open_batch(sealed(b"", records=0, last_delta=9)) == []
+    with pytest.raises(InvalidBatch):
+        check_batch(memoryview(sealed(body, records=2, last_delta=9)))
+
+
+def test_a_batch_needs_records() -> None:
+    with pytest.raises(ValueError, match="at least one"):
+        build_batch([])
+
+
+@pytest.mark.parametrize(
+    ("body", "records", "said"),
+    [
+        pytest.param(b"", 1, "cannot stand", id="no record"),
+        pytest.param(plain, 2, "cannot stand", id="one of two"),
+        pytest.param(plain + b"\0" * 7, 2, "a record of 0 bytes", id="an empty record"),
+        pytest.param(plain + b"x", 1, "behind the last record", id="trailing"),
+        pytest.param(plain + record(0, 1, -1, -1, 0), 1, "behind the last record", id="one too many"),
+        pytest.param(record(0, 0, -1, 1, b"v", 0, size=200), 1, "are left", id="record too long"),
+        pytest.param(record(0, 0, -1, 1, b"v", 0, size=-3), 1, "a record of -3", id="negative size"),
+        pytest.param(record(0, 0, -1, 1, b"v", 0, size=6), 1, "ends", id="record too short"),
+        pytest.param(record(0, 0, -1, 1, b"v", 0, b"pad"), 1, "ends", id="record with padding"),
+        pytest.param(record(0, 0, 2**31 - 1, b"key", -1, 0), 1, "a field of", id="key too long"),
+        pytest.param(record(0, 0, -2, -1, 0), 1, "a field of -2", id="negative key"),
+        pytest.param(record(0, 0, -1, -1, 1_000_000), 1, "headers", id="too many headers"),
+        pytest.param(record(0, 0, -1, -1, -1), 1, "-1 headers", id="negative headers"),
+        pytest.param(record(0, 0, -1, -1, 1, -1, -1), 1, "without a name", id="nameless header"),
+        pytest.param(record(0, 1, -1, -1, 0), 1, "offset delta 1", id="offset above the last"),
+        pytest.param(record(0, -1, -1, -1, 0), 1, "offset delta -1", id="offset below the first"),
+        pytest.param(plain + plain, 2, "offset delta 0 after 0", id="offset twice"),
+        pytest.param(b"\xff" * 12, 1, "more than 10 bytes", id="endless number"),
+        pytest.param(record(0, 0, b"\xff\xff\xff\xff\xff\xff"), 1, "cut short", id="number at the end"),
+    ],
+)
+def test_a_body_that_breaks_a_rule_is_refused(body: bytes, records: int, said: str) -> None:
+    with pytest.raises(CorruptBatch, match=said):
+        open_batch(sealed(body, records))
+
+
+@pytest.mark.parametrize(("records", "last_delta"), [(-1, 0), (2**31 - 1, 2**31 - 1), (3, 1), (1, -1)])
+def test_a_count_that_cannot_be_is_refused(records: int, last_delta: int) -> None:
+    with pytest.raises(CorruptBatch):
+        open_batch(sealed(plain, records, last_delta))
+
+
+def test_unknown_attributes_are_refused() -> None:
+    for attributes in (5, 7, 0x80, -0x8000):
+        with pytest.raises(InvalidBatch, match="unknown attributes"):
+            open_batch(sealed(plain, attributes=attributes))
+
+
+@pytest.mark.parametrize(("magic", "fault"), [(0, UnsupportedFormat), (1, UnsupportedFormat), (3, CorruptBatch)])
+def test_other_formats_are_refused_at_any_length(magic: int, fault: type[Exception]) -> None:
+    old = struct.pack(">qiibI", 0, 22, 0, magic, 0) + bytes(13)
+    for data in (old, old + bytes(100)):
+        with pytest.raises(fault):
+            check_batch(memoryview(data))
+        with pytest.raises(fault):
+            list(batches(data))
+
+
+def test_records_can_be_walked_one_by_one() -> None:
+    walk = walk_batch(sealed(plain + record(0, 1, -1, -1, 0, size=99), records=2))
+    assert next(walk).value == b"v"
+    with pytest.raises(CorruptBatch):
+        next(walk)
+
+
+def test_batches_are_stepped_through_and_a_cut_one_left_out() -> None:
+    first, second = build_batch(three, base_offset=0), build_batch(three[:1], base_offset=3)
+    run = bytes(first + second)
+    for cut in range(len(run) + 1):
+        whole = (cut >= len(first)) + (cut >= len(run))
+        assert [header.base_offset for _, header in batches(run[:cut])] == [0, 3][:whole]
+    assert [open_batch(data)[0].offset for data, _ in batches(run)] == [0, 3]
+
+
+@pytest.mark.parametrize("length", [-1, 0, 48, -(2**31)])
+def test_a_batch_that_says_it_is_too_short_stops_the_walk(length: int) -> None:
+    run = bytearray(build_batch(three))
+    struct.pack_into(">i", run, 8, length)
+    with pytest.raises(CorruptBatch, match="none has so few"):
+        list(batches(run))
+
+
+def test_a_leader_change_is_kafkas() -> None:
+    batch = leader_change_batch(
+        leader=2, voters=(1, 2, 3), granting=(2, 3), base_offset=8, leader_epoch=5, timestamp=77
+    )
+    header = check_batch(memoryview(batch))
+    assert header.is_control
+    assert (header.base_offset, header.leader_epoch, header.producer_id) == (8, 5, -1)
+    (opened,) = open_batch(batch)
+    assert opened.key == bytes.fromhex("0000 0002")  # version 0, LEADER_CHANGE
+    assert opened.value == bytes.fromhex(
+        "0000 00000002"  # version, leader
+        "04 00000001 00 00000002 00 00000003 00"  # three voters
+        "03 00000002 00 00000003 00"  # two granting ones
+        "00"  # no tagged fields
+    )
+    assert opened.timestamp == 77
