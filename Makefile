@@ -14,6 +14,7 @@ help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(READY) ## make .venv with Tailrace and everything its tests need
+	@echo "$(VENV) is ready"
 
 run: $(READY) ## start a broker, show it working, stay up until Ctrl-C
 	@$(BIN)/tailrace demo --stay
@@ -55,7 +56,7 @@ $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "Tailrace needs Python 3.11 or later; $(PYTHON) is older. Name another: make PYTHON=python3.12"; exit 1; }
 	@echo "setting up $(VENV) ..."
-	@test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV) 2>/dev/null || \
+	@test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV) >/dev/null 2>&1 || \
 		{ $(PYTHON) -m venv --clear --without-pip $(VENV) && $(PYTHON) -m pip --python $(BIN)/python install --quiet pip; }
 	@$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
 	@$(BIN)/python -m pip install --quiet --editable ".[client]" --group dev

@@ -1,0 +1,9 @@
+"""A file with something planted in it, as a rule sees it."""
+
+from textwrap import dedent
+
+from checks.tree import Source
+
+
+def planted(text: str, path: str = "src/tailrace/log/planted.py") -> Source:
+    return Source(path, dedent(text).encode())

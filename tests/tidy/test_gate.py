@@ -1,0 +1,83 @@
+"""The gate and the Makefile around it: nothing that fails goes unnoticed, nothing that was promised is missing."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from checks.__main__ import Check, failed, gate
+from checks.rules import findings
+
+root = Path(__file__).parents[2]
+targets = [
+    "setup",
+    "run",
+    "demo",
+    "test",
+    "check",
+    "bench",
+    "bench-peers",
+    "interop",
+    "fuzz",
+    "simulate",
+    "chaos",
+    "help",
+]
+
+
+def test_the_gate_asks_every_judge() -> None:
+    assert [check.name for check in gate(root)] == ["lint", "format", "types", "layers", "rules"]
+
+
+def test_a_failing_check_is_shown_with_what_it_said(capfd: pytest.CaptureFixture[str]) -> None:
+    said = "import sys; print('line 7 is wrong'); sys.exit(1)"
+    assert failed(Check("planted", (sys.executable, "-c", said), ""), root)
+    shown = capfd.readouterr().out
+    assert "planted  FAILED" in shown
+    assert "line 7 is wrong" in shown
+
+
+def test_a_passing_check_is_quiet(capfd: pytest.CaptureFixture[str]) -> None:
+    assert not failed(Check("planted", (sys.executable, "-c", "print('chatter')"), ""), root)
+    assert "chatter" not in capfd.readouterr().out
+
+
+def test_the_rules_run_over_a_whole_tree(tmp_path: Path) -> None:
+    (tmp_path / "checks").mkdir()
+    (tmp_path / "checks/sizes.toml").write_bytes((root / "checks/sizes.toml").read_bytes())
+    log = tmp_path / "src/tailrace/log"
+    log.mkdir(parents=True)
+    (log / "segment.py").write_text('"""Segments."""\n')
+    assert findings(tmp_path) == []
+    (log / "manager.py").write_text("import time\nfor x in {1, 2}: ...\n" + "x = 1\n" * 1000)
+    wrong = " ".join(finding.wrong for finding in findings(tmp_path))
+    for expected in ("uses time", "walks a set", "no docstring", "says 'manager'", "1002 lines"):
+        assert expected in wrong
+
+
+def make(*words: str) -> str:
+    # a make that runs this suite hands its own flags down; they are not ours
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith("MAKE") and name != "MFLAGS"
+    }
+    done = subprocess.run(["make", *words], cwd=root, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_help_is_the_default_and_lists_every_target() -> None:
+    listed = [line.split()[1] for line in make().splitlines()]
+    assert set(targets) <= set(listed)
+
+
+@pytest.mark.parametrize("target", targets)
+def test_every_target_can_be_planned(target: str) -> None:
+    make("--dry-run", target)
+
+
+def test_the_gate_of_the_project_is_check_and_test() -> None:
+    assert "make check test" in (root / ".ci/run").read_text()
+    planned = make("--dry-run", "check", "test")
+    assert planned.index("-m checks") < planned.index("-m pytest")

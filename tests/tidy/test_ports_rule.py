@@ -1,0 +1,74 @@
+"""From model/ up to doors/ only ports/ touches the world (DESIGN, section 3): each way out is seen."""
+
+import pytest
+
+from checks.ports import bound_rooms, touches_the_world, ways_out
+from tests.tidy.planted import planted
+
+
+@pytest.mark.parametrize("module", ways_out)
+def test_a_module_that_is_a_way_out_is_seen(module: str) -> None:
+    assert touches_the_world(planted(f"import {module}"))
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from time import monotonic",
+        "import time as t",
+        "import concurrent.futures",
+        "from concurrent.futures import Future",
+        "from concurrent import futures",
+        "def f():\n    import socket",
+        "open('x')",
+        "import io\nio.open('x')",
+        "from pathlib import Path",
+        "import pathlib\npathlib.Path('x').read_text()",
+        "import os\nos.open('x', 0)",
+        "import os\nos.path.exists('x')",
+        "import os as o\no.urandom(8)",
+        "from os import environ",
+        "from os import path\npath.getsize('x')",
+        "from os.path import exists",
+        "import datetime\ndatetime.datetime.now()",
+        "from datetime import datetime, UTC\ndatetime.now(UTC)",
+        "from asyncio import to_thread",
+        "import asyncio\nasyncio.get_running_loop().run_in_executor(None, print)",
+        "loop.create_server(factory)",
+    ],
+)
+def test_a_way_out_is_seen(code: str) -> None:
+    assert len(touches_the_world(planted(code))) >= 1
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import os\nos.path.join('a', 'b')",
+        "from os.path import basename",
+        "from pathlib import PurePosixPath",
+        "from datetime import datetime, timedelta\ndatetime.fromtimestamp(1)",
+        "import asyncio\nasyncio.get_running_loop().call_later(1, print)",
+        "time = clock.monotonic()\nrandom.below(3)",
+        "disk.open('x')",
+        "import timeit_of_ours",
+    ],
+)
+def test_what_stays_inside_is_left_alone(code: str) -> None:
+    assert touches_the_world(planted(code)) == []
+
+
+@pytest.mark.parametrize("room", bound_rooms)
+def test_every_room_below_the_doors_is_bound(room: str) -> None:
+    assert touches_the_world(planted("import time", f"src/tailrace/{room}/deep/er.py"))
+
+
+@pytest.mark.parametrize("path", ["src/tailrace/ports/clock.py", "src/tailrace/cli/main.py", "tests/unit/test_x.py"])
+def test_ports_and_the_rooms_above_the_doors_are_free(path: str) -> None:
+    assert touches_the_world(planted("import time", path)) == []
+
+
+def test_a_finding_says_where_and_what_to_do() -> None:
+    (finding,) = touches_the_world(planted("\n\nimport random"))
+    assert str(finding).startswith("src/tailrace/log/planted.py:3: uses random\n")
+    assert "ports.randomness" in finding.remedy
