@@ -1,0 +1,1 @@
+"""Kafka's messages, declared once each, and the codecs compiled from them."""

@@ -1,0 +1,219 @@
+"""Compile "read this struct in this version" into one plain function, `decode(view, at, limit)`.
+
+It answers the value and the position after it. Values of fixed width are read in runs, one `struct.unpack` each.
+Nothing is allocated on the word of a length: a size is held against the bytes left before its limit, a count against
+the bytes its elements need at least. Reading a fixed value past the end raises `struct.error` or IndexError, which
+`wire.compile` turns into WireError: so the good path pays nothing for it.
+
+    def decode(view, at, limit):
+        error_code, partition, leader_id, size_1 = UNPACK_2(view, at)
+        at += 14
+        if not 0 <= size_1 <= 1000000 or size_1 * 4 > limit - at: raise count_beyond(...)
+        replica_nodes = array_unpacker('i', size_1)(view, at)
+        at += size_1 * 4
+        return NEW_3(error_code=error_code, …), at
+"""
+
+import struct
+from collections.abc import Callable
+from functools import cache
+from typing import Any, assert_never
+
+from tailrace.model.limits import array_max_elements, client_text_max_bytes, tagged_fields_max
+from tailrace.wire import primitives
+from tailrace.wire.schema import Array, Field, Fixed, Kind, Sized, Struct, fields_of, id_kind
+from tailrace.wire.source import Source
+
+Decode = Callable[[memoryview, int, int], tuple[Any, int]]
+
+
+@cache
+def decoder(cls: type, version: int, flexible: bool) -> Decode:
+    return _Decoder(cls, version, flexible).compile()
+
+
+class _Decoder:
+    def __init__(self, cls: type, version: int, flexible: bool) -> None:
+        self._cls = cls
+        self._version = version
+        self._flexible = flexible
+        self._limit = "limit"
+        self._run: list[tuple[str, str]] = []  # struct codes and the names to fill, not yet read
+        self._source = Source()
+        self._source.know(
+            primitives.read_long_uvarint,
+            primitives.skip_tags,
+            primitives.size_beyond,
+            primitives.text_beyond,
+            primitives.count_beyond,
+            primitives.null_in,
+            primitives.many_tags,
+            primitives.tag_size_wrong,
+        )
+
+    def compile(self) -> Decode:
+        present = [field for field in fields_of(self._cls) if self._version in field.versions]
+        with self._source.block("def decode(view, at, limit):"):
+            for field in present:
+                if field.tag is None:
+                    self._field(field)
+            self._flush()
+            if self._flexible:
+                self._tags([field for field in present if field.tag is not None])
+            new = self._source.bind("new", self._cls)
+            arguments = ", ".join(f"{field.name}=v_{field.name}" for field in present)
+            self._source.line(f"return {new}({arguments}), at")
+        decode: Decode = self._source.build("decode", f"{self._cls.__name__} version {self._version}, decode")
+        return decode
+
+    def _field(self, field: Field) -> None:
+        self._value(field.kind, f"v_{field.name}", field.label, self._version in field.nullable)
+
+    def _value(self, kind: Kind, name: str, label: str, nullable: bool) -> None:
+        match kind:
+            case Fixed(code):
+                self._run.append((code, name))
+            case Sized(form):
+                size = self._length("h" if form == "text" else "i")
+                self._unless_null(size, name, nullable, lambda: self._sized(form, name, size, label))
+            case Array(element):
+                size = self._length("i")
+                self._unless_null(size, name, nullable, lambda: self._array(element, name, size, label))
+            case Struct(declared):
+                self._struct(declared, name, nullable)
+            case _:
+                assert_never(kind)
+
+    def _unless_null(self, size: str, name: str, nullable: bool, read: Callable[[], None]) -> None:
+        if not nullable:
+            read()
+            return
+        with self._source.block(f"if {size} < 0:"):
+            self._source.line(f"{name} = None")
+        with self._source.block("else:"):
+            read()
+
+    def _sized(self, form: str, name: str, size: str, label: str) -> None:
+        if form == "text":
+            bound, refusal = f"0 <= {size} <= {client_text_max_bytes}", "text_beyond"
+        else:
+            bound, refusal = f"0 <= {size}", "size_beyond"
+        with self._source.block(f"if not {bound} or {size} > {self._limit} - at:"):
+            self._source.line(f"raise {refusal}({label!r}, {size}, {self._limit} - at)")
+        piece = f"view[at:at + {size}]"
+        value = {"text": f"str({piece}, 'utf-8')", "bytes": f"bytes({piece})", "records": piece}[form]
+        self._source.line(f"{name} = {value}")
+        self._source.line(f"at += {size}")
+
+    def _array(self, element: Kind, name: str, size: str, label: str) -> None:
+        least = max(1, _least_bytes(element, self._version, self._flexible))
+        refused = f"not 0 <= {size} <= {array_max_elements} or {size} * {least} > {self._limit} - at"
+        with self._source.block(f"if {refused}:"):
+            self._source.line(f"raise count_beyond({label!r}, {size}, {least}, {self._limit} - at)")
+        if isinstance(element, Fixed) and element != id_kind:
+            unpacker = self._source.bind("array_unpacker", primitives.array_unpacker)
+            self._source.line(f"{name} = {unpacker}({element.code!r}, {size})(view, at)")
+            self._source.line(f"at += {size} * {least}")
+            return
+        items, item = self._source.fresh("items"), self._source.fresh("item")
+        self._source.line(f"{items} = []")
+        with self._source.block(f"for _ in range({size}):"):
+            self._value(element, item, label, False)
+            self._flush()
+            self._source.line(f"{items}.append({item})")
+        self._source.line(f"{name} = tuple({items})")
+
+    def _struct(self, declared: type, name: str, nullable: bool) -> None:
+        decode = self._source.bind("decode", decoder(declared, self._version, self._flexible))
+        call = f"{name}, at = {decode}(view, at, {self._limit})"
+        if not nullable:
+            self._flush()
+            self._source.line(call)
+            return
+        marker = self._source.fresh("marker")
+        self._run.append(("b", marker))
+        self._flush()
+        with self._source.block(f"if {marker} < 0:"):
+            self._source.line(f"{name} = None")
+        with self._source.block("else:"):
+            self._source.line(call)
+
+    def _tags(self, tagged: list[Field]) -> None:
+        if not tagged:
+            self._source.line("if view[at]: at = skip_tags(view, at, limit)")
+            self._source.line("else: at += 1")
+            return
+        for field in tagged:
+            default = self._source.bind("default", field.default)
+            self._source.line(f"v_{field.name} = {default}")
+        count = self._uvarint("count")
+        with self._source.block(f"if {count} > {tagged_fields_max}:"):
+            self._source.line(f"raise many_tags({self._cls.__name__!r}, {count})")
+        with self._source.block(f"for _ in range({count}):"):
+            self._tag(tagged)
+
+    def _tag(self, tagged: list[Field]) -> None:
+        tag, size = self._uvarint("tag"), self._uvarint("size")
+        with self._source.block(f"if {size} > limit - at:"):
+            self._source.line(f"raise size_beyond({f'a tagged field of {self._cls.__name__}'!r}, {size}, limit - at)")
+        self._source.line(f"end = at + {size}")
+        self._limit = "end"
+        for field in tagged:
+            with self._source.block(f"if {tag} == {field.tag}:"):
+                self._field(field)
+                self._flush()
+                with self._source.block("if at != end:"):
+                    self._source.line(f"raise tag_size_wrong({self._cls.__name__!r}, {tag}, {size})")
+        self._limit = "limit"
+        self._source.line("at = end")
+
+    def _length(self, code: str) -> str:
+        """A name that holds a length; negative is null."""
+        if not self._flexible:
+            size = self._source.fresh("size")
+            self._run.append((code, size))
+            self._flush()
+            return size
+        self._flush()
+        size = self._uvarint("size")
+        self._source.line(f"{size} -= 1")
+        return size
+
+    def _uvarint(self, hint: str) -> str:
+        name = self._source.fresh(hint)
+        self._source.line(f"{name} = view[at]")
+        self._source.line("at += 1")
+        self._source.line(f"if {name} > 127: {name}, at = read_long_uvarint({name}, view, at)")
+        return name
+
+    def _flush(self) -> None:
+        if not self._run:
+            return
+        layout = struct.Struct(">" + "".join(code for code, _ in self._run))
+        names = ", ".join(name for _, name in self._run)
+        self._run = []
+        unpack = self._source.bind("unpack", layout.unpack_from)
+        self._source.line(f"{names}, = {unpack}(view, at)")
+        self._source.line(f"at += {layout.size}")
+
+
+def _least_bytes(kind: Kind, version: int, flexible: bool) -> int:
+    """How many bytes a value of this kind takes at least; null counts as present, which is never more."""
+    match kind:
+        case Fixed():
+            return kind.size
+        case Sized(form):
+            return 1 if flexible else 2 if form == "text" else 4
+        case Array():
+            return 1 if flexible else 4
+        case Struct(declared):
+            present = [field for field in fields_of(declared) if version in field.versions and field.tag is None]
+            return int(flexible) + sum(_least_field_bytes(field, version, flexible) for field in present)
+        case _:
+            assert_never(kind)
+
+
+def _least_field_bytes(field: Field, version: int, flexible: bool) -> int:
+    if isinstance(field.kind, Struct) and version in field.nullable:
+        return 1
+    return _least_bytes(field.kind, version, flexible)

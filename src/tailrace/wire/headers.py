@@ -1,0 +1,83 @@
+"""The few bytes before a message: which API, which version, and the number that pairs answer with question.
+
+A request has header version 1, or 2 when its API's version is flexible: the same and tagged fields. The client's name
+keeps the old string form in both. A response has header version 0, or 1 with tagged fields when flexible, but for
+ApiVersions: its header is always version 0, because the client does not know yet what we speak.
+"""
+
+import struct
+from collections.abc import Mapping
+from typing import Final
+
+from tailrace.ports.disk import Buffer
+from tailrace.wire.primitives import WireError, size_beyond, skip_tags
+
+request_start: Final = struct.Struct(">hhih")  # API key, version, correlation id, length of the client's name
+response_start: Final = struct.Struct(">i")
+request_start_bytes: Final = request_start.size
+response_start_bytes: Final = response_start.size
+no_tags: Final = b"\x00"
+never_flexible: Final = 32767
+api_versions_key: Final = 18
+
+
+def read_request_header(
+    buffer: Buffer, position: int, flexible_since: Mapping[int, int]
+) -> tuple[int, int, int, str | None, int]:
+    """API key, version, correlation id, the client's name, and where the body begins.
+
+    `flexible_since` says from which version on an API is flexible. Of an API that is not in it only the start is read:
+    there is no telling what follows.
+    """
+    try:
+        api_key, version, correlation_id, size = request_start.unpack_from(buffer, position)
+        position += request_start_bytes
+        client_id = None
+        if size >= 0:
+            end = position + size
+            if end > len(buffer):
+                raise size_beyond("the client id", size, len(buffer) - position)
+            client_id = str(buffer[position:end], "utf-8")
+            position = end
+        if version >= flexible_since.get(api_key, never_flexible):
+            if buffer[position]:
+                position = skip_tags(memoryview(buffer), position, len(buffer))
+            else:
+                position += 1
+    except (struct.error, IndexError) as error:
+        raise WireError(f"a request header goes on after the last of {len(buffer)} bytes") from error
+    except UnicodeDecodeError as error:
+        raise WireError(f"the client id is not UTF-8: {error}") from error
+    return api_key, version, correlation_id, client_id, position
+
+
+def request_header(api_key: int, version: int, correlation_id: int, client_id: str | None, flexible: bool) -> bytes:
+    name = b"" if client_id is None else client_id.encode()
+    size = -1 if client_id is None else len(name)
+    try:
+        start = request_start.pack(api_key, version, correlation_id, size)
+    except struct.error as error:
+        raise WireError(f"a request header cannot be written: {error}") from error
+    return start + name + no_tags if flexible else start + name
+
+
+def has_flexible_response_header(api_key: int, flexible: bool) -> bool:
+    """Whether tagged fields follow the correlation id, given whether the body is flexible."""
+    return flexible and api_key != api_versions_key
+
+
+def response_header(api_key: int, correlation_id: int, flexible: bool) -> bytes:
+    start = response_start.pack(correlation_id)
+    return start + no_tags if has_flexible_response_header(api_key, flexible) else start
+
+
+def read_response_header(buffer: Buffer, position: int, api_key: int, flexible: bool) -> tuple[int, int]:
+    """Correlation id, and where the body begins."""
+    try:
+        (correlation_id,) = response_start.unpack_from(buffer, position)
+        position += response_start_bytes
+        if has_flexible_response_header(api_key, flexible):
+            position = skip_tags(memoryview(buffer), position, len(buffer))
+    except (struct.error, IndexError) as error:
+        raise WireError(f"a response header goes on after the last of {len(buffer)} bytes") from error
+    return correlation_id, position

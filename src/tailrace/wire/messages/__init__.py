@@ -1,0 +1,81 @@
+"""Every Kafka message we can read and write, one file per API; `apis` lists them by key."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from tailrace.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
+from tailrace.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from tailrace.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
+from tailrace.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from tailrace.wire.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
+from tailrace.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from tailrace.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from tailrace.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
+from tailrace.wire.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+from tailrace.wire.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+)
+from tailrace.wire.messages.fetch import FetchRequest, FetchResponse
+from tailrace.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from tailrace.wire.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+from tailrace.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from tailrace.wire.messages.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
+from tailrace.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from tailrace.wire.messages.metadata import MetadataRequest, MetadataResponse
+from tailrace.wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
+from tailrace.wire.messages.produce import ProduceRequest, ProduceResponse
+from tailrace.wire.schema import Versions, declaration
+
+
+class Api(NamedTuple):
+    key: int
+    name: str
+    request: type
+    response: type
+
+    @property
+    def versions(self) -> Versions:
+        return declaration(self.request).versions
+
+    @property
+    def flexible(self) -> Versions:
+        return declaration(self.request).flexible
+
+
+def _by_key(*pairs: tuple[type, type]) -> Mapping[int, Api]:
+    found: dict[int, Api] = {}
+    for request, response in pairs:
+        key = declaration(request).number
+        found[key] = Api(key, request.__name__.removesuffix("Request"), request, response)
+    return MappingProxyType(dict(sorted(found.items())))
+
+
+apis: Final = _by_key(
+    (ProduceRequest, ProduceResponse),
+    (FetchRequest, FetchResponse),
+    (ListOffsetsRequest, ListOffsetsResponse),
+    (MetadataRequest, MetadataResponse),
+    (FindCoordinatorRequest, FindCoordinatorResponse),
+    (ApiVersionsRequest, ApiVersionsResponse),
+    (CreateTopicsRequest, CreateTopicsResponse),
+    (DeleteTopicsRequest, DeleteTopicsResponse),
+    (DeleteRecordsRequest, DeleteRecordsResponse),
+    (InitProducerIdRequest, InitProducerIdResponse),
+    (OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse),
+    (DescribeConfigsRequest, DescribeConfigsResponse),
+    (AlterConfigsRequest, AlterConfigsResponse),
+    (DescribeLogDirsRequest, DescribeLogDirsResponse),
+    (CreatePartitionsRequest, CreatePartitionsResponse),
+    (IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse),
+    (DescribeClusterRequest, DescribeClusterResponse),
+    (ListConfigResourcesRequest, ListConfigResourcesResponse),
+    (DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse),
+)
+
+# The first version of each API whose request header carries tagged fields, for `wire.headers`.
+flexible_since: Final[Mapping[int, int]] = MappingProxyType({key: api.flexible.first for key, api in apis.items()})

@@ -1,0 +1,73 @@
+"""CreateTopics: make topics, or say whether they could be made."""
+
+from tailrace.model.ids import NO_ID, Id
+from tailrace.wire.schema import Int8, Int16, Int32, message, struct, wire
+
+
+@struct
+class ReplicaAssignment:
+    """The brokers that are to hold a partition."""
+
+    partition: Int32
+    broker_ids: tuple[Int32, ...]
+
+
+@struct
+class NewTopicConfig:
+    """A setting other than the default."""
+
+    name: str
+    value: str | None = wire(nullable="0+")
+
+
+@struct
+class NewTopic:
+    """A topic to make; -1 leaves partitions or replicas to the broker."""
+
+    name: str
+    num_partitions: Int32
+    replication_factor: Int16
+    assignments: tuple[ReplicaAssignment, ...]
+    configs: tuple[NewTopicConfig, ...]
+
+
+@message(api=19, versions="2-7", flexible="5+")
+class CreateTopicsRequest:
+    """The topics to make."""
+
+    topics: tuple[NewTopic, ...]
+    timeout_ms: Int32 = 60000
+    validate_only: bool = False
+
+
+@struct
+class CreatedTopicConfig:
+    """A setting of the new topic."""
+
+    name: str
+    value: str | None = wire(nullable="0+")
+    read_only: bool
+    config_source: Int8 = -1
+    is_sensitive: bool
+
+
+@struct
+class CreatedTopic:
+    """A topic as it was made, or why it was not."""
+
+    name: str
+    topic_id: Id = wire(since=7, default=NO_ID, ignorable=True)
+    error_code: Int16 = 0
+    error_message: str | None = wire(nullable="0+", default=None)
+    topic_config_error_code: Int16 = wire(tag=0, since=5, default=0, ignorable=True)
+    num_partitions: Int32 = wire(since=5, default=-1, ignorable=True)
+    replication_factor: Int16 = wire(since=5, default=-1, ignorable=True)
+    configs: tuple[CreatedTopicConfig, ...] | None = wire(nullable="0+", since=5, default=(), ignorable=True)
+
+
+@message(api=19, versions="2-7", flexible="5+")
+class CreateTopicsResponse:
+    """What became of each."""
+
+    throttle_time_ms: Int32 = 0
+    topics: tuple[CreatedTopic, ...]

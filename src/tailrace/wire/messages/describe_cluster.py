@@ -1,0 +1,38 @@
+"""DescribeCluster: the brokers, the controller and the id of the cluster."""
+
+from tailrace.wire.messages.authorization import not_asked
+from tailrace.wire.schema import Int8, Int16, Int32, message, struct, wire
+
+
+@message(api=60, versions="0-2", flexible="0+")
+class DescribeClusterRequest:
+    """What to include."""
+
+    include_cluster_authorized_operations: bool
+    endpoint_type: Int8 = wire(since=1, default=1)
+    include_fenced_brokers: bool = wire(since=2, default=False)
+
+
+@struct
+class DescribedBroker:
+    """Where to reach a broker."""
+
+    broker_id: Int32
+    host: str
+    port: Int32
+    rack: str | None = wire(nullable="0+", default=None)
+    is_fenced: bool = wire(since=2, default=False)
+
+
+@message(api=60, versions="0-2", flexible="0+")
+class DescribeClusterResponse:
+    """The cluster."""
+
+    throttle_time_ms: Int32 = 0
+    error_code: Int16 = 0
+    error_message: str | None = wire(nullable="0+", default=None)
+    endpoint_type: Int8 = wire(since=1, default=1)
+    cluster_id: str
+    controller_id: Int32 = -1
+    brokers: tuple[DescribedBroker, ...]
+    cluster_authorized_operations: Int32 = not_asked

@@ -1,0 +1,63 @@
+"""DescribeConfigs: the settings of topics and brokers, with where each comes from."""
+
+from tailrace.wire.schema import Int8, Int16, Int32, message, struct, wire
+
+
+@struct
+class ResourceAsked:
+    """A topic or broker, and which of its settings; None for all."""
+
+    resource_type: Int8
+    resource_name: str
+    config_names: tuple[str, ...] | None = wire(nullable="0+")
+
+
+@message(api=32, versions="1-4", flexible="4+")
+class DescribeConfigsRequest:
+    """Whose settings to show."""
+
+    resources: tuple[ResourceAsked, ...]
+    include_synonyms: bool = False
+    include_documentation: bool = wire(since=3, default=False)
+
+
+@struct
+class ConfigSynonym:
+    """A place where the same setting has a value, strongest first."""
+
+    name: str
+    value: str | None = wire(nullable="0+")
+    source: Int8
+
+
+@struct
+class DescribedConfig:
+    """One setting, its value and where it was set."""
+
+    name: str
+    value: str | None = wire(nullable="0+")
+    read_only: bool
+    config_source: Int8 = -1
+    is_sensitive: bool
+    synonyms: tuple[ConfigSynonym, ...]
+    config_type: Int8 = wire(since=3, default=0, ignorable=True)
+    documentation: str | None = wire(nullable="0+", since=3, default=None, ignorable=True)
+
+
+@struct
+class DescribedResource:
+    """The settings of one topic or broker."""
+
+    error_code: Int16 = 0
+    error_message: str | None = wire(nullable="0+", default=None)
+    resource_type: Int8
+    resource_name: str
+    configs: tuple[DescribedConfig, ...]
+
+
+@message(api=32, versions="1-4", flexible="4+")
+class DescribeConfigsResponse:
+    """The settings."""
+
+    throttle_time_ms: Int32 = 0
+    results: tuple[DescribedResource, ...]

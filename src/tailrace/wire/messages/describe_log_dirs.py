@@ -1,0 +1,57 @@
+"""DescribeLogDirs: how much of the disk each partition takes."""
+
+from tailrace.wire.schema import Int16, Int32, Int64, message, struct, wire
+
+
+@struct
+class TopicAsked:
+    """A topic and the partitions to measure."""
+
+    name: str
+    partitions: tuple[Int32, ...]
+
+
+@message(api=35, versions="1-5", flexible="2+")
+class DescribeLogDirsRequest:
+    """Which partitions to measure; None for all."""
+
+    topics: tuple[TopicAsked, ...] | None = wire(nullable="0+")
+
+
+@struct
+class PartitionSize:
+    """The bytes of a replica, and how far it is behind."""
+
+    partition: Int32
+    size_bytes: Int64
+    offset_lag: Int64
+    is_future: bool
+
+
+@struct
+class TopicSizes:
+    """The partitions of one topic."""
+
+    name: str
+    partitions: tuple[PartitionSize, ...]
+
+
+@struct
+class DescribedLogDir:
+    """A data directory and what it holds."""
+
+    error_code: Int16 = 0
+    log_dir: str
+    topics: tuple[TopicSizes, ...]
+    total_bytes: Int64 = wire(since=4, default=-1, ignorable=True)
+    usable_bytes: Int64 = wire(since=4, default=-1, ignorable=True)
+    is_cordoned: bool = wire(since=5, default=False, ignorable=True)
+
+
+@message(api=35, versions="1-5", flexible="2+")
+class DescribeLogDirsResponse:
+    """The data directories."""
+
+    throttle_time_ms: Int32 = 0
+    error_code: Int16 = wire(since=3, default=0, ignorable=True)
+    results: tuple[DescribedLogDir, ...]

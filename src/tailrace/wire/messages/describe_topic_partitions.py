@@ -1,0 +1,65 @@
+"""DescribeTopicPartitions: topics in pages, for clusters whose Metadata is too large for one answer."""
+
+from tailrace.model.ids import Id
+from tailrace.wire.messages.authorization import not_asked
+from tailrace.wire.schema import Int16, Int32, message, struct, wire
+
+
+@struct
+class TopicAsked:
+    """A topic by name."""
+
+    name: str
+
+
+@struct
+class Cursor:
+    """The partition a page begins with."""
+
+    topic: str
+    partition: Int32
+
+
+@message(api=75, versions="0-0", flexible="0+")
+class DescribeTopicPartitionsRequest:
+    """Topics to describe, from a cursor on; no topics mean all."""
+
+    topics: tuple[TopicAsked, ...]
+    response_partition_limit: Int32 = 2000
+    cursor: Cursor | None = wire(nullable="0+", default=None)
+
+
+@struct
+class DescribedPartition:
+    """Who leads a partition, and where its replicas are."""
+
+    error_code: Int16 = 0
+    partition: Int32
+    leader_id: Int32
+    leader_epoch: Int32 = -1
+    replicas: tuple[Int32, ...]
+    isr: tuple[Int32, ...]
+    eligible_leader_replicas: tuple[Int32, ...] | None = wire(nullable="0+", default=None)
+    last_known_eligible_leaders: tuple[Int32, ...] | None = wire(nullable="0+", default=None)
+    offline_replicas: tuple[Int32, ...]
+
+
+@struct
+class DescribedTopic:
+    """A topic and those of its partitions that fit the page."""
+
+    error_code: Int16 = 0
+    name: str | None = wire(nullable="0+")
+    topic_id: Id
+    is_internal: bool = False
+    partitions: tuple[DescribedPartition, ...]
+    topic_authorized_operations: Int32 = not_asked
+
+
+@message(api=75, versions="0-0", flexible="0+")
+class DescribeTopicPartitionsResponse:
+    """A page of topics, and where the next begins."""
+
+    throttle_time_ms: Int32 = 0
+    topics: tuple[DescribedTopic, ...]
+    next_cursor: Cursor | None = wire(nullable="0+", default=None)

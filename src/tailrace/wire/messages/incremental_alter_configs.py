@@ -1,0 +1,47 @@
+"""IncrementalAlterConfigs: change single settings of topics and brokers."""
+
+from tailrace.wire.schema import Int8, Int16, Int32, message, struct, wire
+
+
+@struct
+class ConfigChange:
+    """One setting: 0 sets it, 1 clears it, 2 appends to and 3 takes from a list."""
+
+    name: str
+    config_operation: Int8
+    value: str | None = wire(nullable="0+")
+
+
+@struct
+class ResourceToAlter:
+    """A topic or broker and the changes to it."""
+
+    resource_type: Int8
+    resource_name: str
+    configs: tuple[ConfigChange, ...]
+
+
+@message(api=44, versions="0-1", flexible="1+")
+class IncrementalAlterConfigsRequest:
+    """The changes."""
+
+    resources: tuple[ResourceToAlter, ...]
+    validate_only: bool
+
+
+@struct
+class AlteredResource:
+    """A resource that was changed, or why it was not."""
+
+    error_code: Int16 = 0
+    error_message: str | None = wire(nullable="0+", default=None)
+    resource_type: Int8
+    resource_name: str
+
+
+@message(api=44, versions="0-1", flexible="1+")
+class IncrementalAlterConfigsResponse:
+    """What became of each resource."""
+
+    throttle_time_ms: Int32 = 0
+    resources: tuple[AlteredResource, ...]

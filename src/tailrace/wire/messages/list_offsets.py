@@ -1,0 +1,57 @@
+"""ListOffsets: which offset a partition has at its start, at its end or at a time."""
+
+from tailrace.wire.schema import Int8, Int16, Int32, Int64, message, struct, wire
+
+
+@struct
+class PartitionAsked:
+    """A time in milliseconds, or one of the negative numbers that name a place in the log."""
+
+    partition: Int32
+    current_leader_epoch: Int32 = wire(since=4, default=-1, ignorable=True)
+    timestamp: Int64
+
+
+@struct
+class TopicAsked:
+    """A topic and the partitions to look into."""
+
+    name: str
+    partitions: tuple[PartitionAsked, ...]
+
+
+@message(api=2, versions="1-11", flexible="6+")
+class ListOffsetsRequest:
+    """Partitions and times to look up."""
+
+    replica_id: Int32
+    isolation_level: Int8 = wire(since=2, default=0)
+    topics: tuple[TopicAsked, ...]
+    timeout_ms: Int32 = wire(since=10, default=0, ignorable=True)
+
+
+@struct
+class PartitionOffset:
+    """The first record at or after the time asked for; -1 where there is none."""
+
+    partition: Int32
+    error_code: Int16 = 0
+    timestamp: Int64 = -1
+    offset: Int64 = -1
+    leader_epoch: Int32 = wire(since=4, default=-1)
+
+
+@struct
+class TopicOffsets:
+    """The answers of one topic."""
+
+    name: str
+    partitions: tuple[PartitionOffset, ...]
+
+
+@message(api=2, versions="1-11", flexible="6+")
+class ListOffsetsResponse:
+    """The offsets found."""
+
+    throttle_time_ms: Int32 = wire(since=2, default=0, ignorable=True)
+    topics: tuple[TopicOffsets, ...]

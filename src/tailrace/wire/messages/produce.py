@@ -1,0 +1,75 @@
+"""Produce: append record batches.
+
+The broker serves it with the hand-written `wire.hot_produce`; this is its twin, for clients and tests.
+"""
+
+from tailrace.model.ids import NO_ID, Id
+from tailrace.wire.messages.leaders import LeaderIdAndEpoch, NodeEndpoint
+from tailrace.wire.schema import Int16, Int32, Int64, Records, message, struct, wire
+
+
+@struct
+class PartitionToProduce:
+    """Whole record batches for one partition."""
+
+    partition: Int32
+    records: Records | None = wire(nullable="0+")
+
+
+@struct
+class TopicToProduce:
+    """A topic, by name up to version 12 and by id from 13 on."""
+
+    name: str = wire(until=12, default="", ignorable=True)
+    topic_id: Id = wire(since=13, default=NO_ID, ignorable=True)
+    partitions: tuple[PartitionToProduce, ...]
+
+
+@message(api=0, versions="3-13", flexible="9+")
+class ProduceRequest:
+    """Batches to append, by topic and partition."""
+
+    transactional_id: str | None = wire(nullable="0+", default=None)
+    acks: Int16
+    timeout_ms: Int32
+    topics: tuple[TopicToProduce, ...]
+
+
+@struct
+class RecordError:
+    """A record that made the whole batch fail."""
+
+    batch_index: Int32
+    message: str | None = wire(nullable="0+", default=None)
+
+
+@struct
+class PartitionProduced:
+    """The offset given to the first record, or an error."""
+
+    partition: Int32
+    error_code: Int16 = 0
+    base_offset: Int64
+    log_append_time_ms: Int64 = -1
+    log_start_offset: Int64 = wire(since=5, default=-1, ignorable=True)
+    record_errors: tuple[RecordError, ...] = wire(since=8, default=(), ignorable=True)
+    error_message: str | None = wire(nullable="0+", since=8, default=None, ignorable=True)
+    current_leader: LeaderIdAndEpoch = wire(tag=0, since=10, default=LeaderIdAndEpoch(), ignorable=True)
+
+
+@struct
+class TopicProduced:
+    """The answers of one topic."""
+
+    name: str = wire(until=12, default="", ignorable=True)
+    topic_id: Id = wire(since=13, default=NO_ID, ignorable=True)
+    partitions: tuple[PartitionProduced, ...]
+
+
+@message(api=0, versions="3-13", flexible="9+")
+class ProduceResponse:
+    """Where the batches went, or why not."""
+
+    topics: tuple[TopicProduced, ...]
+    throttle_time_ms: Int32 = 0
+    node_endpoints: tuple[NodeEndpoint, ...] = wire(tag=0, since=10, default=(), ignorable=True)

@@ -1,0 +1,236 @@
+"""How a message is declared: one typed class for all of its versions.
+
+    @message(api=3, versions="0-13", flexible="9+")
+    class MetadataRequest:
+        topics: tuple[TopicWanted, ...] | None = wire(nullable="1+")
+        allow_auto_topic_creation: bool = wire(since=4, default=True)
+
+The annotation says what travels: `Int16` and its kin an integer of that width, `str`, `bool`, `bytes`, `Id` sixteen
+bytes, `Records` record batches left unopened, `tuple[X, ...]` an array, another declared class a struct.
+`wire(...)` says since and until which version, where null is allowed, the tag, the default. The order of the fields
+is their order on the wire. `@struct` declares a nested part; its versions are those of the message around it.
+
+Rules, checked when a field list is first asked for:
+- a field that some version lacks has a default: that is its value when such a version is read;
+- a value other than the default is refused by a version that lacks the field, unless it is `ignorable`;
+- an annotation allows None exactly where `nullable` names versions;
+- a tagged field has a default: that value is not sent.
+"""
+
+import struct as bytes_layout
+import types
+import typing
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, field, fields
+from functools import cache
+from typing import Annotated, Any, NamedTuple, TypeVar, dataclass_transform
+
+from tailrace.model.ids import Id
+from tailrace.ports.disk import Buffer
+from tailrace.wire.value import value_class
+
+T = TypeVar("T")
+
+endless = 32767  # versions are int16
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """A value of fixed width, by its code in Python's `struct`."""
+
+    code: str
+
+    @property
+    def size(self) -> int:
+        return bytes_layout.calcsize(">" + self.code)
+
+
+@dataclass(frozen=True, slots=True)
+class Sized:
+    """Bytes behind their length."""
+
+    form: typing.Literal["text", "bytes", "records"]
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    element: "Kind"
+
+
+@dataclass(frozen=True, slots=True)
+class Struct:
+    declared: type
+
+
+Kind = Fixed | Sized | Array | Struct
+
+Int8 = Annotated[int, Fixed("b")]
+Int16 = Annotated[int, Fixed("h")]
+Int32 = Annotated[int, Fixed("i")]
+Int64 = Annotated[int, Fixed("q")]
+Uint16 = Annotated[int, Fixed("H")]
+Uint32 = Annotated[int, Fixed("I")]
+Float64 = Annotated[float, Fixed("d")]
+Records = Annotated[Buffer, Sized("records")]
+
+id_kind = Fixed("16s")
+plain_kinds: typing.Final = types.MappingProxyType(
+    {str: Sized("text"), bytes: Sized("bytes"), bool: Fixed("?"), Id: id_kind}
+)
+
+
+class Versions(NamedTuple):
+    """A range of versions, both ends in it; `none` holds no version."""
+
+    first: int
+    last: int
+
+    @classmethod
+    def parse(cls, text: str) -> "Versions":
+        """`"3-7"`, `"9+"`, `"0"` or `"none"`."""
+        if text == "none":
+            return cls(1, 0)
+        if text.endswith("+"):
+            return cls(int(text[:-1]), endless)
+        first, _, last = text.partition("-")
+        return cls(int(first), int(last or first))
+
+    def __contains__(self, version: object) -> bool:
+        return isinstance(version, int) and self.first <= version <= self.last
+
+    def __str__(self) -> str:
+        return f"{self.first}-{self.last}"
+
+
+nowhere = Versions.parse("none")
+everywhere = Versions.parse("0+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wire:
+    """What `wire(...)` said about one field."""
+
+    versions: Versions
+    nullable: Versions
+    tag: int | None
+    ignorable: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """One field, ready to be compiled."""
+
+    name: str
+    label: str  # the class and the field, for error messages
+    kind: Kind
+    versions: Versions
+    nullable: Versions
+    tag: int | None
+    default: object  # MISSING where there is none
+    ignorable: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declaration:
+    """What a decorator said about a whole message or stored record."""
+
+    number: int  # the API key, or the type of a stored record
+    versions: Versions
+    flexible: Versions
+
+
+def wire(
+    *,
+    since: int = 0,
+    until: int = endless,
+    nullable: str = "none",
+    tag: int | None = None,
+    default: Any = MISSING,
+    ignorable: bool = False,
+) -> Any:
+    said = Wire(versions=Versions(since, until), nullable=Versions.parse(nullable), tag=tag, ignorable=ignorable)
+    return field(default=default, metadata={"wire": said})
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(wire,))
+def struct(cls: type[T]) -> type[T]:
+    """A part of messages."""
+    return value_class(cls)
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(wire,))
+def message(*, api: int, versions: str, flexible: str) -> Callable[[type[T]], type[T]]:
+    """The body of a request or response of API `api`."""
+    return _declare(api, versions, flexible)
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(wire,))
+def record(*, type: int, versions: str, flexible: str = "0+") -> "Callable[[builtin_type[T]], builtin_type[T]]":
+    """A record that we store in a partition of our own; see `wire.stored`."""
+    return _declare(type, versions, flexible)
+
+
+builtin_type = type
+
+
+def _declare(number: int, versions: str, flexible: str) -> Callable[[type[T]], type[T]]:
+    said = Declaration(number=number, versions=Versions.parse(versions), flexible=Versions.parse(flexible))
+
+    def declare(cls: type[T]) -> type[T]:
+        made = struct(cls)
+        made.__wire__ = said  # type: ignore[attr-defined]
+        return made
+
+    return declare
+
+
+def declaration(cls: type) -> Declaration:
+    said = getattr(cls, "__wire__", None)
+    if not isinstance(said, Declaration):
+        raise TypeError(f"{cls.__name__} is not declared with @message or @record")
+    return said
+
+
+@cache
+def fields_of(cls: type) -> tuple[Field, ...]:
+    """The fields in the order of the wire."""
+    hints = typing.get_type_hints(cls, include_extras=True)
+    return tuple(_field(cls, one.name, hints[one.name], one.metadata, one.default) for one in fields(cls))
+
+
+def _field(cls: type, name: str, hint: Any, metadata: Any, default: object) -> Field:
+    said: Wire = metadata.get("wire") or wire().metadata["wire"]
+    label = f"{cls.__name__}.{name}"
+    kind, optional = _kind(label, hint)
+    if optional != (said.nullable != nowhere):
+        raise TypeError(f"{label}: the annotation and nullable= disagree")
+    if default is MISSING and (said.tag is not None or said.versions != everywhere):
+        raise TypeError(f"{label}: a field that may be missing from the bytes needs a default")
+    return Field(
+        name=name,
+        label=label,
+        kind=kind,
+        versions=said.versions,
+        nullable=said.nullable,
+        tag=said.tag,
+        default=default,
+        ignorable=said.ignorable,
+    )
+
+
+def _kind(label: str, hint: Any) -> tuple[Kind, bool]:
+    """What travels for an annotation, and whether None may."""
+    origin, parts = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        inner = [part for part in parts if part is not types.NoneType]
+        if len(inner) == 1:
+            return _kind(label, inner[0])[0], True
+    if origin is Annotated and isinstance(parts[-1], Fixed | Sized):
+        return parts[-1], False
+    if origin is tuple and len(parts) == 2 and parts[1] is Ellipsis:
+        return Array(_kind(label, parts[0])[0]), False
+    if hint in plain_kinds:
+        return plain_kinds[hint], False
+    if isinstance(hint, type) and hasattr(hint, "__dataclass_fields__"):
+        return Struct(hint), False
+    raise TypeError(f"{label}: {hint} has no form on the wire; for whole numbers use Int8, Int16, Int32 or Int64")

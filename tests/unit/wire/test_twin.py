@@ -1,0 +1,91 @@
+"""Every message in every version has the bytes that kio gives it, and means the same by them.
+
+kio was generated from Kafka's own specification and has one class per version. Our bytes go through its reader, what it
+understood is compared field by field and name by name with our value, and what it writes is compared with our bytes.
+"""
+
+import dataclasses
+import datetime
+import importlib
+import io
+import re
+import uuid
+from typing import Any
+
+import pytest
+from kio.serial import entity_reader, entity_writer
+
+from tailrace.model.ids import NO_ID
+from tailrace.wire.compile import decode_whole, encode
+from tailrace.wire.schema import fields_of
+from tests.unit.wire.samples import every_message, samples
+
+# What we call otherwise than Kafka does, beside units of time, which kio drops.
+kafka_names = {
+    "config_names": {"configuration_keys"},
+    "forgotten_topics": {"forgotten_topics_data"},
+    "is_future": {"is_future_key"},
+    "isr": {"isr_nodes"},
+    "last_known_eligible_leaders": {"last_known_elr"},
+    "message": {"batch_index_error_message"},
+    "name": {"topic"},
+    "partition": {"partition_index", "index"},
+    "partitions": {"partition_data", "partition_responses"},
+    "replicas": {"replica_nodes"},
+    "resources": {"responses"},
+    "size_bytes": {"partition_size"},
+    "topic": {"topic_name"},
+    "topics": {"topic_data", "responses"},
+}
+
+
+@pytest.mark.parametrize(("cls", "version"), every_message, ids=lambda value: getattr(value, "__name__", None))
+def test_bytes_and_meaning_equal_kio(cls: type, version: int) -> None:
+    twin = twin_of(cls, version)
+    read, write = entity_reader(twin), entity_writer(twin)
+    for value in samples(cls, version, 6):
+        data = encode(value, version)
+        theirs, size = read(data, 0)
+        assert size == len(data)
+        assert_same(value, theirs, version)
+        buffer = io.BytesIO()
+        write(buffer, theirs)
+        assert buffer.getvalue() == data
+        assert decode_whole(cls, version, data) == value
+
+
+def twin_of(cls: type, version: int) -> Any:
+    name = cls.__name__
+    api, kind = re.fullmatch(r"(\w+)(Request|Response)", name).groups()  # type: ignore[union-attr]
+    folder = re.sub(r"(?<!^)(?=[A-Z])", "_", api).lower()
+    module = importlib.import_module(f"kio.schema.{folder}.v{version}.{kind.lower()}")
+    return getattr(module, name)
+
+
+def assert_same(ours: Any, theirs: Any, version: int) -> None:
+    """Our struct has the fields of theirs, in order, by name, with the same values."""
+    present = [field.name for field in fields_of(type(ours)) if version in field.versions]
+    for name, twin in zip(present, dataclasses.fields(theirs), strict=True):
+        assert twin.name in {name, name.removesuffix("_ms"), *kafka_names.get(name, ())}
+        same = as_ours(getattr(theirs, twin.name), getattr(ours, name), version)
+        assert same == getattr(ours, name), f"{type(ours).__name__}.{name}"
+
+
+def as_ours(theirs: Any, ours: Any, version: int) -> Any:
+    """Their value in our types; structs are compared on the way and stand for themselves."""
+    if isinstance(theirs, tuple):
+        return tuple(as_ours(one, two, version) for one, two in zip(theirs, ours, strict=True))
+    if dataclasses.is_dataclass(theirs):
+        assert_same(ours, theirs, version)
+        return ours
+    if isinstance(theirs, datetime.timedelta):
+        return theirs // datetime.timedelta(milliseconds=1)
+    if isinstance(theirs, datetime.datetime):
+        return (theirs - datetime.datetime.fromtimestamp(0, datetime.UTC)) // datetime.timedelta(milliseconds=1)
+    if isinstance(theirs, uuid.UUID):
+        return theirs.bytes
+    if theirs is None and isinstance(ours, int):
+        return -1
+    if theirs is None and isinstance(ours, bytes) and ours == NO_ID:
+        return NO_ID
+    return theirs
