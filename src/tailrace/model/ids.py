@@ -5,7 +5,6 @@ URL-safe base64 without padding. Zero bytes mean "no id" and never name anything
 """
 
 import base64
-import binascii
 from typing import Final, NamedTuple, NewType
 
 Offset = NewType("Offset", int)
@@ -36,8 +35,10 @@ def parse_id(text: str) -> Id:
     """The id that `show_id` wrote; ValueError if it is none."""
     try:
         raw = base64.b64decode(text + "==", altchars=b"-_", validate=True)
-    except binascii.Error as error:
+    except ValueError as error:  # of binascii, or of text that is not ASCII
         raise ValueError(f"{text!r} is no id: {error}") from error
     if len(raw) != 16:
         raise ValueError(f"{text!r} is no id: it has {len(raw)} bytes, an id has 16")
+    if show_id(raw) != text:  # an id has one text: other letters, padding or stray low bits would give it a second
+        raise ValueError(f"{text!r} is no id; {show_id(raw)!r} would be")
     return Id(raw)

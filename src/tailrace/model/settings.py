@@ -1,20 +1,23 @@
 """What a broker can be told, in one table.
 
-Each row gives a setting its Kafka name; from that come its form in YAML and in Python (`log_retention_ms`), its
-environment variable (`TAILRACE_LOG_RETENTION_MS`) and, where `flag` is set, its flag on the command line. They count in
+Each row gives a setting its Kafka name; from that come its form in YAML (`log_retention_ms`) and its environment
+variable (`TAILRACE_LOG_RETENTION_MS`); where `flag` is set it has a flag on the command line too. They count in
 rising order: default, YAML file, environment, flag. Unknown names and bad values are refused, with the nearest right name.
 """
 
 import difflib
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import Any, Final, Literal, cast
 
-from tailrace.model.limits import GiB, MiB, frame_max_bytes, segment_max_bytes
+from tailrace.model.limits import GiB, MiB, frame_max_bytes, record_batch_max_bytes, segment_max_bytes
 
 Fsync = Literal["always", "interval", "never"]
 day_ms: Final = 24 * 3600 * 1000
 never_ms: Final = 2**63 - 1
+variable_prefix: Final = "TAILRACE_"
+whole_number: Final = re.compile(r"[+-]?[0-9]+")  # int() alone also takes 1_000 and digits of other scripts
 
 
 class SettingError(ValueError):
@@ -71,7 +74,7 @@ class Settings:
     auto_create_topics_enable: bool = setting("auto.create.topics.enable", True, "Make a topic when a client asks for one that is not there.")
     delete_topic_enable: bool = setting("delete.topic.enable", True, "Allow topics to be deleted.")
     num_partitions: int = setting("num.partitions", 1, "Partitions of a topic when nobody says.", **between(1, 10_000))
-    default_replication_factor: int = setting("default.replication.factor", -1, "Replicas of a partition when nobody says; -1: three, or as many as there are brokers.", **between(-1, 100))
+    default_replication_factor: int = setting("default.replication.factor", -1, "Replicas of a partition when nobody says; -1: three, or as many as there are brokers.", check=lambda value: value == -1 or 1 <= value <= 100, wants="-1 or from 1 to 100")
     min_insync_replicas: int = setting("min.insync.replicas", 1, "How many replicas must be in sync for acks=all.", **between(1, 100))
 
     log_retention_ms: int = setting("log.retention.ms", 7 * day_ms, "How long records are kept; -1: for ever.", **between(-1, never_ms))
@@ -84,7 +87,7 @@ class Settings:
     log_message_timestamp_type: str = setting("log.message.timestamp.type", "CreateTime", "Whose time counts: the producer's or the broker's.", **one_of("CreateTime", "LogAppendTime"))
     log_message_timestamp_before_max_ms: int = setting("log.message.timestamp.before.max.ms", never_ms, "How far a timestamp may lie in the past.", **between(0, never_ms))
     log_message_timestamp_after_max_ms: int = setting("log.message.timestamp.after.max.ms", 3_600_000, "How far a timestamp may lie in the future.", **between(0, never_ms))
-    message_max_bytes: int = setting("message.max.bytes", MiB + 12, "The largest record batch.", **between(0, 90 * MiB))
+    message_max_bytes: int = setting("message.max.bytes", MiB + 12, "The largest record batch.", **between(0, record_batch_max_bytes))
 
     producer_id_expiration_ms: int = setting("producer.id.expiration.ms", day_ms, "After how long an idle producer's sequence numbers are forgotten.", **between(1, never_ms))
     socket_request_max_bytes: int = setting("socket.request.max.bytes", frame_max_bytes, "The largest request.", **between(1024, frame_max_bytes))
@@ -111,7 +114,7 @@ def yaml_name(kafka_name: str) -> str:
 
 
 def variable_name(kafka_name: str) -> str:
-    return "TAILRACE_" + yaml_name(kafka_name).upper()
+    return variable_prefix + yaml_name(kafka_name).upper()
 
 
 def check(row: Row, value: object) -> None:
@@ -119,40 +122,52 @@ def check(row: Row, value: object) -> None:
         raise SettingError(f"{row.name}={value}: it must be {row.wants}")
 
 
-def parse(kafka_name: str, kind: type, text: object) -> object:
+def parse(kafka_name: str, kind: type, given: object) -> object:
     """A value from YAML, the environment or a client's text, as its type."""
+    if not isinstance(given, (str, int, float)):
+        raise SettingError(f"{kafka_name}={given}: it must be one value")
+    text = str(given).strip()
     if kind is bool:
-        if isinstance(text, bool):
-            return text
-        if str(text).strip().lower() in ("true", "false"):
-            return str(text).strip().lower() == "true"
-        raise SettingError(f"{kafka_name}={text}: it must be true or false")
+        if text.lower() in ("true", "false"):
+            return text.lower() == "true"
+        raise SettingError(f"{kafka_name}={given}: it must be true or false")
     if kind is int:
         try:
-            if isinstance(text, (bool, float)):
-                raise ValueError
-            return int(str(text).strip())
+            if whole_number.fullmatch(text):
+                return int(text)  # refuses thousands of digits
         except ValueError:
-            raise SettingError(f"{kafka_name}={text}: it must be a whole number") from None
-    return str(text)
+            pass
+        raise SettingError(f"{kafka_name}={given}: it must be a whole number")
+    if kind is float:
+        try:
+            return float(text)
+        except ValueError:
+            raise SettingError(f"{kafka_name}={given}: it must be a number") from None
+    if isinstance(given, bool):  # YAML's own idea of yes, no, on and off
+        raise SettingError(f"{kafka_name}={given}: it must be text; put it in quotes")
+    return text
 
 
 def load(yaml: Mapping[str, object], environment: Mapping[str, str], flags: Mapping[str, object]) -> Settings:
     """Settings from a YAML file's top level, `TAILRACE_…` variables and flags, each stronger than the one before."""
-    table = {yaml_name(name): (name, one) for name, one in rows().items()}
-    given: dict[str, object] = {}
-    given |= yaml
-    prefix = "TAILRACE_"
-    given |= {key[len(prefix) :].lower(): value for key, value in environment.items() if key.startswith(prefix)}
-    given |= {key: value for key, value in flags.items() if value is not None}
-    values: dict[str, Any] = {}
-    for key, text in given.items():
-        if key not in table:
-            near = difflib.get_close_matches(key, table, n=1)
-            raise SettingError(f"there is no setting {key!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
-        name, one = table[key]
-        values[one.name] = parse(name, kind_of(one), text)
+    by_yaml_name = {yaml_name(name): one for name, one in rows().items()}
+    by_variable = {variable_name(name): one for name, one in rows().items()}
+    variables = {key: value for key, value in environment.items() if key.startswith(variable_prefix)}
+    flags_given = {key: value for key, value in flags.items() if value is not None}
+    values = _parsed(yaml, by_yaml_name) | _parsed(variables, by_variable) | _parsed(flags_given, by_yaml_name)
     return Settings(**values)
+
+
+def _parsed(given: Mapping[str, object], table: "Mapping[str, Field[Any]]") -> dict[str, Any]:
+    """What one source says, by field of `Settings`; a name it does not know is answered with the nearest it does."""
+    values: dict[str, Any] = {}
+    for key, value in given.items():
+        if key not in table:
+            near = difflib.get_close_matches(str(key), table, n=1)
+            raise SettingError(f"there is no setting {key!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+        one = table[key]
+        values[one.name] = parse(row(one).name, kind_of(one), value)
+    return values
 
 
 def kind_of(one: "Field[Any]") -> type:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from tailrace.model.faults import InvalidSetting, InvalidTopicName
-from tailrace.model.limits import MiB, segment_max_bytes, topic_name_max_chars
+from tailrace.model.limits import MiB, record_batch_max_bytes, segment_max_bytes, topic_name_max_chars
 from tailrace.model.settings import SettingError, Settings, never_ms, parse
 
 name_letters: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
@@ -19,7 +19,7 @@ internal_topics: Final = ("__consumer_offsets", "__transaction_state", "__share_
 
 @dataclass(frozen=True, slots=True)
 class TopicSetting:
-    """One topic setting. `broker` is the broker setting that gives its default; `None`: `default` does.
+    """One topic setting. `broker` is the field of `Settings` that gives its default; `None`: `default` does.
 
     `only` names the one value honoured today, for settings whose feature is not there yet."""
 
@@ -66,7 +66,7 @@ _table: Final = (
     _not_yet("local.retention.bytes", int, -2, "Bytes kept here when older ones are stored remotely."),
     _not_yet("local.retention.ms", int, -2, "Time kept here when older records are stored remotely."),
     _not_yet("max.compaction.lag.ms", int, never_ms, "How long a record may stay uncompacted."),
-    TopicSetting("max.message.bytes", int, MiB + 12, "The largest record batch.", "message_max_bytes", **_at_least(0, 90 * MiB)),
+    TopicSetting("max.message.bytes", int, MiB + 12, "The largest record batch.", "message_max_bytes", **_at_least(0, record_batch_max_bytes)),
     TopicSetting("message.timestamp.after.max.ms", int, 3_600_000, "How far a timestamp may lie in the future.", "log_message_timestamp_after_max_ms", **_at_least(0)),
     TopicSetting("message.timestamp.before.max.ms", int, never_ms, "How far a timestamp may lie in the past.", "log_message_timestamp_before_max_ms", **_at_least(0)),
     TopicSetting("message.timestamp.type", str, "CreateTime", "Whose time counts.", "log_message_timestamp_type", **_one_of("CreateTime", "LogAppendTime")),
@@ -130,14 +130,12 @@ def check_topic_setting(name: str, value: str) -> None:
     row = topic_settings.get(name)
     if row is None:
         raise InvalidSetting(f"there is no topic setting {name}")
-    if row.only is not None:
-        if value.strip() != row.only:
-            raise InvalidSetting(f"{name}={value} would not be honoured yet; only {row.only!r} can be set")
-        return
     try:
         parsed = parse(name, row.kind, value)
     except SettingError as error:
         raise InvalidSetting(str(error)) from None
+    if row.only is not None and parsed != parse(name, row.kind, row.only):
+        raise InvalidSetting(f"{name}={value} would not be honoured yet; only {row.only!r} can be set")
     if row.check is not None and not row.check(parsed):
         raise InvalidSetting(f"{name}={value}: it must be {row.wants}")
 

@@ -1,0 +1,146 @@
+"""Topic names and topic settings, by Kafka's own rules."""
+
+import pytest
+
+from tailrace.model.faults import InvalidSetting, InvalidTopicName
+from tailrace.model.settings import Settings
+from tailrace.model.topics import (
+    TopicSettings,
+    check_topic_name,
+    check_topic_setting,
+    default_text,
+    internal_topics,
+    topic_settings,
+)
+
+# The topic-level settings that Kafka 4.3 documents, with their defaults.
+documented = {
+    "cleanup.policy": "delete",
+    "compression.gzip.level": "-1",
+    "compression.lz4.level": "9",
+    "compression.type": "producer",
+    "compression.zstd.level": "3",
+    "delete.retention.ms": "86400000",
+    "file.delete.delay.ms": "60000",
+    "flush.messages": "9223372036854775807",
+    "flush.ms": "9223372036854775807",
+    "follower.replication.throttled.replicas": "",
+    "index.interval.bytes": "4096",
+    "leader.replication.throttled.replicas": "",
+    "local.retention.bytes": "-2",
+    "local.retention.ms": "-2",
+    "max.compaction.lag.ms": "9223372036854775807",
+    "max.message.bytes": "1048588",
+    "message.timestamp.after.max.ms": "3600000",
+    "message.timestamp.before.max.ms": "9223372036854775807",
+    "message.timestamp.type": "CreateTime",
+    "min.cleanable.dirty.ratio": "0.5",
+    "min.compaction.lag.ms": "0",
+    "min.insync.replicas": "1",
+    "preallocate": "false",
+    "remote.log.copy.disable": "false",
+    "remote.log.delete.on.disable": "false",
+    "remote.storage.enable": "false",
+    "retention.bytes": "-1",
+    "retention.ms": "604800000",
+    "segment.bytes": "1073741824",
+    "segment.index.bytes": "10485760",
+    "segment.jitter.ms": "0",
+    "segment.ms": "604800000",
+    "unclean.leader.election.enable": "false",
+}
+honoured_now = [
+    "flush.messages",
+    "flush.ms",
+    "index.interval.bytes",
+    "max.message.bytes",
+    "message.timestamp.after.max.ms",
+    "message.timestamp.before.max.ms",
+    "message.timestamp.type",
+    "min.insync.replicas",
+    "retention.bytes",
+    "retention.ms",
+    "segment.bytes",
+    "segment.ms",
+]
+
+
+def test_the_table_is_kafkas() -> None:
+    assert {name: default_text(one, Settings()) for name, one in topic_settings.items()} == documented
+
+
+def test_every_default_may_be_set() -> None:
+    for name, text in documented.items():
+        check_topic_setting(name, text)
+
+
+def test_a_setting_is_honoured_or_pinned() -> None:
+    # Never silently ignored: what code does not ask for can only be set to what happens anyway.
+    assert [name for name, one in topic_settings.items() if one.only is None] == honoured_now
+    assert sorted(field.replace("_", ".") for field in TopicSettings.__dataclass_fields__) == sorted(honoured_now)
+
+
+@pytest.mark.parametrize("name", [name for name in documented if name not in honoured_now])
+def test_what_would_not_be_honoured_is_refused_by_name(name: str) -> None:
+    other = {"int": "7", "float": "0.75", "bool": "true", "str": "other"}[topic_settings[name].kind.__name__]
+    with pytest.raises(InvalidSetting, match=f"{name}={other} would not be honoured"):
+        check_topic_setting(name, other)
+
+
+@pytest.mark.parametrize(("name", "text"), [("preallocate", "False"), ("min.cleanable.dirty.ratio", "0.50")])
+def test_the_same_value_in_another_form_is_the_same(name: str, text: str) -> None:
+    check_topic_setting(name, text)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("retention", "1", "there is no topic setting retention"),
+        ("retention.ms", "-2", "from -1 to"),
+        ("retention.ms", "week", "whole number"),
+        ("retention.ms", "", "whole number"),
+        ("retention.ms", str(2**63), "from -1 to"),
+        ("segment.bytes", "1023", "from 1024"),
+        ("segment.bytes", str(2**31), "from 1024"),
+        ("segment.ms", "0", "from 1"),
+        ("min.insync.replicas", "0", "from 1"),
+        ("message.timestamp.type", "createtime", "CreateTime, LogAppendTime"),
+        ("min.cleanable.dirty.ratio", "half", "a number"),
+        ("preallocate", "perhaps", "true or false"),
+    ],
+)
+def test_a_wrong_value_is_refused_with_what_it_must_be(name: str, value: str, said: str) -> None:
+    with pytest.raises(InvalidSetting, match=said):
+        check_topic_setting(name, value)
+
+
+def test_a_topics_own_settings_lie_over_the_brokers() -> None:
+    broker = Settings(log_retention_ms=5, log_segment_bytes=2048, min_insync_replicas=2)
+    values = TopicSettings.of({"retention.ms": "7", "cleanup.policy": "delete"}, broker)
+    assert (values.retention_ms, values.segment_bytes, values.min_insync_replicas) == (7, 2048, 2)
+    assert default_text(topic_settings["retention.ms"], broker) == "5"
+
+
+@pytest.mark.parametrize("name", ["a", "A.b_c-9", "...", "x" * 249, "__mine", *internal_topics])
+def test_a_good_name(name: str) -> None:
+    check_topic_name(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("", "needs a name"),
+        (".", "cannot be"),
+        ("..", "cannot be"),
+        ("x" * 250, "at most 249"),
+        ("a b", "made of letters"),
+        ("a/b", "made of letters"),
+        ("é", "made of letters"),
+        ("a\n", "made of letters"),
+        ("a\0", "made of letters"),
+        ("٣", "made of letters"),
+    ],
+)
+def test_a_bad_name(name: str, said: str) -> None:
+    with pytest.raises(InvalidTopicName, match=said):
+        check_topic_name(name)
