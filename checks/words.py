@@ -11,7 +11,7 @@ from checks.finding import Finding
 from checks.tree import Source
 
 banned: Final = ("util", "utils", "helper", "helpers", "manager", "common")
-promise: Final = re.compile(r"(?<!`)\b(TODO|FIXME|XXX)\b(?!`)(?! ?\(?#\d+)")
+promise: Final = re.compile(r"(?<!`)\b(TODO|FIXME|XXX)\b(?! ?\(?#\d+)")
 machine_path: Final = re.compile(r"(?<![\w.~/-])/(?:work|root|home/\w+|Users/\w+)/")
 word: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from checks.__main__ import Check, failed, gate
-from checks.rules import findings
+from checks.rules import findings, of_each_file
 
 root = Path(__file__).parents[2]
 targets = [
@@ -55,6 +55,20 @@ def test_the_rules_run_over_a_whole_tree(tmp_path: Path) -> None:
     wrong = " ".join(finding.wrong for finding in findings(tmp_path))
     for expected in ("uses time", "walks a set", "no docstring", "says 'manager'", "1002 lines"):
         assert expected in wrong
+
+
+def test_every_rule_runs() -> None:
+    assert [rule.__name__ for rule in of_each_file] == [
+        "touches_the_world",
+        "knows_the_shell",
+        "depends_on_set_order",
+        "empty_names",
+        "promises",
+        "machine_paths",
+        "too_heavy",
+        "untidy_prose",
+        "unexplained_module",
+    ]
 
 
 def make(*words: str) -> str:

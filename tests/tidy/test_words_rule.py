@@ -16,6 +16,11 @@ def test_a_file_called_for_nothing_is_seen(path: str) -> None:
     assert len(empty_names(planted("", path))) == 1
 
 
+@pytest.mark.parametrize("word", ["util", "utils", "helper", "helpers", "manager", "common"])
+def test_every_empty_word_is_seen(word: str) -> None:
+    assert len(empty_names(planted(f"def the_{word}(): ..."))) == 1
+
+
 @pytest.mark.parametrize("code", ["class LogManager: ...", "def common_part(): ...", "async def open_helper(): ..."])
 def test_a_definition_called_for_nothing_is_seen(code: str) -> None:
     assert len(empty_names(planted(code))) == 1
