@@ -39,17 +39,7 @@ class _Decoder:
         self._flexible = flexible
         self._limit = "limit"
         self._run: list[tuple[str, str]] = []  # struct codes and the names to fill, not yet read
-        self._source = Source()
-        self._source.know(
-            primitives.read_long_uvarint,
-            primitives.skip_tags,
-            primitives.size_beyond,
-            primitives.text_beyond,
-            primitives.count_beyond,
-            primitives.null_in,
-            primitives.many_tags,
-            primitives.tag_size_wrong,
-        )
+        self._source = Source(vars(primitives))
 
     def compile(self) -> Decode:
         present = [field for field in fields_of(self._cls) if self._version in field.versions]
@@ -111,8 +101,7 @@ class _Decoder:
         with self._source.block(f"if {refused}:"):
             self._source.line(f"raise count_beyond({label!r}, {size}, {least}, {self._limit} - at)")
         if isinstance(element, Fixed) and element != id_kind:
-            unpacker = self._source.bind("array_unpacker", primitives.array_unpacker)
-            self._source.line(f"{name} = {unpacker}({element.code!r}, {size})(view, at)")
+            self._source.line(f"{name} = array_unpacker({element.code!r}, {size})(view, at)")
             self._source.line(f"at += {size} * {least}")
             return
         items, item = self._source.fresh("items"), self._source.fresh("item")

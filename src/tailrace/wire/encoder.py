@@ -43,14 +43,7 @@ class _Encoder:
         self._flexible = flexible
         self._out = "out"
         self._run: list[tuple[str, str]] = []  # struct codes and the expressions to pack, not yet written
-        self._source = Source()
-        self._source.know(
-            primitives.uvarint,
-            primitives.text_beyond,
-            primitives.null_in,
-            primitives.absent_in,
-            primitives.id_size_wrong,
-        )
+        self._source = Source(vars(primitives))
 
     def compile(self) -> Encode:
         with self._source.block("def encode(value, out):"):
@@ -139,8 +132,7 @@ class _Encoder:
 
     def _elements(self, element: Kind, name: str, label: str) -> None:
         if isinstance(element, Fixed) and element != id_kind:
-            packer = self._source.bind("array_packer", primitives.array_packer)
-            self._source.line(f"{self._out} += {packer}({element.code!r}, len({name}))(*{name})")
+            self._source.line(f"{self._out} += array_packer({element.code!r}, len({name}))(*{name})")
             return
         item = self._source.fresh("item")
         with self._source.block(f"for {item} in {name}:"):

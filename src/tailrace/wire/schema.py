@@ -20,16 +20,21 @@ Rules, checked when a field list is first asked for:
 import struct as bytes_layout
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cache
-from typing import Annotated, Any, NamedTuple, TypeVar, dataclass_transform
+from typing import Annotated, Any, NamedTuple, Protocol, TypeVar, dataclass_transform
 
 from tailrace.model.ids import Id
 from tailrace.ports.disk import Buffer
 from tailrace.wire.value import value_class
 
 T = TypeVar("T")
+
+
+class Decorator(Protocol):
+    def __call__(self, cls: type[T], /) -> type[T]: ...
+
 
 endless = 32767  # versions are int16
 
@@ -74,7 +79,7 @@ Float64 = Annotated[float, Fixed("d")]
 Records = Annotated[Buffer, Sized("records")]
 
 id_kind = Fixed("16s")
-plain_kinds: typing.Final = types.MappingProxyType(
+plain_kinds: typing.Final[Mapping[object, Kind]] = types.MappingProxyType(
     {str: Sized("text"), bytes: Sized("bytes"), bool: Fixed("?"), Id: id_kind}
 )
 
@@ -159,21 +164,18 @@ def struct(cls: type[T]) -> type[T]:
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(wire,))
-def message(*, api: int, versions: str, flexible: str) -> Callable[[type[T]], type[T]]:
+def message(*, api: int, versions: str, flexible: str) -> Decorator:
     """The body of a request or response of API `api`."""
     return _declare(api, versions, flexible)
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(wire,))
-def record(*, type: int, versions: str, flexible: str = "0+") -> "Callable[[builtin_type[T]], builtin_type[T]]":
+def record(*, type: int, versions: str, flexible: str = "0+") -> Decorator:
     """A record that we store in a partition of our own; see `wire.stored`."""
     return _declare(type, versions, flexible)
 
 
-builtin_type = type
-
-
-def _declare(number: int, versions: str, flexible: str) -> Callable[[type[T]], type[T]]:
+def _declare(number: int, versions: str, flexible: str) -> Decorator:
     said = Declaration(number=number, versions=Versions.parse(versions), flexible=Versions.parse(flexible))
 
     def declare(cls: type[T]) -> type[T]:

@@ -1,16 +1,16 @@
 """Python source under construction: the lines of one function, and the values it refers to by name."""
 
-import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any
 
 
 class Source:
-    def __init__(self) -> None:
+    def __init__(self, names: Mapping[str, object] = MappingProxyType({})) -> None:
         self._lines: list[str] = []
         self._depth = 0
-        self._names: dict[str, object] = {}
+        self._names = dict(names)
         self._fresh = 0
 
     def line(self, text: str) -> None:
@@ -33,11 +33,6 @@ class Source:
         name = self.fresh(hint.upper())
         self._names[name] = value
         return name
-
-    def know(self, *functions: types.FunctionType) -> None:
-        """Functions that the source calls by their own names."""
-        for function in functions:
-            self._names[function.__name__] = function
 
     def build(self, name: str, title: str) -> Any:
         """The function `name` that the lines define."""

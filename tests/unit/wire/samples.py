@@ -1,14 +1,12 @@
 """Random valid values of declared messages, made from the declarations themselves; one seed, one value."""
 
 import random
-from typing import Any, TypeVar
+from typing import Any
 
 from tailrace.model.ids import Id
 from tailrace.wire.errors import Error
 from tailrace.wire.messages import apis
 from tailrace.wire.schema import Array, Field, Fixed, Kind, Sized, Struct, fields_of
-
-T = TypeVar("T")
 
 every_message = [
     (cls, version)
@@ -22,15 +20,15 @@ letters = "abcz09._- äß€水𝄞\x00"
 error_codes = list(Error)
 
 
-def sample(cls: type[T], version: int, seed: int) -> T:
+def sample(cls: type, version: int, seed: int) -> Any:
     return _struct(random.Random(f"{cls.__name__} {version} {seed}"), cls, version)
 
 
-def samples(cls: type[T], version: int, count: int) -> list[T]:
+def samples(cls: type, version: int, count: int) -> list[Any]:
     return [sample(cls, version, seed) for seed in range(count)]
 
 
-def _struct(chance: random.Random, cls: type[T], version: int) -> T:
+def _struct(chance: random.Random, cls: type, version: int) -> Any:
     present = [field for field in fields_of(cls) if version in field.versions]
     sent = [field for field in present if field.tag is None or chance.random() < 0.5]
     return cls(**{field.name: _field(chance, field, version) for field in sent})
@@ -66,5 +64,5 @@ def _value(chance: random.Random, kind: Kind, version: int) -> Any:
 
 
 def _integer(chance: random.Random, bits: int) -> int:
-    most = 2 ** (bits - 1)
+    most: int = 2 ** (bits - 1)
     return chance.choice([0, 1, -1, 127, -128, most - 1, -most, chance.randrange(-most, most)])

@@ -64,11 +64,12 @@ def twin_of(cls: type, version: int) -> Any:
 
 def assert_same(ours: Any, theirs: Any, version: int) -> None:
     """Our struct has the fields of theirs, in order, by name, with the same values."""
-    present = [field.name for field in fields_of(type(ours)) if version in field.versions]
+    cls: type = type(ours)
+    present = [field.name for field in fields_of(cls) if version in field.versions]
     for name, twin in zip(present, dataclasses.fields(theirs), strict=True):
         assert twin.name in {name, name.removesuffix("_ms"), *kafka_names.get(name, ())}
         same = as_ours(getattr(theirs, twin.name), getattr(ours, name), version)
-        assert same == getattr(ours, name), f"{type(ours).__name__}.{name}"
+        assert same == getattr(ours, name), f"{cls.__name__}.{name}"
 
 
 def as_ours(theirs: Any, ours: Any, version: int) -> Any:
