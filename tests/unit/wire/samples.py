@@ -5,14 +5,14 @@ from typing import Any
 
 from tailrace.model.ids import Id
 from tailrace.wire.errors import Error
-from tailrace.wire.messages import apis
+from tailrace.wire.messages import messages
 from tailrace.wire.schema import Array, Field, Fixed, Kind, Sized, Struct, fields_of
 
 every_message = [
     (cls, version)
-    for api in apis.values()
-    for cls in (api.request, api.response)
-    for version in range(api.versions.first, api.versions.last + 1)
+    for pair in messages.values()
+    for cls in (pair.request, pair.response)
+    for version in range(pair.versions.first, pair.versions.last + 1)
 ]
 
 bits_by_code = {"b": 8, "h": 16, "i": 32, "q": 64}

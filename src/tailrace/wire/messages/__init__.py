@@ -1,4 +1,4 @@
-"""Every Kafka message we can read and write, one file per API; `apis` lists them by key."""
+"""Every Kafka message we can read and write, one file per API; `messages` lists them by API key."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -32,7 +32,9 @@ from tailrace.wire.messages.produce import ProduceRequest, ProduceResponse
 from tailrace.wire.schema import Versions, declaration
 
 
-class Api(NamedTuple):
+class Pair(NamedTuple):
+    """What goes and what comes back under one API key."""
+
     key: int
     name: str
     request: type
@@ -47,15 +49,15 @@ class Api(NamedTuple):
         return declaration(self.request).flexible
 
 
-def _by_key(*pairs: tuple[type, type]) -> Mapping[int, Api]:
+def _by_key(*pairs: tuple[type, type]) -> Mapping[int, Pair]:
     found: dict[int, Api] = {}
     for request, response in pairs:
         key = declaration(request).number
-        found[key] = Api(key, request.__name__.removesuffix("Request"), request, response)
+        found[key] = Pair(key, request.__name__.removesuffix("Request"), request, response)
     return MappingProxyType(dict(sorted(found.items())))
 
 
-apis: Final = _by_key(
+messages: Final = _by_key(
     (ProduceRequest, ProduceResponse),
     (FetchRequest, FetchResponse),
     (ListOffsetsRequest, ListOffsetsResponse),
@@ -76,6 +78,3 @@ apis: Final = _by_key(
     (ListConfigResourcesRequest, ListConfigResourcesResponse),
     (DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse),
 )
-
-# The first version of each API whose request header carries tagged fields, for `wire.headers`.
-flexible_since: Final[Mapping[int, int]] = MappingProxyType({key: api.flexible.first for key, api in apis.items()})
