@@ -1,0 +1,55 @@
+"""All commands but `serve`, on typer."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from tailrace import __version__
+from tailrace.cli import bench, consume, demo, produce, topics
+from tailrace.cli.failure import Failed
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["--help", "-h"]},
+    epilog="Start with: tailrace demo",
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"tailrace {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def tailrace(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it.")] = False,
+) -> None:
+    """Tailrace: a message queue that any Kafka client can use. One log, many doors."""
+
+
+@app.command(add_help_option=False, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
+def serve(context: typer.Context) -> None:
+    """Run one broker until Ctrl-C."""
+    from tailrace.cli.serve import serve as run_serve
+
+    raise typer.Exit(run_serve(context.args))
+
+
+app.command()(demo.demo)
+app.add_typer(topics.commands, name="topic")
+app.command()(produce.produce)
+app.command()(consume.consume)
+app.command()(bench.bench)
+
+
+def run(words: Sequence[str]) -> int:
+    """The exit code."""
+    try:
+        app(words, prog_name="tailrace")
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else 0
+    raise Failed("the command did not end as commands do")

@@ -1,0 +1,126 @@
+"""The Kafka client behind `topic`, `produce`, `consume`, `bench` and `demo`: confluent-kafka, imported when needed.
+
+They speak Kafka's protocol and nothing else, so they work against any Kafka broker. librdkafka waits long and silently
+for a broker that is not there; so we knock first. Whatever it says is turned into a sentence, its own log lines
+are kept off the terminal.
+"""
+
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from tailrace.cli.failure import Failed, Misused
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer, KafkaError, Producer
+    from confluent_kafka.admin import AdminClient
+
+T = TypeVar("T")
+
+default_bootstrap = "127.0.0.1:9092"
+knock_timeout_s = 5.0
+answer_timeout_s = 10.0
+
+Bootstrap = Annotated[
+    str,
+    typer.Option("--bootstrap", "-b", metavar="HOST:PORT", envvar="TAILRACE_BOOTSTRAP", help="A broker to connect to."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
+
+
+def admin(bootstrap: str) -> "AdminClient":
+    settings = _settings(bootstrap)
+    from confluent_kafka.admin import AdminClient
+
+    return AdminClient(settings)
+
+
+def producer(bootstrap: str, settings: Mapping[str, object]) -> "Producer":
+    basis = _settings(bootstrap)
+    from confluent_kafka import Producer
+
+    return Producer({**basis, **settings})
+
+
+def consumer(bootstrap: str, settings: Mapping[str, object]) -> "Consumer":
+    """A consumer by assignment: the client insists on a group id, but joins no group."""
+    basis = _settings(bootstrap) | {"group.id": "tailrace-cli", "enable.auto.commit": False}
+    from confluent_kafka import Consumer
+
+    return Consumer({**basis, "auto.offset.reset": "error", **settings})
+
+
+@contextmanager
+def asking(bootstrap: str, what: str) -> Iterator[None]:
+    """Turn the client's exceptions into a failure that says what was asked of whom."""
+    from confluent_kafka import KafkaError, KafkaException
+
+    try:
+        yield
+    except KafkaException as exception:
+        error = exception.args[0]
+        if error.code() in (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT):
+            raise Failed(f"cannot {what}: {bootstrap} did not answer within {answer_timeout_s:g} s.") from None
+        raise Failed(f"cannot {what}: {sentence(error)}.") from None
+
+
+def answer(future: "Future[T]", bootstrap: str, what: str) -> T:
+    """What the broker answered to one part of an admin request."""
+    with asking(bootstrap, what):
+        return future.result(2 * answer_timeout_s)
+
+
+def sentence(error: "KafkaError") -> str:
+    """What a Kafka error says, without librdkafka's prefixes, and with the name that documentation knows."""
+    text = str(error.str() or error.name()).strip().removeprefix("Broker: ").removeprefix("Local: ").rstrip(".")
+    return f"{text} [{error.name()}]"
+
+
+def partitions_of(list_topics: Callable[..., Any], topic: str, bootstrap: str) -> list[int]:
+    """The numbers of a topic's partitions; `list_topics` is a client's method of that name."""
+    with asking(bootstrap, f"find topic {topic}"):
+        found = list_topics(topic, timeout=answer_timeout_s).topics[topic]
+    if found.error is not None:
+        raise Failed(f"cannot find topic {topic}: {sentence(found.error)}.\n`tailrace topic list` shows what is there.")
+    return sorted(found.partitions)
+
+
+def _settings(bootstrap: str) -> dict[str, Any]:
+    try:
+        import confluent_kafka  # noqa: F401
+    except ImportError:
+        raise Failed(
+            "this command needs the Kafka client confluent-kafka, which is not installed.\n"
+            'Install it with: pip install "tailrace[client]"'
+        ) from None
+    _knock(bootstrap)
+    return {"bootstrap.servers": bootstrap, "client.id": "tailrace-cli", "log_level": 0, "error_cb": _ignore}
+
+
+def _knock(bootstrap: str) -> None:
+    """See whether any of the addresses accepts a connection."""
+    reason = ""
+    for address in bootstrap.split(","):
+        host, _, port = address.strip().rpartition(":")
+        if not host or not port.isdigit():
+            raise Misused(
+                f"--bootstrap {bootstrap}: {address.strip()!r} is not HOST:PORT, such as {default_bootstrap}."
+            )
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), knock_timeout_s).close()
+        except OSError as error:
+            reason = error.strerror or str(error)
+        else:
+            return
+    raise Failed(
+        f"no broker at {bootstrap}: {reason}.\n"
+        "Start one with `tailrace serve`, or name another with --bootstrap or TAILRACE_BOOTSTRAP."
+    )
+
+
+def _ignore(error: "KafkaError") -> None:
+    """Connection errors come back as the failed call's own exception."""

@@ -1,0 +1,55 @@
+"""How a message looks on standard output: its raw value, or a JSON object.
+
+Keys, values and headers are bytes. JSON shows them as text when they are UTF-8; when not, in base64 under a name
+that says so.
+"""
+
+import base64
+import json
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from confluent_kafka import Message
+
+time_kinds = {0: None, 1: "create", 2: "append"}
+
+
+def text_line(message: "Message", key_separator: str | None) -> bytes:
+    """The value, after the key and the separator when there is one."""
+    value = message.value() or b""
+    if key_separator is None:
+        return _bytes(value) + b"\n"
+    return _bytes(message.key() or b"") + key_separator.encode() + _bytes(value) + b"\n"
+
+
+def json_line(message: "Message") -> bytes:
+    kind, timestamp = message.timestamp()
+    shown: dict[str, object] = {
+        "topic": message.topic(),
+        "partition": message.partition(),
+        "offset": message.offset(),
+        "timestamp": timestamp if kind else None,
+        "timestamp_type": time_kinds.get(kind),
+        **_named("key", message.key()),
+        **_named("value", message.value()),
+        "headers": [{"name": name, **_named("value", value)} for name, value in _headers(message)],
+    }
+    return json.dumps(shown, ensure_ascii=False).encode() + b"\n"
+
+
+def _headers(message: "Message") -> list[tuple[str, str | bytes | None]]:
+    headers = message.headers() or []
+    return list(headers.items()) if isinstance(headers, dict) else headers
+
+
+def _named(name: str, data: str | bytes | None) -> dict[str, str | None]:
+    if data is None:
+        return {name: None}
+    try:
+        return {name: _bytes(data).decode()}
+    except UnicodeDecodeError:
+        return {name + "_base64": base64.b64encode(_bytes(data)).decode()}
+
+
+def _bytes(data: str | bytes) -> bytes:
+    return data.encode() if isinstance(data, str) else data

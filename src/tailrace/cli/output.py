@@ -1,0 +1,59 @@
+"""What commands print: tables for people, JSON for scripts; progress on standard error, when it is a terminal."""
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+
+def say(text: str) -> None:
+    """A line for the person at the terminal, never mixed with data."""
+    print(text, file=sys.stderr)
+
+
+def print_json(value: object) -> None:
+    print(json.dumps(value, ensure_ascii=False), flush=True)
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str | None = None) -> None:
+    """A table on standard output. Columns that hold only numbers stand to the right; nothing is cut off in a pipe."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    body = [list(row) for row in rows]
+    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False, header_style="bold")
+    for index, column in enumerate(columns):
+        numbers = bool(body) and all(isinstance(row[index], int | float) for row in body)
+        table.add_column(column, justify="right" if numbers else "left", overflow="fold")
+    for row in body:
+        table.add_row(*(Text(_cell(value)) for value in row))
+    console = Console()
+    if not console.is_terminal:
+        console.width = 10_000
+    console.print(table)
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:,.1f}" if value >= 10 else f"{value:.3g}"
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}" if value >= 10_000 else str(value)
+    return str(value)
+
+
+@contextmanager
+def progress(*, transient: bool = True) -> Iterator["Progress"]:
+    """A progress bar on standard error; invisible when that is no terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=transient, disable=not console.is_terminal) as bar:
+        yield bar
