@@ -1,0 +1,157 @@
+"""A broker: one object that owns its ports, its partitions and the cluster's metadata. Doors are attached from outside.
+
+Life: `start` takes the data directory, recovers the metadata log and folds it, then opens, elects and serves every
+partition; `stop` writes everything down, so that the next start scans nothing. In between, `upkeep` does what time asks.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
+
+from tailrace.broker.coordinator import Coordinator
+from tailrace.broker.fetch_sessions import FetchSessions
+from tailrace.broker.producer_ids import ProducerIds
+from tailrace.broker.replicas import Replicas
+from tailrace.broker.upkeep import Upkeep
+from tailrace.broker.votes import VoteJournal
+from tailrace.cluster.controller import Controller
+from tailrace.cluster.records import record_kinds
+from tailrace.log.checkpoints import Checkpoint, load_checkpoints, store_checkpoints
+from tailrace.log.meta import Meta, load_meta, store_meta, take_clean_marker, write_clean_marker
+from tailrace.model.ids import BrokerId, Id, TopicPartition, show_id
+from tailrace.model.proposal import Proposal
+from tailrace.model.settings import Settings
+from tailrace.model.topics import TopicSettings, metadata_topic
+from tailrace.ports import Ports
+from tailrace.ports.disk import InUse
+from tailrace.raft.replica import Voter
+
+events: Final = logging.getLogger(__name__)
+
+metadata_partition: Final = TopicPartition(Id(bytes(15) + b"\x01"), 0)
+feature_levels: Final = {"metadata.version": 1}
+
+
+class CannotStart(Exception):
+    """Why a broker does not come up, in a sentence for the person who started it."""
+
+
+class Node:
+    def __init__(self, ports: Ports, settings: Settings) -> None:
+        self.ports = ports
+        self.settings = settings
+        self.fetch_sessions = FetchSessions(ports.random, ports.clock)
+        self.kafka_port = settings.kafka_port  # the real one, once the door is open
+        self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._tasks: dict[asyncio.Task[Any], None] = {}
+
+    async def start(self) -> None:
+        disk, folder = self.ports.disk, self.settings.data_dir
+        try:
+            disk.make_dir(folder)
+            owner = f"process {self.ports.host.process_id()} (tailrace serve)"
+            self._lock = disk.lock(f"{folder}/.lock", owner)
+        except InUse as error:
+            raise CannotStart(
+                f"{folder} is in use by {error.owner}.\nStop it, or give this broker another place with --data-dir."
+            ) from None
+        except OSError as error:
+            raise CannotStart(f"{folder} cannot be used: {error.strerror}.\nGive another with --data-dir.") from None
+        self.meta = await self._load_meta()
+        self.voter = Voter(broker=self.broker_id, directory=self.meta.directory_id)
+        clean = await take_clean_marker(disk, folder)
+        self._checkpoints = load_checkpoints(disk, folder)
+        self._votes = VoteJournal(disk, f"{folder}/votes")
+        await self._votes.load()
+        self.replicas = Replicas(self.ports, self.settings, folder, self.voter, self._votes)
+        self.replicas.recovered(self._checkpoints, clean=clean)
+        await self._start_metadata()
+        await self.replicas.settle()
+        self.replicas.sweep()
+        self.producer_ids = ProducerIds(self.controller, self.broker_id)
+        self.upkeep = Upkeep(self)
+        self.upkeep.start()
+
+    async def _load_meta(self) -> Meta:
+        disk, folder = self.ports.disk, self.settings.data_dir
+        meta, wanted = load_meta(disk, folder), self.settings.broker_id
+        if meta is None:
+            new_id = self.ports.random.new_id
+            meta = Meta(
+                cluster_id=show_id(new_id()),
+                broker_id=BrokerId(1 if wanted < 0 else wanted),
+                directory_id=new_id(),
+            )
+            await store_meta(disk, folder, meta)
+        elif wanted not in (-1, meta.broker_id):
+            raise CannotStart(
+                f"{folder} belongs to broker {meta.broker_id}, not to {wanted}.\n"
+                "Leave out --broker-id, or give this broker another place with --data-dir."
+            )
+        return meta
+
+    async def _start_metadata(self) -> None:
+        settings = TopicSettings.of({"retention.ms": "-1", "retention.bytes": "-1"}, self.settings)
+        partition = await self.replicas.open(metadata_topic, metadata_partition, settings)
+        if partition.log.damage is not None:
+            raise CannotStart(f"the cluster's metadata is damaged: {partition.log.damage}.")
+        await self.replicas.lead([partition])
+        self.controller = Coordinator(
+            partition, Controller([self.broker_id]), record_kinds, self.ports.clock, self._metadata_committed
+        )
+        await self.controller.load()
+        await self.controller.write(_raise_features)
+
+    def _metadata_committed(self, records: "list[object]") -> None:
+        self.replicas.committed(records)
+        self.spawn(self.replicas.settle())
+
+    @property
+    def broker_id(self) -> BrokerId:
+        return self.meta.broker_id
+
+    @property
+    def advertised_host(self) -> str:
+        if self.settings.advertised_host:
+            return self.settings.advertised_host
+        return "127.0.0.1" if self.settings.host in ("0.0.0.0", "::") else self.settings.host
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run work beside everything else; if it fails, the broker fails, loudly."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks[task] = None
+        task.add_done_callback(self._task_ended)
+
+    def _task_ended(self, task: "asyncio.Task[Any]") -> None:
+        del self._tasks[task]
+        if not task.cancelled() and (error := task.exception()) is not None:
+            events.critical("a task of the broker failed", exc_info=error)
+            if not self.failed.done():
+                self.failed.set_exception(error)
+
+    async def checkpoint(self) -> None:
+        """Write down how far every log is recovered, so that a crash rescans little."""
+        for partition in [self.controller.partition, *self.replicas.all()]:
+            recovery = await partition.log.checkpoint()
+            if recovery is not None:
+                self._checkpoints[partition.key] = Checkpoint(
+                    recovery=recovery, high_watermark=partition.high_watermark
+                )
+        await store_checkpoints(self.ports.disk, self.settings.data_dir, self._checkpoints)
+
+    async def stop(self) -> None:
+        """Write everything down and let go of the data directory."""
+        for task in list(self._tasks):
+            task.cancel()
+        await self.checkpoint()
+        await self.replicas.close()
+        await self.controller.partition.log.close()
+        await write_clean_marker(self.ports.disk, self.settings.data_dir, self.ports.host.boot_id())
+        self._votes.close()
+        self._lock.release()
+        self.ports.offload.close()
+
+
+def _raise_features(controller: Controller) -> Proposal[None]:
+    return controller.raise_features(feature_levels)

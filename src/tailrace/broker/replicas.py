@@ -1,0 +1,190 @@
+"""The partitions that live on this broker, kept in step with the metadata image.
+
+`image` is the committed one: each committed record is folded into it, and the topics it touches are brought in line by
+`settle`, one change after the other: new partitions are opened and led, removed ones closed and deleted, settings and
+starts handed on. Votes of all partitions that begin together are stored with one fsync.
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any, Final, cast
+
+from tailrace.broker.partition import Partition, gone
+from tailrace.broker.votes import VoteJournal
+from tailrace.cluster.image import Image, Topic
+from tailrace.cluster.records import (
+    MetadataRecord,
+    PartitionAdded,
+    PartitionStartMoved,
+    SettingChanged,
+    TopicAdded,
+    TopicRemoved,
+)
+from tailrace.log.checkpoints import Checkpoint
+from tailrace.log.log import Log
+from tailrace.model.faults import UnknownTopic, UnknownTopicId
+from tailrace.model.ids import Id, Offset, TopicPartition, parse_id, show_id
+from tailrace.model.settings import Settings, kind_of, parse, rows
+from tailrace.model.topics import TopicSettings
+from tailrace.ports import Ports
+from tailrace.raft.replica import Replica, Voter
+
+events: Final = logging.getLogger(__name__)
+
+
+class Replicas:
+    def __init__(self, ports: Ports, settings: Settings, folder: str, me: Voter, votes: VoteJournal) -> None:
+        self.image = Image()
+        self.settings = settings  # the broker's own; `effective` adds what the cluster says
+        self._ports = ports
+        self._folder = folder
+        self._me = me
+        self._votes = votes
+        self._topics: dict[str | Id, list[Partition]] = {}  # by name and by id
+        self._touched: dict[Id, None] = {}
+        self._settling = asyncio.Lock()
+        self._checkpoints: dict[TopicPartition, Checkpoint] = {}
+        self._clean = False
+
+    def recovered(self, checkpoints: dict[TopicPartition, Checkpoint], *, clean: bool) -> None:
+        """What the last life left behind."""
+        self._checkpoints = checkpoints
+        self._clean = clean
+
+    # Finding partitions
+
+    def find(self, topic: str | Id, partition: int) -> Partition:
+        partitions = self._topics.get(topic)
+        if partitions is None:
+            if isinstance(topic, str):
+                raise UnknownTopic(f"there is no topic {topic}")
+            raise UnknownTopicId(f"there is no topic with id {show_id(topic)}")
+        if not 0 <= partition < len(partitions):
+            raise UnknownTopic(f"partition {partition}: there are {len(partitions)}")
+        return partitions[partition]
+
+    def of_topic(self, topic: str | Id) -> Sequence[Partition]:
+        return self._topics.get(topic, ())
+
+    def all(self) -> Iterable[Partition]:
+        for key, partitions in self._topics.items():
+            if isinstance(key, str):
+                yield from partitions
+
+    # Following the metadata
+
+    def committed(self, records: Sequence[object]) -> None:
+        """Fold committed records into the image and note what they touch."""
+        for record in cast(Sequence[MetadataRecord], records):
+            self.image.replay(record)
+            match record:
+                case TopicAdded() | PartitionAdded() | TopicRemoved() | PartitionStartMoved():
+                    self._touched[Id(record.topic_id)] = None
+                case SettingChanged():
+                    topics = [self.image.topics[record.owner]] if record.resource == 2 else self.image.topics.values()
+                    self._touched.update((topic.id, None) for topic in topics)
+                case _:
+                    pass
+
+    async def settle(self) -> None:
+        """Bring the partitions in line with the image."""
+        async with self._settling:
+            touched, self._touched = self._touched, {}
+            fresh: list[Partition] = []
+            for topic_id in touched:
+                topic = self.image.topics_by_id.get(topic_id)
+                if topic is None:
+                    await self._remove(topic_id)
+                else:
+                    fresh += await self._update(topic)
+            await self.lead(fresh)
+
+    async def _update(self, topic: Topic) -> list[Partition]:
+        partitions = self._topics.setdefault(topic.id, [])
+        self._topics[topic.name] = partitions
+        settings = TopicSettings.of(topic.settings, self.effective)
+        fresh = []
+        for index, place in enumerate(topic.partitions):
+            if index == len(partitions):
+                key = TopicPartition(topic.id, index)
+                partitions.append(await self.open(f"{topic.name}-{index}", key, settings))
+                fresh.append(partitions[index])
+            partitions[index].log.settings = settings
+            if place.start > partitions[index].log.start:
+                await partitions[index].log.advance_start(place.start)
+        return fresh
+
+    async def _remove(self, topic_id: Id) -> None:
+        for partition in self._topics.pop(topic_id, []):
+            name = partition.name.rpartition("-")[0]
+            if self._topics.get(name) and self._topics[name][0].key.topic_id == topic_id:
+                del self._topics[name]
+            partition.resign(UnknownTopic(f"topic {name} was deleted"))
+            await partition.log.delete()
+            self._votes.forget([partition.key])
+
+    @property
+    def effective(self) -> Settings:
+        """The broker's settings with what the cluster was told for all brokers, and for this one, on top."""
+        told: dict[str, Any] = {}
+        for owner in ("", str(self._me.broker)):
+            for name, value in self.image.broker_settings.get(owner, {}).items():
+                one = rows()[name]
+                told[one.name] = parse(name, kind_of(one), value)
+        return replace(self.settings, **told)
+
+    # Partitions' lives
+
+    async def open(self, name: str, key: TopicPartition, settings: TopicSettings) -> Partition:
+        checkpoint = self._checkpoints.get(key)
+        log = await Log.open(
+            self.folder_of(key),
+            self._ports,
+            settings=settings,
+            fsync=self.settings.fsync,
+            recovery=None if checkpoint is None else checkpoint.recovery,
+            clean=self._clean,
+            producer_expiration_ms=self.settings.producer_id_expiration_ms,
+        )
+        if log.damage is not None:
+            events.error("%s is damaged, and read-only from there on: %s", name, log.damage)
+        high_watermark = log.start if checkpoint is None else max(log.start, min(checkpoint.high_watermark, log.end))
+        replica = Replica(
+            me=self._me,
+            epoch=max(self._votes.epoch(key), log.epochs.last),
+            log_end=Offset(log.end),
+            high_watermark=Offset(high_watermark),
+        )
+        return Partition(name, key, log, replica, self._me.broker, self._ports.clock)
+
+    async def lead(self, partitions: Sequence[Partition]) -> None:
+        """Stand for election in all of them, with one fsync for all votes."""
+        if not partitions:
+            return
+        votes = [(partition, partition.campaign()) for partition in partitions]
+        await self._votes.store([(partition.key, vote) for partition, vote in votes])
+        for partition, vote in votes:
+            partition.lead(vote)
+
+    def folder_of(self, key: TopicPartition) -> str:
+        return f"{self._folder}/{key}"
+
+    def sweep(self) -> None:
+        """Delete folders of topics that were removed; report folders that the metadata does not know."""
+        for name in self._ports.disk.names(self._folder):
+            text, _, number = name.rpartition("-")
+            try:
+                topic_id = parse_id(text)
+            except ValueError:
+                continue
+            if topic_id in self.image.removed:
+                self._ports.disk.remove_dir(f"{self._folder}/{name}")
+            elif topic_id not in self.image.topics_by_id:
+                events.warning("%s/%s belongs to no topic of this cluster; it is left alone", self._folder, name)
+
+    async def close(self) -> None:
+        for partition in self.all():
+            partition.resign(gone(partition.name))
+            await partition.log.close()

@@ -1,0 +1,61 @@
+"""What time asks of a broker: retention, checkpoints, fsync at intervals, and an eye on the event loop itself."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from tailrace.broker.node import Node
+
+events: Final = logging.getLogger(__name__)
+
+stall_check_s: Final = 0.05
+stall_min_s: Final = 0.02
+
+
+class Upkeep:
+    def __init__(self, node: "Node") -> None:
+        self._node = node
+        self.stalls = 0  # times the loop was late by more than `stall_min_s`
+        self.longest_stall_s = 0.0
+
+    def start(self) -> None:
+        node, settings = self._node, self._node.settings
+        node.spawn(_every(settings.log_retention_check_interval_ms / 1000, self.retain))
+        node.spawn(_every(settings.log_checkpoint_interval_ms / 1000, node.checkpoint))
+        node.spawn(self._watch_loop())
+        if settings.fsync == "interval":
+            node.spawn(_every(settings.fsync_interval_ms / 1000, self._sync))
+
+    async def retain(self) -> None:
+        """Delete segments that retention no longer keeps."""
+        now_ms = self._node.ports.clock.wall_ms()
+        for partition in list(self._node.replicas.all()):
+            deleted = await partition.log.retain(now_ms, partition.high_watermark)
+            if deleted:
+                events.info(
+                    "%s: retention removed %d segments, it begins at %d", partition.name, deleted, partition.log.start
+                )
+
+    async def _sync(self) -> None:
+        for partition in list(self._node.replicas.all()):
+            partition.log.sync_soon()
+        self._node.controller.partition.log.sync_soon()
+
+    async def _watch_loop(self) -> None:
+        clock = self._node.ports.clock
+        while True:
+            before = clock.monotonic()
+            await asyncio.sleep(stall_check_s)
+            late = clock.monotonic() - before - stall_check_s
+            if late > stall_min_s:
+                self.stalls += 1
+                self.longest_stall_s = max(self.longest_stall_s, late)
+                events.warning("the event loop was stalled for %d ms", late * 1000)
+
+
+async def _every(seconds: float, work: Callable[[], Awaitable[None]]) -> None:
+    while True:
+        await asyncio.sleep(min(seconds, 86_400.0))
+        await work()

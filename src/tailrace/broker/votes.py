@@ -1,0 +1,87 @@
+"""The vote journal: which epoch each partition is in here, and whom this broker voted for in it.
+
+All partitions of a broker share one file of fixed-size entries, each with its own checksum, so that a batch of votes
+costs one fsync. The last entry of a partition counts. An entry that the checksum rejects was being written when the
+power went: nobody heard of that vote, so it and what follows is dropped. At start the file is rewritten with one entry
+per partition when most of it is history.
+"""
+
+import struct
+from collections.abc import Sequence
+from typing import Final
+
+from crc32c import crc32c
+
+from tailrace.model.ids import BrokerId, Epoch, Id, TopicPartition
+from tailrace.ports import Disk
+from tailrace.ports.disk import read_file, replace_file
+from tailrace.raft.replica import Vote, Voter
+
+entry_layout: Final = struct.Struct(">16siii16s")
+checksum_layout: Final = struct.Struct(">I")
+entry_bytes: Final = entry_layout.size + checksum_layout.size
+history_kept_max_entries: Final = 4096
+
+
+class VoteJournal:
+    """Votes by partition; `store` returns when they are on disk."""
+
+    def __init__(self, disk: Disk, path: str) -> None:
+        self._disk = disk
+        self._path = path
+        self._votes: dict[TopicPartition, Vote] = {}
+        self._end = 0
+
+    async def load(self) -> None:
+        fresh = not self._disk.exists(self._path)
+        data = b"" if fresh else read_file(self._disk, self._path)
+        entries = 0
+        for at in range(0, len(data) - entry_bytes + 1, entry_bytes):
+            entry = data[at : at + entry_bytes - checksum_layout.size]
+            (checksum,) = checksum_layout.unpack_from(data, at + entry_layout.size)
+            if crc32c(entry) != checksum:
+                break
+            topic_id, partition, epoch, broker, directory = entry_layout.unpack(entry)
+            voter = Voter(broker=BrokerId(broker), directory=Id(directory))
+            self._votes[TopicPartition(Id(topic_id), partition)] = Vote(epoch=Epoch(epoch), voter=voter)
+            entries += 1
+        self._end = entries * entry_bytes
+        if fresh or entries > len(self._votes) + history_kept_max_entries:
+            await self._rewrite()
+        self._file = self._disk.open(self._path)
+        self._file.truncate(self._end)
+
+    def epoch(self, partition: TopicPartition) -> Epoch:
+        """The highest epoch this broker has voted in."""
+        vote = self._votes.get(partition)
+        return Epoch(-1) if vote is None else vote.epoch
+
+    async def store(self, votes: Sequence[tuple[TopicPartition, Vote]]) -> None:
+        """Put votes on disk, all with one fsync."""
+        data = b"".join(_entry(partition, vote) for partition, vote in votes)
+        self._file.write(data, self._end)  # when it fails, the next write goes over what it left
+        self._end += len(data)
+        for partition, vote in votes:
+            assert vote.epoch > self.epoch(partition), "one vote per epoch"
+            self._votes[partition] = vote
+        await self._file.sync()
+
+    def forget(self, partitions: Sequence[TopicPartition]) -> None:
+        """Drop votes of partitions that are gone for good; they leave the file at the next rewrite."""
+        for partition in partitions:
+            self._votes.pop(partition, None)
+
+    def close(self) -> None:
+        self._file.close()
+
+    async def _rewrite(self) -> None:
+        data = b"".join(_entry(partition, vote) for partition, vote in self._votes.items())
+        await replace_file(self._disk, self._path, data)
+        self._end = len(data)
+
+
+def _entry(partition: TopicPartition, vote: Vote) -> bytes:
+    entry = entry_layout.pack(
+        partition.topic_id, partition.partition, vote.epoch, vote.voter.broker, vote.voter.directory
+    )
+    return entry + checksum_layout.pack(crc32c(entry))

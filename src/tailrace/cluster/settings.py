@@ -1,0 +1,85 @@
+"""How a request changes the settings of a topic or a broker: set, delete, append to or subtract from a list."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final
+
+from tailrace.cluster.image import Resource
+from tailrace.model.faults import InvalidSetting
+from tailrace.model.settings import SettingError, check, kind_of, parse, row, rows
+from tailrace.model.topics import check_topic_setting, topic_settings
+
+list_settings: Final = (
+    "cleanup.policy",
+    "leader.replication.throttled.replicas",
+    "follower.replication.throttled.replicas",
+)
+changeable_broker_settings: Final = tuple(
+    name for name, one in rows().items() if one.name in [setting.broker for setting in topic_settings.values()]
+)
+
+
+class Operation(IntEnum):
+    """Kafka's numbers for what IncrementalAlterConfigs may do."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingChange:
+    name: str
+    operation: Operation
+    value: str | None
+
+
+def changed_settings(
+    resource: Resource, own: Mapping[str, str], changes: Sequence[SettingChange]
+) -> Iterator[tuple[str, str | None]]:
+    """The settings that change, with their new values; None: back to the default. `InvalidSetting` says why not."""
+    names = [change.name for change in changes]
+    if len(dict.fromkeys(names)) != len(names):
+        raise InvalidSetting(f"a setting is named twice: {', '.join(names)}")
+    for change in changes:
+        value = _new_value(own, change)
+        if value is not None:
+            check_setting(resource, change.name, value)
+        yield change.name, value
+
+
+def _new_value(own: Mapping[str, str], change: SettingChange) -> str | None:
+    if change.operation is Operation.DELETE:
+        return None
+    if change.value is None:
+        raise InvalidSetting(f"{change.name} is set to nothing; delete it instead")
+    if change.operation is Operation.SET:
+        return change.value
+    if change.name not in list_settings:
+        raise InvalidSetting(f"{change.name} is no list: nothing can be appended to it or subtracted from it")
+    current = [item for item in own.get(change.name, _default(change.name)).split(",") if item]
+    given = [item for item in change.value.split(",") if item]
+    if change.operation is Operation.APPEND:
+        return ",".join(dict.fromkeys(current + given))
+    return ",".join(item for item in current if item not in given)
+
+
+def _default(name: str) -> str:
+    return str(topic_settings[name].default)
+
+
+def check_setting(resource: Resource, name: str, value: str) -> None:
+    if resource is Resource.TOPIC:
+        check_topic_setting(name, value)
+        return
+    one = rows().get(name)
+    if one is None:
+        raise InvalidSetting(f"there is no broker setting {name}")
+    if name not in changeable_broker_settings:
+        raise InvalidSetting(f"{name} cannot change while the broker runs: set it in its configuration and restart it")
+    try:
+        check(row(one), parse(name, kind_of(one), value))
+    except SettingError as error:
+        raise InvalidSetting(str(error)) from None

@@ -1,0 +1,216 @@
+"""One client's connection: frames in, answers out, in the order of the requests.
+
+Hot requests (Produce, Fetch) are served inside the callback that received them, others in a task. Produce requests may
+overtake nobody but wait together: many can be on their way to the disk at once. Any other request that has to wait holds
+up those behind it, as their answers could not leave before its own anyway; so a client that never reads its answers, or
+sends faster than it is served, fills its own socket and not our memory.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final
+
+from tailrace.doors.kafka.call import Answer, Call
+from tailrace.doors.kafka.handlers.api_versions import unsupported_version
+from tailrace.doors.kafka.registry import Api, apis, flexible_since
+from tailrace.model.limits import requests_in_flight_max
+from tailrace.ports.disk import Buffer
+from tailrace.wire.compile import decode_whole, encode_into, is_flexible
+from tailrace.wire.framing import FramedProtocol, FrameError, length_bytes, length_layout
+from tailrace.wire.headers import api_versions_key, read_request_header, response_header
+from tailrace.wire.primitives import WireError
+
+if TYPE_CHECKING:
+    from tailrace.doors.kafka.door import KafkaDoor
+
+events: Final = logging.getLogger(__name__)
+
+buffered_while_paused_max_bytes: Final = 64 * 1024
+write_buffer_max_bytes: Final = 1024 * 1024
+
+
+class KafkaConnection(FramedProtocol):
+    def __init__(self, door: "KafkaDoor") -> None:
+        super().__init__(door.node.settings.socket_request_max_bytes)
+        self._door = door
+        self._node = door.node
+        self.apis = apis
+        self._waiting: deque[Call] = deque()  # in request order; the first has no answer yet
+        self._holding: Call | None = None  # a waiting call that later ones wait for
+        self._out: list[Buffer] = []
+        self._task: asyncio.Task[None] | None = None
+        self._gathering = False  # inside a callback that flushes at its end
+        self._choked = False  # the client does not read its answers
+        self._reading = True
+        self.peer = "?"
+        self.used_at = 0.0
+
+    # What the transport reports
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        assert self.transport is not None
+        self.peer = "{0}:{1}".format(*transport.get_extra_info("peername", ("?", "?")))
+        self.transport.set_write_buffer_limits(high=write_buffer_max_bytes)
+        self.used_at = self._node.ports.clock.monotonic()
+        self._door.opened(self)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.paused = True
+        self.transport = None
+        self._waiting.clear()
+        self._out.clear()
+        if self._task is not None:
+            self._task.cancel()
+        self._door.closed(self)
+
+    def pause_writing(self) -> None:
+        self._choked = True
+        self.paused = True
+
+    def resume_writing(self) -> None:
+        self._choked = False
+        self._go_on()
+
+    def buffer_updated(self, count: int) -> None:
+        self._gathering = True
+        self.used_at = self._node.ports.clock.monotonic()
+        super().buffer_updated(count)
+        if self.paused and self._reading and self.buffered_bytes > buffered_while_paused_max_bytes:
+            self._stop_reading()
+
+    def _stop_reading(self) -> None:
+        if self.transport is not None:
+            self._reading = False
+            self.transport.pause_reading()
+
+    # Requests
+
+    def frame_received(self, frame: memoryview) -> None:
+        try:
+            key, version, correlation_id, client_id, at = read_request_header(frame, 0, flexible_since)
+            api = apis.get(key)
+            if api is None:
+                raise WireError(f"there is no API {key}")
+            call = Call(self._node, self, frame, at, version, correlation_id, client_id)
+            if version not in api.versions:
+                answer = self._refuse_version(api, call)
+            elif api.hot is not None:
+                answer = api.hot(call)
+            else:
+                answer = self._serve_in_task(api, call)
+        except WireError as error:
+            self.close(str(error))
+            return
+        if answer is None:
+            self._wait(call, api)
+        elif self._waiting:
+            call.answer = answer
+            self._waiting.append(call)
+        else:
+            self._put(answer)
+
+    def frame_refused(self, error: FrameError) -> None:
+        self.close(str(error))
+
+    def frames_done(self) -> None:
+        self._gathering = False
+        self._flush()
+
+    def _refuse_version(self, api: Api, call: Call) -> Answer:
+        if api.key == api_versions_key:
+            return unsupported_version(call.correlation_id, api.versions)
+        raise WireError(f"{api.name} has no version {call.version}, only {api.versions}")
+
+    def _serve_in_task(self, api: Api, call: Call) -> None:
+        assert api.request is not None
+        request = decode_whole(api.request, call.version, call.frame, call.at)
+        self._task = asyncio.get_running_loop().create_task(self._serve(api, call, request))
+
+    async def _serve(self, api: Api, call: Call, request: Any) -> None:
+        assert api.handler is not None
+        try:
+            response = await api.handler(request, call)
+            out = bytearray(length_bytes)
+            out += response_header(api.key, call.correlation_id, is_flexible(type(response), call.version))
+            encode_into(out, response, call.version)
+        except Exception:
+            events.exception("%s version %d from %s failed", api.name, call.version, self.peer)
+            self.close("it met an error of ours")
+            return
+        length_layout.pack_into(out, 0, len(out) - length_bytes)
+        self._task = None
+        call.reply([out])
+
+    # Answers
+
+    def _wait(self, call: Call, api: Api) -> None:
+        if call.answer is not None and not self._waiting:  # it was answered before its handler returned
+            self._put(call.answer)
+            return
+        self._waiting.append(call)
+        if not api.pipelined:
+            self._holding = call
+            self.paused = True
+        elif len(self._waiting) >= requests_in_flight_max:
+            self.paused = True
+
+    def answered(self) -> None:
+        """A waiting call has its answer: send what is ready, in order."""
+        waiting = self._waiting
+        while waiting and (answer := waiting[0].answer) is not None:
+            call = waiting.popleft()
+            if call is self._holding:
+                self._holding = None
+            self._put(answer)
+        if not self._gathering:
+            self._flush()
+        if self.paused:
+            self._go_on()
+
+    def _put(self, answer: Answer) -> None:
+        if isinstance(answer, bytes):
+            if answer:
+                self._out.append(answer)
+        else:
+            self._out.extend(answer)
+
+    def _flush(self) -> None:
+        if self._out and self.transport is not None:
+            out, self._out = self._out, []
+            if len(out) == 1:
+                self.transport.write(out[0])
+            else:
+                self.transport.writelines(out)
+
+    def _go_on(self) -> None:
+        """Take up reading again, when nothing stands against it."""
+        if self._choked or self._holding is not None or self.transport is None or self._gathering:
+            return
+        if len(self._waiting) >= requests_in_flight_max // 2:
+            return
+        if not self._reading:
+            self._reading = True
+            self.transport.resume_reading()
+        self._gathering = True
+        self.resume_frames()
+
+    def silent_for(self, now: float) -> float:
+        """Seconds since the last request began; a client whose answer is still due is not silent."""
+        if self._waiting or self._choked:
+            self.used_at = now
+        return now - self.used_at
+
+    def close(self, why: str) -> None:
+        """End the connection; whoever is on the other side did something we cannot answer."""
+        if self.transport is not None:
+            events.warning("closing the connection of %s: %s", self.peer, why)
+            self.close_quietly()
+
+    def close_quietly(self) -> None:
+        if self.transport is not None:
+            self.paused = True
+            self._flush()
+            self.transport.close()
+            self.transport = None

@@ -1,0 +1,52 @@
+"""The door itself: it listens, counts its connections, and closes those that fall silent."""
+
+import asyncio
+import logging
+from typing import Final
+
+from tailrace.broker.node import Node
+from tailrace.doors.kafka.connection import KafkaConnection
+from tailrace.ports import Listener
+
+events: Final = logging.getLogger(__name__)
+
+
+class KafkaDoor:
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self._connections: dict[KafkaConnection, None] = {}
+
+    def opened(self, connection: KafkaConnection) -> None:
+        if len(self._connections) >= self.node.settings.max_connections:
+            connection.close(f"there are {len(self._connections)} connections already, max.connections allows no more")
+            return
+        self._connections[connection] = None
+
+    def closed(self, connection: KafkaConnection) -> None:
+        self._connections.pop(connection, None)
+
+    def __len__(self) -> int:
+        return len(self._connections)
+
+    async def close_silent(self) -> None:
+        """Close connections that have sent nothing for longer than `connections.max.idle.ms`, for ever."""
+        idle_max_s = self.node.settings.connections_max_idle_ms / 1000
+        while True:
+            await asyncio.sleep(min(idle_max_s / 2, 60.0))
+            now = self.node.ports.clock.monotonic()
+            for connection in list(self._connections):
+                if connection.silent_for(now) > idle_max_s:
+                    connection.close(f"it was silent for {idle_max_s:.0f} s")
+
+    def close(self) -> None:
+        for connection in list(self._connections):
+            connection.close_quietly()
+
+
+async def open_door(node: Node) -> Listener:
+    """Listen on the node's host and Kafka port."""
+    door = KafkaDoor(node)
+    listener = await node.ports.net.listen(lambda: KafkaConnection(door), node.settings.host, node.settings.kafka_port)
+    node.kafka_port = listener.port
+    node.spawn(door.close_silent())
+    return listener

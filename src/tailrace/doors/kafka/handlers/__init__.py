@@ -1,0 +1,1 @@
+"""One API, one file: what it means, then what it does."""

@@ -1,0 +1,201 @@
+"""Fetch: record batches from partitions this broker leads, straight from the log.
+
+A request is answered at once when it finds `min_bytes` or a fault; otherwise it waits, watching its partitions' high
+watermarks, until there is enough or its time is up. What the page cache does not hold is read off the loop first.
+At least one batch is given even when it is over the limits, so that nobody gets stuck behind a large one.
+"""
+
+import asyncio
+from typing import NamedTuple
+
+from tailrace.broker.fetch_sessions import Session, opening
+from tailrace.broker.partition import Partition
+from tailrace.doors.kafka.call import Answer, Call
+from tailrace.doors.kafka.faults import error_of
+from tailrace.log.log import Read
+from tailrace.model.faults import Fault, NotLeader
+from tailrace.model.ids import Id
+from tailrace.model.limits import fetch_answer_max_bytes
+from tailrace.wire.hot_fetch import FetchHead, PartitionFetched, PartitionWanted, read_fetch, write_fetched
+from tailrace.wire.primitives import WireError
+
+TopicsFetched = dict[str | Id, list[PartitionFetched]]
+
+
+def fetch(call: Call) -> Answer | None:
+    head = read_fetch(call.frame, call.at, call.version)
+    if head.replica_id >= 0:
+        raise WireError(f"Fetch in the name of replica {head.replica_id}: replicas fetch on the peers' port only")
+    try:
+        session = call.node.fetch_sessions.session_for(head)
+    except Fault as fault:
+        return write_fetched(call.correlation_id, call.version, error_of(fault), 0, ())
+    return Fetching(call, head, session).begin()
+
+
+class Cold(NamedTuple):
+    """A read that must wait for the disk: where its result goes, and what to read."""
+
+    topic: str | Id
+    place: int
+    partition: Partition
+    wanted: PartitionWanted
+    max_bytes: int
+
+
+class Fetching:
+    """One Fetch request, from its first look at the log to its answer."""
+
+    def __init__(self, call: Call, head: FetchHead, session: Session | None) -> None:
+        self._call = call
+        self._session = session
+        self._whole = session is None or head.session_epoch == opening  # every partition is answered, changed or not
+        self._wanted = (
+            [(topic, wanted) for topic, partitions in head.topics for wanted in partitions]
+            if session is None
+            else list(session.wanted())
+        )
+        self._min_bytes = head.min_bytes
+        self._max_bytes = min(head.max_bytes, fetch_answer_max_bytes)
+        self._max_wait_s = head.max_wait_ms / 1000
+        self._watched: list[Partition] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._retrying = False
+
+    def begin(self) -> Answer | None:
+        self._look()
+        if self._cold:
+            self._read_cold()
+            return None
+        if self._enough or self._max_wait_s <= 0:
+            return self._answer()
+        self._timer = asyncio.get_running_loop().call_later(self._max_wait_s, self._finish)
+        for partition in self._found:
+            partition.watch(self._poke)
+        self._watched = self._found
+        return None
+
+    # Looking
+
+    def _look(self) -> None:
+        """Read what there is, partition by partition, within the limits."""
+        self._topics: TopicsFetched = {}
+        self._found: list[Partition] = []
+        self._cold: list[Cold] = []
+        self._size = 0
+        self._faults = 0
+        for topic, wanted in self._wanted:
+            answers = self._topics.setdefault(topic, [])
+            answers.append(self._look_at(topic, len(answers), wanted))
+
+    @property
+    def _enough(self) -> bool:
+        return self._size >= self._min_bytes or self._faults > 0
+
+    def _look_at(self, topic: str | Id, place: int, wanted: PartitionWanted) -> PartitionFetched:
+        try:
+            partition = self._call.node.replicas.find(topic, wanted.partition)
+            partition.require_leader()
+            partition.require_epoch(wanted.leader_epoch)
+            self._found.append(partition)
+            room = self._max_bytes - self._size
+            if self._size and room <= 0:
+                return _fetched(wanted, partition, b"")
+            max_bytes = min(wanted.max_bytes, room)
+            read = partition.read(wanted.offset, max_bytes)
+            if read is None:
+                self._cold.append(Cold(topic, place, partition, wanted, max_bytes))
+                return _fetched(wanted, partition, b"")
+            return self._took(wanted, partition, read)
+        except Fault as fault:
+            return self._refused(wanted, fault)
+
+    def _took(self, wanted: PartitionWanted, partition: Partition, read: Read) -> PartitionFetched:
+        if self._size and len(read.data) > self._max_bytes - self._size:
+            return _fetched(wanted, partition, b"")  # only the first may be over the limit
+        self._size += len(read.data)
+        return _fetched(wanted, partition, read.data)
+
+    def _refused(self, wanted: PartitionWanted, fault: Fault) -> PartitionFetched:
+        self._faults += 1
+        leader, epoch = (fault.leader, fault.epoch) if isinstance(fault, NotLeader) else (-1, -1)
+        return PartitionFetched(wanted.partition, error_of(fault), leader=leader, leader_epoch=epoch)
+
+    # Waiting
+
+    def _poke(self) -> None:
+        """A high watermark moved: look again, once for all that moved in this turn of the loop."""
+        if not self._retrying:
+            self._retrying = True
+            asyncio.get_running_loop().call_soon(self._retry)
+
+    def _retry(self) -> None:
+        self._retrying = False
+        if self._timer is None or self._call.connection.transport is None:
+            self._unwatch()
+            return
+        self._look()
+        if self._cold:
+            self._unwatch()
+            self._read_cold()
+        elif self._enough:
+            self._finish()
+
+    def _finish(self) -> None:
+        self._unwatch()
+        self._call.reply(self._answer())
+
+    def _unwatch(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for partition in self._watched:
+            partition.unwatch(self._poke)
+        self._watched = []
+
+    def _read_cold(self) -> None:
+        self._call.node.spawn(self._read_off_loop())
+
+    async def _read_off_loop(self) -> None:
+        for cold in self._cold:
+            try:
+                read = await cold.partition.read_cold(cold.wanted.offset, cold.max_bytes)
+                fetched = self._took(cold.wanted, cold.partition, read)
+            except Fault as fault:
+                fetched = self._refused(cold.wanted, fault)
+            self._topics[cold.topic][cold.place] = fetched
+        self._call.reply(self._answer())
+
+    # Answering
+
+    def _answer(self) -> Answer:
+        call, session = self._call, self._session
+        topics = self._topics
+        if session is not None:
+            topics = self._changed(session)
+        return write_fetched(
+            call.correlation_id, call.version, 0, 0 if session is None else session.id, list(topics.items())
+        )
+
+    def _changed(self, session: Session) -> TopicsFetched:
+        """What a session's client has not been told yet."""
+        news: TopicsFetched = {}
+        for topic, answers in self._topics.items():
+            for one in answers:
+                told = session.partitions.get((topic, one.partition))
+                if told is None:
+                    continue
+                known = (told.high_watermark, told.log_start)
+                told.high_watermark, told.log_start = one.high_watermark, one.log_start
+                if one.records:
+                    session.rotate((topic, one.partition))
+                if self._whole or one.records or one.error or known != (one.high_watermark, one.log_start):
+                    news.setdefault(topic, []).append(one)
+        return news
+
+
+def _fetched(
+    wanted: PartitionWanted, partition: Partition, records: bytes | bytearray | memoryview
+) -> PartitionFetched:
+    high_watermark = partition.high_watermark
+    return PartitionFetched(wanted.partition, 0, high_watermark, high_watermark, partition.log.start, records)

@@ -1,0 +1,117 @@
+"""Produce: append record batches to partitions this broker leads.
+
+acks=0 is never answered; acks=1 when the leader has appended; acks=all when the high watermark has passed the batch.
+Each partition answers for itself. The batch is stamped and written straight from the receive buffer.
+"""
+
+import asyncio
+from functools import partial
+
+from tailrace.broker.partition import Partition, acks_all
+from tailrace.doors.kafka.call import Answer, Call
+from tailrace.doors.kafka.faults import error_of
+from tailrace.log.log import Appended
+from tailrace.model.faults import CorruptBatch, Fault, InvalidRequest, NotLeader, TimedOut
+from tailrace.model.ids import Id
+from tailrace.wire.hot_produce import PartitionAnswer, PartitionData, ProduceHead, read_produce, write_produced
+from tailrace.wire.primitives import WireError
+
+TopicAnswers = list[tuple[str | Id, list[PartitionAnswer]]]
+
+
+def produce(call: Call) -> Answer | None:
+    if call.version < 3:
+        raise WireError(f"Produce version {call.version} carries an old message format; use version 3 or newer")
+    head = read_produce(call.frame, call.at, call.version)
+    topics: TopicAnswers = []
+    waiting: Waiting | None = None
+    for topic, partitions in head.topics:
+        answers: list[PartitionAnswer] = []
+        topics.append((topic, answers))
+        for data in partitions:
+            try:
+                partition, appended = _append(call, head, topic, data)
+            except Fault as fault:
+                answers.append(_refused(data.partition, fault))
+                continue
+            answers.append(
+                PartitionAnswer(data.partition, 0, appended.base_offset, appended.append_time_ms, partition.log.start)
+            )
+            if head.acks == acks_all and partition.high_watermark <= appended.last_offset:
+                waiting = waiting or Waiting(call, topics)
+                waiting.add(answers, partition, appended.last_offset + 1)
+    if head.acks == 0:
+        return _unanswered(call, topics)
+    if waiting is not None:
+        return waiting.begin(head.timeout_ms)
+    return write_produced(call.correlation_id, call.version, topics)
+
+
+def _append(call: Call, head: ProduceHead, topic: str | Id, data: PartitionData) -> tuple[Partition, Appended]:
+    if head.transactional_id is not None:
+        raise InvalidRequest("transactions are not supported yet")
+    if not -1 <= head.acks <= 1:
+        raise InvalidRequest(f"acks={head.acks}: it must be 0, 1 or -1 (all)")
+    partition = call.node.replicas.find(topic, data.partition)
+    if not data.records:
+        raise CorruptBatch("there is no record batch")
+    return partition, partition.append(data.records, head.acks)
+
+
+def _refused(partition: int, fault: Fault) -> PartitionAnswer:
+    leader, epoch = (fault.leader, fault.epoch) if isinstance(fault, NotLeader) else (-1, -1)
+    return PartitionAnswer(partition, error_of(fault), message=str(fault), leader=leader, leader_epoch=epoch)
+
+
+def _unanswered(call: Call, topics: TopicAnswers) -> bytes:
+    """A client that wants no answer learns of a failure only by losing its connection, as with Kafka."""
+    for topic, answers in topics:
+        for answer in answers:
+            if answer.error:
+                call.connection.close(f"produce with acks=0 to {topic!r}, {answer.partition}: {answer.message}")
+    return b""
+
+
+class Waiting:
+    """A request some of whose batches are appended and not yet committed."""
+
+    __slots__ = ("_call", "_open", "_timer", "_topics")
+
+    def __init__(self, call: Call, topics: TopicAnswers) -> None:
+        self._call = call
+        self._topics = topics
+        self._open: dict[int, tuple[list[PartitionAnswer], int]] = {}  # which answers wait, by a number of their own
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, answers: list[PartitionAnswer], partition: Partition, end: int) -> None:
+        number = len(self._open)
+        self._open[number] = (answers, len(answers) - 1)
+        partition.when_committed(end, partial(self._decided, number))
+
+    def begin(self, timeout_ms: int) -> None:
+        self._timer = asyncio.get_running_loop().call_later(max(timeout_ms, 0) / 1000, self._timed_out)
+
+    def _decided(self, number: int, fault: Fault | None) -> None:
+        waiting = self._open.pop(number, None)
+        if waiting is None:
+            return
+        if fault is not None:
+            self._refuse(waiting, fault)
+        if not self._open:
+            self._answer()
+
+    def _timed_out(self) -> None:
+        fault = TimedOut("the batch is appended, but not committed within the request's timeout")
+        for waiting in self._open.values():
+            self._refuse(waiting, fault)
+        self._open.clear()
+        self._answer()
+
+    def _refuse(self, waiting: tuple[list[PartitionAnswer], int], fault: Fault) -> None:
+        answers, place = waiting
+        answers[place] = _refused(answers[place].partition, fault)
+
+    def _answer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._call.reply(write_produced(self._call.correlation_id, self._call.version, self._topics))

@@ -1,0 +1,58 @@
+"""What this door supports: one line an API. ApiVersions tells clients exactly this.
+
+The ranges are those of one Kafka release, 4.3: clients infer the broker's version from them.
+Hot APIs read their own bytes; all others get a decoded request and return a response, in a task of their own.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+from tailrace.doors.kafka.call import Answer, Call
+from tailrace.doors.kafka.handlers.api_versions import api_versions
+from tailrace.doors.kafka.handlers.fetch import fetch
+from tailrace.doors.kafka.handlers.metadata import metadata
+from tailrace.doors.kafka.handlers.produce import produce
+from tailrace.wire.messages import messages
+from tailrace.wire.schema import Versions, declaration
+
+Handler = Callable[[Any, Call], Awaitable[Any]]
+HotHandler = Callable[[Call], Answer | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Api:
+    key: int
+    name: str
+    versions: Versions
+    flexible_since: int
+    request: type | None = None
+    handler: Handler | None = None
+    hot: HotHandler | None = None
+    pipelined: bool = False  # several may wait for their answers at once
+
+
+def _api(key: int, handler: Handler) -> Api:
+    one = messages[key]
+    said = declaration(one.request)
+    return Api(
+        key=key,
+        name=one.name,
+        versions=said.versions,
+        flexible_since=said.flexible.first,
+        request=one.request,
+        handler=handler,
+    )
+
+
+_table: Final = (
+    # Produce 0 to 2 are offered but refused: without them older librdkafka stops compressing.
+    Api(key=0, name="Produce", versions=Versions(0, 13), flexible_since=9, hot=produce, pipelined=True),
+    Api(key=1, name="Fetch", versions=Versions(4, 18), flexible_since=12, hot=fetch),
+    _api(3, metadata),
+    _api(18, api_versions),
+)
+
+apis: Final = MappingProxyType({api.key: api for api in _table})
+flexible_since: Final = MappingProxyType({api.key: api.flexible_since for api in _table})

@@ -1,0 +1,265 @@
+"""Fetch by hand: read into tuples, answered as a list of buffers in which record batches are never copied.
+
+The slow twin is the declaration in `wire/messages/fetch.py`; tests hold the two together.
+"""
+
+import struct
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from tailrace.model.ids import Id
+from tailrace.ports.disk import Buffer
+from tailrace.wire.hot import bounded, compact_string, expect_end, int16, int32, string
+from tailrace.wire.primitives import WireError, read_uvarint, skip_tags, uvarint
+
+first_with_session: Final = 7
+first_flexible: Final = 12
+first_by_topic_id: Final = 13
+first_without_replica: Final = 15
+
+_head: Final = struct.Struct(">iiiib")
+_head_without_replica: Final = struct.Struct(">iiib")
+_session: Final = struct.Struct(">ii")
+_wanted_4: Final = struct.Struct(">iqi")
+_wanted_5: Final = struct.Struct(">iqqi")
+_wanted_9: Final = struct.Struct(">iiqqi")
+_wanted_12: Final = struct.Struct(">iiqiqi")
+_answer_4: Final = struct.Struct(">ihqq")
+_answer_5: Final = struct.Struct(">ihqqq")
+_no_aborted: Final = b"\xff\xff\xff\xff"
+
+
+class PartitionWanted(NamedTuple):
+    partition: int
+    leader_epoch: int  # what the client believes; -1: it does not say
+    offset: int
+    max_bytes: int
+
+
+class TopicWanted(NamedTuple):
+    topic: str | Id
+    partitions: list[PartitionWanted]
+
+
+class FetchHead(NamedTuple):
+    replica_id: int  # -1: a consumer
+    max_wait_ms: int
+    min_bytes: int
+    max_bytes: int
+    isolation: int
+    session_id: int
+    session_epoch: int
+    topics: list[TopicWanted]
+    forgotten: list[tuple[str | Id, list[int]]]
+    rack: str
+
+
+class PartitionFetched(NamedTuple):
+    partition: int
+    error: int
+    high_watermark: int = -1
+    last_stable: int = -1
+    log_start: int = -1
+    records: Buffer = b""
+    leader: int = -1  # with its epoch a hint, version 12 on
+    leader_epoch: int = -1
+
+
+def read_fetch(frame: memoryview, at: int, version: int) -> FetchHead:
+    """The body that begins at `at`, in versions 4 to 18."""
+    try:
+        if version >= first_flexible:
+            return _read_flexible(frame, at, version)
+        return _read_old(frame, at, version)
+    except (struct.error, IndexError, UnicodeDecodeError) as error:
+        raise WireError(f"Fetch version {version} is cut short or garbled: {error}") from None
+
+
+def _read_old(frame: memoryview, at: int, version: int) -> FetchHead:
+    replica_id, max_wait_ms, min_bytes, max_bytes, isolation = _head.unpack_from(frame, at)
+    at += _head.size
+    session_id, session_epoch = 0, -1
+    if version >= first_with_session:
+        session_id, session_epoch = _session.unpack_from(frame, at)
+        at += _session.size
+    layout = _wanted_9 if version >= 9 else _wanted_5 if version >= 5 else _wanted_4
+    topics, at = _topics_old(frame, at, layout, version)
+    forgotten: list[tuple[str | Id, list[int]]] = []
+    if version >= first_with_session:
+        forgotten, at = _forgotten_old(frame, at)
+    rack: str | None = ""
+    if version >= 11:
+        rack, at = string(frame, at)
+    expect_end(frame, at)
+    head = (replica_id, max_wait_ms, min_bytes, max_bytes, isolation, session_id, session_epoch)
+    return FetchHead(*head, topics, forgotten, rack or "")
+
+
+def _topics_old(frame: memoryview, at: int, layout: struct.Struct, version: int) -> tuple[list[TopicWanted], int]:
+    (count,) = int32.unpack_from(frame, at)
+    at += 4
+    topics = []
+    for _ in range(bounded(count, frame, at)):
+        name, at = string(frame, at)
+        (partition_count,) = int32.unpack_from(frame, at)
+        at += 4
+        partitions = []
+        for _ in range(bounded(partition_count, frame, at)):
+            fields = layout.unpack_from(frame, at)
+            at += layout.size
+            if version >= 9:
+                partitions.append(PartitionWanted(fields[0], fields[1], fields[2], fields[4]))
+            else:
+                partitions.append(PartitionWanted(fields[0], -1, fields[1], fields[-1]))
+        topics.append(TopicWanted(name or "", partitions))
+    return topics, at
+
+
+def _forgotten_old(frame: memoryview, at: int) -> tuple[list[tuple[str | Id, list[int]]], int]:
+    (count,) = int32.unpack_from(frame, at)
+    at += 4
+    forgotten: list[tuple[str | Id, list[int]]] = []
+    for _ in range(bounded(count, frame, at)):
+        name, at = string(frame, at)
+        (partition_count,) = int32.unpack_from(frame, at)
+        at += 4
+        size = bounded(partition_count, frame, at)
+        forgotten.append((name or "", list(struct.unpack_from(f">{size}i", frame, at))))
+        at += 4 * size
+    return forgotten, at
+
+
+def _read_flexible(frame: memoryview, at: int, version: int) -> FetchHead:
+    replica_id = -1
+    if version >= first_without_replica:
+        max_wait_ms, min_bytes, max_bytes, isolation = _head_without_replica.unpack_from(frame, at)
+        at += _head_without_replica.size
+    else:
+        replica_id, max_wait_ms, min_bytes, max_bytes, isolation = _head.unpack_from(frame, at)
+        at += _head.size
+    session_id, session_epoch = _session.unpack_from(frame, at)
+    by_id = version >= first_by_topic_id
+    topics, at = _topics_flexible(frame, at + _session.size, by_id=by_id)
+    forgotten, at = _forgotten_flexible(frame, at, by_id=by_id)
+    rack, at = compact_string(frame, at)
+    replica_id, at = _replica_tags(frame, at, replica_id)
+    expect_end(frame, at)
+    head = (replica_id, max_wait_ms, min_bytes, max_bytes, isolation, session_id, session_epoch)
+    return FetchHead(*head, topics, forgotten, rack or "")
+
+
+def _topic_key(frame: memoryview, at: int, *, by_id: bool) -> tuple[str | Id, int]:
+    if by_id:
+        return Id(bytes(frame[at : at + 16])), at + 16
+    name, at = compact_string(frame, at)
+    return name or "", at
+
+
+def _topics_flexible(frame: memoryview, at: int, *, by_id: bool) -> tuple[list[TopicWanted], int]:
+    count, at = read_uvarint(frame, at)
+    topics = []
+    for _ in range(bounded(count - 1, frame, at)):
+        topic, at = _topic_key(frame, at, by_id=by_id)
+        partition_count, at = read_uvarint(frame, at)
+        partitions = []
+        for _ in range(bounded(partition_count - 1, frame, at)):
+            index, leader_epoch, offset, _, _, max_bytes = _wanted_12.unpack_from(frame, at)
+            at = skip_tags(frame, at + _wanted_12.size, len(frame))
+            partitions.append(PartitionWanted(index, leader_epoch, offset, max_bytes))
+        at = skip_tags(frame, at, len(frame))
+        topics.append(TopicWanted(topic, partitions))
+    return topics, at
+
+
+def _forgotten_flexible(frame: memoryview, at: int, *, by_id: bool) -> tuple[list[tuple[str | Id, list[int]]], int]:
+    count, at = read_uvarint(frame, at)
+    forgotten: list[tuple[str | Id, list[int]]] = []
+    for _ in range(bounded(count - 1, frame, at)):
+        topic, at = _topic_key(frame, at, by_id=by_id)
+        partition_count, at = read_uvarint(frame, at)
+        size = bounded(partition_count - 1, frame, at)
+        forgotten.append((topic, list(struct.unpack_from(f">{size}i", frame, at))))
+        at = skip_tags(frame, at + 4 * size, len(frame))
+    return forgotten, at
+
+
+def _replica_tags(frame: memoryview, at: int, replica_id: int) -> tuple[int, int]:
+    """The tags at the end; tag 1 names a replica from version 15 on."""
+    count, at = read_uvarint(frame, at)
+    for _ in range(bounded(count, frame, at)):
+        tag, at = read_uvarint(frame, at)
+        size, at = read_uvarint(frame, at)
+        if at + size > len(frame):
+            raise WireError("Fetch: a tagged field runs past the end")
+        if tag == 1:
+            (replica_id,) = int32.unpack_from(frame, at)
+        at += size
+    return replica_id, at
+
+
+def write_fetched(
+    correlation_id: int,
+    version: int,
+    error: int,
+    session_id: int,
+    topics: Sequence[tuple[str | Id, list[PartitionFetched]]],
+) -> list[Buffer]:
+    """The whole answer with its length and header, as buffers to send one after the other."""
+    out: list[Buffer] = []
+    body = bytearray(8)
+    flexible = version >= first_flexible
+    body += b"\0\0\0\0\0" if flexible else b"\0\0\0\0"  # the header's tags, throttle time
+    if version >= first_with_session:
+        body += int16.pack(error) + int32.pack(session_id)
+    body += uvarint(len(topics) + 1) if flexible else int32.pack(len(topics))
+    head = body
+    for topic, partitions in topics:
+        if isinstance(topic, str):
+            raw = topic.encode()
+            body += (uvarint(len(raw) + 1) if flexible else int16.pack(len(raw))) + raw
+        else:
+            body += topic
+        body += uvarint(len(partitions) + 1) if flexible else int32.pack(len(partitions))
+        for partition in partitions:
+            write = _partition_flexible if flexible else _partition_old
+            body = write(out, body, version, partition)
+        if flexible:
+            body += b"\0"
+    if flexible:
+        body += b"\0"
+    out.append(body)
+    int32.pack_into(head, 0, sum(map(len, out)) - 4)
+    int32.pack_into(head, 4, correlation_id)
+    return out
+
+
+def _partition_old(out: list[Buffer], body: bytearray, version: int, one: PartitionFetched) -> bytearray:
+    if version >= 5:
+        body += _answer_5.pack(one.partition, one.error, one.high_watermark, one.last_stable, one.log_start)
+    else:
+        body += _answer_4.pack(one.partition, one.error, one.high_watermark, one.last_stable)
+    body += _no_aborted
+    if version >= 11:
+        body += b"\xff\xff\xff\xff"  # no preferred replica
+    body += int32.pack(len(one.records))
+    return _put_records(out, body, one.records)
+
+
+def _partition_flexible(out: list[Buffer], body: bytearray, version: int, one: PartitionFetched) -> bytearray:
+    body += _answer_5.pack(one.partition, one.error, one.high_watermark, one.last_stable, one.log_start)
+    body += b"\0\xff\xff\xff\xff"  # no aborted transactions, no preferred replica
+    body += uvarint(len(one.records) + 1)
+    body = _put_records(out, body, one.records)
+    if one.leader >= 0:
+        body += b"\1\1\x09" + _session.pack(one.leader, one.leader_epoch) + b"\0"  # one tag: 1, nine bytes
+    else:
+        body += b"\0"
+    return body
+
+
+def _put_records(out: list[Buffer], body: bytearray, records: Buffer) -> bytearray:
+    if not records:
+        return body
+    out.append(body)
+    out.append(records)
+    return bytearray()

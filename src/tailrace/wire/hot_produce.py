@@ -1,0 +1,169 @@
+"""Produce by hand: the hottest request, read without building objects and answered by packing structs.
+
+Its slow twin is the declaration in `wire/messages/produce.py`; tests hold the two together, every version, byte by
+byte. Record batches stay slices of the frame. Truncated input shows as `struct.error` or `IndexError` of the reading
+itself, and becomes one `WireError`.
+"""
+
+import struct
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from tailrace.model.ids import Id
+from tailrace.wire.hot import bounded, compact_string, expect_end, int16, int32, slice_of, string
+from tailrace.wire.primitives import WireError, read_uvarint, skip_tags, uvarint
+
+first_flexible: Final = 9
+first_by_topic_id: Final = 13
+
+_acks_timeout_count: Final = struct.Struct(">hii")
+_acks_timeout: Final = struct.Struct(">hi")
+_index_size: Final = struct.Struct(">ii")
+
+
+class PartitionData(NamedTuple):
+    partition: int
+    records: memoryview | None  # a slice of the frame: writable, and gone when the frame is
+
+
+class TopicData(NamedTuple):
+    topic: str | Id  # its name, from version 13 on its id
+    partitions: list[PartitionData]
+
+
+class ProduceHead(NamedTuple):
+    transactional_id: str | None
+    acks: int
+    timeout_ms: int
+    topics: list[TopicData]
+
+
+class PartitionAnswer(NamedTuple):
+    partition: int
+    error: int
+    base_offset: int = -1
+    append_time_ms: int = -1
+    log_start: int = -1
+    message: str | None = None
+    leader: int = -1  # with its epoch a hint for NOT_LEADER_OR_FOLLOWER, version 10 on (KIP-951)
+    leader_epoch: int = -1
+
+
+def read_produce(frame: memoryview, at: int, version: int) -> ProduceHead:
+    """The body that begins at `at`, in versions 3 to 13."""
+    try:
+        if version >= first_flexible:
+            return _read_flexible(frame, at, by_id=version >= first_by_topic_id)
+        return _read_old(frame, at)
+    except (struct.error, IndexError, UnicodeDecodeError) as error:
+        raise WireError(f"Produce version {version} is cut short or garbled: {error}") from None
+
+
+def _read_old(frame: memoryview, at: int) -> ProduceHead:
+    transactional_id, at = string(frame, at)
+    acks, timeout_ms, topic_count = _acks_timeout_count.unpack_from(frame, at)
+    at += _acks_timeout_count.size
+    topics = []
+    for _ in range(bounded(topic_count, frame, at)):
+        name, at = string(frame, at)
+        if name is None:
+            raise WireError("Produce: a topic without a name")
+        (count,) = int32.unpack_from(frame, at)
+        at += 4
+        partitions = []
+        for _ in range(bounded(count, frame, at)):
+            index, size = _index_size.unpack_from(frame, at)
+            at += 8
+            records, at = slice_of(frame, at, size)
+            partitions.append(PartitionData(index, records))
+        topics.append(TopicData(name, partitions))
+    expect_end(frame, at)
+    return ProduceHead(transactional_id, acks, timeout_ms, topics)
+
+
+def _read_flexible(frame: memoryview, at: int, *, by_id: bool) -> ProduceHead:
+    transactional_id, at = compact_string(frame, at)
+    acks, timeout_ms = _acks_timeout.unpack_from(frame, at)
+    count, at = read_uvarint(frame, at + _acks_timeout.size)
+    topics = []
+    for _ in range(bounded(count - 1, frame, at)):
+        topic: str | Id | None
+        if by_id:
+            topic, at = Id(bytes(frame[at : at + 16])), at + 16
+        else:
+            topic, at = compact_string(frame, at)
+        if topic is None:
+            raise WireError("Produce: a topic without a name")
+        count, at = read_uvarint(frame, at)
+        partitions = []
+        for _ in range(bounded(count - 1, frame, at)):
+            (index,) = int32.unpack_from(frame, at)
+            size, at = read_uvarint(frame, at + 4)
+            records, at = slice_of(frame, at, size - 1)
+            at = skip_tags(frame, at, len(frame))
+            partitions.append(PartitionData(index, records))
+        at = skip_tags(frame, at, len(frame))
+        topics.append(TopicData(topic, partitions))
+    at = skip_tags(frame, at, len(frame))
+    expect_end(frame, at)
+    return ProduceHead(transactional_id, acks, timeout_ms, topics)
+
+
+def write_produced(
+    correlation_id: int, version: int, topics: Sequence[tuple[str | Id, list[PartitionAnswer]]]
+) -> bytes:
+    """The whole answer with its length and header."""
+    body = bytearray(_head_old.size)
+    if version >= first_flexible:
+        _write_flexible(body, version, topics)
+    else:
+        _write_old(body, version, topics)
+    int32.pack_into(body, 0, len(body) - 4)
+    int32.pack_into(body, 4, correlation_id)
+    return bytes(body)
+
+
+_head_old: Final = struct.Struct(">ii")  # length, correlation id
+_partition_to_4: Final = struct.Struct(">ihqq")
+_partition_from_5: Final = struct.Struct(">ihqqq")
+
+
+def _write_old(body: bytearray, version: int, topics: Sequence[tuple[str | Id, list[PartitionAnswer]]]) -> None:
+    body += int32.pack(len(topics))
+    for name, answers in topics:
+        assert isinstance(name, str)
+        raw = name.encode()
+        body += int16.pack(len(raw)) + raw + int32.pack(len(answers))
+        for answer in answers:
+            index, error, base_offset, append_time_ms, log_start, message, _, _ = answer
+            if version < 5:
+                body += _partition_to_4.pack(index, error, base_offset, append_time_ms)
+                continue
+            body += _partition_from_5.pack(index, error, base_offset, append_time_ms, log_start)
+            if version >= 8:
+                body += b"\0\0\0\0"  # no single records to blame
+                text = None if message is None else message.encode()
+                body += b"\xff\xff" if text is None else int16.pack(len(text)) + text
+    body += b"\0\0\0\0"  # throttle time
+
+
+def _write_flexible(body: bytearray, version: int, topics: Sequence[tuple[str | Id, list[PartitionAnswer]]]) -> None:
+    body += b"\0"  # the header's tags
+    body += uvarint(len(topics) + 1)
+    for topic, answers in topics:
+        if isinstance(topic, str):
+            raw = topic.encode()
+            body += uvarint(len(raw) + 1) + raw
+        else:
+            body += topic
+        body += uvarint(len(answers) + 1)
+        for index, error, base_offset, append_time_ms, log_start, message, leader, epoch in answers:
+            body += _partition_from_5.pack(index, error, base_offset, append_time_ms, log_start)
+            text = None if message is None else message.encode()
+            body += b"\1\0" if text is None else b"\1" + uvarint(len(text) + 1) + text
+            if version >= 10 and leader >= 0:
+                body += b"\1\0\x09" + _index_size.pack(leader, epoch) + b"\0"  # one tag: 0, nine bytes
+            else:
+                body += b"\0"
+        body += b"\0"
+    body += b"\0\0\0\0\0"  # throttle time, tags
