@@ -50,7 +50,7 @@ class Pair(NamedTuple):
 
 
 def _by_key(*pairs: tuple[type, type]) -> Mapping[int, Pair]:
-    found: dict[int, Api] = {}
+    found: dict[int, Pair] = {}
     for request, response in pairs:
         key = declaration(request).number
         found[key] = Pair(key, request.__name__.removesuffix("Request"), request, response)

@@ -25,7 +25,7 @@ class AlterConfigsRequest:
     """The new settings; those not named fall back to their defaults."""
 
     resources: tuple[ResourceToAlter, ...]
-    validate_only: bool
+    validate_only: bool = False
 
 
 @struct

@@ -49,6 +49,7 @@ class ApiVersionsResponse:
     api_keys: tuple[ApiRange, ...]
     throttle_time_ms: Int32 = wire(since=1, default=0, ignorable=True)
     supported_features: tuple[SupportedFeature, ...] = wire(tag=0, since=3, default=(), ignorable=True)
-    finalized_features_epoch: Int64 = wire(tag=1, since=3, default=-1, ignorable=True)
+    finalized_features_epoch: Int64 = wire(tag=1, since=3, default=-1, ignorable=True)  # -1: not known
     finalized_features: tuple[FinalizedFeature, ...] = wire(tag=2, since=3, default=(), ignorable=True)
+    # Left over from before KRaft; always False here.
     zk_migration_ready: bool = wire(tag=3, since=3, default=False, ignorable=True)

@@ -16,7 +16,7 @@ class TopicToGrow:
 
     name: str
     count: Int32
-    assignments: tuple[NewPartition, ...] | None = wire(nullable="0+")
+    assignments: tuple[NewPartition, ...] | None = wire(nullable="0+", default=None)  # None: the controller places them
 
 
 @message(api=37, versions="0-3", flexible="2+")
@@ -24,8 +24,8 @@ class CreatePartitionsRequest:
     """The topics to grow."""
 
     topics: tuple[TopicToGrow, ...]
-    timeout_ms: Int32
-    validate_only: bool
+    timeout_ms: Int32 = 60_000
+    validate_only: bool = False
 
 
 @struct

@@ -27,8 +27,8 @@ class NewTopic:
     name: str
     num_partitions: Int32
     replication_factor: Int16
-    assignments: tuple[ReplicaAssignment, ...]
-    configs: tuple[NewTopicConfig, ...]
+    assignments: tuple[ReplicaAssignment, ...] = ()  # where given, the two numbers above are -1
+    configs: tuple[NewTopicConfig, ...] = ()
 
 
 @message(api=19, versions="2-7", flexible="5+")
@@ -36,7 +36,7 @@ class CreateTopicsRequest:
     """The topics to make."""
 
     topics: tuple[NewTopic, ...]
-    timeout_ms: Int32 = 60000
+    timeout_ms: Int32 = 60_000
     validate_only: bool = False
 
 
@@ -46,9 +46,9 @@ class CreatedTopicConfig:
 
     name: str
     value: str | None = wire(nullable="0+")
-    read_only: bool
+    read_only: bool = False
     config_source: Int8 = -1
-    is_sensitive: bool
+    is_sensitive: bool = False
 
 
 @struct

@@ -24,7 +24,7 @@ class DeleteRecordsRequest:
     """The partitions to trim."""
 
     topics: tuple[TopicToTrim, ...]
-    timeout_ms: Int32
+    timeout_ms: Int32 = 60_000
 
 
 @struct

@@ -9,7 +9,7 @@ class TopicToDelete:
     """A topic by name or by id."""
 
     name: str | None = wire(nullable="0+", default=None)
-    topic_id: Id
+    topic_id: Id = NO_ID
 
 
 @message(api=20, versions="1-6", flexible="4+")
@@ -18,7 +18,7 @@ class DeleteTopicsRequest:
 
     topics: tuple[TopicToDelete, ...] = wire(since=6, default=())
     topic_names: tuple[str, ...] = wire(until=5, default=(), ignorable=True)
-    timeout_ms: Int32
+    timeout_ms: Int32 = 60_000
 
 
 @struct

@@ -8,8 +8,8 @@ from tailrace.wire.schema import Int8, Int16, Int32, message, struct, wire
 class DescribeClusterRequest:
     """What to include."""
 
-    include_cluster_authorized_operations: bool
-    endpoint_type: Int8 = wire(since=1, default=1)
+    include_cluster_authorized_operations: bool = False
+    endpoint_type: Int8 = wire(since=1, default=1)  # 1: brokers, 2: controllers
     include_fenced_brokers: bool = wire(since=2, default=False)
 
 

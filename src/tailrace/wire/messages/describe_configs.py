@@ -7,9 +7,9 @@ from tailrace.wire.schema import Int8, Int16, Int32, message, struct, wire
 class ResourceAsked:
     """A topic or broker, and which of its settings; None for all."""
 
-    resource_type: Int8
+    resource_type: Int8  # 2: a topic, 4: a broker
     resource_name: str
-    config_names: tuple[str, ...] | None = wire(nullable="0+")
+    config_names: tuple[str, ...] | None = wire(nullable="0+", default=None)
 
 
 @message(api=32, versions="1-4", flexible="4+")
@@ -36,10 +36,10 @@ class DescribedConfig:
 
     name: str
     value: str | None = wire(nullable="0+")
-    read_only: bool
+    read_only: bool = False
     config_source: Int8 = -1
-    is_sensitive: bool
-    synonyms: tuple[ConfigSynonym, ...]
+    is_sensitive: bool = False
+    synonyms: tuple[ConfigSynonym, ...] = ()
     config_type: Int8 = wire(since=3, default=0, ignorable=True)
     documentation: str | None = wire(nullable="0+", since=3, default=None, ignorable=True)
 
@@ -50,7 +50,7 @@ class DescribedResource:
 
     error_code: Int16 = 0
     error_message: str | None = wire(nullable="0+", default=None)
-    resource_type: Int8
+    resource_type: Int8  # 2: a topic, 4: a broker
     resource_name: str
     configs: tuple[DescribedConfig, ...]
 

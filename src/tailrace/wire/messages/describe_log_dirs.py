@@ -15,7 +15,7 @@ class TopicAsked:
 class DescribeLogDirsRequest:
     """Which partitions to measure; None for all."""
 
-    topics: tuple[TopicAsked, ...] | None = wire(nullable="0+")
+    topics: tuple[TopicAsked, ...] | None = wire(nullable="0+", default=None)
 
 
 @struct
@@ -24,8 +24,8 @@ class PartitionSize:
 
     partition: Int32
     size_bytes: Int64
-    offset_lag: Int64
-    is_future: bool
+    offset_lag: Int64 = 0
+    is_future: bool = False  # a replica on its way to another directory
 
 
 @struct

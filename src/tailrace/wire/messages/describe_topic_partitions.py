@@ -1,6 +1,6 @@
 """DescribeTopicPartitions: topics in pages, for clusters whose Metadata is too large for one answer."""
 
-from tailrace.model.ids import Id
+from tailrace.model.ids import NO_ID, Id
 from tailrace.wire.messages.authorization import not_asked
 from tailrace.wire.schema import Int16, Int32, message, struct, wire
 
@@ -41,7 +41,7 @@ class DescribedPartition:
     isr: tuple[Int32, ...]
     eligible_leader_replicas: tuple[Int32, ...] | None = wire(nullable="0+", default=None)
     last_known_eligible_leaders: tuple[Int32, ...] | None = wire(nullable="0+", default=None)
-    offline_replicas: tuple[Int32, ...]
+    offline_replicas: tuple[Int32, ...] = ()
 
 
 @struct
@@ -50,9 +50,9 @@ class DescribedTopic:
 
     error_code: Int16 = 0
     name: str | None = wire(nullable="0+")
-    topic_id: Id
+    topic_id: Id = NO_ID
     is_internal: bool = False
-    partitions: tuple[DescribedPartition, ...]
+    partitions: tuple[DescribedPartition, ...] = ()
     topic_authorized_operations: Int32 = not_asked
 
 

@@ -53,14 +53,14 @@ class FetchRequest:
     """What to read, from where, how much at most, and how long to wait for it."""
 
     cluster_id: str | None = wire(nullable="0+", tag=0, since=12, default=None, ignorable=True)
-    replica_id: Int32 = wire(until=14, default=-1)
+    replica_id: Int32 = wire(until=14, default=-1)  # -1: a consumer; later versions say it in `replica_state`
     replica_state: ReplicaState = wire(tag=1, since=15, default=ReplicaState())
     max_wait_ms: Int32
     min_bytes: Int32
     max_bytes: Int32 = 2**31 - 1
-    isolation_level: Int8 = 0
+    isolation_level: Int8 = 0  # 1: only what is committed
     session_id: Int32 = wire(since=7, default=0, ignorable=True)
-    session_epoch: Int32 = wire(since=7, default=-1, ignorable=True)
+    session_epoch: Int32 = wire(since=7, default=-1, ignorable=True)  # -1: no session, 0: begin one
     topics: tuple[TopicToFetch, ...]
     forgotten_topics: tuple[ForgottenTopic, ...] = wire(since=7, default=())
     rack_id: str = wire(since=11, default="", ignorable=True)
@@ -102,7 +102,7 @@ class PartitionFetched:
     diverging_epoch: EpochEndOffset = wire(tag=0, since=12, default=EpochEndOffset())
     current_leader: LeaderIdAndEpoch = wire(tag=1, since=12, default=LeaderIdAndEpoch(), ignorable=True)
     snapshot_id: SnapshotId = wire(tag=2, since=12, default=SnapshotId())
-    aborted_transactions: tuple[AbortedTransaction, ...] | None = wire(nullable="0+")
+    aborted_transactions: tuple[AbortedTransaction, ...] | None = wire(nullable="0+", default=None)
     preferred_read_replica: Int32 = wire(since=11, default=-1)
     records: Records | None = wire(nullable="0+")
 

@@ -8,7 +8,7 @@ class FindCoordinatorRequest:
     """Whose coordinator to find: `key` up to version 3, `coordinator_keys` from 4 on."""
 
     key: str = wire(until=3, default="")
-    key_type: Int8 = wire(since=1, default=0)
+    key_type: Int8 = wire(since=1, default=0)  # 0: a group, 1: a transaction, 2: a share group's partition
     coordinator_keys: tuple[str, ...] = wire(since=4, default=())
 
 

@@ -1,6 +1,7 @@
 """IncrementalAlterConfigs: change single settings of topics and brokers."""
 
-from tailrace.wire.schema import Int8, Int16, Int32, message, struct, wire
+from tailrace.wire.messages.alter_configs import AlteredResource
+from tailrace.wire.schema import Int8, Int32, message, struct, wire
 
 
 @struct
@@ -26,17 +27,7 @@ class IncrementalAlterConfigsRequest:
     """The changes."""
 
     resources: tuple[ResourceToAlter, ...]
-    validate_only: bool
-
-
-@struct
-class AlteredResource:
-    """A resource that was changed, or why it was not."""
-
-    error_code: Int16 = 0
-    error_message: str | None = wire(nullable="0+", default=None)
-    resource_type: Int8
-    resource_name: str
+    validate_only: bool = False
 
 
 @message(api=44, versions="0-1", flexible="1+")

@@ -7,7 +7,7 @@ from tailrace.wire.schema import Int16, Int32, Int64, message, wire
 class InitProducerIdRequest:
     """Who asks; without a transactional id only idempotence is wanted."""
 
-    transactional_id: str | None = wire(nullable="0+")
+    transactional_id: str | None = wire(nullable="0+", default=None)
     transaction_timeout_ms: Int32
     producer_id: Int64 = wire(since=3, default=-1)
     producer_epoch: Int16 = wire(since=3, default=-1)
@@ -20,4 +20,4 @@ class InitProducerIdResponse:
     throttle_time_ms: Int32 = 0
     error_code: Int16 = 0
     producer_id: Int64 = -1
-    producer_epoch: Int16
+    producer_epoch: Int16 = 0

@@ -15,7 +15,7 @@ class ConfigResource:
     """Something that has settings."""
 
     resource_name: str
-    resource_type: Int8 = wire(since=1, default=16, ignorable=True)
+    resource_type: Int8 = wire(since=1, default=16, ignorable=True)  # 2: a topic, 4: a broker, 16: client metrics
 
 
 @message(api=74, versions="0-1", flexible="0+")

@@ -9,7 +9,7 @@ class PartitionAsked:
 
     partition: Int32
     current_leader_epoch: Int32 = wire(since=4, default=-1, ignorable=True)
-    timestamp: Int64
+    timestamp: Int64  # -1: the end, -2: the start, -3: the record with the largest timestamp
 
 
 @struct
@@ -24,7 +24,7 @@ class TopicAsked:
 class ListOffsetsRequest:
     """Partitions and times to look up."""
 
-    replica_id: Int32
+    replica_id: Int32 = -1
     isolation_level: Int8 = wire(since=2, default=0)
     topics: tuple[TopicAsked, ...]
     timeout_ms: Int32 = wire(since=10, default=0, ignorable=True)
@@ -38,7 +38,7 @@ class PartitionOffset:
     error_code: Int16 = 0
     timestamp: Int64 = -1
     offset: Int64 = -1
-    leader_epoch: Int32 = wire(since=4, default=-1)
+    leader_epoch: Int32 = wire(since=4, default=-1, ignorable=True)
 
 
 @struct

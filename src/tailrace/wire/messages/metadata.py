@@ -7,7 +7,7 @@ from tailrace.wire.schema import Int16, Int32, message, struct, wire
 
 @struct
 class TopicWanted:
-    """A topic by id or by name."""
+    """A topic by name, or from version 12 on by id with name None."""
 
     topic_id: Id = wire(since=10, default=NO_ID, ignorable=True)
     name: str | None = wire(nullable="10+")
@@ -17,7 +17,7 @@ class TopicWanted:
 class MetadataRequest:
     """Which topics to describe."""
 
-    topics: tuple[TopicWanted, ...] | None = wire(nullable="1+")
+    topics: tuple[TopicWanted, ...] | None = wire(nullable="1+")  # None: all; in version 0 an empty array means all
     allow_auto_topic_creation: bool = wire(since=4, default=True)
     include_cluster_authorized_operations: bool = wire(since=8, until=10, default=False)
     include_topic_authorized_operations: bool = wire(since=8, default=False)
@@ -52,9 +52,9 @@ class TopicMetadata:
 
     error_code: Int16 = 0
     name: str | None = wire(nullable="12+")
-    topic_id: Id = wire(since=10, default=NO_ID, ignorable=True)
+    topic_id: Id = wire(since=10, default=NO_ID, ignorable=True)  # zero makes clients fall back to names
     is_internal: bool = wire(since=1, default=False, ignorable=True)
-    partitions: tuple[PartitionMetadata, ...]
+    partitions: tuple[PartitionMetadata, ...] = ()
     topic_authorized_operations: Int32 = wire(since=8, default=not_asked)
 
 

@@ -30,7 +30,7 @@ class ProduceRequest:
     """Batches to append, by topic and partition."""
 
     transactional_id: str | None = wire(nullable="0+", default=None)
-    acks: Int16
+    acks: Int16  # 0: no answer, 1: the leader has it, -1: it is committed
     timeout_ms: Int32
     topics: tuple[TopicToProduce, ...]
 
@@ -50,7 +50,7 @@ class PartitionProduced:
     partition: Int32
     error_code: Int16 = 0
     base_offset: Int64
-    log_append_time_ms: Int64 = -1
+    log_append_time_ms: Int64 = -1  # -1: the records keep the producer's time
     log_start_offset: Int64 = wire(since=5, default=-1, ignorable=True)
     record_errors: tuple[RecordError, ...] = wire(since=8, default=(), ignorable=True)
     error_message: str | None = wire(nullable="0+", since=8, default=None, ignorable=True)
