@@ -1,12 +1,13 @@
 """A broker: one object that owns its ports, its partitions and the cluster's metadata. Doors are attached from outside.
 
 Life: `start` takes the data directory, recovers the metadata log and folds it, then opens, elects and serves every
-partition; `stop` writes everything down, so that the next start scans nothing. In between, `upkeep` does what time asks.
+partition; `stop` writes everything down, so that the next start scans nothing. In between, `Upkeep` does what time
+asks.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import Any, Final
 
 from tailrace.broker.coordinator import Coordinator
@@ -103,7 +104,7 @@ class Node:
         await self.controller.load()
         await self.controller.write(_raise_features)
 
-    def _metadata_committed(self, records: "list[object]") -> None:
+    def _metadata_committed(self, records: Sequence[object]) -> None:
         self.replicas.committed(records)
         self.spawn(self.replicas.settle())
 

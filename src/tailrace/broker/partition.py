@@ -110,12 +110,12 @@ class Partition:
         return self._append(memoryview(batch), self._clock.wall_ms())
 
     def _append(self, batch: memoryview, now_ms: int) -> Appended:
-        appended = self.log.append(batch, read_header(batch), self.epoch, now_ms)
+        appended = self.log.append(batch, read_header(batch), self.epoch, now_ms, internal=True)
         self._progress()
         return appended
 
     def when_committed(self, end: int, done: WhenCommitted) -> None:
-        """Call `done(None)` once the high watermark reaches `end`, or `done(fault)` when that cannot be awaited here."""
+        """Call `done(None)` once the high watermark reaches `end`, or `done(fault)` when it cannot any more."""
         if self.replica.high_watermark >= end:
             done(None)
         elif self.log.failed is not None:
@@ -126,7 +126,7 @@ class Partition:
     # Reading
 
     def read(self, offset: int, max_bytes: int) -> Read | None:
-        """Whole batches below the high watermark, from the one that holds `offset`; None: the disk must be waited for."""
+        """Whole batches below the high watermark, from the one that holds `offset`; None: it takes the disk."""
         limit = self.replica.high_watermark
         if offset > limit:
             raise OffsetOutOfRange(f"{self.name}: offset {offset} is past the high watermark {limit}")

@@ -174,7 +174,7 @@ class Replicas:
     def sweep(self) -> None:
         """Delete folders of topics that were removed; report folders that the metadata does not know."""
         for name in self._ports.disk.names(self._folder):
-            text, _, number = name.rpartition("-")
+            text = name.rpartition("-")[0]
             try:
                 topic_id = parse_id(text)
             except ValueError:

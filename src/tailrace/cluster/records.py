@@ -7,6 +7,7 @@ from typing import Final
 
 from tailrace.model.ids import Id
 from tailrace.wire.schema import Int8, Int16, Int32, Int64, record, wire
+from tailrace.wire.stored import record_types
 
 
 @record(type=1, versions="0-0", flexible="0+")
@@ -72,12 +73,6 @@ MetadataRecord = (
     TopicAdded | PartitionAdded | TopicRemoved | SettingChanged | FeatureRaised | ProducerIdsTaken | PartitionStartMoved
 )
 
-record_kinds: Final = {
-    1: TopicAdded,
-    2: PartitionAdded,
-    3: TopicRemoved,
-    4: SettingChanged,
-    5: FeatureRaised,
-    6: ProducerIdsTaken,
-    7: PartitionStartMoved,
-}
+record_kinds: Final = record_types(
+    TopicAdded, PartitionAdded, TopicRemoved, SettingChanged, FeatureRaised, ProducerIdsTaken, PartitionStartMoved
+)

@@ -1,9 +1,9 @@
 """One client's connection: frames in, answers out, in the order of the requests.
 
-Hot requests (Produce, Fetch) are served inside the callback that received them, others in a task. Produce requests may
-overtake nobody but wait together: many can be on their way to the disk at once. Any other request that has to wait holds
-up those behind it, as their answers could not leave before its own anyway; so a client that never reads its answers, or
-sends faster than it is served, fills its own socket and not our memory.
+Hot requests (Produce, Fetch) are served inside the callback that received them, others in a task. Produce requests wait
+together: many can be on their way to the disk at once. Any other request that has to wait holds up those behind it, as
+their answers could not leave before its own anyway; so a client that never reads its answers, or sends faster than it
+is served, fills its own socket and not our memory.
 """
 
 import asyncio
@@ -51,7 +51,7 @@ class KafkaConnection(FramedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
         assert self.transport is not None
-        self.peer = "{0}:{1}".format(*transport.get_extra_info("peername", ("?", "?")))
+        self.peer = "{}:{}".format(*transport.get_extra_info("peername", ("?", "?")))
         self.transport.set_write_buffer_limits(high=write_buffer_max_bytes)
         self.used_at = self._node.ports.clock.monotonic()
         self._door.opened(self)
