@@ -1,0 +1,12 @@
+"""Other people's clients, unchanged, against a broker: does my client simply work?
+
+Four clients (confluent-kafka, aiokafka, kafka-python, kcat) run through one list of features. A driver in `drivers/`
+puts each client's own calls behind the words of `client.py`, so that a feature is written once and tried with every
+client that has it; the driver is also the example of how that client is used. What came out is written by the run
+itself into `LEDGER.md`, a list that only grows (`ledger.py`).
+
+There are no consumer groups here: every reader is given its partition and its first offset, and needs no coordinator.
+
+The same tests run against any broker: `TAILRACE_INTEROP_BOOTSTRAP=127.0.0.1:9092 pytest tests/interop`. Every one
+of them passes on Apache Kafka 4.3: that is what makes a failure here ours.
+"""

@@ -1,0 +1,232 @@
+"""The words in which features are written: what any client may offer, whichever way it spells it.
+
+`Client` is the widest interface; a driver overrides what its client can do, and a feature is tried only with drivers
+that override all it uses (`feature.py`). `Refused` is a broker's refusal as the client surfaced it: its error code.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import ClassVar, Literal, Protocol
+
+Compression = Literal["none", "gzip", "snappy", "lz4", "zstd"]
+Acks = Literal[0, 1, "all"]
+Headers = tuple[tuple[str, bytes | None], ...]
+compressions: tuple[Compression, ...] = ("none", "gzip", "snappy", "lz4", "zstd")
+deadline_s = 15.0
+end = -1  # a first offset: whatever comes next
+
+
+class Code(IntEnum):
+    """Kafka's error codes that clients are shown here."""
+
+    OFFSET_OUT_OF_RANGE = 1
+    UNKNOWN_TOPIC_OR_PARTITION = 3
+    MESSAGE_TOO_LARGE = 10
+    INVALID_TOPIC_EXCEPTION = 17
+    INVALID_TIMESTAMP = 32
+    TOPIC_ALREADY_EXISTS = 36
+    INVALID_PARTITIONS = 37
+    INVALID_REPLICATION_FACTOR = 38
+    INVALID_CONFIG = 40
+
+
+class Refused(Exception):
+    """The broker said no, and the client passed it on. `code` is Kafka's, or the client's own (negative)."""
+
+    def __init__(self, code: int, text: str = "") -> None:
+        super().__init__(f"{code}: {text}")
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """What is sent."""
+
+    value: bytes | None
+    key: bytes | None = None
+    headers: Headers = ()
+    timestamp_ms: int | None = None  # None: the client's now
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Received:
+    """What is read back."""
+
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+    timestamp_ms: int
+    append_time: bool | None  # the broker's time, not the sender's; None: the client does not say
+
+    @property
+    def content(self) -> tuple[bytes | None, bytes | None, Headers]:
+        return self.key, self.value, self.headers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicShape:
+    """A topic as described to a client."""
+
+    partitions: tuple[int, ...]
+    leaders: tuple[int, ...]
+    replicas: tuple[tuple[int, ...], ...]
+    in_sync: tuple[tuple[int, ...], ...]
+    topic_id: str | None = None  # None: the client does not say
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """One setting of a topic or a broker; `own`: somebody set it, it is not a default."""
+
+    value: str | None
+    own: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterShape:
+    """The cluster as described to a client: brokers as (id, host, port)."""
+
+    cluster_id: str
+    controller: int
+    brokers: tuple[tuple[int, str, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """How to read: first offset, how long a fetch may wait, how many bytes it may bring, what to do when lost."""
+
+    start: int = 0
+    wait_ms: int = 500
+    fetch_bytes: int | None = None
+    reset: Literal["earliest", "latest", "none"] = "none"
+    committed_only: bool = False
+
+
+class Reader(Protocol):
+    """One partition being read."""
+
+    def take(self, count: int) -> list[Received]:
+        """The next `count` records, within the deadline."""
+
+
+class Client:
+    """What a client may offer. A driver overrides what it has; `also` names what has no method of its own."""
+
+    name: ClassVar[str]
+    also: ClassVar[frozenset[str]] = frozenset()
+
+    def __init__(self, bootstrap: str) -> None:
+        self.bootstrap = bootstrap
+
+    @classmethod
+    def offers(cls, what: str) -> bool:
+        return what in cls.also or getattr(cls, what, None) is not getattr(Client, what, None)
+
+    @classmethod
+    def version(cls) -> str | None:
+        """The version that runs here; None when it is not installed."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Let go of connections."""
+
+    def produce(
+        self,
+        topic: str,
+        messages: Sequence[Message],
+        *,
+        partition: int = 0,
+        compression: Compression = "none",
+        acks: Acks = "all",
+        idempotent: bool = False,
+        max_bytes: int | None = None,
+    ) -> list[int]:
+        """Send in order, wait for all; the offsets where the client tells them, else an empty list."""
+        raise NotImplementedError
+
+    def reader(self, topic: str, reading: Reading, partition: int = 0) -> AbstractContextManager[Reader]:
+        raise NotImplementedError
+
+    def consume(self, topic: str, count: int, *, start: int = 0, partition: int = 0) -> list[Received]:
+        with self.reader(topic, Reading(start=start), partition) as reader:
+            return reader.take(count)
+
+    def offset_at(self, topic: str, timestamp_ms: int, partition: int = 0) -> int:
+        """The first offset at or after a time; -1 when there is none."""
+        raise NotImplementedError
+
+    def watermarks(self, topic: str, partition: int = 0) -> tuple[int, int]:
+        """The first offset and the next one, as a consumer is told."""
+        raise NotImplementedError
+
+    def list_offset(self, topic: str, spec: Literal["earliest", "latest", "max_timestamp"], partition: int = 0) -> int:
+        raise NotImplementedError
+
+    def create_topic(
+        self,
+        topic: str,
+        *,
+        partitions: int = 1,
+        replication: int = 1,
+        settings: Mapping[str, str] | None = None,
+        validate_only: bool = False,
+    ) -> None:
+        raise NotImplementedError
+
+    def create_assigned(self, topic: str, replicas: Sequence[Sequence[int]]) -> None:
+        raise NotImplementedError
+
+    def delete_topic(self, topic: str) -> None:
+        raise NotImplementedError
+
+    def delete_topic_by_id(self, topic_id: str) -> None:
+        raise NotImplementedError
+
+    def list_topics(self) -> list[str]:
+        raise NotImplementedError
+
+    def describe_topic(self, topic: str) -> TopicShape:
+        raise NotImplementedError
+
+    def describe_topic_by_id(self, topic_id: str) -> str:
+        """The name behind an id."""
+        raise NotImplementedError
+
+    def describe_pages(self, topics: Sequence[str], page: int) -> list[tuple[str, int]]:
+        """(topic, partition) of each, asked for `page` partitions at a time."""
+        raise NotImplementedError
+
+    def create_partitions(self, topic: str, total: int, *, validate_only: bool = False) -> None:
+        raise NotImplementedError
+
+    def delete_records(self, topic: str, before: int, partition: int = 0) -> int:
+        """Delete what lies before an offset (-1: everything); the new first offset."""
+        raise NotImplementedError
+
+    def topic_settings(self, topic: str) -> dict[str, Setting]:
+        raise NotImplementedError
+
+    def broker_settings(self, broker: int) -> dict[str, Setting]:
+        raise NotImplementedError
+
+    def change_settings(self, topic: str, changes: Mapping[str, str | None], *, validate_only: bool = False) -> None:
+        """Change only what is named; None goes back to the default (IncrementalAlterConfigs)."""
+        raise NotImplementedError
+
+    def replace_settings(self, topic: str, settings: Mapping[str, str]) -> None:
+        """These and no others (AlterConfigs)."""
+        raise NotImplementedError
+
+    def describe_cluster(self) -> ClusterShape:
+        raise NotImplementedError
+
+    def stored_bytes(self, topic: str) -> int:
+        """What the broker's log directories hold of a topic."""
+        raise NotImplementedError
+
+    def configured(self) -> dict[str, list[str]]:
+        """The names of resources that have settings, by kind."""
+        raise NotImplementedError

@@ -1,0 +1,114 @@
+"""One broker for each worker, one instance of each client on it, a topic of its own for each test."""
+
+import os
+import time
+import uuid
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.interop.client import Client, deadline_s
+from tests.interop.drivers import drivers
+from tests.interop.drivers.confluent import Confluent
+from tests.interop.feature import named
+from tests.interop.ledger import Entry
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "feature(sentence): a line of the interop ledger")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put each feature's ledger entry on its reports, before anything is deselected."""
+    features = [item for item in items if item.get_closest_marker("feature") is not None]
+    versions = {driver.name: driver.version() for driver in drivers}
+    for order, item in enumerate(features):
+        entry = _entry(item, versions, order, len(features))
+        item.user_properties.append(("interop", entry.properties()))
+
+
+def _entry(item: pytest.Item, versions: dict[str, str | None], order: int, of: int) -> Entry:
+    assert isinstance(item, pytest.Function)
+    marker = item.get_closest_marker("feature")
+    assert marker is not None
+    parameters = {name: named(value) for name, value in item.callspec.params.items()}
+    client = parameters["client"]
+    return Entry(
+        area=item.path.stem.removeprefix("test_").replace("_", " ").capitalize(),
+        feature=str(marker.args[0]).format(**parameters),
+        client=client,
+        version=versions[client],
+        column=list(versions).index(client),
+        order=order,
+        of=of,
+    )
+
+
+@pytest.fixture(scope="session")
+def bootstrap() -> Iterator[str]:
+    """The broker that `TAILRACE_INTEROP_BOOTSTRAP` names, or one of ours."""
+    other = os.environ.get("TAILRACE_INTEROP_BOOTSTRAP")
+    if other is not None:
+        yield other
+        return
+    from tailrace.testing import Broker
+
+    with Broker() as broker:
+        yield broker.bootstrap
+
+
+@pytest.fixture(scope="session")
+def clients(bootstrap: str) -> Iterator[Callable[[type[Client]], Client]]:
+    """Each client once, started when it is first wanted; a missing one skips the test."""
+    started: dict[type[Client], Client] = {}
+
+    def client_of(driver: type[Client]) -> Client:
+        if driver.version() is None:
+            pytest.skip(f"{driver.name} is not installed here (Debian: apt-get install {driver.name})")
+        if driver not in started:
+            started[driver] = driver(bootstrap)
+        return started[driver]
+
+    yield client_of
+    for client in started.values():
+        client.close()
+
+
+@pytest.fixture
+def client(request: pytest.FixtureRequest, clients: Callable[[type[Client]], Client]) -> Client:
+    return clients(request.param)
+
+
+@pytest.fixture
+def other(request: pytest.FixtureRequest, clients: Callable[[type[Client]], Client]) -> Client:
+    """A second client, the one that wrote."""
+    return clients(request.param)
+
+
+@pytest.fixture
+def bench(clients: Callable[[type[Client]], Client]) -> Client:
+    """The client that lays out and inspects what a test is about, when the client under test is not to."""
+    return clients(Confluent)
+
+
+@pytest.fixture
+def name(request: pytest.FixtureRequest) -> str:
+    """A topic name that nobody else uses."""
+    return f"{request.function.__name__}-{uuid.uuid4().hex[:12]}"
+
+
+@pytest.fixture
+def topic(name: str, bench: Client) -> str:
+    """A topic with one partition."""
+    bench.create_topic(name)
+    eventually(lambda: name in bench.list_topics())
+    return name
+
+
+def eventually(condition: Callable[[], bool]) -> None:
+    """A broker may tell a little later what it has accepted."""
+    until = time.monotonic() + deadline_s
+    while not condition():
+        assert time.monotonic() < until, f"not so after {deadline_s} s"
+        time.sleep(0.01)

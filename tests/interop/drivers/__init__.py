@@ -1,0 +1,9 @@
+"""One driver for each client, in the order of the ledger's columns."""
+
+from tests.interop.client import Client
+from tests.interop.drivers.aio import Aiokafka
+from tests.interop.drivers.confluent import Confluent
+from tests.interop.drivers.kafka_python import KafkaPython
+from tests.interop.drivers.kcat import Kcat
+
+drivers: tuple[type[Client], ...] = (Confluent, Aiokafka, KafkaPython, Kcat)

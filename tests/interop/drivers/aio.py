@@ -1,0 +1,265 @@
+"""aiokafka: pure Python on asyncio, running on a loop in a thread of its own so that fetches go on between calls.
+
+It starts with ApiVersions v0 and stops at old versions; its admin hands back raw responses, errors left in them.
+"""
+
+import asyncio
+import threading
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import aiokafka
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic, RecordsToDelete
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+from aiokafka.errors import KafkaError
+
+from tests.interop.client import (
+    Acks,
+    Client,
+    ClusterShape,
+    Compression,
+    Message,
+    Reader,
+    Reading,
+    Received,
+    Refused,
+    Setting,
+    TopicShape,
+    deadline_s,
+    end,
+)
+
+Answer = TypeVar("Answer")
+own_sources = (1, 2)  # DescribeConfigs: set on the topic, set on the broker
+
+
+class Loop:
+    """An event loop in its own thread."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, Answer]) -> Answer:
+        try:
+            return asyncio.run_coroutine_threadsafe(work, self._loop).result(deadline_s)
+        except KafkaError as refusal:
+            raise Refused(getattr(refusal, "errno", -1), repr(refusal)) from refusal
+
+    def close(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(deadline_s)
+        self._loop.close()
+
+
+class AioReader:
+    def __init__(self, loop: Loop, consumer: AIOKafkaConsumer) -> None:
+        self._loop = loop
+        self._consumer = consumer
+
+    def take(self, count: int) -> list[Received]:
+        return self._loop.run(self._take(count))
+
+    async def _take(self, count: int) -> list[Received]:
+        return [_received(await self._consumer.getone()) for _ in range(count)]
+
+
+def _received(record: Any) -> Received:
+    return Received(
+        offset=record.offset,
+        key=record.key,
+        value=record.value,
+        headers=tuple(record.headers),
+        timestamp_ms=record.timestamp,
+        append_time=record.timestamp_type == 1,
+    )
+
+
+def check(code: int, text: str | None = None) -> None:
+    if code:
+        raise Refused(code, text or "")
+
+
+class Aiokafka(Client):
+    name = "aiokafka"
+    also = frozenset({"any bytes", "empty is not null", "error when lost", "null headers", "timestamps"})
+
+    def __init__(self, bootstrap: str) -> None:
+        super().__init__(bootstrap)
+        self._common: dict[str, Any] = {
+            "bootstrap_servers": bootstrap,
+            "client_id": "interop-aiokafka",
+            "retry_backoff_ms": 10,
+        }
+        self._loop = Loop()
+        self._admin: AIOKafkaAdminClient = self._loop.run(self._start_admin())
+
+    async def _start_admin(self) -> AIOKafkaAdminClient:
+        admin = AIOKafkaAdminClient(**self._common)
+        await admin.start()
+        return admin
+
+    @classmethod
+    def version(cls) -> str:
+        return str(aiokafka.__version__)
+
+    def close(self) -> None:
+        self._loop.run(self._admin.close())
+        self._loop.close()
+
+    def produce(
+        self,
+        topic: str,
+        messages: Sequence[Message],
+        *,
+        partition: int = 0,
+        compression: Compression = "none",
+        acks: Acks = "all",
+        idempotent: bool = False,
+        max_bytes: int | None = None,
+    ) -> list[int]:
+        size = {} if max_bytes is None else {"max_request_size": max_bytes}
+        settings = {"acks": acks, "enable_idempotence": idempotent, **size}
+        codec = None if compression == "none" else compression
+        return self._loop.run(self._produce(topic, messages, partition, {"compression_type": codec, **settings}))
+
+    async def _produce(
+        self, topic: str, messages: Sequence[Message], partition: int, settings: Mapping[str, Any]
+    ) -> list[int]:
+        producer = AIOKafkaProducer(**self._common, **settings)
+        await producer.start()
+        try:
+            sent = [
+                await producer.send(
+                    topic, m.value, m.key, partition, timestamp_ms=m.timestamp_ms, headers=list(m.headers)
+                )
+                for m in messages
+            ]
+            delivered = [await future for future in sent]
+            return [one.offset for one in delivered if one is not None and one.offset >= 0]
+        finally:
+            await producer.stop()
+
+    @contextmanager
+    def reader(self, topic: str, reading: Reading, partition: int = 0) -> Iterator[Reader]:
+        consumer = self._loop.run(self._consumer(reading))
+        try:
+            self._loop.run(self._place(consumer, TopicPartition(topic, partition), reading.start))
+            yield AioReader(self._loop, consumer)
+        finally:
+            self._loop.run(consumer.stop())
+
+    async def _consumer(self, reading: Reading) -> AIOKafkaConsumer:
+        size = {} if reading.fetch_bytes is None else {"max_partition_fetch_bytes": reading.fetch_bytes}
+        consumer = AIOKafkaConsumer(
+            **self._common,
+            **size,
+            group_id=None,
+            fetch_max_wait_ms=reading.wait_ms,
+            auto_offset_reset=reading.reset,
+            isolation_level="read_committed" if reading.committed_only else "read_uncommitted",
+        )
+        await consumer.start()
+        return consumer
+
+    async def _place(self, consumer: AIOKafkaConsumer, where: TopicPartition, start: int) -> None:
+        consumer.assign([where])
+        if start == end:
+            await consumer.seek_to_end(where)
+        else:
+            consumer.seek(where, start)
+
+    def offset_at(self, topic: str, timestamp_ms: int, partition: int = 0) -> int:
+        return self._loop.run(self._offset_at(TopicPartition(topic, partition), timestamp_ms))
+
+    async def _offset_at(self, where: TopicPartition, timestamp_ms: int) -> int:
+        consumer = await self._consumer(Reading())
+        try:
+            found = (await consumer.offsets_for_times({where: timestamp_ms}))[where]
+            return -1 if found is None else int(found.offset)
+        finally:
+            await consumer.stop()
+
+    def watermarks(self, topic: str, partition: int = 0) -> tuple[int, int]:
+        return self._loop.run(self._watermarks(TopicPartition(topic, partition)))
+
+    async def _watermarks(self, where: TopicPartition) -> tuple[int, int]:
+        consumer = await self._consumer(Reading())
+        try:
+            first = await consumer.beginning_offsets([where])
+            following = await consumer.end_offsets([where])
+            return first[where], following[where]
+        finally:
+            await consumer.stop()
+
+    def create_topic(
+        self,
+        topic: str,
+        *,
+        partitions: int = 1,
+        replication: int = 1,
+        settings: Mapping[str, str] | None = None,
+        validate_only: bool = False,
+    ) -> None:
+        self._create(NewTopic(topic, partitions, replication, topic_configs=dict(settings or {})), validate_only)
+
+    def create_assigned(self, topic: str, replicas: Sequence[Sequence[int]]) -> None:
+        assigned = {partition: list(brokers) for partition, brokers in enumerate(replicas)}
+        self._create(NewTopic(topic, -1, -1, replica_assignments=assigned), validate_only=False)
+
+    def _create(self, new: NewTopic, validate_only: bool) -> None:
+        answer = self._loop.run(self._admin.create_topics([new], validate_only=validate_only))
+        ((_, code, *text),) = answer.topic_errors
+        check(code, str(text))
+
+    def delete_topic(self, topic: str) -> None:
+        answer = self._loop.run(self._admin.delete_topics([topic]))
+        ((_, code),) = answer.topic_error_codes
+        check(code)
+
+    def list_topics(self) -> list[str]:
+        return self._loop.run(self._admin.list_topics())
+
+    def describe_topic(self, topic: str) -> TopicShape:
+        (found,) = self._loop.run(self._admin.describe_topics([topic]))
+        check(found["error_code"])
+        partitions = sorted(found["partitions"], key=lambda partition: partition["partition"])
+        return TopicShape(
+            partitions=tuple(partition["partition"] for partition in partitions),
+            leaders=tuple(partition["leader"] for partition in partitions),
+            replicas=tuple(tuple(partition["replicas"]) for partition in partitions),
+            in_sync=tuple(tuple(partition["isr"]) for partition in partitions),
+        )
+
+    def create_partitions(self, topic: str, total: int, *, validate_only: bool = False) -> None:
+        self._loop.run(self._admin.create_partitions({topic: NewPartitions(total)}, validate_only=validate_only))
+
+    def delete_records(self, topic: str, before: int, partition: int = 0) -> int:
+        where = TopicPartition(topic, partition)
+        return int(self._loop.run(self._admin.delete_records({where: RecordsToDelete(before)}))[where])
+
+    def topic_settings(self, topic: str) -> dict[str, Setting]:
+        return self._settings(ConfigResource(ConfigResourceType.TOPIC, topic))
+
+    def broker_settings(self, broker: int) -> dict[str, Setting]:
+        return self._settings(ConfigResource(ConfigResourceType.BROKER, str(broker)))
+
+    def _settings(self, resource: ConfigResource) -> dict[str, Setting]:
+        (answer,) = self._loop.run(self._admin.describe_configs([resource]))
+        ((code, text, _, _, entries),) = answer.resources
+        check(code, text)
+        return {name: Setting(value=value, own=source in own_sources) for name, value, _, source, *_ in entries}
+
+    def replace_settings(self, topic: str, settings: Mapping[str, str]) -> None:
+        resource = ConfigResource(ConfigResourceType.TOPIC, topic, dict(settings))
+        (answer,) = self._loop.run(self._admin.alter_configs([resource]))
+        ((code, text, *_),) = answer.resources
+        check(code, text)
+
+    def describe_cluster(self) -> ClusterShape:
+        found = self._loop.run(self._admin.describe_cluster())
+        brokers = tuple((broker["node_id"], broker["host"], broker["port"]) for broker in found["brokers"])
+        return ClusterShape(cluster_id=found["cluster_id"], controller=found["controller_id"], brokers=brokers)

@@ -1,0 +1,285 @@
+"""confluent-kafka (librdkafka): producer, consumer by assignment, admin.
+
+A consumer needs a `group.id` to exist; with `assign` and explicit offsets it never commits and waits for no
+coordinator, though librdkafka looks for one in the background.
+"""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from typing import Any, Literal
+
+import confluent_kafka
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicCollection, TopicPartition
+from confluent_kafka import Message as Delivered
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ConfigSource,
+    NewPartitions,
+    NewTopic,
+    OffsetSpec,
+    ResourceType,
+)
+
+from tests.interop.client import (
+    Acks,
+    Client,
+    ClusterShape,
+    Code,
+    Compression,
+    Message,
+    Reader,
+    Reading,
+    Received,
+    Refused,
+    Setting,
+    TopicShape,
+    deadline_s,
+    end,
+)
+
+
+@contextmanager
+def surfaced() -> Iterator[None]:
+    try:
+        yield
+    except KafkaException as refusal:
+        error: KafkaError = refusal.args[0]
+        raise Refused(error.code(), error.str()) from refusal
+
+
+def only(futures: Mapping[Any, Future[Any]]) -> Any:
+    """The result of a call about one thing."""
+    (future,) = futures.values()
+    with surfaced():
+        return future.result(deadline_s)
+
+
+class ConfluentReader:
+    def __init__(self, consumer: Consumer) -> None:
+        self._consumer = consumer
+
+    def take(self, count: int) -> list[Received]:
+        taken: list[Received] = []
+        until = time.monotonic() + deadline_s
+        while len(taken) < count:
+            for message in self._consumer.consume(count - len(taken), timeout=max(0.0, until - time.monotonic())):
+                error = message.error()
+                if error is not None:
+                    raise _lost(error)
+                taken.append(_received(message))
+            if time.monotonic() > until:
+                raise TimeoutError(f"{len(taken)} of {count} records in {deadline_s} s")
+        return taken
+
+
+def _lost(error: KafkaError) -> Refused:
+    # librdkafka has a code of its own for an offset out of range that it may not reset
+    out_of_range = error.code() == KafkaError._AUTO_OFFSET_RESET and "Offset out of range" in error.str()
+    return Refused(Code.OFFSET_OUT_OF_RANGE if out_of_range else error.code(), error.str())
+
+
+def _received(message: Delivered) -> Received:
+    kind, timestamp_ms = message.timestamp()
+    offset = message.offset()
+    assert offset is not None
+    headers: Any = message.headers() or ()
+    return Received(
+        offset=offset,
+        key=message.key(),
+        value=message.value(),
+        headers=tuple((name, value) for name, value in headers),
+        timestamp_ms=timestamp_ms,
+        append_time=kind == confluent_kafka.TIMESTAMP_LOG_APPEND_TIME,
+    )
+
+
+class Confluent(Client):
+    name = "confluent-kafka"
+    also = frozenset(
+        {
+            "any bytes",
+            "default counts",
+            "empty is not null",
+            "error when a name is bad",
+            "error when lost",
+            "null headers",
+            "timestamps",
+            "topic ids",
+        }
+    )
+
+    def __init__(self, bootstrap: str) -> None:
+        super().__init__(bootstrap)
+        self._common: dict[str, Any] = {
+            "bootstrap.servers": bootstrap,
+            "client.id": "interop-confluent",
+            "socket.timeout.ms": int(deadline_s * 1000),
+            "retry.backoff.ms": 10,
+            "topic.metadata.refresh.fast.interval.ms": 10,
+        }
+        self._admin = AdminClient(self._common)
+
+    @classmethod
+    def version(cls) -> str:
+        return f"{confluent_kafka.version()[0]} (librdkafka {confluent_kafka.libversion()[0]})"
+
+    def produce(
+        self,
+        topic: str,
+        messages: Sequence[Message],
+        *,
+        partition: int = 0,
+        compression: Compression = "none",
+        acks: Acks = "all",
+        idempotent: bool = False,
+        max_bytes: int | None = None,
+    ) -> list[int]:
+        settings = {"compression.type": compression, "acks": str(acks), "enable.idempotence": idempotent}
+        size = {} if max_bytes is None else {"message.max.bytes": max_bytes}
+        producer = Producer({**self._common, "linger.ms": 5, **settings, **size})
+        offsets: list[int] = []
+        failures: list[KafkaError] = []
+
+        def delivered(error: KafkaError | None, message: Delivered) -> None:
+            offset = message.offset()
+            if error is not None:
+                failures.append(error)
+            elif offset is not None and offset >= 0:
+                offsets.append(offset)
+
+        for message in messages:
+            stamp: dict[str, Any] = {} if message.timestamp_ms is None else {"timestamp": message.timestamp_ms}
+            headers: Any = list(message.headers)
+            producer.produce(
+                topic, message.value, message.key, partition, on_delivery=delivered, headers=headers, **stamp
+            )
+        left = producer.flush(deadline_s)
+        if failures:
+            raise Refused(failures[0].code(), failures[0].str())
+        if left:
+            raise TimeoutError(f"{left} messages undelivered after {deadline_s} s")
+        return offsets
+
+    @contextmanager
+    def reader(self, topic: str, reading: Reading, partition: int = 0) -> Iterator[Reader]:
+        consumer = self._consumer(reading)
+        first = confluent_kafka.OFFSET_END if reading.start == end else reading.start
+        try:
+            consumer.assign([TopicPartition(topic, partition, first)])
+            yield ConfluentReader(consumer)
+        finally:
+            consumer.close()
+
+    def _consumer(self, reading: Reading) -> Consumer:
+        size = {} if reading.fetch_bytes is None else {"max.partition.fetch.bytes": reading.fetch_bytes}
+        return Consumer(
+            {
+                **self._common,
+                "group.id": "interop",
+                "enable.auto.commit": False,
+                "enable.auto.offset.store": False,
+                "fetch.error.backoff.ms": 10,
+                "check.crcs": True,
+                "fetch.wait.max.ms": reading.wait_ms,
+                "auto.offset.reset": "error" if reading.reset == "none" else reading.reset,
+                "isolation.level": "read_committed" if reading.committed_only else "read_uncommitted",
+                **size,
+            }
+        )
+
+    def offset_at(self, topic: str, timestamp_ms: int, partition: int = 0) -> int:
+        consumer = self._consumer(Reading())
+        try:
+            (found,) = consumer.offsets_for_times([TopicPartition(topic, partition, timestamp_ms)], timeout=deadline_s)
+            return -1 if found.offset == confluent_kafka.OFFSET_END else found.offset
+        finally:
+            consumer.close()
+
+    def watermarks(self, topic: str, partition: int = 0) -> tuple[int, int]:
+        consumer = self._consumer(Reading())
+        try:
+            low, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=deadline_s)
+            return low, high
+        finally:
+            consumer.close()
+
+    def list_offset(self, topic: str, spec: Literal["earliest", "latest", "max_timestamp"], partition: int = 0) -> int:
+        asked = getattr(OffsetSpec, spec)()
+        return int(only(self._admin.list_offsets({TopicPartition(topic, partition): asked})).offset)
+
+    def create_topic(
+        self,
+        topic: str,
+        *,
+        partitions: int = 1,
+        replication: int = 1,
+        settings: Mapping[str, str] | None = None,
+        validate_only: bool = False,
+    ) -> None:
+        with surfaced():
+            new = NewTopic(topic, partitions, replication, config=dict(settings or {}))
+            only(self._admin.create_topics([new], validate_only=validate_only))
+
+    def create_assigned(self, topic: str, replicas: Sequence[Sequence[int]]) -> None:
+        new = NewTopic(topic, len(replicas), replica_assignment=[list(brokers) for brokers in replicas])
+        only(self._admin.create_topics([new]))
+
+    def delete_topic(self, topic: str) -> None:
+        only(self._admin.delete_topics([topic]))
+
+    def list_topics(self) -> list[str]:
+        return list(self._admin.list_topics(timeout=deadline_s).topics)
+
+    def describe_topic(self, topic: str) -> TopicShape:
+        found = only(self._admin.describe_topics(TopicCollection([topic])))
+        return TopicShape(
+            partitions=tuple(partition.id for partition in found.partitions),
+            leaders=tuple(partition.leader.id for partition in found.partitions),
+            replicas=tuple(tuple(node.id for node in partition.replicas) for partition in found.partitions),
+            in_sync=tuple(tuple(node.id for node in partition.isr) for partition in found.partitions),
+            topic_id=str(found.topic_id),
+        )
+
+    def create_partitions(self, topic: str, total: int, *, validate_only: bool = False) -> None:
+        only(self._admin.create_partitions([NewPartitions(topic, total)], validate_only=validate_only))
+
+    def delete_records(self, topic: str, before: int, partition: int = 0) -> int:
+        upto = confluent_kafka.OFFSET_END if before == end else before
+        return int(only(self._admin.delete_records([TopicPartition(topic, partition, upto)])).low_watermark)
+
+    def topic_settings(self, topic: str) -> dict[str, Setting]:
+        return self._settings(ConfigResource(ResourceType.TOPIC, topic))
+
+    def broker_settings(self, broker: int) -> dict[str, Setting]:
+        return self._settings(ConfigResource(ResourceType.BROKER, str(broker)))
+
+    def _settings(self, resource: ConfigResource) -> dict[str, Setting]:
+        entries = only(self._admin.describe_configs([resource]))
+        own = (ConfigSource.DYNAMIC_TOPIC_CONFIG.value, ConfigSource.DYNAMIC_BROKER_CONFIG.value)
+        return {name: Setting(value=entry.value, own=entry.source in own) for name, entry in entries.items()}
+
+    def change_settings(self, topic: str, changes: Mapping[str, str | None], *, validate_only: bool = False) -> None:
+        entries = [
+            ConfigEntry(
+                name,
+                value,
+                incremental_operation=AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET,
+            )
+            for name, value in changes.items()
+        ]
+        resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
+        only(self._admin.incremental_alter_configs([resource], validate_only=validate_only))
+
+    def replace_settings(self, topic: str, settings: Mapping[str, str]) -> None:
+        only(self._admin.alter_configs([ConfigResource(ResourceType.TOPIC, topic, set_config=dict(settings))]))
+
+    def describe_cluster(self) -> ClusterShape:
+        with surfaced():
+            found = self._admin.describe_cluster().result(deadline_s)
+        brokers = tuple((node.id, node.host, node.port) for node in found.nodes)
+        return ClusterShape(cluster_id=found.cluster_id, controller=found.controller.id, brokers=brokers)

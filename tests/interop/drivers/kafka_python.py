@@ -1,0 +1,283 @@
+"""kafka-python: pure Python, the newest version of every request that it knows, incremental fetch sessions."""
+
+import time
+import uuid
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal
+
+import kafka
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.admin import ConfigResource, ConfigResourceType
+from kafka.errors import KafkaError
+from kafka.protocol.consumer.offsets import OffsetSpec
+
+from tests.interop.client import (
+    Acks,
+    Client,
+    ClusterShape,
+    Compression,
+    Message,
+    Reader,
+    Reading,
+    Received,
+    Refused,
+    Setting,
+    TopicShape,
+    deadline_s,
+    end,
+)
+
+
+@contextmanager
+def surfaced() -> Iterator[None]:
+    try:
+        yield
+    except KafkaError as refusal:
+        raise Refused(getattr(refusal, "errno", -1), str(refusal)) from refusal
+
+
+class KafkaPythonReader:
+    def __init__(self, consumer: KafkaConsumer) -> None:
+        self._consumer = consumer
+        self._waiting: deque[Any] = deque()
+
+    def take(self, count: int) -> list[Received]:
+        until = time.monotonic() + deadline_s
+        while len(self._waiting) < count:
+            left_ms = int((until - time.monotonic()) * 1000)
+            if left_ms <= 0:
+                raise TimeoutError(f"{len(self._waiting)} of {count} records in {deadline_s} s")
+            with surfaced():
+                for records in self._consumer.poll(timeout_ms=left_ms).values():
+                    self._waiting.extend(records)
+        return [_received(self._waiting.popleft()) for _ in range(count)]
+
+
+def _received(record: Any) -> Received:
+    return Received(
+        offset=record.offset,
+        key=record.key,
+        value=record.value,
+        headers=tuple((name, value) for name, value in record.headers),
+        timestamp_ms=record.timestamp,
+        append_time=record.timestamp_type == 1,
+    )
+
+
+class KafkaPython(Client):
+    name = "kafka-python"
+    also = frozenset({"any bytes", "default counts", "empty is not null", "error when lost", "timestamps", "topic ids"})
+
+    def __init__(self, bootstrap: str) -> None:
+        super().__init__(bootstrap)
+        self._common: dict[str, Any] = {
+            "bootstrap_servers": bootstrap,
+            "client_id": "interop-kafka-python",
+            "retry_backoff_ms": 10,
+        }
+        self._admin = KafkaAdminClient(**self._common)
+
+    @classmethod
+    def version(cls) -> str:
+        return str(kafka.__version__)
+
+    def close(self) -> None:
+        self._admin.close()
+
+    def produce(
+        self,
+        topic: str,
+        messages: Sequence[Message],
+        *,
+        partition: int = 0,
+        compression: Compression = "none",
+        acks: Acks = "all",
+        idempotent: bool = False,
+        max_bytes: int | None = None,
+    ) -> list[int]:
+        size = {} if max_bytes is None else {"max_request_size": max_bytes}
+        producer = KafkaProducer(
+            **self._common,
+            **size,
+            compression_type=None if compression == "none" else compression,
+            acks=acks,
+            enable_idempotence=idempotent,
+        )
+        try:
+            with surfaced():
+                sent = [
+                    producer.send(topic, m.value, m.key, list(m.headers), partition, timestamp_ms=m.timestamp_ms)
+                    for m in messages
+                ]
+                delivered = [future.get(deadline_s) for future in sent]
+            return [one.offset for one in delivered if one.offset >= 0]
+        finally:
+            producer.close(timeout=deadline_s)
+
+    @contextmanager
+    def reader(self, topic: str, reading: Reading, partition: int = 0) -> Iterator[Reader]:
+        consumer = self._consumer(reading)
+        where = TopicPartition(topic, partition)
+        try:
+            consumer.assign([where])
+            if reading.start == end:
+                consumer.seek_to_end(where)
+            else:
+                consumer.seek(where, reading.start)
+            yield KafkaPythonReader(consumer)
+        finally:
+            consumer.close()
+
+    def _consumer(self, reading: Reading) -> KafkaConsumer:
+        size = {} if reading.fetch_bytes is None else {"max_partition_fetch_bytes": reading.fetch_bytes}
+        return KafkaConsumer(
+            **self._common,
+            **size,
+            group_id=None,
+            fetch_max_wait_ms=reading.wait_ms,
+            auto_offset_reset=reading.reset,
+            isolation_level="read_committed" if reading.committed_only else "read_uncommitted",
+        )
+
+    def offset_at(self, topic: str, timestamp_ms: int, partition: int = 0) -> int:
+        where = TopicPartition(topic, partition)
+        consumer = self._consumer(Reading())
+        try:
+            found = consumer.offsets_for_times({where: timestamp_ms})[where]
+            return -1 if found is None else int(found.offset)
+        finally:
+            consumer.close()
+
+    def watermarks(self, topic: str, partition: int = 0) -> tuple[int, int]:
+        where = TopicPartition(topic, partition)
+        consumer = self._consumer(Reading())
+        try:
+            return consumer.beginning_offsets([where])[where], consumer.end_offsets([where])[where]
+        finally:
+            consumer.close()
+
+    def list_offset(self, topic: str, spec: Literal["earliest", "latest", "max_timestamp"], partition: int = 0) -> int:
+        where = TopicPartition(topic, partition)
+        with surfaced():
+            return int(self._admin.list_partition_offsets({where: OffsetSpec[spec.upper()]})[where].offset)
+
+    def create_topic(
+        self,
+        topic: str,
+        *,
+        partitions: int = 1,
+        replication: int = 1,
+        settings: Mapping[str, str] | None = None,
+        validate_only: bool = False,
+    ) -> None:
+        new = {"num_partitions": partitions, "replication_factor": replication, "configs": dict(settings or {})}
+        with surfaced():
+            self._admin.create_topics({topic: new}, validate_only=validate_only)
+
+    def create_assigned(self, topic: str, replicas: Sequence[Sequence[int]]) -> None:
+        assigned = {partition: list(brokers) for partition, brokers in enumerate(replicas)}
+        with surfaced():
+            self._admin.create_topics({topic: {"assignments": assigned}})
+
+    def delete_topic(self, topic: str) -> None:
+        with surfaced():
+            self._admin.delete_topics([topic])
+
+    def delete_topic_by_id(self, topic_id: str) -> None:
+        with surfaced():
+            self._admin.delete_topics([uuid.UUID(topic_id)])
+
+    def list_topics(self) -> list[str]:
+        return list(self._admin.list_topics())
+
+    def describe_topic(self, topic: str) -> TopicShape:
+        (found,) = self._admin.describe_topics([topic])
+        if found["error_code"]:
+            raise Refused(found["error_code"])
+        partitions = found["partitions"]
+        return TopicShape(
+            partitions=tuple(partition["partition_index"] for partition in partitions),
+            leaders=tuple(partition["leader_id"] for partition in partitions),
+            replicas=tuple(tuple(partition["replica_nodes"]) for partition in partitions),
+            in_sync=tuple(tuple(partition["isr_nodes"]) for partition in partitions),
+            topic_id=str(found["topic_id"]),
+        )
+
+    def describe_topic_by_id(self, topic_id: str) -> str:
+        (found,) = self._admin.describe_topics([uuid.UUID(topic_id)])
+        return str(found["name"])
+
+    def describe_pages(self, topics: Sequence[str], page: int) -> list[tuple[str, int]]:
+        seen: list[tuple[str, int]] = []
+        cursor = None
+        while True:
+            answer = self._admin.describe_topic_partitions(list(topics), page, cursor)
+            for topic in answer["topics"]:
+                seen.extend((topic["name"], partition["partition_index"]) for partition in topic["partitions"])
+            cursor = answer["next_cursor"]
+            if cursor is None:
+                return seen
+
+    def create_partitions(self, topic: str, total: int, *, validate_only: bool = False) -> None:
+        with surfaced():
+            self._admin.create_partitions({topic: total}, validate_only=validate_only)
+
+    def delete_records(self, topic: str, before: int, partition: int = 0) -> int:
+        where = TopicPartition(topic, partition)
+        with surfaced():
+            return int(self._admin.delete_records({where: before})[where]["low_watermark"])
+
+    def topic_settings(self, topic: str) -> dict[str, Setting]:
+        return self._settings(ConfigResource(ConfigResourceType.TOPIC, topic))
+
+    def broker_settings(self, broker: int) -> dict[str, Setting]:
+        return self._settings(ConfigResource(ConfigResourceType.BROKER, str(broker)))
+
+    def _settings(self, resource: ConfigResource) -> dict[str, Setting]:
+        answer = self._admin.describe_configs([resource], config_filter="all")
+        entries = answer[resource.resource_type.name.lower()][resource.name]
+        own = ("DYNAMIC_TOPIC_CONFIG", "DYNAMIC_BROKER_CONFIG")
+        return {name: Setting(value=e["value"], own=e["config_source"] in own) for name, e in entries.items()}
+
+    def change_settings(self, topic: str, changes: Mapping[str, str | None], *, validate_only: bool = False) -> None:
+        configs = {name: ("DELETE" if value is None else "SET", value) for name, value in changes.items()}
+        self._alter(topic, configs, incremental=True, validate_only=validate_only)
+
+    def replace_settings(self, topic: str, settings: Mapping[str, str]) -> None:
+        self._alter(topic, dict(settings), incremental=False, validate_only=False)
+
+    def _alter(self, topic: str, configs: dict[str, Any], *, incremental: bool, validate_only: bool) -> None:
+        resource = ConfigResource(ConfigResourceType.TOPIC, topic, configs)
+        answer = self._admin.alter_configs(
+            [resource], validate_only=validate_only, raise_on_unknown=False, incremental=incremental
+        )
+        outcome: str = answer["topic"][topic]
+        if outcome != "OK":
+            raise Refused(_code_of(outcome), outcome)
+
+    def describe_cluster(self) -> ClusterShape:
+        found = self._admin.describe_cluster()
+        brokers = tuple((broker["broker_id"], broker["host"], broker["port"]) for broker in found["brokers"])
+        return ClusterShape(cluster_id=found["cluster_id"], controller=found["controller_id"], brokers=brokers)
+
+    def stored_bytes(self, topic: str) -> int:
+        answer = self._admin.describe_log_dirs([topic])
+        return sum(
+            partition["partition_size"]
+            for broker in answer
+            for directory in broker["log_dirs"]
+            for held in directory["topics"]
+            for partition in held["partitions"]
+        )
+
+    def configured(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = self._admin.list_config_resources()
+        return found
+
+
+def _code_of(outcome: str) -> int:
+    """Alterations come back as text that names the error's class."""
+    kind = getattr(kafka.errors, outcome.partition(":")[0].rpartition(" ")[2], None)
+    return int(getattr(kind, "errno", -1))

@@ -1,0 +1,35 @@
+"""A feature: one sentence of the ledger, tried with every client that offers what it uses.
+
+    @feature("read from any offset", "reader")
+    def test_any_offset(client: Client, topic: str) -> None: ...
+
+Words in braces are filled from the test's other parameters, so `{compression}` makes one line of each compression.
+"""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import pytest
+
+from tests.interop.client import Client
+from tests.interop.drivers import drivers
+
+Test = TypeVar("Test", bound=Callable[..., None])
+
+
+def feature(sentence: str, *uses: str) -> Callable[[Test], Test]:
+    able = [driver for driver in drivers if all(driver.offers(what) for what in uses)]
+    assert able, f"no client offers {uses}"
+
+    def mark(test: Test) -> Test:
+        pytest.mark.foreign(test)
+        pytest.mark.feature(sentence)(test)
+        pytest.mark.parametrize("client", able, ids=named, indirect=True)(test)
+        return test
+
+    return mark
+
+
+def named(parameter: object) -> str:
+    """How a parameter reads in a sentence and in a test's name."""
+    return parameter.name if isinstance(parameter, type) and issubclass(parameter, Client) else str(parameter)

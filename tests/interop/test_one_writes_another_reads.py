@@ -1,0 +1,31 @@
+"""Every client reads what every client wrote, in every compression."""
+
+import random
+
+import pytest
+
+from tests.interop.client import Client, Headers, Message, compressions
+from tests.interop.drivers import drivers
+from tests.interop.feature import feature, named
+
+
+@pytest.mark.parametrize("other", drivers, ids=named, indirect=True)
+@feature("read what {other} wrote, all compressions in one topic", "reader")
+def test_matrix(client: Client, other: Client, topic: str) -> None:
+    dice = random.Random(17)
+    headers: Headers = (("writer", other.name.encode()),)
+    if other.offers("null headers"):
+        headers += (("nothing", None),)
+    written: list[Message] = []
+    for compression in compressions:
+        messages = [
+            Message(key=dice.randbytes(9), value=dice.randbytes(dice.randrange(1, 400)) * 3, headers=headers)
+            for _ in range(30)
+        ]
+        messages[3:5] = [Message(key=None, value=b"no key", headers=headers)] * 2
+        messages[7] = Message(key=b"gone", value=None, headers=headers)
+        other.produce(topic, messages, compression=compression)
+        written += messages
+    received = client.consume(topic, len(written))
+    assert [one.offset for one in received] == list(range(len(written)))
+    assert [one.content for one in received] == [(m.key, m.value, m.headers) for m in written]

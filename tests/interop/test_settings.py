@@ -1,0 +1,69 @@
+"""Settings of topics and brokers are shown and changed, and a change takes effect."""
+
+import pytest
+
+from tests.interop.client import Client, Code, Message, Refused
+from tests.interop.conftest import eventually
+from tests.interop.feature import feature
+
+hour_ms, day_ms = "3600000", "86400000"
+
+
+def own(client: Client, topic: str) -> dict[str, str | None]:
+    return {name: setting.value for name, setting in client.topic_settings(topic).items() if setting.own}
+
+
+@feature("show a topic's settings with their defaults", "topic_settings")
+def test_topic_settings(client: Client, topic: str) -> None:
+    settings = client.topic_settings(topic)
+    expected = {"cleanup.policy": "delete", "compression.type": "producer", "message.timestamp.type": "CreateTime"}
+    assert {name: settings[name].value for name in expected} == expected
+    assert own(client, topic) == {}
+
+
+@feature("show a broker's settings", "broker_settings", "describe_cluster")
+def test_broker_settings(client: Client) -> None:
+    broker = client.describe_cluster().controller
+    settings = client.broker_settings(broker)
+    assert settings["num.partitions"].value is not None
+    assert settings["message.max.bytes"].value is not None
+
+
+@feature("change some settings, the others stay (IncrementalAlterConfigs)", "change_settings", "topic_settings")
+def test_change(client: Client, topic: str) -> None:
+    client.change_settings(topic, {"retention.ms": hour_ms, "segment.bytes": "2000000"})
+    client.change_settings(topic, {"retention.ms": day_ms})
+    eventually(lambda: own(client, topic) == {"retention.ms": day_ms, "segment.bytes": "2000000"})
+
+
+@feature("set a setting back to its default (IncrementalAlterConfigs)", "change_settings", "topic_settings")
+def test_back_to_default(client: Client, topic: str) -> None:
+    before = client.topic_settings(topic)["retention.ms"]
+    client.change_settings(topic, {"retention.ms": hour_ms})
+    client.change_settings(topic, {"retention.ms": None})
+    eventually(lambda: client.topic_settings(topic)["retention.ms"] == before)
+
+
+@feature("change for validation only: nothing changes", "change_settings", "topic_settings")
+def test_change_validate_only(client: Client, topic: str) -> None:
+    client.change_settings(topic, {"retention.ms": hour_ms}, validate_only=True)
+    assert own(client, topic) == {}
+
+
+@feature("replace all settings (AlterConfigs)", "replace_settings", "topic_settings")
+def test_replace(client: Client, name: str, bench: Client) -> None:
+    bench.create_topic(name, settings={"retention.ms": hour_ms})
+    eventually(lambda: own(bench, name) == {"retention.ms": hour_ms})
+    client.replace_settings(name, {"retention.ms": day_ms, "segment.bytes": "2000000"})
+    eventually(lambda: own(client, name) == {"retention.ms": day_ms, "segment.bytes": "2000000"})
+
+
+@feature("a smaller max.message.bytes refuses what went before", "change_settings", "produce")
+def test_change_takes_effect(client: Client, topic: str) -> None:
+    message = Message(value=bytes(20_000))
+    client.produce(topic, [message])
+    client.change_settings(topic, {"max.message.bytes": "10000"})
+    eventually(lambda: own(client, topic) == {"max.message.bytes": "10000"})
+    with pytest.raises(Refused) as refused:
+        client.produce(topic, [message])
+    assert refused.value.code == Code.MESSAGE_TOO_LARGE
