@@ -5,22 +5,22 @@ Names bound by anything but an import are left alone: a local variable called `t
 """
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 
-def imported(module: ast.Module) -> Iterator[tuple[int, str]]:
+def imported(nodes: Sequence[ast.AST]) -> Iterator[tuple[int, str]]:
     """Every absolute import, as its line and the dotted name it brings."""
-    for node in ast.walk(module):
+    for node in nodes:
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
             yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
 
 
-def meanings(module: ast.Module) -> dict[str, str]:
+def meanings(nodes: Sequence[ast.AST]) -> dict[str, str]:
     """Local name to the dotted name it was imported from."""
     known: dict[str, str] = {}
-    for node in ast.walk(module):
+    for node in nodes:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 top = alias.name.split(".")[0]
@@ -40,11 +40,11 @@ def dotted(node: ast.expr, known: dict[str, str]) -> str:
     return ""
 
 
-def used(module: ast.Module) -> Iterator[tuple[int, str]]:
+def used(nodes: Sequence[ast.AST]) -> Iterator[tuple[int, str]]:
     """Every imported dotted name that is used, in its longest form, and the line it is used in."""
-    known = meanings(module)
-    inner = {id(node.value) for node in ast.walk(module) if isinstance(node, ast.Attribute)}
-    for node in ast.walk(module):
+    known = meanings(nodes)
+    inner = {id(node.value) for node in nodes if isinstance(node, ast.Attribute)}
+    for node in nodes:
         if isinstance(node, (ast.Name, ast.Attribute)) and id(node) not in inner:
             name = dotted(node, known)
             if name:

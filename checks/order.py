@@ -39,7 +39,7 @@ def depends_on_set_order(source: Source) -> list[Finding]:
         Finding(
             source.path, line, f"uses {name}, which keeps its tasks in a set", "Use asyncio.gather, or wait for each."
         )
-        for line, name in dict.fromkeys(used(source.syntax))
+        for line, name in dict.fromkeys(used(source.nodes))
         if name in keeps_sets
     ]
     return walks + tasks

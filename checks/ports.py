@@ -9,7 +9,7 @@ What it cannot see: a way out that is passed in as a value, `getattr`, and `__im
 """
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from checks.finding import Finding
@@ -105,13 +105,13 @@ bare_packages: Final = ("os", "os.path")  # to import them is harmless, what is 
 def touches_the_world(source: Source) -> list[Finding]:
     if source.room not in bound_rooms:
         return []
-    hits = dict.fromkeys([*_imports(source.syntax), *_names(source.syntax), *_calls(source.syntax)])
+    hits = dict.fromkeys([*_imports(source.nodes), *_names(source.nodes), *_calls(source.nodes)])
     remedy = "From model/ up to doors/ only ports/ may do this: take it from the Ports value, {port}."
     return [Finding(source.path, line, f"uses {what}", remedy.format(port=port)) for line, what, port in hits]
 
 
-def _imports(module: ast.Module) -> Iterator[tuple[int, str, str]]:
-    for line, name in imported(module):
+def _imports(nodes: Sequence[ast.AST]) -> Iterator[tuple[int, str, str]]:
+    for line, name in imported(nodes):
         top = name.split(".")[0]
         if top in ways_out:
             yield line, top, ways_out[top]
@@ -119,8 +119,8 @@ def _imports(module: ast.Module) -> Iterator[tuple[int, str, str]]:
             yield line, name, port
 
 
-def _names(module: ast.Module) -> Iterator[tuple[int, str, str]]:
-    for line, name in used(module):
+def _names(nodes: Sequence[ast.AST]) -> Iterator[tuple[int, str, str]]:
+    for line, name in used(nodes):
         if name not in bare_packages and (port := _port_for(name)):
             yield line, name, port
 
@@ -132,8 +132,8 @@ def _port_for(name: str) -> str:
     return next((port for out, port in names_out.items() if within(name, out)), "")
 
 
-def _calls(module: ast.Module) -> Iterator[tuple[int, str, str]]:
-    for node in ast.walk(module):
+def _calls(nodes: Sequence[ast.AST]) -> Iterator[tuple[int, str, str]]:
+    for node in nodes:
         if not isinstance(node, ast.Call):
             continue
         if isinstance(node.func, ast.Name) and node.func.id == "open":

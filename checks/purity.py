@@ -25,6 +25,6 @@ def knows_the_shell(source: Source) -> list[Finding]:
             f"the pure room {source.room}/ imports {name}",
             "Take the value as an argument, or return an effect that broker/ carries out.",
         )
-        for line, name in imported(source.syntax)
+        for line, name in imported(source.nodes)
         if any(within(name, out) for out in shell)
     ]

@@ -46,7 +46,7 @@ def function_sizes(files: Sequence[Source]) -> list[Size]:
 
 
 def _functions(source: Source) -> Iterator[Size]:
-    for node in ast.walk(source.syntax):
+    for node in source.nodes:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             explained = node.body[0] if ast.get_docstring(node, clean=False) is not None else None
             yield Size(_length(node) - (_length(explained) if explained else 0), source.path, node.lineno, node.name)

@@ -36,6 +36,11 @@ class Source:
         """Only for Python that parses: ruff reports what does not, before any rule runs."""
         return ast.parse(self.text, self.path)
 
+    @cached_property
+    def nodes(self) -> list[ast.AST]:
+        """All of its syntax; most rules look at every node, and walking is what costs."""
+        return list(ast.walk(self.syntax))
+
     @property
     def is_python(self) -> bool:
         return self.path.endswith(".py")

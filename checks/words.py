@@ -21,7 +21,7 @@ def empty_names(source: Source) -> list[Finding]:
     named = [(0, part) for part in source.path.split("/")]
     if source.is_python:
         kinds = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-        named += [(node.lineno, node.name) for node in ast.walk(source.syntax) if isinstance(node, kinds)]
+        named += [(node.lineno, node.name) for node in source.nodes if isinstance(node, kinds)]
     return [
         Finding(source.path, line, f"the name {name} says {said!r}", "Say what it is in the words of the domain.")
         for line, name in named
