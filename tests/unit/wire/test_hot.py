@@ -1,0 +1,166 @@
+"""Produce and Fetch by hand are held to their declarations: every version, random values, every truncation."""
+
+import random
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from tailrace.model.ids import Id
+from tailrace.wire.compile import decode_whole, encode
+from tailrace.wire.hot_fetch import PartitionFetched, read_fetch, write_fetched
+from tailrace.wire.hot_produce import PartitionAnswer, read_produce, write_produced
+from tailrace.wire.messages.fetch import FetchRequest, FetchResponse
+from tailrace.wire.messages.produce import ProduceRequest, ProduceResponse
+from tailrace.wire.primitives import WireError
+from tests.unit.wire.samples import samples
+
+produce_versions = range(3, 14)
+fetch_versions = range(4, 19)
+correlation_id = 0x01020304
+
+
+def view(raw: bytes) -> memoryview:
+    return memoryview(bytearray(raw))
+
+
+@pytest.mark.parametrize("version", produce_versions)
+def test_produce_is_read_like_its_twin(version: int) -> None:
+    for request in samples(ProduceRequest, version, 30):
+        head = read_produce(view(encode(request, version)), 0, version)
+        assert (head.transactional_id, head.acks, head.timeout_ms) == (
+            request.transactional_id,
+            request.acks,
+            request.timeout_ms,
+        )
+        assert len(head.topics) == len(request.topics)
+        for (key, partitions), topic in zip(head.topics, request.topics, strict=True):
+            assert key == (topic.topic_id if version >= 13 else topic.name)
+            assert [(one.partition, one.records) for one in partitions] == [
+                (one.partition, one.records) for one in topic.partitions
+            ]
+
+
+@pytest.mark.parametrize("version", fetch_versions)
+def test_fetch_is_read_like_its_twin(version: int) -> None:
+    for request in samples(FetchRequest, version, 30):
+        head = read_fetch(view(encode(request, version)), 0, version)
+        assert (head.max_wait_ms, head.min_bytes, head.max_bytes) == (
+            request.max_wait_ms,
+            request.min_bytes,
+            request.max_bytes,
+        )
+        assert head.isolation == request.isolation_level
+        if version >= 7:
+            assert (head.session_id, head.session_epoch) == (request.session_id, request.session_epoch)
+        assert head.replica_id == (request.replica_state.replica_id if version >= 15 else request.replica_id)
+        if version >= 11:
+            assert head.rack == request.rack_id
+        assert [(topic, [one[:4] for one in wanted]) for topic, wanted in head.topics] == [
+            (_key(topic, version), [_wanted(one, version) for one in topic.partitions]) for topic in request.topics
+        ]
+        if version >= 7:
+            assert [(topic, tuple(numbers)) for topic, numbers in head.forgotten] == [
+                (_key(topic, version), topic.partitions) for topic in request.forgotten_topics
+            ]
+
+
+def _key(topic: Any, version: int) -> object:
+    return topic.topic_id if version >= 13 else topic.name
+
+
+def _wanted(one: Any, version: int) -> tuple[int, int, int, int]:
+    epoch = one.current_leader_epoch if version >= 9 else -1
+    return (one.partition, epoch, one.fetch_offset, one.partition_max_bytes)
+
+
+@pytest.mark.parametrize("version", produce_versions)
+def test_produce_cut_short_or_too_long_is_refused(version: int) -> None:
+    for request in samples(ProduceRequest, version, 3):
+        raw = encode(request, version)
+        for end in range(len(raw)):
+            with pytest.raises(WireError):
+                read_produce(view(raw[:end]), 0, version)
+        with pytest.raises(WireError):
+            read_produce(view(raw + b"\0"), 0, version)
+
+
+@pytest.mark.parametrize("version", fetch_versions)
+def test_fetch_cut_short_or_too_long_is_refused(version: int) -> None:
+    for request in samples(FetchRequest, version, 3):
+        raw = encode(request, version)
+        for end in range(len(raw)):
+            with pytest.raises(WireError):
+                read_fetch(view(raw[:end]), 0, version)
+        with pytest.raises(WireError):
+            read_fetch(view(raw + b"\0"), 0, version)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_garbled_requests_raise_nothing_but_wire_errors(seed: int) -> None:
+    chance = random.Random(seed)
+    for cls, read, versions in (
+        (ProduceRequest, read_produce, produce_versions),
+        (FetchRequest, read_fetch, fetch_versions),
+    ):
+        for version in versions:
+            for request in samples(cls, version, 3):
+                raw = bytearray(encode(request, version))
+                for _ in range(chance.randrange(1, 4)):
+                    raw[chance.randrange(len(raw))] = chance.randrange(256)
+                with suppress(WireError):
+                    read(memoryview(raw), 0, version)  # type: ignore[operator]
+
+
+def body_of(answer: bytes, flexible: bool) -> bytes:
+    assert int.from_bytes(answer[:4], "big") == len(answer) - 4
+    assert int.from_bytes(answer[4:8], "big") == correlation_id
+    if flexible:
+        assert answer[8] == 0
+    return answer[9 if flexible else 8 :]
+
+
+@pytest.mark.parametrize("version", produce_versions)
+def test_produce_answers_are_those_of_the_twin(version: int) -> None:
+    topic: str | Id = Id(b"i" * 16) if version >= 13 else "naïve"
+    answers = [
+        PartitionAnswer(0, 0, 12, 3456, 7),
+        PartitionAnswer(2**31 - 1, 6, message="nö", leader=3, leader_epoch=9),
+    ]
+    raw = body_of(write_produced(correlation_id, version, [(topic, answers), (topic, [])]), version >= 9)
+    response = decode_whole(ProduceResponse, version, raw)
+    assert encode(response, version) == raw
+    first, second = response.topics[0].partitions
+    assert (first.base_offset, first.log_append_time_ms, first.error_code) == (12, 3456, 0)
+    assert second.error_code == 6
+    if version >= 5:
+        assert first.log_start_offset == 7
+    if version >= 8:
+        assert second.error_message == "nö"
+    if version >= 10:
+        assert (second.current_leader.leader_id, second.current_leader.leader_epoch) == (3, 9)
+        assert first.current_leader.leader_id == -1
+    assert (response.topics[0].topic_id if version >= 13 else response.topics[0].name) == topic
+
+
+@pytest.mark.parametrize("version", fetch_versions)
+def test_fetch_answers_are_those_of_the_twin(version: int) -> None:
+    topic: str | Id = Id(b"i" * 16) if version >= 13 else "naïve"
+    answers = [
+        PartitionFetched(0, 0, 10, 9, 1, b"r" * 200),
+        PartitionFetched(1, 6, leader=3, leader_epoch=9),
+        PartitionFetched(2, 0, 10, 9, 1, memoryview(b"s")),
+    ]
+    out = write_fetched(correlation_id, version, 70, 4711, [(topic, answers), (topic, [])])
+    raw = body_of(b"".join(out), version >= 12)
+    response = decode_whole(FetchResponse, version, raw)
+    assert encode(response, version) == raw
+    first, second, third = response.topics[0].partitions
+    assert (first.records, third.records) == (b"r" * 200, b"s")
+    assert (first.high_watermark, first.last_stable_offset) == (10, 9)
+    if version >= 5:
+        assert first.log_start_offset == 1
+    if version >= 7:
+        assert (response.error_code, response.session_id) == (70, 4711)
+    if version >= 12:
+        assert (second.current_leader.leader_id, second.current_leader.leader_epoch) == (3, 9)
