@@ -1,0 +1,56 @@
+"""The data directory's `checkpoint`: for every partition how far it is safe, and how far it was known to be committed.
+
+One line a partition: topic id, number, recovery offset, start, high watermark. It is replaced whole. A checkpoint
+that is missing or unreadable costs time, not data: every log is scanned from its beginning then.
+"""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from tailrace.log.recovery import RecoveryPoint
+from tailrace.log.state_file import Unreadable, read_state, write_state
+from tailrace.model.ids import TopicPartition, parse_id, show_id
+from tailrace.ports.disk import Disk, read_file, replace_file
+
+events: Final = logging.getLogger(__name__)
+
+checkpoint_name: Final = "checkpoint"
+version: Final = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    recovery: RecoveryPoint
+    high_watermark: int
+
+
+def load_checkpoints(disk: Disk, folder: str) -> dict[TopicPartition, Checkpoint]:
+    path = f"{folder}/{checkpoint_name}"
+    if not disk.exists(path):
+        return {}
+    try:
+        return dict(map(_parse, read_state(checkpoint_name, version, read_file(disk, path))))
+    except (Unreadable, ValueError) as error:
+        events.warning("%s cannot be used, all logs will be scanned: %s", path, error)
+        return {}
+
+
+async def store_checkpoints(disk: Disk, folder: str, checkpoints: Mapping[TopicPartition, Checkpoint]) -> None:
+    lines = (_line(partition, checkpoint) for partition, checkpoint in checkpoints.items())
+    await replace_file(disk, f"{folder}/{checkpoint_name}", write_state(checkpoint_name, version, lines))
+
+
+def _line(partition: TopicPartition, checkpoint: Checkpoint) -> str:
+    point = checkpoint.recovery
+    return (
+        f"{show_id(partition.topic_id)} {partition.partition} {point.offset} {point.start} {checkpoint.high_watermark}"
+    )
+
+
+def _parse(line: str) -> tuple[TopicPartition, Checkpoint]:
+    topic_id, partition, offset, start, high_watermark = line.split()
+    point = RecoveryPoint(offset=int(offset), start=int(start))
+    checkpoint = Checkpoint(recovery=point, high_watermark=int(high_watermark))
+    return TopicPartition(parse_id(topic_id), int(partition)), checkpoint

@@ -1,0 +1,153 @@
+"""What keeps a log small and quick to open: checkpoints, retention, a start that moves, the end of its life.
+
+Each runs alone (`Log` holds a lock around them) beside appends and reads, so it notes what it needs in one go before it
+waits. Files vanish from the oldest on, each removal synced before the next: a power cut in between must not leave a
+hole. Before the last segment that holds anything goes, the name of the next is on disk: it alone knows where the log
+ends.
+"""
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from tailrace.log.names import cut_name, epochs_name, named, offsets_named, producers_suffix
+from tailrace.log.recovery import RecoveryPoint
+from tailrace.log.segment import Segment
+from tailrace.model.faults import OffsetOutOfRange
+from tailrace.ports.disk import replace_file
+
+if TYPE_CHECKING:
+    from tailrace.log.log import Log
+
+events: Final = logging.getLogger(__name__)
+
+
+async def checkpoint(log: "Log") -> RecoveryPoint | None:
+    if log.refusal is not None or not log.segments:
+        return log.point
+    end, producers, epochs = log.end, log.producers.dump(), log.epochs.dump()
+    point = RecoveryPoint(offset=end, start=log.start)
+    if log.saved and point == log.point and not any(segment.unsaved for segment in log.segments):
+        return point
+    try:
+        await log.flush()
+        await _save_indexes(log)
+        await replace_file(log.ports.disk, f"{log.folder}/{epochs_name}", epochs)
+        await replace_file(log.ports.disk, f"{log.folder}/{named(end, producers_suffix)}", producers)
+    except OSError as error:
+        events.error("%s: no checkpoint could be made: %s", log.folder, error)
+        return log.point
+    _remove_old_snapshots(log)
+    _remove_cut_mark(log)
+    log.point, log.saved = point, True
+    return point
+
+
+async def _save_indexes(log: "Log") -> None:
+    for segment in list(log.segments):
+        if segment.unsaved and not segment.removed:
+            await segment.save_indexes()
+            if segment is not log.segments[-1]:
+                segment.forget_indexes()
+
+
+def _remove_old_snapshots(log: "Log") -> None:
+    """Keep what the point that is surely recorded, the one before this, needs."""
+    recorded = log.point.offset if log.point is not None else 0
+    offsets = offsets_named(log.ports.disk.names(log.folder), producers_suffix)
+    needed = max((offset for offset in offsets if offset <= recorded), default=0)
+    for offset in offsets:
+        if offset < needed:
+            log.ports.disk.remove(f"{log.folder}/{named(offset, producers_suffix)}")
+
+
+def _remove_cut_mark(log: "Log") -> None:
+    if log.cut_at is not None and log.cut_covered:
+        log.ports.disk.remove(f"{log.folder}/{cut_name}")
+        log.cut_at = None
+    log.cut_covered = log.cut_at is not None
+
+
+async def retain(log: "Log", now_ms: int, high_watermark: int) -> int:
+    log.producers.expire(now_ms)
+    if log.refusal is not None:
+        return 0
+    count = await _expired(log, now_ms, high_watermark)
+    if count and count == len(log.segments):
+        log.roll()
+        await log.flush()
+    await _remove_first(log, count)
+    return count
+
+
+async def _expired(log: "Log", now_ms: int, high_watermark: int) -> int:
+    """How many of the oldest segments retention no longer keeps."""
+    settings = log.settings
+    surplus = log.size_bytes - settings.retention_bytes if settings.retention_bytes >= 0 else -1
+    ends = [segment.base for segment in log.segments[1:]] + [log.end]
+    count = 0
+    for segment, end in zip(list(log.segments), ends, strict=True):
+        active = count == len(ends) - 1
+        if end > high_watermark or (active and segment.size == 0):
+            break
+        surplus -= segment.size
+        if (surplus < 0 or active) and not await _too_old(segment, now_ms, settings.retention_ms):
+            break
+        count += 1
+    return count
+
+
+async def _too_old(segment: Segment, now_ms: int, retention_ms: int) -> bool:
+    if retention_ms < 0:
+        return False
+    await segment.know_times()
+    return 0 <= segment.max_timestamp < now_ms - retention_ms
+
+
+async def advance_start(log: "Log", offset: int) -> None:
+    if offset > log.end:
+        raise OffsetOutOfRange(f"offset {offset} lies past the end {log.end}")
+    if offset <= log.start:
+        return
+    log.start = offset
+    log.epochs.advance_start(offset)
+    await _remove_first(log, sum(segment.base <= offset for segment in log.segments[1:]))
+
+
+async def _remove_first(log: "Log", count: int) -> None:
+    gone = log.segments[:count]
+    if not gone:
+        return
+    del log.segments[:count]
+    log.start = max(log.start, log.segments[0].base)
+    log.epochs.advance_start(log.start)
+    try:
+        for segment in gone:
+            log.syncer.files.pop(segment.file, None)
+            segment.remove_files()
+            await log.ports.disk.sync_dir(log.folder)
+    except OSError as error:
+        events.error("%s: a segment could not be removed, it will come back at the next start: %s", log.folder, error)
+
+
+async def close(log: "Log") -> RecoveryPoint | None:
+    point = await checkpoint(log)
+    log.refusal = log.refusal or "closed"
+    for segment in log.segments:
+        segment.file.close()
+    return point
+
+
+async def delete(log: "Log") -> None:
+    log.refusal = "deleted"
+    try:
+        await log.flush()
+    except OSError as error:
+        events.error("%s: %s; it is being deleted", log.folder, error)
+    for segment in log.segments:
+        segment.removed = True
+        segment.file.close()
+    log.segments.clear()
+    disk = log.ports.disk
+    if disk.exists(log.folder):
+        disk.remove_dir(log.folder)
+        await disk.sync_dir(log.folder.rpartition("/")[0])

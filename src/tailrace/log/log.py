@@ -1,0 +1,341 @@
+"""A partition's log, as the broker sees it: append, read, sync, and the chores that keep it small and safe.
+
+Offsets: `start` ≤ `end`; `durable` is what may be promised. With fsync `always` it is the end that was noted when the
+last finished round of syncs began; otherwise it is the end. Opening a log whose folder does not exist touches nothing:
+the folder appears with the first batch.
+
+Appends and reads are synchronous and never wait. Chores (`checkpoint`, `retain`, `truncate_to`, …) wait for the disk
+and for each other; appends and reads go on meanwhile. An append that the disk refuses leaves nothing behind, and the
+next one may work. A sync that fails closes the log for good, as does damage: `failed` and `damage` say why.
+"""
+
+import asyncio
+import errno
+import logging
+from collections.abc import Callable
+from typing import Final, NamedTuple, NoReturn
+
+from tailrace.log import chores, lookup, truncation
+from tailrace.log.index import relative_offset_max
+from tailrace.log.lookup import Timed
+from tailrace.log.names import segment_suffix
+from tailrace.log.reader import Reader
+from tailrace.log.reading import Read
+from tailrace.log.recovery import Damage, Recovered, Recovery, RecoveryPoint
+from tailrace.log.segment import Segment
+from tailrace.log.syncing import Syncer
+from tailrace.model.faults import BatchTooLarge, CorruptBatch, InvalidTimestamp, StorageFailed
+from tailrace.model.settings import Fsync
+from tailrace.model.topics import TopicSettings
+from tailrace.ports import Ports
+from tailrace.records.header import BatchHeader, check_intact, log_append_time_bit, stamp, stamp_append_time
+from tailrace.records.opened import batches
+
+__all__ = ["Appended", "Damage", "Log", "Read", "RecoveryPoint", "Timed"]
+
+events: Final = logging.getLogger(__name__)
+create_time: Final = -1  # the append time of a batch that keeps its producer's times
+
+
+class Appended(NamedTuple):
+    base_offset: int
+    last_offset: int
+    duplicate: bool  # of a batch that is in the log already; the offsets are its own
+    append_time_ms: int  # -1 unless the topic has LogAppendTime
+
+
+def _ignore() -> None:
+    pass
+
+
+class Log:
+    def __init__(self, folder: str, ports: Ports, settings: TopicSettings, fsync: Fsync, found: Recovered) -> None:
+        self.folder = folder
+        self.ports = ports
+        self.segments = found.segments  # by rising base offset; the last one is active
+        self.start = found.start
+        self.end = found.end
+        self.durable = found.end
+        self.epochs = found.epochs
+        self.producers = found.producers
+        self.damage = found.damage
+        self.failed: StorageFailed | None = None
+        self.on_durable: Callable[[], None] = _ignore  # `durable` has moved by a sync; not called from `append`
+        self.on_failed: Callable[[], None] = _ignore
+        self.syncer = Syncer(ports.disk, lambda: self.end, self._synced, self._sync_failed, found.end)
+        self._chores = asyncio.Lock()
+        self._reader = Reader(self)
+        self.point: RecoveryPoint | None = None  # the last that `checkpoint` gave, or that this log was opened with
+        self.saved = False  # whether the files of `point` hold all that belongs to it
+        self.cut_at: int | None = None  # where the log was truncated, while a recorded point may lie above
+        self.cut_covered = False  # whether a point has been given since
+        self._always = fsync == "always"
+        self._unsynced_records = 0
+        self._unsynced_since_ms: int | None = None
+        self.refusal = None if found.damage is None else f"damaged: {found.damage}"
+        self.settings = settings
+
+    @classmethod
+    async def open(
+        cls,
+        folder: str,
+        ports: Ports,
+        *,
+        settings: TopicSettings,
+        fsync: Fsync,
+        recovery: RecoveryPoint | None,
+        clean: bool,
+        producer_expiration_ms: int,
+    ) -> "Log":
+        """Open a log, its folder there or not; after an unclean stop, scan what `recovery` does not cover."""
+        now_ms = ports.clock.wall_ms()
+        opening = Recovery(ports.disk, folder, settings.index_interval_bytes, producer_expiration_ms, now_ms)
+        found = await opening.run(recovery, clean=clean)
+        log = cls(folder, ports, settings, fsync, found)
+        log.point, log.saved, log.cut_at = recovery, found.saved, found.cut_at
+        return log
+
+    @property
+    def settings(self) -> TopicSettings:
+        return self._settings
+
+    @settings.setter
+    def settings(self, settings: TopicSettings) -> None:
+        self._settings = settings
+        self._append_time = settings.message_timestamp_type == "LogAppendTime"
+        for segment in self.segments:
+            segment.interval_bytes = settings.index_interval_bytes
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(segment.size for segment in self.segments)
+
+    # Appending
+
+    def append(
+        self, batch: memoryview, header: BatchHeader, epoch: int, now_ms: int, *, internal: bool = False
+    ) -> Appended:
+        """Append a leader's batch, already checked: stamp it in place, write it. `internal`: no limits apply."""
+        if self.refusal is not None:
+            raise StorageFailed(f"{self.folder} is {self.refusal}")
+        producer = header.producer_id >= 0
+        if producer and (sent := self.producers.check(header)) is not None:
+            return Appended(sent.base_offset, sent.last_offset, True, sent.append_time_ms)
+        if not internal:
+            self._check_limits(len(batch), header, now_ms)
+        append_time, timestamp = create_time, header.max_timestamp
+        if self._append_time:
+            append_time = timestamp = now_ms
+            stamp_append_time(batch, now_ms, header.attributes)
+        base = self.end
+        stamp(batch, base, epoch)
+        self._write(batch, base, base + header.last_offset_delta, timestamp, now_ms)
+        if epoch != self.epochs.last:
+            self.epochs.begin(epoch, base)
+        if producer:
+            self.producers.sent(header, base, append_time, now_ms)
+        return Appended(base, self.end - 1, False, append_time)
+
+    def append_as_is(self, data: memoryview, now_ms: int) -> int:
+        """Append a leader's batches as a follower got them: their offsets and epochs stand. How many were whole."""
+        count = 0
+        for batch, header in batches(data):
+            if self.refusal is not None:
+                raise StorageFailed(f"{self.folder} is {self.refusal}")
+            check_intact(batch)
+            if header.base_offset < self.end or header.leader_epoch < self.epochs.last:
+                raise CorruptBatch(
+                    f"offset {header.base_offset} of epoch {header.leader_epoch} cannot follow on "
+                    f"{self.end - 1} of epoch {self.epochs.last}"
+                )
+            self._write(batch, header.base_offset, header.last_offset, header.max_timestamp, now_ms)
+            if header.leader_epoch != self.epochs.last:
+                self.epochs.begin(header.leader_epoch, header.base_offset)
+            if header.producer_id >= 0 and header.base_sequence >= 0:
+                append_time = header.max_timestamp if header.attributes & log_append_time_bit else create_time
+                self.producers.sent(header, header.base_offset, append_time, now_ms)
+            count += 1
+        return count
+
+    def _check_limits(self, size: int, header: BatchHeader, now_ms: int) -> None:
+        settings = self._settings
+        if size > settings.max_message_bytes:
+            raise BatchTooLarge(f"the batch has {size} bytes, max.message.bytes is {settings.max_message_bytes}")
+        if self._append_time:
+            return
+        late = now_ms + settings.message_timestamp_after_max_ms
+        if header.max_timestamp > late:
+            raise InvalidTimestamp(
+                f"timestamp {header.max_timestamp} lies too far ahead; at most {late} is allowed now"
+            )
+        early = now_ms - settings.message_timestamp_before_max_ms
+        if 0 <= header.base_timestamp < early:
+            raise InvalidTimestamp(
+                f"timestamp {header.base_timestamp} lies too far back; at least {early} is allowed now"
+            )
+
+    def _write(self, batch: memoryview, base: int, last: int, timestamp: int, now_ms: int) -> None:
+        """Put a batch at the end of the active segment, or of a new one, and know about it."""
+        size = len(batch)
+        active = self.segments[-1] if self.segments else None
+        if active is None or (
+            active.size
+            and (
+                active.size + size > self._settings.segment_bytes
+                or timestamp - active.first_timestamp > self._settings.segment_ms
+                or last - active.base > relative_offset_max
+            )
+        ):
+            active = self.roll()
+        position = active.size
+        try:
+            active.file.write(batch, position)
+        except OSError as error:
+            self._undo(active, error)
+        if position == 0:
+            active.first_timestamp = timestamp if timestamp >= 0 else now_ms
+        active.note(base, position, size, timestamp)
+        active.size = position + size
+        self.end = last + 1
+        syncer = self.syncer
+        syncer.files[active.file] = None
+        if self._always:
+            syncer.soon()
+        else:
+            self._count_unsynced(last - base + 1, now_ms)
+
+    def _count_unsynced(self, records: int, now_ms: int) -> None:
+        self.durable = self.end
+        self._unsynced_records += records
+        if self._unsynced_since_ms is None:
+            self._unsynced_since_ms = now_ms
+        if self._unsynced_records >= self._settings.flush_messages:
+            self.sync_soon()
+
+    def roll(self) -> Segment:
+        """Begin a new active segment at the log's end."""
+        disk = self.ports.disk
+        try:
+            if not self.segments:
+                disk.make_dir(self.folder)
+                self.syncer.folders[self.folder.rpartition("/")[0]] = None
+            segment = Segment(disk, self.folder, self.end, self._settings.index_interval_bytes)
+        except OSError as error:
+            raise _refused(self.folder, error) from error
+        segment.begin_indexes()
+        self.syncer.folders[self.folder] = None
+        self.segments.append(segment)
+        return segment
+
+    def _undo(self, active: Segment, error: OSError) -> NoReturn:
+        """A write has failed: take back what it may have left."""
+        try:
+            active.file.truncate(active.size)
+        except OSError as worse:
+            self._close_for_good(f"{active.file.path} could not be cut back after a failed write: {worse}")
+        raise _refused(active.file.path, error) from error
+
+    # Reading
+
+    def read(self, offset: int, max_bytes: int, limit: int) -> Read | None:
+        """Whole batches from the one that holds `offset`, below `limit`; None when the disk must be waited for.
+
+        About `max_bytes`, but one batch at least when there is one; from one segment.
+        """
+        return self._reader.read(offset, max_bytes, limit)
+
+    async def read_cold(self, offset: int, max_bytes: int, limit: int) -> Read:
+        """As `read`, off the loop."""
+        return await self._reader.read_cold(offset, max_bytes, limit)
+
+    async def offset_for_time(self, timestamp_ms: int, limit: int) -> Timed | None:
+        """The first record below `limit` that is not older than `timestamp_ms`."""
+        return await lookup.offset_for_time(self, timestamp_ms, limit)
+
+    async def max_timestamp(self, limit: int) -> Timed | None:
+        """The first of the records with the highest timestamp below `limit`."""
+        return await lookup.max_timestamp(self, limit)
+
+    # Chores
+
+    async def checkpoint(self) -> RecoveryPoint | None:
+        """Put everything on the disk; up to where a recovery need not look any more. None: there is nothing yet.
+
+        The caller records the point before it asks for the next.
+        """
+        async with self._chores:
+            return await chores.checkpoint(self)
+
+    async def retain(self, now_ms: int, high_watermark: int) -> int:
+        """Remove the segments that retention no longer keeps; how many."""
+        async with self._chores:
+            return await chores.retain(self, now_ms, high_watermark)
+
+    async def advance_start(self, offset: int) -> None:
+        """Let the log begin at `offset`; segments that lie wholly below are removed."""
+        async with self._chores:
+            await chores.advance_start(self, offset)
+
+    async def truncate_to(self, offset: int) -> None:
+        """Cut the log at `offset`, or at the batch that holds it, with all that was derived from it."""
+        async with self._chores:
+            await truncation.truncate_to(self, offset)
+
+    async def close(self) -> RecoveryPoint | None:
+        """Write everything down and close the files."""
+        async with self._chores:
+            return await chores.close(self)
+
+    async def delete(self) -> None:
+        """Remove the folder with all that is in it."""
+        async with self._chores:
+            await chores.delete(self)
+
+    # Syncing
+
+    def sync_soon(self) -> None:
+        """Force what was written to the disk, soon and once, however often asked."""
+        if self.syncer.files or self.syncer.folders:
+            self.syncer.soon()
+
+    def sync_if_due(self, now_ms: int) -> None:
+        """Honour `flush.ms`: to be called from time to time."""
+        since = self._unsynced_since_ms
+        if since is not None and now_ms - since >= self._settings.flush_ms:
+            self.sync_soon()
+
+    def flush(self) -> "asyncio.Future[None]":
+        """Done when everything appended before this call is on the disk."""
+        return self.syncer.flush()
+
+    def _synced(self) -> None:
+        if self.syncer.synced == self.end:
+            self._unsynced_records, self._unsynced_since_ms = 0, None
+        if self._always and self.durable != self.syncer.synced:
+            self.durable = self.syncer.synced
+            self.on_durable()
+
+    # What can go wrong
+
+    def found_damage(self, segment: Segment, position: int, offset: int, reason: str) -> None:
+        """Bytes that were good are not any more: say so, and write no further."""
+        path = segment.path_of(segment_suffix)
+        if self.damage is None or offset < self.damage.offset:
+            self.damage = Damage(file=path, position=position, offset=offset, reason=reason)
+            events.error("damaged: %s", self.damage)
+        self.refusal = self.refusal or f"damaged: {self.damage}"
+
+    def _sync_failed(self, error: BaseException) -> None:
+        self._close_for_good(f"{self.folder} could not be synced, what was written last may be lost: {error}")
+
+    def _close_for_good(self, reason: str) -> None:
+        if self.failed is None:
+            self.failed = StorageFailed(reason)
+            self.refusal = f"offline: {reason}"
+            events.critical("offline until restart: %s", reason)
+            self.on_failed()
+
+
+def _refused(path: str, error: OSError) -> StorageFailed:
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return StorageFailed(f"{path}: the disk is full" if full else f"{path} could not be written: {error}")

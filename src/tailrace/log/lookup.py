@@ -1,0 +1,110 @@
+"""From a timestamp to a record, exactly.
+
+The time index leads to a batch before which all is older; headers are read from there on until one says that it holds a
+timestamp that is not; that one batch is opened. A producer's header may lie about its highest timestamp: then the
+batch has nothing to offer and the search goes on. Batches that take long to open are opened in a worker process.
+"""
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from tailrace.log.segment import Segment
+from tailrace.log.walk import Found, walk_cold
+from tailrace.model.faults import CorruptBatch, StorageFailed
+from tailrace.model.limits import KiB
+from tailrace.records.header import BatchHeader, log_append_time_bit
+from tailrace.records.opened import walk_batch
+
+if TYPE_CHECKING:
+    from tailrace.log.log import Log
+
+opened_here_max_records: Final = 1_000
+opened_here_max_compressed_bytes: Final = 16 * KiB
+
+
+class Timed(NamedTuple):
+    offset: int
+    timestamp: int
+    epoch: int
+
+
+async def offset_for_time(log: "Log", timestamp: int, limit: int) -> Timed | None:
+    for segment in list(log.segments):
+        if segment.base >= limit:
+            return None
+        if not segment.loaded:
+            await segment.load()
+        if segment.max_timestamp < timestamp or segment.times is None:
+            continue
+        _, position = segment.place(segment.base + segment.times.before(timestamp))
+        async for found in walk_cold(segment.file, position, segment.size, check=False):
+            header = _header(log, segment, found)
+            if header.last_offset >= limit:
+                return None
+            if header.max_timestamp >= timestamp and header.last_offset >= log.start and not header.is_control:
+                record = await _open(log, segment, found, header, timestamp)
+                if record is not None:
+                    return record
+    return None
+
+
+async def max_timestamp(log: "Log", limit: int) -> Timed | None:
+    best: tuple[int, Segment, int] | None = None  # timestamp, segment, position to look from
+    for segment in list(log.segments):
+        if segment.base >= limit:
+            break
+        if not segment.loaded:
+            await segment.load()
+        async for found in walk_cold(segment.file, _last_high(segment, limit), segment.size, check=False):
+            header = _header(log, segment, found)
+            if header.last_offset >= limit:
+                break
+            if header.last_offset >= log.start and (best is None or header.max_timestamp > best[0]):
+                best = (header.max_timestamp, segment, found.position)
+    if best is None:
+        return None
+    timestamp, segment, position = best
+    async for found in walk_cold(segment.file, position, segment.size, check=False):
+        return await _open(log, segment, found, _header(log, segment, found), timestamp)
+    return None
+
+
+def _last_high(segment: Segment, limit: int) -> int:
+    """A position before the last batch below `limit` that had a higher timestamp than all before."""
+    assert segment.times is not None
+    entry = segment.times.last_below(limit - segment.base)
+    return segment.place(segment.base + entry[1])[1] if entry else 0
+
+
+def _header(log: "Log", segment: Segment, found: Found) -> BatchHeader:
+    if found.problem is not None or found.header is None:
+        raise _damaged(log, segment, found, found.problem or "unreadable")
+    return found.header
+
+
+def _damaged(log: "Log", segment: Segment, found: Found, problem: str) -> StorageFailed:
+    offset = found.header.base_offset if found.header is not None else segment.base
+    log.found_damage(segment, found.position, offset, problem)
+    return StorageFailed(f"{log.folder} is {log.refusal}")
+
+
+async def _open(log: "Log", segment: Segment, found: Found, header: BatchHeader, timestamp: int) -> Timed | None:
+    if header.attributes & log_append_time_bit:
+        return Timed(max(header.base_offset, log.start), header.max_timestamp, header.leader_epoch)
+    compressed = header.compression != 0 and header.size > opened_here_max_compressed_bytes
+    try:
+        if compressed or header.records > opened_here_max_records:
+            data = bytes(found.data)
+            record = await log.ports.offload.process(first_not_older, data, timestamp, log.start)
+        else:
+            record = first_not_older(found.data, timestamp, log.start)
+    except CorruptBatch as fault:
+        raise _damaged(log, segment, found, str(fault)) from fault
+    return None if record is None else Timed(record[0], record[1], header.leader_epoch)
+
+
+def first_not_older(data: bytes | memoryview, timestamp: int, start: int) -> tuple[int, int] | None:
+    """Offset and timestamp of the first record at `start` or later that is not older than `timestamp`."""
+    for record in walk_batch(data):
+        if record.timestamp >= timestamp and record.offset >= start:
+            return record.offset, record.timestamp
+    return None

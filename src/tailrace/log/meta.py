@@ -1,0 +1,67 @@
+"""Whose data directory this is, and how it was left.
+
+`meta.properties`, in Kafka's form, names the cluster, the broker and the directory: the same broker with another disk
+is another voter. `clean-shutdown` is there only while the broker is not running, and holds the boot id of that
+shutdown; it is removed, durably, before anything is written: so a crash cannot be taken for a clean stop.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from tailrace.log.state_file import Unreadable
+from tailrace.model.ids import BrokerId, Id, parse_id, show_id
+from tailrace.ports.disk import Disk, read_file, replace_file
+
+meta_name: Final = "meta.properties"
+clean_name: Final = "clean-shutdown"
+version: Final = "1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meta:
+    cluster_id: str
+    broker_id: BrokerId
+    directory_id: Id
+
+
+def load_meta(disk: Disk, folder: str) -> Meta | None:
+    """None in a fresh directory; `Unreadable` when the file is there and makes no sense: better not to start."""
+    path = f"{folder}/{meta_name}"
+    if not disk.exists(path):
+        return None
+    lines = read_file(disk, path).decode(errors="replace").splitlines()
+    values = dict(line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
+    if values.get("version") != version:
+        raise Unreadable(f"{path} has version {values.get('version')}, this release reads {version}")
+    try:
+        return Meta(
+            cluster_id=values["cluster.id"],
+            broker_id=BrokerId(int(values["node.id"])),
+            directory_id=parse_id(values["directory.id"]),
+        )
+    except (KeyError, ValueError) as error:
+        raise Unreadable(f"{path} is incomplete: {error}") from error
+
+
+async def store_meta(disk: Disk, folder: str, meta: Meta) -> None:
+    text = (
+        f"version={version}\n"
+        f"cluster.id={meta.cluster_id}\n"
+        f"node.id={meta.broker_id}\n"
+        f"directory.id={show_id(meta.directory_id)}\n"
+    )
+    await replace_file(disk, f"{folder}/{meta_name}", text.encode())
+
+
+async def take_clean_marker(disk: Disk, folder: str) -> bool:
+    """Whether the last stop was clean; from now on, a stop is not until it is marked so again."""
+    path = f"{folder}/{clean_name}"
+    if not disk.exists(path):
+        return False
+    disk.remove(path)
+    await disk.sync_dir(folder)
+    return True
+
+
+async def write_clean_marker(disk: Disk, folder: str, boot_id: str) -> None:
+    await replace_file(disk, f"{folder}/{clean_name}", f"{boot_id}\n".encode())

@@ -1,0 +1,72 @@
+"""Cut whole, checked batches out of bytes that were read from a segment.
+
+The one loop that every byte a consumer gets has passed through: it steps over batches before the wanted offset, and
+takes those after it while they fit, compare with their checksum and lie wholly below the limit. It looks at 27 bytes of
+each header. Offsets lie outside the checksum, so they are held against their neighbours: they must rise.
+"""
+
+import struct
+from typing import Final, NamedTuple
+
+from crc32c import crc32c
+
+from tailrace.model.limits import batch_header_bytes, record_batch_max_bytes
+from tailrace.ports.disk import Buffer
+from tailrace.records.header import checked_from, prefix_bytes
+
+step: Final = struct.Struct(">qi4xbI2xi")  # base offset, length, magic, checksum, last offset delta
+size_min_bytes: Final = batch_header_bytes - prefix_bytes
+
+
+class Read(NamedTuple):
+    """Whole batches, checked. The first may begin below the offset asked for."""
+
+    data: Buffer
+    next_offset: int  # where to go on; what was asked for, when there is nothing
+
+
+class Taken(NamedTuple):
+    first: int  # where the first batch taken begins in the bytes
+    after: int  # where the first one not taken begins
+    next_offset: int  # after the last batch taken or stepped over
+    wants: int  # bytes that the batch at `after` needs, when nothing was taken because too few are there
+    problem: str | None  # what is wrong with the batch at `after`
+
+
+def take(
+    view: memoryview, expected: int, offset: int, max_bytes: int, limit: int, segment_end: int, left: int
+) -> Taken:
+    """What can be served from `view`, which begins with a batch at `expected` or later and has `left` bytes behind it.
+
+    `limit` is where readers stop, `segment_end` where the segment's offsets stop.
+    """
+    got = len(view)
+    at = 0
+    first = -1
+    unpack = step.unpack_from
+    while got - at >= batch_header_bytes:
+        base, length, magic, checksum, delta = unpack(view, at)
+        after = at + prefix_bytes + length
+        last = base + delta
+        if base < expected or delta < 0 or last >= segment_end or magic != 2 or length < size_min_bytes:
+            return Taken(first, at, expected, 0, f"a header with offsets {base} to {last} where {expected} is due")
+        if last >= limit:
+            return Taken(first, at, expected, 0, None)
+        if after > got:
+            if length > record_batch_max_bytes or after > got + left:
+                return Taken(first, at, expected, 0, f"a batch of {after - at} bytes")
+            return Taken(first, at, expected, 0 if first >= 0 else after - at, None)
+        if last >= offset:
+            if first < 0:
+                first = at
+            elif after - first > max_bytes:
+                return Taken(first, at, expected, 0, None)
+            if crc32c(view[at + checked_from : after]) != checksum:
+                return Taken(first if first < at else -1, at, expected, 0, "the checksum does not fit")
+        at = after
+        expected = last + 1
+    rest = got - at + left
+    if 0 < rest < batch_header_bytes:
+        return Taken(first, at, expected, 0, f"{rest} bytes, less than a batch's header")
+    wants = batch_header_bytes if first < 0 and rest else 0
+    return Taken(first, at, expected, wants, None)

@@ -1,0 +1,310 @@
+"""Opening a log: find out what is in its folder, and put right what a crash left.
+
+The recovery point divides the log. Everything below it was durable, its indexes, producer snapshot and epoch cache
+too: it is not read again, only found (from the last index entry on, a few kilobytes). After an unclean stop everything
+above it is scanned: batches must be whole, fit their checksums, and have offsets and epochs that do not fall.
+The first one that is not so was being written when the power went, and nobody was told that it is safe: the log is cut
+there. Bad bytes *below* the point are another matter: somebody was told. Then nothing is changed, and the log is
+`Damage`d: readable below, closed to writes.
+
+Rules: a good batch is never cut away, unless a bad one stands before it. What was scanned is synced before it counts
+as durable. Between segments above the point there is no gap: a segment that does not begin where the last one ends is a
+leftover of a truncation that came back, or follows on lost bytes, and goes. The loop gets its turn every chunk.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+from tailrace.log.cut_mark import load_cut
+from tailrace.log.epochs import EpochCache
+from tailrace.log.names import (
+    cut_name,
+    epochs_name,
+    index_suffix,
+    named,
+    offsets_named,
+    producers_suffix,
+    segment_suffix,
+    times_suffix,
+    unfinished_suffix,
+)
+from tailrace.log.producers import ProducerStates
+from tailrace.log.segment import Segment
+from tailrace.log.state_file import Unreadable
+from tailrace.log.walk import Found, chunk_bytes, walk
+from tailrace.model.limits import batch_header_bytes
+from tailrace.ports.disk import Disk, read_file
+from tailrace.records.header import BatchHeader, log_append_time_bit, no_producer, read_header
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecoveryPoint:
+    """Everything below `offset` was durable, indexed, its producers and epochs written down; `start` was the first."""
+
+    offset: int
+    start: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Damage:
+    """Bytes that were safe and are not what they were."""
+
+    file: str
+    position: int
+    offset: int  # the first that cannot be read
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.file} at byte {self.position}, offset {self.offset}: {self.reason}"
+
+
+@dataclass(slots=True, kw_only=True)
+class Recovered:
+    """A log as it was found, and put right."""
+
+    segments: list[Segment] = field(default_factory=list)
+    start: int = 0
+    end: int = 0
+    epochs: EpochCache = field(default_factory=EpochCache)
+    producers: ProducerStates
+    damage: Damage | None = None
+    saved: bool = False  # whether the files for the recovery point hold all that belongs to it
+    cut_at: int | None = None  # where it was truncated, while a recorded point may lie above
+
+
+class Damaged(Exception):
+    def __init__(self, damage: Damage) -> None:
+        super().__init__(str(damage))
+        self.damage = damage
+
+
+class Recovery:
+    """One opening of one folder; its state is what the steps hand on to each other."""
+
+    def __init__(self, disk: Disk, folder: str, interval_bytes: int, expiration_ms: int, now_ms: int) -> None:
+        self._disk = disk
+        self._folder = folder
+        self._expiration_ms = expiration_ms
+        self._now_ms = now_ms
+        self._names = disk.names(folder) if disk.exists(folder) else []
+        self._segments = [Segment(disk, folder, base, interval_bytes) for base in self._offsets(segment_suffix)]
+        self._producers = ProducerStates(expiration_ms)
+        self._epochs = EpochCache()
+        self._cut = False  # whether anything was taken away
+        self._saved = False
+
+    async def run(self, point: RecoveryPoint | None, *, clean: bool) -> Recovered:
+        point = self._before_cut(point)
+        claimed = point.offset if point is not None else 0
+        if not self._segments:
+            return self._nothing_found(claimed)
+        first = self._segments[0].base
+        target = max(first, claimed) if point is not None else first
+        try:
+            home = self._home(target)
+            await self._remember(target, home)
+            position, target = await self._find(target, home)
+        except Damaged as found:
+            return self._recovered(point, max(claimed, found.damage.offset), found.damage)
+        end = target
+        if not (clean and point is not None and home == len(self._segments) - 1 and position == self._last.size):
+            end = await self._scan(target, home, position)
+            await self._settle(end, scanned=end > target)
+        return self._recovered(point, end, None)
+
+    def _before_cut(self, point: RecoveryPoint | None) -> RecoveryPoint | None:
+        """A log that was truncated since the point was recorded cannot be held to it."""
+        self._cut_at = load_cut(self._disk, self._folder) if cut_name in self._names else None
+        if point is None or self._cut_at is None or self._cut_at >= point.offset:
+            return point
+        return RecoveryPoint(offset=self._cut_at, start=min(point.start, self._cut_at))
+
+    def _nothing_found(self, claimed: int) -> Recovered:
+        damage = None
+        if claimed:
+            reason = f"no segment is there, though everything below {claimed} was durable"
+            damage = Damage(file=self._folder, position=0, offset=0, reason=reason)
+        return Recovered(producers=self._producers, end=claimed, damage=damage)
+
+    def _recovered(self, point: RecoveryPoint | None, end: int, damage: Damage | None) -> Recovered:
+        for segment in self._segments[-1:]:
+            if not segment.loaded:
+                segment.begin_indexes()
+            if segment.size >= batch_header_bytes:
+                segment.first_timestamp = read_header(segment.file.read(0, batch_header_bytes)).base_timestamp
+        start = max(self._segments[0].base, point.start if point is not None else 0)
+        self._epochs.advance_start(start)
+        return Recovered(
+            segments=self._segments,
+            start=min(start, end),
+            end=end,
+            epochs=self._epochs,
+            producers=self._producers,
+            damage=damage,
+            saved=self._saved,
+            cut_at=self._cut_at,
+        )
+
+    @property
+    def _last(self) -> Segment:
+        return self._segments[-1]
+
+    def _offsets(self, suffix: str) -> list[int]:
+        return offsets_named(self._names, suffix)
+
+    def _path(self, offset: int, suffix: str) -> str:
+        return f"{self._folder}/{named(offset, suffix)}"
+
+    def _home(self, offset: int) -> int:
+        """Which segment holds `offset`."""
+        return max(number for number, segment in enumerate(self._segments) if segment.base <= offset)
+
+    async def _remember(self, target: int, home: int) -> None:
+        """What producers and epochs were at `target`: from their files, and where those end earlier, from headers."""
+        have = self._load_producers(target)
+        know = self._load_epochs()
+        self._epochs.truncate_to(target)
+        since = min(have, target if know else self._segments[0].base)
+        self._saved = since == target
+        if self._saved:
+            return
+        for number in range(self._home(since), home + 1):
+            segment = self._segments[number]
+            async for found in self._walk(segment, 0, check=False):
+                if found.problem is not None or found.header is None:
+                    break  # damage is looked for by `_find`, by reads and by `verify`
+                header = found.header
+                if header.base_offset >= target:
+                    return
+                if header.base_offset >= have:
+                    self._note_producer(header)
+                self._note_epoch(header)
+
+    def _load_producers(self, target: int) -> int:
+        for offset in reversed(self._offsets(producers_suffix)):
+            if offset <= target:
+                try:
+                    data = read_file(self._disk, self._path(offset, producers_suffix))
+                    self._producers = ProducerStates.load(data, self._expiration_ms)
+                    return offset
+                except Unreadable:
+                    continue
+        return self._segments[0].base
+
+    def _load_epochs(self) -> bool:
+        if epochs_name not in self._names:
+            return False
+        try:
+            self._epochs = EpochCache.load(read_file(self._disk, f"{self._folder}/{epochs_name}"))
+        except Unreadable:
+            return False
+        return True
+
+    async def _find(self, target: int, home: int) -> tuple[int, int]:
+        """The position of the batch at `target` in its segment, whose indexes are loaded by then; and its offset."""
+        segment = self._segments[home]
+        if segment.load_now():
+            try:
+                return await self._find_from(segment, segment.rewind(target), target)
+            except Damaged:
+                pass  # perhaps only the index is wrong
+        segment.begin_indexes()
+        return await self._find_from(segment, (segment.base, 0), target)
+
+    async def _find_from(self, segment: Segment, begin: tuple[int, int], target: int) -> tuple[int, int]:
+        expected, position = begin
+        async for found in self._walk(segment, position, check=False):
+            header = found.header
+            if found.problem is not None or header is None:
+                if expected < target:
+                    raise self._damaged(segment, position, expected, found.problem)
+                break
+            if header.base_offset < expected and expected < target:
+                raise self._damaged(segment, position, expected, f"a batch with offset {header.base_offset}")
+            if header.last_offset >= target:
+                return position, min(target, header.base_offset)
+            self._note(segment, found)
+            expected = header.last_offset + 1
+            position += header.size
+        if expected < target:
+            raise self._damaged(segment, position, expected, f"the file ends here, though {target} was durable")
+        return position, target
+
+    def _damaged(self, segment: Segment, position: int, offset: int, reason: str | None) -> Damaged:
+        file = segment.path_of(segment_suffix)
+        return Damaged(Damage(file=file, position=position, offset=offset, reason=reason or "unreadable"))
+
+    async def _scan(self, target: int, home: int, position: int) -> int:
+        """Read everything from `target` on; cut at the first batch that is not right. The end."""
+        expected = target
+        for number in range(home, len(self._segments)):
+            segment = self._segments[number]
+            if number > home:
+                if segment.base != expected:
+                    self._drop(number)
+                    break
+                segment.begin_indexes()
+                position = 0
+            async for found in self._walk(segment, position, check=True):
+                header = found.header
+                if found.problem is not None or header is None or not self._follows(header, expected):
+                    segment.file.truncate(found.position)
+                    segment.size = found.position
+                    self._cut = True
+                    self._drop(number + 1)
+                    return expected
+                self._note(segment, found)
+                self._note_epoch(header)
+                self._note_producer(header)
+                expected = header.last_offset + 1
+        return expected
+
+    def _follows(self, header: BatchHeader, expected: int) -> bool:
+        return header.base_offset >= expected and header.leader_epoch >= self._epochs.last
+
+    def _drop(self, number: int) -> None:
+        """Remove a segment and all after it."""
+        for segment in self._segments[number:]:
+            segment.remove_files()
+            self._cut = True
+        del self._segments[number:]
+
+    async def _settle(self, end: int, *, scanned: bool) -> None:
+        """Remove leftovers, and sync what will count as durable."""
+        bases = frozenset(segment.base for segment in self._segments)
+        strays = [name for name in self._names if name.endswith(unfinished_suffix)]
+        strays += [named(offset, producers_suffix) for offset in self._offsets(producers_suffix) if offset > end]
+        for suffix in (index_suffix, times_suffix):
+            strays += [named(base, suffix) for base in self._offsets(suffix) if base not in bases]
+        for name in strays:
+            if self._disk.exists(f"{self._folder}/{name}"):
+                self._disk.remove(f"{self._folder}/{name}")
+                self._cut = True
+        if scanned or self._cut:
+            for segment in self._segments:
+                if segment.loaded:
+                    await segment.file.sync()
+            await self._disk.sync_dir(self._folder)
+            await self._disk.sync_dir(self._folder.rpartition("/")[0])
+
+    async def _walk(self, segment: Segment, position: int, *, check: bool) -> AsyncIterator[Found]:
+        turn = position + chunk_bytes
+        for found in walk(segment.file, position, segment.size, check=check):
+            yield found
+            if found.position > turn:
+                turn = found.position + chunk_bytes
+                await asyncio.sleep(0)
+
+    def _note(self, segment: Segment, found: Found) -> None:
+        assert found.header is not None
+        segment.note(found.header.base_offset, found.position, found.header.size, found.header.max_timestamp)
+
+    def _note_epoch(self, header: BatchHeader) -> None:
+        if header.leader_epoch > self._epochs.last:
+            self._epochs.begin(header.leader_epoch, header.base_offset)
+
+    def _note_producer(self, header: BatchHeader) -> None:
+        if header.producer_id != no_producer and header.base_sequence >= 0:
+            append_time = header.max_timestamp if header.attributes & log_append_time_bit else -1
+            self._producers.sent(header, header.base_offset, append_time, self._now_ms)

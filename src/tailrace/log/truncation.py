@@ -1,0 +1,104 @@
+"""Cutting a log's tail off, as a follower does whose leader knows better (Raft §5.3).
+
+Producer state and epochs are rolled back with the bytes: epochs by cutting, producers from the last snapshot below
+the cut and the headers after it. The cut is marked before it is made (`cut_mark`). Removed names and the shorter file
+are synced by the next round, before anything written over them counts as durable.
+"""
+
+from typing import TYPE_CHECKING
+
+from tailrace.log.cut_mark import store_cut
+from tailrace.log.names import named, offsets_named, producers_suffix
+from tailrace.log.producers import ProducerStates
+from tailrace.log.state_file import Unreadable
+from tailrace.log.walk import walk_cold
+from tailrace.model.faults import OffsetOutOfRange
+from tailrace.ports.disk import read_file
+from tailrace.records.header import log_append_time_bit
+
+if TYPE_CHECKING:
+    from tailrace.log.log import Log
+
+
+async def truncate_to(log: "Log", offset: int) -> None:
+    if offset >= log.end:
+        return
+    if offset < log.start:
+        raise OffsetOutOfRange(f"offset {offset} lies below the start {log.start}")
+    before, log.refusal = log.refusal, "being truncated"
+    try:
+        number, end, position = await _find_cut(log, offset)
+        producers = await _producers_at(log, end)
+        await _mark(log, end)
+    finally:
+        log.refusal = before
+    _cut(log, number, end, position)
+    log.producers = producers
+
+
+async def _find_cut(log: "Log", offset: int) -> tuple[int, int, int]:
+    """The segment that will be the last, the offset at which it will end, and its size then."""
+    number = sum(segment.base <= offset for segment in log.segments) - 1
+    segment = log.segments[number]
+    if not segment.loaded:
+        await segment.load()
+    end, position = segment.rewind(offset)
+    async for found in walk_cold(segment.file, position, segment.size, check=False):
+        header = found.header
+        if found.problem is not None or header is None or header.last_offset >= offset:
+            break
+        segment.note(header.base_offset, found.position, header.size, header.max_timestamp)
+        end, position = header.last_offset + 1, found.position + header.size
+    return number, end, position
+
+
+async def _mark(log: "Log", end: int) -> None:
+    if log.point is not None and end < log.point.offset:
+        log.cut_at = end if log.cut_at is None else min(end, log.cut_at)
+        log.cut_covered = False
+        await store_cut(log.ports.disk, log.folder, log.cut_at)
+
+
+async def _producers_at(log: "Log", end: int) -> ProducerStates:
+    now_ms, disk = log.ports.clock.wall_ms(), log.ports.disk
+    have, states = log.segments[0].base, ProducerStates(log.producers.expiration_ms)
+    for offset in offsets_named(disk.names(log.folder), producers_suffix):
+        if offset <= end:
+            try:
+                path = f"{log.folder}/{named(offset, producers_suffix)}"
+                states = ProducerStates.load(read_file(disk, path), log.producers.expiration_ms)
+                have = offset
+            except Unreadable:
+                continue
+    for segment, after in zip(list(log.segments), [*log.segments[1:], None], strict=True):
+        if segment.base >= end or (after is not None and after.base <= have):
+            continue
+        async for found in walk_cold(segment.file, 0, segment.size, check=False):
+            header = found.header
+            if header is None or found.problem is not None or header.base_offset >= end:
+                break
+            if header.base_offset >= have and header.producer_id >= 0 and header.base_sequence >= 0:
+                append_time = header.max_timestamp if header.attributes & log_append_time_bit else -1
+                states.sent(header, header.base_offset, append_time, now_ms)
+    return states
+
+
+def _cut(log: "Log", number: int, end: int, position: int) -> None:
+    disk, syncer = log.ports.disk, log.syncer
+    for segment in reversed(log.segments[number + 1 :]):
+        syncer.files.pop(segment.file, None)
+        segment.remove_files()
+    del log.segments[number + 1 :]
+    last = log.segments[-1]
+    last.file.truncate(position)
+    last.size = position
+    for offset in offsets_named(disk.names(log.folder), producers_suffix):
+        if offset > end:
+            disk.remove(f"{log.folder}/{named(offset, producers_suffix)}")
+    log.end = end
+    log.durable = min(log.durable, end)
+    log.saved = False
+    log.epochs.truncate_to(end)
+    syncer.truncated(end)
+    syncer.files[last.file] = None
+    syncer.folders[log.folder] = None
