@@ -9,7 +9,7 @@ An append that fails leaves the machine as it was: records are replayed only onc
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from tailrace.broker.partition import Partition
 from tailrace.model.faults import Fault
@@ -24,7 +24,7 @@ load_read_max_bytes: Final = 1024 * 1024
 
 
 class Machine(Protocol):
-    def replay(self, record: object, /) -> None: ...
+    def replay(self, record: Any, /) -> None: ...
 
 
 M = TypeVar("M", bound=Machine)

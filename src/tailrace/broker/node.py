@@ -20,17 +20,17 @@ from tailrace.cluster.controller import Controller
 from tailrace.cluster.records import record_kinds
 from tailrace.log.checkpoints import Checkpoint, load_checkpoints, store_checkpoints
 from tailrace.log.meta import Meta, load_meta, store_meta, take_clean_marker, write_clean_marker
-from tailrace.model.ids import BrokerId, Id, TopicPartition, show_id
+from tailrace.model.ids import BrokerId, TopicPartition, show_id
 from tailrace.model.proposal import Proposal
 from tailrace.model.settings import Settings
-from tailrace.model.topics import TopicSettings, metadata_topic
+from tailrace.model.topics import TopicSettings, metadata_topic, metadata_topic_id
 from tailrace.ports import Ports
 from tailrace.ports.disk import InUse
 from tailrace.raft.replica import Voter
 
 events: Final = logging.getLogger(__name__)
 
-metadata_partition: Final = TopicPartition(Id(bytes(15) + b"\x01"), 0)
+metadata_partition: Final = TopicPartition(metadata_topic_id, 0)
 feature_levels: Final = {"metadata.version": 1}
 
 

@@ -25,9 +25,9 @@ from tailrace.cluster.records import (
 from tailrace.log.checkpoints import Checkpoint
 from tailrace.log.log import Log
 from tailrace.model.faults import UnknownTopic, UnknownTopicId
-from tailrace.model.ids import Id, Offset, TopicPartition, parse_id, show_id
+from tailrace.model.ids import Epoch, Id, Offset, TopicPartition, parse_id, show_id
 from tailrace.model.settings import Settings, kind_of, parse, rows
-from tailrace.model.topics import TopicSettings
+from tailrace.model.topics import TopicSettings, metadata_topic_id
 from tailrace.ports import Ports
 from tailrace.raft.replica import Replica, Voter
 
@@ -153,7 +153,7 @@ class Replicas:
         high_watermark = log.start if checkpoint is None else max(log.start, min(checkpoint.high_watermark, log.end))
         replica = Replica(
             me=self._me,
-            epoch=max(self._votes.epoch(key), log.epochs.last),
+            epoch=Epoch(max(self._votes.epoch(key), log.epochs.last)),
             log_end=Offset(log.end),
             high_watermark=Offset(high_watermark),
         )
@@ -181,7 +181,7 @@ class Replicas:
                 continue
             if topic_id in self.image.removed:
                 self._ports.disk.remove_dir(f"{self._folder}/{name}")
-            elif topic_id not in self.image.topics_by_id:
+            elif topic_id not in self.image.topics_by_id and topic_id != metadata_topic_id:
                 events.warning("%s/%s belongs to no topic of this cluster; it is left alone", self._folder, name)
 
     async def close(self) -> None:

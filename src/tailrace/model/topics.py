@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from tailrace.model.faults import InvalidSetting, InvalidTopicName
+from tailrace.model.ids import Id
 from tailrace.model.limits import MiB, record_batch_max_bytes, segment_max_bytes, topic_name_max_chars
 from tailrace.model.settings import SettingError, Settings, never_ms, parse
 
 name_letters: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 metadata_topic: Final = "__cluster_metadata"
+metadata_topic_id: Final = Id(bytes(15) + b"\x01")  # the same in every cluster, as in Kafka
 internal_topics: Final = ("__consumer_offsets", "__transaction_state", "__share_group_state", metadata_topic)
 
 

@@ -94,12 +94,13 @@ class KafkaConnection(FramedProtocol):
             if api is None:
                 raise WireError(f"there is no API {key}")
             call = Call(self._node, self, frame, at, version, correlation_id, client_id)
+            answer: Answer | None = None
             if version not in api.versions:
                 answer = self._refuse_version(api, call)
             elif api.hot is not None:
                 answer = api.hot(call)
             else:
-                answer = self._serve_in_task(api, call)
+                self._serve_in_task(api, call)
         except WireError as error:
             self.close(str(error))
             return
@@ -125,7 +126,7 @@ class KafkaConnection(FramedProtocol):
 
     def _serve_in_task(self, api: Api, call: Call) -> None:
         assert api.request is not None
-        request = decode_whole(api.request, call.version, call.frame, call.at)
+        request: Any = decode_whole(api.request, call.version, call.frame, call.at)
         self._task = asyncio.get_running_loop().create_task(self._serve(api, call, request))
 
     async def _serve(self, api: Api, call: Call, request: Any) -> None:

@@ -43,7 +43,8 @@ def produce(call: Call) -> Answer | None:
     if head.acks == 0:
         return _unanswered(call, topics)
     if waiting is not None:
-        return waiting.begin(head.timeout_ms)
+        waiting.begin(head.timeout_ms)
+        return None
     return write_produced(call.correlation_id, call.version, topics)
 
 
