@@ -20,6 +20,11 @@ letters = "abcz09._- äß€水𝄞\x00"
 error_codes = list(Error)
 
 
+def name_of(parameter: object) -> str | None:
+    """How pytest shows a class among its parameters; the rest it shows well enough."""
+    return parameter.__name__ if isinstance(parameter, type) else None
+
+
 def sample(cls: type, version: int, seed: int) -> Any:
     return _struct(random.Random(f"{cls.__name__} {version} {seed}"), cls, version)
 
@@ -57,7 +62,7 @@ def _value(chance: random.Random, kind: Kind, version: int) -> Any:
         case Sized():
             return chance.randbytes(chance.choice([0, 1, 61, 127, 300]))
         case Array(element):
-            count = chance.choice([0, 1, 1, 2, 3]) if isinstance(element, Struct) else chance.choice([0, 1, 3, 130])
+            count = chance.choice([0, 1, 3, 130] if isinstance(element, Fixed) else [0, 1, 1, 2, 3])
             return tuple(_value(chance, element, version) for _ in range(count))
         case Struct(declared):
             return _struct(chance, declared, version)

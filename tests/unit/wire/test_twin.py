@@ -18,7 +18,7 @@ from kio.serial import entity_reader, entity_writer
 from tailrace.model.ids import NO_ID
 from tailrace.wire.compile import decode_whole, encode
 from tailrace.wire.schema import fields_of
-from tests.unit.wire.samples import every_message, samples
+from tests.unit.wire.samples import every_message, name_of, samples
 
 # What we call otherwise than Kafka does, beside units of time, which kio drops.
 kafka_names = {
@@ -39,7 +39,7 @@ kafka_names = {
 }
 
 
-@pytest.mark.parametrize(("cls", "version"), every_message, ids=lambda value: getattr(value, "__name__", None))
+@pytest.mark.parametrize(("cls", "version"), every_message, ids=name_of)
 def test_bytes_and_meaning_equal_kio(cls: type, version: int) -> None:
     twin = twin_of(cls, version)
     read, write = entity_reader(twin), entity_writer(twin)

@@ -1,0 +1,73 @@
+"""Request and response headers, against kio's and against damage."""
+
+import io
+
+import pytest
+from kio.schema.request_header.v1.header import RequestHeader as RequestHeader1
+from kio.schema.request_header.v2.header import RequestHeader as RequestHeader2
+from kio.schema.response_header.v0.header import ResponseHeader as ResponseHeader0
+from kio.schema.response_header.v1.header import ResponseHeader as ResponseHeader1
+from kio.serial import entity_writer
+from kio.static.primitive import i16, i32
+
+from tailrace.wire.headers import read_request_header, read_response_header, request_header, response_header
+from tailrace.wire.primitives import WireError, uvarint
+
+flexible_since = {3: 9, 18: 3}
+unknown_tag = b"\1" + uvarint(200) + b"\3abc"
+
+
+@pytest.mark.parametrize("client_id", ["me", "", "ü", None])
+@pytest.mark.parametrize(("version", "twin"), [(8, RequestHeader1), (9, RequestHeader2)])
+def test_request_headers_equal_kio(client_id: str | None, version: int, twin: type) -> None:
+    data = request_header(3, version, -5, client_id, flexible=version >= 9)
+    buffer = io.BytesIO()
+    theirs = twin(request_api_key=i16(3), request_api_version=i16(version), correlation_id=i32(-5), client_id=client_id)
+    entity_writer(twin)(buffer, theirs)
+    assert data == buffer.getvalue()
+    framed = b"size" + data + b"body"
+    assert read_request_header(framed, 4, flexible_since) == (3, version, -5, client_id, 4 + len(data))
+
+
+@pytest.mark.parametrize(("api_key", "twin"), [(3, ResponseHeader1), (18, ResponseHeader0)])
+def test_response_headers_equal_kio_and_api_versions_stays_with_the_first(api_key: int, twin: type) -> None:
+    data = response_header(api_key, 7, flexible=True)
+    buffer = io.BytesIO()
+    entity_writer(twin)(buffer, twin(correlation_id=i32(7)))
+    assert data == buffer.getvalue()
+    assert read_response_header(b"size" + data, 4, api_key, flexible=True) == (7, 4 + len(data))
+    assert response_header(api_key, 7, flexible=False) == b"\0\0\0\7"
+
+
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
+def test_unknown_tags_are_skipped_in_any_buffer(kind: type) -> None:
+    data = request_header(3, 9, 1, "me", flexible=True)[:-1] + unknown_tag
+    assert read_request_header(kind(data), 0, flexible_since) == (3, 9, 1, "me", len(data))
+    answer = response_header(3, 1, flexible=True)[:-1] + unknown_tag
+    assert read_response_header(kind(answer), 0, 3, flexible=True) == (1, len(answer))
+
+
+def test_of_an_unknown_api_only_the_start_is_read() -> None:
+    data = request_header(4711, 99, 1, "me", flexible=False)
+    assert read_request_header(data, 0, flexible_since) == (4711, 99, 1, "me", len(data))
+
+
+def test_no_prefix_is_a_header() -> None:
+    request = request_header(3, 9, 1, "me", flexible=True)[:-1] + unknown_tag
+    answer = response_header(3, 1, flexible=True)[:-1] + unknown_tag
+    for size in range(len(request)):
+        with pytest.raises(WireError):
+            read_request_header(request[:size], 0, flexible_since)
+    for size in range(len(answer)):
+        with pytest.raises(WireError):
+            read_response_header(answer[:size], 0, 3, flexible=True)
+
+
+def test_a_name_that_is_not_utf8_is_refused() -> None:
+    with pytest.raises(WireError, match="not UTF-8"):
+        read_request_header(b"\0\3\0\0\0\0\0\1\0\1\xff", 0, flexible_since)
+
+
+def test_a_name_too_long_is_refused() -> None:
+    with pytest.raises(WireError, match="cannot be written"):
+        request_header(3, 1, 1, "x" * 32768, flexible=False)

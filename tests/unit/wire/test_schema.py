@@ -1,0 +1,120 @@
+"""Declared classes are frozen, slotted, keyword-only values; a declaration that contradicts itself is refused."""
+
+import dataclasses
+
+import pytest
+
+from tailrace.wire.compile import encode
+from tailrace.wire.messages import messages
+from tailrace.wire.messages.metadata import MetadataRequest, TopicWanted
+from tailrace.wire.schema import Int32, Versions, declaration, fields_of, struct, wire
+
+# What Kafka 4.3 offers, and since when each API is flexible; of Produce without versions 0 to 2, which only refuse.
+kafka_offers = {
+    0: ("Produce", "3-13", 9),
+    1: ("Fetch", "4-18", 12),
+    2: ("ListOffsets", "1-11", 6),
+    3: ("Metadata", "0-13", 9),
+    10: ("FindCoordinator", "0-6", 3),
+    18: ("ApiVersions", "0-4", 3),
+    19: ("CreateTopics", "2-7", 5),
+    20: ("DeleteTopics", "1-6", 4),
+    21: ("DeleteRecords", "0-2", 2),
+    22: ("InitProducerId", "0-5", 2),
+    23: ("OffsetForLeaderEpoch", "2-4", 4),
+    32: ("DescribeConfigs", "1-4", 4),
+    33: ("AlterConfigs", "0-2", 2),
+    35: ("DescribeLogDirs", "1-5", 2),
+    37: ("CreatePartitions", "0-3", 2),
+    44: ("IncrementalAlterConfigs", "0-1", 1),
+    60: ("DescribeCluster", "0-2", 0),
+    74: ("ListConfigResources", "0-1", 0),
+    75: ("DescribeTopicPartitions", "0-0", 0),
+}
+
+
+def test_every_api_has_the_versions_of_one_kafka_release() -> None:
+    assert {key: (p.name, str(p.versions), p.flexible.first) for key, p in messages.items()} == kafka_offers
+
+
+def test_request_and_response_agree() -> None:
+    for pair in messages.values():
+        assert declaration(pair.request) == declaration(pair.response)
+        assert pair.response.__name__ == f"{pair.name}Response"
+
+
+@pytest.mark.parametrize(
+    ("text", "inside", "outside"),
+    [("3-5", [3, 5], [2, 6]), ("9+", [9, 30000], [8]), ("4", [4], [3, 5]), ("none", [], [0, 1])],
+)
+def test_ranges_of_versions(text: str, inside: list[int], outside: list[int]) -> None:
+    versions = Versions.parse(text)
+    assert all(version in versions for version in inside)
+    assert not any(version in versions for version in outside)
+
+
+def test_values_are_frozen_slotted_and_keyword_only() -> None:
+    value = TopicWanted(name="a")
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        value.name = "b"  # type: ignore[misc]
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        del value.name
+    assert not hasattr(value, "__dict__")
+    with pytest.raises(TypeError):
+        TopicWanted("a")  # type: ignore[call-arg, arg-type]
+    with pytest.raises(TypeError, match="name"):
+        TopicWanted()  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="nmae"):
+        TopicWanted(name="a", nmae="b")  # type: ignore[call-arg]
+
+
+def test_values_compare_hash_show_and_are_replaced_as_dataclasses() -> None:
+    value = MetadataRequest(topics=(TopicWanted(name="a"),))
+    assert value == MetadataRequest(topics=(TopicWanted(name="a"),))
+    assert value != MetadataRequest(topics=None)
+    assert TopicWanted(name="a") != object()
+    assert len({value, MetadataRequest(topics=(TopicWanted(name="a"),))}) == 1
+    assert dataclasses.replace(value, topics=None) == MetadataRequest(topics=None)
+    assert repr(TopicWanted(name="a")) == f"TopicWanted(topic_id={bytes(16)!r}, name='a')"
+
+
+def test_whole_numbers_need_their_width() -> None:
+    @struct
+    class Loose:
+        number: int
+
+    with pytest.raises(TypeError, match=r"Loose\.number: .*int.* has no form on the wire; for whole numbers use Int8"):
+        fields_of(Loose)
+
+
+def test_none_in_the_annotation_and_nullable_go_together() -> None:
+    @struct
+    class Forgot:
+        text: str | None = wire(default=None)
+
+    @struct
+    class Overdid:
+        text: str = wire(nullable="0+")
+
+    for cls in (Forgot, Overdid):
+        with pytest.raises(TypeError, match=r"text: the annotation and nullable= disagree"):
+            fields_of(cls)
+
+
+def test_what_may_be_missing_needs_a_default() -> None:
+    @struct
+    class Late:
+        number: Int32 = wire(since=3)
+
+    @struct
+    class Tagged:
+        number: Int32 = wire(tag=0)
+
+    for cls in (Late, Tagged):
+        with pytest.raises(TypeError, match="needs a default"):
+            fields_of(cls)
+
+
+def test_only_declared_messages_are_encoded() -> None:
+    with pytest.raises(TypeError, match="TopicWanted is not declared"):
+        encode(TopicWanted(name="a"), 1)
