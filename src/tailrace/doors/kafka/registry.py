@@ -12,6 +12,10 @@ from typing import Any, Final
 from tailrace.doors.kafka.call import Answer, Call
 from tailrace.doors.kafka.handlers.api_versions import api_versions
 from tailrace.doors.kafka.handlers.fetch import fetch
+from tailrace.doors.kafka.handlers.find_coordinator import find_coordinator
+from tailrace.doors.kafka.handlers.init_producer_id import init_producer_id
+from tailrace.doors.kafka.handlers.list_offsets import list_offsets
+from tailrace.doors.kafka.handlers.metadata import metadata
 from tailrace.doors.kafka.handlers.produce import produce
 from tailrace.wire.messages import messages
 from tailrace.wire.schema import Versions, declaration
@@ -49,7 +53,11 @@ _table: Final = (
     # Produce 0 to 2 are offered but refused: without them older librdkafka stops compressing.
     Api(key=0, name="Produce", versions=Versions(0, 13), flexible_since=9, hot=produce, pipelined=True),
     Api(key=1, name="Fetch", versions=Versions(4, 18), flexible_since=12, hot=fetch),
+    _api(2, list_offsets),
+    _api(3, metadata),
+    _api(10, find_coordinator),
     _api(18, api_versions),
+    _api(22, init_producer_id),
 )
 
 apis: Final = MappingProxyType({api.key: api for api in _table})
