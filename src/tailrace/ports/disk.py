@@ -8,7 +8,8 @@ Rules that callers rely on:
 - A failed write may have left a part: the caller truncates or writes over it.
 - A failed `sync` says that anything written since the last good one may be lost, now or later. It is never retried.
 - Positions are absolute; a file has no cursor. Nothing is memory-mapped: a read error must be an error, not a signal.
-- Descriptors are the disk's affair: `open` is cheap, and a file at rest may hold none.
+- Descriptors are the disk's affair: `open` is cheap, and a file at rest may hold none. So a file is closed before its
+  name, or that of a folder above it, is changed or removed: a handle kept past that may fail with FileNotFoundError.
 """
 
 import asyncio
@@ -121,4 +122,4 @@ async def replace_file(disk: Disk, path: str, data: bytes) -> None:
     finally:
         fresh.close()
     disk.rename(path + ".new", path)
-    await disk.sync_dir(folder)
+    await disk.sync_dir(folder or ".")

@@ -2,7 +2,8 @@
 
 A file opens its descriptor at first use and may lose it again when more than `descriptors_open_max` are open.
 It never loses it between a write and the sync that covers it, nor while a call runs in a thread: the kernel
-reports a failed write-back to the descriptors that were open when it failed.
+reports a failed write-back to the descriptors that were open when it failed. A file that is opened again is never
+created again: if its name has gone in the meantime, that is an error, not an empty file.
 """
 
 import asyncio
@@ -29,6 +30,7 @@ class SystemFile:
         self._path = path
         self._disk = disk
         self._descriptor = -1
+        self._created = False
         self._writes = 0
         self._writes_synced = 0
         self._calls_in_threads = 0
@@ -65,6 +67,10 @@ class SystemFile:
             got = os.preadv(self._open(), [buffer], position, no_wait)
         except BlockingIOError:
             return None
+        except OSError as error:
+            if error.errno == errno.EOPNOTSUPP:  # a file system that cannot promise not to wait, tmpfs among them
+                return None
+            raise
         return memoryview(buffer)[:got]
 
     def read_cold(self, position: int, size: int) -> "asyncio.Future[bytes]":
@@ -75,9 +81,7 @@ class SystemFile:
         os.ftruncate(self._open(), size)
 
     def sync(self) -> "asyncio.Future[None]":
-        done = self._in_thread(partial(os.fdatasync, self._open()))
-        done.add_done_callback(partial(self._synced, self._writes))
-        return done
+        return self._in_thread(partial(os.fdatasync, self._open()), partial(self._synced, self._writes))
 
     def close(self) -> None:
         self._closed = True
@@ -91,25 +95,34 @@ class SystemFile:
             self._descriptor = -1
 
     def _open(self) -> int:
+        if self._closed:
+            raise ValueError(f"{self._path} is closed")
         if self._descriptor < 0:
-            self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            create = 0 if self._created else os.O_CREAT
+            self._descriptor = os.open(self._path, os.O_RDWR | os.O_CLOEXEC | create, 0o644)
+            self._created = True
         self._disk.used(self)
         return self._descriptor
 
-    def _in_thread(self, call: Callable[[], T]) -> "asyncio.Future[T]":
+    def _in_thread(
+        self, call: Callable[[], T], ended: Callable[["asyncio.Future[T]"], None] | None = None
+    ) -> "asyncio.Future[T]":
         self._calls_in_threads += 1
-        done = self._disk.offload.thread(call)
-        done.add_done_callback(self._thread_ended)
-        return done
+        running = self._disk.offload.thread(call)
+        running.add_done_callback(partial(self._thread_ended, ended))
+        # whoever waits may give up; the thread does not, and its descriptor stays open until it ends
+        return asyncio.shield(running)
 
-    def _thread_ended(self, done: "asyncio.Future[T]") -> None:
+    def _thread_ended(self, ended: Callable[["asyncio.Future[T]"], None] | None, done: "asyncio.Future[T]") -> None:
         self._calls_in_threads -= 1
+        if ended is not None:
+            ended(done)
         if self._closed and self._calls_in_threads == 0:
             self.give_up_descriptor()
 
     def _synced(self, writes: int, done: "asyncio.Future[None]") -> None:
         if not done.cancelled() and done.exception() is None:
-            self._writes_synced = writes
+            self._writes_synced = max(self._writes_synced, writes)  # two syncs may end in either order
 
 
 class SystemLock:
@@ -117,12 +130,15 @@ class SystemLock:
         self._descriptor = descriptor
 
     def release(self) -> None:
-        os.close(self._descriptor)
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
 
 
 class SystemDisk:
-    def __init__(self, offload: Offload) -> None:
+    def __init__(self, offload: Offload, descriptors_max: int = descriptors_open_max) -> None:
         self.offload = offload
+        self._descriptors_max = descriptors_max
         self._open: OrderedDict[SystemFile, None] = OrderedDict()  # least recently used first
 
     def open(self, path: str) -> File:
@@ -135,10 +151,14 @@ class SystemDisk:
             self._open.move_to_end(file)
             return
         self._open[file] = None
-        if len(self._open) > descriptors_open_max:
-            idle = next((other for other in self._open if other.at_rest and other is not file), None)
-            if idle is not None:
-                idle.give_up_descriptor()
+        if len(self._open) > self._descriptors_max:
+            self._close_idle(file)
+
+    def _close_idle(self, needed: SystemFile) -> None:
+        """Back below the bound, as far as files at rest allow."""
+        idle = [file for file in self._open if file.at_rest and file is not needed]
+        for file in idle[: len(self._open) - self._descriptors_max]:
+            file.give_up_descriptor()
 
     def closed(self, file: SystemFile) -> None:
         self._open.pop(file, None)

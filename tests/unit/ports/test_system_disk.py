@@ -1,0 +1,149 @@
+"""The real disk: descriptors come and go, bytes and errors do not."""
+
+import asyncio
+import errno
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from tailrace.ports.disk import File, InUse, read_file, replace_file
+from tailrace.ports.offload import SystemOffload
+from tailrace.ports.system_disk import SystemDisk, SystemFile
+
+T = TypeVar("T")
+
+
+class Gated(SystemOffload):
+    """Real threads that wait at a gate first, so that a test can look while they run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = threading.Event()
+
+    def thread(self, call: Callable[[], T]) -> "asyncio.Future[T]":
+        def gated() -> T:
+            assert self.gate.wait(10)
+            return call()
+
+        return super().thread(gated)
+
+
+def has_descriptor(file: File) -> bool:
+    assert isinstance(file, SystemFile)
+    return file._descriptor >= 0
+
+
+def test_files_at_rest_lose_their_descriptors_and_get_them_back(tmp_path: Path) -> None:
+    async def main() -> None:
+        disk = SystemDisk(SystemOffload(), descriptors_max=3)
+        files = [disk.open(f"{tmp_path}/{number}") for number in range(10)]
+        assert [has_descriptor(file) for file in files] == [False] * 7 + [True] * 3
+        files[7].size()  # used again: no longer the oldest
+        files[0].size()
+        assert [number for number in range(10) if has_descriptor(files[number])] == [0, 7, 9]
+        for number, file in enumerate(files):
+            file.write(b"%d" % number, 0)
+            await file.sync()
+        assert [file.read(0, 9) for file in files] == [b"%d" % number for number in range(10)]
+        assert sum(has_descriptor(file) for file in files) == 3
+        disk.offload.close()
+
+    asyncio.run(main())
+
+
+def test_a_dirty_file_keeps_its_descriptor_until_its_sync_has_ended(tmp_path: Path) -> None:
+    async def main() -> None:
+        offload = Gated()
+        disk = SystemDisk(offload, descriptors_max=1)
+        dirty = disk.open(f"{tmp_path}/dirty")
+        dirty.write(b"x", 0)
+        others = [disk.open(f"{tmp_path}/{number}") for number in range(3)]
+        assert has_descriptor(dirty)
+        syncing = dirty.sync()
+        others[0].size()
+        assert has_descriptor(dirty)
+        offload.gate.set()
+        await syncing
+        others[1].size()
+        assert not has_descriptor(dirty)
+        assert sum(map(has_descriptor, others)) == 1
+        offload.close()
+
+    asyncio.run(main())
+
+
+def test_a_descriptor_outlasts_a_caller_that_gave_up_waiting(tmp_path: Path) -> None:
+    async def main() -> None:
+        offload = Gated()
+        disk = SystemDisk(offload)
+        file = disk.open(f"{tmp_path}/f")
+        reading = file.read_cold(0, 10)
+        reading.cancel()
+        file.close()
+        with pytest.raises(asyncio.CancelledError):
+            await reading
+        assert has_descriptor(file)  # the thread still reads from it
+        offload.gate.set()
+        async with asyncio.timeout(10):
+            await disk.sync_dir(str(tmp_path))
+            while has_descriptor(file):
+                await offload.thread(int)
+        offload.close()
+
+    asyncio.run(main())
+
+
+def test_a_file_opened_again_after_its_name_has_gone_is_an_error_not_an_empty_file(tmp_path: Path) -> None:
+    disk = SystemDisk(SystemOffload(), descriptors_max=1)
+    file = disk.open(f"{tmp_path}/f")
+    disk.open(f"{tmp_path}/g")
+    disk.remove(f"{tmp_path}/f")
+    with pytest.raises(FileNotFoundError):
+        file.size()
+    assert disk.names(str(tmp_path)) == ["g"]
+
+
+def test_a_closed_file_cannot_be_used(tmp_path: Path) -> None:
+    file = SystemDisk(SystemOffload()).open(f"{tmp_path}/f")
+    file.close()
+    with pytest.raises(ValueError, match="closed"):
+        file.size()
+
+
+def test_a_held_lock_is_refused_and_names_the_owner(tmp_path: Path) -> None:
+    disk = SystemDisk(SystemOffload())
+    lock = disk.lock(f"{tmp_path}/lock", "process 4711, a broker with a rather long name")
+    with pytest.raises(InUse, match="process 4711") as caught:
+        disk.lock(f"{tmp_path}/lock", "another")
+    assert caught.value.owner == "process 4711, a broker with a rather long name"
+    lock.release()
+    lock.release()  # once is enough, twice does no harm
+    disk.lock(f"{tmp_path}/lock", "another").release()
+    assert read_file(disk, f"{tmp_path}/lock") == b"another"
+
+
+def test_where_the_file_system_cannot_promise_not_to_wait_nothing_is_cached(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = SystemDisk(SystemOffload()).open(f"{tmp_path}/f")
+    file.write(b"hello", 0)
+    assert file.read_cached(0, 10) in (b"hello", None)
+
+    def refuse(*arguments: object) -> int:
+        raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
+
+    monkeypatch.setattr(os, "preadv", refuse)
+    assert file.read_cached(0, 10) is None
+    assert file.read(0, 10) == b"hello"
+
+
+def test_replacing_a_file_in_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    disk = SystemDisk(SystemOffload())
+    asyncio.run(replace_file(disk, "small", b"new"))
+    assert (read_file(disk, "small"), disk.names(".")) == (b"new", ["small"])
+    disk.offload.close()
