@@ -45,3 +45,11 @@ class Odds:
     split_chance: float = 0.4  # bytes that could travel together do not
     clock_drift_max: float = 0.0001
     clock_offset_max_ms: int = 500
+
+    def part(self, size: int, chance: random.Random) -> int:
+        """How many of `size` bytes stay together: mostly all, else any number, now and then very few."""
+        if chance.random() >= self.split_chance:
+            return size
+        if chance.random() < 0.3:
+            size = min(size, 16)
+        return 1 + chance.randrange(size)

@@ -160,7 +160,7 @@ class Endpoint(asyncio.Transport):
         if self._reading_paused or self._closing:
             return
         if self._arrived:
-            self._consumed(self._hand_over())
+            self._hand_over()
         elif isinstance(self._ending, OSError):
             self._lose(self._ending)
         elif self._ending is not None:
@@ -170,25 +170,26 @@ class Endpoint(asyncio.Transport):
                 self.close()
         self._schedule_read()
 
-    def _hand_over(self) -> int:
-        protocol = self._protocol
+    def _hand_over(self) -> None:
+        protocol, size = self._protocol, self.link.odds.part(len(self._arrived), self._chance)
         if isinstance(protocol, asyncio.BufferedProtocol):
             buffer = memoryview(protocol.get_buffer(read_max_bytes)).cast("B")
             assert len(buffer), "get_buffer() returned an empty buffer"
-            size = min(len(buffer), len(self._arrived))
-            buffer[:size] = self._arrived[:size]
+            size = min(size, len(buffer))
+            data = self._take(size)
+            buffer[:size] = data
             buffer.release()
-        else:
-            size = min(read_max_bytes, len(self._arrived))
-        data = bytes(self._arrived[:size])
-        del self._arrived[:size]
-        self._trace("read", *self._addresses(), size, fingerprint(data))
-        if isinstance(protocol, asyncio.BufferedProtocol):
             protocol.buffer_updated(size)
         else:
             assert isinstance(protocol, asyncio.Protocol)
-            protocol.data_received(data)
-        return size
+            protocol.data_received(self._take(min(size, read_max_bytes)))
+
+    def _take(self, size: int) -> bytes:
+        data = bytes(self._arrived[:size])
+        del self._arrived[:size]
+        self._trace("read", *self._addresses(), size, fingerprint(data))
+        self._consumed(size)
+        return data
 
     def pause_reading(self) -> None:
         self.process.check()

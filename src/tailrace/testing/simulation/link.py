@@ -43,7 +43,7 @@ class Link:
     ) -> None:
         self._loop = loop
         self._chance = chance
-        self._odds = odds
+        self.odds = odds
         self._is_cut = is_cut
         self._give_up = give_up
         self._kernel = Context()
@@ -60,17 +60,12 @@ class Link:
 
     def piece(self, available: int) -> int:
         """How many of the bytes at hand travel together."""
-        size = min(available, piece_max_bytes, self.room)
-        if self._chance.random() >= self._odds.split_chance:
-            return size
-        if self._chance.random() < 0.3:
-            size = min(size, 16)
-        return 1 + self._chance.randrange(size)
+        return self.odds.part(min(available, piece_max_bytes, self.room), self._chance)
 
     def send(self, item: bytes | Mark) -> None:
         if isinstance(item, bytes):
             self.unread_bytes += len(item)
-        self._last_arrival = max(self._last_arrival, self._loop.time() + self._odds.link.draw(self._chance))
+        self._last_arrival = max(self._last_arrival, self._loop.time() + self.odds.link.draw(self._chance))
         self._under_way.append((self._last_arrival, item))
         self._arm()
 
@@ -82,7 +77,7 @@ class Link:
         """The way may be free again: go on after a while, as a retransmission does."""
         if self._stalls % 2 and not self._is_cut():
             self._stalls += 1
-            back = self._loop.time() + self._odds.retransmit.draw(self._chance)
+            back = self._loop.time() + self.odds.retransmit.draw(self._chance)
             self._under_way = deque((max(arrival, back), item) for arrival, item in self._under_way)
             self._last_arrival = max(self._last_arrival, back)
             self._arm()
@@ -109,4 +104,4 @@ class Link:
             if self._stalls == stall:
                 self._give_up()
 
-        self._loop.call_later(self._odds.silence.draw(self._chance), too_long, context=self._kernel)
+        self._loop.call_later(self.odds.silence.draw(self._chance), too_long, context=self._kernel)

@@ -46,18 +46,23 @@ class Names:
     # Looking
 
     def find(self, path: str) -> Node | None:
+        try:
+            return self.node(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def node(self, path: str) -> Node:
         node: Node = self.root
         for name in _parts(path):
-            found = node.entries.get(name) if isinstance(node, Folder) else None
-            if found is None:
-                return None
-            node = found
+            if not isinstance(node, Folder):
+                raise failed(errno.ENOTDIR, path)
+            if name not in node.entries:
+                raise failed(errno.ENOENT, path)
+            node = node.entries[name]
         return node
 
     def folder(self, path: str) -> Folder:
-        node = self.find(path)
-        if node is None:
-            raise failed(errno.ENOENT, path)
+        node = self.node(path)
         if not isinstance(node, Folder):
             raise failed(errno.ENOTDIR, path)
         return node
@@ -92,16 +97,16 @@ class Names:
                 raise failed(errno.EEXIST if depth == len(parts) else errno.ENOTDIR, path)
 
     def rename(self, old: str, new: str) -> None:
-        node = self.find(old)
-        if node is None:
-            raise failed(errno.ENOENT, old)
         left, taken = self.place(old), self.place(new)
+        node = self.node(old)
         replaced = taken[0].entries.get(taken[1])
         if replaced is node:
             return
+        if f"{normal(new)}/".startswith(f"{normal(old)}/"):
+            raise failed(errno.EINVAL, new)
+        if f"{normal(old)}/".startswith(f"{normal(new)}/"):
+            raise failed(errno.ENOTEMPTY, new)
         if isinstance(node, Folder):
-            if _parts(new)[: len(_parts(old))] == _parts(old):
-                raise failed(errno.EINVAL, new)
             if isinstance(replaced, Image):
                 raise failed(errno.ENOTDIR, new)
             if isinstance(replaced, Folder) and replaced.entries:

@@ -8,9 +8,9 @@ The scenario is a coroutine of the world itself: it boots and crashes machines, 
 """
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 from tailrace.testing.simulation.chance import Odds, stream
 from tailrace.testing.simulation.incarnation import owner
@@ -20,6 +20,8 @@ from tailrace.testing.simulation.network import Network
 from tailrace.testing.simulation.trace import Trace
 
 T = TypeVar("T")
+
+look_every_seconds: Final = 0.001
 
 
 class World:
@@ -60,6 +62,14 @@ class World:
             error.add_note(f"in the simulation of seed {self.seed}, at {self.loop.time():.6f} s")
             raise
         return result
+
+    async def until(self, condition: Callable[[], bool], *, within_seconds: float = 60.0) -> None:
+        """Wait, in virtual time, for something to become true; TimeoutError when it does not."""
+        deadline = self.loop.time() + within_seconds
+        while not condition():
+            if self.loop.time() >= deadline:
+                raise TimeoutError(f"not within {within_seconds} virtual seconds")
+            await asyncio.sleep(look_every_seconds)
 
     def trace(self, kind: str, *fields: object) -> None:
         """Put something into the history: fields whose `repr` is the same in every Python process."""
