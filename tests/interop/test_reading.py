@@ -29,7 +29,7 @@ def test_beginning(client: Client, topic: str, bench: Client) -> None:
 
 
 @pytest.mark.parametrize("compression", ["none", "snappy"])
-@feature("from an offset in the middle of a batch, {compression} compression", "reader")
+@feature("from an offset in the middle of a batch, compression {compression}", "reader")
 def test_any_offset(client: Client, compression: Compression, topic: str, bench: Client) -> None:
     fill(bench, topic, 20, compression)
     assert numbers(client.consume(topic, 7, start=13)) == list(range(13, 20))
@@ -55,7 +55,7 @@ def test_watermarks(client: Client, topic: str, bench: Client) -> None:
 
 
 @pytest.mark.parametrize("compression", ["none", "zstd"])
-@feature("the offset at a time, exact to the record, {compression} compression", "offset_at")
+@feature("the offset at a time, exact to the record, compression {compression}", "offset_at")
 def test_by_time(client: Client, compression: Compression, topic: str, bench: Client) -> None:
     fill(bench, topic, 10, compression)
     fill(bench, topic, 10, compression)

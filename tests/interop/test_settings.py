@@ -53,7 +53,8 @@ def test_change_validate_only(client: Client, topic: str) -> None:
 @feature("replace all settings (AlterConfigs)", "replace_settings", "topic_settings")
 def test_replace(client: Client, name: str, bench: Client) -> None:
     bench.create_topic(name, settings={"retention.ms": hour_ms})
-    eventually(lambda: own(bench, name) == {"retention.ms": hour_ms})
+    eventually(lambda: name in bench.list_topics())
+    assert own(bench, name) == {"retention.ms": hour_ms}
     client.replace_settings(name, {"retention.ms": day_ms, "segment.bytes": "2000000"})
     eventually(lambda: own(client, name) == {"retention.ms": day_ms, "segment.bytes": "2000000"})
 

@@ -27,7 +27,7 @@ def assert_same(client: Client, topic: str, messages: list[Message]) -> None:
 
 
 @pytest.mark.parametrize("compression", compressions)
-@feature("{compression} compression, stored as it was sent", "produce")
+@feature("compression {compression}, stored as it was sent", "produce")
 def test_compression(
     client: Client, compression: Compression, topic: str, clients: Callable[[type[Client]], Client]
 ) -> None:
@@ -49,7 +49,7 @@ def test_acks(client: Client, acks: Acks, topic: str) -> None:
 
 
 @pytest.mark.parametrize("compression", ["none", "lz4"])
-@feature("idempotent, {compression} compression", "produce")
+@feature("idempotent, compression {compression}", "produce")
 def test_idempotent(client: Client, compression: Compression, topic: str) -> None:
     messages = numbered(200)
     client.produce(topic, messages, idempotent=True, compression=compression)
@@ -118,7 +118,7 @@ def test_binary_headers(client: Client, topic: str) -> None:
 
 
 @pytest.mark.parametrize("compression", ["none", "zstd"])
-@feature("the sender's timestamps, {compression} compression", "produce", "timestamps")
+@feature("the sender's timestamps, compression {compression}", "produce", "timestamps")
 def test_timestamps(client: Client, compression: Compression, topic: str) -> None:
     stamps = [1_600_000_000_000, 1_600_000_000_001, 1_500_000_000_000, 1, 1_700_000_000_000]
     client.produce(topic, [Message(value=b"v", timestamp_ms=stamp) for stamp in stamps], compression=compression)
@@ -136,7 +136,7 @@ def test_now(client: Client, topic: str) -> None:
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip"])
-@feature("message.timestamp.type=LogAppendTime, {compression} compression", "produce")
+@feature("message.timestamp.type=LogAppendTime, compression {compression}", "produce")
 def test_append_time(client: Client, compression: Compression, name: str, bench: Client) -> None:
     bench.create_topic(name, settings={"message.timestamp.type": "LogAppendTime"})
     eventually(lambda: name in bench.list_topics())

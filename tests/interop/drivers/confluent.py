@@ -126,7 +126,7 @@ class Confluent(Client):
 
     @classmethod
     def version(cls) -> str:
-        return f"{confluent_kafka.version()[0]} (librdkafka {confluent_kafka.libversion()[0]})"
+        return f"{confluent_kafka.__version__} (librdkafka {confluent_kafka.libversion()[0]})"
 
     def produce(
         self,

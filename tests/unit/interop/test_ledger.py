@@ -1,0 +1,78 @@
+"""The interop ledger only grows, and the same outcome gives the same bytes."""
+
+from pathlib import Path
+
+from tests.interop.ledger import Entry, Tried, ledger_path, settle
+
+clients = {"alpha": "1.0", "beta": "2.0"}
+
+
+def tried(feature: str, client: str, *, failed: bool = False, installed: bool = True, order: int = 0) -> Tried:
+    entry = Entry(
+        area="Reading",
+        feature=feature,
+        client=client,
+        version=clients[client] if installed else None,
+        column=list(clients).index(client),
+        order=order,
+        of=4,
+    )
+    return Tried(entry=entry, failed=failed)
+
+
+def green(feature: str, order: int = 0) -> list[Tried]:
+    return [tried(feature, client, order=order) for client in clients]
+
+
+def test_the_same_run_writes_the_same_page_in_any_order_of_reports() -> None:
+    run = [*green("from the start", 0), *green("from the end", 1)]
+    first = settle(run, "").text
+    assert settle(run[::-1], first).text == first
+    assert "| from the start | passes | passes |" in first
+
+
+def test_a_feature_that_fails_for_the_first_time_is_written_down() -> None:
+    verdict = settle([tried("from the start", "alpha"), tried("from the start", "beta", failed=True)], "")
+    assert not verdict.lost
+    assert "| from the start | passes | fails |" in verdict.text
+
+
+def test_a_feature_that_stood_as_passing_and_fails_is_lost_and_the_page_stays() -> None:
+    before = settle(green("from the start"), "").text
+    verdict = settle([tried("from the start", "alpha"), tried("from the start", "beta", failed=True)], before)
+    assert verdict.lost == [("Reading", "from the start", "beta")]
+    assert verdict.text == before
+
+
+def test_a_feature_that_is_no_longer_tried_is_lost() -> None:
+    before = settle([*green("from the start", 0), *green("from the end", 1)], "").text
+    assert settle(green("from the start"), before).lost == [
+        ("Reading", "from the end", "alpha"),
+        ("Reading", "from the end", "beta"),
+    ]
+
+
+def test_one_failing_test_of_several_fails_the_feature() -> None:
+    run = [tried("from the start", "alpha", failed=failed) for failed in (False, True, False)]
+    assert "| from the start | fails |" in settle(run, "").text
+
+
+def test_a_client_that_is_not_installed_keeps_its_column() -> None:
+    before = settle(green("from the start"), "").text
+    run = [tried("from the start", "alpha"), tried("from the start", "beta", installed=False)]
+    assert settle(run, before).lost == []
+    assert settle(run, before).text == before
+
+
+def test_a_new_version_is_written_down() -> None:
+    before = settle(green("from the start"), "").text
+    assert settle(green("from the start"), before.replace("1.0", "0.9")).text == before
+
+
+def test_another_broker_has_no_say_in_the_ledger_unless_asked() -> None:
+    own = ledger_path({})
+    assert own is not None
+    assert own.name == "LEDGER.md"
+    assert ledger_path({"TAILRACE_INTEROP_BOOTSTRAP": "127.0.0.1:9092"}) is None
+    named = {"TAILRACE_INTEROP_BOOTSTRAP": "127.0.0.1:9092", "TAILRACE_INTEROP_LEDGER": "kafka.md"}
+    assert ledger_path(named) == Path("kafka.md")
