@@ -1,0 +1,76 @@
+"""`make bench`: our broker beside the floor, against the thresholds we hold ourselves to. A missed one exits 1."""
+
+import argparse
+import json
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+
+from benchmarks import kafka, ours, outcomes, tables
+from benchmarks.cases import Start
+from benchmarks.cases.bulk import bulk
+from benchmarks.cases.footprint import footprint
+from benchmarks.cases.single import single
+from benchmarks.cases.steady import steady
+from benchmarks.disk import fsync_outcomes, scratch
+from benchmarks.outcomes import Outcome
+from benchmarks.processes import Server
+
+Case = Callable[[Start, Path], Iterator[Outcome]]
+
+
+def disk(_: Start, folder: Path) -> Iterator[Outcome]:
+    yield from fsync_outcomes(folder)
+
+
+cases: Final[dict[str, Case]] = {
+    "disk": disk,
+    "bulk": bulk,
+    "single": partial(single, fsync="never"),
+    "single-always": partial(single, fsync="always"),
+    "steady": partial(steady, fsync="never", acks=1),
+    "steady-always": partial(steady, fsync="always", acks=-1),
+    "footprint": footprint,
+}
+
+
+def start_kafka(folder: Path, _: ours.Fsync) -> AbstractContextManager[Server]:
+    return kafka.serving(folder)
+
+
+def run(names: list[str], start: Start) -> list[Outcome]:
+    """Run cases one after the other, each in a folder of its own, printing as they come."""
+    found: list[Outcome] = []
+    console = Console(stderr=True)
+    with scratch() as folder:
+        for name in names:
+            own = folder / name
+            own.mkdir()
+            with console.status(f"{name} …"):
+                for outcome in cases[name](start, own):
+                    print(json.dumps(outcome.as_json(), ensure_ascii=False), flush=True)
+                    found.append(outcome)
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("cases", nargs="*", help=f"only these, and no file is written: {', '.join(cases)}")
+    parser.add_argument("--kafka", action="store_true", help="put Apache Kafka in our place; no file is written")
+    given = parser.parse_args()
+    if unknown := [name for name in given.cases if name not in cases]:
+        parser.error(f"no such case: {', '.join(unknown)}")
+    found = run(given.cases or list(cases), start_kafka if given.kafka else ours.broker)
+    tables.show(found, title="Tailrace beside the floor", beside="floor")
+    if not given.cases and not given.kafka:
+        outcomes.write(found, "bench.jsonl")
+        tables.put_into_readme(found, marker="bench", beside="floor")
+    return 1 if outcomes.missed(found) else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

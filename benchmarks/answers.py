@@ -1,0 +1,56 @@
+"""Reading answers off a raw socket with as little work as checking them allows."""
+
+import socket
+import struct
+from typing import Final
+
+from benchmarks.connection import Refused
+from benchmarks.frames import size_bytes
+
+receive_bytes: Final = 256 * 1024
+
+
+class Answers:
+    """The answers to pipelined Produce requests: in request order, none with an error."""
+
+    def __init__(self, source: socket.socket, error_at: int | None) -> None:
+        self.taken = 0
+        self._source: Final = source
+        self._error_at: Final = error_at  # None: the server is the floor, which answers only with the correlation id
+        self._rest = b""
+
+    def take(self) -> None:
+        """Wait for answers and count those that are whole."""
+        received = self._source.recv(receive_bytes)
+        if not received:
+            raise Refused("the server closed the connection")
+        data = self._rest + received if self._rest else received
+        at, end = 0, len(data)
+        while end - at > size_bytes:
+            size = int.from_bytes(data[at : at + size_bytes], "big")
+            if end - at < size_bytes + size:
+                break
+            self._check(data, at + size_bytes)
+            self.taken += 1
+            at += size_bytes + size
+        self._rest = data[at:]
+
+    def _check(self, data: bytes, at: int) -> None:
+        correlation = int.from_bytes(data[at : at + 4], "big")
+        if correlation != self.taken:
+            raise Refused(f"answer {correlation} came where {self.taken} was due")
+        if self._error_at is not None and (error := struct.unpack_from(">h", data, at + self._error_at)[0]):
+            raise Refused(f"request {correlation} was answered with error {error}")
+
+
+def receive_answer(source: socket.socket, buffer: memoryview) -> memoryview:
+    """One answer, without its size, as a view of the buffer: good until the next one."""
+    have, wanted = 0, size_bytes
+    while have < wanted:
+        got = source.recv_into(buffer[have:])
+        if not got:
+            raise Refused("the server closed the connection")
+        have += got
+        if wanted == size_bytes and have >= size_bytes:
+            wanted += struct.unpack_from(">i", buffer)[0]
+    return buffer[size_bytes:wanted]

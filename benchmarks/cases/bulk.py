@@ -1,0 +1,116 @@
+"""1 MB requests of 1 KB records in, the same records out, beside the floor in the same minute.
+
+How fast a file can be written here changes by a factor of four with what the kernel is busy with, so each round runs
+floor and broker back to back, in alternating order, and the ratio is the median over rounds of the ratio within one.
+Files are removed after each round, before the kernel has to bring them to the disk.
+"""
+
+import sys
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from benchmarks import load
+from benchmarks.cases import Start
+from benchmarks.connection import create_topic, delete_topic
+from benchmarks.floor import Mode
+from benchmarks.load import Measured, bulk_records
+from benchmarks.outcomes import Outcome, Threshold
+from benchmarks.processes import Server, measure, serving
+
+rounds: Final = 7
+requests: Final = 600
+warm_up_requests: Final = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rounds:
+    """What one server did, round by round."""
+
+    writes: list[Measured] = field(default_factory=list)
+    reads: list[Measured] = field(default_factory=list)
+
+
+def floor_process(folder: Path, mode: Mode) -> AbstractContextManager[Server]:
+    command = [sys.executable, "-m", "benchmarks.floor", mode, str(folder / "floor")]
+    return serving("floor", command, log=folder / "floor.log")
+
+
+def measured(server: Server, kind: load.Kind, topic: str, count: int, *, floor: bool = False) -> Measured:
+    work = load.Work(
+        kind=kind, host=server.host, port=server.port, pid=server.pid, topic=topic, requests=count, floor=floor
+    )
+    return Measured(**measure("benchmarks.load", work))
+
+
+def floor_round(writer: Server, reader: Server, folder: Path, count: int) -> tuple[Measured, Measured]:
+    written = measured(writer, "bulk", "floor", count, floor=True)
+    read = measured(reader, "catch-up", "floor", 0, floor=True)
+    (folder / "floor").unlink()
+    return written, read
+
+
+def broker_round(broker: Server, topic: str, count: int) -> tuple[Measured, Measured]:
+    create_topic(broker.host, broker.port, topic)
+    written = measured(broker, "bulk", topic, count)
+    read = measured(broker, "catch-up", topic, count * bulk_records)
+    delete_topic(broker.host, broker.port, topic)
+    return written, read
+
+
+def bulk(start: Start, folder: Path) -> Iterator[Outcome]:
+    ours, floor = Rounds(), Rounds()
+    with (
+        start(folder, "never") as broker,
+        floor_process(folder, "write") as writer,
+        floor_process(folder, "read") as reader,
+    ):
+        floor_round(writer, reader, folder, warm_up_requests)
+        broker_round(broker, "warm-up", warm_up_requests)
+        for number in range(rounds):
+            if number % 2:
+                keep(ours, broker_round(broker, f"bulk-{number}", requests))
+            keep(floor, floor_round(writer, reader, folder, requests))
+            if not number % 2:
+                keep(ours, broker_round(broker, f"bulk-{number}", requests))
+    yield from outcomes(ours, floor)
+
+
+def keep(kept: Rounds, one: tuple[Measured, Measured]) -> None:
+    kept.writes.append(one[0])
+    kept.reads.append(one[1])
+
+
+def outcomes(ours: Rounds, floor: Rounds) -> Iterator[Outcome]:
+    yield Outcome(
+        name="produce 1 KB records in 1 MB requests",
+        fsync="never",
+        acks="1",
+        unit="MB/s",
+        rounds=tuple(one.megabytes_per_second for one in ours.writes),
+        beside="floor",
+        beside_rounds=tuple(one.megabytes_per_second for one in floor.writes),
+        threshold=Threshold(of="ratio", at_least=0.65),
+    )
+    yield Outcome(
+        name="produce 1 KB records in 1 MB requests, CPU",
+        fsync="never",
+        acks="1",
+        unit="s/GB",
+        rounds=tuple(one.cpu_seconds_per_gigabyte for one in ours.writes),
+        beside="floor",
+        beside_rounds=tuple(one.cpu_seconds_per_gigabyte for one in floor.writes),
+        threshold=Threshold(of="ratio", at_most=1.6),
+    )
+    yield Outcome(
+        name="catch-up fetch",
+        fsync="never",
+        acks="1",
+        unit="MB/s",
+        rounds=tuple(one.megabytes_per_second for one in ours.reads),
+        beside="floor",
+        beside_rounds=tuple(one.megabytes_per_second for one in floor.reads),
+        threshold=Threshold(of="ratio", at_least=0.65),
+    )

@@ -1,0 +1,90 @@
+"""What it takes to have a broker at all: time to start, memory at rest, connections held."""
+
+import resource
+import struct
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+
+from benchmarks import frames
+from benchmarks.batches import random_batch
+from benchmarks.cases import Start
+from benchmarks.connection import Connection, Refused, create_topic
+from benchmarks.ours import Fsync
+from benchmarks.outcomes import Outcome, Threshold
+from benchmarks.processes import Server, resident_bytes
+from tailrace.model.limits import MiB
+
+starts: Final = 5
+connections: Final = 2_000
+descriptors_spare: Final = 200
+settle_seconds: Final = 1.0
+fsync: Final[Fsync] = "always"
+
+
+def footprint(start: Start, folder: Path) -> Iterator[Outcome]:
+    yield Outcome(
+        name="process start to first acknowledged produce",
+        fsync=fsync,
+        acks="all",
+        unit="s",
+        rounds=tuple(seconds_to_first_answer(start, folder) for _ in range(starts)),
+        threshold=Threshold(of="value", at_most=0.5),
+    )
+    allow_descriptors()
+    with start(folder, fsync) as broker:
+        produce_one(broker)
+        time.sleep(settle_seconds)
+        yield Outcome(
+            name="resident when idle",
+            fsync=fsync,
+            acks="all",
+            unit="MB",
+            rounds=(resident_bytes(broker.pid) / MiB,),
+            threshold=Threshold(of="value", at_most=60),
+        )
+        yield from held(broker)
+
+
+def seconds_to_first_answer(start: Start, folder: Path) -> float:
+    with tempfile.TemporaryDirectory(dir=folder, ignore_cleanup_errors=True) as fresh:
+        began = time.perf_counter()
+        with start(Path(fresh), fsync) as broker:
+            produce_one(broker)
+            return time.perf_counter() - began
+
+
+def produce_one(broker: Server) -> None:
+    create_topic(broker.host, broker.port, "first")
+    with Connection(broker.host, broker.port) as connection:
+        answer = connection.ask(frames.produce("first", random_batch(records=1, value_bytes=100), acks=-1))
+        if error := struct.unpack_from(">h", answer, frames.produce_error_at("first"))[0]:
+            raise Refused(f"the first message was answered with error {error}")
+
+
+def allow_descriptors() -> None:
+    """For this process and for brokers started from here on."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = connections + descriptors_spare
+    if soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(wanted, hard), hard))
+
+
+def held(broker: Server) -> Iterator[Outcome]:
+    """Open them all, then ask each, so that all are open when the first is asked."""
+    with ExitStack() as stack:
+        opened = [stack.enter_context(Connection(broker.host, broker.port)) for _ in range(connections)]
+        answered = sum(1 for connection in opened if not any(connection.ask(frames.api_versions())[4:6]))
+        resident = resident_bytes(broker.pid) / MiB
+    yield Outcome(
+        name="connections held, all answering",
+        fsync=fsync,
+        acks="all",
+        unit="connections",
+        rounds=(float(answered),),
+        threshold=Threshold(of="value", at_least=connections),
+    )
+    yield Outcome(name="resident with 2,000 connections", fsync=fsync, acks="all", unit="MB", rounds=(resident,))

@@ -1,0 +1,55 @@
+"""One record a request, 100 requests in flight over one connection: what a request costs, whatever it carries."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from benchmarks import load
+from benchmarks.cases import Start
+from benchmarks.connection import create_topic
+from benchmarks.load import Measured
+from benchmarks.ours import Fsync
+from benchmarks.outcomes import Outcome, Threshold, acks_name
+from benchmarks.processes import Server, measure
+
+rounds: Final = 3
+requests: Final = 60_000
+in_flight: Final = 100
+seconds_max: Final = 4.0
+thresholds: Final = {
+    1: Threshold(of="value", at_least=30_000),
+    -1: Threshold(of="value", at_least=20_000),
+}
+
+
+def single(start: Start, folder: Path, fsync: Fsync) -> Iterator[Outcome]:
+    """acks=1 without a producer id, and acks=all of an idempotent producer."""
+    with start(folder, fsync) as broker:
+        for acks in (1, -1):
+            measured(broker, f"warm-up-{acks_name(acks)}", acks, requests // 10)
+            found = [measured(broker, f"single-{acks_name(acks)}-{number}", acks, requests) for number in range(rounds)]
+            yield Outcome(
+                name="single-record requests" + (", idempotent" if acks == -1 else ""),
+                fsync=fsync,
+                acks=acks_name(acks),
+                unit="requests/s",
+                rounds=tuple(one.requests_per_second for one in found),
+                threshold=thresholds[acks] if fsync == "never" else None,
+            )
+
+
+def measured(server: Server, topic: str, acks: int, count: int) -> Measured:
+    create_topic(server.host, server.port, topic)
+    work = load.Work(
+        kind="single",
+        host=server.host,
+        port=server.port,
+        pid=server.pid,
+        topic=topic,
+        requests=count,
+        acks=acks,
+        in_flight=in_flight,
+        idempotent=acks == -1,
+        seconds_max=seconds_max,
+    )
+    return Measured(**measure("benchmarks.load", work))

@@ -1,0 +1,95 @@
+"""A blocking connection to a server that frames as Kafka does, and the questions that prepare a run."""
+
+import socket
+import struct
+import time
+from typing import Final, Self
+
+from benchmarks import frames
+
+connect_timeout_seconds: Final = 20.0
+leader_timeout_seconds: Final = 10.0
+retry_pause_seconds: Final = 0.01
+already_exists: Final = 36
+
+
+class Refused(Exception):
+    """The server answered with an error code, or not at all."""
+
+
+class Connection:
+    """One socket, one question at a time; `socket` is there for those who pipeline by themselves."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self.socket: Final = socket.create_connection((host, port), connect_timeout_seconds)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.socket.close()
+
+    def ask(self, request: bytes | bytearray) -> memoryview:
+        """The answer to one request, without its size."""
+        self.socket.sendall(request)
+        size = struct.unpack(">i", self._exactly(frames.size_bytes))[0]
+        return self._exactly(size)
+
+    def _exactly(self, size: int) -> memoryview:
+        data = memoryview(bytearray(size))
+        have = 0
+        while have < size:
+            got = self.socket.recv_into(data[have:])
+            if not got:
+                raise Refused("the server closed the connection")
+            have += got
+        return data
+
+
+def create_topic(host: str, port: int, topic: str) -> None:
+    """Create a topic of one partition and wait until it has a leader."""
+    with Connection(host, port) as connection:
+        answer = connection.ask(frames.create_topic(topic))
+        error = struct.unpack_from(">h", answer, 12 + len(frames.text(topic)))[0]
+        if error not in (0, already_exists):
+            raise Refused(f"creating topic {topic}: error {error}")
+        deadline = time.monotonic() + leader_timeout_seconds
+        while (error := _end(connection, topic)[0]) != 0:
+            if time.monotonic() > deadline:
+                raise Refused(f"topic {topic} has no leader after {leader_timeout_seconds} s: error {error}")
+            time.sleep(retry_pause_seconds)
+
+
+def delete_topic(host: str, port: int, topic: str) -> None:
+    with Connection(host, port) as connection:
+        answer = connection.ask(frames.delete_topic(topic))
+        error = struct.unpack_from(">h", answer, 12 + len(frames.text(topic)))[0]
+        if error:
+            raise Refused(f"deleting topic {topic}: error {error}")
+
+
+def end_offset(host: str, port: int, topic: str) -> int:
+    with Connection(host, port) as connection:
+        error, offset = _end(connection, topic)
+        if error:
+            raise Refused(f"asking the end of {topic}: error {error}")
+        return offset
+
+
+def init_producer(connection: Connection) -> tuple[int, int]:
+    """A fresh producer id and its epoch; asked again while the server is still loading its coordinator."""
+    deadline = time.monotonic() + leader_timeout_seconds
+    while True:
+        error, producer_id, epoch = struct.unpack_from(">hqh", connection.ask(frames.init_producer()), 8)
+        if not error:
+            return producer_id, epoch
+        if time.monotonic() > deadline:
+            raise Refused(f"asking for a producer id: error {error}")
+        time.sleep(retry_pause_seconds)
+
+
+def _end(connection: Connection, topic: str) -> tuple[int, int]:
+    answer = connection.ask(frames.end_offset(topic))
+    error, _, offset = struct.unpack_from(">hqq", answer, 12 + len(frames.text(topic)) + 8)
+    return error, offset

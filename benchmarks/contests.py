@@ -1,0 +1,141 @@
+"""What Kafka and our broker are measured at: each contest takes an entrant and a fresh topic, and gives figures.
+
+`scale` shrinks a contest for the round that only warms up. Every figure says how much better than Kafka's ours has
+to be, if it has to.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from benchmarks import latency, load, rdkafka
+from benchmarks.latency import Spread
+from benchmarks.load import Measured
+from benchmarks.outcomes import Threshold
+from benchmarks.processes import Server, measure
+
+in_flight: Final = 100
+single_requests: Final = 30_000
+rate: Final = 2_000
+steady_seconds: Final = 3.0
+value_bytes: Final = 100
+
+better_produce: Final = Threshold(of="ratio", at_least=1.3)
+better_consume: Final = Threshold(of="ratio", at_least=1.1)
+better_single: Final = Threshold(of="ratio", at_least=3)
+better_p99: Final = Threshold(of="ratio", at_most=0.5)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entrant:
+    """A server under test, and the acks that producers ask it for."""
+
+    label: str
+    server: Server
+    acks: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """One number of one round."""
+
+    name: str
+    unit: str
+    value: float
+    threshold: Threshold | None = None
+
+
+Contest = Callable[[Entrant, str, float], list[Figure]]
+
+
+def rdkafka_work(
+    entrant: Entrant, topic: str, kind: rdkafka.Kind, messages: int, size: int = value_bytes
+) -> rdkafka.Work:
+    server = entrant.server
+    return rdkafka.Work(
+        kind=kind,
+        host=server.host,
+        port=server.port,
+        pid=server.pid,
+        topic=topic,
+        messages=messages,
+        value_bytes=size,
+        acks=entrant.acks,
+        rate=rate,
+    )
+
+
+def through(entrant: Entrant, topic: str, scale: float, *, label: str, messages: int, size: int) -> list[Figure]:
+    """In with a producer, out with a consumer, both librdkafka."""
+    wanted = int(messages * scale)
+    put = Measured(**measure("benchmarks.rdkafka", rdkafka_work(entrant, topic, "produce", wanted, size)))
+    got = Measured(**measure("benchmarks.rdkafka", rdkafka_work(entrant, topic, "consume", wanted, size)))
+    return [
+        Figure(name=f"produce {label}", unit="msg/s", value=put.requests_per_second, threshold=better_produce),
+        Figure(name=f"produce {label}, broker's CPU", unit="s/GB", value=put.cpu_seconds_per_gigabyte),
+        Figure(name=f"consume {label}", unit="msg/s", value=got.requests_per_second, threshold=better_consume),
+    ]
+
+
+def single_raw(entrant: Entrant, topic: str, scale: float) -> list[Figure]:
+    server = entrant.server
+    work = load.Work(
+        kind="single",
+        host=server.host,
+        port=server.port,
+        pid=server.pid,
+        topic=topic,
+        requests=int(single_requests * scale),
+        acks=entrant.acks,
+        in_flight=in_flight,
+    )
+    found = Measured(**measure("benchmarks.load", work))
+    name = "single-record requests, raw socket"
+    return [Figure(name=name, unit="requests/s", value=found.requests_per_second, threshold=better_single)]
+
+
+def single_librdkafka(entrant: Entrant, topic: str, scale: float) -> list[Figure]:
+    work = rdkafka_work(entrant, topic, "single", int(single_requests * scale))
+    found = Measured(**measure("benchmarks.rdkafka", work))
+    name = "single-record requests, librdkafka"
+    return [Figure(name=name, unit="requests/s", value=found.requests_per_second, threshold=better_single)]
+
+
+def steady_raw(entrant: Entrant, topic: str, scale: float) -> list[Figure]:
+    work = latency.Work(
+        host=entrant.server.host,
+        port=entrant.server.port,
+        topic=topic,
+        acks=entrant.acks,
+        rate=rate,
+        seconds=steady_seconds * scale,
+    )
+    found = {part: Spread(**spread) for part, spread in measure("benchmarks.latency", work).items()}
+    return [
+        *figures("produce at 2,000 msg/s, raw socket", found["produce"], better_p99),
+        *figures("producer to waiting consumer at 2,000 msg/s", found["delivery"], None),
+    ]
+
+
+def steady_librdkafka(entrant: Entrant, topic: str, scale: float) -> list[Figure]:
+    work = rdkafka_work(entrant, topic, "latency", int(rate * steady_seconds * scale))
+    spread = Spread(**measure("benchmarks.rdkafka", work))
+    return figures("produce at 2,000 msg/s, librdkafka", spread, better_p99)
+
+
+def figures(name: str, spread: Spread, threshold: Threshold | None) -> list[Figure]:
+    return [
+        Figure(name=f"{name}, p50", unit="ms", value=spread.p50_ms),
+        Figure(name=f"{name}, p99", unit="ms", value=spread.p99_ms, threshold=threshold),
+    ]
+
+
+contests: Final[dict[str, Contest]] = {
+    "1-kb": partial(through, label="1 KB", messages=500_000, size=1024),
+    "100-b": partial(through, label="100 B", messages=2_500_000, size=100),
+    "single-raw": single_raw,
+    "single-librdkafka": single_librdkafka,
+    "steady-raw": steady_raw,
+    "steady-librdkafka": steady_librdkafka,
+}

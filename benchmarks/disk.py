@@ -1,0 +1,45 @@
+"""Where the benchmarks write, and how long this disk takes to keep a promise."""
+
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from benchmarks.latency import Spread
+from benchmarks.outcomes import Outcome
+
+default_place: Final = "/var/tmp"  # on a disk by convention, where /tmp may be memory
+append_bytes: Final = 4096
+syncs: Final = 200
+
+
+@contextmanager
+def scratch() -> Iterator[Path]:
+    """A folder that goes away; `TAILRACE_BENCH_DIR` says on which disk."""
+    place = os.environ.get("TAILRACE_BENCH_DIR", default_place)
+    with tempfile.TemporaryDirectory(prefix="tailrace-bench-", dir=place, ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
+def fsync_latency(folder: Path) -> Spread:
+    """Append 4 KB to a file and sync it, again and again."""
+    taken = []
+    path = folder / "fsync"
+    file = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+    for _ in range(syncs):
+        os.write(file, bytes(append_bytes))
+        began = time.perf_counter()
+        os.fdatasync(file)
+        taken.append(time.perf_counter() - began)
+    os.close(file)
+    path.unlink()
+    return Spread.of(taken)
+
+
+def fsync_outcomes(folder: Path) -> Iterator[Outcome]:
+    spread = fsync_latency(folder)
+    for rank, value in (("p50", spread.p50_ms), ("p99", spread.p99_ms)):
+        yield Outcome(name=f"the disk: fdatasync of 4 KB, {rank}", fsync="-", acks="-", unit="ms", rounds=(value,))

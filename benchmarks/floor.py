@@ -1,0 +1,94 @@
+"""The floor: the least that a program can do with the same bytes, to say how much of it the broker keeps.
+
+Writing: receive a request, write it to a file, answer eight bytes. Reading: receive a request, read the next piece of
+the file, send it. One process, one connection at a time, plain blocking sockets: of the forms tried (an event loop
+with a buffered protocol, pieces as they come, whole requests with MSG_WAITALL) the last is the shortest and the
+fastest. It looks at nothing but the length: no checksum, no index, no offsets, no second client.
+
+Reading goes through a buffer (`pread` and `send`), not through `sendfile`: the broker must see what it sends, and
+consumers that keep up are served from memory anyway.
+"""
+
+import json
+import os
+import socket
+import struct
+import sys
+from dataclasses import asdict, dataclass
+from typing import Final, Literal, get_args
+
+from benchmarks.frames import correlation_at, size_bytes
+from tailrace.model.limits import MiB
+
+Mode = Literal["write", "read"]
+request_max_bytes: Final = 2 * MiB
+piece_bytes: Final = 8 * MiB
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    """What one connection brought, or took."""
+
+    requests: int
+    bytes: int
+
+
+def receive_request(connection: socket.socket, buffer: memoryview) -> int:
+    """Put the next request into the buffer, its size included; 0 when the client has gone."""
+    if connection.recv_into(buffer, size_bytes, socket.MSG_WAITALL) < size_bytes:
+        return 0
+    size: int = struct.unpack_from(">i", buffer)[0]
+    connection.recv_into(buffer[size_bytes:], size, socket.MSG_WAITALL)
+    return size_bytes + size
+
+
+def write_all(connection: socket.socket, path: str) -> Moved:
+    """Write every request to the file and answer it with its correlation id."""
+    buffer = memoryview(bytearray(request_max_bytes))
+    answer = bytearray(struct.pack(">ii", 4, 0))
+    requests = total = 0
+    file = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
+    while size := receive_request(connection, buffer):
+        os.write(file, buffer[:size])
+        answer[size_bytes:] = buffer[correlation_at : correlation_at + 4]
+        connection.sendall(answer)
+        requests += 1
+        total += size
+    os.close(file)
+    return Moved(requests=requests, bytes=total)
+
+
+def read_all(connection: socket.socket, path: str) -> Moved:
+    """Answer every request with the next piece of the file, and with nothing at its end."""
+    request = memoryview(bytearray(request_max_bytes))
+    piece = memoryview(bytearray(size_bytes + piece_bytes))
+    requests = position = 0
+    file = os.open(path, os.O_RDONLY)
+    while receive_request(connection, request):
+        got = os.preadv(file, [piece[size_bytes:]], position)
+        struct.pack_into(">i", piece, 0, got)
+        connection.sendall(piece[: size_bytes + got])
+        requests += 1
+        position += got
+    os.close(file)
+    return Moved(requests=requests, bytes=position)
+
+
+def serve_one(listener: socket.socket, mode: Mode, path: str) -> Moved:
+    connection, _ = listener.accept()
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    with connection:
+        return write_all(connection, path) if mode == "write" else read_all(connection, path)
+
+
+def main(mode: Mode, path: str) -> None:
+    listener = socket.create_server(("127.0.0.1", 0))
+    host, port = listener.getsockname()
+    print(f"ready floor={host}:{port}", flush=True)
+    while True:
+        print(json.dumps(asdict(serve_one(listener, mode, path))), flush=True)
+
+
+if __name__ == "__main__":
+    wanted: Mode = next(mode for mode in get_args(Mode) if mode == sys.argv[1])
+    main(wanted, sys.argv[2])

@@ -1,0 +1,136 @@
+"""The few Kafka requests that the load needs, written by hand, and the few fields of their answers that it reads.
+
+Produce is sent in version 9 and Fetch in version 12: old enough to name topics by name, new enough to be flexible.
+What only prepares a run uses versions from before the flexible encoding, which are plainer. All versions are offered by
+Kafka 4.3. Topic names are short, so a compact length is always one byte.
+"""
+
+import struct
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from tailrace.records.header import layout, prefix, prefix_bytes
+
+size_bytes: Final = 4
+correlation_at: Final = 8  # from the start of the frame, its size included
+produce_timeout_ms: Final = 30_000
+client: Final = struct.pack(">h", 5) + b"bench"
+
+
+def text(value: str) -> bytes:
+    return struct.pack(">h", len(value)) + value.encode()
+
+
+def compact_text(value: str) -> bytes:
+    return compact_length(len(value)) + value.encode()
+
+
+def compact_length(length: int) -> bytes:
+    """A length as flexible versions write it: one more, seven bits a byte."""
+    rest = length + 1
+    out = bytearray()
+    while rest > 0x7F:
+        out.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    out.append(rest)
+    return bytes(out)
+
+
+def frame(api: int, version: int, body: bytes, *, flexible: bool = False, correlation: int = 0) -> bytes:
+    head = struct.pack(">hhi", api, version, correlation) + client + (b"\0" if flexible else b"")
+    return struct.pack(">i", len(head) + len(body)) + head + body
+
+
+def produce(topic: str, batch: bytes | bytearray, *, acks: int, correlation: int = 0) -> bytes:
+    body = b"".join(
+        (
+            b"\0" + struct.pack(">hi", acks, produce_timeout_ms),
+            b"\2" + compact_text(topic) + b"\2" + struct.pack(">i", 0),
+            compact_length(len(batch)) + batch,
+            b"\0\0\0",
+        )
+    )
+    return frame(0, 9, body, flexible=True, correlation=correlation)
+
+
+def produce_error_at(topic: str) -> int:
+    """Where in a Produce answer, its size not included, the error code of the only partition stands."""
+    return 4 + 1 + 1 + len(compact_text(topic)) + 1 + 4
+
+
+class FetchRequest:
+    """A Fetch of one partition whose offset is patched in place from request to request."""
+
+    def __init__(self, topic: str, *, max_bytes: int, max_wait_ms: int) -> None:
+        before = struct.pack(">iiiibii", -1, max_wait_ms, 1, max_bytes, 0, 0, -1) + b"\2" + compact_text(topic)
+        before += b"\2" + struct.pack(">ii", 0, -1)
+        after = struct.pack(">iqi", -1, -1, max_bytes) + b"\0\0\1\1\0"
+        self._frame = bytearray(frame(1, 12, before + bytes(8) + after, flexible=True))
+        self._offset_at = len(self._frame) - len(after) - 8
+
+    def at(self, offset: int) -> bytearray:
+        struct.pack_into(">q", self._frame, self._offset_at, offset)
+        return self._frame
+
+
+class Fetched(NamedTuple):
+    error: int
+    records: memoryview
+
+
+def read_fetched(answer: memoryview, topic: str) -> Fetched:
+    """Error code and records of the only partition; `answer` begins after its size."""
+    error = struct.unpack_from(">h", answer, 9)[0]
+    if error:
+        return Fetched(error, answer[:0])
+    at = 15 + 1 + len(compact_text(topic)) + 1
+    error = struct.unpack_from(">h", answer, at + 4)[0]
+    at += 4 + 2 + 8 + 8 + 8
+    aborted, at = read_length(answer, at)
+    if aborted > 0:
+        raise ValueError("aborted transactions in a log that has none")
+    length, at = read_length(answer, at + 4)
+    return Fetched(error, answer[at : at + max(length, 0)])
+
+
+def read_length(data: memoryview, at: int) -> tuple[int, int]:
+    """A compact length (-1 for null) and where the next field begins."""
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            return value - 1, at
+
+
+def next_offsets(records: memoryview) -> Iterator[int]:
+    """The offset after each whole batch; a batch that the answer cuts off is left out."""
+    at = 0
+    while at + layout.size <= len(records):
+        base, length = prefix.unpack_from(records, at)
+        at += prefix_bytes + length
+        if at <= len(records):
+            yield base + struct.unpack_from(">i", records, at - length + 11)[0] + 1
+
+
+def api_versions() -> bytes:
+    return frame(18, 0, b"")
+
+
+def create_topic(topic: str) -> bytes:
+    return frame(19, 4, struct.pack(">i", 1) + text(topic) + struct.pack(">ihiiib", 1, 1, 0, 0, produce_timeout_ms, 0))
+
+
+def delete_topic(topic: str) -> bytes:
+    return frame(20, 3, struct.pack(">i", 1) + text(topic) + struct.pack(">i", produce_timeout_ms))
+
+
+def init_producer() -> bytes:
+    return frame(22, 1, struct.pack(">hi", -1, 60_000))
+
+
+def end_offset(topic: str) -> bytes:
+    latest = -1
+    return frame(2, 2, struct.pack(">ibi", -1, 0, 1) + text(topic) + struct.pack(">iiq", 1, 0, latest))

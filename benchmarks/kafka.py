@@ -1,0 +1,138 @@
+"""Apache Kafka 4.3, one node, beside us: its jars from Maven Central, kept in the user's cache directory.
+
+Its defaults, but for what one node needs (replication factors of 1) and for deleting at once, so that the files of
+one round do not burden the next.
+"""
+
+import os
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from benchmarks import frames
+from benchmarks.connection import Connection, Refused
+from benchmarks.processes import DidNotStart, Server, stop
+
+version: Final = "4.3.0"
+cluster_id: Final = "dGFpbHJhY2UtYmVuY2htYQ"
+heap: Final = "1g"
+start_timeout_seconds: Final = 60.0
+artifacts: Final = (
+    ("org.apache.kafka", "kafka_2.13", version),
+    ("org.apache.kafka", "kafka-tools", version),
+    ("org.apache.logging.log4j", "log4j-slf4j-impl", "2.24.3"),
+)
+settings: Final = """\
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
+controller.listener.names=CONTROLLER
+log.dirs={data}
+offsets.topic.replication.factor=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+group.initial.rebalance.delay.ms=0
+log.segment.delete.delay.ms=0
+"""
+log_settings: Final = """\
+rootLogger.level = warn
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %d %p %m%n
+"""
+
+
+class Missing(Exception):
+    """Something that Kafka needs is not on this machine; says what."""
+
+
+def jars() -> Path:
+    """The folder with Kafka's jars, fetched the first time."""
+    for tool in ("java", "mvn"):
+        if shutil.which(tool) is None:
+            raise Missing(f"Apache Kafka needs Java and Maven, and `{tool}` is not on the PATH")
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tailrace" / f"kafka-{version}"
+    folder = cache / "jars"
+    if not folder.exists():
+        fetch(cache, folder)
+    return folder
+
+
+def fetch(cache: Path, folder: Path) -> None:
+    cache.mkdir(parents=True, exist_ok=True)
+    (cache / "pom.xml").write_text(pom())
+    unfinished = cache / "fetching"
+    command = ["mvn", "-q", "-B", "-f", str(cache / "pom.xml"), "dependency:copy-dependencies"]
+    ran = subprocess.run(
+        [*command, f"-DoutputDirectory={unfinished}"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    if ran.returncode:
+        raise Missing(f"Maven could not fetch Apache Kafka {version}:\n{ran.stdout[-1000:]}")
+    unfinished.rename(folder)  # whole or not at all
+
+
+def pom() -> str:
+    wanted = "".join(
+        f"<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId><version>{release}</version></dependency>"
+        for group, name, release in artifacts
+    )
+    return (
+        '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
+        "<groupId>tailrace</groupId><artifactId>benchmarks</artifactId><version>1</version><packaging>pom</packaging>"
+        f"<dependencies>{wanted}</dependencies></project>"
+    )
+
+
+@contextmanager
+def serving(folder: Path) -> Iterator[Server]:
+    """Kafka with an empty log in `folder`; stopped at the end."""
+    java = ["java", f"-Xms{heap}", f"-Xmx{heap}", "-cp", f"{jars()}/*"]
+    java.append(f"-Dlog4j2.configurationFile={folder / 'log4j2.properties'}")
+    port, controller = free_ports()
+    config, log = folder / "server.properties", folder / "kafka.log"
+    config.write_text(settings.format(port=port, controller=controller, data=folder / "data"))
+    (folder / "log4j2.properties").write_text(log_settings)
+    with log.open("ab") as out:
+        tool = [*java, "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(config)]
+        if subprocess.run(tool, stdout=out, stderr=out, check=False).returncode:
+            raise DidNotStart(f"Kafka could not format its log:\n{log.read_text()[-1000:]}")
+        process = subprocess.Popen([*java, "kafka.Kafka", str(config)], stdout=out, stderr=out)
+    try:
+        wait_until_ready(process, port, log)
+        yield Server(name="kafka", host="127.0.0.1", port=port, pid=process.pid)
+    finally:
+        stop(process)
+
+
+def free_ports() -> tuple[int, int]:
+    """Two ports that were free a moment ago: Kafka cannot pick its controller's port by itself."""
+    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as other:
+        return one.getsockname()[1], other.getsockname()[1]
+
+
+def wait_until_ready(process: "subprocess.Popen[bytes]", port: int, log: Path) -> None:
+    deadline = time.monotonic() + start_timeout_seconds
+    while True:
+        try:
+            with Connection("127.0.0.1", port) as connection:
+                connection.ask(frames.api_versions())
+                return
+        except (OSError, Refused):
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise DidNotStart(f"Kafka did not start:\n{log.read_text()[-2000:]}") from None
+            time.sleep(0.05)

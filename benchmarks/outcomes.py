@@ -1,0 +1,93 @@
+"""What a case found, beside what it was measured against, and whether that is good enough."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any, Final, Literal
+
+results: Final = Path(__file__).parent / "results"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Threshold:
+    """A bound on the value itself or on its ratio to floor or peer."""
+
+    of: Literal["value", "ratio"]
+    at_least: float | None = None
+    at_most: float | None = None
+
+    def met(self, figure: float) -> bool:
+        low = self.at_least is None or figure >= self.at_least
+        return low and (self.at_most is None or figure <= self.at_most)
+
+    def __str__(self) -> str:
+        sign, bound = ("≥", self.at_least) if self.at_least is not None else ("≤", self.at_most)
+        return f"{sign} {bound:,g}{' x' if self.of == 'ratio' else ''}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """One line of the results. A value is the median of its rounds."""
+
+    name: str
+    fsync: str  # of our broker
+    acks: str
+    unit: str
+    rounds: tuple[float, ...]
+    beside: Literal["floor", "peer"] | None = None
+    beside_rounds: tuple[float, ...] = ()
+    threshold: Threshold | None = None  # none: reported only
+
+    @property
+    def value(self) -> float:
+        return median(self.rounds)
+
+    @property
+    def other(self) -> float | None:
+        return median(self.beside_rounds) if self.beside_rounds else None
+
+    @property
+    def ratio(self) -> float | None:
+        """Beside the floor the median over rounds of the ratio within each; beside a peer the ratio of medians."""
+        if not self.other:
+            return None
+        if self.beside == "floor":
+            return median(one / other for one, other in zip(self.rounds, self.beside_rounds, strict=True))
+        return self.value / self.other
+
+    @property
+    def ok(self) -> bool | None:
+        if self.threshold is None:
+            return None
+        figure = self.value if self.threshold.of == "value" else self.ratio
+        return figure is not None and self.threshold.met(figure)
+
+    def as_json(self) -> dict[str, Any]:
+        line: dict[str, Any] = {"name": self.name, "fsync": self.fsync, "acks": self.acks}
+        line |= {"value": brief(self.value), "unit": self.unit, "rounds": [brief(one) for one in self.rounds]}
+        if self.beside is not None and self.other is not None and self.ratio is not None:
+            line |= {self.beside: brief(self.other), f"{self.beside}_rounds": list(map(brief, self.beside_rounds))}
+            line |= {"ratio": brief(self.ratio)}
+        return line | {"threshold": str(self.threshold) if self.threshold else None, "ok": self.ok}
+
+
+def brief(figure: float) -> float:
+    """Four significant digits: more would be noise."""
+    return float(f"{figure:.4g}")
+
+
+def acks_name(acks: int) -> str:
+    return "all" if acks == -1 else str(acks)
+
+
+def write(outcomes: Iterable[Outcome], file_name: str) -> None:
+    """One JSON object a line; the file of the run before is replaced."""
+    results.mkdir(exist_ok=True)
+    lines = (json.dumps(outcome.as_json(), ensure_ascii=False) + "\n" for outcome in outcomes)
+    (results / file_name).write_text("".join(lines))
+
+
+def missed(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    return [outcome for outcome in outcomes if outcome.ok is False]

@@ -1,0 +1,122 @@
+"""`make bench-peers`: Apache Kafka 4.3 and our broker on the same machine, in one run, under the same clients.
+
+All servers stay up for the whole run, and a short round first warms everybody: Kafka's compiler has seen every path
+before anything counts. Then three rounds in which each contest visits Kafka, ours without fsync (as Kafka does by
+default) and ours with `always`, in an order that rotates. Topics are fresh, and deleted afterwards. Ratios are of
+medians.
+
+Our `always` is asked for acks=all: with acks=1 the fsync would not stand in the way of the answer.
+"""
+
+import argparse
+import json
+from collections import defaultdict
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from benchmarks import kafka, ours, outcomes, tables
+from benchmarks.connection import create_topic, delete_topic
+from benchmarks.contests import Entrant, Figure, contests
+from benchmarks.disk import fsync_outcomes, scratch
+from benchmarks.outcomes import Outcome, acks_name
+
+rounds: Final = 3
+warm_up_scale: Final = 0.3
+peer_label: Final = "kafka"
+Found = dict[str, dict[str, list[Figure]]]  # by name of the figure, then by label of the entrant; one a round
+
+
+def enter(stack: ExitStack, folder: Path) -> list[Entrant]:
+    """Start everybody."""
+    for name in (peer_label, "never", "always"):
+        (folder / name).mkdir()
+    peer = stack.enter_context(kafka.serving(folder / peer_label))
+    never = stack.enter_context(ours.broker(folder / "never", "never"))
+    always = stack.enter_context(ours.broker(folder / "always", "always"))
+    return [
+        Entrant(label=peer_label, server=peer, acks=1),
+        Entrant(label="never", server=never, acks=1),
+        Entrant(label="always", server=always, acks=-1),
+    ]
+
+
+def compete(entrants: list[Entrant], names: list[str], progress: Progress) -> Found:
+    found: Found = defaultdict(lambda: defaultdict(list))
+    task = progress.add_task("", total=(rounds + 1) * len(names) * len(entrants))
+    for number in range(rounds + 1):  # number 0 warms up
+        for name in names:
+            for position in range(len(entrants)):
+                entrant = entrants[(position + number) % len(entrants)]
+                progress.update(task, description=f"round {number} of {rounds}: {name}, {entrant.label}")
+                for figure in one_round(entrant, name, number):
+                    if number:
+                        found[figure.name][entrant.label].append(figure)
+                progress.advance(task)
+    return found
+
+
+def one_round(entrant: Entrant, name: str, number: int) -> list[Figure]:
+    host, port, topic = entrant.server.host, entrant.server.port, f"{name}-{number}"
+    create_topic(host, port, topic)
+    figures = contests[name](entrant, topic, 1.0 if number else warm_up_scale)
+    delete_topic(host, port, topic)
+    return figures
+
+
+def judge(found: Found, entrants: list[Entrant]) -> list[Outcome]:
+    """Ours beside Kafka: thresholds hold without fsync, `always` is reported."""
+    judged = []
+    for entrant in entrants:
+        if entrant.label == peer_label:
+            continue
+        for name, by_label in found.items():
+            first = by_label[entrant.label][0]
+            outcome = Outcome(
+                name=name,
+                fsync=entrant.label,
+                acks=acks_name(entrant.acks),
+                unit=first.unit,
+                rounds=tuple(figure.value for figure in by_label[entrant.label]),
+                beside="peer",
+                beside_rounds=tuple(figure.value for figure in by_label[peer_label]),
+                threshold=first.threshold if entrant.label == "never" else None,
+            )
+            judged.append(outcome)
+    return judged
+
+
+def run(names: list[str]) -> list[Outcome]:
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with scratch() as folder, ExitStack() as stack, Progress(*columns, console=Console(stderr=True)) as progress:
+        found = list(fsync_outcomes(folder))
+        entrants = enter(stack, folder)
+        return found + judge(compete(entrants, names, progress), entrants)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.peers", description="Our broker beside Apache Kafka.")
+    parser.add_argument("contests", nargs="*", help=f"only these, and no file is written: {', '.join(contests)}")
+    given = parser.parse_args()
+    if unknown := [name for name in given.contests if name not in contests]:
+        parser.error(f"no such contest: {', '.join(unknown)}")
+    try:
+        kafka.jars()
+    except kafka.Missing as missing:
+        print(f"bench-peers skipped: {missing}")
+        return 0
+    found = run(given.contests or list(contests))
+    for outcome in found:
+        print(json.dumps(outcome.as_json(), ensure_ascii=False))
+    tables.show(found, title=f"Tailrace beside Apache Kafka {kafka.version}", beside="kafka")
+    if not given.contests:
+        outcomes.write(found, "peers.jsonl")
+        tables.put_into_readme(found, marker="peers", beside="Kafka")
+    return 1 if outcomes.missed(found) else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

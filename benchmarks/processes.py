@@ -1,0 +1,95 @@
+"""Servers and measuring clients as processes of their own: starting them, and what the kernel says that they used."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from tailrace.model.limits import KiB
+
+ticks_per_second: Final = os.sysconf("SC_CLK_TCK")
+stop_timeout_seconds: Final = 20.0
+ready_word: Final = "ready "
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """A running server, as its clients see it."""
+
+    name: str
+    host: str
+    port: int
+    pid: int
+
+
+class DidNotStart(Exception):
+    """A server ended, or said something else, instead of announcing that it is ready."""
+
+
+def cpu_seconds(pid: int) -> float:
+    """What a process and its children, living and waited for, have computed so far."""
+    stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    own = sum(map(int, stat[11:15])) / ticks_per_second
+    return own + sum(map(cpu_seconds, children(pid)))
+
+
+def resident_bytes(pid: int) -> int:
+    """Memory that a process and its children hold."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    own = next(int(line.split()[1]) * KiB for line in lines if line.startswith("VmRSS:"))
+    return own + sum(map(resident_bytes, children(pid)))
+
+
+def children(pid: int) -> list[int]:
+    found: list[int] = []
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with suppress(FileNotFoundError):  # a thread may end while we look, and the kernel may not list children
+            found += map(int, (task / "children").read_text().split())
+    return found
+
+
+@contextmanager
+def serving(name: str, command: list[str], *, log: Path) -> Iterator[Server]:
+    """Run a server that prints `ready NAME=HOST:PORT`; what it logs goes to `log`. Stopped at the end."""
+    with log.open("ab") as errors:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
+    try:
+        assert process.stdout is not None
+        host, port = read_address(process.stdout.readline(), name, log)
+        yield Server(name=name, host=host, port=port, pid=process.pid)
+    finally:
+        stop(process)
+
+
+def read_address(line: str, name: str, log: Path) -> tuple[str, int]:
+    if not line.startswith(ready_word):
+        tail = "\n".join(log.read_text().splitlines()[-10:])
+        raise DidNotStart(f"{name} did not start: {line.strip() or 'it ended'}\n{tail}")
+    address = line.split()[1].partition("=")[2]
+    host, _, port = address.rpartition(":")
+    return host, int(port)
+
+
+def stop(process: "subprocess.Popen[Any]") -> None:
+    process.terminate()
+    try:
+        process.wait(stop_timeout_seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    if process.stdout is not None:
+        process.stdout.close()
+
+
+def measure(module: str, work: Any) -> Any:
+    """Run a measuring client in its own process: a dataclass goes in, what it prints as JSON comes out."""
+    command = [sys.executable, "-m", module, json.dumps(asdict(work))]
+    ran = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    if ran.returncode:
+        raise DidNotStart(f"{module} failed with exit code {ran.returncode}; what it said stands above")
+    return json.loads(ran.stdout)

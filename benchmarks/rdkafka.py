@@ -1,0 +1,201 @@
+"""librdkafka as load, called at the speed of C.
+
+The Python client makes an object a message, which costs more than either broker does. So the library that ships with
+confluent-kafka is called through ctypes: messages go in by the thousand (`rd_kafka_produce_batch`), and come out
+through `rd_kafka_consume_callback` with a C function that ignores them; its return value counts them. Whether all
+arrived is checked against the partition's end offset. Latency comes from the Python client, which reports how long
+each message was on its way as the library measured it.
+"""
+
+import ctypes
+import gc
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import confluent_kafka
+
+from benchmarks.connection import Refused, end_offset
+from benchmarks.latency import Spread
+from benchmarks.load import Measured
+from benchmarks.processes import cpu_seconds
+
+Kind = Literal["produce", "single", "consume", "latency"]
+messages_per_call: Final = 1000
+flush_timeout_ms: Final = 60_000
+consume_timeout_seconds: Final = 60.0
+producer_type: Final = 0
+consumer_type: Final = 1
+from_beginning: Final = -2
+bulk_settings: Final = {
+    "batch.size": "1000000",
+    "batch.num.messages": "1000000",
+    "linger.ms": "5",
+    "queue.buffering.max.messages": "1000000",
+    "queue.buffering.max.kbytes": "1000000",
+}
+single_settings: Final = {
+    "batch.num.messages": "1",
+    "linger.ms": "0",
+    "max.in.flight": "100",
+    "queue.buffering.max.messages": "1000000",
+}
+consume_settings: Final = {
+    "queued.min.messages": "1000000",
+    "queued.max.messages.kbytes": "500000",
+    "fetch.message.max.bytes": "8000000",
+    "fetch.wait.max.ms": "100",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    kind: Kind
+    host: str
+    port: int
+    pid: int
+    topic: str  # fresh, or for a consumer one that holds `messages`
+    messages: int
+    value_bytes: int
+    acks: int = 1
+    rate: int = 0  # of `latency`, messages a second
+
+
+class Message(ctypes.Structure):
+    """rd_kafka_message_t"""
+
+    _fields_ = (
+        ("err", ctypes.c_int),
+        ("topic", ctypes.c_void_p),
+        ("partition", ctypes.c_int32),
+        ("payload", ctypes.c_void_p),
+        ("length", ctypes.c_size_t),
+        ("key", ctypes.c_void_p),
+        ("key_length", ctypes.c_size_t),
+        ("offset", ctypes.c_int64),
+        ("private", ctypes.c_void_p),
+    )
+
+
+def load_library() -> Any:
+    """The very librdkafka that confluent-kafka brings with it."""
+    beside = Path(confluent_kafka.__file__).parent.parent / "confluent_kafka.libs"
+    library = ctypes.CDLL(str(next(beside.glob("librdkafka*.so*"))))
+    for name in ("rd_kafka_conf_new", "rd_kafka_new", "rd_kafka_topic_new"):
+        getattr(library, name).restype = ctypes.c_void_p
+    return library
+
+
+class Client:
+    """A handle of librdkafka and one topic."""
+
+    def __init__(self, work: Work, kind: int, settings: dict[str, str]) -> None:
+        self.library: Final = load_library()
+        error = ctypes.create_string_buffer(512)
+        conf = ctypes.c_void_p(self.library.rd_kafka_conf_new())
+        for name, value in {"bootstrap.servers": f"{work.host}:{work.port}", **settings}.items():
+            if self.library.rd_kafka_conf_set(conf, name.encode(), value.encode(), error, len(error)):
+                raise Refused(error.value.decode())
+        self.handle: Final = ctypes.c_void_p(self.library.rd_kafka_new(kind, conf, error, len(error)))
+        if not self.handle:
+            raise Refused(error.value.decode())
+        self.topic: Final = ctypes.c_void_p(self.library.rd_kafka_topic_new(self.handle, work.topic.encode(), None))
+        self._learn_leader()
+
+    def _learn_leader(self) -> None:
+        """Ask for metadata before the clock starts, so that a run does not begin with waiting for it."""
+        metadata = ctypes.c_void_p()
+        if error := self.library.rd_kafka_metadata(self.handle, 0, self.topic, ctypes.byref(metadata), 10_000):
+            raise Refused(f"librdkafka got no metadata: error {error}")
+        self.library.rd_kafka_metadata_destroy(metadata)
+
+
+def prepare_produce(work: Work, settings: dict[str, str]) -> Callable[[], None]:
+    client = Client(work, producer_type, {**settings, "acks": str(work.acks)})
+    value = ctypes.create_string_buffer(os.urandom(work.value_bytes), work.value_bytes)
+    messages = (Message * messages_per_call)()
+    for message in messages:
+        message.payload = ctypes.addressof(value)
+        message.length = work.value_bytes
+
+    def run() -> None:
+        left = work.messages
+        while left:
+            # A full queue takes some and refuses others; all are alike, so only their number matters.
+            taken = client.library.rd_kafka_produce_batch(client.topic, 0, 0, messages, min(left, messages_per_call))
+            left -= taken
+            if not taken:
+                time.sleep(0.0005)
+        if client.library.rd_kafka_flush(client.handle, flush_timeout_ms):
+            raise Refused("librdkafka could not flush")
+
+    return run
+
+
+def prepare_consume(work: Work) -> Callable[[], None]:
+    client = Client(work, consumer_type, consume_settings)
+    ignore = ctypes.cast(ctypes.CDLL(None).labs, ctypes.c_void_p)  # any C function that touches nothing
+
+    def run() -> None:
+        left = work.messages
+        deadline = time.monotonic() + consume_timeout_seconds
+        if client.library.rd_kafka_consume_start(client.topic, 0, ctypes.c_int64(from_beginning)):
+            raise Refused("librdkafka could not start to consume")
+        while left > 0:
+            left -= client.library.rd_kafka_consume_callback(client.topic, 0, 100, ignore, None)
+            if time.monotonic() > deadline:
+                raise Refused(f"{left} of {work.messages} messages did not arrive")
+
+    return run
+
+
+def perform(work: Work) -> Measured:
+    """Prepare, then measure; the bytes are those of the values."""
+    if work.kind == "consume":
+        run = prepare_consume(work)
+    else:
+        run = prepare_produce(work, bulk_settings if work.kind == "produce" else single_settings)
+    computed, began = cpu_seconds(work.pid), time.perf_counter()
+    run()
+    seconds = time.perf_counter() - began
+    computed = cpu_seconds(work.pid) - computed
+    if (end := end_offset(work.host, work.port, work.topic)) != work.messages:
+        raise Refused(f"{work.topic} ends at {end} after {work.messages} messages")
+    moved = work.messages * work.value_bytes
+    return Measured(requests=work.messages, bytes=moved, seconds=seconds, cpu_seconds=computed)
+
+
+def perform_latency(work: Work) -> Spread:
+    """Produce at a steady rate; how long each message took from its queue to its answer."""
+    producer = confluent_kafka.Producer(
+        {"bootstrap.servers": f"{work.host}:{work.port}", "acks": str(work.acks), "linger.ms": 0}
+    )
+    taken: list[float] = []
+
+    def delivered(error: Any, message: Any) -> None:
+        if error:
+            raise Refused(str(error))
+        taken.append(message.latency())
+
+    producer.list_topics(work.topic)
+    gc.disable()
+    value = bytes(work.value_bytes)
+    began = time.perf_counter()
+    for index in range(work.messages):
+        while (pause := began + index / work.rate - time.perf_counter()) > 0:
+            time.sleep(pause)
+        producer.produce(work.topic, value, partition=0, on_delivery=delivered)
+        producer.poll(0)
+    if producer.flush(flush_timeout_ms / 1000):
+        raise Refused("librdkafka could not flush")
+    return Spread.of(taken)
+
+
+if __name__ == "__main__":
+    wanted = Work(**json.loads(sys.argv[1]))
+    print(json.dumps(asdict(perform_latency(wanted) if wanted.kind == "latency" else perform(wanted))))

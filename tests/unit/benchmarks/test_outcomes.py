@@ -1,0 +1,46 @@
+"""Medians, ratios and verdicts."""
+
+import pytest
+
+from benchmarks.outcomes import Outcome, Threshold
+from benchmarks.tables import markdown
+
+
+def outcome(
+    *, threshold: Threshold | None = None, rounds: tuple[float, ...] = (90, 200, 100), floor: tuple[float, ...] = ()
+) -> Outcome:
+    return Outcome(
+        name="case",
+        fsync="never",
+        acks="1",
+        unit="MB/s",
+        rounds=rounds,
+        beside="floor" if floor else None,
+        beside_rounds=floor,
+        threshold=threshold,
+    )
+
+
+@pytest.mark.parametrize(
+    ("threshold", "ok"),
+    [
+        (None, None),
+        (Threshold(of="value", at_least=100), True),
+        (Threshold(of="value", at_least=101), False),
+        (Threshold(of="value", at_most=99), False),
+        (Threshold(of="ratio", at_least=0.1), False),
+    ],
+)
+def test_a_threshold_on_the_median(threshold: Threshold | None, ok: bool | None) -> None:
+    assert outcome(threshold=threshold).ok is ok
+
+
+def test_the_ratio_to_the_floor_is_taken_within_each_round() -> None:
+    found = outcome(rounds=(10, 500, 60), floor=(20, 1000, 100), threshold=Threshold(of="ratio", at_least=0.5))
+    assert (found.value, found.other, found.ratio, found.ok) == (60, 100, 0.5, True)
+    assert found.as_json()["floor"] == 100
+
+
+def test_a_missed_threshold_is_seen_in_the_table() -> None:
+    missed = outcome(threshold=Threshold(of="value", at_least=30_000))
+    assert "| case | never | 1 | 100 MB/s |  |  | ≥ 30,000 | MISSED |" in markdown([missed], "floor")
