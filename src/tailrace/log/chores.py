@@ -26,7 +26,7 @@ async def checkpoint(log: "Log") -> RecoveryPoint | None:
         return log.point
     end, producers, epochs = log.end, log.producers.dump(), log.epochs.dump()
     point = RecoveryPoint(offset=end, start=log.start)
-    if log.saved and point == log.point and not any(segment.unsaved for segment in log.segments):
+    if log.saved and point == log.point and not any(map(_unsaved, log.segments)):
         return point
     try:
         await log.flush()
@@ -44,10 +44,14 @@ async def checkpoint(log: "Log") -> RecoveryPoint | None:
 
 async def _save_indexes(log: "Log") -> None:
     for segment in list(log.segments):
-        if segment.unsaved and not segment.removed:
+        if _unsaved(segment):
             await segment.save_indexes()
             if segment is not log.segments[-1]:
                 segment.forget_indexes()
+
+
+def _unsaved(segment: Segment) -> bool:
+    return segment.indexes is not None and segment.indexes.unsaved
 
 
 def _remove_old_snapshots(log: "Log") -> None:
@@ -99,8 +103,7 @@ async def _expired(log: "Log", now_ms: int, high_watermark: int) -> int:
 async def _too_old(segment: Segment, now_ms: int, retention_ms: int) -> bool:
     if retention_ms < 0:
         return False
-    await segment.know_times()
-    return 0 <= segment.max_timestamp < now_ms - retention_ms
+    return 0 <= await segment.max_timestamp() < now_ms - retention_ms
 
 
 async def advance_start(log: "Log", offset: int) -> None:

@@ -104,7 +104,7 @@ class Log:
         self._settings = settings
         self._append_time = settings.message_timestamp_type == "LogAppendTime"
         for segment in self.segments:
-            segment.interval_bytes = settings.index_interval_bytes
+            segment.set_interval(settings.index_interval_bytes)
 
     @property
     def size_bytes(self) -> int:
@@ -194,7 +194,8 @@ class Log:
             self._undo(active, error)
         if position == 0:
             active.first_timestamp = timestamp if timestamp >= 0 else now_ms
-        active.note(base, position, size, timestamp)
+        assert active.indexes is not None
+        active.indexes.note(base, position, size, timestamp)
         active.size = position + size
         self.end = last + 1
         syncer = self.syncer
@@ -232,7 +233,7 @@ class Log:
         try:
             active.file.truncate(active.size)
         except OSError as worse:
-            self._close_for_good(f"{active.file.path} could not be cut back after a failed write: {worse}")
+            self.close_for_good(f"{active.file.path} could not be cut back after a failed write: {worse}")
         raise _refused(active.file.path, error) from error
 
     # Reading
@@ -326,9 +327,9 @@ class Log:
         self.refusal = self.refusal or f"damaged: {self.damage}"
 
     def _sync_failed(self, error: BaseException) -> None:
-        self._close_for_good(f"{self.folder} could not be synced, what was written last may be lost: {error}")
+        self.close_for_good(f"{self.folder} could not be synced, what was written last may be lost: {error}")
 
-    def _close_for_good(self, reason: str) -> None:
+    def close_for_good(self, reason: str) -> None:
         if self.failed is None:
             self.failed = StorageFailed(reason)
             self.refusal = f"offline: {reason}"

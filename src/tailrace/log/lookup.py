@@ -7,6 +7,7 @@ batch has nothing to offer and the search goes on. Batches that take long to ope
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from tailrace.log.indexes import Indexes
 from tailrace.log.segment import Segment
 from tailrace.log.walk import Found, walk_cold
 from tailrace.model.faults import CorruptBatch, StorageFailed
@@ -31,11 +32,9 @@ async def offset_for_time(log: "Log", timestamp: int, limit: int) -> Timed | Non
     for segment in list(log.segments):
         if segment.base >= limit:
             return None
-        if not segment.loaded:
-            await segment.load()
-        if segment.max_timestamp < timestamp or segment.times is None:
+        if await segment.max_timestamp() < timestamp or (indexes := await segment.load()) is None:
             continue
-        _, position = segment.place(segment.base + segment.times.before(timestamp))
+        _, position = indexes.place(segment.base + indexes.times.before(timestamp))
         async for found in walk_cold(segment.file, position, segment.size, check=False):
             header = _header(log, segment, found)
             if header.last_offset >= limit:
@@ -52,14 +51,17 @@ async def max_timestamp(log: "Log", limit: int) -> Timed | None:
     for segment in list(log.segments):
         if segment.base >= limit:
             break
-        if not segment.loaded:
-            await segment.load()
-        async for found in walk_cold(segment.file, _last_high(segment, limit), segment.size, check=False):
+        indexes = await segment.load()
+        if indexes is None or (best is not None and indexes.max_timestamp <= best[0]):
+            continue
+        async for found in walk_cold(segment.file, _last_high(indexes, limit), segment.size, check=False):
             header = _header(log, segment, found)
             if header.last_offset >= limit:
                 break
             if header.last_offset >= log.start and (best is None or header.max_timestamp > best[0]):
                 best = (header.max_timestamp, segment, found.position)
+                if header.max_timestamp == indexes.max_timestamp:
+                    break
     if best is None:
         return None
     timestamp, segment, position = best
@@ -68,11 +70,10 @@ async def max_timestamp(log: "Log", limit: int) -> Timed | None:
     return None
 
 
-def _last_high(segment: Segment, limit: int) -> int:
+def _last_high(indexes: Indexes, limit: int) -> int:
     """A position before the last batch below `limit` that had a higher timestamp than all before."""
-    assert segment.times is not None
-    entry = segment.times.last_below(limit - segment.base)
-    return segment.place(segment.base + entry[1])[1] if entry else 0
+    entry = indexes.times.last_below(limit - indexes.base)
+    return indexes.place(indexes.base + entry[1])[1] if entry else 0
 
 
 def _header(log: "Log", segment: Segment, found: Found) -> BatchHeader:

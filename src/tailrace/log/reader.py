@@ -30,12 +30,15 @@ class Reader:
             if nothing is not None:
                 return nothing
         segment = log.segments[bisect_right(log.segments, offset, key=_base) - 1]
-        if not segment.loaded:
+        if segment.indexes is None:
             return None
         expected, position = segment.place(offset)
         wants = max_bytes if expected == offset else max_bytes + segment.interval_bytes
         for _ in range(cached_reads_max):
-            data = segment.file.read_cached(position, min(wants, segment.size - position))
+            try:
+                data = segment.file.read_cached(position, min(wants, segment.size - position))
+            except OSError as error:
+                raise _unreadable(segment, position, error) from error
             if not data:
                 return None
             taken = self._take(segment, position, data, expected, offset, max_bytes, limit)
@@ -53,12 +56,12 @@ class Reader:
             return nothing
         number = bisect_right(log.segments, offset, key=_base) - 1
         for segment in log.segments[number:]:
-            if not segment.loaded:
-                await segment.load()
+            if await segment.load() is None:
+                raise OffsetOutOfRange(f"offset {offset} was removed while it was read")
             expected, position = segment.place(offset)
             wants = max_bytes + segment.interval_bytes
             while wants and position < segment.size:
-                data = await segment.file.read_cold(position, min(wants, segment.size - position))
+                data = await self._cold(segment, position, min(wants, segment.size - position))
                 if segment.removed:
                     raise OffsetOutOfRange(f"offset {offset} was removed while it was read")
                 taken = self._take(segment, position, data, expected, offset, max_bytes, limit)
@@ -67,6 +70,14 @@ class Reader:
                 position, expected = position + taken.after, taken.next_offset
                 wants = max_bytes + taken.wants if taken.wants else 0
         return Read(b"", offset)
+
+    async def _cold(self, segment: Segment, position: int, size: int) -> Buffer:
+        try:
+            return await segment.file.read_cold(position, size)
+        except OSError as error:
+            if segment.removed:
+                return b""
+            raise _unreadable(segment, position, error) from error
 
     def _outside(self, offset: int, limit: int) -> Read | None:
         log = self._log
@@ -91,6 +102,10 @@ class Reader:
         elif taken.first >= 0:
             segment.hint = (taken.next_offset, position + taken.after)
         return taken
+
+
+def _unreadable(segment: Segment, position: int, error: OSError) -> StorageFailed:
+    return StorageFailed(f"{segment.file.path} at byte {position} could not be read: {error}")
 
 
 def _base(segment: Segment) -> int:

@@ -129,7 +129,7 @@ class Recovery:
 
     def _recovered(self, point: RecoveryPoint | None, end: int, damage: Damage | None) -> Recovered:
         for segment in self._segments[-1:]:
-            if not segment.loaded:
+            if segment.indexes is None:
                 segment.begin_indexes()
             if segment.size >= batch_header_bytes:
                 segment.first_timestamp = read_header(segment.file.read(0, batch_header_bytes)).base_timestamp
@@ -204,9 +204,10 @@ class Recovery:
     async def _find(self, target: int, home: int) -> tuple[int, int]:
         """The position of the batch at `target` in its segment, whose indexes are loaded by then; and its offset."""
         segment = self._segments[home]
-        if segment.load_now():
+        indexes = segment.load_now()
+        if indexes is not None:
             try:
-                return await self._find_from(segment, segment.rewind(target), target)
+                return await self._find_from(segment, indexes.rewind(target), target)
             except Damaged:
                 pass  # perhaps only the index is wrong
         segment.begin_indexes()
@@ -250,7 +251,7 @@ class Recovery:
                 header = found.header
                 if found.problem is not None or header is None or not self._follows(header, expected):
                     segment.file.truncate(found.position)
-                    segment.size = found.position
+                    segment.cut(found.position)
                     self._cut = True
                     self._drop(number + 1)
                     return expected
@@ -283,7 +284,7 @@ class Recovery:
                 self._cut = True
         if scanned or self._cut:
             for segment in self._segments:
-                if segment.loaded:
+                if segment.indexes is not None:
                     await segment.file.sync()
             await self._disk.sync_dir(self._folder)
             await self._disk.sync_dir(self._folder.rpartition("/")[0])
@@ -298,7 +299,8 @@ class Recovery:
 
     def _note(self, segment: Segment, found: Found) -> None:
         assert found.header is not None
-        segment.note(found.header.base_offset, found.position, found.header.size, found.header.max_timestamp)
+        assert segment.indexes is not None
+        segment.indexes.note(found.header.base_offset, found.position, found.header.size, found.header.max_timestamp)
 
     def _note_epoch(self, header: BatchHeader) -> None:
         if header.leader_epoch > self._epochs.last:

@@ -1,20 +1,22 @@
-"""A segment: one file of batches and what is known about it without reading it.
+"""A segment: one file of batches, and where to find its indexes.
 
 The active segment and those sealed since the last checkpoint have their indexes in memory. Others load theirs at first
-use, so that a broker with many thousands of segments starts quickly. `note` is told of every batch that is in the file,
-at append and at recovery alike; it is on the hot path.
+use, so that a broker with many thousands of segments starts quickly; where they are missing or senseless, they are
+made again from the batches.
 """
 
 import asyncio
 from typing import Final
 
-from tailrace.log.index import OffsetIndex, TimeIndex, offset_entry_bytes, time_entry_bytes
+from tailrace.log.index import TimeIndex, time_entry_bytes
+from tailrace.log.indexes import Indexes, no_timestamp
 from tailrace.log.names import index_suffix, named, segment_suffix, times_suffix
 from tailrace.log.state_file import Unreadable
 from tailrace.log.walk import walk_cold
+from tailrace.model.limits import batch_header_bytes
 from tailrace.ports.disk import Disk, File, read_file
+from tailrace.records.header import read_header
 
-no_timestamp: Final = -1
 not_yet: Final = 2**63 - 1
 
 
@@ -23,137 +25,99 @@ class Segment:
         self._disk = disk
         self._folder = folder
         self.base = base
+        self.interval_bytes = interval_bytes
         self.file: File = disk.open(self.path_of(segment_suffix))
         self.size = self.file.size()  # bytes of whole batches; a failed write may leave more in the file for a moment
-        self.interval_bytes = interval_bytes
-        self.index: OffsetIndex | None = None
-        self.times: TimeIndex | None = None
-        self.first_timestamp = not_yet  # of the first batch: what `segment.ms` counts from
-        self.max_timestamp = no_timestamp  # once `times_known`
-        self.times_known = False
-        self.max_timestamp_offset = base  # base offset of the batch with it
-        self.hint = (base, 0)  # a batch's base offset and its position: where the last read ended
+        self.indexes: Indexes | None = None
+        self.first_timestamp = not_yet  # of the first batch: what `segment.ms` counts from; known of the active one
+        self.hint = (base, 0)  # base offset and position of a batch: where the last read ended
         self.removed = False
-        self._since_entry = 0  # bytes
-        self._index_saved = 0  # entries that the files hold and that are right
-        self._times_saved = 0
+        self._max_timestamp: int | None = None  # of a sealed segment, whose indexes need not be loaded for it
 
     def path_of(self, suffix: str) -> str:
         return f"{self._folder}/{named(self.base, suffix)}"
 
-    @property
-    def loaded(self) -> bool:
-        return self.index is not None
+    def set_interval(self, interval_bytes: int) -> None:
+        self.interval_bytes = interval_bytes
+        if self.indexes is not None:
+            self.indexes.interval_bytes = interval_bytes
 
-    def begin_indexes(self) -> None:
+    def begin_indexes(self) -> Indexes:
         """Indexes of nothing: for a new segment, or one that will be noted from its first byte on."""
-        self.index, self.times = OffsetIndex(), TimeIndex()
-        self.max_timestamp, self.max_timestamp_offset = no_timestamp, self.base
-        self._since_entry = self._index_saved = self._times_saved = 0
-        self.times_known = True
-
-    def note(self, offset: int, position: int, size: int, max_timestamp: int) -> None:
-        """A batch of `size` bytes stands at `position`."""
-        if max_timestamp > self.max_timestamp:
-            self.max_timestamp = max_timestamp
-            self.max_timestamp_offset = offset
-        if self._since_entry > self.interval_bytes:
-            assert self.index is not None
-            self.index.add(offset - self.base, position)
-            self._note_time()
-            self._since_entry = 0
-        self._since_entry += size
-
-    def _note_time(self) -> None:
-        times = self.times
-        assert times is not None
-        relative = self.max_timestamp_offset - self.base
-        if self.max_timestamp >= 0 and (not times.timestamps or self.max_timestamp > times.timestamps[-1]):
-            times.add(self.max_timestamp, relative)
+        self.indexes = Indexes(self.base, self.interval_bytes)
+        return self.indexes
 
     def place(self, offset: int) -> tuple[int, int]:
         """A batch at or before the one that holds `offset`: its base offset and position."""
-        assert self.index is not None
-        hint = self.hint
-        relative, position = self.index.floor(offset - self.base)
-        if hint[1] > position and hint[0] <= offset:
-            return hint
-        return relative + self.base, position
+        assert self.indexes is not None
+        place, hint = self.indexes.place(offset), self.hint
+        return hint if hint[1] > place[1] and hint[0] <= offset else place
 
-    def rewind(self, offset: int) -> tuple[int, int]:
-        """Forget the index entries at `offset` and above; from which batch on `note` must be told again."""
-        assert self.index is not None
-        assert self.times is not None
-        self.index.cut(offset - self.base)
-        self.times.cut(offset - self.base)
-        self._index_saved = min(self._index_saved, len(self.index))
-        self._times_saved = min(self._times_saved, len(self.times))
-        self._know_last_time()
-        self._since_entry = 0
+    def cut(self, size: int) -> None:
+        """The segment ends at `size` now; its indexes have been rewound to there."""
+        self.size = size
         self.hint = (self.base, 0)
-        return self.place(offset)
 
-    def _know_last_time(self) -> None:
-        times = self.times
-        assert times is not None
-        self.times_known = True
-        self.max_timestamp = times.timestamps[-1] if times.timestamps else no_timestamp
-        self.max_timestamp_offset = self.base + (times.offsets[-1] if times.offsets else 0)
+    def load_now(self) -> Indexes | None:
+        """The indexes from their files, waiting for the disk: for start-up. None when they are missing or senseless."""
+        paths = [self.path_of(index_suffix), self.path_of(times_suffix)]
+        if all(map(self._disk.exists, paths)):
+            self._accept(*(read_file(self._disk, path) for path in paths))
+        return self.indexes
 
-    def accept_indexes(self, index: bytes, times: bytes) -> bool:
-        """Take the indexes from their files' bytes; False when they cannot be this segment's."""
+    def _accept(self, offsets: bytes, times: bytes) -> None:
         try:
-            offsets, timestamps = OffsetIndex.load(index, self.size), TimeIndex.load(times)
+            self.indexes = Indexes.load(self.base, self.interval_bytes, offsets, times, self.size)
         except Unreadable:
-            return False
-        if self.size > 0 and not timestamps.timestamps and offsets.offsets:
-            return False  # some batch always has a timestamp, unless the producer gave none at all
-        self.index, self.times = offsets, timestamps
-        self._index_saved, self._times_saved = len(offsets), len(timestamps)
-        self._know_last_time()
-        self._since_entry = self.size - (offsets.positions[-1] if offsets.positions else 0)
-        return True
+            self.indexes = None
 
-    def load_now(self) -> bool:
-        """Load the indexes, waiting for the disk: for start-up. False when they are missing or senseless."""
-        if not (self._disk.exists(self.path_of(index_suffix)) and self._disk.exists(self.path_of(times_suffix))):
-            return False
-        index = read_file(self._disk, self.path_of(index_suffix))
-        return self.accept_indexes(index, read_file(self._disk, self.path_of(times_suffix)))
+    async def load(self) -> Indexes | None:
+        """The indexes, loaded off the loop or made again; None when the segment was removed meanwhile."""
+        if self.indexes is None and not self.removed:
+            offsets = await self._read_cold(self.path_of(index_suffix))
+            times = b"" if self.removed else await self._read_cold(self.path_of(times_suffix))
+            if self.indexes is None and not self.removed:
+                self._accept(offsets, times)
+                if self.indexes is None:
+                    self.indexes = await self._make_again()
+        return None if self.removed else self.indexes
 
-    async def load(self) -> None:
-        """Load the indexes of a sealed segment off the loop, or make them again from its batches."""
-        data = [await self._read_cold(self.path_of(suffix)) for suffix in (index_suffix, times_suffix)]
-        if self.loaded or self.removed or self.accept_indexes(data[0], data[1]):
-            return
-        await self._make_again()
-
-    async def _make_again(self) -> None:
-        fresh = Segment(self._disk, self._folder, self.base, self.interval_bytes)
-        fresh.begin_indexes()
+    async def _make_again(self) -> Indexes:
+        indexes = Indexes(self.base, self.interval_bytes)
         async for found in walk_cold(self.file, 0, self.size, check=False):
             if found.problem is not None or found.header is None:
                 break  # reads will find and name it
             header = found.header
-            fresh.note(header.base_offset, found.position, header.size, header.max_timestamp)
-        fresh._note_time()
-        fresh.file.close()
-        self.index, self.times = fresh.index, fresh.times
-        self._know_last_time()
+            indexes.note(header.base_offset, found.position, header.size, header.max_timestamp)
+        indexes.note_time()
+        return indexes
 
-    async def know_times(self) -> None:
-        """Find out the highest timestamp, from the last entry of the time index alone if that will do."""
-        if self.times_known:
-            return
+    async def max_timestamp(self) -> int:
+        """The highest timestamp; of a sealed segment the last entry of its time index will do."""
+        if self.indexes is not None:
+            return self.indexes.max_timestamp
+        if self._max_timestamp is None:
+            last = await self._last_time()
+            if last is None:
+                indexes = await self.load()
+                last = no_timestamp if indexes is None else indexes.max_timestamp
+            self._max_timestamp = last
+        return self._max_timestamp
+
+    async def _last_time(self) -> int | None:
         file = self._disk.open(self.path_of(times_suffix))
-        size = file.size()
-        if size == 0 or size % time_entry_bytes:
-            await self.load()
-            return
-        last = TimeIndex.load(await file.read_cold(size - time_entry_bytes, time_entry_bytes))
-        file.close()
-        self.max_timestamp, self.max_timestamp_offset = last.timestamps[0], self.base + last.offsets[0]
-        self.times_known = True
+        try:
+            size = file.size()
+            if size == 0 or size % time_entry_bytes:
+                return None
+            return TimeIndex.load(await file.read_cold(size - time_entry_bytes, time_entry_bytes)).timestamps[0]
+        finally:
+            file.close()
+
+    async def know_first_timestamp(self) -> None:
+        """For a segment that becomes the active one again."""
+        if self.first_timestamp == not_yet and self.size:
+            self.first_timestamp = read_header(await self.file.read_cold(0, batch_header_bytes)).base_timestamp
 
     async def _read_cold(self, path: str) -> bytes:
         file = self._disk.open(path)
@@ -162,34 +126,28 @@ class Segment:
         finally:
             file.close()
 
-    @property
-    def unsaved(self) -> bool:
-        """Whether the index files lack something."""
-        return self.loaded and (
-            len(self.index or ()) != self._index_saved
-            or len(self.times or ()) != self._times_saved
-            or (self.times is not None and self.max_timestamp > (self.times.timestamps or (no_timestamp,))[-1])
-        )
-
     async def save_indexes(self) -> None:
         """Bring the index files up to date and force them to the disk. Their names are the caller's to sync."""
-        assert self.index is not None
-        assert self.times is not None
-        self._note_time()
-        offsets, timestamps = len(self.index), len(self.times)
-        parts = (
-            (index_suffix, self.index.dump(self._index_saved), self._index_saved * offset_entry_bytes),
-            (times_suffix, self.times.dump(self._times_saved), self._times_saved * time_entry_bytes),
-        )
-        files = [_write_tail(self._disk.open(self.path_of(suffix)), data, at) for suffix, data, at in parts]
-        self._index_saved, self._times_saved = offsets, timestamps
-        await asyncio.gather(*(file.sync() for file in files))
-        for file in files:
-            file.close()
+        assert self.indexes is not None
+        files = []
+        try:
+            for suffix, (data, position) in zip((index_suffix, times_suffix), self.indexes.take_unsaved(), strict=True):
+                files.append(self._disk.open(self.path_of(suffix)))
+                files[-1].write(data, position)
+                files[-1].truncate(position + len(data))
+            await asyncio.gather(*(file.sync() for file in files))
+        except OSError:
+            self.indexes.distrust_files()
+            raise
+        finally:
+            for file in files:
+                file.close()
 
     def forget_indexes(self) -> None:
         """Give back the memory of a sealed segment whose index files are right; it loads them again when asked."""
-        self.index = self.times = None
+        assert self.indexes is not None
+        self._max_timestamp = self.indexes.max_timestamp
+        self.indexes = None
 
     def remove_files(self) -> None:
         self.removed = True
@@ -197,9 +155,3 @@ class Segment:
         for suffix in (index_suffix, times_suffix, segment_suffix):
             if self._disk.exists(self.path_of(suffix)):
                 self._disk.remove(self.path_of(suffix))
-
-
-def _write_tail(file: File, data: bytes, position: int) -> File:
-    file.write(data, position)
-    file.truncate(position + len(data))
-    return file

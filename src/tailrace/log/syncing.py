@@ -83,7 +83,7 @@ class Syncer:
 
     def _ended(self, sync: "asyncio.Future[None]") -> None:
         self._under_way -= 1
-        error = asyncio.CancelledError() if sync.cancelled() else sync.exception()
+        error = OSError("the sync was cancelled") if sync.cancelled() else sync.exception()
         if error is not None:
             self._fail(error)
         elif self._under_way == 0 and self.failure is None:

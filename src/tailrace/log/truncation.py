@@ -32,7 +32,10 @@ async def truncate_to(log: "Log", offset: int) -> None:
         await _mark(log, end)
     finally:
         log.refusal = before
-    _cut(log, number, end, position)
+    try:
+        _cut(log, number, end, position)
+    except OSError as error:
+        log.close_for_good(f"{log.folder} could not be truncated: {error}")
     log.producers = producers
 
 
@@ -40,14 +43,15 @@ async def _find_cut(log: "Log", offset: int) -> tuple[int, int, int]:
     """The segment that will be the last, the offset at which it will end, and its size then."""
     number = sum(segment.base <= offset for segment in log.segments) - 1
     segment = log.segments[number]
-    if not segment.loaded:
-        await segment.load()
-    end, position = segment.rewind(offset)
+    indexes = await segment.load()
+    assert indexes is not None, "only one chore runs at a time"
+    await segment.know_first_timestamp()
+    end, position = indexes.rewind(offset)
     async for found in walk_cold(segment.file, position, segment.size, check=False):
         header = found.header
         if found.problem is not None or header is None or header.last_offset >= offset:
             break
-        segment.note(header.base_offset, found.position, header.size, header.max_timestamp)
+        indexes.note(header.base_offset, found.position, header.size, header.max_timestamp)
         end, position = header.last_offset + 1, found.position + header.size
     return number, end, position
 
@@ -91,7 +95,7 @@ def _cut(log: "Log", number: int, end: int, position: int) -> None:
     del log.segments[number + 1 :]
     last = log.segments[-1]
     last.file.truncate(position)
-    last.size = position
+    last.cut(position)
     for offset in offsets_named(disk.names(log.folder), producers_suffix):
         if offset > end:
             disk.remove(f"{log.folder}/{named(offset, producers_suffix)}")
