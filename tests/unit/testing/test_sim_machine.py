@@ -147,6 +147,29 @@ def test_a_pause_holds_everything_and_a_resume_lets_it_catch_up_in_order() -> No
     assert [when for what, when in seen if what == "tick 1"] == [11.5]
 
 
+def test_timers_due_in_a_pause_come_in_order_after_it_and_before_anything_younger() -> None:
+    seen: list[int] = []
+
+    async def main(world: World) -> None:
+        machine = world.machine("a")
+        machine.boot()
+
+        world.loop.call_later(7, machine.resume)  # the youngest timer will be behind it, ready to run
+
+        async def set_timers() -> None:
+            for number in range(5):
+                world.loop.call_later(1 + number, seen.append, number)
+            world.loop.call_later(7, seen.append, 5)
+
+        await machine.run(set_timers())
+        machine.pause()
+        await asyncio.sleep(8)
+
+    with World(1) as world:
+        world.run(main(world))
+    assert seen == [0, 1, 2, 3, 4, 5]
+
+
 def test_clocks_of_two_machines_differ_and_jump_alone() -> None:
     async def main(world: World) -> None:
         one, other = world.machine("a"), world.machine("b")

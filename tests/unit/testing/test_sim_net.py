@@ -180,14 +180,15 @@ def test_a_reader_that_rests_stops_the_writer() -> None:
     async def scenario(pair: Pair) -> None:
         near, far = await pair.connect()
         far.transport.pause_reading()
-        for _ in range(100):
-            near.transport.write(bytes(10_000))
+        for number in range(100):
+            near.transport.write(bytes([number]) * 10_000)
         await asyncio.sleep(10)
         assert near.calls == ["pause"]
         assert far.pieces == []
         assert near.transport.get_write_buffer_size() > 500_000
         far.transport.resume_reading()
         await far.hear(1_000_000)
+        assert far.data == b"".join(bytes([number]) * 10_000 for number in range(100))
         assert near.calls == ["pause", "resume"]
 
     with_pair(scenario)
