@@ -41,7 +41,8 @@ class Reader:
                 raise _unreadable(segment, position, error) from error
             if not data:
                 return None
-            taken = self._take(segment, position, data, expected, offset, max_bytes, limit)
+            left = segment.size - position - len(data)
+            taken = self._take(segment, position, data, left, expected, offset, max_bytes, limit)
             if taken.first >= 0:
                 return Read(memoryview(data)[taken.first : taken.after], taken.next_offset)
             if not taken.wants:
@@ -61,10 +62,12 @@ class Reader:
             expected, position = segment.place(offset)
             wants = max_bytes + segment.interval_bytes
             while wants and position < segment.size:
-                data = await self._cold(segment, position, min(wants, segment.size - position))
+                asked = min(wants, segment.size - position)
+                data = await self._cold(segment, position, asked)
                 if segment.removed:
                     raise OffsetOutOfRange(f"offset {offset} was removed while it was read")
-                taken = self._take(segment, position, data, expected, offset, max_bytes, limit)
+                left = segment.size - position - len(data) if len(data) == asked else 0  # the file ends there if short
+                taken = self._take(segment, position, data, left, expected, offset, max_bytes, limit)
                 if taken.first >= 0:
                     return Read(memoryview(data)[taken.first : taken.after], taken.next_offset)
                 position, expected = position + taken.after, taken.next_offset
@@ -88,13 +91,20 @@ class Reader:
         return Read(b"", offset) if offset >= limit or offset == log.end else None
 
     def _take(
-        self, segment: Segment, position: int, data: Buffer, expected: int, offset: int, max_bytes: int, limit: int
+        self,
+        segment: Segment,
+        position: int,
+        data: Buffer,
+        left: int,
+        expected: int,
+        offset: int,
+        max_bytes: int,
+        limit: int,
     ) -> Taken:
-        left = segment.size - position - len(data)
         if data:
             taken = take(memoryview(data), expected, offset, max_bytes, limit, self._log.end, left)
         else:
-            taken = Taken(-1, 0, expected, 0, f"the file ends here, {left} bytes early")
+            taken = Taken(-1, 0, expected, 0, "the file ends here, too early")
         if taken.problem is not None:
             self._log.found_damage(segment, position + taken.after, taken.next_offset, taken.problem)
             if taken.first < 0:

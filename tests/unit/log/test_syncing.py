@@ -1,0 +1,213 @@
+"""Group commit: what is durable when, and what a failed sync means."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tailrace.log.log import Log
+from tailrace.model.faults import StorageFailed
+from tests.unit.log.logs import TroubleDisk, now, on_loop, one_batch, open_log, put, topic, trouble, turns
+
+first_log = f"{0:020d}.log"
+
+
+async def held_log(folder: Path, **settings: int) -> tuple[Log, TroubleDisk, list[int]]:
+    disk, ports = trouble()
+    log = await open_log(folder, settings=topic(**settings), fsync="always", ports=ports)
+    disk.hold = True
+    moves: list[int] = []
+    log.on_durable = lambda: moves.append(log.durable)
+    return log, disk, moves
+
+
+@on_loop
+async def test_the_first_batch_waits_for_its_folders_too(tmp_path: Path) -> None:
+    log, disk, moves = await held_log(tmp_path / "p-0")
+    put(log)
+    assert disk.held == []  # a round starts from the loop, not from the append
+    await turns()
+    assert disk.held_names() == sorted([first_log, "p-0", tmp_path.name])
+    for _, sync in disk.held[:2]:
+        sync.set_result(None)
+    await turns()
+    assert (log.durable, moves) == (0, [])
+    disk.held[2][1].set_result(None)
+    await turns()
+    assert (log.durable, moves) == (1, [1])
+
+
+@on_loop
+async def test_durable_is_the_end_when_the_sync_started(tmp_path: Path) -> None:
+    log, disk, moves = await held_log(tmp_path / "p")
+    put(log)
+    put(log)  # the same turn of the loop: the same round
+    await turns()
+    put(log)
+    put(log)
+    await turns()
+    assert len([name for name in disk.held_names() if name == first_log]) == 1  # one at a time
+    await disk.release()
+    assert (log.durable, moves) == (2, [2])
+    assert disk.held_names() == [first_log]  # whatever came meanwhile is in the next
+    await disk.release()
+    assert (log.durable, moves) == (4, [2, 4])
+    assert disk.held == []
+
+
+@on_loop
+async def test_asking_often_costs_one_sync(tmp_path: Path) -> None:
+    log, disk, _ = await held_log(tmp_path / "p")
+    put(log)
+    for _ in range(3):
+        log.sync_soon()
+    await turns()
+    log.sync_soon()  # nothing new: no further round
+    await disk.release()
+    assert (log.durable, disk.held) == (1, [])
+
+
+@on_loop
+async def test_durable_never_jumps_over_an_earlier_segment(tmp_path: Path) -> None:
+    log, disk, moves = await held_log(tmp_path / "p", segment_bytes=1024)
+    put(log, one_batch([b"x" * 900]))
+    put(log, one_batch([b"x" * 900]))
+    await turns()
+    assert [name for name in disk.held_names() if name.endswith(".log")] == [first_log, f"{1:020d}.log"]
+    for path, sync in disk.held:
+        if not path.endswith(first_log):
+            sync.set_result(None)
+    await turns()
+    assert (log.durable, moves) == (0, [])
+    for path, sync in disk.held:
+        if path.endswith(first_log):
+            sync.set_result(None)
+    await turns()
+    assert (log.durable, moves) == (2, [2])
+
+
+@on_loop
+async def test_a_new_segments_name_is_synced_before_it_counts(tmp_path: Path) -> None:
+    log, disk, _ = await held_log(tmp_path / "p", segment_bytes=1024)
+    put(log, one_batch([b"x" * 900]))
+    await turns()
+    await disk.release()
+    put(log, one_batch([b"x" * 900]))
+    await turns()
+    assert disk.held_names() == [f"{1:020d}.log", "p"]
+
+
+@on_loop
+async def test_flush_waits_for_what_was_written_before(tmp_path: Path) -> None:
+    log, disk, _ = await held_log(tmp_path / "p")
+    await log.flush()
+    put(log)
+    await turns()
+    put(log)
+    flushed = log.flush()
+    await disk.release()
+    assert not flushed.done()
+    await disk.release()
+    assert flushed.done()
+
+
+@on_loop
+async def test_a_failed_sync_is_final(tmp_path: Path) -> None:
+    log, disk, moves = await held_log(tmp_path / "p")
+    told: list[str] = []
+    log.on_failed = lambda: told.append(str(log.failed))
+    put(log)
+    flushed = log.flush()
+    await turns()
+    for _, sync in disk.held:
+        sync.set_exception(OSError(5, "Input/output error"))
+    disk.held.clear()
+    await turns()
+    assert len(told) == 1
+    assert "could not be synced" in told[0]
+    assert isinstance(flushed.exception(), OSError)
+    with pytest.raises(StorageFailed, match="offline"):
+        put(log)
+    log.sync_soon()
+    with pytest.raises(OSError, match="Input/output"):
+        await log.flush()
+    await turns()
+    assert (disk.held, log.durable, moves) == ([], 0, [])  # never retried
+    assert await log.checkpoint() is None
+
+
+@pytest.mark.parametrize("fsync", ["interval", "never"])
+@on_loop
+async def test_without_always_durable_is_the_end(tmp_path: Path, fsync: str) -> None:
+    disk, ports = trouble()
+    log = await open_log(tmp_path / "p", fsync=fsync, ports=ports)  # type: ignore[arg-type]
+    disk.hold = True
+    put(log)
+    await turns()
+    assert (log.durable, disk.held) == (1, [])
+    log.sync_soon()
+    await turns()
+    assert first_log in disk.held_names()
+    disk.hold = False
+    await disk.release()
+
+
+@on_loop
+async def test_flush_messages_is_honoured(tmp_path: Path) -> None:
+    disk, ports = trouble()
+    log = await open_log(tmp_path / "p", ports=ports, settings=topic(flush_messages=3))
+    disk.hold = True
+    put(log, one_batch([b"a", b"b"]))
+    await turns()
+    assert disk.held == []
+    put(log)
+    await turns()
+    assert first_log in disk.held_names()
+    await disk.release()
+    put(log, one_batch([b"a", b"b"]))
+    await turns()
+    assert disk.held == []
+
+
+@on_loop
+async def test_flush_ms_is_honoured(tmp_path: Path) -> None:
+    disk, ports = trouble()
+    log = await open_log(tmp_path / "p", ports=ports, settings=topic(flush_ms=100))
+    disk.hold = True
+    put(log, now_ms=now)
+    put(log, now_ms=now + 90)
+    log.sync_if_due(now + 99)
+    await turns()
+    assert disk.held == []
+    log.sync_if_due(now + 100)
+    await turns()
+    assert first_log in disk.held_names()
+    await disk.release()
+    log.sync_if_due(now + 1000)
+    await turns()
+    assert disk.held == []
+
+
+@on_loop
+async def test_a_round_under_way_says_nothing_about_what_replaces_the_tail(tmp_path: Path) -> None:
+    log, disk, moves = await held_log(tmp_path / "p")
+    for _ in range(4):
+        put(log)
+    await turns()
+    await log.truncate_to(1)
+    put(log, one_batch([b"other"]))
+    await disk.release()
+    assert (log.durable, moves) == (1, [1])
+    await disk.release()
+    assert (log.durable, moves) == (2, [1, 2])
+
+
+@on_loop
+async def test_real_syncs_arrive(tmp_path: Path) -> None:
+    log = await open_log(tmp_path / "p", fsync="always")
+    moved = asyncio.Event()
+    log.on_durable = moved.set
+    put(log)
+    assert log.durable == 0
+    await moved.wait()
+    assert log.durable == 1
