@@ -133,6 +133,14 @@ def test_null_is_refused_by_versions_that_cannot_say_it() -> None:
         encode(MetadataRequest(topics=(TopicWanted(name=None),)), 9)
 
 
+@pytest.mark.parametrize(("version", "null"), [(0, b"\xff\xff\xff\xff"), (0, b"\xff\xff\xff\xfe"), (1, b"\0")])
+def test_null_bytes_are_refused_where_they_are_not_allowed(version: int, null: bytes) -> None:
+    before, raw, after = encode(everything(), version).partition(b"\0\0\0\3raw" if version == 0 else b"\4raw")
+    assert raw
+    with pytest.raises(WireError, match=r"Everything\.raw cannot be null"):
+        decode_whole(Everything, version, before + null + after)
+
+
 @pytest.mark.parametrize(
     ("changes", "why"),
     [

@@ -55,9 +55,10 @@ def test_of_an_unknown_api_only_the_start_is_read() -> None:
 def test_no_prefix_is_a_header() -> None:
     request = request_header(3, 9, 1, "me", flexible=True)[:-1] + unknown_tag
     answer = response_header(3, 1, flexible=True)[:-1] + unknown_tag
-    for size in range(len(request)):
-        with pytest.raises(WireError):
-            read_request_header(request[:size], 0, flexible_since)
+    for whole in (request, request_header(3, 8, 1, "me", flexible=False)):
+        for size in range(len(whole)):
+            with pytest.raises(WireError):
+                read_request_header(whole[:size], 0, flexible_since)
     for size in range(len(answer)):
         with pytest.raises(WireError):
             read_response_header(answer[:size], 0, 3, flexible=True)
