@@ -99,7 +99,7 @@ class Node:
             raise CannotStart(f"the cluster's metadata is damaged: {partition.log.damage}.")
         await self.replicas.lead([partition])
         self.controller = Coordinator(
-            partition, Controller([self.broker_id]), record_kinds, self.ports.clock, self._metadata_committed
+            partition, Controller(self.brokers), record_kinds, self.ports.clock, self._metadata_committed
         )
         await self.controller.load()
         await self.controller.write(_raise_features)
@@ -111,6 +111,11 @@ class Node:
     @property
     def broker_id(self) -> BrokerId:
         return self.meta.broker_id
+
+    @property
+    def brokers(self) -> Sequence[BrokerId]:
+        """All brokers of the cluster."""
+        return [self.broker_id]
 
     @property
     def advertised_host(self) -> str:

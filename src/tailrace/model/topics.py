@@ -44,10 +44,11 @@ def _one_of(*choices: str) -> dict[str, Any]:
 
 
 def _not_yet(name: str, kind: type, default: object, help: str) -> TopicSetting:
-    return TopicSetting(name, kind, default, help, only=_text(default))
+    return TopicSetting(name, kind, default, help, only=text_of(default))
 
 
-def _text(value: object) -> str:
+def text_of(value: object) -> str:
+    """A value as clients see it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -124,7 +125,7 @@ class TopicSettings:
 
 def default_text(row: TopicSetting, broker: Settings) -> str:
     """What DescribeConfigs shows where a topic says nothing."""
-    return _text(row.default if row.broker is None else getattr(broker, row.broker))
+    return text_of(row.default if row.broker is None else getattr(broker, row.broker))
 
 
 def check_topic_setting(name: str, value: str) -> None:

@@ -11,6 +11,8 @@ from typing import Any, Final
 
 from tailrace.doors.kafka.call import Answer, Call
 from tailrace.doors.kafka.handlers.api_versions import api_versions
+from tailrace.doors.kafka.handlers.create_topics import create_topics
+from tailrace.doors.kafka.handlers.delete_topics import delete_topics
 from tailrace.doors.kafka.handlers.fetch import fetch
 from tailrace.doors.kafka.handlers.find_coordinator import find_coordinator
 from tailrace.doors.kafka.handlers.init_producer_id import init_producer_id
@@ -57,6 +59,8 @@ _table: Final = (
     _api(3, metadata),
     _api(10, find_coordinator),
     _api(18, api_versions),
+    _api(19, create_topics),
+    _api(20, delete_topics),
     _api(22, init_producer_id),
 )
 

@@ -1,0 +1,91 @@
+"""CreateTopics: make topics, or say whether they could be made. Each topic is answered on its own.
+
+-1 leaves the number of partitions or replicas to the broker; named replicas want both to be -1.
+"""
+
+from tailrace.cluster.controller import NewTopic, TopicCreated
+from tailrace.doors.kafka.call import Call
+from tailrace.doors.kafka.changes import repeated
+from tailrace.doors.kafka.faults import error_of
+from tailrace.doors.kafka.setting_values import Wanted, topic_values
+from tailrace.doors.kafka.topics import by_default, create_each, default_partitions, default_replicas
+from tailrace.model.faults import Fault, InvalidReplicaAssignment, InvalidRequest, InvalidSetting
+from tailrace.model.ids import NO_ID
+from tailrace.wire.messages import create_topics as wire
+from tailrace.wire.messages.create_topics import (
+    CreatedTopic,
+    CreatedTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+
+
+async def create_topics(request: CreateTopicsRequest, call: Call) -> CreateTopicsResponse:
+    twice = repeated(topic.name for topic in request.topics)
+    topics = [topic for topic in request.topics if topic.name not in twice]
+    wanted = [_wanted(call, topic) for topic in topics]
+    answers = await create_each(call, wanted, validate_only=request.validate_only)
+    created = [
+        _created(call, topic.name, answer, request.validate_only) for topic, answer in zip(topics, answers, strict=True)
+    ]
+    fault = InvalidRequest("the topic is named twice in one request")
+    return CreateTopicsResponse(topics=(*created, *(_refused(name, fault) for name in twice)))
+
+
+def _wanted(call: Call, topic: wire.NewTopic) -> NewTopic | Fault:
+    try:
+        if topic.assignments:
+            return _assigned(topic)
+        partitions, replicas = topic.num_partitions, topic.replication_factor
+        return NewTopic(
+            name=topic.name,
+            partitions=default_partitions(call) if partitions == by_default else partitions,
+            replication_factor=default_replicas(call) if replicas == by_default else replicas,
+            settings=_settings(topic),
+        )
+    except Fault as fault:
+        return fault
+
+
+def _assigned(topic: wire.NewTopic) -> NewTopic:
+    if topic.num_partitions != by_default or topic.replication_factor != by_default:
+        raise InvalidRequest("where replicas are named, the numbers of partitions and of replicas must be -1")
+    if twice := repeated(one.partition for one in topic.assignments):
+        raise InvalidReplicaAssignment(f"replicas of partition {twice[0]} are named twice")
+    return NewTopic(
+        name=topic.name,
+        partitions=by_default,
+        replication_factor=by_default,
+        assignment={one.partition: one.broker_ids for one in topic.assignments},
+        settings=_settings(topic),
+    )
+
+
+def _settings(topic: wire.NewTopic) -> dict[str, str]:
+    if twice := repeated(one.name for one in topic.configs):
+        raise InvalidSetting(f"{twice[0]} is set twice")
+    settings = {}
+    for one in topic.configs:
+        if one.value is None:
+            raise InvalidSetting(f"{one.name} is set to nothing; leave it out to have the default")
+        settings[one.name] = one.value
+    return settings
+
+
+def _created(call: Call, name: str, answer: TopicCreated | Fault, validate_only: bool) -> CreatedTopic:
+    if isinstance(answer, Fault):
+        return _refused(name, answer)
+    return CreatedTopic(
+        name=name,
+        topic_id=NO_ID if validate_only else answer.id,
+        num_partitions=answer.partitions,
+        replication_factor=answer.replication_factor,
+        configs=tuple(
+            CreatedTopicConfig(name=one.name, value=one.value, read_only=one.read_only, config_source=one.config_source)
+            for one in topic_values(call.node, answer.settings, Wanted())
+        ),
+    )
+
+
+def _refused(name: str, fault: Fault) -> CreatedTopic:
+    return CreatedTopic(name=name, error_code=error_of(fault), error_message=str(fault))

@@ -1,0 +1,89 @@
+"""A broker inside the test's own event loop, and a client connected to it over loopback."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from tailrace.broker.node import Node
+from tailrace.doors.kafka import open_door
+from tailrace.model.settings import Settings
+from tailrace.ports import system_ports
+from tailrace.records.build import build_batch
+from tailrace.records.record import NewRecord
+from tailrace.wire.client import WireClient
+from tailrace.wire.messages import messages
+from tailrace.wire.messages.create_topics import CreateTopicsRequest, NewTopic, NewTopicConfig
+from tailrace.wire.messages.produce import PartitionToProduce, ProduceRequest, TopicToProduce
+
+answer_max_s: Final = 10.0
+
+
+class Served:
+    """A running broker as its clients see it."""
+
+    def __init__(self, node: Node, client: WireClient) -> None:
+        self.node = node
+        self.client = client
+
+    async def call(self, request: object, version: int) -> Any:
+        async with asyncio.timeout(answer_max_s):
+            return await self.client.call(request, version)
+
+    async def make_topic(self, name: str, partitions: int = 1, **settings: str) -> bytes:
+        """A topic, with settings given as retention_ms="1"; its id."""
+        configs = tuple(NewTopicConfig(name=key.replace("_", "."), value=value) for key, value in settings.items())
+        topic = NewTopic(name=name, num_partitions=partitions, replication_factor=1, configs=configs)
+        answer = await self.call(CreateTopicsRequest(topics=(topic,)), 7)
+        assert answer.topics[0].error_code == 0, answer.topics[0].error_message
+        topic_id: bytes = answer.topics[0].topic_id
+        return topic_id
+
+    async def produce(self, topic: str, *timestamps: int, partition: int = 0) -> int:
+        """Append one batch with a record for each timestamp; its base offset."""
+        batch = build_batch([NewRecord(value=b"v", timestamp=timestamp) for timestamp in timestamps])
+        data = TopicToProduce(name=topic, partitions=(PartitionToProduce(partition=partition, records=bytes(batch)),))
+        answer = await self.call(ProduceRequest(acks=-1, timeout_ms=5000, topics=(data,)), 9)
+        appended = answer.topics[0].partitions[0]
+        assert appended.error_code == 0
+        base: int = appended.base_offset
+        return base
+
+
+@asynccontextmanager
+async def serving(folder: Path, **settings: Any) -> AsyncIterator[Served]:
+    ports = system_ports()
+    node = Node(ports, Settings(**{"data_dir": str(folder), "kafka_port": 0, "fsync": "never", **settings}))
+    await node.start()
+    listener = await open_door(node)
+    client = await WireClient.connect(ports.net, "127.0.0.1", listener.port)
+    try:
+        yield Served(node, client)
+    finally:
+        client.close()
+        listener.close()
+        await node.stop()
+
+
+def versions(api_key: int) -> range:
+    """Every version of an API."""
+    said = messages[api_key].versions
+    return range(said.first, said.last + 1)
+
+
+def with_broker(**settings: Any) -> Callable[[Callable[[Served], Awaitable[None]]], Callable[[Path], None]]:
+    """A test that gets a fresh broker."""
+
+    def decorate(test: Callable[[Served], Awaitable[None]]) -> Callable[[Path], None]:
+        async def run(folder: Path) -> None:
+            async with serving(folder, **settings) as served:
+                await test(served)
+
+        def call(tmp_path: Path) -> None:
+            asyncio.run(run(tmp_path))
+
+        call.__name__, call.__doc__, call.__module__ = test.__name__, test.__doc__, test.__module__
+        return call
+
+    return decorate
