@@ -30,9 +30,9 @@ def json_line(message: "Message") -> bytes:
         "offset": message.offset(),
         "timestamp": timestamp if kind else None,
         "timestamp_type": time_kinds.get(kind),
-        **_named("key", message.key()),
-        **_named("value", message.value()),
-        "headers": [{"name": name, **_named("value", value)} for name, value in _headers(message)],
+        **named_bytes("key", message.key()),
+        **named_bytes("value", message.value()),
+        "headers": [{"name": name, **named_bytes("value", value)} for name, value in _headers(message)],
     }
     return json.dumps(shown, ensure_ascii=False).encode() + b"\n"
 
@@ -42,7 +42,7 @@ def _headers(message: "Message") -> list[tuple[str, str | bytes | None]]:
     return list(headers.items()) if isinstance(headers, dict) else headers
 
 
-def _named(name: str, data: str | bytes | None) -> dict[str, str | None]:
+def named_bytes(name: str, data: str | bytes | None) -> dict[str, str | None]:
     if data is None:
         return {name: None}
     try:

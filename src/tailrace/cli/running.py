@@ -45,7 +45,11 @@ async def _serve(settings: Settings, until_eof: bool) -> None:
         raise Failed(f"cannot start: {error}") from None
     try:
         listener = await _listen(node, settings)
-        print(f"ready kafka={address(node.advertised_host, listener.port)}", flush=True)
+        where = address(node.advertised_host, listener.port)
+        log.info(
+            "broker %d is up at %s, data in %s, fsync %s", node.broker_id, where, settings.data_dir, settings.fsync
+        )
+        print(f"ready kafka={where}", flush=True)
         await stop.asked.wait()
         listener.close()
     finally:

@@ -1,0 +1,92 @@
+"""`tailrace.testing.Broker`: a real process that tests can start, kill, restart and never lose."""
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from tailrace.model.settings import SettingError
+from tailrace.testing import Broker, BrokerFailed
+from tests.unit.cli.program import deadline_s
+
+
+def test_what_was_confirmed_survives_a_kill(topic: str) -> None:
+    with Broker() as broker:
+        first_pid, first_address = broker.pid, broker.bootstrap
+        producer = Producer({"bootstrap.servers": broker.bootstrap, "acks": "all"})
+        producer.produce(topic, b"kept")
+        assert producer.flush(deadline_s) == 0
+        broker.kill()
+        broker.restart()
+        assert broker.pid != first_pid
+        assert broker.bootstrap == first_address
+        consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "none"})
+        consumer.assign([TopicPartition(topic, 0, 0)])
+        message = consumer.poll(deadline_s)
+        assert message is not None
+        assert message.error() is None
+        assert message.value() == b"kept"
+        consumer.close()
+
+
+def test_its_data_goes_unless_it_was_given_a_place(tmp_path: Path) -> None:
+    with Broker() as broker:
+        own = broker.data_dir
+        assert own.is_dir()
+    assert not own.exists()
+    with Broker(data_dir=tmp_path / "kept") as broker:
+        assert broker.log
+    assert (tmp_path / "kept" / "meta.properties").is_file()
+
+
+def test_wrong_settings_show_before_anything_starts() -> None:
+    with pytest.raises(SettingError, match="did you mean 'num_partitions'"):
+        Broker(num_partition=3)
+
+
+def test_the_callers_variables_do_not_reach_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TAILRACE_ADVERTISED_HOST", "elsewhere.example")
+    with Broker() as broker:
+        assert broker.bootstrap.startswith("127.0.0.1:")
+
+
+def test_a_failed_start_shows_why(broker: Broker) -> None:
+    with pytest.raises(BrokerFailed, match=r"exit code 1(.|\n)*in use by process"), Broker(data_dir=broker.data_dir):
+        pass
+
+
+def test_stopping_twice_and_killing_the_dead_is_fine() -> None:
+    with Broker() as broker:
+        broker.stop()
+        broker.stop()
+        broker.kill()
+        with pytest.raises(BrokerFailed, match="does not run"):
+            _ = broker.pid
+
+
+def test_a_broker_that_died_by_itself_is_not_taken_for_a_clean_stop() -> None:
+    broker = Broker()
+    with pytest.raises(BrokerFailed, match="exit code -9"), broker:
+        os.kill(broker.pid, signal.SIGKILL)
+
+
+def test_it_ends_with_the_process_that_started_it() -> None:
+    """However that one dies: here by SIGKILL, when nothing of it can tidy up."""
+    code = (
+        "from tailrace.testing import Broker\nbroker = Broker()\nbroker.start()\nprint(broker.pid, flush=True)\ninput()"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        assert parent.stdout is not None
+        child = os.pidfd_open(int(parent.stdout.readline()))
+    finally:
+        parent.kill()
+        parent.communicate()
+    ended, _, _ = select.select([child], [], [], deadline_s)
+    os.close(child)
+    assert ended

@@ -1,0 +1,71 @@
+"""What the command line says to those who do not know it yet, or hold it wrong. No broker is needed to be told."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.unit.cli.program import environment, nobody, run_tailrace
+
+commands = (
+    ("serve",), ("demo",), ("produce",), ("consume",), ("bench",), ("log", "dump"), ("log", "verify"),
+    ("topic", "create"), ("topic", "list"), ("topic", "describe"), ("topic", "alter"), ("topic", "delete"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("command", commands, ids=" ".join)
+def test_every_command_shows_examples(command: tuple[str, ...]) -> None:
+    shown = run_tailrace(*command, "--help")
+    assert shown.code == 0
+    assert "example" in shown.out.lower()
+    assert f"tailrace {' '.join(command)}" in shown.out.partition("xample")[2]
+
+
+def test_the_list_of_commands_names_them_all() -> None:
+    shown = run_tailrace("--help").out
+    assert all(any(line.split()[1:2] == [one[0]] for line in shown.splitlines()) for one in commands)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("tpic",), "tpic"),
+        (("topic", "alter", "t"), "nothing to change"),
+        (("topic", "create", "t", "--config", "retention.ms"), "NAME=VALUE"),
+        (("topic", "create", "t", "--partitions", "many"), "--partitions"),
+        (("produce", "t", "--header", "x"), "NAME=VALUE"),
+        (("produce", "t", "--acks", "2"), "2"),
+        (("consume", "t", "--from-beginning", "--offset", "3"), "one of them"),
+        (("topic", "list", "--bootstrap", "localhost"), "HOST:PORT"),
+        (("bench", "--only", "consume"), "--topic"),
+        (("serve", "--kafka-port", "70000"), "from 0 to 65535"),
+        (("serve", "--fsync", "sometimes"), "always, interval, never"),
+        (("serve", "--config", "no-such-file.yaml"), "no-such-file.yaml"),
+        (("serve", "--no-such-flag"), "--no-such-flag"),
+    ],
+)
+def test_usage_errors_have_exit_code_2_and_name_the_value(words: tuple[str, ...], said: str) -> None:
+    ran = run_tailrace(*words)
+    assert (ran.code, ran.out) == (2, "")
+    assert said in ran.err
+    assert "Traceback" not in ran.err
+
+
+def test_where_no_broker_is() -> None:
+    ran = run_tailrace("topic", "list")
+    assert ran.code == 1
+    assert ran.err.startswith(f"tailrace: no broker at {nobody}: Connection refused.")
+    assert "tailrace serve" in ran.err
+
+
+def test_without_the_client_it_says_how_to_get_it() -> None:
+    hide = "import sys; sys.modules['confluent_kafka'] = None; from tailrace.cli.main import main; sys.exit(main())"
+    ran = subprocess.run(
+        [sys.executable, "-c", hide, "topic", "list"], capture_output=True, text=True, env=environment()
+    )
+    assert ran.returncode == 1
+    assert 'pip install "tailrace[client]"' in ran.stderr
+
+
+def test_version() -> None:
+    assert run_tailrace("--version").out.startswith("tailrace ")
