@@ -2,8 +2,9 @@
 
 Every report of a feature carries an `Entry` (`conftest.py` puts it there), across workers too, so one keeper in the
 process that started them sees all. At the end of a run of the whole folder it compares what came out with what
-`LEDGER.md` says: a feature that stood as passing and did not pass now, or was not even tried, fails the run and the
-file stays as it is; otherwise the file is written anew. A client that is not installed keeps its column.
+`LEDGER.md` says: a feature that stood as passing and did not pass now, or is gone from the tests, fails the run and
+the file stays as it is; otherwise the file is written anew. What is skipped, because a client is not installed, keeps
+what stood.
 
 The ledger speaks of Tailrace: against another broker nothing is compared or written, unless
 `TAILRACE_INTEROP_LEDGER` names a file for it.
@@ -11,14 +12,16 @@ The ledger speaks of Tailrace: against another broker nothing is compared or wri
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from tests.interop.ledger_page import Cell, Outcome, Page, read_page
 
 here = Path(__file__).parent
+words: Mapping[str, Outcome] = {"passed": "passes", "skipped": "not tried", "failed": "fails"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +50,7 @@ class Tried:
     """An entry and what came of it."""
 
     entry: Entry
-    failed: bool
+    outcome: Outcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,32 +64,31 @@ class Verdict:
 def settle(run: Sequence[Tried], before: str) -> Verdict:
     stood, now = read_page(before), _outcomes(run)
     entries = sorted((tried.entry for tried in run), key=lambda entry: entry.order)
-    away = {entry.client: True for entry in entries if entry.version is None}
-    lost = [
-        cell
-        for cell, outcome in stood.outcomes.items()
-        if outcome == "passes" and now.get(cell) != "passes" and cell[2] not in away
-    ]
-    kept = {cell: outcome for cell, outcome in stood.outcomes.items() if cell[2] in away}
+    kept = {cell: outcome for cell, outcome in stood.outcomes.items() if now.get(cell) == "not tried"}
+    now |= kept
+    lost = [cell for cell, outcome in stood.outcomes.items() if outcome == "passes" and now.get(cell) != "passes"]
     page = Page(
         versions={
             entry.client: entry.version or stood.versions.get(entry.client, "not installed")
             for entry in sorted(entries, key=lambda entry: entry.column)
         },
         rows=list(dict.fromkeys((entry.area, entry.feature) for entry in entries)),
-        outcomes={**now, **kept},
+        outcomes=now,
     )
     return Verdict(lost=lost, text=before if lost else page.text())
 
 
 def _outcomes(run: Sequence[Tried]) -> dict[Cell, Outcome]:
-    """A feature of several tests passes when all of them do."""
     outcomes: dict[Cell, Outcome] = {}
     for tried in run:
         cell = tried.entry.cell
-        if tried.entry.version is not None and outcomes.get(cell) != "fails":
-            outcomes[cell] = "fails" if tried.failed else "passes"
+        outcomes[cell] = worse(outcomes.get(cell, "passes"), tried.outcome)
     return outcomes
+
+
+def worse(one: Outcome, another: Outcome) -> Outcome:
+    """A feature of several tests, and a test of several phases, is as good as its worst."""
+    return max(one, another, key=get_args(Outcome).index)
 
 
 class LedgerKeeper:
@@ -99,9 +101,9 @@ class LedgerKeeper:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         for name, properties in report.user_properties:
             if name == "interop" and isinstance(properties, dict):
-                earlier = self._tried.get(report.nodeid)  # setup, call and teardown each report
-                failed = report.failed or (earlier is not None and earlier.failed)
-                self._tried[report.nodeid] = Tried(entry=Entry(**properties), failed=failed)
+                tried = self._tried.get(report.nodeid) or Tried(entry=Entry(**properties), outcome="passes")
+                outcome = worse(tried.outcome, words[report.outcome])
+                self._tried[report.nodeid] = replace(tried, outcome=outcome)
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         path = ledger_path(os.environ)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal, get_args
 
-Outcome = Literal["passes", "fails"]
+Outcome = Literal["passes", "not tried", "fails"]  # from best to worst
 Cell = tuple[str, str, str]  # area, feature, client
 not_there = "no call"
 
@@ -14,7 +14,7 @@ head = f"""\
 
 Written by the tests of this folder at the end of every whole run (`make interop`, `make test`); not by hand.
 A feature that stands here as passing and stops passing fails the run: the list only grows.
-"{not_there}": the client has none for it, or no way to say it.
+"{not_there}": the client has none for it, or no way to say it; "not tried": a client was not installed.
 """
 
 

@@ -3,21 +3,22 @@
 from pathlib import Path
 
 from tests.interop.ledger import Entry, Tried, ledger_path, settle
+from tests.interop.ledger_page import Outcome
 
 clients = {"alpha": "1.0", "beta": "2.0"}
 
 
-def tried(feature: str, client: str, *, failed: bool = False, installed: bool = True, order: int = 0) -> Tried:
+def tried(feature: str, client: str, outcome: Outcome = "passes", *, order: int = 0) -> Tried:
     entry = Entry(
         area="Reading",
         feature=feature,
         client=client,
-        version=clients[client] if installed else None,
+        version=None if outcome == "not tried" else clients[client],
         column=list(clients).index(client),
         order=order,
         of=4,
     )
-    return Tried(entry=entry, failed=failed)
+    return Tried(entry=entry, outcome=outcome)
 
 
 def green(feature: str, order: int = 0) -> list[Tried]:
@@ -32,14 +33,14 @@ def test_the_same_run_writes_the_same_page_in_any_order_of_reports() -> None:
 
 
 def test_a_feature_that_fails_for_the_first_time_is_written_down() -> None:
-    verdict = settle([tried("from the start", "alpha"), tried("from the start", "beta", failed=True)], "")
+    verdict = settle([tried("from the start", "alpha"), tried("from the start", "beta", "fails")], "")
     assert not verdict.lost
     assert "| from the start | passes | fails |" in verdict.text
 
 
 def test_a_feature_that_stood_as_passing_and_fails_is_lost_and_the_page_stays() -> None:
     before = settle(green("from the start"), "").text
-    verdict = settle([tried("from the start", "alpha"), tried("from the start", "beta", failed=True)], before)
+    verdict = settle([tried("from the start", "alpha"), tried("from the start", "beta", "fails")], before)
     assert verdict.lost == [("Reading", "from the start", "beta")]
     assert verdict.text == before
 
@@ -53,15 +54,23 @@ def test_a_feature_that_is_no_longer_tried_is_lost() -> None:
 
 
 def test_one_failing_test_of_several_fails_the_feature() -> None:
-    run = [tried("from the start", "alpha", failed=failed) for failed in (False, True, False)]
+    outcomes: tuple[Outcome, ...] = ("passes", "fails", "not tried")
+    run = [tried("from the start", "alpha", outcome) for outcome in outcomes]
     assert "| from the start | fails |" in settle(run, "").text
 
 
 def test_a_client_that_is_not_installed_keeps_its_column() -> None:
     before = settle(green("from the start"), "").text
-    run = [tried("from the start", "alpha"), tried("from the start", "beta", installed=False)]
+    run = [tried("from the start", "alpha"), tried("from the start", "beta", "not tried")]
     assert settle(run, before).lost == []
     assert settle(run, before).text == before
+
+
+def test_what_was_never_tried_does_not_stand_as_passing() -> None:
+    run = [tried("from the start", "alpha"), tried("from the start", "beta", "not tried")]
+    page = settle(run, "").text
+    assert "| from the start | passes | not tried |" in page
+    assert "| from the start | passes | passes |" in settle(green("from the start"), page).text
 
 
 def test_a_new_version_is_written_down() -> None:
