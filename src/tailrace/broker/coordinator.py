@@ -81,9 +81,7 @@ class Coordinator(Generic[M]):
 
     async def settled(self) -> None:
         """Wait until all that the machine has seen is committed."""
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.partition.when_committed(self.partition.log.end, partial(_settle, done))
-        await done
+        await self.partition.committed()
 
     def _replay(self, records: Sequence[object], end: int) -> None:
         for record in records:
@@ -93,12 +91,3 @@ class Coordinator(Generic[M]):
     def _committed(self, records: Sequence[object], fault: Fault | None) -> None:
         if fault is None:
             self._on_committed(records)
-
-
-def _settle(done: "asyncio.Future[None]", fault: Fault | None) -> None:
-    if done.done():
-        return
-    if fault is None:
-        done.set_result(None)
-    else:
-        done.set_exception(fault)

@@ -25,7 +25,7 @@ from tailrace.model.proposal import Proposal
 from tailrace.model.settings import Settings
 from tailrace.model.topics import TopicSettings, metadata_topic, metadata_topic_id
 from tailrace.ports import Ports
-from tailrace.ports.disk import InUse
+from tailrace.ports.disk import InUse, make_lasting_dir
 from tailrace.raft.replica import Voter
 
 events: Final = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ class Node:
     async def start(self) -> None:
         disk, folder = self.ports.disk, self.settings.data_dir
         try:
-            disk.make_dir(folder)
+            await make_lasting_dir(disk, folder)
             owner = f"process {self.ports.host.process_id()} (tailrace serve)"
             self._lock = disk.lock(f"{folder}/.lock", owner)
         except InUse as error:

@@ -5,9 +5,11 @@ Three offsets rule everything: `log.end`, `log.durable`, and the replica's high 
 waiting readers are poked. Nobody reads past it.
 """
 
+import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from tailrace.log.log import Appended, Log, Read
@@ -17,7 +19,6 @@ from tailrace.model.faults import (
     InvalidBatch,
     NotEnoughReplicas,
     NotLeader,
-    OffsetOutOfRange,
     StorageFailed,
     UnknownLeaderEpoch,
 )
@@ -123,14 +124,17 @@ class Partition:
         else:
             self._waiting.append((end, done))
 
+    async def committed(self) -> None:
+        """Wait until all that is in the log now is committed; raises the fault when it cannot be."""
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.when_committed(self.log.end, partial(_settle, done))
+        await done
+
     # Reading
 
     def read(self, offset: int, max_bytes: int) -> Read | None:
         """Whole batches below the high watermark, from the one that holds `offset`; None: it takes the disk."""
-        limit = self.replica.high_watermark
-        if offset > limit:
-            raise OffsetOutOfRange(f"{self.name}: offset {offset} is past the high watermark {limit}")
-        return self.log.read(offset, max_bytes, limit)
+        return self.log.read(offset, max_bytes, self.replica.high_watermark)
 
     async def read_cold(self, offset: int, max_bytes: int) -> Read:
         return await self.log.read_cold(offset, max_bytes, self.replica.high_watermark)
@@ -181,6 +185,15 @@ class Partition:
             done(fault)
         for poke in list(self._watchers):
             poke()
+
+
+def _settle(done: "asyncio.Future[None]", fault: Fault | None) -> None:
+    if done.done():
+        return
+    if fault is None:
+        done.set_result(None)
+    else:
+        done.set_exception(fault)
 
 
 def gone(name: str) -> StorageFailed:

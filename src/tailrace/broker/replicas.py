@@ -160,13 +160,18 @@ class Replicas:
         return Partition(name, key, log, replica, self._me.broker, self._ports.clock)
 
     async def lead(self, partitions: Sequence[Partition]) -> None:
-        """Stand for election in all of them, with one fsync for all votes."""
+        """Stand for election in all of them, with one fsync for all votes; done when what was recovered is committed.
+
+        Until then a consumer would be told of an end that lies before what it has read.
+        """
         if not partitions:
             return
         votes = [(partition, partition.campaign()) for partition in partitions]
         await self._votes.store([(partition.key, vote) for partition, vote in votes])
         for partition, vote in votes:
             partition.lead(vote)
+        for partition in partitions:
+            await partition.committed()
 
     def folder_of(self, key: TopicPartition) -> str:
         return f"{self._folder}/{key}"

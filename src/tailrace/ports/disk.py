@@ -123,3 +123,15 @@ async def replace_file(disk: Disk, path: str, data: bytes) -> None:
         fresh.close()
     disk.rename(path + ".new", path)
     await disk.sync_dir(folder or ".")
+
+
+async def make_lasting_dir(disk: Disk, path: str) -> None:
+    """Make a folder and those above it, so that none of the new names is lost with the power."""
+    fresh, folder = [], path.rstrip("/")
+    while folder and not disk.exists(folder):
+        fresh.append(folder)
+        folder = folder.rpartition("/")[0]
+    disk.make_dir(path)
+    for folder in fresh:
+        above = folder.rpartition("/")[0] or ("/" if folder.startswith("/") else ".")
+        await disk.sync_dir(above)
