@@ -8,9 +8,11 @@ which offset, is its memory; `history` is checked against it.
 import asyncio
 import random
 from dataclasses import dataclass, field
+from typing import Final
 
 from tailrace.ports import Ports
 from tailrace.records.build import build_batch
+from tailrace.records.compress import Compression
 from tailrace.records.record import NewRecord
 from tailrace.wire.client import WireClient
 from tailrace.wire.errors import Error
@@ -25,6 +27,7 @@ from tailrace.wire.messages.produce import (
 
 answer_max_seconds = 5.0
 retry_seconds = 0.05
+compressions_tried: Final[list[Compression]] = ["none", "none", "zstd", "lz4"]
 
 
 @dataclass(slots=True)
@@ -71,7 +74,7 @@ class RememberingProducer:
             NewRecord(key=self.name.encode(), value=f"{number} ".encode() + b"x" * size, timestamp=now_ms)
             for number in range(first, first + count)
         ]
-        compression = self._chance.choice(["none", "none", "zstd", "lz4"])
+        compression = self._chance.choice(compressions_tried)
         return bytes(
             build_batch(
                 records, compression=compression, producer_id=producer_id, producer_epoch=0, base_sequence=first
