@@ -70,9 +70,10 @@ def test_change_unknown_topic(client: Client, name: str) -> None:
     assert code_of(act) == Code.UNKNOWN_TOPIC_OR_PARTITION
 
 
-@feature("describe an unknown topic", "create_topic", "describe_topic")
+@feature("describe an unknown topic, which does not create it", "describe_topic", "describing creates nothing")
 def test_describe_unknown(client: Client, name: str) -> None:
     assert code_of(lambda: client.describe_topic(name)) == Code.UNKNOWN_TOPIC_OR_PARTITION
+    assert name not in client.list_topics()
 
 
 @feature("delete an unknown topic", "delete_topic")

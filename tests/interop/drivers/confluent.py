@@ -104,6 +104,7 @@ class Confluent(Client):
         {
             "any bytes",
             "default counts",
+            "describing creates nothing",
             "empty is not null",
             "error when a name is bad",
             "error when lost",

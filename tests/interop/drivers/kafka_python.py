@@ -68,7 +68,17 @@ def _received(record: Any) -> Received:
 
 class KafkaPython(Client):
     name = "kafka-python"
-    also = frozenset({"any bytes", "default counts", "empty is not null", "error when lost", "timestamps", "topic ids"})
+    also = frozenset(
+        {
+            "any bytes",
+            "default counts",
+            "describing creates nothing",
+            "empty is not null",
+            "error when lost",
+            "timestamps",
+            "topic ids",
+        }
+    )
 
     def __init__(self, bootstrap: str) -> None:
         super().__init__(bootstrap)
