@@ -25,7 +25,7 @@ def test_what_was_confirmed_survives_a_kill(topic: str) -> None:
         broker.restart()
         assert broker.pid != first_pid
         assert broker.bootstrap == first_address
-        consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "none"})
+        consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "none", "enable.auto.commit": False})
         consumer.assign([TopicPartition(topic, 0, 0)])
         message = consumer.poll(deadline_s)
         assert message is not None

@@ -1,0 +1,44 @@
+"""What we tell people to run, runs."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tailrace.model.settings import load
+from tailrace.testing import Broker
+from tests.unit.cli.program import deadline_s, environment
+
+examples = Path(__file__).parents[3] / "examples"
+
+
+def run(*words: str) -> str:
+    ran = subprocess.run(
+        [sys.executable, *words], capture_output=True, text=True, cwd=examples, env=environment(), timeout=deadline_s
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return ran.stdout
+
+
+def test_produce_and_consume(broker: Broker) -> None:
+    assert "Lisbon: 17 °C" in run("produce_and_consume.py", broker.bootstrap)
+
+
+def test_crash() -> None:
+    assert "nothing that was confirmed is lost" in run("crash.py")
+
+
+def test_a_users_tests() -> None:
+    assert "1 passed" in run("-m", "pytest", "-q", "-p", "no:cacheprovider", "test_orders.py")
+
+
+def test_settings_in_a_file() -> None:
+    settings = load(yaml.safe_load((examples / "broker.yaml").read_text()), {}, {})
+    assert settings.num_partitions == 3
+
+
+@pytest.mark.parametrize("path", sorted(examples.glob("*.*")), ids=lambda path: path.name)
+def test_the_readme_names_every_example(path: Path) -> None:
+    assert path.name == "README.md" or f"]({path.name})" in (examples / "README.md").read_text()
