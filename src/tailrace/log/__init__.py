@@ -6,17 +6,18 @@ A partition is a folder; what it holds is named by offsets, twenty digits, so th
     00000000000000000000.index       8 bytes an entry: offset - base (u32), position in the segment (u32)
     00000000000000000000.timeindex   12 bytes an entry: highest timestamp so far (u64), offset - base of its batch (u32)
     00000000000000000123.producers   what idempotent producers had sent below offset 123 (`producers`)
+    00000000000000000123.gap         where a follower's log goes on that ended at 123 (`gaps`)
     leader-epochs                    at which offset each leader's epoch began (`epochs`)
     truncated                        where the log was cut, while a recorded point may lie above it (`cut_mark`)
 
-All numbers are big-endian, as in Kafka. The last three are text with a version line and a CRC-32C (`state_file`),
+All numbers are big-endian, as in Kafka. The last four are text with a version line and a CRC-32C (`state_file`),
 replaced whole. Beside the partitions' folders the data directory has `checkpoint` (`checkpoints`),
 `meta.properties`, `clean-shutdown` and `.lock` (`meta`).
 
 Rules:
 
-- The last segment is *active*: the only one that grows. Its indexes live in memory. A segment's first batch has the
-  segment's base offset; only batches that followers fetched from a compacted log may leave gaps.
+- The last segment is *active*: the only one that grows. Its indexes live in memory. Batches follow on
+  each other's offsets; only followers of a compacted log have gaps, and write them down.
 - An index entry is written for a batch once `index.interval.bytes` have passed since the last; a time entry with it,
   when the highest timestamp has risen. So an index says where to start looking, and the batches say the rest.
 - Index files, producer snapshots and the epoch cache reach the disk at checkpoints. What lies above the last recovery

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple, NoReturn
 
 from tailrace.log import chores, lookup, truncation
+from tailrace.log.gaps import write_gap
 from tailrace.log.index import relative_offset_max
 from tailrace.log.lookup import Timed
 from tailrace.log.names import segment_suffix
@@ -123,6 +124,8 @@ class Log:
             return Appended(sent.base_offset, sent.last_offset, True, sent.append_time_ms)
         if not internal:
             self._check_limits(len(batch), header, now_ms)
+        new_epoch = epoch != self.epochs.last
+        assert not new_epoch or epoch > self.epochs.last, f"epoch {epoch} after {self.epochs.last}"
         append_time, timestamp = create_time, header.max_timestamp
         if self._append_time:
             append_time = timestamp = now_ms
@@ -130,7 +133,7 @@ class Log:
         base = self.end
         stamp(batch, base, epoch)
         self._write(batch, base, base + header.last_offset_delta, timestamp, now_ms)
-        if epoch != self.epochs.last:
+        if new_epoch:
             self.epochs.begin(epoch, base)
         if producer:
             self.producers.sent(header, base, append_time, now_ms)
@@ -143,12 +146,19 @@ class Log:
             if self.refusal is not None:
                 raise StorageFailed(f"{self.folder} is {self.refusal}")
             check_intact(batch)
+            if not self.segments:
+                self.start = self.end = self.durable = header.base_offset  # a new follower begins where its leader does
             if header.base_offset < self.end or header.leader_epoch < self.epochs.last:
                 raise CorruptBatch(
                     f"offset {header.base_offset} of epoch {header.leader_epoch} cannot follow on "
                     f"{self.end - 1} of epoch {self.epochs.last}"
                 )
+            skipped = header.base_offset > self.end
+            if skipped:
+                self._write_gap(header.base_offset)
             self._write(batch, header.base_offset, header.last_offset, header.max_timestamp, now_ms)
+            if skipped:
+                self.segments[-1].has_gaps = True
             if header.leader_epoch != self.epochs.last:
                 self.epochs.begin(header.leader_epoch, header.base_offset)
             if header.producer_id >= 0 and header.base_sequence >= 0:
@@ -227,6 +237,14 @@ class Log:
         self.syncer.folders[self.folder] = None
         self.segments.append(segment)
         return segment
+
+    def _write_gap(self, goes_on: int) -> None:
+        try:
+            file = write_gap(self.ports.disk, self.folder, self.end, goes_on)
+        except OSError as error:
+            raise _refused(self.folder, error) from error
+        self.syncer.files[file] = None
+        self.syncer.folders[self.folder] = None
 
     def _undo(self, active: Segment, error: OSError) -> NoReturn:
         """A write has failed: take back what it may have left."""

@@ -5,13 +5,16 @@ timestamp that is not; that one batch is opened. A producer's header may lie abo
 batch has nothing to offer and the search goes on. Batches that take long to open are opened in a worker process.
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from tailrace.log.indexes import Indexes
+from tailrace.log.indexes import Indexes, no_timestamp
 from tailrace.log.segment import Segment
 from tailrace.log.walk import Found, walk_cold
 from tailrace.model.faults import CorruptBatch, StorageFailed
 from tailrace.model.limits import KiB
+from tailrace.ports.disk import Buffer
 from tailrace.records.header import BatchHeader, log_append_time_bit
 from tailrace.records.opened import walk_batch
 
@@ -20,6 +23,9 @@ if TYPE_CHECKING:
 
 opened_here_max_records: Final = 1_000
 opened_here_max_compressed_bytes: Final = 16 * KiB
+
+
+Pick = Callable[[int, Buffer], tuple[int, int] | None]
 
 
 class Timed(NamedTuple):
@@ -40,7 +46,7 @@ async def offset_for_time(log: "Log", timestamp: int, limit: int) -> Timed | Non
             if header.last_offset >= limit:
                 return None
             if header.max_timestamp >= timestamp and header.last_offset >= log.start and not header.is_control:
-                record = await _open(log, segment, found, header, timestamp)
+                record = await _open(log, segment, found, header, partial(first_not_older, timestamp))
                 if record is not None:
                     return record
     return None
@@ -58,15 +64,21 @@ async def max_timestamp(log: "Log", limit: int) -> Timed | None:
             header = _header(log, segment, found)
             if header.last_offset >= limit:
                 break
-            if header.last_offset >= log.start and (best is None or header.max_timestamp > best[0]):
-                best = (header.max_timestamp, segment, found.position)
-                if header.max_timestamp == indexes.max_timestamp:
-                    break
+            if header.last_offset < log.start:
+                continue
+            highest = header.max_timestamp
+            if header.base_offset < log.start:  # the record with it may lie below the start
+                record = await _open(log, segment, found, header, newest)
+                highest = no_timestamp if record is None else record.timestamp
+            if best is None or highest > best[0]:
+                best = (highest, segment, found.position)
+            if highest == indexes.max_timestamp:
+                break
     if best is None:
         return None
-    timestamp, segment, position = best
+    _, segment, position = best
     async for found in walk_cold(segment.file, position, segment.size, check=False):
-        return await _open(log, segment, found, _header(log, segment, found), timestamp)
+        return await _open(log, segment, found, _header(log, segment, found), newest)
     return None
 
 
@@ -88,24 +100,32 @@ def _damaged(log: "Log", segment: Segment, found: Found, problem: str) -> Storag
     return StorageFailed(f"{log.folder} is {log.refusal}")
 
 
-async def _open(log: "Log", segment: Segment, found: Found, header: BatchHeader, timestamp: int) -> Timed | None:
+async def _open(log: "Log", segment: Segment, found: Found, header: BatchHeader, pick: Pick) -> Timed | None:
     if header.attributes & log_append_time_bit:
         return Timed(max(header.base_offset, log.start), header.max_timestamp, header.leader_epoch)
     compressed = header.compression != 0 and header.size > opened_here_max_compressed_bytes
     try:
         if compressed or header.records > opened_here_max_records:
-            data = bytes(found.data)
-            record = await log.ports.offload.process(first_not_older, data, timestamp, log.start)
+            record = await log.ports.offload.process(pick, log.start, bytes(found.data))
         else:
-            record = first_not_older(found.data, timestamp, log.start)
+            record = pick(log.start, found.data)
     except CorruptBatch as fault:
         raise _damaged(log, segment, found, str(fault)) from fault
     return None if record is None else Timed(record[0], record[1], header.leader_epoch)
 
 
-def first_not_older(data: bytes | memoryview, timestamp: int, start: int) -> tuple[int, int] | None:
+def first_not_older(timestamp: int, start: int, data: Buffer) -> tuple[int, int] | None:
     """Offset and timestamp of the first record at `start` or later that is not older than `timestamp`."""
     for record in walk_batch(data):
         if record.timestamp >= timestamp and record.offset >= start:
             return record.offset, record.timestamp
     return None
+
+
+def newest(start: int, data: Buffer) -> tuple[int, int] | None:
+    """Offset and timestamp of the first of the records at `start` or later with the highest timestamp."""
+    best: tuple[int, int] | None = None
+    for record in walk_batch(data):
+        if record.offset >= start and (best is None or record.timestamp > best[1]):
+            best = (record.offset, record.timestamp)
+    return best

@@ -102,7 +102,7 @@ class Reader:
         limit: int,
     ) -> Taken:
         if data:
-            taken = take(memoryview(data), expected, offset, max_bytes, limit, self._log.end, left)
+            taken = take(memoryview(data), expected, offset, max_bytes, limit, self._log.end, left, segment.has_gaps)
         else:
             taken = Taken(-1, 0, expected, 0, "the file ends here, too early")
         if taken.problem is not None:

@@ -2,7 +2,8 @@
 
 The one loop that every byte a consumer gets has passed through: it steps over batches before the wanted offset, and
 takes those after it while they fit, compare with their checksum and lie wholly below the limit. It looks at 27 bytes of
-each header. Offsets lie outside the checksum, so they are held against their neighbours: they must rise.
+each header. Offsets lie outside the checksum, so they are held against their neighbours: each batch begins where the
+one before ended, or later where gaps are known.
 """
 
 import struct
@@ -34,11 +35,11 @@ class Taken(NamedTuple):
 
 
 def take(
-    view: memoryview, expected: int, offset: int, max_bytes: int, limit: int, segment_end: int, left: int
+    view: memoryview, expected: int, offset: int, max_bytes: int, limit: int, end: int, left: int, has_gaps: bool
 ) -> Taken:
-    """What can be served from `view`, which begins with a batch at `expected` or later and has `left` bytes behind it.
+    """What can be served from `view`, which begins with a batch at `expected` and has `left` bytes behind it.
 
-    `limit` is where readers stop, `segment_end` where the segment's offsets stop.
+    `limit` is where readers stop, `end` where the log does.
     """
     got = len(view)
     at = 0
@@ -48,7 +49,13 @@ def take(
         base, length, magic, checksum, delta = unpack(view, at)
         after = at + prefix_bytes + length
         last = base + delta
-        if base < expected or delta < 0 or last >= segment_end or magic != 2 or length < size_min_bytes:
+        if (
+            (base != expected and not (has_gaps and base > expected))
+            or delta < 0
+            or last >= end
+            or magic != 2
+            or length < size_min_bytes
+        ):
             return Taken(first, at, expected, 0, f"a header with offsets {base} to {last} where {expected} is due")
         if last >= limit:
             return Taken(first, at, expected, 0, None)

@@ -18,9 +18,11 @@ from dataclasses import dataclass, field
 
 from tailrace.log.cut_mark import load_cut
 from tailrace.log.epochs import EpochCache
+from tailrace.log.gaps import read_gap
 from tailrace.log.names import (
     cut_name,
     epochs_name,
+    gap_suffix,
     index_suffix,
     named,
     offsets_named,
@@ -89,6 +91,9 @@ class Recovery:
         self._now_ms = now_ms
         self._names = disk.names(folder) if disk.exists(folder) else []
         self._segments = [Segment(disk, folder, base, interval_bytes) for base in self._offsets(segment_suffix)]
+        for gap in self._offsets(gap_suffix):
+            if self._segments and gap >= self._segments[0].base:
+                self._segments[self._home(gap)].has_gaps = True
         self._producers = ProducerStates(expiration_ms)
         self._epochs = EpochCache()
         self._cut = False  # whether anything was taken away
@@ -104,7 +109,7 @@ class Recovery:
         try:
             home = self._home(target)
             await self._remember(target, home)
-            position, target = await self._find(target, home)
+            position = await self._find(target, home)
         except Damaged as found:
             return self._recovered(point, max(claimed, found.damage.offset), found.damage)
         end = target
@@ -201,36 +206,37 @@ class Recovery:
             return False
         return True
 
-    async def _find(self, target: int, home: int) -> tuple[int, int]:
-        """The position of the batch at `target` in its segment, whose indexes are loaded by then; and its offset."""
+    async def _find(self, target: int, home: int) -> int:
+        """The position of the batch at `target` in its segment, whose indexes are loaded by then."""
         segment = self._segments[home]
         indexes = segment.load_now()
         if indexes is not None:
             try:
-                return await self._find_from(segment, indexes.rewind(target), target)
+                return await self._find_from(segment, indexes.rewind(target), target, check=False)
             except Damaged:
-                pass  # perhaps only the index is wrong
+                pass  # perhaps only the index is wrong; and if not, people want to know exactly where it begins
         segment.begin_indexes()
-        return await self._find_from(segment, (segment.base, 0), target)
+        return await self._find_from(segment, (segment.base, 0), target, check=True)
 
-    async def _find_from(self, segment: Segment, begin: tuple[int, int], target: int) -> tuple[int, int]:
+    async def _find_from(self, segment: Segment, begin: tuple[int, int], target: int, *, check: bool) -> int:
         expected, position = begin
-        async for found in self._walk(segment, position, check=False):
+        async for found in self._walk(segment, position, check=check):
             header = found.header
             if found.problem is not None or header is None:
                 if expected < target:
                     raise self._damaged(segment, position, expected, found.problem)
                 break
-            if header.base_offset < expected and expected < target:
-                raise self._damaged(segment, position, expected, f"a batch with offset {header.base_offset}")
-            if header.last_offset >= target:
-                return position, min(target, header.base_offset)
+            if expected >= target:
+                break
+            if not self._continues(segment, header, expected) or header.last_offset >= target:
+                reason = f"a batch with offsets {header.base_offset} to {header.last_offset}"
+                raise self._damaged(segment, position, expected, reason)
             self._note(segment, found)
             expected = header.last_offset + 1
             position += header.size
         if expected < target:
             raise self._damaged(segment, position, expected, f"the file ends here, though {target} was durable")
-        return position, target
+        return position
 
     def _damaged(self, segment: Segment, position: int, offset: int, reason: str | None) -> Damaged:
         file = segment.path_of(segment_suffix)
@@ -249,7 +255,7 @@ class Recovery:
                 position = 0
             async for found in self._walk(segment, position, check=True):
                 header = found.header
-                if found.problem is not None or header is None or not self._follows(header, expected):
+                if found.problem is not None or header is None or not self._follows(segment, header, expected):
                     segment.file.truncate(found.position)
                     segment.cut(found.position)
                     self._cut = True
@@ -261,8 +267,14 @@ class Recovery:
                 expected = header.last_offset + 1
         return expected
 
-    def _follows(self, header: BatchHeader, expected: int) -> bool:
-        return header.base_offset >= expected and header.leader_epoch >= self._epochs.last
+    def _follows(self, segment: Segment, header: BatchHeader, expected: int) -> bool:
+        return self._continues(segment, header, expected) and header.leader_epoch >= self._epochs.last
+
+    def _continues(self, segment: Segment, header: BatchHeader, expected: int) -> bool:
+        """Whether a batch begins where the one before it ended, or where a gap is written down."""
+        if header.base_offset == expected or not segment.has_gaps:
+            return header.base_offset == expected
+        return read_gap(self._disk, self._folder, expected) == header.base_offset
 
     def _drop(self, number: int) -> None:
         """Remove a segment and all after it."""
@@ -276,6 +288,9 @@ class Recovery:
         bases = frozenset(segment.base for segment in self._segments)
         strays = [name for name in self._names if name.endswith(unfinished_suffix)]
         strays += [named(offset, producers_suffix) for offset in self._offsets(producers_suffix) if offset > end]
+        strays += [
+            named(gap, gap_suffix) for gap in self._offsets(gap_suffix) if not self._segments[0].base <= gap < end
+        ]
         for suffix in (index_suffix, times_suffix):
             strays += [named(base, suffix) for base in self._offsets(suffix) if base not in bases]
         for name in strays:

@@ -32,6 +32,7 @@ class Segment:
         self.first_timestamp = not_yet  # of the first batch: what `segment.ms` counts from; known of the active one
         self.hint = (base, 0)  # base offset and position of a batch: where the last read ended
         self.removed = False
+        self.has_gaps = False  # whether its batches may skip offsets (`gaps`)
         self._max_timestamp: int | None = None  # of a sealed segment, whose indexes need not be loaded for it
 
     def path_of(self, suffix: str) -> str:

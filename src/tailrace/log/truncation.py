@@ -8,7 +8,7 @@ are synced by the next round, before anything written over them counts as durabl
 from typing import TYPE_CHECKING
 
 from tailrace.log.cut_mark import store_cut
-from tailrace.log.names import named, offsets_named, producers_suffix
+from tailrace.log.names import gap_suffix, named, offsets_named, producers_suffix
 from tailrace.log.producers import ProducerStates
 from tailrace.log.state_file import Unreadable
 from tailrace.log.walk import walk_cold
@@ -46,13 +46,16 @@ async def _find_cut(log: "Log", offset: int) -> tuple[int, int, int]:
     indexes = await segment.load()
     assert indexes is not None, "only one chore runs at a time"
     await segment.know_first_timestamp()
-    end, position = indexes.rewind(offset)
+    end, position = indexes.place(offset)
     async for found in walk_cold(segment.file, position, segment.size, check=False):
         header = found.header
         if found.problem is not None or header is None or header.last_offset >= offset:
             break
-        indexes.note(header.base_offset, found.position, header.size, header.max_timestamp)
         end, position = header.last_offset + 1, found.position + header.size
+    _, noted = indexes.rewind(end)
+    async for found in walk_cold(segment.file, noted, position, check=False):
+        if found.header is not None:
+            indexes.note(found.header.base_offset, found.position, found.header.size, found.header.max_timestamp)
     return number, end, position
 
 
@@ -96,9 +99,11 @@ def _cut(log: "Log", number: int, end: int, position: int) -> None:
     last = log.segments[-1]
     last.file.truncate(position)
     last.cut(position)
-    for offset in offsets_named(disk.names(log.folder), producers_suffix):
-        if offset > end:
-            disk.remove(f"{log.folder}/{named(offset, producers_suffix)}")
+    names = disk.names(log.folder)
+    stale = [named(offset, producers_suffix) for offset in offsets_named(names, producers_suffix) if offset > end]
+    stale += [named(offset, gap_suffix) for offset in offsets_named(names, gap_suffix) if offset >= end]
+    for name in stale:
+        disk.remove(f"{log.folder}/{name}")
     log.end = end
     log.durable = min(log.durable, end)
     log.saved = False

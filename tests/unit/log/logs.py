@@ -6,6 +6,7 @@ import functools
 import os
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from tailrace.log.log import Appended, Log, RecoveryPoint
@@ -112,6 +113,31 @@ async def everything(log: Log, limit: int | None = None) -> list[Record]:
             records += [record for record in open_batch(batch) if record.offset >= offset]
         offset = following
     return records
+
+
+def segment_path(folder: Path, base: int = 0) -> Path:
+    return folder / f"{base:020d}.log"
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def image_of(folder: Path) -> dict[str, bytes]:
+    """A folder's files, to be put back with `restore`."""
+    return {name: (folder / name).read_bytes() for name in names(folder)}
+
+
+def restore(folder: Path, image: dict[str, bytes]) -> None:
+    folder.mkdir(exist_ok=True)
+    for name in names(folder):
+        (folder / name).unlink()
+    for name, data in image.items():
+        (folder / name).write_bytes(data)
+
+
+def cut_file(path: Path, size: int) -> None:
+    os.truncate(path, size)
 
 
 class TroubleFile(SystemFile):

@@ -7,7 +7,7 @@ import pytest
 from tailrace.log.log import RecoveryPoint
 from tailrace.model.faults import BatchTooLarge, CorruptBatch, InvalidTimestamp, StorageFailed
 from tailrace.records.header import check_batch, read_header
-from tests.unit.log.logs import day_ms, everything, now, on_loop, one_batch, open_log, put, read, topic, trouble
+from tests.unit.log.logs import day_ms, everything, names, now, on_loop, one_batch, open_log, put, read, topic, trouble
 
 
 @on_loop
@@ -17,7 +17,7 @@ async def test_opening_nothing_touches_nothing(tmp_path: Path) -> None:
     assert (await log.read_cold(0, 100, 0)).data == b""
     assert await log.checkpoint() is None
     await log.close()
-    assert list(tmp_path.iterdir()) == []
+    assert names(tmp_path) == []
 
 
 @on_loop
@@ -134,10 +134,10 @@ async def test_a_followers_batches_are_kept_as_they_are(tmp_path: Path) -> None:
     second = one_batch([b"c"], base_offset=15, epoch=5)  # a gap: the leader's log was compacted
     data = bytes(first) + bytes(second)
     assert log.append_as_is(memoryview(data + data[:30]), now) == 2
-    assert log.end == 16
+    assert (log.start, log.end) == (10, 16)
     assert log.epochs.entries() == [(3, 10), (5, 15)]
     assert log.producers.check(read_header(first)) is not None
-    assert b"".join([bytes((await read(log, 0))[0])]) == data
+    assert b"".join([bytes((await read(log, 10))[0])]) == data
     assert [record.offset for record in await everything(log)] == [10, 11, 15]
     for wrong in (one_batch(base_offset=15, epoch=5), one_batch(base_offset=16, epoch=4)):
         with pytest.raises(CorruptBatch, match="cannot follow"):
@@ -172,6 +172,6 @@ async def test_a_deleted_log_is_gone(tmp_path: Path) -> None:
     log = await open_log(tmp_path / "p", fsync="always")
     put(log)
     await log.delete()
-    assert list(tmp_path.iterdir()) == []
+    assert names(tmp_path) == []
     with pytest.raises(StorageFailed, match="deleted"):
         put(log)

@@ -65,7 +65,9 @@ def test_it_comes_back_from_its_file() -> None:
     assert EpochCache.load(epochs.dump()).entries() == epochs.entries()
 
 
-@pytest.mark.parametrize("data", [b"", b"1 2\n", write_state("leader-epochs", 2, []), write_state("leader-epochs", 1, ["x"])])
+@pytest.mark.parametrize(
+    "data", [b"", b"1 2\n", write_state("leader-epochs", 2, []), write_state("leader-epochs", 1, ["x"])]
+)
 def test_a_senseless_file_is_refused(data: bytes) -> None:
     with pytest.raises(Unreadable):
         EpochCache.load(data)

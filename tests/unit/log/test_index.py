@@ -14,7 +14,13 @@ def test_offset_lookups() -> None:
     assert index.floor(5) == (0, 0)
     index.add(10, 100)
     index.add(20, 200)
-    assert [index.floor(offset) for offset in (9, 10, 19, 20, 99)] == [(0, 0), (10, 100), (10, 100), (20, 200), (20, 200)]
+    assert [index.floor(offset) for offset in (9, 10, 19, 20, 99)] == [
+        (0, 0),
+        (10, 100),
+        (10, 100),
+        (20, 200),
+        (20, 200),
+    ]
     index.cut(20)
     assert index.floor(99) == (10, 100)
 

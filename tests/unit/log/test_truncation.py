@@ -1,0 +1,95 @@
+"""Truncation rolls back everything: bytes, segments, indexes, epochs, producers; and survives a crash (Raft §5.3)."""
+
+from pathlib import Path
+
+import pytest
+
+from tailrace.log.log import Log
+from tailrace.model.faults import OffsetOutOfRange
+from tests.unit.log.logs import everything, names, now, on_loop, one_batch, open_log, put, topic
+
+small = topic(segment_bytes=1024, index_interval_bytes=150)
+
+
+async def filled(folder: Path, count: int, log: Log | None = None) -> Log:
+    log = log or await open_log(folder, settings=small)
+    for number in range(log.end // 2, count):
+        batch = one_batch([b"a%02d" % number, b"b"], producer=(7, 0, number * 2), timestamps=[now + number] * 2)
+        put(log, batch, epoch=1 + number // 5)
+    return log
+
+
+async def image(log: Log) -> object:
+    """All that can be asked of a log."""
+    return (
+        log.start,
+        log.end,
+        log.durable,
+        log.size_bytes,
+        log.epochs.entries(),
+        log.producers.dump().split()[6:-2],  # but when the producer was last seen
+        await everything(log),
+        await log.max_timestamp(log.end),
+        [await segment.max_timestamp() for segment in log.segments],
+        [segment.indexes.offsets.dump() for segment in log.segments if segment.indexes is not None],
+    )
+
+
+@pytest.mark.parametrize("checkpointed", [None, 3, 40])
+@pytest.mark.parametrize("end", [0, 1, 2, 17, 40, 79, 80])
+@on_loop
+async def test_a_truncated_log_is_as_if_nothing_had_been(tmp_path: Path, end: int, checkpointed: int | None) -> None:
+    log = await open_log(tmp_path / "p", settings=small)
+    if checkpointed is not None:
+        log = await filled(tmp_path / "p", checkpointed, log)
+        await log.checkpoint()
+    log = await filled(tmp_path / "p", 40, log)
+    await log.truncate_to(end)
+    for _ in range(2):
+        other = await filled(tmp_path / f"other-{log.end}", log.end // 2)
+        for segment in log.segments:
+            await segment.load()
+        if log.end:
+            assert await image(log) == await image(other)
+        log = await filled(tmp_path / "p", 45, log)
+    assert log.end == 90
+
+
+@on_loop
+async def test_a_truncation_below_the_recovery_point_is_no_damage(tmp_path: Path) -> None:
+    log = await filled(tmp_path / "p", 40)
+    point = await log.checkpoint()
+    await log.truncate_to(30)
+    log = await open_log(tmp_path / "p", settings=small, recovery=point)
+    assert (log.damage, log.end) == (None, 30)
+    log = await filled(tmp_path / "p", 20, log)
+    later = await log.checkpoint()
+    log = await open_log(tmp_path / "p", settings=small, recovery=point)  # the crash came before it was recorded
+    assert (log.damage, log.end) == (None, 40)
+    assert later is not None
+    log = await open_log(tmp_path / "p", settings=small, recovery=later)
+    put(log, epoch=9)
+    await log.checkpoint()
+    put(log, epoch=9)
+    await log.checkpoint()
+    assert "truncated" not in names(tmp_path / "p")
+
+
+@on_loop
+async def test_only_what_is_there_can_be_cut(tmp_path: Path) -> None:
+    log = await filled(tmp_path / "p", 20)
+    await log.truncate_to(99)
+    assert log.end == 40
+    await log.advance_start(10)
+    with pytest.raises(OffsetOutOfRange):
+        await log.truncate_to(9)
+
+
+@on_loop
+async def test_a_gap_goes_with_the_tail(tmp_path: Path) -> None:
+    log = await filled(tmp_path / "p", 2)
+    log.append_as_is(one_batch(base_offset=100, epoch=9), now)
+    again = await open_log(tmp_path / "p", settings=small)
+    assert (again.end, [record.offset for record in await everything(again)]) == (101, [0, 1, 2, 3, 100])
+    await log.truncate_to(4)
+    assert not [name for name in names(tmp_path / "p") if name.endswith(".gap")]
