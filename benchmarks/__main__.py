@@ -16,19 +16,19 @@ from benchmarks.cases.bulk import bulk
 from benchmarks.cases.footprint import footprint
 from benchmarks.cases.single import single
 from benchmarks.cases.steady import steady
-from benchmarks.disk import fsync_outcomes, scratch
+from benchmarks.machine import machine_outcomes, scratch
 from benchmarks.outcomes import Outcome
 from benchmarks.processes import Server
 
 Case = Callable[[Start, Path], Iterator[Outcome]]
 
 
-def disk(_: Start, folder: Path) -> Iterator[Outcome]:
-    yield from fsync_outcomes(folder)
+def machine(_: Start, folder: Path) -> Iterator[Outcome]:
+    yield from machine_outcomes(folder)
 
 
 cases: Final[dict[str, Case]] = {
-    "disk": disk,
+    "machine": machine,
     "bulk": bulk,
     "single": partial(single, fsync="never"),
     "single-always": partial(single, fsync="always"),

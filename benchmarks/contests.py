@@ -14,6 +14,7 @@ from benchmarks.latency import Spread
 from benchmarks.load import Measured
 from benchmarks.outcomes import Threshold
 from benchmarks.processes import Server, measure
+from tailrace.model.limits import KiB
 
 in_flight: Final = 100
 single_requests: Final = 30_000
@@ -66,15 +67,16 @@ def rdkafka_work(
     )
 
 
-def through(entrant: Entrant, topic: str, scale: float, *, label: str, messages: int, size: int) -> list[Figure]:
+def through(entrant: Entrant, topic: str, scale: float, *, messages: int, size: int) -> list[Figure]:
     """In with a producer, out with a consumer, both librdkafka."""
     wanted = int(messages * scale)
     put = Measured(**measure("benchmarks.rdkafka", rdkafka_work(entrant, topic, "produce", wanted, size)))
     got = Measured(**measure("benchmarks.rdkafka", rdkafka_work(entrant, topic, "consume", wanted, size)))
+    label = f"{size} B messages" if size < KiB else f"{size // KiB} KB messages"
     return [
-        Figure(name=f"produce {label}", unit="msg/s", value=put.requests_per_second, threshold=better_produce),
+        Figure(name=f"produce {label}", unit="MB/s", value=put.megabytes_per_second, threshold=better_produce),
         Figure(name=f"produce {label}, broker's CPU", unit="s/GB", value=put.cpu_seconds_per_gigabyte),
-        Figure(name=f"consume {label}", unit="msg/s", value=got.requests_per_second, threshold=better_consume),
+        Figure(name=f"consume {label}", unit="MB/s", value=got.megabytes_per_second, threshold=better_consume),
     ]
 
 
@@ -132,8 +134,8 @@ def figures(name: str, spread: Spread, threshold: Threshold | None) -> list[Figu
 
 
 contests: Final[dict[str, Contest]] = {
-    "1-kb": partial(through, label="1 KB", messages=500_000, size=1024),
-    "100-b": partial(through, label="100 B", messages=2_500_000, size=100),
+    "1-kb": partial(through, messages=500_000, size=1024),
+    "100-b": partial(through, messages=2_500_000, size=100),
     "single-raw": single_raw,
     "single-librdkafka": single_librdkafka,
     "steady-raw": steady_raw,

@@ -17,4 +17,4 @@ def command(data: Path, fsync: Fsync) -> list[str]:
 
 def broker(folder: Path, fsync: Fsync) -> AbstractContextManager[Server]:
     """A broker with an empty log in `folder`; stopped at the end."""
-    return serving("kafka", command(folder / "data", fsync), log=folder / "tailrace.log")
+    return serving("tailrace", command(folder / "data", fsync), log=folder / "tailrace.log")

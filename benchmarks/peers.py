@@ -21,7 +21,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from benchmarks import kafka, ours, outcomes, tables
 from benchmarks.connection import create_topic, delete_topic
 from benchmarks.contests import Entrant, Figure, contests
-from benchmarks.disk import fsync_outcomes, scratch
+from benchmarks.machine import machine_outcomes, scratch
 from benchmarks.outcomes import Outcome, acks_name
 
 rounds: Final = 3
@@ -92,7 +92,7 @@ def judge(found: Found, entrants: list[Entrant]) -> list[Outcome]:
 def run(names: list[str]) -> list[Outcome]:
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with scratch() as folder, ExitStack() as stack, Progress(*columns, console=Console(stderr=True)) as progress:
-        found = list(fsync_outcomes(folder))
+        found = list(machine_outcomes(folder))
         entrants = enter(stack, folder)
         return found + judge(compete(entrants, names, progress), entrants)
 

@@ -1,6 +1,7 @@
 """The same outcomes as a table: in colour for the person who waits, in Markdown for `benchmarks/README.md`."""
 
 import platform
+import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -44,8 +45,7 @@ def show(outcomes: Sequence[Outcome], *, title: str, beside: str) -> None:
         table.add_column(head, justify="left" if head in ("case", "fsync", "acks", "met") else "right")
     for outcome in outcomes:
         table.add_row(*cells(outcome), style="red" if outcome.ok is False else None)
-    console = Console(stderr=True)
-    console.print(table, width=None if console.is_terminal else piped_width_chars)
+    Console(stderr=True, width=None if sys.stderr.isatty() else piped_width_chars).print(table)
 
 
 def put_into_readme(outcomes: Sequence[Outcome], *, marker: str, beside: str) -> None:

@@ -1,4 +1,4 @@
-"""Where the benchmarks write, and how long this disk takes to keep a promise."""
+"""Where the benchmarks write, and what to know of the machine: how busy it was, how long its disk takes."""
 
 import os
 import tempfile
@@ -39,7 +39,9 @@ def fsync_latency(folder: Path) -> Spread:
     return Spread.of(taken)
 
 
-def fsync_outcomes(folder: Path) -> Iterator[Outcome]:
+def machine_outcomes(folder: Path) -> Iterator[Outcome]:
+    busy = os.getloadavg()[0]  # of the minute before: what others were computing
+    yield Outcome(name="the machine: load before the run", fsync="-", acks="-", unit="processes", rounds=(busy,))
     spread = fsync_latency(folder)
     for rank, value in (("p50", spread.p50_ms), ("p99", spread.p99_ms)):
         yield Outcome(name=f"the disk: fdatasync of 4 KB, {rank}", fsync="-", acks="-", unit="ms", rounds=(value,))
