@@ -46,6 +46,7 @@ class Partition:
         self._clock = clock
         self._waiting: deque[tuple[int, WhenCommitted]] = deque()  # by rising offset
         self._watchers: dict[Callable[[], None], None] = {}  # readers at the high watermark
+        self.on_leader_changed: Callable[[], None] = _nobody_listens
         log.on_durable = self._progress
         log.on_failed = self._storage_failed
 
@@ -71,6 +72,7 @@ class Partition:
 
     def lead(self, vote: Vote) -> None:
         effects = self.replica.step(VoteStored(vote.epoch))
+        self.on_leader_changed()
         if effects.append_leader_change:
             now_ms = self._clock.wall_ms()
             batch = leader_change_batch(
@@ -86,6 +88,7 @@ class Partition:
     def resign(self, fault: Fault) -> None:
         """Lead no more: who waits is told so."""
         self.replica.step(Resign())
+        self.on_leader_changed()
         self._fail_waiting(fault)
 
     # Writing
@@ -139,6 +142,15 @@ class Partition:
     async def read_cold(self, offset: int, max_bytes: int) -> Read:
         return await self.log.read_cold(offset, max_bytes, self.replica.high_watermark)
 
+    def end_of_epoch(self, epoch: int) -> tuple[int, int]:
+        """The largest epoch up to `epoch` that wrote here, and the offset after its last batch; (-1, -1): unknown.
+
+        A leader that has written nothing yet begins at the log's end: its epoch is known, though no batch has it."""
+        written = self.log.epochs.last
+        if not written < epoch <= self.epoch:
+            return self.log.epochs.end_offset_for(epoch, self.log.end)
+        return (epoch if written < 0 or epoch == self.epoch else written), self.log.end
+
     def watch(self, poke: Callable[[], None]) -> None:
         """Call `poke` whenever there may be more to read, until `unwatch`."""
         self._watchers[poke] = None
@@ -185,6 +197,10 @@ class Partition:
             done(fault)
         for poke in list(self._watchers):
             poke()
+
+
+def _nobody_listens() -> None:
+    pass
 
 
 def _settle(done: "asyncio.Future[None]", fault: Fault | None) -> None:

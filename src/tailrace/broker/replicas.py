@@ -7,8 +7,9 @@ starts handed on. Votes of all partitions that begin together are stored with on
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final, cast
 
 from tailrace.broker.partition import Partition, gone
@@ -44,6 +45,7 @@ class Replicas:
         self._votes = votes
         self._topics: dict[str | Id, list[Partition]] = {}  # by name and by id
         self._touched: dict[Id, None] = {}
+        self._watchers: list[Callable[[Id], None]] = []
         self._settling = asyncio.Lock()
         self._checkpoints: dict[TopicPartition, Checkpoint] = {}
         self._clean = False
@@ -73,6 +75,14 @@ class Replicas:
             if isinstance(key, str):
                 yield from partitions
 
+    def watch_topics(self, changed: Callable[[Id], None]) -> None:
+        """Call back whenever a topic begins, ends, grows or has another leader somewhere."""
+        self._watchers.append(changed)
+
+    def _changed(self, topic_id: Id) -> None:
+        for changed in self._watchers:
+            changed(topic_id)
+
     # Following the metadata
 
     def committed(self, records: Sequence[object]) -> None:
@@ -82,6 +92,7 @@ class Replicas:
             match record:
                 case TopicAdded() | PartitionAdded() | TopicRemoved() | PartitionStartMoved():
                     self._touched[Id(record.topic_id)] = None
+                    self._changed(Id(record.topic_id))
                 case SettingChanged():
                     topics = [self.image.topics[record.owner]] if record.resource == 2 else self.image.topics.values()
                     self._touched.update((topic.id, None) for topic in topics)
@@ -157,7 +168,9 @@ class Replicas:
             log_end=Offset(log.end),
             high_watermark=Offset(high_watermark),
         )
-        return Partition(name, key, log, replica, self._me.broker, self._ports.clock)
+        partition = Partition(name, key, log, replica, self._me.broker, self._ports.clock)
+        partition.on_leader_changed = partial(self._changed, key.topic_id)
+        return partition
 
     async def lead(self, partitions: Sequence[Partition]) -> None:
         """Stand for election in all of them, with one fsync for all votes; done when what was recovered is committed.

@@ -12,13 +12,14 @@ events: Final = logging.getLogger(__name__)
 
 stall_check_s: Final = 0.05
 stall_min_s: Final = 0.02
+stall_report_s: Final = 30.0  # at most one line in so long
+flush_check_s: Final = 0.5  # how late `flush.ms` may be honoured
 
 
 class Upkeep:
     def __init__(self, node: "Node") -> None:
         self._node = node
         self.stalls = 0  # times the loop was late by more than `stall_min_s`
-        self.longest_stall_s = 0.0
 
     def start(self) -> None:
         node, settings = self._node, self._node.settings
@@ -27,6 +28,8 @@ class Upkeep:
         node.spawn(self._watch_loop())
         if settings.fsync == "interval":
             node.spawn(_every(settings.fsync_interval_ms / 1000, self._sync))
+        if settings.fsync != "always":
+            node.spawn(_every(flush_check_s, self._sync_what_is_due))
 
     async def retain(self) -> None:
         """Delete segments that retention no longer keeps."""
@@ -43,16 +46,25 @@ class Upkeep:
             partition.log.sync_soon()
         self._node.controller.partition.log.sync_soon()
 
+    async def _sync_what_is_due(self) -> None:
+        now_ms = self._node.ports.clock.wall_ms()
+        for partition in list(self._node.replicas.all()):
+            partition.log.sync_if_due(now_ms)
+
     async def _watch_loop(self) -> None:
         clock = self._node.ports.clock
+        reported_at, unreported, longest = clock.monotonic(), 0, 0.0
         while True:
             before = clock.monotonic()
             await asyncio.sleep(stall_check_s)
-            late = clock.monotonic() - before - stall_check_s
+            now = clock.monotonic()
+            late = now - before - stall_check_s
             if late > stall_min_s:
                 self.stalls += 1
-                self.longest_stall_s = max(self.longest_stall_s, late)
-                events.warning("the event loop was stalled for %d ms", late * 1000)
+                unreported, longest = unreported + 1, max(longest, late)
+            if unreported and now - reported_at > stall_report_s:
+                events.warning("the event loop was stalled %d times, for up to %d ms", unreported, longest * 1000)
+                reported_at, unreported, longest = now, 0, 0.0
 
 
 async def _every(seconds: float, work: Callable[[], Awaitable[None]]) -> None:

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from tailrace.model.ids import Id
 from tailrace.wire.hot import bounded, compact_string, expect_end, int16, int32, slice_of, string
-from tailrace.wire.primitives import WireError, read_uvarint, skip_tags, uvarint
+from tailrace.wire.primitives import WireError, read_long_uvarint, read_uvarint, skip_tags, uvarint
 
 first_flexible: Final = 9
 first_by_topic_id: Final = 13
@@ -82,7 +82,12 @@ def _read_old(frame: memoryview, at: int) -> ProduceHead:
 
 
 def _read_flexible(frame: memoryview, at: int, *, by_id: bool) -> ProduceHead:
-    transactional_id, at = compact_string(frame, at)
+    # Lengths of one byte and empty tags are by far the most common: they are read in place, the rest by functions.
+    transactional_id = None
+    if frame[at]:
+        transactional_id, at = compact_string(frame, at)
+    else:
+        at += 1
     acks, timeout_ms = _acks_timeout.unpack_from(frame, at)
     count, at = read_uvarint(frame, at + _acks_timeout.size)
     topics = []
@@ -97,14 +102,17 @@ def _read_flexible(frame: memoryview, at: int, *, by_id: bool) -> ProduceHead:
         count, at = read_uvarint(frame, at)
         partitions = []
         for _ in range(bounded(count - 1, frame, at)):
-            (index,) = int32.unpack_from(frame, at)
-            size, at = read_uvarint(frame, at + 4)
+            (partition,) = int32.unpack_from(frame, at)
+            size = frame[at + 4]
+            at += 5
+            if size > 127:
+                size, at = read_long_uvarint(size, frame, at)
             records, at = slice_of(frame, at, size - 1)
-            at = skip_tags(frame, at, len(frame))
-            partitions.append(PartitionData(index, records))
-        at = skip_tags(frame, at, len(frame))
+            at = skip_tags(frame, at, len(frame)) if frame[at] else at + 1
+            partitions.append(PartitionData(partition, records))
+        at = skip_tags(frame, at, len(frame)) if frame[at] else at + 1
         topics.append(TopicData(topic, partitions))
-    at = skip_tags(frame, at, len(frame))
+    at = skip_tags(frame, at, len(frame)) if frame[at] else at + 1
     expect_end(frame, at)
     return ProduceHead(transactional_id, acks, timeout_ms, topics)
 
