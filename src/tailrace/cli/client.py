@@ -63,8 +63,10 @@ def asking(bootstrap: str, what: str) -> Iterator[None]:
         yield
     except KafkaException as exception:
         error = exception.args[0]
-        if error.code() in (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT):
+        if error.code() == KafkaError._TIMED_OUT:
             raise Failed(f"cannot {what}: {bootstrap} did not answer within {answer_timeout_s:g} s.") from None
+        if error.code() in (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN):
+            raise Failed(f"cannot {what}: the connection to {bootstrap} broke; the broker's log may say why.") from None
         raise Failed(f"cannot {what}: {sentence(error)}.") from None
 
 

@@ -43,7 +43,7 @@ def test_what_goes_wrong_is_said_and_has_exit_code_1(tailrace: Program, topic: s
     tailrace("topic", "create", topic)
     again = tailrace("topic", "create", topic)
     assert again.code == 1
-    assert "already exists" in again.err
+    assert "TOPIC_ALREADY_EXISTS" in again.err
     assert tailrace("topic", "create", topic, "--if-not-exists").code == 0
     gone = tailrace("topic", "describe", "no-such-topic")
     assert gone.code == 1
