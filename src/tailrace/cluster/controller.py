@@ -21,7 +21,7 @@ from tailrace.cluster.records import (
     TopicAdded,
     TopicRemoved,
 )
-from tailrace.cluster.settings import SettingChange, changed_settings
+from tailrace.cluster.settings import Operation, SettingChange, changed_settings
 from tailrace.model.faults import (
     Fault,
     InvalidPartitions,
@@ -171,15 +171,26 @@ class Controller:
 
     def change_settings(self, resource: Resource, owner: str, changes: Sequence[SettingChange]) -> Proposal[None]:
         """Apply changes to one topic's or broker's settings, all or none."""
-        if resource is Resource.TOPIC:
-            own: Mapping[str, str] = self.find(owner).settings
-        else:
-            own = self.image.broker_settings.get(owner, {})
+        own = self._own_settings(resource, owner)
         records: list[MetadataRecord] = [
             SettingChanged(resource=resource, owner=owner, name=name, value=value)
             for name, value in changed_settings(resource, own, changes)
         ]
         return Proposal(None, records)
+
+    def replace_settings(self, resource: Resource, owner: str, settings: Mapping[str, str]) -> Proposal[None]:
+        """Let these be one topic's or broker's own settings, and no others."""
+        own = self._own_settings(resource, owner)
+        changes = [
+            SettingChange(name=name, operation=Operation.DELETE, value=None) for name in own if name not in settings
+        ]
+        changes += [SettingChange(name=name, operation=Operation.SET, value=value) for name, value in settings.items()]
+        return self.change_settings(resource, owner, changes)
+
+    def _own_settings(self, resource: Resource, owner: str) -> Mapping[str, str]:
+        if resource is Resource.TOPIC:
+            return self.find(owner).settings
+        return self.image.broker_settings.get(owner, {})
 
     def move_start(self, topic_id: Id, partition: int, start: int) -> Proposal[None]:
         self.find(topic_id)

@@ -17,6 +17,7 @@ requests_in_flight_max = 1_000  # per connection: answers that wait, in request 
 answers_buffered_max_bytes = 64 * MiB  # per connection: above it we stop reading from that client
 fetch_sessions_max = 1_000
 fetch_answer_max_bytes = 55 * MiB
+encoded_topics_kept_max_bytes = 64 * MiB  # of Metadata's answer, in all versions asked for
 
 # Record batches
 batch_header_bytes = 61

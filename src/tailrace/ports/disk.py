@@ -92,6 +92,8 @@ class Disk(Protocol):
 
     def free_bytes(self, path: str) -> int: ...
 
+    def total_bytes(self, path: str) -> int: ...
+
 
 class InUse(Exception):
     """Another process holds the lock."""

@@ -199,6 +199,9 @@ class SystemDisk:
     def free_bytes(self, path: str) -> int:
         return shutil.disk_usage(path).free
 
+    def total_bytes(self, path: str) -> int:
+        return shutil.disk_usage(path).total
+
 
 def _read_fully(descriptor: int, position: int, size: int) -> bytes:
     data = os.pread(descriptor, size, position)

@@ -1,7 +1,7 @@
 """One request on its way through the door."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tailrace.ports.disk import Buffer
 
@@ -10,6 +10,12 @@ if TYPE_CHECKING:
     from tailrace.doors.kafka.connection import KafkaConnection
 
 Answer = bytes | Sequence[Buffer]
+
+
+class Written(NamedTuple):
+    """A response that its handler has put into bytes itself."""
+
+    body: Buffer
 
 
 class Call:

@@ -11,12 +11,12 @@ import logging
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
-from tailrace.doors.kafka.call import Answer, Call
+from tailrace.doors.kafka.call import Answer, Call, Written
 from tailrace.doors.kafka.handlers.api_versions import unsupported_version
 from tailrace.doors.kafka.registry import Api, apis, flexible_since
 from tailrace.model.limits import requests_in_flight_max
 from tailrace.ports.disk import Buffer
-from tailrace.wire.compile import decode_whole, encode_into, is_flexible
+from tailrace.wire.compile import decode_whole, encode_into
 from tailrace.wire.framing import FramedProtocol, FrameError, length_bytes, length_layout
 from tailrace.wire.headers import api_versions_key, read_request_header, response_header
 from tailrace.wire.primitives import WireError
@@ -33,7 +33,7 @@ write_buffer_max_bytes: Final = 1024 * 1024
 class KafkaConnection(FramedProtocol):
     def __init__(self, door: "KafkaDoor") -> None:
         super().__init__(door.node.settings.socket_request_max_bytes)
-        self._door = door
+        self.door = door
         self._node = door.node
         self.apis = apis
         self._waiting: deque[Call] = deque()  # in request order; the first has no answer yet
@@ -54,7 +54,7 @@ class KafkaConnection(FramedProtocol):
         self.peer = "{}:{}".format(*transport.get_extra_info("peername", ("?", "?")))
         self.transport.set_write_buffer_limits(high=write_buffer_max_bytes)
         self.used_at = self._node.ports.clock.monotonic()
-        self._door.opened(self)
+        self.door.opened(self)
 
     def connection_lost(self, error: Exception | None) -> None:
         self.paused = True
@@ -63,7 +63,7 @@ class KafkaConnection(FramedProtocol):
         self._out.clear()
         if self._task is not None:
             self._task.cancel()
-        self._door.closed(self)
+        self.door.closed(self)
 
     def pause_writing(self) -> None:
         self._choked = True
@@ -134,8 +134,11 @@ class KafkaConnection(FramedProtocol):
         try:
             response = await api.handler(request, call)
             out = bytearray(length_bytes)
-            out += response_header(api.key, call.correlation_id, is_flexible(type(response), call.version))
-            encode_into(out, response, call.version)
+            out += response_header(api.key, call.correlation_id, call.version >= api.flexible_since)
+            if isinstance(response, Written):
+                out += response.body
+            else:
+                encode_into(out, response, call.version)
         except Exception:
             events.exception("%s version %d from %s failed", api.name, call.version, self.peer)
             self.close("it met an error of ours")

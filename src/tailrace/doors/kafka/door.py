@@ -6,6 +6,7 @@ from typing import Final
 
 from tailrace.broker.node import Node
 from tailrace.doors.kafka.connection import KafkaConnection
+from tailrace.doors.kafka.encoded_topics import EncodedTopics
 from tailrace.ports import Listener
 
 events: Final = logging.getLogger(__name__)
@@ -14,6 +15,7 @@ events: Final = logging.getLogger(__name__)
 class KafkaDoor:
     def __init__(self, node: Node) -> None:
         self.node = node
+        self.encoded_topics = EncodedTopics(node)
         self._connections: dict[KafkaConnection, None] = {}
 
     def opened(self, connection: KafkaConnection) -> None:

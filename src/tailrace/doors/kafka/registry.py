@@ -10,14 +10,24 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from tailrace.doors.kafka.call import Answer, Call
+from tailrace.doors.kafka.handlers.alter_configs import alter_configs
 from tailrace.doors.kafka.handlers.api_versions import api_versions
+from tailrace.doors.kafka.handlers.create_partitions import create_partitions
 from tailrace.doors.kafka.handlers.create_topics import create_topics
+from tailrace.doors.kafka.handlers.delete_records import delete_records
 from tailrace.doors.kafka.handlers.delete_topics import delete_topics
+from tailrace.doors.kafka.handlers.describe_cluster import describe_cluster
+from tailrace.doors.kafka.handlers.describe_configs import describe_configs
+from tailrace.doors.kafka.handlers.describe_log_dirs import describe_log_dirs
+from tailrace.doors.kafka.handlers.describe_topic_partitions import describe_topic_partitions
 from tailrace.doors.kafka.handlers.fetch import fetch
 from tailrace.doors.kafka.handlers.find_coordinator import find_coordinator
+from tailrace.doors.kafka.handlers.incremental_alter_configs import incremental_alter_configs
 from tailrace.doors.kafka.handlers.init_producer_id import init_producer_id
+from tailrace.doors.kafka.handlers.list_config_resources import list_config_resources
 from tailrace.doors.kafka.handlers.list_offsets import list_offsets
 from tailrace.doors.kafka.handlers.metadata import metadata
+from tailrace.doors.kafka.handlers.offset_for_leader_epoch import offset_for_leader_epoch
 from tailrace.doors.kafka.handlers.produce import produce
 from tailrace.wire.messages import messages
 from tailrace.wire.schema import Versions, declaration
@@ -61,7 +71,17 @@ _table: Final = (
     _api(18, api_versions),
     _api(19, create_topics),
     _api(20, delete_topics),
+    _api(21, delete_records),
     _api(22, init_producer_id),
+    _api(23, offset_for_leader_epoch),
+    _api(32, describe_configs),
+    _api(33, alter_configs),
+    _api(35, describe_log_dirs),
+    _api(37, create_partitions),
+    _api(44, incremental_alter_configs),
+    _api(60, describe_cluster),
+    _api(74, list_config_resources),
+    _api(75, describe_topic_partitions),
 )
 
 apis: Final = MappingProxyType({api.key: api for api in _table})

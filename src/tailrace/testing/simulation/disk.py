@@ -196,6 +196,10 @@ class SimDisk:
             raise failed(errno.ENOENT, path)
         return max(0, self._storage.capacity_bytes - self._storage.used_bytes)
 
+    def total_bytes(self, path: str) -> int:
+        self._process.check()
+        return self._storage.capacity_bytes
+
     def _change(self, kind: str, *paths: str) -> None:
         self._process.check()
         self._storage.changing()

@@ -1,20 +1,28 @@
 """FindCoordinator: who keeps a group's or a transaction's state. Nobody yet: clients hear so, and may try again."""
 
+from typing import Final
+
 from tailrace.doors.kafka.call import Call
-from tailrace.wire.errors import Error
+from tailrace.doors.kafka.faults import error_of
+from tailrace.model.faults import CoordinatorUnavailable, Fault, InvalidRequest
+from tailrace.model.ids import nobody
 from tailrace.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 
-message = "groups and transactions are not supported yet"
-first_with_many = 4
+no_port: Final = -1
+first_with_many: Final = 4
+first_with: Final = {0: 0, 1: 1, 2: 6}  # groups, transactions, share groups
 
 
 async def find_coordinator(request: FindCoordinatorRequest, call: Call) -> FindCoordinatorResponse:
-    error = Error.COORDINATOR_NOT_AVAILABLE
+    fault: Fault = CoordinatorUnavailable("groups and transactions are not supported yet")
+    if request.key_type not in first_with or call.version < first_with[request.key_type]:
+        fault = InvalidRequest(f"FindCoordinator version {call.version} knows no key type {request.key_type}")
+    error, message = error_of(fault), str(fault)
     if call.version < first_with_many:
-        return FindCoordinatorResponse(error_code=error, error_message=message, node_id=-1, port=-1)
+        return FindCoordinatorResponse(error_code=error, error_message=message, node_id=nobody, port=no_port)
     return FindCoordinatorResponse(
         coordinators=tuple(
-            Coordinator(key=key, node_id=-1, host="", port=-1, error_code=error, error_message=message)
+            Coordinator(key=key, node_id=nobody, host="", port=no_port, error_code=error, error_message=message)
             for key in request.coordinator_keys
         )
     )

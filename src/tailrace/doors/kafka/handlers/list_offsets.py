@@ -1,14 +1,19 @@
 """ListOffsets: a partition's start, end, the offset for a time, or of the record with the largest timestamp.
 
 Negative timestamps name places: -1 the end, -2 the start, -3 the largest timestamp, -4 the start of what is stored
-here, -5 the end of what is stored remotely (nothing is).
+here; -5 the end of what is stored remotely and -6 the start of what is still to be stored there (nothing is).
+Consumers of either isolation level see the same end: there are no transactions yet.
 """
 
+from collections.abc import Iterable
 from typing import Final
 
+from tailrace.broker.partition import Partition
 from tailrace.doors.kafka.call import Call
+from tailrace.doors.kafka.changes import repeated
 from tailrace.doors.kafka.faults import error_of
-from tailrace.model.faults import Fault, UnsupportedVersion
+from tailrace.log.log import Timed
+from tailrace.model.faults import Fault, InvalidRequest, UnsupportedVersion
 from tailrace.wire.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsResponse,
@@ -22,47 +27,57 @@ earliest: Final = -2
 max_timestamp: Final = -3
 earliest_local: Final = -4
 latest_tiered: Final = -5
-first_with: Final = {max_timestamp: 7, earliest_local: 8, latest_tiered: 9}
+earliest_pending_upload: Final = -6
+first_with: Final = {  # the versions that know these places
+    latest: 1,
+    earliest: 1,
+    max_timestamp: 7,
+    earliest_local: 8,
+    latest_tiered: 9,
+    earliest_pending_upload: 11,
+}
+no_time: Final = -1
+nothing: Final = Timed(offset=-1, timestamp=no_time, epoch=-1)
 
 
 async def list_offsets(request: ListOffsetsRequest, call: Call) -> ListOffsetsResponse:
+    twice = repeated((topic.name, one.partition) for topic in request.topics for one in topic.partitions)
     topics = [
         TopicOffsets(
-            name=topic.name, partitions=tuple([await _look_up(call, topic.name, one) for one in topic.partitions])
+            name=topic.name,
+            partitions=tuple([await _look_up(call, topic.name, one, twice) for one in topic.partitions]),
         )
         for topic in request.topics
     ]
     return ListOffsetsResponse(topics=tuple(topics))
 
 
-async def _look_up(call: Call, topic: str, asked: PartitionAsked) -> PartitionOffset:
+async def _look_up(call: Call, topic: str, asked: PartitionAsked, twice: Iterable[tuple[str, int]]) -> PartitionOffset:
     try:
-        return await _found(call, topic, asked)
+        if (topic, asked.partition) in twice:
+            raise InvalidRequest(f"partition {asked.partition} of {topic} is named twice in one request")
+        if asked.timestamp < 0 and call.version < first_with.get(asked.timestamp, call.version + 1):
+            raise UnsupportedVersion(f"timestamp {asked.timestamp} means nothing in ListOffsets {call.version}")
+        partition = call.node.replicas.find(topic, asked.partition)
+        partition.require_leader()
+        partition.require_epoch(asked.current_leader_epoch)
+        found = await _find(partition, asked.timestamp)
     except Fault as fault:
         return PartitionOffset(partition=asked.partition, error_code=error_of(fault))
-
-
-async def _found(call: Call, topic: str, asked: PartitionAsked) -> PartitionOffset:
-    partition = call.node.replicas.find(topic, asked.partition)
-    partition.require_leader()
-    partition.require_epoch(asked.current_leader_epoch)
-    log, limit = partition.log, partition.high_watermark
-    if call.version < first_with.get(asked.timestamp, 0) or asked.timestamp < latest_tiered:
-        raise UnsupportedVersion(f"timestamp {asked.timestamp} means nothing in ListOffsets version {call.version}")
-    match asked.timestamp:
-        case -1:
-            return PartitionOffset(partition=asked.partition, offset=limit, leader_epoch=partition.epoch)
-        case -2 | -4:
-            epoch = log.epochs.epoch_at(log.start)
-            return PartitionOffset(partition=asked.partition, offset=log.start, leader_epoch=epoch)
-        case -5:
-            return PartitionOffset(partition=asked.partition)
-        case -3:
-            found = await log.max_timestamp(limit)
-        case _:
-            found = await log.offset_for_time(asked.timestamp, limit)
-    if found is None:
-        return PartitionOffset(partition=asked.partition)
     return PartitionOffset(
-        partition=asked.partition, timestamp=found.timestamp, offset=found.offset, leader_epoch=found.epoch
+        partition=asked.partition, offset=found.offset, timestamp=found.timestamp, leader_epoch=found.epoch
     )
+
+
+async def _find(partition: Partition, timestamp: int) -> Timed:
+    log, limit = partition.log, partition.high_watermark
+    if timestamp == latest:
+        return Timed(limit, no_time, partition.epoch)
+    if timestamp in (earliest, earliest_local):
+        epoch = log.epochs.epoch_at(log.start)
+        return Timed(log.start, no_time, partition.epoch if epoch < 0 else epoch)
+    if timestamp in (latest_tiered, earliest_pending_upload):
+        return nothing
+    if timestamp == max_timestamp:
+        return await log.max_timestamp(limit) or nothing
+    return await log.offset_for_time(timestamp, limit) or nothing

@@ -1,88 +1,118 @@
 """Metadata: which brokers there are, and who leads what; asking for a topic may create it.
 
-A topic's part of the answer is kept as a value until its leaders or its place in the image change, so that clients of
-large topics do not make the broker describe them again and again.
+Topics come in bytes from the door's cache, so the answer is put together by hand: an answer without topics is written
+in the usual way, and the topics are put in where its empty array stands.
 """
 
 from collections.abc import Iterable
 from typing import Final
 
-from tailrace.doors.kafka.call import Call
+from tailrace.doors.kafka.call import Call, Written
+from tailrace.doors.kafka.encoded_topics import encoded
 from tailrace.doors.kafka.faults import error_of
+from tailrace.doors.kafka.operations import allowed_on_cluster
 from tailrace.doors.kafka.topics import create_topics_by_default
-from tailrace.model.faults import Fault, UnknownTopic, UnknownTopicId
+from tailrace.model.faults import Fault, InvalidRequest, UnknownTopic, UnknownTopicId
 from tailrace.model.ids import NO_ID, Id, show_id
-from tailrace.model.topics import internal_topics
+from tailrace.model.topics import check_topic_name
+from tailrace.wire.compile import encode, is_flexible
 from tailrace.wire.messages.metadata import (
     BrokerMetadata,
     MetadataRequest,
     MetadataResponse,
-    PartitionMetadata,
     TopicMetadata,
     TopicWanted,
 )
+from tailrace.wire.primitives import uvarint
 
-leader_of_nobody: Final = -1
+first_with_null_for_all: Final = 1
+first_by_id: Final = 12
+first_with_null_names: Final = 12
 
 
-async def metadata(request: MetadataRequest, call: Call) -> MetadataResponse:
-    node = call.node
+async def metadata(request: MetadataRequest, call: Call) -> Written:
     wanted = request.topics
-    if wanted is None or (call.version == 0 and not wanted):
-        topics: Iterable[TopicMetadata] = [describe(call, name) for name in node.replicas.image.topics]
-    else:
-        missing = {one.name: None for one in wanted if one.name is not None and one.topic_id == NO_ID}
-        missing = {name: None for name in missing if name not in node.replicas.image.topics}
-        refused: dict[str, Fault] = {}
-        if missing and request.allow_auto_topic_creation and node.settings.auto_create_topics_enable:
-            refused = await create_topics_by_default(call, list(missing))
-        topics = [_one(call, one, refused) for one in wanted]
-    return MetadataResponse(
-        brokers=(
-            BrokerMetadata(
-                node_id=node.broker_id,
-                host=node.advertised_host,
-                port=node.kafka_port,
-                rack=node.settings.broker_rack or None,
-            ),
-        ),
-        cluster_id=node.meta.cluster_id,
-        controller_id=node.broker_id,
-        topics=tuple(topics),
-    )
+    if wanted is None or (call.version < first_with_null_for_all and not wanted):
+        topics = call.node.replicas.image.topics.values()
+        cache, operations = call.connection.door.encoded_topics, request.include_topic_authorized_operations
+        return _written(request, call, [cache.get(topic, call.version, operations) for topic in topics])
+    refused = await _create_missing(request, call, wanted)
+    once = dict.fromkeys((one.name, one.topic_id) for one in wanted)
+    return _written(request, call, [_topic(request, call, name, topic_id, refused) for name, topic_id in once])
 
 
-def _one(call: Call, wanted: TopicWanted, refused: dict[str, Fault]) -> TopicMetadata:
+async def _create_missing(request: MetadataRequest, call: Call, wanted: Iterable[TopicWanted]) -> dict[str, Fault]:
+    """Make topics that are asked for by name and not there, if that is allowed; those that could not be made."""
+    if not (request.allow_auto_topic_creation and call.node.settings.auto_create_topics_enable):
+        return {}
+    there = call.node.replicas.image.topics
+    missing = {one.name: None for one in wanted if one.name is not None and one.topic_id == NO_ID}
+    missing = {name: None for name in missing if name not in there}
+    return await create_topics_by_default(call, list(missing))
+
+
+def _topic(request: MetadataRequest, call: Call, name: str | None, topic_id: Id, refused: dict[str, Fault]) -> bytes:
     image = call.node.replicas.image
-    if wanted.topic_id != NO_ID:
-        topic = image.topics_by_id.get(Id(wanted.topic_id))
-        if topic is None:
-            fault: Fault = UnknownTopicId(f"there is no topic with id {show_id(wanted.topic_id)}")
-            return TopicMetadata(error_code=error_of(fault), name=None, topic_id=wanted.topic_id)
-        return describe(call, topic.name)
-    name = wanted.name or ""
-    if name in image.topics:
-        return describe(call, name)
-    fault = refused.get(name) or UnknownTopic(f"there is no topic {name}")
-    return TopicMetadata(error_code=error_of(fault), name=name)
+    by_id = name is None or topic_id != NO_ID
+    topic = None
+    if not by_id:
+        topic = image.topics.get(name or "")
+    elif call.version >= first_by_id:
+        topic = image.topics_by_id.get(topic_id)
+    if topic is not None:
+        operations = request.include_topic_authorized_operations
+        return call.connection.door.encoded_topics.get(topic, call.version, operations)
+    fault = _why_by_id(call, topic_id) if by_id else refused.get(name or "") or _why_by_name(name or "")
+    shown = None if by_id and call.version >= first_with_null_names else name or ""
+    return encoded(TopicMetadata(error_code=error_of(fault), name=shown, topic_id=topic_id), call.version)
 
 
-def describe(call: Call, name: str) -> TopicMetadata:
+def _why_by_id(call: Call, topic_id: Id) -> Fault:
+    if call.version < first_by_id:
+        return InvalidRequest(f"Metadata version {call.version} cannot ask for topics by id")
+    return UnknownTopicId(f"there is no topic with id {show_id(topic_id)}")
+
+
+def _why_by_name(name: str) -> Fault:
+    try:
+        check_topic_name(name)
+    except Fault as fault:
+        return fault
+    return UnknownTopic(f"there is no topic {name}")
+
+
+def _written(request: MetadataRequest, call: Call, topics: list[bytes]) -> Written:
     node = call.node
-    topic = node.replicas.image.topics[name]
-    partitions = node.replicas.of_topic(topic.id)
-    return TopicMetadata(
-        name=name,
-        topic_id=topic.id,
-        is_internal=name in internal_topics,
-        partitions=tuple(
-            PartitionMetadata(
-                partition=index,
-                leader_id=node.broker_id if index < len(partitions) and partitions[index].leads else leader_of_nobody,
-                leader_epoch=partitions[index].epoch if index < len(partitions) else -1,
-                replicas=place.replicas,
-                isr=place.replicas,
-            )
-            for index, place in enumerate(topic.partitions)
-        ),
+    me = BrokerMetadata(
+        node_id=node.broker_id,
+        host=node.advertised_host,
+        port=node.kafka_port,
+        rack=node.settings.broker_rack or None,
     )
+    empty = encode(
+        MetadataResponse(
+            brokers=(me,),
+            cluster_id=node.meta.cluster_id,
+            controller_id=node.broker_id,
+            topics=(),
+            cluster_authorized_operations=allowed_on_cluster(request.include_cluster_authorized_operations),
+        ),
+        call.version,
+    )
+    return Written(with_topics(empty, topics, call.version))
+
+
+def with_topics(empty: bytes, topics: list[bytes], version: int) -> bytes:
+    """Put topics into an answer that has none."""
+    flexible = is_flexible(MetadataResponse, version)
+    none, count = (b"\x01", uvarint(len(topics) + 1)) if flexible else (bytes(4), len(topics).to_bytes(4, "big"))
+    after = len(empty) - _bytes_after_topics(version, flexible)
+    before = after - len(none)
+    assert empty[before:after] == none
+    return b"".join((empty[:before], count, *topics, empty[after:]))
+
+
+def _bytes_after_topics(version: int, flexible: bool) -> int:
+    operations = 4 if 8 <= version <= 10 else 0
+    error_code = 2 if version >= 13 else 0
+    return operations + error_code + flexible

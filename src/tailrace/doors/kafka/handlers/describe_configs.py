@@ -1,0 +1,51 @@
+"""DescribeConfigs: the settings of topics and brokers, each with its value and where that was set.
+
+A broker with an empty name stands for all of them: then only what was set for all is shown. No setting is secret.
+"""
+
+from collections.abc import Iterator
+
+from tailrace.cluster.image import Resource
+from tailrace.doors.kafka.call import Call
+from tailrace.doors.kafka.faults import error_of
+from tailrace.doors.kafka.resources import resource_of
+from tailrace.doors.kafka.setting_values import Wanted, all_brokers, all_brokers_values, broker_values, topic_values
+from tailrace.model.faults import Fault, UnknownTopic
+from tailrace.model.topics import check_topic_name
+from tailrace.wire.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+    DescribedConfig,
+    DescribedResource,
+    ResourceAsked,
+)
+
+
+async def describe_configs(request: DescribeConfigsRequest, call: Call) -> DescribeConfigsResponse:
+    return DescribeConfigsResponse(results=tuple(_resource(call, request, asked) for asked in request.resources))
+
+
+def _resource(call: Call, request: DescribeConfigsRequest, asked: ResourceAsked) -> DescribedResource:
+    kind, name = asked.resource_type, asked.resource_name
+    wanted = Wanted(
+        names=frozenset(asked.config_names) if asked.config_names else None,
+        synonyms=request.include_synonyms,
+        documentation=request.include_documentation,
+    )
+    try:
+        return DescribedResource(resource_type=kind, resource_name=name, configs=tuple(_values(call, asked, wanted)))
+    except Fault as fault:
+        return DescribedResource(
+            error_code=error_of(fault), error_message=str(fault), resource_type=kind, resource_name=name, configs=()
+        )
+
+
+def _values(call: Call, asked: ResourceAsked, wanted: Wanted) -> Iterator[DescribedConfig]:
+    name = asked.resource_name
+    if resource_of(call, asked.resource_type, name) is Resource.TOPIC:
+        topic = call.node.replicas.image.topics.get(name)
+        if topic is None:
+            check_topic_name(name)
+            raise UnknownTopic(f"there is no topic {name}")
+        return topic_values(call.node, topic.settings, wanted)
+    return all_brokers_values(call.node, wanted) if name == all_brokers else broker_values(call.node, wanted)

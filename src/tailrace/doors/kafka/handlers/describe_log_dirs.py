@@ -1,0 +1,46 @@
+"""DescribeLogDirs: how much of the disk each partition takes, and how much is left."""
+
+from collections.abc import Iterator
+
+from tailrace.doors.kafka.call import Call
+from tailrace.wire.messages.describe_log_dirs import (
+    DescribedLogDir,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    PartitionSize,
+    TopicSizes,
+)
+
+
+async def describe_log_dirs(request: DescribeLogDirsRequest, call: Call) -> DescribeLogDirsResponse:
+    disk, folder = call.node.ports.disk, call.node.settings.data_dir
+    return DescribeLogDirsResponse(
+        results=(
+            DescribedLogDir(
+                log_dir=folder,
+                topics=tuple(_sizes(request, call)),
+                total_bytes=disk.total_bytes(folder),
+                usable_bytes=disk.free_bytes(folder),
+            ),
+        )
+    )
+
+
+def _sizes(request: DescribeLogDirsRequest, call: Call) -> Iterator[TopicSizes]:
+    """What is asked for and lives here; the rest is passed over, as it may live elsewhere."""
+    wanted: dict[str, range | tuple[int, ...]] = {}
+    if request.topics is None:
+        for name, topic in call.node.replicas.image.topics.items():
+            wanted[name] = range(len(topic.partitions))
+    else:
+        for asked in request.topics:
+            wanted[asked.name] = (*wanted.get(asked.name, ()), *asked.partitions)
+    for name, numbers in wanted.items():
+        partitions = call.node.replicas.of_topic(name)
+        sizes = tuple(
+            PartitionSize(partition=number, size_bytes=partitions[number].log.size_bytes)
+            for number in dict.fromkeys(numbers)
+            if 0 <= number < len(partitions)
+        )
+        if sizes:
+            yield TopicSizes(name=name, partitions=sizes)

@@ -1,0 +1,57 @@
+"""What has settings, as requests name it: a topic, this broker, or with an empty name all brokers together."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from tailrace.cluster.controller import Controller
+from tailrace.cluster.image import Resource
+from tailrace.doors.kafka.call import Call
+from tailrace.doors.kafka.changes import change_each, repeated
+from tailrace.doors.kafka.faults import error_of
+from tailrace.model.faults import Fault, InvalidRequest
+from tailrace.model.proposal import Proposal
+from tailrace.wire.messages.alter_configs import AlteredResource
+
+
+def resource_of(call: Call, kind: int, name: str) -> Resource:
+    """The kind of resource that is meant; `InvalidRequest` when it has no settings, or is another broker."""
+    if kind == Resource.TOPIC:
+        return Resource.TOPIC
+    if kind != Resource.BROKER:
+        raise InvalidRequest(f"there are no settings of resource type {kind}, only of topics (2) and brokers (4)")
+    if name not in ("", str(call.node.broker_id)):
+        raise InvalidRequest(f"this is broker {call.node.broker_id}, not {name!r}; an empty name means all brokers")
+    return Resource.BROKER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alteration:
+    """One resource of a request, and what is to happen to its settings."""
+
+    kind: int
+    name: str
+    propose: Callable[[Controller, Resource], Proposal[None]]
+
+
+async def alter_each(
+    call: Call, alterations: Sequence[Alteration], *, validate_only: bool
+) -> tuple[AlteredResource, ...]:
+    twice = repeated((one.kind, one.name) for one in alterations)
+    once = [one for one in alterations if (one.kind, one.name) not in twice]
+    answers = await change_each(call, [partial(_propose, call, one) for one in once], validate_only=validate_only)
+    altered = [_altered(one.kind, one.name, answer) for one, answer in zip(once, answers, strict=True)]
+    fault = InvalidRequest("the resource is named twice in one request")
+    return (*altered, *(_altered(kind, name, fault) for kind, name in twice))
+
+
+def _propose(call: Call, one: Alteration, controller: Controller) -> Proposal[None]:
+    return one.propose(controller, resource_of(call, one.kind, one.name))
+
+
+def _altered(kind: int, name: str, answer: Fault | None) -> AlteredResource:
+    if answer is None:
+        return AlteredResource(resource_type=kind, resource_name=name)
+    return AlteredResource(
+        resource_type=kind, resource_name=name, error_code=error_of(answer), error_message=str(answer)
+    )
