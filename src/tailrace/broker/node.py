@@ -62,11 +62,10 @@ class Node:
         self.meta = await self._load_meta()
         self.voter = Voter(broker=self.broker_id, directory=self.meta.directory_id)
         clean = await take_clean_marker(disk, folder)
-        self._checkpoints = load_checkpoints(disk, folder)
         self._votes = VoteJournal(disk, f"{folder}/votes")
         await self._votes.load()
         self.replicas = Replicas(self.ports, self.settings, folder, self.voter, self._votes)
-        self.replicas.recovered(self._checkpoints, clean=clean)
+        self.replicas.recovered(load_checkpoints(disk, folder), clean=clean)
         await self._start_metadata()
         await self.replicas.settle()
         self.replicas.sweep()
@@ -138,13 +137,12 @@ class Node:
 
     async def checkpoint(self) -> None:
         """Write down how far every log is recovered, so that a crash rescans little."""
+        checkpoints = {}
         for partition in [self.controller.partition, *self.replicas.all()]:
             recovery = await partition.log.checkpoint()
             if recovery is not None:
-                self._checkpoints[partition.key] = Checkpoint(
-                    recovery=recovery, high_watermark=partition.high_watermark
-                )
-        await store_checkpoints(self.ports.disk, self.settings.data_dir, self._checkpoints)
+                checkpoints[partition.key] = Checkpoint(recovery=recovery, high_watermark=partition.high_watermark)
+        await store_checkpoints(self.ports.disk, self.settings.data_dir, checkpoints)
 
     async def stop(self) -> None:
         """Write everything down and let go of the data directory."""

@@ -8,6 +8,7 @@ import asyncio
 import errno
 import logging
 import os
+import resource
 import sys
 import threading
 from collections.abc import Callable
@@ -25,10 +26,17 @@ log = logging.getLogger("tailrace.serve")
 
 def run_broker(settings: Settings, *, until_eof: bool = False) -> int:
     sys.setswitchinterval(switch_interval_s)
+    _allow_many_descriptors()
     log_to_stderr(settings.log_level)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(_serve(settings, until_eof))
     return 0
+
+
+def _allow_many_descriptors() -> None:
+    """Connections and files share the process's descriptors; systems allow many more than they give at first."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 async def _serve(settings: Settings, until_eof: bool) -> None:

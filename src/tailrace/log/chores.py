@@ -73,7 +73,7 @@ def _remove_cut_mark(log: "Log") -> None:
 
 async def retain(log: "Log", now_ms: int, high_watermark: int) -> int:
     log.producers.expire(now_ms)
-    if log.refusal is not None:
+    if log.refusal is not None or not log.segments:
         return 0
     count = await _expired(log, now_ms, high_watermark)
     if count and count == len(log.segments):

@@ -1,11 +1,11 @@
 """Opening a log: find out what is in its folder, and put right what a crash left.
 
 The recovery point divides the log. Everything below it was durable, its indexes, producer snapshot and epoch cache
-too: it is not read again, only found (from the last index entry on, a few kilobytes). After an unclean stop everything
-above it is scanned: batches must be whole, fit their checksums, and have offsets and epochs that do not fall.
-The first one that is not so was being written when the power went, and nobody was told that it is safe: the log is cut
-there. Bad bytes *below* the point are another matter: somebody was told. Then nothing is changed, and the log is
-`Damage`d: readable below, closed to writes.
+too: it is not read again, but for the few kilobytes from the last index entry on that lead to the point. After an
+unclean stop everything above it is scanned: batches must be whole, fit their checksums, follow on each other, and have
+epochs that do not fall. The first one that is not so was being written when the power went, and nobody was told that it
+is safe: the log is cut there. Bad bytes *below* the point are another matter: somebody was told. Then nothing is
+changed, and the log is `Damage`d: readable below, closed to writes.
 
 Rules: a good batch is never cut away, unless a bad one stands before it. What was scanned is synced before it counts
 as durable. Between segments above the point there is no gap: a segment that does not begin where the last one ends is a
@@ -212,15 +212,17 @@ class Recovery:
         indexes = segment.load_now()
         if indexes is not None:
             try:
-                return await self._find_from(segment, indexes.rewind(target), target, check=False)
+                return await self._find_from(segment, indexes.rewind(target), target)
             except Damaged:
-                pass  # perhaps only the index is wrong; and if not, people want to know exactly where it begins
+                pass  # perhaps only the index is wrong
         segment.begin_indexes()
-        return await self._find_from(segment, (segment.base, 0), target, check=True)
+        return await self._find_from(segment, (segment.base, 0), target)
 
-    async def _find_from(self, segment: Segment, begin: tuple[int, int], target: int, *, check: bool) -> int:
+    async def _find_from(self, segment: Segment, begin: tuple[int, int], target: int) -> int:
+        # checksums are compared here too: a wrong length or offset below the point must not make the scan begin at the
+        # wrong byte, and cut there what is good
         expected, position = begin
-        async for found in self._walk(segment, position, check=check):
+        async for found in self._walk(segment, position, check=True):
             header = found.header
             if found.problem is not None or header is None:
                 if expected < target:

@@ -12,9 +12,7 @@ tagged_fields_max = 10_000
 client_text_max_bytes = 32 * KiB - 1  # a non-flexible string's length is an int16
 
 # Connections
-connections_max = 10_000
 requests_in_flight_max = 1_000  # per connection: answers that wait, in request order
-answers_buffered_max_bytes = 64 * MiB  # per connection: above it we stop reading from that client
 fetch_sessions_max = 1_000
 fetch_answer_max_bytes = 55 * MiB
 encoded_topics_kept_max_bytes = 64 * MiB  # of Metadata's answer, in all versions asked for
@@ -26,7 +24,6 @@ records_per_batch_max = 10_000_000
 decompressed_max_bytes = 256 * MiB
 
 # The log
-segment_min_bytes = 14  # Kafka's own floor for segment.bytes is 1 MiB from 4.0 on; tests use less
 segment_max_bytes = 2 * GiB - 1  # positions in the index are 32 bits
 descriptors_open_max = 512
 producer_batches_kept = 5  # Kafka clients keep at most five requests in flight

@@ -1,6 +1,6 @@
 """One request on its way through the door."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from tailrace.ports.disk import Buffer
@@ -25,7 +25,7 @@ class Call:
     later, exactly once.
     """
 
-    __slots__ = ("answer", "at", "client_id", "connection", "correlation_id", "frame", "node", "version")
+    __slots__ = ("abandoned", "answer", "at", "client_id", "connection", "correlation_id", "frame", "node", "version")
 
     def __init__(
         self,
@@ -45,6 +45,7 @@ class Call:
         self.correlation_id = correlation_id
         self.client_id = client_id
         self.answer: Answer | None = None
+        self.abandoned: Callable[[], None] | None = None  # called when the client is gone before its answer
 
     def reply(self, answer: Answer) -> None:
         """The answer to a call that had to wait; an empty one sends nothing."""

@@ -59,6 +59,9 @@ class KafkaConnection(FramedProtocol):
     def connection_lost(self, error: Exception | None) -> None:
         self.paused = True
         self.transport = None
+        for call in self._waiting:
+            if call.abandoned is not None:
+                call.abandoned()
         self._waiting.clear()
         self._out.clear()
         if self._task is not None:

@@ -13,10 +13,26 @@ events: Final = logging.getLogger(__name__)
 
 
 class KafkaDoor:
+    """Connections of Kafka clients to one node. Closing it closes them, too."""
+
     def __init__(self, node: Node) -> None:
         self.node = node
         self.encoded_topics = EncodedTopics(node)
         self._connections: dict[KafkaConnection, None] = {}
+        self._listener: Listener | None = None
+
+    async def listen(self) -> None:
+        settings = self.node.settings
+        self._listener = await self.node.ports.net.listen(
+            lambda: KafkaConnection(self), settings.host, settings.kafka_port
+        )
+        self.node.kafka_port = self._listener.port
+        self.node.spawn(self.close_silent())
+
+    @property
+    def port(self) -> int:
+        assert self._listener is not None
+        return self._listener.port
 
     def opened(self, connection: KafkaConnection) -> None:
         if len(self._connections) >= self.node.settings.max_connections:
@@ -41,14 +57,14 @@ class KafkaDoor:
                     connection.close(f"it was silent for {idle_max_s:.0f} s")
 
     def close(self) -> None:
+        if self._listener is not None:
+            self._listener.close()
         for connection in list(self._connections):
             connection.close_quietly()
 
 
-async def open_door(node: Node) -> Listener:
+async def open_door(node: Node) -> KafkaDoor:
     """Listen on the node's host and Kafka port."""
     door = KafkaDoor(node)
-    listener = await node.ports.net.listen(lambda: KafkaConnection(door), node.settings.host, node.settings.kafka_port)
-    node.kafka_port = listener.port
-    node.spawn(door.close_silent())
-    return listener
+    await door.listen()
+    return door

@@ -73,6 +73,7 @@ class Fetching:
         for partition in self._found:
             partition.watch(self._poke)
         self._watched = self._found
+        self._call.abandoned = self._unwatch
         return None
 
     # Looking
@@ -131,8 +132,7 @@ class Fetching:
 
     def _retry(self) -> None:
         self._retrying = False
-        if self._timer is None or self._call.connection.transport is None:
-            self._unwatch()
+        if self._timer is None:
             return
         self._look()
         if self._cold:
