@@ -104,18 +104,19 @@ class Replicas:
         async with self._settling:
             touched, self._touched = self._touched, {}
             fresh: list[Partition] = []
+            effective = self.effective
             for topic_id in touched:
                 topic = self.image.topics_by_id.get(topic_id)
                 if topic is None:
                     await self._remove(topic_id)
                 else:
-                    fresh += await self._update(topic)
+                    fresh += await self._update(topic, effective)
             await self.lead(fresh)
 
-    async def _update(self, topic: Topic) -> list[Partition]:
+    async def _update(self, topic: Topic, effective: Settings) -> list[Partition]:
         partitions = self._topics.setdefault(topic.id, [])
         self._topics[topic.name] = partitions
-        settings = TopicSettings.of(topic.settings, self.effective)
+        settings = TopicSettings.of(topic.settings, effective)
         fresh = []
         for index, place in enumerate(topic.partitions):
             if index == len(partitions):

@@ -9,6 +9,8 @@ import difflib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
+from functools import cache
+from types import MappingProxyType
 from typing import Any, Final, Literal, cast
 
 from tailrace.model.limits import GiB, MiB, frame_max_bytes, record_batch_max_bytes, segment_max_bytes
@@ -104,9 +106,10 @@ def row(one: "Field[Any]") -> Row:
     return cast(Row, one.metadata["row"])
 
 
-def rows() -> "dict[str, Field[Any]]":
+@cache
+def rows() -> "Mapping[str, Field[Any]]":
     """Every setting by its Kafka name."""
-    return {row(one).name: one for one in fields(Settings)}
+    return MappingProxyType({row(one).name: one for one in fields(Settings)})
 
 
 def yaml_name(kafka_name: str) -> str:

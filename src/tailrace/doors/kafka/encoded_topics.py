@@ -14,7 +14,7 @@ from tailrace.model.limits import encoded_topics_kept_max_bytes
 from tailrace.model.topics import internal_topics
 from tailrace.wire.compile import is_flexible
 from tailrace.wire.encoder import encoder
-from tailrace.wire.messages.metadata import MetadataResponse, PartitionMetadata, TopicMetadata
+from tailrace.wire.messages.metadata import MetadataResponse, TopicMetadata
 
 if TYPE_CHECKING:
     from tailrace.broker.node import Node
@@ -45,7 +45,7 @@ class EncodedTopics:
             name=topic.name,
             topic_id=topic.id,
             is_internal=topic.name in internal_topics,
-            partitions=tuple(PartitionMetadata(**state._asdict()) for state in partition_states(self._node, topic)),
+            partitions=tuple(partition_states(self._node, topic)),
             topic_authorized_operations=allowed_on_topic(operations),
         )
 

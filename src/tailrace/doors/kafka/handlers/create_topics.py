@@ -3,6 +3,9 @@
 -1 leaves the number of partitions or replicas to the broker; named replicas want both to be -1.
 """
 
+from collections.abc import Mapping
+from typing import Final
+
 from tailrace.cluster.controller import NewTopic, TopicCreated
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.changes import repeated
@@ -19,14 +22,20 @@ from tailrace.wire.messages.create_topics import (
     CreateTopicsResponse,
 )
 
+first_with_settings: Final = 5
+
 
 async def create_topics(request: CreateTopicsRequest, call: Call) -> CreateTopicsResponse:
     twice = repeated(topic.name for topic in request.topics)
     topics = [topic for topic in request.topics if topic.name not in twice]
     wanted = [_wanted(call, topic) for topic in topics]
     answers = await create_each(call, wanted, validate_only=request.validate_only)
+    echo = SettingsEcho(call)
     created = [
-        _created(call, topic.name, answer, request.validate_only) for topic, answer in zip(topics, answers, strict=True)
+        _refused(topic.name, answer)
+        if isinstance(answer, Fault)
+        else _created(answer, echo.of(answer.settings), request.validate_only)
+        for topic, answer in zip(topics, answers, strict=True)
     ]
     fault = InvalidRequest("the topic is named twice in one request")
     return CreateTopicsResponse(topics=(*created, *(_refused(name, fault) for name in twice)))
@@ -72,18 +81,36 @@ def _settings(topic: wire.NewTopic) -> dict[str, str]:
     return settings
 
 
-def _created(call: Call, name: str, answer: TopicCreated | Fault, validate_only: bool) -> CreatedTopic:
-    if isinstance(answer, Fault):
-        return _refused(name, answer)
+class SettingsEcho:
+    """All settings of new topics, as the answer shows them. Most topics of a request have none of their own."""
+
+    def __init__(self, call: Call) -> None:
+        self._node = call.node
+        self._shown = call.version >= first_with_settings
+        self._defaults: tuple[CreatedTopicConfig, ...] = ()
+
+    def of(self, own: Mapping[str, str]) -> tuple[CreatedTopicConfig, ...]:
+        if not self._shown:
+            return ()
+        if own:
+            return self._all(own)
+        self._defaults = self._defaults or self._all(own)
+        return self._defaults
+
+    def _all(self, own: Mapping[str, str]) -> tuple[CreatedTopicConfig, ...]:
+        return tuple(
+            CreatedTopicConfig(name=one.name, value=one.value, read_only=one.read_only, config_source=one.config_source)
+            for one in topic_values(self._node, own, Wanted())
+        )
+
+
+def _created(answer: TopicCreated, settings: tuple[CreatedTopicConfig, ...], validate_only: bool) -> CreatedTopic:
     return CreatedTopic(
-        name=name,
+        name=answer.name,
         topic_id=NO_ID if validate_only else answer.id,
         num_partitions=answer.partitions,
         replication_factor=answer.replication_factor,
-        configs=tuple(
-            CreatedTopicConfig(name=one.name, value=one.value, read_only=one.read_only, config_source=one.config_source)
-            for one in topic_values(call.node, answer.settings, Wanted())
-        ),
+        configs=settings,
     )
 
 

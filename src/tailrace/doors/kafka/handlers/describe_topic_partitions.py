@@ -19,6 +19,7 @@ from tailrace.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
 )
+from tailrace.wire.messages.metadata import PartitionMetadata
 
 page_max_partitions: Final = 2000
 
@@ -56,10 +57,7 @@ def _describe(call: Call, name: str, first: int, room: int) -> tuple[DescribedTo
     topic = call.node.replicas.image.topics.get(name)
     if topic is None:
         return _unknown(name), False
-    partitions = tuple(
-        DescribedPartition(**state._asdict(), eligible_leader_replicas=(), last_known_eligible_leaders=())
-        for state in islice(partition_states(call.node, topic, first), room)
-    )
+    partitions = tuple(_partition(state) for state in islice(partition_states(call.node, topic, first), room))
     shown = DescribedTopic(
         name=name,
         topic_id=topic.id,
@@ -68,6 +66,20 @@ def _describe(call: Call, name: str, first: int, room: int) -> tuple[DescribedTo
         topic_authorized_operations=topic_operations,
     )
     return shown, first + len(partitions) < len(topic.partitions)
+
+
+def _partition(state: PartitionMetadata) -> DescribedPartition:
+    return DescribedPartition(
+        error_code=state.error_code,
+        partition=state.partition,
+        leader_id=state.leader_id,
+        leader_epoch=state.leader_epoch,
+        replicas=state.replicas,
+        isr=state.isr,
+        eligible_leader_replicas=(),
+        last_known_eligible_leaders=(),
+        offline_replicas=state.offline_replicas,
+    )
 
 
 def _unknown(name: str) -> DescribedTopic:
