@@ -114,3 +114,12 @@ def outcomes(ours: Rounds, floor: Rounds) -> Iterator[Outcome]:
         beside_rounds=tuple(one.megabytes_per_second for one in floor.reads),
         threshold=Threshold(of="ratio", at_least=0.65),
     )
+    yield Outcome(
+        name="catch-up fetch, CPU",
+        fsync="never",
+        acks="1",
+        unit="s/GB",
+        rounds=tuple(one.cpu_seconds_per_gigabyte for one in ours.reads),
+        beside="floor",
+        beside_rounds=tuple(one.cpu_seconds_per_gigabyte for one in floor.reads),
+    )
