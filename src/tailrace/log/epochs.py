@@ -19,6 +19,7 @@ class EpochCache:
     def __init__(self) -> None:
         self._epochs: list[int] = []
         self._starts: list[int] = []
+        self._log_start = 0
 
     @property
     def last(self) -> int:
@@ -42,12 +43,12 @@ class EpochCache:
     def end_offset_for(self, epoch: int, log_end: int) -> tuple[int, int]:
         """The largest known epoch up to `epoch`, and where it ends; what OffsetForLeaderEpoch answers.
 
-        (-1, -1) when the epoch is later than any known; the epoch itself and the first known start when it is earlier.
+        (-1, -1) when the epoch is later than any known; the epoch itself and where the log starts when it is earlier.
         """
         if not self._epochs or epoch < 0 or epoch > self._epochs[-1]:
             return undefined
         after = bisect_right(self._epochs, epoch)
-        end = self._starts[after] if after < len(self._starts) else log_end
+        end = max(self._starts[after], self._log_start) if after < len(self._starts) else log_end
         return (self._epochs[after - 1], end) if after else (epoch, end)
 
     def truncate_to(self, end: int) -> None:
@@ -56,11 +57,10 @@ class EpochCache:
         del self._epochs[kept:], self._starts[kept:]
 
     def advance_start(self, start: int) -> None:
-        """Forget the epochs that end at `start` or earlier."""
-        gone = bisect_right(self._starts, start) - 1
-        if gone >= 0:
-            del self._epochs[:gone], self._starts[:gone]
-            self._starts[0] = start
+        """Forget the epochs that end at `start` or earlier; never the last, for an emptied log has an epoch too."""
+        gone = max(bisect_right(self._starts, start) - 1, 0)
+        del self._epochs[:gone], self._starts[:gone]
+        self._log_start = start
 
     def dump(self) -> bytes:
         return write_state(kind, version, (f"{epoch} {start}" for epoch, start in self.entries()))

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from tailrace.log.names import named, offsets_named, segment_suffix
 from tailrace.log.walk import walk
-from tailrace.model.faults import CorruptBatch, InvalidBatch
+from tailrace.model.faults import BatchTooLarge, CorruptBatch, InvalidBatch
 from tailrace.ports.disk import Disk
 from tailrace.records.header import BatchHeader
 from tailrace.records.opened import open_batch
@@ -101,6 +101,6 @@ def _wrong(batch: Stored, expected: int, epoch: int) -> str | None:
         return f"leader epoch {header.leader_epoch} after {epoch}"
     try:
         batch.records()
-    except (CorruptBatch, InvalidBatch) as fault:
+    except (BatchTooLarge, CorruptBatch, InvalidBatch) as fault:
         return f"its records cannot be read: {fault}"
     return None

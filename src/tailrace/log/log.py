@@ -171,6 +171,8 @@ class Log:
         settings = self._settings
         if size > settings.max_message_bytes:
             raise BatchTooLarge(f"the batch has {size} bytes, max.message.bytes is {settings.max_message_bytes}")
+        if header.attributes & log_append_time_bit:
+            raise InvalidTimestamp("the batch says that its times are the broker's own; only a broker may say so")
         if self._append_time:
             return
         late = now_ms + settings.message_timestamp_after_max_ms

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from tailrace.log.reading import Read, Taken, take
 from tailrace.log.segment import Segment
 from tailrace.model.faults import OffsetOutOfRange, StorageFailed
+from tailrace.model.limits import batch_header_bytes
 from tailrace.ports.disk import Buffer
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ class Reader:
 
     def read(self, offset: int, max_bytes: int, limit: int) -> Read | None:
         log = self._log
+        max_bytes = max(max_bytes, batch_header_bytes)  # it comes from clients: less could not even find a batch
         if offset >= limit or not log.start <= offset < log.end or log.damage is not None:
             nothing = self._outside(offset, limit)
             if nothing is not None:
@@ -52,6 +54,7 @@ class Reader:
 
     async def read_cold(self, offset: int, max_bytes: int, limit: int) -> Read:
         log = self._log
+        max_bytes = max(max_bytes, batch_header_bytes)
         nothing = self._outside(offset, limit)
         if nothing is not None:
             return nothing

@@ -50,9 +50,12 @@ def test_the_start_moves_with_the_log() -> None:
     epochs.advance_start(4)
     assert epochs.entries() == [(2, 5), (4, 10), (7, 30)]
     epochs.advance_start(12)
-    assert epochs.entries() == [(4, 12), (7, 30)]
-    epochs.advance_start(30)
+    assert epochs.entries() == [(4, 10), (7, 30)]
+    assert epochs.end_offset_for(3, 40) == (3, 12)
+    epochs.advance_start(40)
     assert epochs.entries() == [(7, 30)]
+    epochs.truncate_to(40)
+    assert epochs.last == 7  # the log is empty, but it has been in epoch 7
 
 
 def test_which_epoch_wrote_an_offset() -> None:

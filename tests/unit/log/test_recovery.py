@@ -2,15 +2,17 @@
 
 import asyncio
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tailrace.log import recovery
 from tailrace.log.log import Log, RecoveryPoint
-from tailrace.log.walk import walk
+from tailrace.log.walk import Found, walk
 from tailrace.model.faults import StorageFailed
 from tailrace.ports import Ports, system_ports
+from tailrace.ports.disk import File
 from tests.unit.log.logs import (
     cut_file,
     everything,
@@ -58,23 +60,32 @@ async def assert_whole(log: Log, count: int) -> None:
     assert put(log, one_batch([value(count)], producer=(7, 0, count)), epoch=99).base_offset == count
 
 
-@pytest.mark.parametrize("count", [0, 1, 3, 30])
+def watch_walks(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
+    """Which files recovery steps through, and from which byte on."""
+    seen: list[tuple[str, int]] = []
+
+    def spy(file: File, position: int, stop: int, *, check: bool) -> Iterator[Found]:
+        seen.append((Path(file.path).name, position))
+        return walk(file, position, stop, check=check)
+
+    monkeypatch.setattr(recovery, "walk", spy)
+    return seen
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 35])
 @on_loop
-async def test_after_a_clean_stop_nothing_is_scanned(
+async def test_after_a_clean_stop_only_the_last_few_bytes_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
     log = await filled(tmp_path / "p", count)
     point = await log.close()
-    checked: list[bool] = []
-
-    def spy(*arguments: object, check: bool) -> object:
-        checked.append(check)
-        return walk(*arguments, check=check)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(recovery, "walk", spy)
-    log = await reopened(tmp_path / "p", point, clean=True)
-    assert True not in checked
-    await assert_whole(log, count)
+    walks = watch_walks(monkeypatch)
+    again = await reopened(tmp_path / "p", point, clean=True)
+    if count:
+        (walked,) = walks
+        assert walked[0] == Path(log.segments[-1].file.path).name
+        assert log.segments[-1].size - walked[1] < 150 + 2 * batch_size
+    await assert_whole(again, count)
 
 
 @pytest.mark.parametrize("checkpointed", [None, 0, 1, 11, 29, 30])
@@ -96,16 +107,11 @@ async def test_only_what_lies_above_the_point_is_scanned(tmp_path: Path, monkeyp
     log = await filled(tmp_path / "p", 30)
     point = await log.checkpoint()
     put(log, one_batch([value(30)], producer=(7, 0, 30)), epoch=8)
-    positions: list[int] = []
-
-    def spy(*arguments: object, check: bool) -> object:
-        if check:
-            positions.append(arguments[1])  # type: ignore[arg-type]
-        return walk(*arguments, check=check)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(recovery, "walk", spy)
+    walks = watch_walks(monkeypatch)
     again = await reopened(tmp_path / "p", point)
-    assert positions == [log.segments[-1].size - batch_size]
+    last = Path(log.segments[-1].file.path).name
+    assert [name for name, _ in walks] == [last, last]
+    assert walks[-1][1] == log.segments[-1].size - batch_size
     await assert_whole(again, 31)
 
 

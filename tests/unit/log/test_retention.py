@@ -42,7 +42,7 @@ async def test_old_segments_go(tmp_path: Path) -> None:
     assert (log.start, log.end) == (4, 10)
     assert len([name for name in names(tmp_path / "p") if name.endswith(".log")]) == 3
     assert [record.offset for record in await everything(log)] == list(range(4, 10))
-    assert log.epochs.entries() == [(1, 4)]
+    assert log.epochs.entries() == [(1, 0)]
     assert await log.retain(now, log.end) == 0
 
 
@@ -89,6 +89,9 @@ async def test_an_active_segment_that_is_all_too_old_is_rolled_first(tmp_path: P
     assert await log.retain(now + day_ms, log.end) == 0
     again = await open_log(tmp_path / "p", settings=kept_for())
     assert (again.start, again.end) == (10, 10)  # where the log ends is not forgotten with the records
+    point = await log.checkpoint()
+    again = await open_log(tmp_path / "p", settings=kept_for(), recovery=point)
+    assert (again.start, again.end, again.epochs.last) == (10, 10, 1)
     assert put(again).base_offset == 10
 
 
