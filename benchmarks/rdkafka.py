@@ -1,7 +1,7 @@
 """librdkafka as load, called at the speed of C.
 
-The Python client makes an object a message, which costs more than either broker does. So the library that ships with
-confluent-kafka is called through ctypes: messages go in by the thousand (`rd_kafka_produce_batch`), and come out
+The Python client makes an object a message; what that costs is not what we want to know. So the library that ships
+with confluent-kafka is called through ctypes: messages go in by the thousand (`rd_kafka_produce_batch`), and come out
 through `rd_kafka_consume_callback` with a C function that ignores them; its return value counts them. Whether all
 arrived is checked against the partition's end offset. Latency comes from the Python client, which reports how long
 each message was on its way as the library measured it.
