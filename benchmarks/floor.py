@@ -3,7 +3,8 @@
 Writing: receive a request, write it to a file, answer eight bytes. Reading: receive a request, read the next piece of
 the file, send it. One process, one connection at a time, plain blocking sockets, whole requests with MSG_WAITALL: the
 shortest of the forms tried. Over twelve noisy rounds its median was 1.08 GB/s, that of writing pieces as they come
-0.98 (too close to tell apart), that of uvloop with a buffered protocol 0.63. It looks at nothing but the length: no checksum, no index, no offsets, no second client.
+0.98 (too close to tell apart), that of uvloop with a buffered protocol 0.63.
+It looks at nothing but the length: no checksum, no index, no offsets, no second client.
 
 Reading goes through a buffer (`pread` and `send`), not through `sendfile`: the broker must see what it sends, and
 consumers that keep up are served from memory anyway.
