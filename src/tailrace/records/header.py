@@ -38,6 +38,7 @@ compressions_known: Final = 4  # none, gzip, snappy, lz4, zstd
 assert layout.size == batch_header_bytes
 
 no_producer: Final = -1
+record_min_bytes: Final = 7  # length, attributes, two deltas, two lengths and the count of headers
 
 
 class BatchHeader(NamedTuple):
@@ -103,10 +104,12 @@ def check_intact(data: memoryview) -> BatchHeader:
     if len(data) < batch_header_bytes:
         raise CorruptBatch(f"a record batch has at least {batch_header_bytes} bytes, this one {len(data)}")
     header = BatchHeader._make(layout.unpack_from(data, 0))
-    if header.length + prefix_bytes != len(data):
-        raise CorruptBatch(f"the batch says it has {header.length + prefix_bytes} bytes, {len(data)} are there")
-    if crc32c(data[checked_from:]) != header.crc:
+    if not batch_header_bytes <= header.size <= len(data):
+        raise CorruptBatch(f"the batch says it has {header.size} bytes, {len(data)} are there")
+    if crc32c(data[checked_from : header.size]) != header.crc:
         raise CorruptBatch(f"checksum {header.crc:#010x} of the batch does not fit its bytes")
+    if header.size != len(data):
+        raise InvalidBatch(f"{len(data) - header.size} bytes stand behind the one batch that may be sent at a time")
     if header.attributes & ~attributes_known or header.attributes & compression_mask > compressions_known:
         raise InvalidBatch(f"unknown attributes {header.attributes:#06x}")
     return header
@@ -119,6 +122,8 @@ def check_batch(data: memoryview) -> BatchHeader:
     header = check_intact(data)
     if header.records != header.last_offset_delta + 1 or not 0 < header.records <= records_per_batch_max:
         raise InvalidBatch(f"{header.records} records with last offset delta {header.last_offset_delta}")
+    if not header.compression and header.records * record_min_bytes > len(data) - batch_header_bytes:
+        raise InvalidBatch(f"{header.records} records cannot stand in {len(data) - batch_header_bytes} bytes")
     return header
 
 

@@ -1,8 +1,8 @@
 """Take record batches apart. Nothing in them is believed: batches come from producers, and a broker looks inside late.
 
 Rules that a batch must keep, or it is a `CorruptBatch`: its checksum fits; every length stays within the bytes left,
-and every record within its own; offsets rise and stay within the header's last offset; there are exactly as many
-records as the header says, and nothing behind them. A compacted batch has fewer records than offsets, perhaps none.
+and every record within its own; offsets rise and stay within the header's last offset; timestamps fit 64 bits; there
+are exactly as many records as the header says, and nothing behind them. A compacted batch has fewer records than offsets, perhaps none.
 """
 
 from collections.abc import Iterator
@@ -21,11 +21,12 @@ from tailrace.records.header import (
     prefix,
     prefix_bytes,
     read_header,
+    record_min_bytes,
 )
 from tailrace.records.record import Headers, Record
 from tailrace.records.varints import read_varint
 
-record_min_bytes: Final = 7  # length, attributes, two deltas, two lengths and the count of headers
+timestamp_end: Final = 2**63
 
 
 def batches(data: Buffer) -> Iterator[tuple[memoryview, BatchHeader]]:
@@ -88,6 +89,8 @@ def _records(header: BatchHeader, body: bytes) -> Iterator[Record]:
             raise CorruptBatch(f"offset delta {delta} after {last_delta}, last is {header.last_offset_delta}")
         last_delta = delta
         stamp = header.base_timestamp + timestamp if append_time is None else append_time
+        if not -timestamp_end <= stamp < timestamp_end:
+            raise CorruptBatch(f"timestamp {header.base_timestamp} and {timestamp} more do not fit 64 bits")
         yield Record(header.base_offset + delta, stamp, key, value, headers)
     if position != len(body):
         raise CorruptBatch(f"{len(body) - position} bytes stand behind the last record of the batch")

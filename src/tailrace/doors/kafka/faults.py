@@ -36,10 +36,8 @@ def error_of(fault: faults.Fault) -> Error:
             return Error.POLICY_VIOLATION
         case faults.CorruptBatch():
             return Error.CORRUPT_MESSAGE
-        case faults.InvalidBatch():
+        case faults.InvalidBatch() | faults.UnsupportedFormat():
             return Error.INVALID_RECORD
-        case faults.UnsupportedFormat():
-            return Error.UNSUPPORTED_FOR_MESSAGE_FORMAT
         case faults.InvalidTimestamp():
             return Error.INVALID_TIMESTAMP
         case faults.BatchTooLarge():

@@ -11,7 +11,7 @@ from tailrace.broker.partition import Partition, acks_all
 from tailrace.doors.kafka.call import Answer, Call
 from tailrace.doors.kafka.faults import error_of
 from tailrace.log.log import Appended
-from tailrace.model.faults import CorruptBatch, Fault, InvalidRequest, NotLeader, TimedOut
+from tailrace.model.faults import Fault, InvalidBatch, InvalidRequest, NotLeader, TimedOut
 from tailrace.model.ids import Id
 from tailrace.wire.hot_produce import PartitionAnswer, PartitionData, ProduceHead, read_produce, write_produced
 from tailrace.wire.primitives import WireError
@@ -55,7 +55,7 @@ def _append(call: Call, head: ProduceHead, topic: str | Id, data: PartitionData)
         raise InvalidRequest(f"acks={head.acks}: it must be 0, 1 or -1 (all)")
     partition = call.node.replicas.find(topic, data.partition)
     if not data.records:
-        raise CorruptBatch("there is no record batch")
+        raise InvalidBatch("there is no record batch")
     return partition, partition.append(data.records, head.acks)
 
 
