@@ -3,6 +3,8 @@
 The time index leads to a batch before which all is older; headers are read from there on until one says that it holds a
 timestamp that is not; that one batch is opened. A producer's header may lie about its highest timestamp: then the
 batch has nothing to offer and the search goes on. Batches that take long to open are opened in a worker process.
+Records may be garbage, or unpack to more than we open: they are kept as they were sent, whole by their checksum, so
+that is no damage. Such a batch answers with its header alone, as if its first record were the one.
 """
 
 from collections.abc import Callable
@@ -12,10 +14,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from tailrace.log.indexes import Indexes, no_timestamp
 from tailrace.log.segment import Segment
 from tailrace.log.walk import Found, walk_cold
-from tailrace.model.faults import CorruptBatch, StorageFailed
-from tailrace.model.limits import KiB
+from tailrace.model.faults import BatchTooLarge, CorruptBatch, InvalidBatch, StorageFailed
+from tailrace.model.limits import KiB, MiB, decompressed_max_bytes
 from tailrace.ports.disk import Buffer
-from tailrace.records.header import BatchHeader, log_append_time_bit
+from tailrace.records.header import BatchHeader, check_intact, log_append_time_bit
 from tailrace.records.opened import walk_batch
 
 if TYPE_CHECKING:
@@ -23,9 +25,10 @@ if TYPE_CHECKING:
 
 opened_here_max_records: Final = 1_000
 opened_here_max_compressed_bytes: Final = 16 * KiB
+opened_here_max_bytes: Final = MiB  # once decompressed
 
 
-Pick = Callable[[int, Buffer], tuple[int, int] | None]
+Pick = Callable[[int, int, Buffer], tuple[int, int] | None]  # the log's start, the most to decompress, the batch
 
 
 class Timed(NamedTuple):
@@ -101,31 +104,42 @@ def _damaged(log: "Log", segment: Segment, found: Found, problem: str) -> Storag
 
 
 async def _open(log: "Log", segment: Segment, found: Found, header: BatchHeader, pick: Pick) -> Timed | None:
+    by_header = Timed(max(header.base_offset, log.start), header.max_timestamp, header.leader_epoch)
     if header.attributes & log_append_time_bit:
-        return Timed(max(header.base_offset, log.start), header.max_timestamp, header.leader_epoch)
-    compressed = header.compression != 0 and header.size > opened_here_max_compressed_bytes
+        return by_header
     try:
-        if compressed or header.records > opened_here_max_records:
-            record = await log.ports.offload.process(pick, log.start, bytes(found.data))
-        else:
-            record = pick(log.start, found.data)
-    except CorruptBatch as fault:
+        check_intact(found.data)
+    except (CorruptBatch, InvalidBatch) as fault:
         raise _damaged(log, segment, found, str(fault)) from fault
+    try:
+        record = await _picked(log, found.data, header, pick)
+    except (BatchTooLarge, CorruptBatch, InvalidBatch):
+        return by_header
     return None if record is None else Timed(record[0], record[1], header.leader_epoch)
 
 
-def first_not_older(timestamp: int, start: int, data: Buffer) -> tuple[int, int] | None:
+async def _picked(log: "Log", data: memoryview, header: BatchHeader, pick: Pick) -> tuple[int, int] | None:
+    large = header.compression != 0 and header.size > opened_here_max_compressed_bytes
+    if not large and header.records <= opened_here_max_records:
+        try:
+            return pick(log.start, max(opened_here_max_bytes, header.size), data)
+        except BatchTooLarge:
+            pass  # few bytes can unpack to very many
+    return await log.ports.offload.process(pick, log.start, decompressed_max_bytes, bytes(data))
+
+
+def first_not_older(timestamp: int, start: int, max_bytes: int, data: Buffer) -> tuple[int, int] | None:
     """Offset and timestamp of the first record at `start` or later that is not older than `timestamp`."""
-    for record in walk_batch(data):
+    for record in walk_batch(data, max_bytes):
         if record.timestamp >= timestamp and record.offset >= start:
             return record.offset, record.timestamp
     return None
 
 
-def newest(start: int, data: Buffer) -> tuple[int, int] | None:
+def newest(start: int, max_bytes: int, data: Buffer) -> tuple[int, int] | None:
     """Offset and timestamp of the first of the records at `start` or later with the highest timestamp."""
     best: tuple[int, int] | None = None
-    for record in walk_batch(data):
+    for record in walk_batch(data, max_bytes):
         if record.offset >= start and (best is None or record.timestamp > best[1]):
             best = (record.offset, record.timestamp)
     return best
