@@ -2,7 +2,9 @@
 
 A session remembers, per partition, where the consumer reads and what it was last told; an answer then leaves out
 partitions with nothing new. Each request must carry the next epoch, so that a lost request or answer is noticed.
-The cache is bounded: when it is full the session that was silent longest goes, and its client starts anew.
+The cache is bounded, in sessions and in partitions: when it is full, sessions that have been silent for long make room,
+and their clients start anew. Where none has been, the newcomer is served without a session, as the protocol allows; so
+nobody can push others out by asking often. A name that is too long for any topic is not kept for later.
 """
 
 from collections import OrderedDict
@@ -12,7 +14,12 @@ from typing import Final
 
 from tailrace.model.faults import FetchSessionEpochWrong, FetchSessionUnknown
 from tailrace.model.ids import Id
-from tailrace.model.limits import fetch_sessions_max
+from tailrace.model.limits import (
+    fetch_session_kept_s,
+    fetch_session_partitions_max,
+    fetch_sessions_max,
+    topic_name_max_chars,
+)
 from tailrace.ports import Clock, Random
 from tailrace.wire.hot_fetch import FetchHead, PartitionWanted
 
@@ -35,6 +42,7 @@ class Told:
 @dataclass(slots=True)
 class Session:
     id: int
+    used_at: float
     epoch: int = 1  # of the next request
     partitions: "OrderedDict[Key, Told]" = field(default_factory=OrderedDict)
 
@@ -64,6 +72,7 @@ class FetchSessions:
         self._random = random
         self._clock = clock
         self._sessions: OrderedDict[int, Session] = OrderedDict()  # silent longest first
+        self._partitions = 0  # in all sessions
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -71,10 +80,10 @@ class FetchSessions:
     def session_for(self, request: FetchHead) -> Session | None:
         """The session a request belongs to, brought up to date; None: it wants none. Raises the session faults."""
         if request.session_epoch == sessionless:
-            self._sessions.pop(request.session_id, None)
+            self._forget(request.session_id)
             return None
         if request.session_epoch == opening:
-            self._sessions.pop(request.session_id, None)
+            self._forget(request.session_id)
             return self._open(request)
         session = self._sessions.get(request.session_id)
         if session is None:
@@ -83,17 +92,51 @@ class FetchSessions:
             raise FetchSessionEpochWrong(
                 f"fetch session {session.id} expects epoch {session.epoch}, not {request.session_epoch}"
             )
-        session.epoch = 1 if session.epoch == epoch_max else session.epoch + 1
-        session.update(request)
         self._sessions.move_to_end(session.id)
+        session.used_at = self._clock.monotonic()
+        if not self._has_room_for(request):
+            self._forget(session.id)
+            raise FetchSessionUnknown(f"fetch session {session.id} has grown too large")
+        session.epoch = 1 if session.epoch == epoch_max else session.epoch + 1
+        self._update(session, request)
         return session
 
-    def _open(self, request: FetchHead) -> Session:
-        if len(self._sessions) >= fetch_sessions_max:
-            self._sessions.popitem(last=False)
+    def _open(self, request: FetchHead) -> Session | None:
+        if len(self._sessions) >= fetch_sessions_max and not self._forget_silent():
+            return None
+        if not self._has_room_for(request):
+            return None
         number = 0
         while number == 0 or number in self._sessions:
             number = self._random.below(2**31 - 1)
-        session = self._sessions[number] = Session(number)
-        session.update(request)
+        session = self._sessions[number] = Session(number, self._clock.monotonic())
+        self._update(session, request)
         return session
+
+    def _update(self, session: Session, request: FetchHead) -> None:
+        before = len(session.partitions)
+        session.update(request)
+        self._partitions += len(session.partitions) - before
+
+    def _has_room_for(self, request: FetchHead) -> bool:
+        """Whether all that a request names could be kept, once long-silent sessions have made room."""
+        if any(len(topic) > topic_name_max_chars for topic, _ in request.topics):
+            return False
+        named = sum(len(partitions) for _, partitions in request.topics)
+        while self._partitions + named > fetch_session_partitions_max:
+            if not self._forget_silent():
+                return False
+        return True
+
+    def _forget_silent(self) -> bool:
+        """Let go of the session that was silent longest, if that was long."""
+        number, oldest = next(iter(self._sessions.items()), (0, None))
+        if oldest is None or self._clock.monotonic() - oldest.used_at < fetch_session_kept_s:
+            return False
+        self._forget(number)
+        return True
+
+    def _forget(self, number: int) -> None:
+        session = self._sessions.pop(number, None)
+        if session is not None:
+            self._partitions -= len(session.partitions)

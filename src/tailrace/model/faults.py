@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tailrace.model.ids import BrokerId, Epoch, no_epoch, nobody
+from tailrace.model.limits import fault_text_max_chars
 
 
 @dataclass(eq=False)
@@ -19,6 +20,8 @@ class Fault(Exception):
     retry: ClassVar[bool] = False
 
     def __str__(self) -> str:
+        if len(self.message) > fault_text_max_chars:
+            return self.message[:fault_text_max_chars] + "…"
         return self.message
 
 
