@@ -7,8 +7,8 @@ Bounds are checked by the reading itself: past the end, `struct` and indexing ra
 import struct
 from typing import Final
 
-from tailrace.model.limits import partitions_per_request_max
-from tailrace.wire.primitives import WireError, read_uvarint
+from tailrace.model.limits import client_text_max_bytes, partitions_per_request_max
+from tailrace.wire.primitives import WireError, read_uvarint, text_beyond
 
 int16: Final = struct.Struct(">h")
 int32: Final = struct.Struct(">i")
@@ -30,6 +30,8 @@ def compact_string(frame: memoryview, at: int) -> tuple[str | None, int]:
 
 
 def text(frame: memoryview, at: int, size: int) -> str:
+    if size > client_text_max_bytes:
+        raise text_beyond("a name", size, len(frame) - at)
     if at + size > len(frame):
         raise IndexError(f"a text of {size} bytes at {at}, {len(frame) - at} are left")
     return str(frame[at : at + size], "utf-8")

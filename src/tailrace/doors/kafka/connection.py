@@ -3,7 +3,8 @@
 Hot requests (Produce, Fetch) are served inside the callback that received them, others in a task. Produce requests wait
 together: many can be on their way to the disk at once. Any other request that has to wait holds up those behind it, as
 their answers could not leave before its own anyway; so a client that never reads its answers, or sends faster than it
-is served, fills its own socket and not our memory.
+is served, fills its own socket and not our memory. A request that was begun is carried to its end, even when nobody is
+left to hear of it; until then the connection counts as open.
 """
 
 import asyncio
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tailrace.doors.kafka.call import Answer, Call, Written
 from tailrace.doors.kafka.handlers.api_versions import unsupported_version
 from tailrace.doors.kafka.registry import Api, apis, flexible_since
-from tailrace.model.limits import requests_in_flight_max
+from tailrace.model.limits import requests_in_flight_max, small_request_max_bytes
 from tailrace.ports.disk import Buffer
 from tailrace.wire.compile import decode_whole, encode_into
 from tailrace.wire.framing import FramedProtocol, FrameError, length_bytes, length_layout
@@ -28,6 +29,9 @@ events: Final = logging.getLogger(__name__)
 
 buffered_while_paused_max_bytes: Final = 64 * 1024
 write_buffer_max_bytes: Final = 1024 * 1024
+linger_max_s: Final = 5.0  # for a client to take in what was sent before we closed
+reason_max_chars: Final = 500  # of a client's text in our log
+no_frame: Final = memoryview(b"")
 
 
 class KafkaConnection(FramedProtocol):
@@ -39,10 +43,14 @@ class KafkaConnection(FramedProtocol):
         self._waiting: deque[Call] = deque()  # in request order; the first has no answer yet
         self._holding: Call | None = None  # a waiting call that later ones wait for
         self._out: list[Buffer] = []
+        self._out_bytes = 0
         self._task: asyncio.Task[None] | None = None
         self._gathering = False  # inside a callback that flushes at its end
         self._choked = False  # the client does not read its answers
+        self._unsent_bytes = 0  # as last seen while choked
         self._reading = True
+        self._lost = False
+        self._linger: asyncio.TimerHandle | None = None
         self.peer = "?"
         self.used_at = 0.0
 
@@ -64,17 +72,28 @@ class KafkaConnection(FramedProtocol):
                 call.abandoned()
         self._waiting.clear()
         self._out.clear()
-        if self._task is not None:
-            self._task.cancel()
-        self.door.closed(self)
+        self._unchoke()
+        if self._linger is not None:
+            self._linger.cancel()
+        self._lost = True
+        if self._task is None:
+            self.door.closed(self)
 
     def pause_writing(self) -> None:
         self._choked = True
         self.paused = True
+        if self.transport is not None:
+            self._unsent_bytes = self.transport.get_write_buffer_size()
+            self.door.unsent_bytes += self._unsent_bytes
 
     def resume_writing(self) -> None:
-        self._choked = False
+        self._unchoke()
         self._go_on()
+
+    def _unchoke(self) -> None:
+        self._choked = False
+        self.door.unsent_bytes -= self._unsent_bytes
+        self._unsent_bytes = 0
 
     def buffer_updated(self, count: int) -> None:
         self._gathering = True
@@ -96,6 +115,8 @@ class KafkaConnection(FramedProtocol):
             api = apis.get(key)
             if api is None:
                 raise WireError(f"there is no API {key}")
+            if len(frame) > small_request_max_bytes and not api.bulky:
+                raise WireError(f"{api.name} with {len(frame)} bytes; allowed are {small_request_max_bytes}")
             call = Call(self._node, self, frame, at, version, correlation_id, client_id)
             answer: Answer | None = None
             if version not in api.versions:
@@ -107,6 +128,10 @@ class KafkaConnection(FramedProtocol):
         except WireError as error:
             self.close(str(error))
             return
+        except Exception:
+            self._failed("a request")
+            return
+        call.frame = no_frame  # a call that waits must not hold the buffer its frame came in
         if answer is None:
             self._wait(call, api)
         elif self._waiting:
@@ -143,12 +168,18 @@ class KafkaConnection(FramedProtocol):
             else:
                 encode_into(out, response, call.version)
         except Exception:
-            events.exception("%s version %d from %s failed", api.name, call.version, self.peer)
-            self.close("it met an error of ours")
+            self._failed(f"{api.name} version {call.version}")
             return
+        finally:
+            self._task = None
+            if self._lost:
+                self.door.closed(self)
         length_layout.pack_into(out, 0, len(out) - length_bytes)
-        self._task = None
         call.reply([out])
+
+    def _failed(self, what: str) -> None:
+        events.exception("%s from %s failed", what, self.peer)
+        self.close("it met an error of ours")
 
     # Answers
 
@@ -180,10 +211,15 @@ class KafkaConnection(FramedProtocol):
         if isinstance(answer, bytes):
             if answer:
                 self._out.append(answer)
+                self._out_bytes += len(answer)
         else:
             self._out.extend(answer)
+            self._out_bytes += sum(map(len, answer))
+        if self._out_bytes > write_buffer_max_bytes:
+            self._flush()  # not at the end of all frames: a few hundred bytes of Fetch can ask for gigabytes
 
     def _flush(self) -> None:
+        self._out_bytes = 0
         if self._out and self.transport is not None:
             out, self._out = self._out, []
             if len(out) == 1:
@@ -204,15 +240,22 @@ class KafkaConnection(FramedProtocol):
         self.resume_frames()
 
     def silent_for(self, now: float) -> float:
-        """Seconds since the last request began; a client whose answer is still due is not silent."""
-        if self._waiting or self._choked:
+        """Seconds since the client sent something or took in some of an answer; while one is due it is not silent."""
+        if self._choked and self.transport is not None:
+            unsent = self.transport.get_write_buffer_size()
+            if unsent != self._unsent_bytes:
+                self.door.unsent_bytes += unsent - self._unsent_bytes
+                self._unsent_bytes = unsent
+                self.used_at = now
+        elif self._waiting:
             self.used_at = now
         return now - self.used_at
 
     def close(self, why: str) -> None:
         """End the connection; whoever is on the other side did something we cannot answer."""
         if self.transport is not None:
-            events.warning("closing the connection of %s: %s", self.peer, why)
+            said = why[:reason_max_chars].encode("unicode_escape").decode()  # a client's text must not look like ours
+            events.warning("closing the connection of %s: %s", self.peer, said)
             self.close_quietly()
 
     def close_quietly(self) -> None:
@@ -220,4 +263,5 @@ class KafkaConnection(FramedProtocol):
             self.paused = True
             self._flush()
             self.transport.close()
+            self._linger = asyncio.get_running_loop().call_later(linger_max_s, self.transport.abort)
             self.transport = None

@@ -7,6 +7,7 @@ from typing import Final
 from tailrace.broker.node import Node
 from tailrace.doors.kafka.connection import KafkaConnection
 from tailrace.doors.kafka.encoded_topics import EncodedTopics
+from tailrace.model.limits import answers_unsent_max_bytes, fetch_answer_max_bytes, fetch_answer_scarce_bytes
 from tailrace.ports import Listener
 
 events: Final = logging.getLogger(__name__)
@@ -19,6 +20,7 @@ class KafkaDoor:
         self.node = node
         self.encoded_topics = EncodedTopics(node)
         self._connections: dict[KafkaConnection, None] = {}
+        self.unsent_bytes = 0  # answers that clients do not take in, as far as they were seen
         self._listener: Listener | None = None
 
     async def listen(self) -> None:
@@ -42,6 +44,11 @@ class KafkaDoor:
 
     def closed(self, connection: KafkaConnection) -> None:
         self._connections.pop(connection, None)
+
+    @property
+    def answer_max_bytes(self) -> int:
+        """How large a Fetch's answer may be: small, while clients that do not read hold much of our memory."""
+        return fetch_answer_max_bytes if self.unsent_bytes < answers_unsent_max_bytes else fetch_answer_scarce_bytes
 
     def __len__(self) -> int:
         return len(self._connections)

@@ -46,6 +46,7 @@ class Api:
     handler: Handler | None = None
     hot: HotHandler | None = None
     pipelined: bool = False  # several may wait for their answers at once
+    bulky: bool = False  # may be as large as socket.request.max.bytes says
 
 
 def _api(key: int, handler: Handler) -> Api:
@@ -63,7 +64,7 @@ def _api(key: int, handler: Handler) -> Api:
 
 _table: Final = (
     # Produce 0 to 2 are offered but refused: without them older librdkafka stops compressing.
-    Api(key=0, name="Produce", versions=Versions(0, 13), flexible_since=9, hot=produce, pipelined=True),
+    Api(key=0, name="Produce", versions=Versions(0, 13), flexible_since=9, hot=produce, pipelined=True, bulky=True),
     Api(key=1, name="Fetch", versions=Versions(4, 18), flexible_since=12, hot=fetch),
     _api(2, list_offsets),
     _api(3, metadata),

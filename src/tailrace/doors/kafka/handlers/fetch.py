@@ -6,6 +6,7 @@ At least one batch is given even when it is over the limits, so that nobody gets
 """
 
 import asyncio
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from tailrace.broker.fetch_sessions import Session, opening
@@ -15,7 +16,7 @@ from tailrace.doors.kafka.faults import error_of
 from tailrace.log.log import Read
 from tailrace.model.faults import Fault, NotLeader
 from tailrace.model.ids import Id
-from tailrace.model.limits import fetch_answer_max_bytes
+from tailrace.model.limits import fetch_wait_max_ms
 from tailrace.wire.hot_fetch import FetchHead, PartitionFetched, PartitionWanted, read_fetch, write_fetched
 from tailrace.wire.primitives import WireError
 
@@ -50,14 +51,10 @@ class Fetching:
         self._call = call
         self._session = session
         self._whole = session is None or head.session_epoch == opening  # every partition is answered, changed or not
-        self._wanted = (
-            [(topic, wanted) for topic, partitions in head.topics for wanted in partitions]
-            if session is None
-            else list(session.wanted())
-        )
+        self._wanted = list(_once(head) if session is None else session.wanted())
         self._min_bytes = head.min_bytes
-        self._max_bytes = min(head.max_bytes, fetch_answer_max_bytes)
-        self._max_wait_s = head.max_wait_ms / 1000
+        self._max_bytes = min(head.max_bytes, call.connection.door.answer_max_bytes)
+        self._max_wait_s = min(head.max_wait_ms, fetch_wait_max_ms) / 1000
         self._watched: list[Partition] = []
         self._timer: asyncio.TimerHandle | None = None
         self._retrying = False
@@ -192,6 +189,12 @@ class Fetching:
                 if self._whole or one.records or one.error or known != (one.high_watermark, one.log_start):
                     news.setdefault(topic, []).append(one)
         return news
+
+
+def _once(head: FetchHead) -> Iterable[tuple[str | Id, PartitionWanted]]:
+    """What is wanted; a partition that is named again is wanted as it was named last, as in Kafka."""
+    wanted = {(topic, one.partition): one for topic, partitions in head.topics for one in partitions}
+    return ((topic, one) for (topic, _), one in wanted.items())
 
 
 def _fetched(
