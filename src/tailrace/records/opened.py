@@ -2,7 +2,8 @@
 
 Rules that a batch must keep, or it is a `CorruptBatch`: its checksum fits; every length stays within the bytes left,
 and every record within its own; offsets rise and stay within the header's last offset; timestamps fit 64 bits; there
-are exactly as many records as the header says, and nothing behind them. A compacted batch has fewer records than offsets, perhaps none.
+are exactly as many records as the header says, and nothing behind them. A compacted batch has fewer records than
+offsets, perhaps none.
 """
 
 from collections.abc import Iterator
