@@ -17,6 +17,7 @@ from tests.unit.log.logs import (
     cut_file,
     everything,
     image_of,
+    names,
     now,
     on_loop,
     one_batch,
@@ -190,7 +191,9 @@ async def test_lost_bytes_before_a_later_segment(tmp_path: Path) -> None:
     log = await filled(tmp_path / "p", 35)
     second = log.segments[1].base
     cut_file(segment_path(tmp_path / "p"), (second - 2) * batch_size)
-    await assert_whole(await reopened(tmp_path / "p", None), second - 2)
+    log = await reopened(tmp_path / "p", None)
+    assert [name for name in names(tmp_path / "p") if name.endswith(".log")] == [f"{0:020d}.log"]
+    await assert_whole(log, second - 2)
 
 
 @on_loop
