@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from tailrace.cluster.image import Image, Resource, Topic
+from tailrace.cluster.image import Image, Resource, Topic, plain
 from tailrace.cluster.placement import place
 from tailrace.cluster.records import (
     FeatureRaised,
@@ -27,12 +27,13 @@ from tailrace.model.faults import (
     InvalidPartitions,
     InvalidReplicaAssignment,
     InvalidTopicName,
+    PolicyViolation,
     TopicExists,
     UnknownTopic,
     UnknownTopicId,
 )
 from tailrace.model.ids import BrokerId, Id, show_id
-from tailrace.model.limits import partitions_per_topic_max
+from tailrace.model.limits import partitions_per_broker_max, partitions_per_topic_max
 from tailrace.model.proposal import Proposal
 from tailrace.model.topics import check_topic_name, check_topic_setting, internal_topics
 
@@ -88,6 +89,7 @@ class Controller:
         for name, value in wanted.settings.items():
             check_topic_setting(name, value)
         places = self._places(wanted)
+        self._check_room(len(places))
         topic_id = new_id()
         records: list[MetadataRecord] = [TopicAdded(name=wanted.name, topic_id=topic_id)]
         records += [
@@ -109,12 +111,17 @@ class Controller:
 
     def _check_collision(self, name: str) -> None:
         """Metric names cannot tell "." from "_", so Kafka allows only one of such a pair; its users expect the same."""
-        if "." not in name and "_" not in name:
-            return
-        plain = name.replace(".", "_")
-        for other in self.image.topics:
-            if other.replace(".", "_") == plain:
-                raise InvalidTopicName(f"{name} is too close to topic {other}: they differ only in '.' and '_'")
+        other = self.image.names_by_plain.get(plain(name))
+        if other is not None:
+            raise InvalidTopicName(f"{name} is too close to topic {other}: they differ only in '.' and '_'")
+
+    def _check_room(self, partitions: int) -> None:
+        most = partitions_per_broker_max * len(self._brokers)
+        if self.image.partitions + partitions > most:
+            raise PolicyViolation(
+                f"{partitions} more partitions: there are {self.image.partitions}, and {most} are the most for "
+                f"{len(self._brokers)} brokers; delete topics, or add a broker"
+            )
 
     def _places(self, wanted: NewTopic) -> list[tuple[BrokerId, ...]]:
         if wanted.assignment:
@@ -154,6 +161,7 @@ class Controller:
                 f"{topic.name} has {now} partitions; the new total must be from {now + 1} "
                 f"to {partitions_per_topic_max}, not {wanted.total}"
             )
+        self._check_room(wanted.total - now)
         if wanted.assignment is None:
             factor = len(topic.partitions[0].replicas)
             places = place(wanted.total - now, factor, self._brokers, len(self.image.topics) + now)

@@ -45,10 +45,17 @@ class Topic:
     settings: dict[str, str] = field(default_factory=dict)  # its own; the rest are the broker's defaults
 
 
+def plain(name: str) -> str:
+    """A topic's name in a metric, which cannot tell "." from "_"."""
+    return name.replace(".", "_")
+
+
 @dataclass(slots=True)
 class Image:
     topics: dict[str, Topic] = field(default_factory=dict)
     topics_by_id: dict[Id, Topic] = field(default_factory=dict)
+    names_by_plain: dict[str, str] = field(default_factory=dict)  # topics' names by what metrics make of them
+    partitions: int = 0  # of all topics
     removed: dict[Id, str] = field(default_factory=dict)  # topics that were here: their folders may be deleted
     broker_settings: dict[str, dict[str, str]] = field(default_factory=dict)  # by broker id as text; "": all brokers
     features: dict[str, int] = field(default_factory=dict)
@@ -59,16 +66,21 @@ class Image:
             case TopicAdded():
                 topic = Topic(record.name, Id(record.topic_id))
                 self.topics[topic.name] = self.topics_by_id[topic.id] = topic
+                self.names_by_plain[plain(topic.name)] = topic.name
             case PartitionAdded():
                 partitions = self.topics_by_id[Id(record.topic_id)].partitions
                 assert record.partition == len(partitions), "partitions are added in order"
                 partitions.append(PartitionPlace(tuple(BrokerId(one) for one in record.replicas)))
+                self.partitions += 1
             case PartitionStartMoved():
                 place = self.topics_by_id[Id(record.topic_id)].partitions[record.partition]
                 place.start = max(place.start, record.start)
             case TopicRemoved():
                 topic = self.topics_by_id.pop(Id(record.topic_id))
                 del self.topics[topic.name]
+                if self.names_by_plain.get(plain(topic.name)) == topic.name:  # one request may have made two alike
+                    del self.names_by_plain[plain(topic.name)]
+                self.partitions -= len(topic.partitions)
                 self.removed[topic.id] = topic.name
             case SettingChanged():
                 self._change_setting(record)

@@ -10,7 +10,7 @@ frame_read_bytes = 256 * KiB  # what one read from a socket may bring, when no l
 array_max_elements = 1_000_000
 tagged_fields_max = 10_000
 client_text_max_bytes = 32 * KiB - 1  # a non-flexible string's length is an int16
-small_request_max_bytes = 8 * MiB  # of any request that carries no records; decoding one takes the loop's time
+small_request_max_bytes = 4 * MiB  # of any request that carries no records; decoding one takes the loop's time
 fault_text_max_chars = 1_000  # of what we say about a fault: it may repeat a client's text, and must fit an answer
 
 # Connections
@@ -40,6 +40,7 @@ producers_per_partition_max = 100_000
 topic_name_max_chars = 249
 partitions_per_topic_max = 10_000
 partitions_per_request_max = 10_000
+partitions_per_broker_max = 100_000  # one takes some 4 KiB of memory before its first record
 
 assert record_batch_max_bytes < frame_max_bytes
 assert fetch_answer_max_bytes < frame_max_bytes

@@ -33,9 +33,9 @@ async def change_each(
     return answers
 
 
-def repeated(names: Iterable[T]) -> list[T]:
-    """What is named more than once, each in its first place."""
+def repeated(names: Iterable[T]) -> dict[T, None]:
+    """What is named more than once, each in its first place; quick to look up, as there may be very many."""
     counts: dict[T, int] = {}
     for name in names:
         counts[name] = counts.get(name, 0) + 1
-    return [name for name, count in counts.items() if count > 1]
+    return {name: None for name, count in counts.items() if count > 1}

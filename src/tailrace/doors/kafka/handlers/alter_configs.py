@@ -22,7 +22,7 @@ async def alter_configs(request: AlterConfigsRequest, call: Call) -> AlterConfig
 
 def _replace(wanted: ResourceToAlter, controller: Controller, resource: Resource) -> Proposal[None]:
     if twice := repeated(one.name for one in wanted.configs):
-        raise InvalidRequest(f"{twice[0]} is set twice")
+        raise InvalidRequest(f"{next(iter(twice))} is set twice")
     settings: dict[str, str] = {}
     for one in wanted.configs:
         if one.value is None:

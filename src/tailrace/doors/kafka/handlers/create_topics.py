@@ -60,7 +60,7 @@ def _assigned(topic: wire.NewTopic) -> NewTopic:
     if topic.num_partitions != by_default or topic.replication_factor != by_default:
         raise InvalidRequest("where replicas are named, the numbers of partitions and of replicas must be -1")
     if twice := repeated(one.partition for one in topic.assignments):
-        raise InvalidReplicaAssignment(f"replicas of partition {twice[0]} are named twice")
+        raise InvalidReplicaAssignment(f"replicas of partition {next(iter(twice))} are named twice")
     return NewTopic(
         name=topic.name,
         partitions=by_default,
@@ -72,7 +72,7 @@ def _assigned(topic: wire.NewTopic) -> NewTopic:
 
 def _settings(topic: wire.NewTopic) -> dict[str, str]:
     if twice := repeated(one.name for one in topic.configs):
-        raise InvalidSetting(f"{twice[0]} is set twice")
+        raise InvalidSetting(f"{next(iter(twice))} is set twice")
     settings = {}
     for one in topic.configs:
         if one.value is None:

@@ -31,7 +31,7 @@ async def incremental_alter_configs(
 
 def _change(wanted: ResourceToAlter, controller: Controller, resource: Resource) -> Proposal[None]:
     if twice := repeated(one.name for one in wanted.configs):
-        raise InvalidRequest(f"{twice[0]} is changed twice")
+        raise InvalidRequest(f"{next(iter(twice))} is changed twice")
     changes = [_setting_change(one) for one in wanted.configs]
     return controller.change_settings(resource, wanted.resource_name, changes)
 

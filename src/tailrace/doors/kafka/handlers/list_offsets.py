@@ -5,7 +5,7 @@ here; -5 the end of what is stored remotely and -6 the start of what is still to
 Consumers of either isolation level see the same end: there are no transactions yet.
 """
 
-from collections.abc import Iterable
+from collections.abc import Container
 from typing import Final
 
 from tailrace.broker.partition import Partition
@@ -52,7 +52,7 @@ async def list_offsets(request: ListOffsetsRequest, call: Call) -> ListOffsetsRe
     return ListOffsetsResponse(topics=tuple(topics))
 
 
-async def _look_up(call: Call, topic: str, asked: PartitionAsked, twice: Iterable[tuple[str, int]]) -> PartitionOffset:
+async def _look_up(call: Call, topic: str, asked: PartitionAsked, twice: Container[tuple[str, int]]) -> PartitionOffset:
     try:
         if (topic, asked.partition) in twice:
             raise InvalidRequest(f"partition {asked.partition} of {topic} is named twice in one request")
