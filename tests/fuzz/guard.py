@@ -1,0 +1,92 @@
+"""What is not sent, however the dice fall: requests that a broker would rightly grant and that would bury the run.
+
+A mutated frame may be a perfectly good order for ten thousand partitions, or for the end of the topics that the other
+frames need. So each frame is read the way the broker reads it, and such orders are dropped. A Fetch that may wait for
+days is marked instead: its sender hangs up at once, and the broker has to notice.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Final
+
+from tailrace.doors.kafka.registry import apis, flexible_since
+from tailrace.model.ids import Id
+from tailrace.wire.compile import decode_whole
+from tailrace.wire.headers import read_request_header
+from tailrace.wire.messages import messages
+from tailrace.wire.messages.create_partitions import CreatePartitionsRequest
+from tailrace.wire.messages.create_topics import CreateTopicsRequest
+from tailrace.wire.messages.delete_records import DeleteRecordsRequest
+from tailrace.wire.messages.delete_topics import DeleteTopicsRequest
+from tailrace.wire.messages.fetch import FetchRequest
+from tailrace.wire.messages.metadata import MetadataRequest
+from tailrace.wire.primitives import WireError
+
+partitions_asked_max: Final = 8
+strange_topics_max: Final = 100
+waits_max_ms: Final = 20
+topic_resource: Final = 2
+
+
+class Verdict(Enum):
+    SEND = "send"
+    HANG_UP = "send, and hang up: the answer may take days"
+    DROP = "drop"
+
+
+@dataclass(slots=True, kw_only=True)
+class Guard:
+    lasting: Sequence[str]
+    lasting_ids: Sequence[Id]
+    fleeting: Sequence[str]
+    _strange: dict[str, None] = field(default_factory=dict)  # names that mutations came up with
+
+    def judge(self, frame: bytes) -> Verdict:
+        request = understood(frame)
+        match request:
+            case FetchRequest():
+                return Verdict.SEND if request.max_wait_ms <= waits_max_ms else Verdict.HANG_UP
+            case CreateTopicsRequest():
+                sizes = [max(topic.num_partitions, len(topic.assignments)) for topic in request.topics]
+                fine = self._few(sizes) and self._familiar(topic.name for topic in request.topics)
+            case CreatePartitionsRequest():
+                fine = self._few([topic.count for topic in request.topics])
+            case MetadataRequest():
+                fine = self._familiar(topic.name for topic in request.topics or () if topic.name is not None)
+            case DeleteTopicsRequest():
+                named = [*request.topic_names, *(topic.name for topic in request.topics)]
+                ids = [topic.topic_id for topic in request.topics]
+                fine = not any(name in self.lasting for name in named) and not any(i in self.lasting_ids for i in ids)
+            case DeleteRecordsRequest():
+                fine = not any(topic.name in self.lasting for topic in request.topics)
+            case _:
+                fine = not _alters_more_than(request, self.fleeting)
+        return Verdict.SEND if fine else Verdict.DROP
+
+    def _few(self, partitions: Iterable[int]) -> bool:
+        return all(one <= partitions_asked_max for one in partitions)
+
+    def _familiar(self, names: Iterable[str]) -> bool:
+        strange = {name: None for name in names if name not in self.lasting and name not in self.fleeting}
+        if len({**self._strange, **strange}) > strange_topics_max:
+            return False
+        self._strange.update(strange)
+        return True
+
+
+def understood(frame: bytes) -> Any:
+    """The request that the broker will see in a frame; None when it will see none."""
+    try:
+        key, version, _, _, at = read_request_header(frame, 0, flexible_since)
+        if key not in apis or version not in apis[key].versions:
+            return None
+        return decode_whole(messages[key].request, version, frame, at)
+    except WireError:
+        return None
+
+
+def _alters_more_than(request: Any, topics: Sequence[str]) -> bool:
+    if type(request).__name__ not in ("AlterConfigsRequest", "IncrementalAlterConfigsRequest"):
+        return False
+    return any(one.resource_type != topic_resource or one.resource_name not in topics for one in request.resources)
