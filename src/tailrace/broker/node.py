@@ -20,11 +20,13 @@ from tailrace.cluster.controller import Controller
 from tailrace.cluster.records import record_kinds
 from tailrace.log.checkpoints import Checkpoint, load_checkpoints, store_checkpoints
 from tailrace.log.meta import Meta, load_meta, store_meta, take_clean_marker, write_clean_marker
+from tailrace.log.state_file import Unreadable
+from tailrace.model.faults import StorageFailed
 from tailrace.model.ids import BrokerId, TopicPartition, show_id
 from tailrace.model.proposal import Proposal
 from tailrace.model.settings import Settings
 from tailrace.model.topics import TopicSettings, metadata_topic, metadata_topic_id
-from tailrace.ports import Ports
+from tailrace.ports import Disk, Ports
 from tailrace.ports.disk import InUse, make_lasting_dir
 from tailrace.raft.replica import Voter
 
@@ -59,6 +61,15 @@ class Node:
             ) from None
         except OSError as error:
             raise CannotStart(f"{folder} cannot be used: {error.strerror}.\nGive another with --data-dir.") from None
+        try:
+            await self._recover(disk, folder)
+        except (OSError, StorageFailed, Unreadable) as error:
+            self._lock.release()
+            raise CannotStart(f"{folder} could not be recovered: {error}.") from error
+        self.upkeep = Upkeep(self)
+        self.upkeep.start()
+
+    async def _recover(self, disk: Disk, folder: str) -> None:
         self.meta = await self._load_meta()
         self.voter = Voter(broker=self.broker_id, directory=self.meta.directory_id)
         clean = await take_clean_marker(disk, folder)
@@ -70,8 +81,6 @@ class Node:
         await self.replicas.settle()
         self.replicas.sweep()
         self.producer_ids = ProducerIds(self.controller, self.broker_id)
-        self.upkeep = Upkeep(self)
-        self.upkeep.start()
 
     async def _load_meta(self) -> Meta:
         disk, folder = self.ports.disk, self.settings.data_dir
@@ -96,7 +105,11 @@ class Node:
         partition = await self.replicas.open(metadata_topic, metadata_partition, settings)
         if partition.log.damage is not None:
             raise CannotStart(f"the cluster's metadata is damaged: {partition.log.damage}.")
-        await self.replicas.lead([partition])
+        vote = partition.campaign()
+        await self._votes.store([(partition.key, vote)])
+        partition.lead(vote)
+        partition.announce()
+        await partition.committed()
         self.controller = Coordinator(
             partition, Controller(self.brokers), record_kinds, self.ports.clock, self._metadata_committed
         )
@@ -142,16 +155,22 @@ class Node:
             recovery = await partition.log.checkpoint()
             if recovery is not None:
                 checkpoints[partition.key] = Checkpoint(recovery=recovery, high_watermark=partition.high_watermark)
-        await store_checkpoints(self.ports.disk, self.settings.data_dir, checkpoints)
+        try:
+            await store_checkpoints(self.ports.disk, self.settings.data_dir, checkpoints)
+        except OSError as error:
+            events.error("the checkpoint could not be written, a crash would cost a longer scan: %s", error)
 
     async def stop(self) -> None:
-        """Write everything down and let go of the data directory."""
+        """Write everything down and let go of the data directory, whatever the disk says."""
         for task in list(self._tasks):
             task.cancel()
         await self.checkpoint()
         await self.replicas.close()
         await self.controller.partition.log.close()
-        await write_clean_marker(self.ports.disk, self.settings.data_dir, self.ports.host.boot_id())
+        try:
+            await write_clean_marker(self.ports.disk, self.settings.data_dir, self.ports.host.boot_id())
+        except OSError as error:
+            events.error("this clean stop could not be marked, the next start will scan: %s", error)
         self._votes.close()
         self._lock.release()
         self.ports.offload.close()

@@ -46,6 +46,7 @@ class Partition:
         self._clock = clock
         self._waiting: deque[tuple[int, WhenCommitted]] = deque()  # by rising offset
         self._watchers: dict[Callable[[], None], None] = {}  # readers at the high watermark
+        self._leader_change_due = False
         self.on_leader_changed: Callable[[], None] = _nobody_listens
         log.on_durable = self._progress
         log.on_failed = self._storage_failed
@@ -71,9 +72,19 @@ class Partition:
         return effects.store_vote
 
     def lead(self, vote: Vote) -> None:
+        """The vote is stored: lead from now on. `announce` comes next."""
         effects = self.replica.step(VoteStored(vote.epoch))
+        self._leader_change_due = effects.append_leader_change
         self.on_leader_changed()
-        if effects.append_leader_change:
+
+    @property
+    def owes_announcement(self) -> bool:
+        """Whether earlier leaders' entries still wait for one of this leader's own."""
+        return self._leader_change_due and self.log.epochs.last != self.epoch
+
+    def announce(self) -> None:
+        """Append the control batch of a new leader, if one is due; `StorageFailed` when it cannot be done now."""
+        if self.owes_announcement:
             now_ms = self._clock.wall_ms()
             batch = leader_change_batch(
                 leader=self._me,
@@ -90,6 +101,15 @@ class Partition:
         self.replica.step(Resign())
         self.on_leader_changed()
         self._fail_waiting(fault)
+
+    async def begin_at(self, start: int) -> None:
+        """Records below `start` were deleted; those up to it may be lost, too, where nothing forces them to disk."""
+        if start > self.log.end:
+            log_events.error("%s: records %d to %d are lost", self.name, self.log.end, start - 1)
+            await self.log.begin_anew(start)
+            self._progress()
+        else:
+            await self.log.advance_start(start)
 
     # Writing
 
@@ -162,6 +182,8 @@ class Partition:
 
     def require_leader(self) -> None:
         if self.replica.role is not Role.LEADER:
+            if self.log.failed is not None:
+                raise StorageFailed(f"{self.name} is offline: {self.log.failed}")
             raise NotLeader(f"{self.name}: this broker does not lead it")
 
     def require_epoch(self, epoch: int) -> None:

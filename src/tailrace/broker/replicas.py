@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final, cast
 
+from tailrace.broker.elections import Elections
 from tailrace.broker.partition import Partition, gone
 from tailrace.broker.votes import VoteJournal
 from tailrace.cluster.image import Image, Topic
@@ -43,6 +44,7 @@ class Replicas:
         self._folder = folder
         self._me = me
         self._votes = votes
+        self._elections = Elections(votes)
         self._topics: dict[str | Id, list[Partition]] = {}  # by name and by id
         self._touched: dict[Id, None] = {}
         self._watchers: list[Callable[[Id], None]] = []
@@ -111,7 +113,7 @@ class Replicas:
                     await self._remove(topic_id)
                 else:
                     fresh += await self._update(topic, effective)
-            await self.lead(fresh)
+            await self._elections.lead(fresh)
 
     async def _update(self, topic: Topic, effective: Settings) -> list[Partition]:
         partitions = self._topics.setdefault(topic.id, [])
@@ -124,8 +126,9 @@ class Replicas:
                 partitions.append(await self.open(f"{topic.name}-{index}", key, settings))
                 fresh.append(partitions[index])
             partitions[index].log.settings = settings
-            if place.start > partitions[index].log.start:
-                await partitions[index].log.advance_start(place.start)
+            log = partitions[index].log
+            if place.start > log.start and log.refusal is None:
+                await partitions[index].begin_at(place.start)
         return fresh
 
     async def _remove(self, topic_id: Id) -> None:
@@ -134,7 +137,11 @@ class Replicas:
             if self._topics.get(name) and self._topics[name][0].key.topic_id == topic_id:
                 del self._topics[name]
             partition.resign(UnknownTopic(f"topic {name} was deleted"))
-            await partition.log.delete()
+            self._elections.forget(partition)
+            try:
+                await partition.log.delete()
+            except OSError as error:
+                events.error("%s could not be removed, the next start tries again: %s", partition.log.folder, error)
             self._votes.forget([partition.key])
 
     @property
@@ -172,20 +179,6 @@ class Replicas:
         partition = Partition(name, key, log, replica, self._me.broker, self._ports.clock)
         partition.on_leader_changed = partial(self._changed, key.topic_id)
         return partition
-
-    async def lead(self, partitions: Sequence[Partition]) -> None:
-        """Stand for election in all of them, with one fsync for all votes; done when what was recovered is committed.
-
-        Until then a consumer would be told of an end that lies before what it has read.
-        """
-        if not partitions:
-            return
-        votes = [(partition, partition.campaign()) for partition in partitions]
-        await self._votes.store([(partition.key, vote) for partition, vote in votes])
-        for partition, vote in votes:
-            partition.lead(vote)
-        for partition in partitions:
-            await partition.committed()
 
     def folder_of(self, key: TopicPartition) -> str:
         return f"{self._folder}/{key}"

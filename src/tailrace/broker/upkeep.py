@@ -5,11 +5,14 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
+from tailrace.model.faults import StorageFailed
+
 if TYPE_CHECKING:
     from tailrace.broker.node import Node
 
 events: Final = logging.getLogger(__name__)
 
+settle_again_s: Final = 1.0  # what the disk refused is tried again
 stall_check_s: Final = 0.05
 stall_min_s: Final = 0.02
 stall_report_s: Final = 30.0  # at most one line in so long
@@ -25,6 +28,7 @@ class Upkeep:
         node, settings = self._node, self._node.settings
         node.spawn(_every(settings.log_retention_check_interval_ms / 1000, self.retain))
         node.spawn(_every(settings.log_checkpoint_interval_ms / 1000, node.checkpoint))
+        node.spawn(_every(settle_again_s, node.replicas.settle))
         node.spawn(self._watch_loop())
         if settings.fsync == "interval":
             node.spawn(_every(settings.fsync_interval_ms / 1000, self._sync))
@@ -35,7 +39,11 @@ class Upkeep:
         """Delete segments that retention no longer keeps."""
         now_ms = self._node.ports.clock.wall_ms()
         for partition in list(self._node.replicas.all()):
-            deleted = await partition.log.retain(now_ms, partition.high_watermark)
+            try:
+                deleted = await partition.log.retain(now_ms, partition.high_watermark)
+            except (OSError, StorageFailed) as error:
+                events.error("%s: retention must wait: %s", partition.name, error)
+                continue
             if deleted:
                 events.info(
                     "%s: retention removed %d segments, it begins at %d", partition.name, deleted, partition.log.start

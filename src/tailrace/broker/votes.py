@@ -2,10 +2,16 @@
 
 All partitions of a broker share one file of fixed-size entries, each with its own checksum, so that a batch of votes
 costs one fsync. The last entry of a partition counts. An entry that the checksum rejects was being written when the
-power went: nobody heard of that vote, so it and what follows is dropped. At start the file is rewritten with one entry
-per partition when most of it is history.
+power went, and nobody heard of that vote; those behind it count all the same, for a vote nobody heard of does no harm,
+and one that was forgotten would let an epoch come twice. At start the file is rewritten with one entry per partition
+when most of it is history.
+
+A write that fails leaves nothing: it may be tried again. After a failed sync nobody knows what the disk holds, so
+nothing is ever stored again in this life: partitions that lead go on, new ones get no leader before a restart.
 """
 
+import errno
+import logging
 import struct
 from collections.abc import Sequence
 from typing import Final
@@ -16,6 +22,8 @@ from tailrace.model.ids import BrokerId, Epoch, Id, TopicPartition
 from tailrace.ports import Disk
 from tailrace.ports.disk import read_file, replace_file
 from tailrace.raft.replica import Vote, Voter
+
+events: Final = logging.getLogger(__name__)
 
 entry_layout: Final = struct.Struct(">16siii16s")
 checksum_layout: Final = struct.Struct(">I")
@@ -31,6 +39,7 @@ class VoteJournal:
         self._path = path
         self._votes: dict[TopicPartition, Vote] = {}
         self._end = 0
+        self._failed = False
 
     async def load(self) -> None:
         fresh = not self._disk.exists(self._path)
@@ -40,12 +49,13 @@ class VoteJournal:
             entry = data[at : at + entry_bytes - checksum_layout.size]
             (checksum,) = checksum_layout.unpack_from(data, at + entry_layout.size)
             if crc32c(entry) != checksum:
-                break
+                events.warning("%s at byte %d: a vote that cannot be read is left out", self._path, at)
+                continue
             topic_id, partition, epoch, broker, directory = entry_layout.unpack(entry)
             voter = Voter(broker=BrokerId(broker), directory=Id(directory))
             self._votes[TopicPartition(Id(topic_id), partition)] = Vote(epoch=Epoch(epoch), voter=voter)
             entries += 1
-        self._end = entries * entry_bytes
+            self._end = at + entry_bytes
         if fresh or entries > len(self._votes) + history_kept_max_entries:
             await self._rewrite()
         self._file = self._disk.open(self._path)
@@ -57,14 +67,21 @@ class VoteJournal:
         return Epoch(-1) if vote is None else vote.epoch
 
     async def store(self, votes: Sequence[tuple[TopicPartition, Vote]]) -> None:
-        """Put votes on disk, all with one fsync."""
+        """Put votes on disk, all with one fsync. OSError: none of them counts."""
+        if self._failed:
+            raise OSError(errno.EIO, "an earlier sync failed", self._path)
         data = b"".join(_entry(partition, vote) for partition, vote in votes)
         self._file.write(data, self._end)  # when it fails, the next write goes over what it left
         self._end += len(data)
         for partition, vote in votes:
             assert vote.epoch > self.epoch(partition), "one vote per epoch"
             self._votes[partition] = vote
-        await self._file.sync()
+        try:
+            await self._file.sync()
+        except OSError:
+            self._failed = True
+            events.critical("%s could not be synced; no partition gets a new leader before a restart", self._path)
+            raise
 
     def forget(self, partitions: Sequence[TopicPartition]) -> None:
         """Drop votes of partitions that are gone for good; they leave the file at the next rewrite."""

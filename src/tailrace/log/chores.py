@@ -9,8 +9,8 @@ ends.
 import logging
 from typing import TYPE_CHECKING, Final
 
+from tailrace.log.found import RecoveryPoint
 from tailrace.log.names import cut_name, epochs_name, named, offsets_named, producers_suffix
-from tailrace.log.recovery import RecoveryPoint
 from tailrace.log.segment import Segment
 from tailrace.model.faults import OffsetOutOfRange
 from tailrace.ports.disk import replace_file
@@ -33,11 +33,11 @@ async def checkpoint(log: "Log") -> RecoveryPoint | None:
         await _save_indexes(log)
         await replace_file(log.ports.disk, f"{log.folder}/{epochs_name}", epochs)
         await replace_file(log.ports.disk, f"{log.folder}/{named(end, producers_suffix)}", producers)
+        _remove_old_snapshots(log)
+        _remove_cut_mark(log)
     except OSError as error:
         events.error("%s: no checkpoint could be made: %s", log.folder, error)
         return log.point
-    _remove_old_snapshots(log)
-    _remove_cut_mark(log)
     log.point, log.saved = point, True
     return point
 
@@ -114,6 +114,17 @@ async def advance_start(log: "Log", offset: int) -> None:
     log.start = offset
     log.epochs.advance_start(offset)
     await _remove_first(log, sum(segment.base <= offset for segment in log.segments[1:]))
+
+
+async def begin_anew(log: "Log", offset: int) -> None:
+    """Nothing of the log counts any more, and it goes on at `offset`, which lies past its end."""
+    log.start = log.end = offset
+    log.durable = max(log.durable, offset)
+    log.saved = False
+    if log.segments:
+        log.roll()
+        await log.flush()
+        await _remove_first(log, len(log.segments) - 1)
 
 
 async def _remove_first(log: "Log", count: int) -> None:

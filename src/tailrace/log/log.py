@@ -10,27 +10,26 @@ next one may work. A sync that fails closes the log for good, as does damage: `f
 """
 
 import asyncio
-import errno
 import logging
 from collections.abc import Callable
 from typing import Final, NamedTuple, NoReturn
 
-from tailrace.log import chores, lookup, truncation
-from tailrace.log.gaps import write_gap
+from tailrace.log import chores, following, lookup, truncation
+from tailrace.log.found import Damage, Recovered, RecoveryPoint
 from tailrace.log.index import relative_offset_max
 from tailrace.log.lookup import Timed
 from tailrace.log.names import segment_suffix
 from tailrace.log.reader import Reader
 from tailrace.log.reading import Read
-from tailrace.log.recovery import Damage, Recovered, Recovery, RecoveryPoint
+from tailrace.log.recovery import Recovery, unreadable
+from tailrace.log.refusal import refused
 from tailrace.log.segment import Segment
 from tailrace.log.syncing import Syncer
-from tailrace.model.faults import BatchTooLarge, CorruptBatch, InvalidTimestamp, StorageFailed
+from tailrace.model.faults import BatchTooLarge, InvalidTimestamp, StorageFailed
 from tailrace.model.settings import Fsync
 from tailrace.model.topics import TopicSettings
 from tailrace.ports import Ports
-from tailrace.records.header import BatchHeader, check_intact, log_append_time_bit, stamp, stamp_append_time
-from tailrace.records.opened import batches
+from tailrace.records.header import BatchHeader, log_append_time_bit, stamp, stamp_append_time
 
 __all__ = ["Appended", "Damage", "Log", "Read", "RecoveryPoint", "Timed"]
 
@@ -90,8 +89,11 @@ class Log:
     ) -> "Log":
         """Open a log, its folder there or not; after an unclean stop, scan what `recovery` does not cover."""
         now_ms = ports.clock.wall_ms()
-        opening = Recovery(ports.disk, folder, settings.index_interval_bytes, producer_expiration_ms, now_ms)
-        found = await opening.run(recovery, clean=clean)
+        try:
+            opening = Recovery(ports.disk, folder, settings.index_interval_bytes, producer_expiration_ms, now_ms)
+            found = await opening.run(recovery, clean=clean)
+        except OSError as error:
+            found = unreadable(folder, recovery, producer_expiration_ms, error)
         log = cls(folder, ports, settings, fsync, found)
         log.point, log.saved, log.cut_at = recovery, found.saved, found.cut_at
         return log
@@ -132,7 +134,7 @@ class Log:
             stamp_append_time(batch, now_ms, header.attributes)
         base = self.end
         stamp(batch, base, epoch)
-        self._write(batch, base, base + header.last_offset_delta, timestamp, now_ms)
+        self.write(batch, base, base + header.last_offset_delta, timestamp, now_ms)
         if new_epoch:
             self.epochs.begin(epoch, base)
         if producer:
@@ -141,31 +143,7 @@ class Log:
 
     def append_as_is(self, data: memoryview, now_ms: int) -> int:
         """Append a leader's batches as a follower got them: their offsets and epochs stand. How many were whole."""
-        count = 0
-        for batch, header in batches(data):
-            if self.refusal is not None:
-                raise StorageFailed(f"{self.folder} is {self.refusal}")
-            check_intact(batch)
-            if not self.segments:
-                self.start = self.end = self.durable = header.base_offset  # a new follower begins where its leader does
-            if header.base_offset < self.end or header.leader_epoch < self.epochs.last:
-                raise CorruptBatch(
-                    f"offset {header.base_offset} of epoch {header.leader_epoch} cannot follow on "
-                    f"{self.end - 1} of epoch {self.epochs.last}"
-                )
-            skipped = header.base_offset > self.end
-            if skipped:
-                self._write_gap(header.base_offset)
-            self._write(batch, header.base_offset, header.last_offset, header.max_timestamp, now_ms)
-            if skipped:
-                self.segments[-1].has_gaps = True
-            if header.leader_epoch != self.epochs.last:
-                self.epochs.begin(header.leader_epoch, header.base_offset)
-            if header.producer_id >= 0 and header.base_sequence >= 0:
-                append_time = header.max_timestamp if header.attributes & log_append_time_bit else create_time
-                self.producers.sent(header, header.base_offset, append_time, now_ms)
-            count += 1
-        return count
+        return following.append_as_is(self, data, now_ms)
 
     def _check_limits(self, size: int, header: BatchHeader, now_ms: int) -> None:
         settings = self._settings
@@ -186,7 +164,7 @@ class Log:
                 f"timestamp {header.base_timestamp} lies too far back; at least {early} is allowed now"
             )
 
-    def _write(self, batch: memoryview, base: int, last: int, timestamp: int, now_ms: int) -> None:
+    def write(self, batch: memoryview, base: int, last: int, timestamp: int, now_ms: int) -> None:
         """Put a batch at the end of the active segment, or of a new one, and know about it."""
         size = len(batch)
         active = self.segments[-1] if self.segments else None
@@ -234,19 +212,11 @@ class Log:
                 self.syncer.folders[self.folder.rpartition("/")[0]] = None
             segment = Segment(disk, self.folder, self.end, self._settings.index_interval_bytes)
         except OSError as error:
-            raise _refused(self.folder, error) from error
+            raise refused(self.folder, error) from error
         segment.begin_indexes()
         self.syncer.folders[self.folder] = None
         self.segments.append(segment)
         return segment
-
-    def _write_gap(self, goes_on: int) -> None:
-        try:
-            file = write_gap(self.ports.disk, self.folder, self.end, goes_on)
-        except OSError as error:
-            raise _refused(self.folder, error) from error
-        self.syncer.files[file] = None
-        self.syncer.folders[self.folder] = None
 
     def _undo(self, active: Segment, error: OSError) -> NoReturn:
         """A write has failed: take back what it may have left."""
@@ -254,7 +224,7 @@ class Log:
             active.file.truncate(active.size)
         except OSError as worse:
             self.close_for_good(f"{active.file.path} could not be cut back after a failed write: {worse}")
-        raise _refused(active.file.path, error) from error
+        raise refused(active.file.path, error) from error
 
     # Reading
 
@@ -296,6 +266,11 @@ class Log:
         """Let the log begin at `offset`; segments that lie wholly below are removed."""
         async with self._chores:
             await chores.advance_start(self, offset)
+
+    async def begin_anew(self, offset: int) -> None:
+        """Let the log be empty and go on at `offset`, past its end: what lay between is lost."""
+        async with self._chores:
+            await chores.begin_anew(self, offset)
 
     async def truncate_to(self, offset: int) -> None:
         """Cut the log at `offset`, or at the batch that holds it, with all that was derived from it."""
@@ -355,8 +330,3 @@ class Log:
             self.refusal = f"offline: {reason}"
             events.critical("offline until restart: %s", reason)
             self.on_failed()
-
-
-def _refused(path: str, error: OSError) -> StorageFailed:
-    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-    return StorageFailed(f"{path}: the disk is full" if full else f"{path} could not be written: {error}")

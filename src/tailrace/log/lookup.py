@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tailrace.log.indexes import Indexes, no_timestamp
 from tailrace.log.segment import Segment
-from tailrace.log.walk import Found, walk_cold
+from tailrace.log.walk import Found
 from tailrace.model.faults import BatchTooLarge, CorruptBatch, InvalidBatch, StorageFailed
 from tailrace.model.limits import KiB, MiB, decompressed_max_bytes
 from tailrace.ports.disk import Buffer
@@ -44,7 +44,7 @@ async def offset_for_time(log: "Log", timestamp: int, limit: int) -> Timed | Non
         if await segment.max_timestamp() < timestamp or (indexes := await segment.load()) is None:
             continue
         _, position = indexes.place(segment.base + indexes.times.before(timestamp))
-        async for found in walk_cold(segment.file, position, segment.size, check=False):
+        async for found in segment.walk(position):
             header = _header(log, segment, found)
             if header.last_offset >= limit:
                 return None
@@ -63,7 +63,7 @@ async def max_timestamp(log: "Log", limit: int) -> Timed | None:
         indexes = await segment.load()
         if indexes is None or (best is not None and indexes.max_timestamp <= best[0]):
             continue
-        async for found in walk_cold(segment.file, _last_high(indexes, limit), segment.size, check=False):
+        async for found in segment.walk(_last_high(indexes, limit)):
             header = _header(log, segment, found)
             if header.last_offset >= limit:
                 break
@@ -80,7 +80,7 @@ async def max_timestamp(log: "Log", limit: int) -> Timed | None:
     if best is None:
         return None
     _, segment, position = best
-    async for found in walk_cold(segment.file, position, segment.size, check=False):
+    async for found in segment.walk(position):
         return await _open(log, segment, found, _header(log, segment, found), newest)
     return None
 

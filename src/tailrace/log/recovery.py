@@ -13,11 +13,13 @@ leftover of a truncation that came back, or follows on lost bytes, and goes. The
 """
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from typing import Final
 
 from tailrace.log.cut_mark import load_cut
 from tailrace.log.epochs import EpochCache
+from tailrace.log.found import Damage, Recovered, RecoveryPoint
 from tailrace.log.gaps import read_gap
 from tailrace.log.names import (
     cut_name,
@@ -39,40 +41,7 @@ from tailrace.model.limits import batch_header_bytes
 from tailrace.ports.disk import Disk, read_file
 from tailrace.records.header import BatchHeader, log_append_time_bit, no_producer, read_header
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecoveryPoint:
-    """Everything below `offset` was durable, indexed, its producers and epochs written down; `start` was the first."""
-
-    offset: int
-    start: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Damage:
-    """Bytes that were safe and are not what they were."""
-
-    file: str
-    position: int
-    offset: int  # the first that cannot be read
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{self.file} at byte {self.position}, offset {self.offset}: {self.reason}"
-
-
-@dataclass(slots=True, kw_only=True)
-class Recovered:
-    """A log as it was found, and put right."""
-
-    segments: list[Segment] = field(default_factory=list)
-    start: int = 0
-    end: int = 0
-    epochs: EpochCache = field(default_factory=EpochCache)
-    producers: ProducerStates
-    damage: Damage | None = None
-    saved: bool = False  # whether the files for the recovery point hold all that belongs to it
-    cut_at: int | None = None  # where it was truncated, while a recorded point may lie above
+events: Final = logging.getLogger(__name__)
 
 
 class Damaged(Exception):
@@ -251,6 +220,8 @@ class Recovery:
             segment = self._segments[number]
             if number > home:
                 if segment.base != expected:
+                    file = segment.path_of(segment_suffix)
+                    events.warning("%s does not follow on offset %d: it goes, and all after it", file, expected - 1)
                     self._drop(number)
                     break
                 segment.begin_indexes()
@@ -258,6 +229,7 @@ class Recovery:
             async for found in self._walk(segment, position, check=True):
                 header = found.header
                 if found.problem is not None or header is None or not self._follows(segment, header, expected):
+                    self._report_cut(segment, found, expected)
                     segment.file.truncate(found.position)
                     segment.cut(found.position)
                     self._cut = True
@@ -268,6 +240,16 @@ class Recovery:
                 self._note_producer(header)
                 expected = header.last_offset + 1
         return expected
+
+    def _report_cut(self, segment: Segment, found: Found, expected: int) -> None:
+        events.warning(
+            "%s at byte %d: %s; the log is cut here, at offset %d: %d bytes and later segments go",
+            segment.path_of(segment_suffix),
+            found.position,
+            found.problem or "a batch that does not follow on the one before",
+            expected,
+            segment.size - found.position,
+        )
 
     def _follows(self, segment: Segment, header: BatchHeader, expected: int) -> bool:
         return self._continues(segment, header, expected) and header.leader_epoch >= self._epochs.last
@@ -327,3 +309,10 @@ class Recovery:
         if header.producer_id != no_producer and header.base_sequence >= 0:
             append_time = header.max_timestamp if header.attributes & log_append_time_bit else -1
             self._producers.sent(header, header.base_offset, append_time, self._now_ms)
+
+
+def unreadable(folder: str, point: RecoveryPoint | None, expiration_ms: int, error: OSError) -> Recovered:
+    """A log whose disk does not answer: nothing of it can be served or written, and nothing was changed."""
+    damage = Damage(file=str(error.filename or folder), position=0, offset=0, reason=error.strerror or str(error))
+    end = 0 if point is None else point.offset
+    return Recovered(producers=ProducerStates(expiration_ms), end=end, damage=damage)

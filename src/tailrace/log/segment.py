@@ -6,13 +6,16 @@ made again from the batches.
 """
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Final
 
 from tailrace.log.index import TimeIndex, time_entry_bytes
 from tailrace.log.indexes import Indexes, no_timestamp
 from tailrace.log.names import index_suffix, named, segment_suffix, times_suffix
 from tailrace.log.state_file import Unreadable
-from tailrace.log.walk import walk_cold
+from tailrace.log.walk import Found, walk_cold
+from tailrace.model.faults import StorageFailed
 from tailrace.model.limits import batch_header_bytes
 from tailrace.ports.disk import Disk, File, read_file
 from tailrace.records.header import read_header
@@ -63,7 +66,8 @@ class Segment:
         """The indexes from their files, waiting for the disk: for start-up. None when they are missing or senseless."""
         paths = [self.path_of(index_suffix), self.path_of(times_suffix)]
         if all(map(self._disk.exists, paths)):
-            self._accept(*(read_file(self._disk, path) for path in paths))
+            with suppress(OSError):
+                self._accept(*(read_file(self._disk, path) for path in paths))
         return self.indexes
 
     def _accept(self, offsets: bytes, times: bytes) -> None:
@@ -85,13 +89,24 @@ class Segment:
 
     async def _make_again(self) -> Indexes:
         indexes = Indexes(self.base, self.interval_bytes)
-        async for found in walk_cold(self.file, 0, self.size, check=False):
+        async for found in self.walk(0):
             if found.problem is not None or found.header is None:
                 break  # reads will find and name it
             header = found.header
             indexes.note(header.base_offset, found.position, header.size, header.max_timestamp)
         indexes.note_time()
         return indexes
+
+    async def walk(self, position: int) -> AsyncIterator[Found]:
+        """Its batches, read off the loop; it ends early when the segment is removed meanwhile."""
+        try:
+            async for found in walk_cold(self.file, position, self.size, check=False):
+                yield found
+                if self.removed:
+                    return
+        except (OSError, ValueError) as error:  # a closed file is a ValueError
+            if not self.removed:
+                raise StorageFailed(f"{self.path_of(segment_suffix)} could not be read: {error}") from error
 
     async def max_timestamp(self) -> int:
         """The highest timestamp; of a sealed segment the last entry of its time index will do."""
@@ -106,12 +121,17 @@ class Segment:
         return self._max_timestamp
 
     async def _last_time(self) -> int | None:
-        file = self._disk.open(self.path_of(times_suffix))
+        path = self.path_of(times_suffix)
+        if self.removed or not self._disk.exists(path):
+            return None
+        file = self._disk.open(path)
         try:
             size = file.size()
             if size == 0 or size % time_entry_bytes:
                 return None
             return TimeIndex.load(await file.read_cold(size - time_entry_bytes, time_entry_bytes)).timestamps[0]
+        except OSError:
+            return None
         finally:
             file.close()
 
@@ -121,9 +141,14 @@ class Segment:
             self.first_timestamp = read_header(await self.file.read_cold(0, batch_header_bytes)).base_timestamp
 
     async def _read_cold(self, path: str) -> bytes:
+        """An index file; nothing where it cannot be read: the batches know what it said."""
+        if not self._disk.exists(path):
+            return b""
         file = self._disk.open(path)
         try:
             return await file.read_cold(0, file.size())
+        except OSError:
+            return b""
         finally:
             file.close()
 
@@ -137,7 +162,7 @@ class Segment:
                 files[-1].write(data, position)
                 files[-1].truncate(position + len(data))
             await asyncio.gather(*(file.sync() for file in files))
-        except OSError:
+        except BaseException:  # a cancelled checkpoint, too, has written and not synced
             self.indexes.distrust_files()
             raise
         finally:

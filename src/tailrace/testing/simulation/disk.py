@@ -137,6 +137,7 @@ class SimDisk:
         if isinstance(node, Folder):
             raise failed(errno.EISDIR, path)
         if node is None:
+            self._storage.check_takes_names(path)
             node = Image()
             self._change("create", path)
             names.create(path, node)
@@ -151,6 +152,8 @@ class SimDisk:
         return sorted(self._storage.names.folder(path).entries)
 
     def make_dir(self, path: str) -> None:
+        if self._storage.names.find(path) is None:
+            self._storage.check_takes_names(path)
         self._change("make_dir", path)
         self._storage.names.make_dirs(path)
 

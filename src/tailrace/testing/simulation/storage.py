@@ -30,6 +30,7 @@ class Storage:
         self.names = Names()
         self.capacity_bytes = capacity_default_bytes
         self.used_bytes = 0
+        self.takes_names = True
         self.power_cuts = 0
         self.locks: dict[str, str] = {}  # path → owner's words
         self._kernel = Context()  # what the kernel does belongs to no process
@@ -40,12 +41,17 @@ class Storage:
 
     # Faults
 
-    def fill(self, room_bytes: int = 0) -> None:
-        """Let `room_bytes` more be written, then answer ENOSPC; a write that does not fit leaves what fits."""
+    def fill(self, room_bytes: int = 0, *, new_names: bool = True) -> None:
+        """Let `room_bytes` more be written, then answer ENOSPC; a write that does not fit leaves what fits.
+
+        Without `new_names` no file or folder can be made either, as when a file system runs out of inodes.
+        """
         self.capacity_bytes = self.used_bytes + room_bytes
+        self.takes_names = new_names
 
     def make_room(self) -> None:
         self.capacity_bytes = capacity_default_bytes
+        self.takes_names = True
 
     def fail_next_sync(self, path: str) -> None:
         """The next sync of this file or folder ends with EIO; what it was to cover may never reach the disk."""
@@ -79,6 +85,10 @@ class Storage:
             if self._operations_left <= 0 and self._at_operation is not None:
                 call, self._at_operation, self._operations_left = self._at_operation, None, None
                 call()
+
+    def check_takes_names(self, path: str) -> None:
+        if not self.takes_names:
+            raise failed(errno.ENOSPC, path)
 
     def write(self, image: Image, path: str, data: bytes, position: int) -> None:
         room = self.capacity_bytes - self.used_bytes + len(image.content) - position

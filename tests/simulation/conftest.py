@@ -1,0 +1,14 @@
+"""A world with one broker in it, for each test that asks for it."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tailrace.testing.simulation import World
+from tests.simulation.stage import Stage
+
+
+@pytest.fixture
+def stage() -> Iterator[Stage]:
+    with World(7, keep_lines=True) as world:
+        yield Stage(world)

@@ -1,0 +1,177 @@
+"""Bytes that were good and are not any more: found, named with file and position, never served; all else goes on."""
+
+import pytest
+
+from tailrace.broker.node import CannotStart
+from tailrace.model.limits import batch_header_bytes
+from tailrace.testing.simulation.storage import Storage
+from tailrace.wire.errors import Error
+from tests.simulation.stage import Stage, data_dir, staged
+
+values = [b"record %d" % number for number in range(20)]
+metadata_folder = f"{data_dir}/AAAAAAAAAAAAAAAAAAAAAQ-0"
+# where in a batch: base offset, length, magic, checksum, delta, a record's bytes
+places = pytest.mark.parametrize("place", [7, 11, 16, 20, 26, batch_header_bytes + 5])
+
+
+async def filled(stage: Stage, **settings: object) -> str:
+    """A topic with twenty batches of one record, beside another; the one segment's path."""
+    await stage.start(**settings)
+    await stage.make_topic("t")
+    await stage.make_topic("other")
+    for value in values:
+        await stage.produce("t", value)
+    await stage.produce("other", b"fine")
+    (file,) = stage.segments("t")
+    return file
+
+
+def batch_at(storage: Storage, path: str, number: int) -> int:
+    """The position of a batch in a segment of batches with one record each."""
+    content = bytes(dict(storage.names.images())[path].content)
+    position = 0
+    for _ in range(number):
+        position += 12 + int.from_bytes(content[position + 8 : position + 12], "big")
+    return position
+
+
+async def check_served_below(stage: Stage, bad: int) -> None:
+    """Every record below the bad batch is served, none from it on; the other topic does not care."""
+    for offset in range(bad):
+        answer = await stage.fetch("t", offset, max_bytes=1)
+        assert answer.error_code == 0
+        assert values[offset] in bytes(answer.records)
+        assert values[bad] not in bytes(answer.records)
+    for offset in range(bad, len(values)):
+        answer = await stage.fetch("t", offset)
+        assert answer.error_code == Error.KAFKA_STORAGE_ERROR
+        assert not answer.records
+    assert (await stage.produce("t", b"more")).error_code == Error.KAFKA_STORAGE_ERROR
+    assert (await stage.produce("other", b"more")).error_code == 0
+    assert b"more" in await stage.read("other")
+    assert not stage.failed
+
+
+@places
+@staged
+async def test_a_bit_flipped_while_running(stage: Stage, place: int, caplog: pytest.LogCaptureFixture) -> None:
+    file = await filled(stage)
+    at = batch_at(stage.storage, file, 7)
+    stage.storage.flip_bit(file, at + place)
+    await check_served_below(stage, 7)
+    assert f"{file} at byte {at}, offset 7" in caplog.text
+
+
+@places
+@pytest.mark.parametrize("clean", [True, False])
+@staged
+async def test_a_bit_flipped_below_the_recovery_point_while_stopped(
+    stage: Stage, place: int, clean: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = await filled(stage, log_checkpoint_interval_ms=500)
+    point = f"{data_dir}/checkpoint"
+    log = stage.node.replicas.find("t", 0).log
+    await stage.world.until(lambda: log.point is not None and log.point.offset == len(values) and log.saved)
+    before = stage.files().get(point)
+    await stage.world.until(lambda: stage.files().get(point) != before)
+    if clean:
+        await stage.stop()
+    else:
+        stage.kill()
+    at = batch_at(stage.storage, file, 7)
+    stage.storage.flip_bit(file, at + place)
+    await stage.start()
+    await check_served_below(stage, 7)
+    assert f"{file} at byte {at}, offset 7" in caplog.text
+    assert len(stage.files()[file]) > at  # nothing was cut away
+
+
+@places
+@staged
+async def test_a_bit_flipped_above_the_recovery_point_ends_the_log_there_and_says_so(
+    stage: Stage, place: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = await filled(stage)
+    at = batch_at(stage.storage, file, 7)
+    stage.kill()
+    stage.storage.flip_bit(file, at + place)
+    await stage.start()
+    assert await stage.read("t") == values[:7]
+    assert f"{file} at byte {at}" in caplog.text
+    assert "cut here, at offset 7" in caplog.text
+    assert (await stage.produce("t", b"goes on")).error_code == 0
+    assert await stage.read("other") == [b"fine"]
+
+
+@staged
+async def test_a_damaged_metadata_log_below_the_recovery_point_keeps_the_broker_from_starting(stage: Stage) -> None:
+    await filled(stage)
+    await stage.stop()
+    (file,) = [path for path in stage.files(metadata_folder) if path.endswith(".log")]
+    stage.storage.flip_bit(file, batch_at(stage.storage, file, 1) + batch_header_bytes + 3)
+    with pytest.raises(CannotStart, match="damaged"):
+        await stage.start()
+
+
+@pytest.mark.parametrize("entry", range(4))
+@staged
+async def test_a_flipped_vote_costs_no_other_partition_its_epoch(
+    stage: Stage, entry: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    await stage.start()
+    await stage.make_topic("t", partitions=2)
+    await stage.stop()
+    await stage.start()
+    await stage.stop()
+    stage.storage.flip_bit(f"{data_dir}/votes", entry * 48 + 20)
+    await stage.start()
+    assert "a vote that cannot be read" in caplog.text
+    assert [one.epoch for one in stage.node.replicas.of_topic("t")] == [2, 2]
+
+
+@staged
+async def test_what_cannot_be_read_is_refused_and_read_again_when_the_disk_answers(stage: Stage) -> None:
+    file = await filled(stage)
+    stage.storage.fail_reads(file)
+    assert (await stage.fetch("t", 3)).error_code == Error.KAFKA_STORAGE_ERROR
+    assert (await stage.offsets("t", [1]))[0].error_code == Error.KAFKA_STORAGE_ERROR
+    assert (await stage.offsets("t", [-3]))[0].error_code == Error.KAFKA_STORAGE_ERROR
+    assert await stage.read("other") == [b"fine"]
+    assert not stage.failed
+    stage.storage.heal_reads(file)
+    assert await stage.read("t") == values
+    assert (await stage.produce("t", b"more")).error_code == 0
+
+
+@staged
+async def test_an_index_that_cannot_be_read_is_made_again(stage: Stage) -> None:
+    await stage.start(log_segment_bytes=1024, log_index_interval_bytes=0)
+    await stage.make_topic("t")
+    for value in values:
+        await stage.produce("t", value * 20)
+    await stage.stop()
+    for path in stage.files():
+        if path.endswith((".index", ".timeindex")):
+            stage.storage.fail_reads(path)
+    await stage.start(log_retention_check_interval_ms=500, log_index_interval_bytes=0)
+    assert await stage.read("t") == [value * 20 for value in values]
+    found = (await stage.offsets("t", [0]))[0]
+    assert (found.error_code, found.offset) == (0, 0)
+    await stage.world.until(lambda: stage.world.loop.time() > 3)  # retention looks at the segments, too
+    assert not stage.failed
+
+
+@staged
+async def test_a_log_that_cannot_be_opened_is_offline_alone(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    file = await filled(stage)
+    stage.kill()
+    stage.storage.fail_reads(file)
+    await stage.start()
+    assert file in caplog.text
+    assert (await stage.fetch("t", 0)).error_code == Error.KAFKA_STORAGE_ERROR
+    assert (await stage.produce("t", b"more")).error_code == Error.KAFKA_STORAGE_ERROR
+    assert (await stage.produce("other", b"more")).error_code == 0
+    stage.storage.heal_reads(file)
+    stage.kill()
+    await stage.start()
+    assert await stage.read("t") == values
