@@ -94,7 +94,8 @@ class WireClient(FramedProtocol):
                 raise WireError(f"answer {correlation_id} came where {expected.correlation_id} was due")
             answer: Any = decode_whole(response, expected.version, bytes(frame), at)
         except WireError as error:
-            expected.done.set_exception(error)
+            if not expected.done.done():
+                expected.done.set_exception(error)
             self._lose(str(error))
             return
         if not expected.done.done():

@@ -11,8 +11,9 @@ from tailrace.doors.kafka.encoded_topics import EncodedTopics, encoded
 from tailrace.doors.kafka.handlers.metadata import with_topics
 from tailrace.model.faults import StorageFailed
 from tailrace.model.ids import NO_ID, Id
-from tailrace.wire.compile import encode
+from tailrace.wire.compile import decode_whole, encode
 from tailrace.wire.errors import Error
+from tailrace.wire.headers import read_response_header, request_header
 from tailrace.wire.messages.create_partitions import CreatePartitionsRequest, TopicToGrow
 from tailrace.wire.messages.delete_topics import DeleteTopicsRequest, TopicToDelete
 from tailrace.wire.messages.metadata import (
@@ -23,7 +24,7 @@ from tailrace.wire.messages.metadata import (
     TopicMetadata,
     TopicWanted,
 )
-from tests.unit.doors.served import Served, serving, versions, with_broker
+from tests.unit.doors.served import Served, answer_max_s, serving, versions, with_broker
 
 newest = 13
 
@@ -189,3 +190,18 @@ def test_metadata_outlives_a_restart(tmp_path: Path) -> None:
     topic = asyncio.run(second())
     assert (topic.name, topic.topic_id, len(topic.partitions)) == ("t", topic_id, 2)
     assert all(one.leader_epoch == 1 for one in topic.partitions)
+
+
+@with_broker()
+async def test_bytes_after_the_last_field_are_passed_over(served: Served) -> None:
+    """librdkafka's list of all topics in version 13: its null array takes four bytes where one is right."""
+    await served.make_topic("t")
+    frame = request_header(3, newest, 7, "rdkafka", flexible=True) + bytes.fromhex("00 000000 010000")
+    reader, writer = await asyncio.open_connection("127.0.0.1", served.node.kafka_port)
+    writer.write(len(frame).to_bytes(4, "big") + frame)
+    async with asyncio.timeout(answer_max_s):
+        answer = await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
+    writer.close()
+    correlation_id, at = read_response_header(answer, 0, 3, flexible=True)
+    assert correlation_id == 7
+    assert list(by_name(decode_whole(MetadataResponse, newest, answer, at))) == ["t"]

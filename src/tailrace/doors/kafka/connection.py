@@ -17,7 +17,7 @@ from tailrace.doors.kafka.handlers.api_versions import unsupported_version
 from tailrace.doors.kafka.registry import Api, apis, flexible_since
 from tailrace.model.limits import requests_in_flight_max, small_request_max_bytes
 from tailrace.ports.disk import Buffer
-from tailrace.wire.compile import decode_whole, encode_into
+from tailrace.wire.compile import decode, encode_into
 from tailrace.wire.framing import FramedProtocol, FrameError, length_bytes, length_layout
 from tailrace.wire.headers import api_versions_key, read_request_header, response_header
 from tailrace.wire.primitives import WireError
@@ -154,7 +154,8 @@ class KafkaConnection(FramedProtocol):
 
     def _serve_in_task(self, api: Api, call: Call) -> None:
         assert api.request is not None
-        request: Any = decode_whole(api.request, call.version, call.frame, call.at)
+        # What follows the last field is passed over, as Kafka does: librdkafka writes a null array as four bytes.
+        request: Any = decode(api.request, call.version, call.frame, call.at)[0]
         self._task = asyncio.get_running_loop().create_task(self._serve(api, call, request))
 
     async def _serve(self, api: Api, call: Call, request: Any) -> None:
