@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from tailrace.log.recovery import RecoveryPoint
+from tailrace.log.found import RecoveryPoint
 from tailrace.log.state_file import Unreadable, read_state, write_state
 from tailrace.model.ids import TopicPartition, parse_id, show_id
 from tailrace.ports.disk import Disk, read_file, replace_file

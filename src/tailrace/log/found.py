@@ -1,0 +1,42 @@
+"""What is known of a log when it is opened: how far it was safe, and what was found in its folder."""
+
+from dataclasses import dataclass, field
+
+from tailrace.log.epochs import EpochCache
+from tailrace.log.producers import ProducerStates
+from tailrace.log.segment import Segment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecoveryPoint:
+    """Everything below `offset` was durable, indexed, its producers and epochs written down; `start` was the first."""
+
+    offset: int
+    start: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Damage:
+    """Bytes that were safe and are not what they were."""
+
+    file: str
+    position: int
+    offset: int  # the first that cannot be read
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.file} at byte {self.position}, offset {self.offset}: {self.reason}"
+
+
+@dataclass(slots=True, kw_only=True)
+class Recovered:
+    """A log as it was found, and put right."""
+
+    segments: list[Segment] = field(default_factory=list)
+    start: int = 0
+    end: int = 0
+    epochs: EpochCache = field(default_factory=EpochCache)
+    producers: ProducerStates
+    damage: Damage | None = None
+    saved: bool = False  # whether the files for the recovery point hold all that belongs to it
+    cut_at: int | None = None  # where it was truncated, while a recorded point may lie above
