@@ -1,7 +1,8 @@
 """Reading and packing by hand, for the two hot messages: a frame and a position in, a value and the next position out.
 
 Bounds are checked by the reading itself: past the end, `struct` and indexing raise, and the callers turn that into one
-`WireError`. Slices do not raise, so whatever slices asks for the length first.
+`WireError`. Slices do not raise, so whatever slices asks for the length first. Bytes after the last field are passed
+over, as in every request: some clients send a few.
 """
 
 import struct
@@ -49,8 +50,3 @@ def bounded(count: int, frame: memoryview, at: int) -> int:
     if count > len(frame) - at or count > partitions_per_request_max:
         raise WireError(f"a count of {count} with {len(frame) - at} bytes left")
     return max(count, 0)
-
-
-def expect_end(frame: memoryview, at: int) -> None:
-    if at != len(frame):
-        raise WireError(f"{len(frame) - at} bytes too many")

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from tailrace.model.ids import Id
 from tailrace.ports.disk import Buffer
-from tailrace.wire.hot import bounded, compact_string, expect_end, int16, int32, string
+from tailrace.wire.hot import bounded, compact_string, int16, int32, string
 from tailrace.wire.primitives import WireError, read_uvarint, skip_tags, uvarint
 
 first_with_session: Final = 7
@@ -90,7 +90,6 @@ def _read_old(frame: memoryview, at: int, version: int) -> FetchHead:
     rack: str | None = ""
     if version >= 11:
         rack, at = string(frame, at)
-    expect_end(frame, at)
     head = (replica_id, max_wait_ms, min_bytes, max_bytes, isolation, session_id, session_epoch)
     return FetchHead(*head, topics, forgotten, rack or "")
 
@@ -143,7 +142,6 @@ def _read_flexible(frame: memoryview, at: int, version: int) -> FetchHead:
     forgotten, at = _forgotten_flexible(frame, at, by_id=by_id)
     rack, at = compact_string(frame, at)
     replica_id, at = _replica_tags(frame, at, replica_id)
-    expect_end(frame, at)
     head = (replica_id, max_wait_ms, min_bytes, max_bytes, isolation, session_id, session_epoch)
     return FetchHead(*head, topics, forgotten, rack or "")
 

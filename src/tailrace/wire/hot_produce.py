@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from tailrace.model.ids import Id
-from tailrace.wire.hot import bounded, compact_string, expect_end, int16, int32, slice_of, string
+from tailrace.wire.hot import bounded, compact_string, int16, int32, slice_of, string
 from tailrace.wire.primitives import WireError, read_long_uvarint, read_uvarint, skip_tags, uvarint
 
 first_flexible: Final = 9
@@ -77,7 +77,6 @@ def _read_old(frame: memoryview, at: int) -> ProduceHead:
             records, at = slice_of(frame, at, size)
             partitions.append(PartitionData(index, records))
         topics.append(TopicData(name, partitions))
-    expect_end(frame, at)
     return ProduceHead(transactional_id, acks, timeout_ms, topics)
 
 
@@ -113,7 +112,6 @@ def _read_flexible(frame: memoryview, at: int, *, by_id: bool) -> ProduceHead:
         at = skip_tags(frame, at, len(frame)) if frame[at] else at + 1
         topics.append(TopicData(topic, partitions))
     at = skip_tags(frame, at, len(frame)) if frame[at] else at + 1
-    expect_end(frame, at)
     return ProduceHead(transactional_id, acks, timeout_ms, topics)
 
 
