@@ -12,6 +12,7 @@ from tailrace.records.record import NewRecord
 from tailrace.wire.client import WireClient
 from tailrace.wire.messages.create_topics import CreateTopicsRequest, NewTopic
 from tailrace.wire.messages.fetch import FetchRequest, PartitionToFetch, TopicToFetch
+from tailrace.wire.messages.list_offsets import ListOffsetsRequest, PartitionAsked, TopicAsked
 from tailrace.wire.messages.metadata import MetadataRequest, TopicWanted
 from tailrace.wire.messages.produce import PartitionToProduce, ProduceRequest, TopicToProduce
 
@@ -24,6 +25,7 @@ class Control:
     def __init__(self, client: WireClient) -> None:
         self._client = client
         self._offset = 0
+        self.stopping = False
         self.rounds = 0
         self.slowest_s = 0.0
 
@@ -43,8 +45,8 @@ class Control:
         return number
 
     async def run(self) -> None:
-        """Round trips until cancelled; TimeoutError when one takes too long."""
-        while True:
+        """Round trips until `stopping` is set; TimeoutError when one takes too long."""
+        while not self.stopping:
             await self.round_trip()
             await asyncio.sleep(pause_s)
 
@@ -84,3 +86,9 @@ class Control:
         """After a restart: all that was written is there, and this is the end of it."""
         self._offset = self.rounds = offset
         assert await self._fetch(offset - 1) == f"round {offset - 1}".encode()
+
+    async def find_end(self) -> None:
+        """Take up where others have written before."""
+        asked = TopicAsked(name=topic, partitions=(PartitionAsked(partition=0, timestamp=-1),))
+        answer = await self._client.call(ListOffsetsRequest(replica_id=-1, topics=(asked,)), 7)
+        self._offset = answer.topics[0].partitions[0].offset

@@ -12,14 +12,14 @@ from typing import Any, Final
 
 from tailrace.doors.kafka.registry import apis, flexible_since
 from tailrace.model.ids import Id
-from tailrace.wire.compile import decode_whole
+from tailrace.wire.compile import decode
 from tailrace.wire.headers import read_request_header
+from tailrace.wire.hot_fetch import FetchHead, read_fetch
 from tailrace.wire.messages import messages
 from tailrace.wire.messages.create_partitions import CreatePartitionsRequest
 from tailrace.wire.messages.create_topics import CreateTopicsRequest
 from tailrace.wire.messages.delete_records import DeleteRecordsRequest
 from tailrace.wire.messages.delete_topics import DeleteTopicsRequest
-from tailrace.wire.messages.fetch import FetchRequest
 from tailrace.wire.messages.metadata import MetadataRequest
 from tailrace.wire.primitives import WireError
 
@@ -27,6 +27,7 @@ partitions_asked_max: Final = 8
 strange_topics_max: Final = 100
 waits_max_ms: Final = 20
 topic_resource: Final = 2
+fetch_key: Final = 1
 
 
 class Verdict(Enum):
@@ -45,7 +46,7 @@ class Guard:
     def judge(self, frame: bytes) -> Verdict:
         request = understood(frame)
         match request:
-            case FetchRequest():
+            case FetchHead():
                 return Verdict.SEND if request.max_wait_ms <= waits_max_ms else Verdict.HANG_UP
             case CreateTopicsRequest():
                 sizes = [max(topic.num_partitions, len(topic.assignments)) for topic in request.topics]
@@ -81,7 +82,9 @@ def understood(frame: bytes) -> Any:
         key, version, _, _, at = read_request_header(frame, 0, flexible_since)
         if key not in apis or version not in apis[key].versions:
             return None
-        return decode_whole(messages[key].request, version, frame, at)
+        if key == fetch_key:
+            return read_fetch(memoryview(frame), at, version)
+        return decode(messages[key].request, version, frame, at)[0]  # what stands behind it is passed over
     except WireError:
         return None
 

@@ -68,8 +68,8 @@ async def fuzz(broker: Broker, seed: int, frames: int, connections: int, tell: C
         await _shoot(broker, plan, frames, connections, outcome, beside, tell)
         await target.until_sockets(broker.pid, sockets_before)
     finally:
-        beside.cancel()
-    await client.round_trip()
+        client.stopping = True
+        await beside
     client.close()
     outcome.dropped, outcome.rounds, outcome.slowest_s = plan.dropped, client.rounds, client.slowest_s
     outcome.end_bytes, outcome.peak_bytes = target.resident_bytes(broker.pid), target.peak_bytes(broker.pid)

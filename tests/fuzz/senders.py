@@ -57,13 +57,12 @@ class Sender:
 
     async def run(self) -> None:
         while volley := self._next_volley():
-            async with asyncio.timeout(answer_max_s) as deadline:
-                try:
+            try:
+                async with asyncio.timeout(answer_max_s):
                     await self._shoot(volley)
-                except TimeoutError:
-                    raise Hung(f"no answer in {answer_max_s:.0f} s to {[shot[:4] for shot in volley]}") from None
-                finally:
-                    del deadline
+            except TimeoutError:
+                shown = "\n".join(f"{shot.kind} {shot.frame.hex()}" for shot in volley)
+                raise Hung(f"no answer in {answer_max_s:.0f} s to some of\n{shown}") from None
         self._hang_up()
 
     def _next_volley(self) -> list[Shot]:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from tailrace.broker.node import Node
 from tailrace.doors.kafka import open_door
+from tailrace.doors.kafka.door import KafkaDoor
 from tailrace.model.settings import Settings
 from tailrace.ports import system_ports
 from tailrace.records.build import build_batch
@@ -23,8 +24,9 @@ answer_max_s: Final = 10.0
 class Served:
     """A running broker as its clients see it."""
 
-    def __init__(self, node: Node, client: WireClient) -> None:
+    def __init__(self, node: Node, door: KafkaDoor, client: WireClient) -> None:
         self.node = node
+        self.door = door
         self.client = client
 
     async def call(self, request: object, version: int) -> Any:
@@ -56,13 +58,13 @@ async def serving(folder: Path, **settings: Any) -> AsyncIterator[Served]:
     ports = system_ports()
     node = Node(ports, Settings(**{"data_dir": str(folder), "kafka_port": 0, "fsync": "never", **settings}))
     await node.start()
-    listener = await open_door(node)
-    client = await WireClient.connect(ports.net, "127.0.0.1", listener.port)
+    door = await open_door(node)
+    client = await WireClient.connect(ports.net, "127.0.0.1", door.port)
     try:
-        yield Served(node, client)
+        yield Served(node, door, client)
     finally:
         client.close()
-        listener.close()
+        door.close()
         await node.stop()
 
 
