@@ -13,7 +13,14 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any, Final, Literal, cast
 
-from tailrace.model.limits import GiB, MiB, frame_max_bytes, record_batch_max_bytes, segment_max_bytes
+from tailrace.model.limits import (
+    GiB,
+    MiB,
+    fetch_answer_max_bytes,
+    frame_max_bytes,
+    record_batch_max_bytes,
+    segment_max_bytes,
+)
 
 Fsync = Literal["always", "interval", "never"]
 day_ms: Final = 24 * 3600 * 1000
@@ -93,6 +100,7 @@ class Settings:
 
     producer_id_expiration_ms: int = setting("producer.id.expiration.ms", day_ms, "After how long an idle producer's sequence numbers are forgotten.", **between(1, never_ms))
     socket_request_max_bytes: int = setting("socket.request.max.bytes", frame_max_bytes, "The largest request.", **between(1024, frame_max_bytes))
+    fetch_partition_max_bytes: int = setting("fetch.partition.max.bytes", MiB, "The most one partition gives to one fetch. More makes answers queue in the socket and is slower, unless the network is slow.", **between(1024, fetch_answer_max_bytes))
     max_connections: int = setting("max.connections", 10_000, "How many clients may be connected at once.", **between(1, 1_000_000))
     connections_max_idle_ms: int = setting("connections.max.idle.ms", 600_000, "After how long a silent connection is closed.", **between(1000, never_ms))
     # fmt: on

@@ -99,7 +99,7 @@ class Fetching:
             room = self._max_bytes - self._size
             if self._size and room <= 0:
                 return _fetched(wanted, partition, b"")
-            max_bytes = min(wanted.max_bytes, room)
+            max_bytes = min(wanted.max_bytes, room, self._call.node.settings.fetch_partition_max_bytes)
             read = partition.read(wanted.offset, max_bytes)
             if read is None:
                 self._cold.append(Cold(topic, place, partition, wanted, max_bytes))
