@@ -104,12 +104,13 @@ def check_intact(data: memoryview) -> BatchHeader:
     if len(data) < batch_header_bytes:
         raise CorruptBatch(f"a record batch has at least {batch_header_bytes} bytes, this one {len(data)}")
     header = BatchHeader._make(layout.unpack_from(data, 0))
-    if not batch_header_bytes <= header.size <= len(data):
-        raise CorruptBatch(f"the batch says it has {header.size} bytes, {len(data)} are there")
-    if crc32c(data[checked_from : header.size]) != header.crc:
+    size = header.length + prefix_bytes
+    if not batch_header_bytes <= size <= len(data):
+        raise CorruptBatch(f"the batch says it has {size} bytes, {len(data)} are there")
+    if crc32c(data[checked_from:size]) != header.crc:
         raise CorruptBatch(f"checksum {header.crc:#010x} of the batch does not fit its bytes")
-    if header.size != len(data):
-        raise InvalidBatch(f"{len(data) - header.size} bytes stand behind the one batch that may be sent at a time")
+    if size != len(data):
+        raise InvalidBatch(f"{len(data) - size} bytes stand behind the one batch that may be sent at a time")
     if header.attributes & ~attributes_known or header.attributes & compression_mask > compressions_known:
         raise InvalidBatch(f"unknown attributes {header.attributes:#06x}")
     return header

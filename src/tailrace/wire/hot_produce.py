@@ -18,6 +18,7 @@ first_by_topic_id: Final = 13
 
 _acks_timeout_count: Final = struct.Struct(">hii")
 _acks_timeout: Final = struct.Struct(">hi")
+_partition_and_size: Final = struct.Struct(">iB")
 _index_size: Final = struct.Struct(">ii")
 
 
@@ -82,15 +83,16 @@ def _read_old(frame: memoryview, at: int) -> ProduceHead:
 
 def _read_flexible(frame: memoryview, at: int, *, by_id: bool) -> ProduceHead:
     # Lengths of one byte and empty tags are by far the most common: they are read in place, the rest by functions.
+    end = len(frame)
     transactional_id = None
     if frame[at]:
         transactional_id, at = compact_string(frame, at)
     else:
         at += 1
     acks, timeout_ms = _acks_timeout.unpack_from(frame, at)
-    count, at = read_uvarint(frame, at + _acks_timeout.size)
+    topic_count, at = _count(frame, at + _acks_timeout.size)
     topics = []
-    for _ in range(bounded(count - 1, frame, at)):
+    for _ in range(topic_count):
         topic: str | Id | None
         if by_id:
             topic, at = Id(bytes(frame[at : at + 16])), at + 16
@@ -98,27 +100,47 @@ def _read_flexible(frame: memoryview, at: int, *, by_id: bool) -> ProduceHead:
             topic, at = compact_string(frame, at)
         if topic is None:
             raise WireError("Produce: a topic without a name")
-        count, at = read_uvarint(frame, at)
+        partition_count, at = _count(frame, at)
         partitions = []
-        for _ in range(bounded(count - 1, frame, at)):
-            (partition,) = int32.unpack_from(frame, at)
-            size = frame[at + 4]
-            at += 5
+        for _ in range(partition_count):
+            partition, size = _partition_and_size.unpack_from(frame, at)
+            at += _partition_and_size.size
             if size > 127:
                 size, at = read_long_uvarint(size, frame, at)
-            records, at = slice_of(frame, at, size - 1)
-            at = skip_tags(frame, at, len(frame)) if frame[at] else at + 1
+            records = None
+            if size:
+                if at + size - 1 > end:
+                    raise IndexError(f"{size - 1} bytes of records at {at}, {end - at} are left")
+                records = frame[at : at + size - 1]
+                at += size - 1
+            at = skip_tags(frame, at, end) if frame[at] else at + 1
             partitions.append(PartitionData(partition, records))
-        at = skip_tags(frame, at, len(frame)) if frame[at] else at + 1
+        at = skip_tags(frame, at, end) if frame[at] else at + 1
         topics.append(TopicData(topic, partitions))
-    at = skip_tags(frame, at, len(frame)) if frame[at] else at + 1
+    if frame[at]:
+        skip_tags(frame, at, end)
     return ProduceHead(transactional_id, acks, timeout_ms, topics)
+
+
+def _count(frame: memoryview, at: int) -> tuple[int, int]:
+    """The length of a compact array."""
+    count = frame[at]
+    if 0 < count < len(frame) - at and count <= 127:
+        return count - 1, at + 1
+    count, at = read_uvarint(frame, at)
+    return bounded(count - 1, frame, at), at
 
 
 def write_produced(
     correlation_id: int, version: int, topics: Sequence[tuple[str | Id, list[PartitionAnswer]]]
 ) -> bytes:
     """The whole answer with its length and header."""
+    if version >= first_flexible and len(topics) == 1 and len(topics[0][1]) == 1:
+        topic, (answer,) = topics[0]
+        raw = topic.encode() if isinstance(topic, str) else topic
+        if answer.message is None and len(raw) < 127:
+            named = raw if raw is topic else bytes((len(raw) + 1,)) + raw
+            return _write_usual(correlation_id, named, answer)
     body = bytearray(_head_old.size)
     if version >= first_flexible:
         _write_flexible(body, version, topics)
@@ -130,8 +152,23 @@ def write_produced(
 
 
 _head_old: Final = struct.Struct(">ii")  # length, correlation id
+_head_usual: Final = struct.Struct(">iiBB")  # length, correlation id, no tags, one topic
+_around_usual_bytes: Final = 4 + 2 + 1 + 30 + 9
 _partition_to_4: Final = struct.Struct(">ihqq")
 _partition_from_5: Final = struct.Struct(">ihqqq")
+
+
+def _write_usual(correlation_id: int, topic: bytes, answer: PartitionAnswer) -> bytes:
+    """One batch was sent and appended; `topic` stands as it goes on the wire."""
+    return b"".join(
+        (
+            _head_usual.pack(len(topic) + _around_usual_bytes, correlation_id, 0, 2),
+            topic,
+            b"\2",
+            _partition_from_5.pack(*answer[:5]),
+            b"\1\0\0\0\0\0\0\0\0",  # no records to blame, no message, tags; tags; throttle time, tags
+        )
+    )
 
 
 def _write_old(body: bytearray, version: int, topics: Sequence[tuple[str | Id, list[PartitionAnswer]]]) -> None:

@@ -107,7 +107,7 @@ def test_garbled_requests_raise_nothing_but_wire_errors(seed: int) -> None:
                 for _ in range(chance.randrange(1, 4)):
                     raw[chance.randrange(len(raw))] = chance.randrange(256)
                 with suppress(WireError):
-                    read(memoryview(raw), 0, version)  # type: ignore[operator]
+                    read(memoryview(raw), 0, version)
 
 
 def body_of(answer: bytes, flexible: bool) -> bytes:
@@ -139,6 +139,20 @@ def test_produce_answers_are_those_of_the_twin(version: int) -> None:
         assert (second.current_leader.leader_id, second.current_leader.leader_epoch) == (3, 9)
         assert first.current_leader.leader_id == -1
     assert (response.topics[0].topic_id if version >= 13 else response.topics[0].name) == topic
+
+
+@pytest.mark.parametrize("version", produce_versions)
+@pytest.mark.parametrize("name", ["t", "x" * 126, "x" * 127, "ß" * 64])
+def test_the_usual_answer_is_that_of_the_twin(version: int, name: str) -> None:
+    topic: str | Id = Id(b"i" * 16) if version >= 13 else name
+    raw = body_of(
+        write_produced(correlation_id, version, [(topic, [PartitionAnswer(3, 0, 12, 3456, 7)])]), version >= 9
+    )
+    response = decode_whole(ProduceResponse, version, raw)
+    assert encode(response, version) == raw
+    assert (response.topics[0].topic_id if version >= 13 else response.topics[0].name) == topic
+    (answer,) = response.topics[0].partitions
+    assert (answer.partition, answer.base_offset, answer.log_append_time_ms) == (3, 12, 3456)
 
 
 @pytest.mark.parametrize("version", fetch_versions)

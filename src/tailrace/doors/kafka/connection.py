@@ -119,7 +119,7 @@ class KafkaConnection(FramedProtocol):
                 raise WireError(f"{api.name} with {len(frame)} bytes; allowed are {small_request_max_bytes}")
             call = Call(self._node, self, frame, at, version, correlation_id, client_id)
             answer: Answer | None = None
-            if version not in api.versions:
+            if not api.versions.first <= version <= api.versions.last:
                 answer = self._refuse_version(api, call)
             elif api.hot is not None:
                 answer = api.hot(call)
