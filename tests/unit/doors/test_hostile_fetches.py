@@ -192,3 +192,29 @@ async def test_a_decompression_bomb_is_kept_as_sent_and_never_opened_to_its_full
     found = await by_time(served, 1)
     assert (found.error_code, found.offset) == (0, 0)
     assert await served.produce("t", 6000) == 1
+
+
+@with_broker()
+async def test_times_that_add_up_beyond_64_bits_do_not_break_a_lookup(served: Served) -> None:
+    await served.make_topic("t")
+    batch = build_batch([NewRecord(value=b"v", timestamp=0), NewRecord(value=b"v", timestamp=1)])
+    struct.pack_into(">qq", batch, 27, 2**63 - 1, 5000)  # base and max timestamp
+    answer = await served.call(ProduceRequest(acks=1, timeout_ms=1000, topics=(_batch_for("t", sealed(batch)),)), 9)
+    assert answer.topics[0].partitions[0].error_code == 0
+    found = await by_time(served, -3)
+    assert (found.error_code, found.offset, found.timestamp) == (0, 0, 5000)
+
+
+@with_broker(connections_max_idle_ms=1000)
+async def test_a_client_that_takes_in_nothing_for_long_is_hung_up_on(served: Served) -> None:
+    await served.make_topic("t")
+    batch = bytes(build_batch([NewRecord(value=bytes(10**6))]))
+    for _ in range(4):
+        await served.call(ProduceRequest(acks=1, timeout_ms=1000, topics=(_batch_for("t", batch),)), 9)
+    client = await Raw.connect(served.node.kafka_port)
+    client.writer.transport.pause_reading()  # type: ignore[attr-defined]
+    with heard() as lines:
+        client.send(framed(fetch(0, max_bytes=2**31 - 1, partition_max_bytes=2**31 - 1), 12) * 20)
+        await until(lambda: any("it was silent for 1 s" in line for line in lines))
+    await until(lambda: not served.door.unsent_bytes)
+    client.writer.transport.abort()

@@ -264,5 +264,8 @@ class KafkaConnection(FramedProtocol):
             self.paused = True
             self._flush()
             self.transport.close()
-            self._linger = asyncio.get_running_loop().call_later(linger_max_s, self.transport.abort)
+            if self._choked:
+                self.transport.abort()  # it has not taken in what it was sent, and will not
+            else:
+                self._linger = asyncio.get_running_loop().call_later(linger_max_s, self.transport.abort)
             self.transport = None
