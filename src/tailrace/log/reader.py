@@ -59,15 +59,19 @@ class Reader:
         if nothing is not None:
             return nothing
         number = bisect_right(log.segments, offset, key=_base) - 1
+        expected = log.segments[number].base
         for segment in log.segments[number:]:
             if await segment.load() is None:
                 raise OffsetOutOfRange(f"offset {offset} was removed while it was read")
+            if segment.base > expected and not segment.has_gaps:
+                log.found_damage(segment, 0, expected, f"the segment that holds offset {expected} is missing")
+                raise StorageFailed(f"{log.folder} is {log.refusal}")
             expected, position = segment.place(offset)
             wants = max_bytes + segment.interval_bytes
             while wants and position < segment.size:
                 asked = min(wants, segment.size - position)
                 data = await self._cold(segment, position, asked)
-                if segment.removed:
+                if segment.removed or offset < log.start:
                     raise OffsetOutOfRange(f"offset {offset} was removed while it was read")
                 left = segment.size - position - len(data) if len(data) == asked else 0  # the file ends there if short
                 taken = self._take(segment, position, data, left, expected, offset, max_bytes, limit)
@@ -75,6 +79,8 @@ class Reader:
                     return Read(memoryview(data)[taken.first : taken.after], taken.next_offset)
                 position, expected = position + taken.after, taken.next_offset
                 wants = max_bytes + taken.wants if taken.wants else 0
+            if position < segment.size:  # what follows lies past the limit
+                break
         return Read(b"", offset)
 
     async def _cold(self, segment: Segment, position: int, size: int) -> Buffer:

@@ -208,3 +208,19 @@ async def test_a_segment_removed_while_it_is_read(tmp_path: Path) -> None:
     with pytest.raises(OffsetOutOfRange):
         await reading
     assert len(list((tmp_path / "p").glob(f"{0:020d}*"))) == 0
+
+
+@on_loop
+async def test_a_missing_segment_is_damage_not_a_gap(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    log = await filled(tmp_path / "p")
+    lost, after = log.segments[2].base, log.segments[3].base
+    await log.close()
+    segment_path(tmp_path / "p", lost).unlink()
+    log = await open_log(tmp_path / "p", settings=small, recovery=log.point, clean=True)
+    assert (await read(log, lost - 2, 1))[1] == lost
+    with pytest.raises(StorageFailed, match=f"the segment that holds offset {lost} is missing"):
+        await read(log, lost, 1)
+    assert log.damage is not None
+    assert log.damage.offset == lost
+    with pytest.raises(StorageFailed):
+        await read(log, after, 1)
