@@ -165,8 +165,10 @@ class Broker:
 def _read_line(stream: IO[bytes], deadline: float) -> str:
     """One line, or what came of it before the end or the deadline."""
     got = b""
+    waiting = select.poll()  # select.select knows no descriptor above 1023, and a test process may have many
+    waiting.register(stream, select.POLLIN)
     while not got.endswith(b"\n"):
-        ready, _, _ = select.select([stream], [], [], max(0.0, deadline - time.monotonic()))
+        ready = waiting.poll(max(0.0, deadline - time.monotonic()) * 1000)
         more = os.read(stream.fileno(), 4096) if ready else b""
         if not more:
             break
