@@ -37,7 +37,7 @@ bench-peers: $(READY) ## measure beside Apache Kafka, where Java and Maven are t
 	@$(BIN)/python -m benchmarks.peers
 
 interop: $(READY) programs ## every foreign client, the long tests included
-	@$(BIN)/python -m pytest tests/interop -m "long or not long" --durations 10
+	@$(BIN)/python -m pytest tests/interop -n $(WORKERS) --dist worksteal -m "long or not long" --durations 10
 
 fuzz: $(READY) ## 100,000 frames, most of them mutated valid ones, against a live door
 	@$(BIN)/python -m tests.fuzz.run --frames 100000
