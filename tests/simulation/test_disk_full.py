@@ -165,7 +165,7 @@ async def test_a_start_on_a_full_disk_says_so(stage: Stage) -> None:
 
 
 @staged
-async def test_a_leader_that_finds_no_room_for_its_first_batch_serves_what_was_committed(
+async def test_a_leader_that_finds_no_room_for_its_first_batch_waits_for_it(
     stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
     await stage.start(log_checkpoint_interval_ms=500)
@@ -177,8 +177,9 @@ async def test_a_leader_that_finds_no_room_for_its_first_batch_serves_what_was_c
     stage.kill()
     stage.storage.fill(200)  # three votes fit, a control batch does not
     await stage.start()
-    assert "t-0 ends for readers at 1 as yet" in caplog.text
-    assert await stage.read("t") == [b"0"]
+    assert "t-0 has no leader" in caplog.text
+    assert (await stage.fetch("t", 0)).error_code == Error.NOT_LEADER_OR_FOLLOWER  # not: the log ends at 1
+    assert await stage.read("other") == []
     stage.storage.make_room()
-    await stage.world.until(lambda: stage.node.replicas.find("t", 0).high_watermark >= 2)
+    await stage.world.until(lambda: stage.node.replicas.find("t", 0).leads)
     assert await stage.read("t") == [b"0", b"1"]

@@ -2,8 +2,8 @@
 
 A vote that the disk has no room for is not cast. Its partition has no leader then, clients are told to try again, and
 so do we from time to time, with the same vote. The same holds for the batch with which a new leader carries over the
-line what its predecessors left: until it fits, readers see what was known to be committed. Neither takes the broker
-down: partitions that lead already go on. A failed fsync is another matter: see `VoteJournal`.
+line what its predecessors left. Neither takes the broker down: partitions that lead already go on. A failed fsync is
+another matter: see `VoteJournal`.
 """
 
 import logging
@@ -67,10 +67,10 @@ class Elections:
                 if partition.log.refusal is not None:  # damaged or offline, which has been said
                     del self._unannounced[partition]
                 else:
-                    self._report(f"{partition.name} ends for readers at {partition.high_watermark} as yet: {fault}")
+                    self._report(f"{partition.name} has no leader, its first batch could not be written: {fault}")
 
     async def _commit(self, partition: Partition) -> None:
-        if partition.owes_announcement:
+        if partition.announcement_due:
             return
         with suppress(StorageFailed):  # then it went offline, loudly
             await partition.committed()

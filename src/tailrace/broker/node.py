@@ -48,6 +48,9 @@ class Node:
         self.kafka_port = settings.kafka_port  # the real one, once the door is open
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._tasks: dict[asyncio.Task[Any], None] = {}
+        self._loaded = False
+        self._recorded: dict[TopicPartition, Checkpoint] = {}  # the checkpoints on disk, as far as written in this life
+        self._unrecorded: dict[TopicPartition, Checkpoint] | None = None  # those that could not be written
 
     async def start(self) -> None:
         disk, folder = self.ports.disk, self.settings.data_dir
@@ -114,11 +117,13 @@ class Node:
             partition, Controller(self.brokers), record_kinds, self.ports.clock, self._metadata_committed
         )
         await self.controller.load()
+        self._loaded = True
         await self.controller.write(_raise_features)
 
     def _metadata_committed(self, records: Sequence[object]) -> None:
         self.replicas.committed(records)
-        self.spawn(self.replicas.settle())
+        if self._loaded:  # while it loads, a topic may be read of that was deleted later
+            self.spawn(self.replicas.settle())
 
     @property
     def broker_id(self) -> BrokerId:
@@ -150,21 +155,35 @@ class Node:
 
     async def checkpoint(self) -> None:
         """Write down how far every log is recovered, so that a crash rescans little."""
+        if self._unrecorded is not None:
+            await self._record(self._unrecorded)
+            if self._unrecorded is not None:
+                return  # logs rely on the last points being recorded before they give others
         checkpoints = {}
         for partition in [self.controller.partition, *self.replicas.all()]:
             recovery = await partition.log.checkpoint()
             if recovery is not None:
                 checkpoints[partition.key] = Checkpoint(recovery=recovery, high_watermark=partition.high_watermark)
+        await self._record(checkpoints)
+
+    async def _record(self, checkpoints: dict[TopicPartition, Checkpoint]) -> None:
+        if checkpoints == self._recorded:
+            return
+        self._unrecorded = checkpoints
         try:
             await store_checkpoints(self.ports.disk, self.settings.data_dir, checkpoints)
         except OSError as error:
             events.error("the checkpoint could not be written, a crash would cost a longer scan: %s", error)
+        else:
+            self._recorded, self._unrecorded = checkpoints, None
 
     async def stop(self) -> None:
         """Write everything down and let go of the data directory, whatever the disk says."""
         for task in list(self._tasks):
             task.cancel()
         await self.checkpoint()
+        self.replicas.resign()
+        await self.checkpoint()  # of what came in the meantime
         await self.replicas.close()
         await self.controller.partition.log.close()
         try:

@@ -46,7 +46,7 @@ class Partition:
         self._clock = clock
         self._waiting: deque[tuple[int, WhenCommitted]] = deque()  # by rising offset
         self._watchers: dict[Callable[[], None], None] = {}  # readers at the high watermark
-        self._leader_change_due = False
+        self.announcement_due = False  # before it, readers would see an end that lies before what they have read
         self.on_leader_changed: Callable[[], None] = _nobody_listens
         log.on_durable = self._progress
         log.on_failed = self._storage_failed
@@ -61,7 +61,7 @@ class Partition:
 
     @property
     def leads(self) -> bool:
-        return self.replica.role is Role.LEADER
+        return self.replica.role is Role.LEADER and not self.announcement_due
 
     # Leading
 
@@ -74,17 +74,12 @@ class Partition:
     def lead(self, vote: Vote) -> None:
         """The vote is stored: lead from now on. `announce` comes next."""
         effects = self.replica.step(VoteStored(vote.epoch))
-        self._leader_change_due = effects.append_leader_change
+        self.announcement_due = effects.append_leader_change and self.log.refusal is None
         self.on_leader_changed()
-
-    @property
-    def owes_announcement(self) -> bool:
-        """Whether earlier leaders' entries still wait for one of this leader's own."""
-        return self._leader_change_due and self.log.epochs.last != self.epoch
 
     def announce(self) -> None:
         """Append the control batch of a new leader, if one is due; `StorageFailed` when it cannot be done now."""
-        if self.owes_announcement:
+        if self.announcement_due:
             now_ms = self._clock.wall_ms()
             batch = leader_change_batch(
                 leader=self._me,
@@ -95,6 +90,8 @@ class Partition:
                 timestamp=now_ms,
             )
             self._append(memoryview(batch), now_ms)
+            self.announcement_due = False
+            self.on_leader_changed()
 
     def resign(self, fault: Fault) -> None:
         """Lead no more: who waits is told so."""
@@ -181,7 +178,7 @@ class Partition:
     # Checks that every door needs
 
     def require_leader(self) -> None:
-        if self.replica.role is not Role.LEADER:
+        if self.replica.role is not Role.LEADER or self.announcement_due:
             if self.log.failed is not None:
                 raise StorageFailed(f"{self.name} is offline: {self.log.failed}")
             raise NotLeader(f"{self.name}: this broker does not lead it")

@@ -196,7 +196,11 @@ class Replicas:
             elif topic_id not in self.image.topics_by_id and topic_id != metadata_topic_id:
                 events.warning("%s/%s belongs to no topic of this cluster; it is left alone", self._folder, name)
 
-    async def close(self) -> None:
+    def resign(self) -> None:
+        """Lead nothing any more: from now on no log grows."""
         for partition in self.all():
             partition.resign(gone(partition.name))
+
+    async def close(self) -> None:
+        for partition in list(self.all()):
             await partition.log.close()

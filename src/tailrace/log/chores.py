@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from tailrace.log.found import RecoveryPoint
 from tailrace.log.names import cut_name, epochs_name, named, offsets_named, producers_suffix
 from tailrace.log.segment import Segment
+from tailrace.log.truncation import producers_at
 from tailrace.model.faults import OffsetOutOfRange
 from tailrace.ports.disk import replace_file
 
@@ -33,6 +34,7 @@ async def checkpoint(log: "Log") -> RecoveryPoint | None:
         await _save_indexes(log)
         await replace_file(log.ports.disk, f"{log.folder}/{epochs_name}", epochs)
         await replace_file(log.ports.disk, f"{log.folder}/{named(end, producers_suffix)}", producers)
+        log.recorded = log.point.offset if log.point is not None else 0
         _remove_old_snapshots(log)
         _remove_cut_mark(log)
     except OSError as error:
@@ -56,9 +58,8 @@ def _unsaved(segment: Segment) -> bool:
 
 def _remove_old_snapshots(log: "Log") -> None:
     """Keep what the point that is surely recorded, the one before this, needs."""
-    recorded = log.point.offset if log.point is not None else 0
     offsets = offsets_named(log.ports.disk.names(log.folder), producers_suffix)
-    needed = max((offset for offset in offsets if offset <= recorded), default=0)
+    needed = max((offset for offset in offsets if offset <= log.recorded), default=0)
     for offset in offsets:
         if offset < needed:
             log.ports.disk.remove(f"{log.folder}/{named(offset, producers_suffix)}")
@@ -128,19 +129,24 @@ async def begin_anew(log: "Log", offset: int) -> None:
 
 
 async def _remove_first(log: "Log", count: int) -> None:
-    gone = log.segments[:count]
-    if not gone:
-        return
-    del log.segments[:count]
-    log.start = max(log.start, log.segments[0].base)
-    log.epochs.advance_start(log.start)
     try:
-        for segment in gone:
+        for _ in range(count):
+            await _leave_producers(log, log.segments[1].base)
+            segment = log.segments.pop(0)
+            log.start = max(log.start, log.segments[0].base)
+            log.epochs.advance_start(log.start)
             log.syncer.files.pop(segment.file, None)
             segment.remove_files()
             await log.ports.disk.sync_dir(log.folder)
     except OSError as error:
         events.error("%s: a segment could not be removed, it will come back at the next start: %s", log.folder, error)
+
+
+async def _leave_producers(log: "Log", base: int) -> None:
+    """Once all below `base` is gone a recovery may begin there: leave it what producers had sent by then."""
+    if base > log.recorded:
+        states = await producers_at(log, base)
+        await replace_file(log.ports.disk, f"{log.folder}/{named(base, producers_suffix)}", states.dump())
 
 
 async def close(log: "Log") -> RecoveryPoint | None:

@@ -66,6 +66,7 @@ class Log:
         self._chores = asyncio.Lock()
         self._reader = Reader(self)
         self.point: RecoveryPoint | None = None  # the last that `checkpoint` gave, or that this log was opened with
+        self.recorded = 0  # where the point lies that the caller has surely recorded
         self.saved = False  # whether the files of `point` hold all that belongs to it
         self.cut_at: int | None = None  # where the log was truncated, while a recorded point may lie above
         self.cut_covered = False  # whether a point has been given since
@@ -96,6 +97,7 @@ class Log:
             found = unreadable(folder, recovery, producer_expiration_ms, error)
         log = cls(folder, ports, settings, fsync, found)
         log.point, log.saved, log.cut_at = recovery, found.saved, found.cut_at
+        log.recorded = 0 if recovery is None else recovery.offset
         return log
 
     @property
@@ -219,7 +221,11 @@ class Log:
         return segment
 
     def _undo(self, active: Segment, error: OSError) -> NoReturn:
-        """A write has failed: take back what it may have left."""
+        """A write has failed: take back what it may have left.
+
+        That, too, is to be synced before anything written later counts, be it in another segment.
+        """
+        self.syncer.files[active.file] = None
         try:
             active.file.truncate(active.size)
         except OSError as worse:

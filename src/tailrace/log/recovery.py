@@ -143,7 +143,8 @@ class Recovery:
         self._saved = since == target
         if self._saved:
             return
-        for number in range(self._home(since), home + 1):
+        first = self._home(max(since, self._segments[0].base))  # retention may have gone past the last snapshot
+        for number in range(first, home + 1):
             segment = self._segments[number]
             async for found in self._walk(segment, 0, check=False):
                 if found.problem is not None or found.header is None:

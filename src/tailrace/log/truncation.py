@@ -28,7 +28,7 @@ async def truncate_to(log: "Log", offset: int) -> None:
     before, log.refusal = log.refusal, "being truncated"
     try:
         number, end, position = await _find_cut(log, offset)
-        producers = await _producers_at(log, end)
+        producers = await producers_at(log, end)
         await _mark(log, end)
     finally:
         log.refusal = before
@@ -66,7 +66,8 @@ async def _mark(log: "Log", end: int) -> None:
         await store_cut(log.ports.disk, log.folder, log.cut_at)
 
 
-async def _producers_at(log: "Log", end: int) -> ProducerStates:
+async def producers_at(log: "Log", end: int) -> ProducerStates:
+    """What producers had sent when the log ended at `end`: from the last snapshot before, and the headers since."""
     now_ms, disk = log.ports.clock.wall_ms(), log.ports.disk
     have, states = log.segments[0].base, ProducerStates(log.producers.expiration_ms)
     for offset in offsets_named(disk.names(log.folder), producers_suffix):

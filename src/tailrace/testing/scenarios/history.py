@@ -4,50 +4,85 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from tailrace.ports import Net
 from tailrace.records.opened import batches, open_batch
 from tailrace.records.record import Record
+from tailrace.testing.scenarios.caller import Caller
 from tailrace.testing.scenarios.producer import RememberingProducer
-from tailrace.wire.client import WireClient
+from tailrace.wire.errors import Error
 from tailrace.wire.messages.fetch import FetchRequest, FetchResponse, PartitionToFetch, TopicToFetch
+from tailrace.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse, PartitionAsked, TopicAsked
 
 fetch_version: Final = 11
 fetch_max_bytes: Final = 64 * 1024
+earliest: Final = -2
 
 
 class BrokenPromise(AssertionError):
     """The log does not hold what the broker acknowledged."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class History:
+    """What a consumer sees of a partition from `since` on."""
+
+    since: int
     records: list[Record]
-    high_watermark: int
+    control_batches: int
+    log_start: int  # when the reading began
+    high_watermark: int  # when it ended
 
 
-async def read_history(net: Net, host: str, topic: str, partition: int) -> History:
-    """All records of a partition that a consumer may see, in the order of the log."""
-    client = await WireClient.connect(net, host, 9092, "history")
+async def read_history(caller: Caller, topic: str, partition: int, since: int) -> History | None:
+    """All records from `since`, or from the log's start where that is later.
+
+    None: the broker went away meanwhile, or does not lead the partition.
+    """
     records: list[Record] = []
-    offset = 0
-    try:
-        while True:
-            wanted = PartitionToFetch(partition=partition, fetch_offset=offset, partition_max_bytes=fetch_max_bytes)
-            request = FetchRequest(max_wait_ms=0, min_bytes=0, topics=(TopicToFetch(name=topic, partitions=(wanted,)),))
-            response: FetchResponse = await client.call(request, fetch_version)
-            answer = response.topics[0].partitions[0]
-            if answer.error_code != 0:
-                raise BrokenPromise(f"{topic}-{partition}: fetch at {offset} got error {answer.error_code}")
-            if not answer.records:
-                if offset != answer.high_watermark:
-                    raise BrokenPromise(f"{topic}-{partition}: nothing at {offset} of {answer.high_watermark}")
-                return History(records, answer.high_watermark)
-            for batch, header in batches(answer.records):
-                if not header.is_control:
-                    records += [record for record in open_batch(batch) if record.offset >= offset]
-                offset = header.last_offset + 1
-    finally:
-        client.close()
+    offset, begun, log_start, controls = since, -1, -1, 0
+    while True:
+        wanted = PartitionToFetch(partition=partition, fetch_offset=offset, partition_max_bytes=fetch_max_bytes)
+        request = FetchRequest(max_wait_ms=0, min_bytes=0, topics=(TopicToFetch(name=topic, partitions=(wanted,)),))
+        response: FetchResponse | None = await caller.call(request, fetch_version)
+        if response is None:
+            return None
+        answer = response.topics[0].partitions[0]
+        if answer.error_code == Error.OFFSET_OUT_OF_RANGE:  # it begins later, or does so now: read on from there
+            start = await _start(caller, topic, partition)
+            if start is None:
+                return None
+            if start > offset:
+                records.clear()
+                offset, begun, controls = start, -1, 0
+                continue
+        if answer.error_code == Error.NOT_LEADER_OR_FOLLOWER:
+            return None
+        if answer.error_code != 0:
+            raise BrokenPromise(f"{topic}-{partition}: fetch at {offset} got {Error(answer.error_code).name}")
+        if begun < 0:
+            begun, log_start = offset, answer.log_start_offset
+        if not answer.records:
+            if offset != answer.high_watermark:
+                raise BrokenPromise(f"{topic}-{partition}: nothing at {offset} of {answer.high_watermark}")
+            return History(
+                since=begun,
+                records=records,
+                control_batches=controls,
+                log_start=log_start,
+                high_watermark=answer.high_watermark,
+            )
+        for batch, header in batches(answer.records):
+            if header.is_control:
+                controls += 1
+            else:
+                records += [record for record in open_batch(batch) if record.offset >= offset]
+            offset = header.last_offset + 1
+
+
+async def _start(caller: Caller, topic: str, partition: int) -> int | None:
+    asked = PartitionAsked(partition=partition, timestamp=earliest)
+    request = ListOffsetsRequest(topics=(TopicAsked(name=topic, partitions=(asked,)),))
+    response: ListOffsetsResponse | None = await caller.call(request, 8)
+    return None if response is None else response.topics[0].partitions[0].offset
 
 
 def check_promises(history: History, producer: RememberingProducer, acknowledged: Mapping[int, int]) -> None:
@@ -57,13 +92,18 @@ def check_promises(history: History, producer: RememberingProducer, acknowledged
     """
     mine = [record for record in history.records if record.key == producer.name.encode()]
     numbers = [int((record.value or b"").split(b" ", 1)[0]) for record in mine]
-    if numbers != list(range(len(numbers))):
-        wrong = next(place for place, number in enumerate(numbers) if number != place)
-        raise BrokenPromise(f"{producer.name}: record {numbers[wrong]} stands where {wrong} should")
-    if len(numbers) > producer.promises.sent:
-        raise BrokenPromise(f"{producer.name}: {len(numbers)} records, but only {producer.promises.sent} were sent")
+    first = numbers[0] if numbers else 0
+    if history.since == 0 and first != 0:
+        raise BrokenPromise(f"{producer.name}: its first record is {first}")
+    if numbers != list(range(first, first + len(numbers))):
+        wrong = next(place for place, number in enumerate(numbers) if number != first + place)
+        raise BrokenPromise(f"{producer.name}: record {numbers[wrong]} stands where {first + wrong} should")
+    if numbers and numbers[-1] >= producer.promises.sent:
+        raise BrokenPromise(f"{producer.name}: record {numbers[-1]}, but only {producer.promises.sent} were sent")
     for number, offset in acknowledged.items():
-        if number >= len(mine):
+        if offset < history.since:
+            continue
+        if not first <= number < first + len(mine):
             raise BrokenPromise(f"{producer.name}: record {number}, acknowledged at {offset}, is lost")
-        if mine[number].offset != offset:
-            raise BrokenPromise(f"{producer.name}: record {number} is at {mine[number].offset}, not at {offset}")
+        if mine[number - first].offset != offset:
+            raise BrokenPromise(f"{producer.name}: record {number} is at {mine[number - first].offset}, not {offset}")

@@ -1,28 +1,48 @@
-"""One broker under load whose power is cut, again and again; and killed, now and then.
+"""One broker under load whose power is cut, again and again; and killed, and stopped, now and then.
 
 A cut loses any part of what was not synced, names in folders too, and tears writes; the next start recovers, sometimes
-to be cut again half way. After each start the log is read back through the door: every acknowledged record is there, in
-order, once, at the offset that was promised; the high watermark has not fallen below it.
+to be cut again half way. Meanwhile the disk fills up, the clock jumps, segments roll, retention and DeleteRecords take
+old ones away, topics come and go. After each start the log is read back through the door: every acknowledged record is
+there, in order, once, at the offset that was promised; what was deleted stays deleted; epochs rise.
 """
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
+from typing import Final
 
-from tailrace.broker.node import Node
-from tailrace.cluster.controller import NewTopic
+from tailrace.broker.node import CannotStart, Node
+from tailrace.cluster.controller import Controller, NewTopic, TopicCreated
 from tailrace.doors.kafka import open_door
-from tailrace.model.faults import TopicExists
+from tailrace.model.faults import StorageFailed, TopicExists
+from tailrace.model.ids import Id
+from tailrace.model.proposal import Proposal
 from tailrace.model.settings import Settings
 from tailrace.ports import Ports
-from tailrace.testing.scenarios.history import check_promises, read_history
+from tailrace.testing.scenarios.administrator import Administrator
+from tailrace.testing.scenarios.caller import Caller
+from tailrace.testing.scenarios.history import BrokenPromise, check_promises, read_history
 from tailrace.testing.scenarios.producer import RememberingProducer
-from tailrace.testing.simulation import Crashed, World
+from tailrace.testing.scenarios.weather import Weather
+from tailrace.testing.simulation import Crashed, Odds, World
 
-topic = "t"
-partitions = 2
-producers = 3
-host = "broker"
+host: Final = "broker"
+data_dir: Final = "/data"
+kept_topic: Final = "t"  # nothing is ever removed from it
+trimmed_topic: Final = "short"  # retention and DeleteRecords work on it
+topics: Final = (
+    NewTopic(name=kept_topic, partitions=3, replication_factor=1),
+    NewTopic(
+        name=trimmed_topic,
+        partitions=1,
+        replication_factor=1,
+        settings={"retention.bytes": "6000", "segment.bytes": "1500"},
+    ),
+)
+writers: Final = ((kept_topic, 0), (kept_topic, 0), (kept_topic, 1), (kept_topic, 2), (trimmed_topic, 0))
+overlap_records: Final = 150  # how far a partial reading goes back
 
 
 @dataclass(slots=True)
@@ -33,8 +53,16 @@ class Met:
     kills: int = 0
     clean_stops: int = 0
     cuts_in_recovery: int = 0
+    full_starts: int = 0  # starts that a full disk refused
     acknowledged: int = 0
-    unacknowledged: int = 0
+    refused: int = 0  # produce requests that were told to come again
+    readings: int = 0
+    segments: int = 0  # of the largest log
+    trimmed: int = 0  # records below a start that was moved
+    changes: int = 0  # of topics and settings
+    looks: int = 0  # at topics and settings, after a restart
+    full_disks: int = 0
+    clock_jumps: int = 0
 
     def add(self, other: "Met") -> None:
         for name in self.__slots__:
@@ -44,12 +72,16 @@ class Met:
 async def serve(ports: Ports, settings: Settings) -> Node:
     node = Node(ports, settings)
     await node.start()
-    wanted = NewTopic(name=topic, partitions=partitions, replication_factor=1)
-    with suppress(TopicExists):
-        await node.controller.write(lambda controller: controller.create_topic(wanted, ports.random.new_id))
+    for wanted in topics:
+        with suppress(TopicExists):
+            await node.controller.write(partial(_create, wanted, ports.random.new_id))
     await node.replicas.settle()
     await open_door(node)
     return node
+
+
+def _create(wanted: NewTopic, new_id: Callable[[], Id], controller: Controller) -> Proposal[TopicCreated]:
+    return controller.create_topic(wanted, new_id)
 
 
 class PowerCuts:
@@ -58,92 +90,166 @@ class PowerCuts:
         self._cuts = cuts
         self._broker = world.machine(host)
         self._chance = world.random
+        self._clients = world.machine("clients")
+        ports = self._clients.boot()
+        self._reader = Caller(ports, "reader", host)
+        self._producers = [
+            RememberingProducer(ports, self._chance, f"p{number}", host, topic, partition)
+            for number, (topic, partition) in enumerate(writers)
+        ]
+        self._admin = Administrator(ports, self._chance, host, trimmed_topic)
+        self._weather = Weather(self._broker, self._chance)
+        self._epochs: dict[tuple[str, int], int] = {}
+        self._read_to: dict[tuple[str, int], int] = {}
+        self._unclean_starts = 0
+        self._clean = False
         self.met = Met()
 
     async def run(self) -> Met:
-        clients = self._world.machine("clients")
-        ports = clients.boot()
-        self._producers = [
-            RememberingProducer(ports, self._chance, f"p{number}", host, topic, number % partitions)
-            for number in range(producers)
-        ]
-        node = await self._start()
-        runs = [clients.spawn(producer.run()) for producer in self._producers]
+        await self._start(doomed=False)
+        loads = [self._clients.spawn(producer.run()) for producer in self._producers]
+        others = [self._clients.spawn(self._admin.run()), asyncio.ensure_future(self._weather.run())]
         while self.met.power_cuts < self._cuts:
-            await asyncio.sleep(self._chance.uniform(0.01, 1.5))
-            await self._stop(node)
+            await asyncio.sleep(self._chance.uniform(0.01, 1.0))
+            await self._stop()
             await asyncio.sleep(self._chance.uniform(0.0, 0.3))
-            node = await self._start()
-            await clients.run(self._check(ports))
+            await self._start(doomed=self._chance.random() < 0.15)
+            await self._clients.run(self._check(whole=self._chance.random() < 0.2))
+        self._admin.stopping = self._weather.stopping = True
         for producer in self._producers:
             producer.stopping = True
-        for run in runs:
-            await run
-        await clients.run(self._check(ports))
-        for producer in self._producers:
-            self.met.acknowledged += len(producer.promises.acknowledged)
-            self.met.unacknowledged += producer.promises.sent - len(producer.promises.acknowledged)
+        for one in others + loads:
+            await self._keep_up(one)
+        self._weather.clear()
+        await self._keep_up(self._clients.spawn(self._check_at_last()))
+        self._count()
         return self.met
 
-    async def _start(self) -> Node:
+    async def _keep_up(self, one: "asyncio.Future[None]") -> None:
+        """Let somebody come to an end, on a broker that lives and has room."""
+        while not one.done():
+            if self._broker.process is None:
+                self.met.power_cuts += 1
+                await self._start(doomed=False)
+            await asyncio.sleep(0.01)
+        await one
+
+    # The broker's lives
+
+    async def _start(self, *, doomed: bool) -> None:
         """Boot and recover, however often the power goes meanwhile."""
         while True:
             ports = self._broker.boot()
-            if self._chance.random() < 0.15:
-                self._broker.crash_at_operation(self._chance.randrange(1, 30), power_loss=True)
+            self._unclean_starts += not self._clean
+            self._clean = False
+            if doomed:
+                self._broker.crash_at_operation(self._chance.randrange(1, 40), power_loss=True)
             try:
-                node = await self._broker.run(serve(ports, self._settings()))
+                self._node = await self._broker.run(serve(ports, self._settings()))
             except Crashed:
                 self.met.cuts_in_recovery += 1
                 self.met.power_cuts += 1
-                continue
-            return node
+                doomed = False
+            except (CannotStart, StorageFailed):  # the latter: no room for the first topics
+                self._make_room()
+            else:
+                self._check_epochs()
+                self._admin.look_due = True
+                return
+
+    def _make_room(self) -> None:
+        if self._broker.storage.takes_names and self._broker.storage.used_bytes < self._broker.storage.capacity_bytes:
+            raise BrokenPromise("the broker did not start, and the disk was not full")
+        self._weather.clear()
+        self.met.full_starts += 1
+        self._broker.crash(power_loss=False)
 
     def _settings(self) -> Settings:
+        choose = self._chance.choice
         return Settings(
             host=host,
-            data_dir="/data",
-            log_segment_bytes=self._chance.choice([2_000, 20_000, 1_000_000]),
-            log_index_interval_bytes=self._chance.choice([0, 500, 4096]),
-            log_checkpoint_interval_ms=self._chance.choice([100, 700, 60_000]),
-            log_message_timestamp_type=self._chance.choice(["CreateTime", "LogAppendTime"]),
+            data_dir=data_dir,
+            log_segment_bytes=choose([2_000, 20_000, 1_000_000]),
+            log_segment_ms=choose([300, 604_800_000]),
+            log_index_interval_bytes=choose([0, 500, 4096]),
+            log_checkpoint_interval_ms=choose([100, 700, 60_000]),
+            log_retention_check_interval_ms=choose([50, 400]),
+            log_message_timestamp_type=choose(["CreateTime", "LogAppendTime"]),
         )
 
-    async def _stop(self, node: Node) -> None:
+    async def _stop(self) -> None:
         if self._broker.process is None:  # the cut that was set for the recovery came later
             self.met.power_cuts += 1
             return
         chance = self._chance.random()
-        try:
-            if chance < 0.1:
-                await self._broker.run(node.stop())
-                self._broker.crash(power_loss=False)
-                self.met.clean_stops += 1
-                return
-        except Crashed:
-            self.met.power_cuts += 1
-            return
-        power_loss = chance < 0.85
-        self._broker.crash(power_loss=power_loss)
-        if power_loss:
-            self.met.power_cuts += 1
-        else:
-            self.met.kills += 1
-
-    async def _check(self, ports: Ports) -> None:
-        for partition in range(partitions):
-            writers = [producer for producer in self._producers if producer.partition == partition]
-            promised = [dict(producer.promises.acknowledged) for producer in writers]
+        if chance < 0.15:
             try:
-                history = await read_history(ports.net, host, topic, partition)
-            except OSError:
-                return  # it went down again before we could look; the next start is checked
-            for producer, acknowledged in zip(writers, promised, strict=True):
+                await self._broker.run(self._node.stop())
+            except Crashed:
+                self.met.power_cuts += 1
+                return
+            self.met.clean_stops += 1
+        power_loss = self._chance.random() < 0.8
+        self._broker.crash(power_loss=power_loss)
+        self.met.power_cuts += power_loss
+        self.met.kills += not power_loss
+
+    # What must hold
+
+    def _check_epochs(self) -> None:
+        for topic, partition in dict.fromkeys(writers):
+            found = self._node.replicas.find(topic, partition)
+            if not found.leads:
+                continue  # the disk is full
+            epoch = found.epoch
+            if epoch <= self._epochs.get((topic, partition), -1):
+                raise BrokenPromise(f"{topic}-{partition} starts in epoch {epoch} again")
+            self._epochs[topic, partition] = epoch
+
+    async def _check_at_last(self) -> None:
+        while not await self._check(whole=True):  # noqa: ASYNC110
+            await asyncio.sleep(0.1)
+
+    async def _check(self, *, whole: bool) -> bool:
+        """Read everything back; False: not all could be read now."""
+        for topic, partition in dict.fromkeys(writers):
+            mine = [one for one in self._producers if (one.topic, one.partition) == (topic, partition)]
+            promised = [dict(one.promises.acknowledged) for one in mine]
+            trimmed_to = self._admin.trimmed_to if topic == trimmed_topic else 0
+            last = self._read_to.get((topic, partition), 0)
+            since = 0 if whole else max(0, last - overlap_records)
+            history = await read_history(self._reader, topic, partition, since)
+            if history is None:
+                return False  # it went down again before we could look; the next start is checked
+            self.met.readings += 1
+            self._read_to[topic, partition] = history.high_watermark
+            if history.high_watermark < last:
+                raise BrokenPromise(f"{topic}-{partition} ended at {last} for readers, now at {history.high_watermark}")
+            if history.log_start < trimmed_to or (topic == kept_topic and history.log_start != 0):
+                raise BrokenPromise(f"{topic}-{partition} begins at {history.log_start}, not at {trimmed_to}")
+            if history.control_batches > self._unclean_starts:
+                raise BrokenPromise(f"{topic}-{partition}: {history.control_batches} control batches")
+            for producer, acknowledged in zip(mine, promised, strict=True):
                 check_promises(history, producer, acknowledged)
+        return True
+
+    def _count(self) -> None:
+        met = self.met
+        met.acknowledged = sum(len(one.promises.acknowledged) for one in self._producers)
+        met.refused = sum(one.promises.refused for one in self._producers)
+        met.segments = max(len(one.log.segments) for one in self._node.replicas.all())
+        met.trimmed = self._node.replicas.find(trimmed_topic, 0).log.start
+        met.changes, met.looks = self._admin.changes, self._admin.looks
+        met.full_disks, met.clock_jumps = self._weather.full_disks, self._weather.clock_jumps
+        for producer in self._producers:
+            self._admin.took(producer.producer_id)
+            if len(producer.promises.acknowledged) != producer.promises.sent:
+                raise BrokenPromise(f"{producer.name} came to an end with records that nobody acknowledged")
 
 
 def run_power_cuts(seed: int, cuts: int) -> tuple[Met, str]:
     """One seed: what it met, and the digest of its history."""
-    with World(seed) as world:
+    odds = Odds(cold_chance=(0.0, 0.1, 0.5)[seed % 3])
+    with World(seed, odds=odds) as world:
         met = world.run(PowerCuts(world, cuts).run())
         return met, world.digest

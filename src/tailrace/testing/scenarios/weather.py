@@ -1,0 +1,44 @@
+"""What happens to a broker's machine while it works: the disk fills up and is emptied, people set the clock.
+
+Each spell is short, and over before the machine is started anew: a broker that cannot vote does not start. The clock
+moves within bounds: a producer's timestamp that lies an hour ahead would be refused, and rightly.
+"""
+
+import asyncio
+import random
+from typing import Final
+
+from tailrace.testing.simulation import Machine
+
+clock_max_ms: Final = 25 * 60_000
+
+
+class Weather:
+    def __init__(self, machine: Machine, chance: random.Random) -> None:
+        self._machine = machine
+        self._chance = chance
+        self._clock_off_ms = 0
+        self.full_disks = 0
+        self.clock_jumps = 0
+        self.stopping = False
+
+    async def run(self) -> None:
+        while not self.stopping:
+            await asyncio.sleep(self._chance.uniform(0.1, 3.0))
+            await self._chance.choice([self._fill_disk, self._set_clock])()
+
+    async def _fill_disk(self) -> None:
+        room = self._chance.choice([0, 40, 300, 2_000])
+        self._machine.storage.fill(room, new_names=self._chance.random() < 0.5)
+        self.full_disks += 1
+        await asyncio.sleep(self._chance.uniform(0.01, 0.4))
+        self.clear()
+
+    async def _set_clock(self) -> None:
+        target = self._chance.randint(-clock_max_ms, clock_max_ms)
+        self._machine.clock.jump(target - self._clock_off_ms)
+        self._clock_off_ms = target
+        self.clock_jumps += 1
+
+    def clear(self) -> None:
+        self._machine.storage.make_room()
