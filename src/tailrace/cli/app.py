@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from tailrace import __version__
-from tailrace.cli import bench, consume, demo, log, produce, topics
+from tailrace.cli import bench, consume, demo, log, produce, settings, topics
 from tailrace.cli.failure import Failed
 
 app = typer.Typer(
@@ -45,6 +45,7 @@ app.command()(produce.produce)
 app.command()(consume.consume)
 app.add_typer(log.commands, name="log")
 app.command()(bench.bench)
+app.command()(settings.settings)
 
 
 def run(words: Sequence[str]) -> int:

@@ -1,4 +1,4 @@
-"""What the README says is what happens: its Python runs, its commands run, its links lead somewhere."""
+"""What the pages say is what happens: the README runs, its Python and its commands, and links lead somewhere."""
 
 import os
 import re
@@ -8,11 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from tailrace.cli.settings import markdown
 from tailrace.testing import Broker
 
 root = Path(__file__).parents[2]
 readme = (root / "README.md").read_text()
-pages = sorted([*root.glob("*.md"), *root.glob("docs/**/*.md"), *root.glob("benchmarks/*.md"), *root.glob("examples/*.md")])
+pages = sorted(
+    [*root.glob("*.md"), *root.glob("docs/**/*.md"), *root.glob("benchmarks/*.md"), *root.glob("examples/*.md")]
+)
 
 
 def shell(command: str, broker: Broker, folder: Path) -> str:
@@ -49,6 +52,11 @@ def test_the_commands_of_the_readme_run(tmp_path: Path) -> None:
         assert len(commands) >= 4
         out = [shell(line.replace("--max 10", "--max 1"), broker, tmp_path) for line in commands]
     assert any('"two coffees"' in text for text in out)
+
+
+def test_the_page_of_settings_is_what_the_broker_reads() -> None:
+    page = root / "docs" / "settings.md"
+    assert page.read_text() == markdown(), "make it anew: tailrace settings --markdown > docs/settings.md"
 
 
 @pytest.mark.parametrize("page", pages, ids=lambda page: page.name)
