@@ -24,6 +24,7 @@ from tailrace.records.record import NewRecord, Record
 
 now = 1_700_000_000_000
 day_ms = 86_400_000
+opened: list[Ports] = []
 
 
 def on_loop(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
@@ -35,9 +36,21 @@ def on_loop(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
             async with asyncio.timeout(20):
                 await test(*arguments, **fixtures)
 
-        asyncio.run(bounded())
+        try:
+            asyncio.run(bounded())
+        finally:
+            give_up_descriptors()
 
     return run
+
+
+def give_up_descriptors() -> None:
+    """Tests leave logs open, as a crash does; the process that runs them goes on."""
+    while opened:
+        disk = opened.pop().disk
+        if isinstance(disk, SystemDisk):
+            for file in list(disk._open):
+                file.give_up_descriptor()
 
 
 def topic(**settings: int | str) -> TopicSettings:
@@ -84,9 +97,11 @@ async def open_log(
     clean: bool = False,
     ports: Ports | None = None,
 ) -> Log:
+    ports = ports or system_ports()
+    opened.append(ports)
     return await Log.open(
         str(folder),
-        ports or system_ports(),
+        ports,
         settings=settings or topic(),
         fsync=fsync,
         recovery=recovery,
