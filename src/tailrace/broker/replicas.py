@@ -35,6 +35,8 @@ from tailrace.raft.replica import Replica, Voter
 
 events: Final = logging.getLogger(__name__)
 
+opened_per_turn: Final = 50
+
 
 class Replicas:
     def __init__(self, ports: Ports, settings: Settings, folder: str, me: Voter, votes: VoteJournal) -> None:
@@ -125,6 +127,8 @@ class Replicas:
                 key = TopicPartition(topic.id, index)
                 partitions.append(await self.open(f"{topic.name}-{index}", key, settings))
                 fresh.append(partitions[index])
+                if index % opened_per_turn == opened_per_turn - 1:
+                    await asyncio.sleep(0)  # a topic of thousands must not stall the loop
             partitions[index].log.settings = settings
             log = partitions[index].log
             if place.start > log.start and log.refusal is None:
