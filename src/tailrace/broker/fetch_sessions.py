@@ -94,7 +94,7 @@ class FetchSessions:
             )
         self._sessions.move_to_end(session.id)
         session.used_at = self._clock.monotonic()
-        if not self._has_room_for(request):
+        if not self._has_room_for(request, session):
             self._forget(session.id)
             raise FetchSessionUnknown(f"fetch session {session.id} has grown too large")
         session.epoch = 1 if session.epoch == epoch_max else session.epoch + 1
@@ -118,11 +118,12 @@ class FetchSessions:
         session.update(request)
         self._partitions += len(session.partitions) - before
 
-    def _has_room_for(self, request: FetchHead) -> bool:
+    def _has_room_for(self, request: FetchHead, session: Session | None = None) -> bool:
         """Whether all that a request names could be kept, once long-silent sessions have made room."""
         if any(len(topic) > topic_name_max_chars for topic, _ in request.topics):
             return False
-        named = sum(len(partitions) for _, partitions in request.topics)
+        known = {} if session is None else session.partitions
+        named = sum((topic, one.partition) not in known for topic, partitions in request.topics for one in partitions)
         while self._partitions + named > fetch_session_partitions_max:
             if not self._forget_silent():
                 return False

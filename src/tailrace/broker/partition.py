@@ -44,7 +44,8 @@ class Partition:
         self.replica = replica
         self._me = me
         self._clock = clock
-        self._waiting: deque[tuple[int, WhenCommitted]] = deque()  # by rising offset
+        self.bytes_appended = 0  # in this life: lets who waits for so many bytes count instead of read
+        self._waiting: deque[tuple[int, WhenCommitted]] = deque()  # by rising offset, but for duplicates, which wait
         self._watchers: dict[Callable[[], None], None] = {}  # readers at the high watermark
         self.announcement_due = False  # before it, readers would see an end that lies before what they have read
         self.on_leader_changed: Callable[[], None] = _nobody_listens
@@ -122,6 +123,7 @@ class Partition:
             )
         appended = self.log.append(batch, header, self.replica.epoch, self._clock.wall_ms())
         if not appended.duplicate:
+            self.bytes_appended += len(batch)
             self._progress()
         return appended
 

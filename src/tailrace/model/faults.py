@@ -62,6 +62,9 @@ class InvalidSetting(Fault):
 class InvalidRequest(Fault): ...
 
 
+class InvalidAcks(Fault): ...
+
+
 class UnsupportedVersion(Fault): ...
 
 
@@ -155,6 +158,7 @@ AnyFault = (
     | InvalidReplicaAssignment
     | InvalidSetting
     | InvalidRequest
+    | InvalidAcks
     | UnsupportedVersion
     | PolicyViolation
     | CorruptBatch

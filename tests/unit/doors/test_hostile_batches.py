@@ -116,7 +116,7 @@ test_a_producer_without_sequence_or_epoch_is_invalid = refuses(
     Error.INVALID_RECORD, lambda: bytes(good(producer_id=5)), lambda: bytes(good(producer_id=5, producer_epoch=0))
 )
 test_a_transactional_request_is_refused = refuses(Error.INVALID_REQUEST, lambda: bytes(good()), transactional_id="mine")
-test_acks_of_another_number_are_refused = refuses(Error.INVALID_REQUEST, lambda: bytes(good()), acks=2)
+test_acks_of_another_number_are_refused = refuses(Error.INVALID_REQUIRED_ACKS, lambda: bytes(good()), acks=2)
 test_times_that_only_a_broker_may_set_are_refused = refuses(
     Error.INVALID_TIMESTAMP, lambda: bytes(good(timestamp_type="LogAppendTime"))
 )

@@ -10,6 +10,7 @@ left to hear of it; until then the connection counts as open.
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Final
 
 from tailrace.doors.kafka.call import Answer, Call, Written
@@ -42,6 +43,7 @@ class KafkaConnection(FramedProtocol):
         self.apis = apis
         self._waiting: deque[Call] = deque()  # in request order; the first has no answer yet
         self._holding: Call | None = None  # a waiting call that later ones wait for
+        self._beside: dict[asyncio.Task[None], None] = {}
         self._out: list[Buffer] = []
         self._out_bytes = 0
         self._task: asyncio.Task[None] | None = None
@@ -129,7 +131,7 @@ class KafkaConnection(FramedProtocol):
             self.close(str(error))
             return
         except Exception:
-            self._failed("a request")
+            self.failed("a request")
             return
         call.frame = no_frame  # a call that waits must not hold the buffer its frame came in
         if answer is None:
@@ -169,7 +171,7 @@ class KafkaConnection(FramedProtocol):
             else:
                 encode_into(out, response, call.version)
         except Exception:
-            self._failed(f"{api.name} version {call.version}")
+            self.failed(f"{api.name} version {call.version}")
             return
         finally:
             self._task = None
@@ -178,7 +180,20 @@ class KafkaConnection(FramedProtocol):
         length_layout.pack_into(out, 0, len(out) - length_bytes)
         call.reply([out])
 
-    def _failed(self, what: str) -> None:
+    def beside(self, work: Coroutine[Any, Any, None], what: str) -> None:
+        """Run a part of a request off this callback; if it fails, this connection does."""
+        task = asyncio.get_running_loop().create_task(self._guard(work, what))
+        self._beside[task] = None
+        task.add_done_callback(self._beside.pop)
+
+    async def _guard(self, work: Coroutine[Any, Any, None], what: str) -> None:
+        try:
+            await work
+        except Exception:
+            self.failed(what)
+
+    def failed(self, what: str) -> None:
+        """Say what happened, from inside an except; the client sees its connection end."""
         events.exception("%s from %s failed", what, self.peer)
         self.close("it met an error of ours")
 

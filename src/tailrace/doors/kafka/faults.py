@@ -28,6 +28,8 @@ def error_of(fault: faults.Fault) -> Error:
             return Error.INVALID_REPLICA_ASSIGNMENT
         case faults.InvalidSetting():
             return Error.INVALID_CONFIG
+        case faults.InvalidAcks():
+            return Error.INVALID_REQUIRED_ACKS
         case faults.InvalidRequest():
             return Error.INVALID_REQUEST
         case faults.UnsupportedVersion():

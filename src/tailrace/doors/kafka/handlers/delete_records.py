@@ -4,15 +4,16 @@ bring records back.
 -1 stands for the high watermark: nothing that could be read is kept. A start below the present one changes nothing.
 """
 
+from collections.abc import Container
 from functools import partial
 from typing import Final
 
 from tailrace.broker.partition import Partition
 from tailrace.cluster.controller import Controller
 from tailrace.doors.kafka.call import Call
-from tailrace.doors.kafka.changes import change_each
+from tailrace.doors.kafka.changes import change_each, repeated
 from tailrace.doors.kafka.faults import error_of
-from tailrace.model.faults import Fault, OffsetOutOfRange
+from tailrace.model.faults import Fault, InvalidRequest, OffsetOutOfRange
 from tailrace.model.proposal import Proposal
 from tailrace.wire.messages.delete_records import (
     DeleteRecordsRequest,
@@ -27,7 +28,10 @@ no_offset: Final = -1
 
 
 async def delete_records(request: DeleteRecordsRequest, call: Call) -> DeleteRecordsResponse:
-    changes = [partial(_propose, call, topic.name, one) for topic in request.topics for one in topic.partitions]
+    twice = repeated((topic.name, one.partition) for topic in request.topics for one in topic.partitions)
+    changes = [
+        partial(_propose_once, call, topic.name, one, twice) for topic in request.topics for one in topic.partitions
+    ]
     decided: list[Partition | Fault] = await change_each(call, changes)
     answers = iter(decided)
     return DeleteRecordsResponse(
@@ -44,6 +48,14 @@ def _trimmed(number: int, answer: Partition | Fault) -> TrimmedPartition:
     if isinstance(answer, Fault):
         return TrimmedPartition(partition=number, low_watermark=no_offset, error_code=error_of(answer))
     return TrimmedPartition(partition=number, low_watermark=answer.log.start)
+
+
+def _propose_once(
+    call: Call, topic: str, wanted: PartitionToTrim, twice: Container[tuple[str, int]], controller: Controller
+) -> Proposal[Partition]:
+    if (topic, wanted.partition) in twice:
+        raise InvalidRequest(f"{topic}-{wanted.partition} is named twice")
+    return _propose(call, topic, wanted, controller)
 
 
 def _propose(call: Call, topic: str, wanted: PartitionToTrim, controller: Controller) -> Proposal[Partition]:

@@ -6,7 +6,7 @@ At least one batch is given even when it is over the limits, so that nobody gets
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from tailrace.broker.fetch_sessions import Session, opening
@@ -55,7 +55,7 @@ class Fetching:
         self._min_bytes = head.min_bytes
         self._max_bytes = min(head.max_bytes, call.connection.door.answer_max_bytes)
         self._max_wait_s = min(head.max_wait_ms, fetch_wait_max_ms) / 1000
-        self._watched: list[Partition] = []
+        self._watched: dict[Partition, int] = {}  # with the bytes appended when it was looked at, -1: not known
         self._timer: asyncio.TimerHandle | None = None
         self._retrying = False
 
@@ -66,10 +66,10 @@ class Fetching:
             return None
         if self._enough or self._max_wait_s <= 0:
             return self._answer()
-        self._timer = asyncio.get_running_loop().call_later(self._max_wait_s, self._finish)
-        for partition in self._found:
+        self._timer = asyncio.get_running_loop().call_later(self._max_wait_s, self._guarded, self._finish)
+        self._remember()
+        for partition in self._watched:
             partition.watch(self._poke)
-        self._watched = self._found
         self._call.abandoned = self._unwatch
         return None
 
@@ -81,14 +81,14 @@ class Fetching:
         self._found: list[Partition] = []
         self._cold: list[Cold] = []
         self._size = 0
-        self._faults = 0
+        self._done = False  # there is something that must not wait: a fault, or more than one answer can hold
         for topic, wanted in self._wanted:
             answers = self._topics.setdefault(topic, [])
             answers.append(self._look_at(topic, len(answers), wanted))
 
     @property
     def _enough(self) -> bool:
-        return self._size >= self._min_bytes or self._faults > 0
+        return self._size >= self._min_bytes or self._done
 
     def _look_at(self, topic: str | Id, place: int, wanted: PartitionWanted) -> PartitionFetched:
         try:
@@ -112,10 +112,11 @@ class Fetching:
         if self._size and len(read.data) > self._max_bytes - self._size:
             return _fetched(wanted, partition, b"")  # only the first may be over the limit
         self._size += len(read.data)
+        self._done |= bool(read.data) and read.next_offset < partition.high_watermark
         return _fetched(wanted, partition, read.data)
 
     def _refused(self, wanted: PartitionWanted, fault: Fault) -> PartitionFetched:
-        self._faults += 1
+        self._done = True
         leader, epoch = (fault.leader, fault.epoch) if isinstance(fault, NotLeader) else (-1, -1)
         return PartitionFetched(wanted.partition, error_of(fault), leader=leader, leader_epoch=epoch)
 
@@ -125,11 +126,11 @@ class Fetching:
         """A high watermark moved: look again, once for all that moved in this turn of the loop."""
         if not self._retrying:
             self._retrying = True
-            asyncio.get_running_loop().call_soon(self._retry)
+            asyncio.get_running_loop().call_soon(self._guarded, self._retry)
 
     def _retry(self) -> None:
         self._retrying = False
-        if self._timer is None:
+        if self._timer is None or not self._may_be_enough():
             return
         self._look()
         if self._cold:
@@ -137,6 +138,31 @@ class Fetching:
             self._read_cold()
         elif self._enough:
             self._finish()
+        else:
+            self._remember()
+
+    def _remember(self) -> None:
+        """Note where the partitions stand that were just looked at."""
+        self._watched = {
+            partition: partition.bytes_appended if partition.high_watermark == partition.log.end else -1
+            for partition in self._found
+        }
+
+    def _may_be_enough(self) -> bool:
+        """Whether looking again can be worth it: reading costs more than counting. In doubt, it is."""
+        size = self._size
+        for partition, seen in self._watched.items():
+            if seen < 0 or not partition.leads:
+                return True
+            size += partition.bytes_appended - seen
+        return size >= self._min_bytes
+
+    def _guarded(self, work: Callable[[], None]) -> None:
+        """Run a callback of the loop's: an error of ours costs this connection, and no client waits for ever."""
+        try:
+            work()
+        except Exception:
+            self._call.connection.failed("a waiting Fetch")
 
     def _finish(self) -> None:
         self._unwatch()
@@ -148,10 +174,10 @@ class Fetching:
             self._timer = None
         for partition in self._watched:
             partition.unwatch(self._poke)
-        self._watched = []
+        self._watched = {}
 
     def _read_cold(self) -> None:
-        self._call.node.spawn(self._read_off_loop())
+        self._call.connection.beside(self._read_off_loop(), "a Fetch")
 
     async def _read_off_loop(self) -> None:
         for cold in self._cold:

@@ -11,7 +11,7 @@ from tailrace.broker.partition import Partition, acks_all
 from tailrace.doors.kafka.call import Answer, Call
 from tailrace.doors.kafka.faults import error_of
 from tailrace.log.log import Appended
-from tailrace.model.faults import Fault, InvalidBatch, InvalidRequest, NotLeader, TimedOut
+from tailrace.model.faults import Fault, InvalidAcks, InvalidBatch, InvalidRequest, NotLeader, TimedOut
 from tailrace.model.ids import Id
 from tailrace.wire.hot_produce import PartitionAnswer, PartitionData, ProduceHead, read_produce, write_produced
 from tailrace.wire.primitives import WireError
@@ -52,7 +52,7 @@ def _append(call: Call, head: ProduceHead, topic: str | Id, data: PartitionData)
     if head.transactional_id is not None:
         raise InvalidRequest("transactions are not supported yet")
     if not -1 <= head.acks <= 1:
-        raise InvalidRequest(f"acks={head.acks}: it must be 0, 1 or -1 (all)")
+        raise InvalidAcks(f"acks={head.acks}: it must be 0, 1 or -1 (all)")
     partition = call.node.replicas.find(topic, data.partition)
     if not data.records:
         raise InvalidBatch("there is no record batch")
