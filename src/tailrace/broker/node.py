@@ -33,6 +33,7 @@ from tailrace.raft.replica import Voter
 events: Final = logging.getLogger(__name__)
 
 metadata_partition: Final = TopicPartition(metadata_topic_id, 0)
+checkpoints_at_once: Final = 16
 feature_levels: Final = {"metadata.version": 1}
 
 
@@ -69,6 +70,9 @@ class Node:
         except (OSError, StorageFailed, Unreadable) as error:
             self._lock.release()
             raise CannotStart(f"{folder} could not be recovered: {error}.") from error
+        except CannotStart:
+            self._lock.release()
+            raise
         self.upkeep = Upkeep(self)
         self.upkeep.start()
 
@@ -160,10 +164,13 @@ class Node:
             if self._unrecorded is not None:
                 return  # logs rely on the last points being recorded before they give others
         checkpoints = {}
-        for partition in [self.controller.partition, *self.replicas.all()]:
-            recovery = await partition.log.checkpoint()
-            if recovery is not None:
-                checkpoints[partition.key] = Checkpoint(recovery=recovery, high_watermark=partition.high_watermark)
+        partitions = [self.controller.partition, *self.replicas.all()]
+        for first in range(0, len(partitions), checkpoints_at_once):
+            group = partitions[first : first + checkpoints_at_once]
+            points = await asyncio.gather(*(partition.log.checkpoint() for partition in group))
+            for partition, point in zip(group, points, strict=True):
+                if point is not None:
+                    checkpoints[partition.key] = Checkpoint(recovery=point, high_watermark=partition.high_watermark)
         await self._record(checkpoints)
 
     async def _record(self, checkpoints: dict[TopicPartition, Checkpoint]) -> None:
@@ -179,8 +186,10 @@ class Node:
 
     async def stop(self) -> None:
         """Write everything down and let go of the data directory, whatever the disk says."""
-        for task in list(self._tasks):
+        tasks = list(self._tasks)
+        for task in tasks:
             task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)  # a checkpoint under way must not end after ours
         await self.checkpoint()
         self.replicas.resign()
         await self.checkpoint()  # of what came in the meantime

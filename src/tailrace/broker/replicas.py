@@ -26,7 +26,7 @@ from tailrace.cluster.records import (
 )
 from tailrace.log.checkpoints import Checkpoint
 from tailrace.log.log import Log
-from tailrace.model.faults import UnknownTopic, UnknownTopicId
+from tailrace.model.faults import StorageFailed, UnknownTopic, UnknownTopicId
 from tailrace.model.ids import Epoch, Id, Offset, TopicPartition, parse_id, show_id
 from tailrace.model.settings import Settings, kind_of, parse, rows
 from tailrace.model.topics import TopicSettings, metadata_topic_id
@@ -104,24 +104,28 @@ class Replicas:
                     pass
 
     async def settle(self) -> None:
-        """Bring the partitions in line with the image."""
+        """Bring the partitions in line with the image. What the disk does not let us do is tried again next time."""
         async with self._settling:
             touched, self._touched = self._touched, {}
             fresh: list[Partition] = []
             effective = self.effective
             for topic_id in touched:
                 topic = self.image.topics_by_id.get(topic_id)
-                if topic is None:
-                    await self._remove(topic_id)
-                else:
-                    fresh += await self._update(topic, effective)
+                try:
+                    if topic is None:
+                        await self._remove(topic_id)
+                    else:
+                        await self._update(topic, effective, fresh)
+                except (OSError, StorageFailed) as error:
+                    events.error("topic %s could not be brought up to date: %s", show_id(topic_id), error)
+                    self._touched[topic_id] = None
             await self._elections.lead(fresh)
 
-    async def _update(self, topic: Topic, effective: Settings) -> list[Partition]:
+    async def _update(self, topic: Topic, effective: Settings, fresh: list[Partition]) -> None:
+        """Open what is new, and add it to `fresh`."""
         partitions = self._topics.setdefault(topic.id, [])
         self._topics[topic.name] = partitions
         settings = TopicSettings.of(topic.settings, effective)
-        fresh = []
         for index, place in enumerate(topic.partitions):
             if index == len(partitions):
                 key = TopicPartition(topic.id, index)
@@ -133,7 +137,6 @@ class Replicas:
             log = partitions[index].log
             if place.start > log.start and log.refusal is None:
                 await partitions[index].begin_at(place.start)
-        return fresh
 
     async def _remove(self, topic_id: Id) -> None:
         for partition in self._topics.pop(topic_id, []):
@@ -161,12 +164,14 @@ class Replicas:
     # Partitions' lives
 
     async def open(self, name: str, key: TopicPartition, settings: TopicSettings) -> Partition:
+        # The metadata log is synced whatever users chose for their data: an id given twice would cost far more.
+        fsync = "always" if key.topic_id == metadata_topic_id else self.settings.fsync
         checkpoint = self._checkpoints.get(key)
         log = await Log.open(
             self.folder_of(key),
             self._ports,
             settings=settings,
-            fsync=self.settings.fsync,
+            fsync=fsync,
             recovery=None if checkpoint is None else checkpoint.recovery,
             clean=self._clean,
             producer_expiration_ms=self.settings.producer_id_expiration_ms,
@@ -196,7 +201,10 @@ class Replicas:
             except ValueError:
                 continue
             if topic_id in self.image.removed:
-                self._ports.disk.remove_dir(f"{self._folder}/{name}")
+                try:
+                    self._ports.disk.remove_dir(f"{self._folder}/{name}")
+                except OSError as error:
+                    events.error("%s/%s of a deleted topic could not be removed: %s", self._folder, name, error)
             elif topic_id not in self.image.topics_by_id and topic_id != metadata_topic_id:
                 events.warning("%s/%s belongs to no topic of this cluster; it is left alone", self._folder, name)
 
