@@ -7,9 +7,10 @@ epochs that do not fall. The first one that is not so was being written when the
 is safe: the log is cut there. Bad bytes *below* the point are another matter: somebody was told. Then nothing is
 changed, and the log is `Damage`d: readable below, closed to writes.
 
-Rules: a good batch is never cut away, unless a bad one stands before it. What was scanned is synced before it counts
-as durable. Between segments above the point there is no gap: a segment that does not begin where the last one ends is a
-leftover of a truncation that came back, or follows on lost bytes, and goes. The loop gets its turn every chunk.
+Rules: a good batch is never cut away, unless a bad one stands before it. What was scanned is written back and synced
+before it counts as durable (`write_back`). Between segments above the point there is no gap: a segment that does not
+begin where the last one ends is a leftover of a truncation that came back, or follows on lost bytes, and goes. The loop
+gets its turn every chunk.
 """
 
 import asyncio
@@ -37,6 +38,7 @@ from tailrace.log.producers import ProducerStates
 from tailrace.log.segment import Segment
 from tailrace.log.state_file import Unreadable
 from tailrace.log.walk import Found, chunk_bytes, walk
+from tailrace.log.write_back import write_back
 from tailrace.model.limits import batch_header_bytes
 from tailrace.ports.disk import Disk, read_file
 from tailrace.records.header import BatchHeader, log_append_time_bit, no_producer, read_header
@@ -84,7 +86,11 @@ class Recovery:
         end = target
         if not (clean and point is not None and home == len(self._segments) - 1 and position == self._last.size):
             end = await self._scan(target, home, position)
-            await self._settle(end, scanned=end > target)
+            self._remove_strays(end)
+            if end > target:
+                await self._write_back(target, end, home, position)
+            if end > target or self._cut:
+                await self._sync()
         return self._recovered(point, end, None)
 
     def _before_cut(self, point: RecoveryPoint | None) -> RecoveryPoint | None:
@@ -268,8 +274,7 @@ class Recovery:
             self._cut = True
         del self._segments[number:]
 
-    async def _settle(self, end: int, *, scanned: bool) -> None:
-        """Remove leftovers, and sync what will count as durable."""
+    def _remove_strays(self, end: int) -> None:
         bases = frozenset(segment.base for segment in self._segments)
         strays = [name for name in self._names if name.endswith(unfinished_suffix)]
         strays += [named(offset, producers_suffix) for offset in self._offsets(producers_suffix) if offset > end]
@@ -282,12 +287,27 @@ class Recovery:
             if self._disk.exists(f"{self._folder}/{name}"):
                 self._disk.remove(f"{self._folder}/{name}")
                 self._cut = True
-        if scanned or self._cut:
-            for segment in self._segments:
-                if segment.indexes is not None:
-                    await segment.file.sync()
-            await self._disk.sync_dir(self._folder)
-            await self._disk.sync_dir(self._folder.rpartition("/")[0])
+
+    async def _write_back(self, target: int, end: int, home: int, position: int) -> None:
+        """What was scanned counts as durable soon: make the sync that says so an honest one."""
+        for number in range(home, len(self._segments)):
+            segment = self._segments[number]
+            await write_back(segment.file, position if number == home else 0, segment.size)
+        for gap in self._offsets(gap_suffix):
+            if target <= gap < end:
+                file = self._disk.open(self._path(gap, gap_suffix))
+                try:
+                    await write_back(file, 0, file.size())
+                    await file.sync()
+                finally:
+                    file.close()
+
+    async def _sync(self) -> None:
+        for segment in self._segments:
+            if segment.indexes is not None:
+                await segment.file.sync()
+        await self._disk.sync_dir(self._folder)
+        await self._disk.sync_dir(self._folder.rpartition("/")[0])
 
     async def _walk(self, segment: Segment, position: int, *, check: bool) -> AsyncIterator[Found]:
         turn = position + chunk_bytes
