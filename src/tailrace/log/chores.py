@@ -46,9 +46,11 @@ async def checkpoint(log: "Log") -> RecoveryPoint | None:
 
 async def _save_indexes(log: "Log") -> None:
     for segment in list(log.segments):
-        if _unsaved(segment):
+        while _unsaved(segment):
             await segment.save_indexes()
-            if segment is not log.segments[-1]:
+            if segment is log.segments[-1]:
+                break  # it grows on; what came meanwhile is the next checkpoint's
+            if not _unsaved(segment):  # it may have grown, and been sealed, while its files were synced
                 segment.forget_indexes()
 
 

@@ -1,5 +1,6 @@
 """The data directory's own files: checkpoints, whose directory it is, how it was left, who holds it."""
 
+import asyncio
 import logging
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from tailrace.log.meta import Meta, load_meta, store_meta, take_clean_marker, wr
 from tailrace.log.state_file import Unreadable
 from tailrace.model.ids import BrokerId, Id, TopicPartition
 from tailrace.ports import system_ports
-from tests.unit.log.logs import names, on_loop, one_batch, open_log, put, topic
+from tests.unit.log.logs import names, now, on_loop, one_batch, open_log, put, topic, trouble
 
 topic_id = Id(bytes(range(16)))
 
@@ -100,3 +101,33 @@ async def test_snapshots_of_the_last_two_points_are_kept(tmp_path: Path) -> None
         await log.checkpoint()
     kept = [name for name in names(tmp_path / "p") if name.endswith(".producers")]
     assert kept == [f"{4:020d}.producers", f"{5:020d}.producers"]
+
+
+@on_loop
+async def test_entries_that_come_while_a_segment_is_saved_and_sealed_are_saved_too(tmp_path: Path) -> None:
+    settings = topic(segment_bytes=1024, index_interval_bytes=150)
+    disk, ports = trouble()
+    log = await open_log(tmp_path / "p", settings=settings, ports=ports)
+    for number in range(6):
+        put(log, one_batch([b"v"], timestamps=[now + number]))
+    await log.flush()
+    disk.hold = True
+    checkpoint = asyncio.ensure_future(log.checkpoint())
+    while not any(name.endswith(".index") for name in disk.held_names()):
+        await disk.release()
+    while len(log.segments) == 1:
+        put(log, one_batch([b"v"], timestamps=[now + log.end]))
+    disk.hold = False
+    await disk.release()
+    await checkpoint
+    sealed = log.segments[0]
+    last = log.segments[1].base - 1
+    point = await log.close()
+    log = await open_log(tmp_path / "p", settings=settings, recovery=point, clean=True)
+    assert await log.segments[0].max_timestamp() == now + last
+    found = await log.offset_for_time(now + last - 1, log.end)
+    assert found is not None
+    assert found.offset == last - 1
+    indexes = await log.segments[0].load()
+    assert indexes is not None
+    assert indexes.place(last)[1] > sealed.size - 400
