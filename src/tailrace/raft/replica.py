@@ -1,122 +1,157 @@
-"""One voter's view of one partition's quorum.
+"""One replica's view of one partition's quorum.
 
-Theory, in the words of the code: an *epoch* has at most one leader. A candidate votes for itself, and the vote is on
-disk before anyone hears of it. A leader appends; an entry is *committed* when a majority of voters has it durable; the
-*high watermark* is the end of what is committed. Readers see nothing above it.
+Theory, in the words of the code: an *epoch* has at most one leader, elected by a majority of *voters*. The leader
+appends; the others fetch, and what they have is what they say when they fetch. An entry is *committed* when a majority
+has it durable; the *high watermark* is the end of what is committed, and readers see nothing above it.
 
-Rules kept here, each with its test:
+The rules, where they are kept, each with its transcript:
 
-- The epoch rises at every campaign, and a vote is given once per epoch (Raft §5.2).
-- The high watermark never falls, and moves only over entries of the leader's own epoch (Raft §5.4.2).
+- Epoch and vote are on disk before anyone hears of them (`state`).
+- A vote is given once per epoch, to a log at least as good (`standing`; Raft §5.2, §5.4.1).
+- Nobody begins an epoch without a majority's pre-votes, but a sole voter and a successor that the leader named
+  (`electing`; KIP-996).
+- The high watermark never falls, and moves only over entries of the leader's own epoch (`leading`; Raft §5.4.2).
 - A new leader whose log end is its known high watermark writes nothing; any other writes one control batch of its
-  epoch, which carries what lies below it over the line. So user offsets stay clean across quiet restarts.
+  epoch, which carries what lies below it over the line. So user offsets stay clean across quiet restarts (`leading`).
+- A follower cuts what its leader does not have, and never below the high watermark (`following`, `divergence`).
+- A leader that no majority fetches from resigns (`leading`); voters change one at a time (`voter_changes`).
 
-What is left out so far: more than one voter. A sole voter wins its election by its own durable vote.
+What is left out: the log itself, and snapshots of it.
 """
 
-from dataclasses import dataclass
-from enum import Enum
-from typing import Final
+from typing import assert_never
 
-from tailrace.model.ids import BrokerId, Epoch, Id, Offset
+from tailrace.model.ids import Offset
+from tailrace.raft import electing, following, leading
+from tailrace.raft.effects import Effects, NotNow, Turn, Vote
+from tailrace.raft.events import (
+    AddVoter,
+    Campaign,
+    Event,
+    LeaderGone,
+    RemoveVoter,
+    Repaired,
+    Resign,
+    Tick,
+    Transfer,
+    Truncated,
+    VotersAppended,
+    VoteStored,
+)
+from tailrace.raft.messages import (
+    BeginEpoch,
+    EndEpoch,
+    EpochSeen,
+    FetchAnswer,
+    Fetched,
+    Synced,
+    VoteAnswer,
+    VoteRequest,
+)
+from tailrace.raft.roles import Cause, Role
+from tailrace.raft.state import State
+from tailrace.raft.tracking import PeerProgress
+from tailrace.raft.voters import Voter, Voters
 
-
-class Role(Enum):
-    UNATTACHED = "unattached"  # knows an epoch, follows and leads nobody
-    CANDIDATE = "candidate"  # has asked for its own vote, which is not on disk yet
-    LEADER = "leader"
-    RESIGNED = "resigned"  # led, and gave it up: stopping, or its disk failed
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Voter:
-    """A broker and the disk it votes with: the same broker with another disk is somebody else."""
-
-    broker: BrokerId
-    directory: Id
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Vote:
-    """Who gets this voter's vote in `epoch`. On disk before it counts."""
-
-    epoch: Epoch
-    voter: Voter
-
-
-@dataclass(frozen=True, slots=True)
-class Campaign:
-    """Nobody leads: stand for election."""
-
-
-@dataclass(frozen=True, slots=True)
-class VoteStored:
-    """The vote given in `epoch` is on disk."""
-
-    epoch: Epoch
+__all__ = ["Campaign", "Effects", "Event", "NotNow", "Replica", "Resign", "Role", "Vote", "VoteStored", "Voter"]
 
 
-@dataclass(frozen=True, slots=True)
-class Resign:
-    """Stop leading, and do not stand again in this life."""
+class Replica(State):
+    """One event in, effects out. Time is in seconds and only grows; `chance` is drawn from [0, 1) for each event."""
 
-
-Event = Campaign | VoteStored | Resign
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Effects:
-    """What the shell must do, in this order: store the vote, then report it with `VoteStored`;
-    append a leader-change batch of the new epoch, then serve."""
-
-    store_vote: Vote | None = None
-    append_leader_change: bool = False
-
-
-nothing: Final = Effects()
-
-transitions: Final[dict[tuple[Role, type[Event]], Role]] = {
-    (Role.UNATTACHED, Campaign): Role.CANDIDATE,
-    (Role.CANDIDATE, VoteStored): Role.LEADER,
-    (Role.UNATTACHED, Resign): Role.RESIGNED,
-    (Role.CANDIDATE, Resign): Role.RESIGNED,
-    (Role.LEADER, Resign): Role.RESIGNED,
-}
-
-
-class Replica:
-    def __init__(self, *, me: Voter, epoch: Epoch, log_end: Offset, high_watermark: Offset) -> None:
-        assert 0 <= high_watermark <= log_end
-        self._me = me
-        self._log_end = log_end
-        self._epoch_start = log_end  # where this leader's own entries begin; it commits nothing by counting below
-        self.role = Role.UNATTACHED
-        self.epoch = epoch  # never falls
-        self.high_watermark = high_watermark  # never falls; never above the durable offset of a majority
-
-    def step(self, event: Event) -> Effects:
-        """Take one event. One that the table does not know in this role is stale news, and changes nothing."""
-        if isinstance(event, VoteStored) and event.epoch != self.epoch:
-            return nothing
-        role = transitions.get((self.role, type(event)))
-        if role is None:
-            return nothing
-        self.role = role
-        match role:
-            case Role.CANDIDATE:
-                self.epoch = Epoch(self.epoch + 1)
-                return Effects(store_vote=Vote(epoch=self.epoch, voter=self._me))
-            case Role.LEADER:
-                self._epoch_start = self._log_end
-                return Effects(append_leader_change=self._log_end != self.high_watermark)
+    def step(self, event: Event, now: float = 0.0, chance: float = 0.0) -> Effects:
+        turn = Turn(now, chance)
+        match event:
+            case Fetched():
+                leading.fetched(self, event, turn)
+            case FetchAnswer():
+                following.answered(self, event, turn)
+            case Synced():
+                leading.synced(self, event, turn)
+            case Tick():
+                self._tick(turn)
+            case VoteRequest():
+                electing.asked(self, event, turn)
+            case VoteAnswer():
+                electing.answered(self, event, turn)
+            case VoteStored():
+                electing.stored(self, event, turn)
+            case BeginEpoch():
+                following.epoch_begun(self, event, turn)
+            case EndEpoch():
+                following.epoch_ended(self, event, turn)
+            case EpochSeen():
+                self.learn(event.epoch, event.leader, turn)
+            case LeaderGone():
+                following.leader_gone(self, event, turn)
+            case Campaign():
+                electing.campaign(self, Cause.CALLED, turn)
+            case Resign():
+                self.retired = True
+                leading.resign(self, Cause.RESIGNS, turn)
+            case Transfer():
+                leading.transfer(self, event, turn)
+            case AddVoter() | RemoveVoter():
+                leading.change_voters(self, event, turn)
+            case VotersAppended():
+                self._voters_appended(event, turn)
+            case Truncated():
+                following.truncated(self, event, turn)
+            case Repaired():
+                self.whole = True
+                self.settle(turn)
             case _:
-                return nothing
+                assert_never(event)
+        return turn.effects()
 
     def progress(self, log_end: int, durable: int) -> bool:
-        """The leader's log grew, or more of it is durable; tells whether the high watermark moved."""
-        self._log_end = Offset(log_end)
-        # Raft §5.4.2: an entry of an older epoch is committed only by one of ours on top of it.
-        if self.role is Role.LEADER and durable > self._epoch_start and durable > self.high_watermark:
-            self.high_watermark = Offset(durable)
-            return True
-        return False
+        """The log grew, or more of it is durable; tells whether the high watermark moved."""
+        ship = self.leadership
+        if ship is None:
+            self.log_end, self.durable = Offset(log_end), Offset(durable)
+            return following.commit(self)
+        if log_end > self.log_end:
+            ship.grows(self.log_end)
+        self.log_end, self.durable = Offset(log_end), Offset(durable)
+        return leading.commit(self)
+
+    def _tick(self, turn: Turn) -> None:
+        if self.leadership is not None:
+            leading.tick(self, self.leadership, turn)
+        elif turn.now >= following.deadline(self):
+            following.silence(self, turn)
+
+    def _voters_appended(self, news: VotersAppended, turn: Turn) -> None:
+        self.history.appended(news.offset, news.voters)
+        if self.leadership is not None:
+            self.leadership.voters_are(news.voters, turn.now)
+        self.settle(turn)
+
+    # Questions
+
+    @property
+    def deadline(self) -> float:
+        """When `Tick` is due if nothing happens before."""
+        return following.deadline(self) if self.leadership is None else leading.deadline(self, self.leadership)
+
+    def fetch(self) -> Fetched | None:
+        """What to ask for next, and whom; None: nobody, for now."""
+        return following.fetch(self)
+
+    def knows_quorum(self, now: float) -> bool:
+        """Whether it leads, and a majority has fetched within the check-quorum time."""
+        return leading.knows_quorum(self, now)
+
+    @property
+    def hands_over(self) -> bool:
+        """Whether leadership is about to go to a successor, which has to catch up: append nothing for clients."""
+        return self.leadership is not None and self.leadership.successor is not None
+
+    def in_sync(self, now: float) -> Voters:
+        """The voters that kept up within `replica.lag.time.max.ms`; only a leader knows."""
+        ship = self.leadership
+        return () if ship is None else ship.in_sync(self.log_end, now - self.timing.lag_max_s)
+
+    def peers(self) -> tuple[PeerProgress, ...]:
+        """What a leader knows of each voter and observer but itself."""
+        return () if self.leadership is None else self.leadership.progress(self.log_end)

@@ -1,0 +1,147 @@
+"""What a leader knows of those who fetch from it.
+
+- *Commit*: the high watermark is the majority of durable offsets, the leader's own included, and moves only over
+  entries of its own epoch (Raft §5.4.2, figure 8). An offset counts once the log it belongs to was found to be a prefix
+  of the leader's, in this epoch.
+- *Check-quorum*: a leader that a majority has not fetched from for a while may have been replaced without knowing it.
+- *In sync*: a replica is, for clients, when it was at the log's end not longer than `replica.lag.time.max.ms` ago.
+"""
+
+from dataclasses import dataclass
+
+from tailrace.raft.messages import Pulse
+from tailrace.raft.voters import Voter, Voters, majority
+
+forever = float("inf")
+
+
+@dataclass(slots=True)
+class Tracker:
+    """One replica, as its fetches in this epoch show it."""
+
+    fetched: float  # when it last fetched; before the first time, when the leader was elected
+    end: int = -1  # the end of its log, which is a prefix of ours; -1: it has not fetched in this epoch
+    durable: int = -1  # what it has on disk of that; -1: it does not count
+    caught_up: float = -forever  # when it last had all that we had then
+    our_end: int = 0  # our log end when it last fetched
+    pulse: Pulse | None = None  # its fetch session: a fetch there that names no change repeats the last one
+
+    @property
+    def seen(self) -> float:
+        return self.fetched if self.pulse is None else max(self.fetched, self.pulse.at)
+
+    def caught_up_at(self, log_end: int) -> float:
+        return self.seen if self.end >= log_end else self.caught_up
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeerProgress:
+    """One line of DescribeQuorum."""
+
+    replica: Voter
+    votes: bool
+    end: int
+    durable: int
+    fetched: float
+    caught_up: float
+
+
+class Leadership:
+    def __init__(self, me: Voter, voters: Voters, epoch_start: int, now: float) -> None:
+        self._me = me
+        self._voters = voters
+        self.epoch_start = epoch_start  # where this leader's own entries begin; it commits nothing by counting below
+        self.trackers: dict[Voter, Tracker] = {}  # of voters and observers, without ourselves
+        self.announced = now  # when the voters were last told who leads
+        self.successor: Voter | None = None  # leadership goes there as soon as it has the whole log
+        self.successor_until = forever
+        self.voters_are(voters, now)
+
+    def voters_are(self, voters: Voters, now: float) -> None:
+        self._voters = voters
+        for voter in voters:
+            if voter != self._me and voter not in self.trackers:
+                self.trackers[voter] = Tracker(now, caught_up=now)  # until it had time to show
+
+    # What is told
+
+    def fetched(self, peer: Voter, end: int, durable: int, log_end: int, now: float, pulse: Pulse | None) -> None:
+        """`peer` has our log up to `end`."""
+        tracker = self.trackers.setdefault(peer, Tracker(now))
+        if end >= log_end:
+            tracker.caught_up = now
+        elif tracker.end >= 0 and end >= tracker.our_end:  # all that we had when it asked before
+            tracker.caught_up = max(tracker.caught_up, tracker.fetched)
+        tracker.fetched = now
+        tracker.pulse = pulse
+        tracker.our_end = log_end
+        tracker.end = end
+        tracker.durable = min(durable, end)
+
+    def heard(self, peer: Voter, now: float) -> None:
+        """`peer` fetched, but what it has is not ours."""
+        tracker = self.trackers.setdefault(peer, Tracker(now))
+        tracker.fetched = now
+
+    def synced(self, peer: Voter, durable: int) -> None:
+        tracker = self.trackers.get(peer)
+        if tracker is not None and tracker.durable >= 0:
+            tracker.durable = max(tracker.durable, min(durable, tracker.end))
+
+    def grows(self, log_end: int) -> None:
+        """Our log is about to grow beyond `log_end`: who was there was in sync until now."""
+        for tracker in self.trackers.values():
+            if tracker.end >= log_end:
+                tracker.caught_up = tracker.seen
+
+    def forget_observers(self, silent_since: float) -> None:
+        for peer, tracker in list(self.trackers.items()):
+            if tracker.seen < silent_since and peer not in self._voters:
+                del self.trackers[peer]
+
+    # What follows
+
+    def committed(self, own_durable: int) -> int:
+        """The offset up to which a majority has everything on disk."""
+        if self._voters == (self._me,):
+            return own_durable
+        durable = sorted(own_durable if voter == self._me else self.trackers[voter].durable for voter in self._voters)
+        return durable[-majority(len(durable))]
+
+    def heard_quorum_at(self) -> float:
+        """The last time at which a majority had fetched."""
+        seen = sorted(forever if voter == self._me else self.trackers[voter].seen for voter in self._voters)
+        return seen[-majority(len(seen))]
+
+    def in_sync(self, log_end: int, since: float) -> Voters:
+        """The voters that had all we had at some time after `since`."""
+        return tuple(
+            voter for voter in self._voters if voter == self._me or self.trackers[voter].caught_up_at(log_end) >= since
+        )
+
+    def unheard(self) -> Voters:
+        """Voters that have not fetched in this epoch: they may not know that it has begun."""
+        return tuple(voter for voter in self._voters if voter != self._me and self.trackers[voter].end < 0)
+
+    def successors(self) -> Voters:
+        """The other voters, the one with most of our log first; the named one before all."""
+        others = [voter for voter in self._voters if voter != self._me]
+        others.sort(key=lambda voter: (voter != self.successor, -self.trackers[voter].end))
+        return tuple(others)
+
+    def has_all(self, voter: Voter, log_end: int) -> bool:
+        tracker = self.trackers.get(voter)
+        return tracker is not None and tracker.end >= log_end
+
+    def progress(self, log_end: int) -> tuple[PeerProgress, ...]:
+        return tuple(
+            PeerProgress(
+                replica=peer,
+                votes=peer in self._voters,
+                end=tracker.end,
+                durable=tracker.durable,
+                fetched=tracker.seen,
+                caught_up=tracker.caught_up_at(log_end),
+            )
+            for peer, tracker in self.trackers.items()
+        )

@@ -1,0 +1,287 @@
+"""The runner of transcripts: several replicas, one command at a time, messages delivered at once and in order.
+
+Nobody fetches, syncs or looks at the clock but when told to, or while time elapses; then everybody does, every 50 ms.
+Each replica's chance is a tenth of its number, so that 1 is always the least patient.
+"""
+
+import re
+from collections import deque
+from collections.abc import Callable
+from itertools import groupby
+
+from tailrace.model.ids import BrokerId, Epoch
+from tailrace.raft.effects import Effects, Vote
+from tailrace.raft.events import AddVoter, Campaign, Event, LeaderGone, RemoveVoter, Repaired, Resign, Transfer
+from tailrace.raft.messages import Synced
+from tailrace.raft.roles import Move
+from tailrace.raft.voters import Voter, no_voter
+from tests.unit.raft.telling import name, names, told
+from tests.unit.raft.toy import Disk, Entry, Envelope, Member, voter
+
+step_ms = 50
+
+
+class Stage:
+    def __init__(self) -> None:
+        self.moves: dict[Move, None] = {}  # rows of the state table that were taken
+        self._clear()
+
+    def _clear(self) -> None:
+        self.now_ms = 100_000
+        self.members: dict[int, Member] = {}
+        self.mail: deque[Envelope] = deque()
+        self.cut: list[int] = []
+        self.held: dict[int, list[Envelope]] = {}  # what a replica says is kept back
+        self.lines: list[str] = []
+        self.silent = True
+
+    def play(self, line: str) -> list[str]:
+        self.lines, self.silent = [], False
+        for pattern, command in commands.items():
+            found = re.fullmatch(pattern, line)
+            if found:
+                command(self, *found.groups(default=""))
+                self._deliver()
+                return _collapsed(self.lines) or ([] if command in speechless else ["nothing"])
+        raise ValueError(f"no such command: {line}")
+
+    # Setting up
+
+    def voters(self, ids: str, leader: str, epoch: str, end: str) -> None:
+        """A quorum in the middle of its life, everything committed."""
+        self._clear()
+        first = tuple(voter(int(one)) for one in ids.split())
+        before = Epoch(int(epoch) - 1 if leader else int(epoch))
+        for one in first:
+            entries = [Entry(before, "…") for _ in range(int(end or 0))]
+            vote = Vote(epoch=before, voter=no_voter)
+            self._join(one, first, Disk(entries, len(entries), vote, len(entries)))
+        if leader:
+            self._step(int(leader), Campaign())
+            self._deliver()
+            self._everybody_fetches()
+        self.silent = False
+        self.lines.append(self._standing())
+
+    def log(self, one: str, epochs: str, high_watermark: str) -> None:
+        """Give a replica another log, one number per entry, all of it durable."""
+        member = self.members[int(one)]
+        member.crash()
+        entries = [Entry(int(epoch), f"of {epoch}") for epoch in epochs.split()]
+        vote = Vote(epoch=Epoch(max(member.disk.vote.epoch, entries[-1].epoch)), voter=no_voter)
+        member.disk = Disk(entries, len(entries), vote, int(high_watermark or 0))
+        self._start(int(one))
+
+    def observer(self, one: str) -> None:
+        self._join(voter(int(one)), next(iter(self.members.values())).replica.voters, Disk())
+        self.lines.append(f"{one} observer, epoch 0, end 0")
+
+    def _join(self, me: Voter, first: tuple[Voter, ...], disk: Disk) -> None:
+        self.members[me.broker] = Member(me, first, disk, self.mail.append, self._happened)
+        self._start(me.broker)
+
+    def _start(self, one: int, *, may_vote: bool = True) -> None:
+        self.members[one].start(self.now_ms / 1000, one / 10, may_vote=may_vote)
+
+    # The world
+
+    def isolate(self, ids: str) -> None:
+        self.cut += [int(one) for one in ids.split()]
+
+    def heal(self) -> None:
+        self.cut = []
+
+    def hold(self, one: str) -> None:
+        self.held[int(one)] = []
+
+    def release(self, one: str) -> None:
+        self.mail.extend(self.held.pop(int(one)))
+
+    def elapse(self, amount: str, unit: str) -> None:
+        until = self.now_ms + int(amount) * (1000 if unit == "s" else 1)
+        while self.now_ms < until:
+            self.now_ms += step_ms
+            for one, member in self.members.items():
+                if member.alive:
+                    before = member.replica.high_watermark
+                    member.tick(self.now_ms / 1000, one / 10)
+                    self._tell_high_watermark(member, before)
+                    self._deliver()
+            self._everybody_fetches()
+
+    def _everybody_fetches(self) -> None:
+        for one, member in self.members.items():
+            if member.alive:
+                self.fetch(str(one))
+                self._deliver()
+                self.sync(str(one))
+                self._deliver()
+
+    # One replica
+
+    def append(self, one: str, count: str) -> None:
+        member = self.members[int(one)]
+        for _ in range(int(count)):
+            member.append("…", self.now_ms / 1000, 0.0)
+
+    def fetch(self, one: str) -> None:
+        self.members[int(one)].fetch()
+
+    def fetch_one(self, one: str) -> None:
+        for member in self.members.values():
+            member.fetch_max_entries = 1
+        self.fetch(one)
+        self._deliver()
+        for member in self.members.values():
+            member.fetch_max_entries = 4
+
+    def sync(self, one: str) -> None:
+        member = self.members[int(one)]
+        before, durable = member.replica.high_watermark, member.disk.durable
+        member.start_sync()
+        member.finish_sync()
+        self._tell_high_watermark(member, before)
+        asked = member.replica.fetch()
+        if asked is not None and member.disk.durable > durable:  # its next fetch may be parked
+            news = Synced(peer=member.me, to=asked.to, epoch=asked.epoch, durable=asked.durable)
+            self.mail.append(Envelope(news))
+
+    def slow_votes(self, one: str) -> None:
+        self.members[int(one)].slow_votes = True
+
+    def store_vote(self, one: str) -> None:
+        self.members[int(one)].finish_vote(self.now_ms / 1000, int(one) / 10)
+
+    def crash(self, one: str) -> None:
+        self.members[int(one)].crash()
+
+    def restart(self, one: str, how: str) -> None:
+        member = self.members[int(one)]
+        if how == " with an empty disk":
+            member.me = voter(int(one), member.me.directory[1] + 1)
+            member.disk = Disk()
+        self._start(int(one), may_vote=how != " damaged")
+        replica = member.replica
+        self.lines.append(
+            f"{name(member.me)} {replica.role.value}, epoch {replica.epoch}, end {replica.log_end}, "
+            f"high watermark {replica.high_watermark}"
+        )
+
+    def hears_gone(self, one: str, leader: str) -> None:
+        live = tuple(BrokerId(other) for other, member in self.members.items() if member.alive and other != int(one))
+        self._step(int(one), LeaderGone(BrokerId(int(leader)), live))
+
+    def campaign(self, one: str) -> None:
+        self._step(int(one), Campaign())
+
+    def resign(self, one: str) -> None:
+        self._step(int(one), Resign())
+
+    def repaired(self, one: str) -> None:
+        self._step(int(one), Repaired())
+
+    def transfer(self, one: str, successor: str) -> None:
+        self._step(int(one), Transfer(self.members[int(successor)].me))
+
+    def add(self, one: str, added: str) -> None:
+        self._step(int(one), AddVoter(self.members[int(added)].me))
+
+    def remove(self, one: str, removed: str) -> None:
+        gone = next(voter for voter in self.members[int(one)].replica.voters if voter.broker == int(removed))
+        self._step(int(one), RemoveVoter(gone))
+
+    # Looking
+
+    def show(self) -> None:
+        for member in self.members.values():
+            if member.alive:
+                replica = member.replica
+                self.lines.append(
+                    f"{name(member.me)} {replica.role.value}, epoch {replica.epoch}, end {replica.log_end}, "
+                    f"durable {member.disk.durable}, high watermark {replica.high_watermark}"
+                )
+
+    def show_voters(self, one: str) -> None:
+        self.lines.append(names(self.members[int(one)].replica.voters))
+
+    def show_in_sync(self, one: str) -> None:
+        self.lines.append(names(self.members[int(one)].replica.in_sync(self.now_ms / 1000)))
+
+    def show_quorum(self, one: str) -> None:
+        self.lines.append("yes" if self.members[int(one)].replica.knows_quorum(self.now_ms / 1000) else "no")
+
+    # Inside
+
+    def _step(self, one: int, event: Event, entries: tuple[Entry, ...] = ()) -> None:
+        member = self.members[one]
+        before, end = member.replica.high_watermark, len(member.disk.entries)
+        member.step(event, self.now_ms / 1000, one / 10, entries)
+        if len(member.disk.entries) > end and entries:
+            self._tell(f"{name(member.me)} end {end} → {len(member.disk.entries)}")
+        self._tell_high_watermark(member, before)
+
+    def _deliver(self) -> None:
+        while self.mail:
+            envelope = self.mail.popleft()
+            sender, to = envelope.way()
+            if sender in self.held:
+                self.held[sender].append(envelope)
+            elif to in self.members and self.members[to].alive and not {sender, to} & set(self.cut):
+                self._step(to, envelope.message, envelope.entries)
+
+    def _happened(self, member: Member, event: Event, effects: Effects) -> None:
+        self.moves.update(dict.fromkeys(effects.moves))
+        for line in told(member, event, effects):
+            self._tell(line)
+
+    def _tell_high_watermark(self, member: Member, before: int) -> None:
+        after = member.replica.high_watermark
+        if after != before:
+            self._tell(f"{name(member.me)} high watermark {before} → {after}")
+
+    def _tell(self, line: str) -> None:
+        if not self.silent:
+            self.lines.append(line)
+
+    def _standing(self) -> str:
+        return ", ".join(f"{name(one.me)} {one.replica.role.value}" for one in self.members.values())
+
+
+def _collapsed(lines: list[str]) -> list[str]:
+    """The same line again and again, told once."""
+    return [
+        line if count == 1 else f"{line} ({count} times)"
+        for line, count in ((line, len(list(group))) for line, group in groupby(lines))
+    ]
+
+
+commands: dict[str, Callable[..., None]] = {
+    r"voters ([\d ]+)(?:, leader (\d))?, epoch (\d+)(?:, all at end (\d+))?": Stage.voters,
+    r"log of (\d): ([\d ]+)(?:, high watermark (\d+))?": Stage.log,
+    r"observer (\d)": Stage.observer,
+    r"cut ([\d ]+)": Stage.isolate,
+    r"heal": Stage.heal,
+    r"hold what (\d) says": Stage.hold,
+    r"release what (\d) says": Stage.release,
+    r"elapse (\d+) ?(s|ms)": Stage.elapse,
+    r"(\d) appends (\d+)": Stage.append,
+    r"(\d) fetches": Stage.fetch,
+    r"(\d) fetches one entry": Stage.fetch_one,
+    r"(\d) syncs": Stage.sync,
+    r"(\d) stores votes slowly": Stage.slow_votes,
+    r"(\d) has stored its vote": Stage.store_vote,
+    r"(\d) crashes": Stage.crash,
+    r"(\d) restarts( damaged| with an empty disk)?": Stage.restart,
+    r"(\d) hears that (\d) is gone": Stage.hears_gone,
+    r"(\d) campaigns": Stage.campaign,
+    r"(\d) resigns": Stage.resign,
+    r"(\d) is repaired": Stage.repaired,
+    r"(\d) transfers to (\d)": Stage.transfer,
+    r"(\d) adds (\d)": Stage.add,
+    r"(\d) removes (\d)": Stage.remove,
+    r"show": Stage.show,
+    r"voters of (\d)\?": Stage.show_voters,
+    r"in sync, says (\d)\?": Stage.show_in_sync,
+    r"does (\d) know its quorum\?": Stage.show_quorum,
+}
+speechless = (Stage.log, Stage.isolate, Stage.heal, Stage.hold, Stage.append, Stage.slow_votes, Stage.crash)

@@ -1,0 +1,69 @@
+"""What a replica did, in the words of the transcripts."""
+
+from collections.abc import Iterator
+from itertools import zip_longest
+
+from tailrace.raft.effects import Effects
+from tailrace.raft.events import Event
+from tailrace.raft.messages import EndEpoch, VoteAnswer
+from tailrace.raft.roles import Move, Role
+from tailrace.raft.voters import Voter, Voters, no_voter
+from tests.unit.raft.toy import Member
+
+
+def name(voter: Voter) -> str:
+    """3, and 3' for the same broker with another disk."""
+    return f"{voter.broker}" + "'" * voter.directory[1]
+
+
+def names(voters: Voters) -> str:
+    return " ".join(map(name, voters))
+
+
+def told(member: Member, event: Event, effects: Effects) -> Iterator[str]:
+    me = name(member.me)
+    for move, after in zip_longest(effects.moves, effects.moves[1:]):
+        begins = after is not None and after.to is Role.CANDIDATE  # an epoch that was not there yet at this move
+        yield f"{me} {_moved(member, move, member.replica.epoch - begins)}"
+    if effects.truncate_to is not None:
+        yield f"{me} truncates to {effects.truncate_to}"
+    if effects.store_vote is not None:
+        vote = effects.store_vote
+        whom = "" if vote.voter == no_voter else f", votes for {name(vote.voter)}"
+        yield f"{me} stores epoch {vote.epoch}{whom}"
+    if effects.append_leader_change:
+        yield f"{me} appends a leader-change batch at {member.replica.log_end}"
+    if effects.append_voters is not None:
+        yield f"{me} appends voters {names(effects.append_voters)} at {member.replica.log_end}"
+    if effects.refused is not None:
+        yield f"{me} refuses: {effects.refused.value}"
+    yield from _said(effects)
+
+
+def _moved(member: Member, move: Move, epoch: int) -> str:
+    known = member.replica.following
+    match move.to:
+        case Role.PROSPECTIVE:
+            rest = f", asks pre-votes in epoch {epoch}"
+        case Role.FOLLOWER | Role.OBSERVER if known is not None:
+            rest = f"{', has lost' if known.given_up else ' of'} {name(known.leader)}, epoch {epoch}"
+        case Role.RESIGNED:
+            rest = f": {move.cause.value}"
+        case _:
+            rest = f", epoch {epoch}"
+    return f"{move.role.value} → {move.to.value}{rest}"
+
+
+def _said(effects: Effects) -> Iterator[str]:
+    for message in effects.send:
+        match message:
+            case VoteAnswer(why=None, pre=True):
+                yield f"{name(message.sender)} would vote for {name(message.to)}"
+            case VoteAnswer(why=None):
+                yield f"{name(message.sender)} votes for {name(message.to)} in epoch {message.epoch}"
+            case VoteAnswer(why=why) if why is not None:
+                yield f"{name(message.sender)} refuses {name(message.to)}: {why.value}"
+            case EndEpoch(successors=successors) if message.to == successors[0]:
+                yield f"{name(message.sender)} ends epoch {message.epoch}, successors {names(successors)}"
+            case _:
+                pass
