@@ -35,9 +35,10 @@ class Elections:
         """
         self._uncast.update((partition, partition.campaign()) for partition in partitions)
         await self._cast()
-        self._announce()
-        for partition in list(self._unannounced):
-            await self._commit(partition)
+        for partition in self._announced():
+            with suppress(StorageFailed):  # then it went offline, loudly
+                await partition.committed()
+            self._unannounced.pop(partition, None)
 
     def forget(self, partition: Partition) -> None:
         """It is gone for good."""
@@ -59,7 +60,9 @@ class Elections:
             partition.lead(vote)
             self._unannounced[partition] = None
 
-    def _announce(self) -> None:
+    def _announced(self) -> list[Partition]:
+        """Let those that lead say so; those that could."""
+        announced = []
         for partition in list(self._unannounced):
             try:
                 partition.announce()
@@ -68,13 +71,9 @@ class Elections:
                     del self._unannounced[partition]
                 else:
                     self._report(f"{partition.name} has no leader, its first batch could not be written: {fault}")
-
-    async def _commit(self, partition: Partition) -> None:
-        if partition.announcement_due:
-            return
-        with suppress(StorageFailed):  # then it went offline, loudly
-            await partition.committed()
-        self._unannounced.pop(partition, None)
+            else:
+                announced.append(partition)
+        return announced
 
     def _report(self, problem: str) -> None:
         if problem != self._reported:

@@ -47,7 +47,7 @@ class Partition:
         self.bytes_appended = 0  # in this life: lets who waits for so many bytes count instead of read
         self._waiting: deque[tuple[int, WhenCommitted]] = deque()  # by rising offset, but for duplicates, which wait
         self._watchers: dict[Callable[[], None], None] = {}  # readers at the high watermark
-        self.announcement_due = False  # before it, readers would see an end that lies before what they have read
+        self._announcing = False  # until it is committed readers would see an end that lies before what they have read
         self.on_leader_changed: Callable[[], None] = _nobody_listens
         log.on_durable = self._progress
         log.on_failed = self._storage_failed
@@ -62,7 +62,7 @@ class Partition:
 
     @property
     def leads(self) -> bool:
-        return self.replica.role is Role.LEADER and not self.announcement_due
+        return self.replica.role is Role.LEADER and not self._announcing
 
     # Leading
 
@@ -75,12 +75,12 @@ class Partition:
     def lead(self, vote: Vote) -> None:
         """The vote is stored: lead from now on. `announce` comes next."""
         effects = self.replica.step(VoteStored(vote.epoch))
-        self.announcement_due = effects.append_leader_change and self.log.refusal is None
+        self._announcing = effects.append_leader_change and self.log.refusal is None
         self.on_leader_changed()
 
     def announce(self) -> None:
         """Append the control batch of a new leader, if one is due; `StorageFailed` when it cannot be done now."""
-        if self.announcement_due:
+        if self._announcing and self.log.epochs.last != self.epoch:
             now_ms = self._clock.wall_ms()
             batch = leader_change_batch(
                 leader=self._me,
@@ -91,8 +91,6 @@ class Partition:
                 timestamp=now_ms,
             )
             self._append(memoryview(batch), now_ms)
-            self.announcement_due = False
-            self.on_leader_changed()
 
     def resign(self, fault: Fault) -> None:
         """Lead no more: who waits is told so."""
@@ -180,7 +178,7 @@ class Partition:
     # Checks that every door needs
 
     def require_leader(self) -> None:
-        if self.replica.role is not Role.LEADER or self.announcement_due:
+        if self.replica.role is not Role.LEADER or self._announcing:
             if self.log.failed is not None:
                 raise StorageFailed(f"{self.name} is offline: {self.log.failed}")
             raise NotLeader(f"{self.name}: this broker does not lead it")
@@ -198,6 +196,9 @@ class Partition:
     def _progress(self) -> None:
         if not self.replica.progress(self.log.end, self.log.durable):
             return
+        if self._announcing:
+            self._announcing = False
+            self.on_leader_changed()
         waiting = self._waiting
         high_watermark = self.replica.high_watermark
         while waiting and waiting[0][0] <= high_watermark:

@@ -136,7 +136,10 @@ class Administrator:
         topic = TopicToTrim(name=self._trimmed_topic, partitions=(PartitionToTrim(partition=0, offset=keep),))
         response = await self._caller.call(DeleteRecordsRequest(topics=(topic,)), 2)
         if response is not None and response.topics[0].partitions[0].error_code == 0:
-            self.trimmed_to = max(self.trimmed_to, response.topics[0].partitions[0].low_watermark)
+            start = response.topics[0].partitions[0].low_watermark
+            if start < keep:
+                raise BrokenPromise(f"{self._trimmed_topic} was trimmed to {keep}, and begins at {start}")
+            self.trimmed_to = max(self.trimmed_to, start)
             self.changes += 1
 
     async def _take_id(self) -> None:

@@ -58,7 +58,9 @@ class RememberingProducer:
     async def run(self) -> None:
         self.producer_id = await self._take_producer_id()
         while not self.stopping:
-            window = [self._next() for _ in range(self._chance.choice([1, 1, 2, 4]))]
+            # the first goes alone: of a producer that it does not know, a broker takes any sequence, as Kafka does
+            size = self._chance.choice([1, 1, 2, 4]) if self.promises.acknowledged else 1
+            window = [self._next() for _ in range(size)]
             while window:
                 window = await self._send(window)
             if self._chance.random() < 0.2:

@@ -24,11 +24,11 @@ class Weather:
 
     async def run(self) -> None:
         while not self.stopping:
-            await asyncio.sleep(self._chance.uniform(0.1, 3.0))
+            await asyncio.sleep(self._chance.uniform(0.05, 1.5))
             await self._chance.choice([self._fill_disk, self._set_clock])()
 
     async def _fill_disk(self) -> None:
-        room = self._chance.choice([0, 40, 300, 2_000])
+        room = self._chance.choice([0, 40, 100, 300, 2_000])
         self._machine.storage.fill(room, new_names=self._chance.random() < 0.5)
         self.full_disks += 1
         await asyncio.sleep(self._chance.uniform(0.01, 0.4))

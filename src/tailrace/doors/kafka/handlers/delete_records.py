@@ -13,7 +13,7 @@ from tailrace.cluster.controller import Controller
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.changes import change_each, repeated
 from tailrace.doors.kafka.faults import error_of
-from tailrace.model.faults import Fault, InvalidRequest, OffsetOutOfRange
+from tailrace.model.faults import Fault, InvalidRequest, OffsetOutOfRange, StorageFailed
 from tailrace.model.proposal import Proposal
 from tailrace.wire.messages.delete_records import (
     DeleteRecordsRequest,
@@ -45,6 +45,8 @@ async def delete_records(request: DeleteRecordsRequest, call: Call) -> DeleteRec
 
 
 def _trimmed(number: int, answer: Partition | Fault) -> TrimmedPartition:
+    if isinstance(answer, Partition) and answer.log.refusal is not None:  # the start is committed, and moves later
+        answer = StorageFailed(f"{answer.name} is {answer.log.refusal}")
     if isinstance(answer, Fault):
         return TrimmedPartition(partition=number, low_watermark=no_offset, error_code=error_of(answer))
     return TrimmedPartition(partition=number, low_watermark=answer.log.start)

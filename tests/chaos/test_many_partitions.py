@@ -1,0 +1,61 @@
+"""A broker with a thousand partitions is up again in a moment, however it went down."""
+
+import asyncio
+import time
+from typing import Any
+
+import pytest
+
+from tailrace.ports.net import SystemNet
+from tailrace.records.build import build_batch
+from tailrace.records.record import NewRecord
+from tailrace.testing import Broker
+from tailrace.wire.client import WireClient
+from tailrace.wire.messages.create_topics import CreateTopicsRequest, NewTopic
+from tailrace.wire.messages.list_offsets import ListOffsetsRequest, PartitionAsked, TopicAsked
+from tailrace.wire.messages.produce import PartitionToProduce, ProduceRequest, TopicToProduce
+
+partitions = 1000
+start_max_s = 6.0  # measured on two busy cores: 1 s after a clean stop, 2 s after a kill
+
+
+def call(broker: Broker, request: object, version: int) -> Any:
+    async def run() -> Any:
+        client = await WireClient.connect(SystemNet(), "127.0.0.1", broker.port)
+        async with asyncio.timeout(30):
+            answer = await client.call(request, version)
+        client.close()
+        return answer
+
+    return asyncio.run(run())
+
+
+@pytest.mark.chaos
+def test_a_thousand_partitions_start_soon() -> None:
+    with Broker() as broker:
+        topic = NewTopic(name="t", num_partitions=partitions, replication_factor=1)
+        assert call(broker, CreateTopicsRequest(topics=(topic,)), 7).topics[0].error_code == 0
+        batch = bytes(build_batch([NewRecord(value=b"v", timestamp=int(time.time() * 1000))]))
+        data = tuple(PartitionToProduce(partition=number, records=batch) for number in range(partitions))
+        request = ProduceRequest(acks=-1, timeout_ms=30_000, topics=(TopicToProduce(name="t", partitions=data),))
+        answers = call(broker, request, 9).topics[0].partitions
+        assert [one.error_code for one in answers] == [0] * partitions
+        broker.kill()
+        after_kill = start(broker)
+        assert ends(broker) == [2] * partitions  # one record, and one control batch after the kill
+        broker.stop()
+        after_stop = start(broker)
+        assert ends(broker) == [2] * partitions
+        assert after_stop < after_kill < start_max_s, f"after a kill {after_kill:.1f} s, a stop {after_stop:.1f} s"
+
+
+def start(broker: Broker) -> float:
+    began = time.monotonic()
+    broker.start()
+    return time.monotonic() - began
+
+
+def ends(broker: Broker) -> list[int]:
+    asked = tuple(PartitionAsked(partition=number, timestamp=-1) for number in range(partitions))
+    answer = call(broker, ListOffsetsRequest(topics=(TopicAsked(name="t", partitions=asked),)), 7)
+    return [one.offset for one in answer.topics[0].partitions]
