@@ -195,13 +195,24 @@ class Node:
         await self.checkpoint()  # of what came in the meantime
         await self.replicas.close()
         await self.controller.partition.log.close()
+        if self._is_settled():
+            await self._mark_clean()
+        else:
+            events.error("this stop is not clean: not everything could be written down, the next start will scan")
+        self._votes.close()
+        self._lock.release()
+        self.ports.offload.close()
+
+    def _is_settled(self) -> bool:
+        """Whether everything is on the disk, and written down as such."""
+        partitions = [self.controller.partition, *self.replicas.all()]
+        return self._unrecorded is None and all(partition.log.settled for partition in partitions)
+
+    async def _mark_clean(self) -> None:
         try:
             await write_clean_marker(self.ports.disk, self.settings.data_dir, self.ports.host.boot_id())
         except OSError as error:
             events.error("this clean stop could not be marked, the next start will scan: %s", error)
-        self._votes.close()
-        self._lock.release()
-        self.ports.offload.close()
 
 
 def _raise_features(controller: Controller) -> Proposal[None]:

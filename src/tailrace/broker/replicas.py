@@ -53,11 +53,13 @@ class Replicas:
         self._settling = asyncio.Lock()
         self._checkpoints: dict[TopicPartition, Checkpoint] = {}
         self._clean = False
+        self._may_cut = True
 
-    def recovered(self, checkpoints: dict[TopicPartition, Checkpoint], *, clean: bool) -> None:
-        """What the last life left behind."""
-        self._checkpoints = checkpoints
+    def recovered(self, checkpoints: dict[TopicPartition, Checkpoint] | None, *, clean: bool) -> None:
+        """What the last life left behind; None: there were checkpoints, and they cannot be read."""
+        self._checkpoints = checkpoints or {}
         self._clean = clean
+        self._may_cut = checkpoints is not None
 
     # Finding partitions
 
@@ -175,10 +177,13 @@ class Replicas:
             recovery=None if checkpoint is None else checkpoint.recovery,
             clean=self._clean,
             producer_expiration_ms=self.settings.producer_id_expiration_ms,
+            may_cut=self._may_cut,
         )
         if log.damage is not None:
             events.error("%s is damaged, and read-only from there on: %s", name, log.damage)
         high_watermark = log.start if checkpoint is None else max(log.start, min(checkpoint.high_watermark, log.end))
+        if log.damage is not None and checkpoint is None:
+            high_watermark = log.end  # nothing can be written any more that would commit what is still good
         replica = Replica(
             me=self._me,
             epoch=Epoch(max(self._votes.epoch(key), log.epochs.last)),

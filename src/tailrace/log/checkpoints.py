@@ -1,7 +1,9 @@
 """The data directory's `checkpoint`: for every partition how far it is safe, and how far it was known to be committed.
 
-One line a partition: topic id, number, recovery offset, start, high watermark. It is replaced whole. A checkpoint
-that is missing or unreadable costs time, not data: every log is scanned from its beginning then.
+One line a partition: topic id, number, recovery offset, start, high watermark. It is replaced whole. Where a partition
+has no line, nothing was promised but what its scan finds: every log is scanned from its beginning when the file is not
+there, as in a fresh directory. A file that is there and cannot be read is another matter: nobody knows then which bad
+bytes were promised and which are a torn tail, so no log may be cut (`Log.open`: `may_cut`).
 """
 
 import logging
@@ -26,15 +28,16 @@ class Checkpoint:
     high_watermark: int
 
 
-def load_checkpoints(disk: Disk, folder: str) -> dict[TopicPartition, Checkpoint]:
+def load_checkpoints(disk: Disk, folder: str) -> dict[TopicPartition, Checkpoint] | None:
+    """What was stored last, nothing where nothing was; None when it cannot be read any more."""
     path = f"{folder}/{checkpoint_name}"
     if not disk.exists(path):
         return {}
     try:
         return dict(map(_parse, read_state(checkpoint_name, version, read_file(disk, path))))
     except (Unreadable, ValueError) as error:
-        events.warning("%s cannot be used, all logs will be scanned: %s", path, error)
-        return {}
+        events.error("%s cannot be used, all logs will be scanned, and none is cut: %s", path, error)
+        return None
 
 
 async def store_checkpoints(disk: Disk, folder: str, checkpoints: Mapping[TopicPartition, Checkpoint]) -> None:

@@ -23,12 +23,19 @@ events: Final = logging.getLogger(__name__)
 
 
 async def checkpoint(log: "Log") -> RecoveryPoint | None:
-    if log.refusal is not None or not log.segments:
+    """Damage that was found since the log was opened is no hindrance: below the point it stays damage."""
+    if not log.known_whole:
         return log.point
-    end, producers, epochs = log.end, log.producers.dump(), log.epochs.dump()
+    if not log.segments:
+        log.settled = True
+        return log.point
+    end = log.end
     point = RecoveryPoint(offset=end, start=log.start)
     if log.saved and point == log.point and not any(map(_unsaved, log.segments)):
+        log.settled = True
         return point
+    log.settled = False
+    producers, epochs = log.producers.dump(), log.epochs.dump()
     try:
         await log.flush()
         await _save_indexes(log)
@@ -40,7 +47,7 @@ async def checkpoint(log: "Log") -> RecoveryPoint | None:
     except OSError as error:
         events.error("%s: no checkpoint could be made: %s", log.folder, error)
         return log.point
-    log.point, log.saved = point, True
+    log.point, log.saved, log.settled = point, True, log.end == end
     return point
 
 
@@ -154,6 +161,7 @@ async def _leave_producers(log: "Log", base: int) -> None:
 async def close(log: "Log") -> RecoveryPoint | None:
     point = await checkpoint(log)
     log.refusal = log.refusal or "closed"
+    log.known_whole = False
     for segment in log.segments:
         segment.file.close()
     return point
@@ -161,6 +169,7 @@ async def close(log: "Log") -> RecoveryPoint | None:
 
 async def delete(log: "Log") -> None:
     log.refusal = "deleted"
+    log.known_whole = False
     try:
         await log.flush()
     except OSError as error:

@@ -38,5 +38,6 @@ class Recovered:
     epochs: EpochCache = field(default_factory=EpochCache)
     producers: ProducerStates
     damage: Damage | None = None
+    held_to: RecoveryPoint | None = None  # past damage that was found above the point: it must not be cut later on
     saved: bool = False  # whether the files for the recovery point hold all that belongs to it
     cut_at: int | None = None  # where it was truncated, while a recorded point may lie above

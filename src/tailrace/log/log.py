@@ -68,6 +68,10 @@ class Log:
         self.point: RecoveryPoint | None = None  # the last that `checkpoint` gave, or that this log was opened with
         self.recorded = 0  # where the point lies that the caller has surely recorded
         self.saved = False  # whether the files of `point` hold all that belongs to it
+        self.settled = (
+            False  # whether the last `checkpoint` or `close` put all on disk: a stop is clean if all logs are
+        )
+        self.known_whole = found.damage is None  # whether all of the log is known, so that a checkpoint can be made
         self.cut_at: int | None = None  # where the log was truncated, while a recorded point may lie above
         self.cut_covered = False  # whether a point has been given since
         self._always = fsync == "always"
@@ -87,16 +91,21 @@ class Log:
         recovery: RecoveryPoint | None,
         clean: bool,
         producer_expiration_ms: int,
+        may_cut: bool = True,
     ) -> "Log":
-        """Open a log, its folder there or not; after an unclean stop, scan what `recovery` does not cover."""
+        """Open a log, its folder there or not; after an unclean stop, scan what `recovery` does not cover.
+
+        `may_cut` says that `recovery` is all that was promised, so that bad bytes above it are a torn tail.
+        """
         now_ms = ports.clock.wall_ms()
         try:
             opening = Recovery(ports.disk, folder, settings.index_interval_bytes, producer_expiration_ms, now_ms)
-            found = await opening.run(recovery, clean=clean)
+            found = await opening.run(recovery, clean=clean, may_cut=may_cut)
         except OSError as error:
             found = unreadable(folder, recovery, producer_expiration_ms, error)
         log = cls(folder, ports, settings, fsync, found)
-        log.point, log.saved, log.cut_at = recovery, found.saved, found.cut_at
+        log.point, log.saved, log.cut_at = found.held_to or recovery, found.saved, found.cut_at
+        log.settled = clean
         log.recorded = 0 if recovery is None else recovery.offset
         return log
 
@@ -333,6 +342,7 @@ class Log:
     def close_for_good(self, reason: str) -> None:
         if self.failed is None:
             self.failed = StorageFailed(reason)
+            self.known_whole = self.settled = False
             self.refusal = f"offline: {reason}"
             events.critical("offline until restart: %s", reason)
             self.on_failed()

@@ -5,7 +5,8 @@ too: it is not read again, but for the few kilobytes from the last index entry o
 unclean stop everything above it is scanned: batches must be whole, fit their checksums, follow on each other, and have
 epochs that do not fall. The first one that is not so was being written when the power went, and nobody was told that it
 is safe: the log is cut there. Bad bytes *below* the point are another matter: somebody was told. Then nothing is
-changed, and the log is `Damage`d: readable below, closed to writes.
+changed, and the log is `Damage`d: readable below, closed to writes. So it is with bad bytes anywhere after a clean
+stop, when nothing was being written, and where nobody knows any more what was promised: then nothing is ever cut.
 
 Rules: a good batch is never cut away, unless a bad one stands before it. What was scanned is written back and synced
 before it counts as durable (`write_back`). Between segments above the point there is no gap: a segment that does not
@@ -70,7 +71,9 @@ class Recovery:
         self._cut = False  # whether anything was taken away
         self._saved = False
 
-    async def run(self, point: RecoveryPoint | None, *, clean: bool) -> Recovered:
+    async def run(self, point: RecoveryPoint | None, *, clean: bool, may_cut: bool = True) -> Recovered:
+        """`may_cut`: whether bad bytes above the point can be a torn tail; after a clean stop they cannot."""
+        self._may_cut = may_cut and not clean
         point = self._before_cut(point)
         claimed = point.offset if point is not None else 0
         if not self._segments:
@@ -85,7 +88,10 @@ class Recovery:
             return self._recovered(point, max(claimed, found.damage.offset), found.damage)
         end = target
         if not (clean and point is not None and home == len(self._segments) - 1 and position == self._last.size):
-            end = await self._scan(target, home, position)
+            try:
+                end = await self._scan(target, home, position)
+            except Damaged as found:
+                return self._recovered(point, found.damage.offset, found.damage)
             self._remove_strays(end)
             if end > target:
                 await self._write_back(target, end, home, position)
@@ -114,6 +120,9 @@ class Recovery:
             if segment.size >= batch_header_bytes:
                 segment.first_timestamp = read_header(segment.file.read(0, batch_header_bytes)).base_timestamp
         start = max(self._segments[0].base, point.start if point is not None else 0)
+        held_to = None
+        if damage is not None and (point is None or damage.offset >= point.offset):
+            held_to = RecoveryPoint(offset=damage.offset + 1, start=min(start, damage.offset))
         self._epochs.advance_start(start)
         return Recovered(
             segments=self._segments,
@@ -122,6 +131,7 @@ class Recovery:
             epochs=self._epochs,
             producers=self._producers,
             damage=damage,
+            held_to=held_to,
             saved=self._saved,
             cut_at=self._cut_at,
         )
@@ -227,6 +237,7 @@ class Recovery:
             segment = self._segments[number]
             if number > home:
                 if segment.base != expected:
+                    self._refuse_to_cut(segment, 0, expected, f"it does not follow on offset {expected - 1}")
                     file = segment.path_of(segment_suffix)
                     events.warning("%s does not follow on offset %d: it goes, and all after it", file, expected - 1)
                     self._drop(number)
@@ -236,7 +247,9 @@ class Recovery:
             async for found in self._walk(segment, position, check=True):
                 header = found.header
                 if found.problem is not None or header is None or not self._follows(segment, header, expected):
-                    self._report_cut(segment, found, expected)
+                    problem = found.problem or "a batch that does not follow on the one before"
+                    self._refuse_to_cut(segment, found.position, expected, problem)
+                    self._report_cut(segment, found.position, expected, problem)
                     segment.file.truncate(found.position)
                     segment.cut(found.position)
                     self._cut = True
@@ -248,14 +261,18 @@ class Recovery:
                 expected = header.last_offset + 1
         return expected
 
-    def _report_cut(self, segment: Segment, found: Found, expected: int) -> None:
+    def _refuse_to_cut(self, segment: Segment, position: int, expected: int, problem: str) -> None:
+        if not self._may_cut:
+            raise self._damaged(segment, position, expected, problem)
+
+    def _report_cut(self, segment: Segment, position: int, expected: int, problem: str) -> None:
         events.warning(
             "%s at byte %d: %s; the log is cut here, at offset %d: %d bytes and later segments go",
             segment.path_of(segment_suffix),
-            found.position,
-            found.problem or "a batch that does not follow on the one before",
+            position,
+            problem,
             expected,
-            segment.size - found.position,
+            segment.size - position,
         )
 
     def _follows(self, segment: Segment, header: BatchHeader, expected: int) -> bool:

@@ -95,6 +95,7 @@ async def open_log(
     fsync: Fsync = "never",
     recovery: RecoveryPoint | None = None,
     clean: bool = False,
+    may_cut: bool = True,
     ports: Ports | None = None,
 ) -> Log:
     ports = ports or system_ports()
@@ -106,6 +107,7 @@ async def open_log(
         fsync=fsync,
         recovery=recovery,
         clean=clean,
+        may_cut=may_cut,
         producer_expiration_ms=day_ms,
     )
 

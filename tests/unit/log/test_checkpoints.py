@@ -33,14 +33,16 @@ async def test_checkpoints_come_back(tmp_path: Path) -> None:
 
 
 @on_loop
-async def test_a_broken_checkpoint_costs_time_not_data(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_broken_checkpoint_is_not_taken_for_a_missing_one(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     disk, folder = system_ports().disk, str(tmp_path)
     point = Checkpoint(recovery=RecoveryPoint(offset=5), high_watermark=5)
     await store_checkpoints(disk, folder, {TopicPartition(topic_id, 0): point})
     path = tmp_path / "checkpoint"
     path.write_bytes(path.read_bytes().replace(b" 5 ", b" 6 "))
     with caplog.at_level(logging.WARNING):
-        assert load_checkpoints(disk, folder) == {}
+        assert load_checkpoints(disk, folder) is None
     assert "all logs will be scanned" in caplog.text
 
 

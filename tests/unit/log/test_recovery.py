@@ -173,6 +173,82 @@ async def test_a_bit_flipped_in_every_byte(tmp_path: Path, bit: int) -> None:
             put(log)
 
 
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize("known", [True, False])
+@on_loop
+async def test_where_no_tail_can_be_torn_nothing_is_cut(tmp_path: Path, clean: bool, known: bool) -> None:
+    """After a clean stop, or when the checkpoints cannot be read: all may have been promised. Later starts know it."""
+    log = await filled(tmp_path / "p", 35)
+    await log.close()
+    assert log.settled
+    path = tmp_path / "p" / f"{log.segments[1].base:020d}.log"
+    bad = log.segments[1].base + 3
+    good = path.read_bytes()
+    path.write_bytes(good[: 3 * batch_size + 70] + bytes([good[3 * batch_size + 70] ^ 1]) + good[3 * batch_size + 71 :])
+    image = image_of(tmp_path / "p")
+    recovery = RecoveryPoint(offset=5) if known else None
+    log = await open_log(tmp_path / "p", settings=small, recovery=recovery, clean=clean, may_cut=clean)
+    for _ in range(2):
+        assert log.damage is not None
+        assert log.damage.offset == bad
+        assert [record.value for record in await everything(log, bad)] == [value(number) for number in range(bad)]
+        with pytest.raises(StorageFailed):
+            put(log)
+        recorded = await log.close()
+        assert image_of(tmp_path / "p") == image
+        log = await reopened(tmp_path / "p", recorded)
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+@on_loop
+async def test_a_segment_lost_after_a_clean_stop_is_damage_without_a_checkpoint_too(tmp_path: Path, lost: int) -> None:
+    log = await filled(tmp_path / "p", 35)
+    await log.close()
+    bases = [segment.base for segment in log.segments]
+    cut_file(tmp_path / "p" / f"{bases[lost]:020d}.log", 2 * batch_size)
+    log = await reopened(tmp_path / "p", None, clean=True)
+    assert log.damage is not None
+    assert log.damage.offset == bases[lost] + 2
+    assert len(list((tmp_path / "p").glob("*.log"))) == len(bases)
+
+
+@on_loop
+async def test_damage_found_by_a_read_is_not_cut_at_the_next_start(tmp_path: Path) -> None:
+    log = await filled(tmp_path / "p", 2)
+    point = await log.checkpoint()
+    for number in range(2, 5):
+        put(log, one_batch([value(number)], producer=(7, 0, number)))
+    path = segment_path(tmp_path / "p")
+    good = path.read_bytes()
+    path.write_bytes(good[: 3 * batch_size + 70] + b"?" + good[3 * batch_size + 71 :])
+    with pytest.raises(StorageFailed):
+        await everything(log)
+    again = await log.close()
+    assert again != point
+    assert log.settled
+    log = await reopened(tmp_path / "p", again)
+    assert log.end == 5
+    assert len(path.read_bytes()) == len(good)
+
+
+@on_loop
+async def test_a_log_that_could_not_be_put_down_is_not_settled(tmp_path: Path) -> None:
+    disk, ports = trouble()
+    log = await open_log(tmp_path / "p", settings=small, ports=ports)
+    await log.checkpoint()
+    assert log.settled  # of nothing
+    put(log)
+    disk.hold = True
+    closing = asyncio.ensure_future(log.close())
+    while not disk.held:
+        await turns()
+    assert not log.settled
+    disk.held[0][1].set_exception(OSError("no"))
+    disk.hold = False
+    await closing
+    assert not log.settled
+
+
 @on_loop
 async def test_a_hole_above_the_point_takes_what_follows_with_it(tmp_path: Path) -> None:
     log = await filled(tmp_path / "p", 35)
