@@ -60,6 +60,48 @@ def read_produce(frame: memoryview, at: int, version: int) -> ProduceHead:
         raise WireError(f"Produce version {version} is cut short or garbled: {error}") from None
 
 
+class ProduceReader:
+    """Reads one connection's Produce requests. Most clients send one batch to the same place as the last time: then
+    all bytes before the batch's length are the same, and need not be taken apart again."""
+
+    __slots__ = ("_acks", "_partition", "_prefix", "_prefix_bytes", "_timeout_ms", "_topic", "_version")
+
+    def __init__(self) -> None:
+        self._version = -1
+
+    def read(self, frame: memoryview, at: int, version: int) -> ProduceHead:
+        """As `read_produce`."""
+        if version == self._version and frame[at : at + self._prefix_bytes] == self._prefix:
+            try:
+                size, start = read_uvarint(frame, at + self._prefix_bytes)
+            except IndexError as error:
+                raise WireError(f"Produce version {version} is cut short: {error}") from None
+            end = start + size - 1
+            if size and frame[end:] == _no_tags_thrice:
+                data = TopicData(self._topic, [PartitionData(self._partition, frame[start:end])])
+                return ProduceHead(None, self._acks, self._timeout_ms, [data])
+        head = read_produce(frame, at, version)
+        if version >= first_flexible:
+            self._remember(frame, at, version, head)
+        return head
+
+    def _remember(self, frame: memoryview, at: int, version: int, head: ProduceHead) -> None:
+        self._version = -1
+        if head.transactional_id is not None or len(head.topics) != 1 or len(head.topics[0].partitions) != 1:
+            return
+        topic, ((partition, records),) = head.topics[0]
+        if records is None or frame[-len(_no_tags_thrice) :] != _no_tags_thrice:
+            return
+        length = uvarint(len(records) + 1)
+        end = len(frame) - len(_no_tags_thrice) - len(records) - len(length)
+        if frame[end : end + len(length)] == length:
+            self._version, self._prefix, self._prefix_bytes = version, bytes(frame[at:end]), end - at
+            self._acks, self._timeout_ms, self._topic, self._partition = head.acks, head.timeout_ms, topic, partition
+
+
+_no_tags_thrice: Final = memoryview(b"\0\0\0")  # of the partition, the topic and the request
+
+
 def _read_old(frame: memoryview, at: int) -> ProduceHead:
     transactional_id, at = string(frame, at)
     acks, timeout_ms, topic_count = _acks_timeout_count.unpack_from(frame, at)

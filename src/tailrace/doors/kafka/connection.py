@@ -21,6 +21,7 @@ from tailrace.ports.disk import Buffer
 from tailrace.wire.compile import decode, encode_into
 from tailrace.wire.framing import FramedProtocol, FrameError, length_bytes, length_layout
 from tailrace.wire.headers import api_versions_key, read_request_header, response_header
+from tailrace.wire.hot_produce import ProduceReader
 from tailrace.wire.primitives import WireError
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class KafkaConnection(FramedProtocol):
         self.door = door
         self._node = door.node
         self.apis = apis
+        self.produce_reader = ProduceReader()
         self._waiting: deque[Call] = deque()  # in request order; the first has no answer yet
         self._holding: Call | None = None  # a waiting call that later ones wait for
         self._beside: dict[asyncio.Task[None], None] = {}

@@ -13,7 +13,7 @@ from tailrace.doors.kafka.faults import error_of
 from tailrace.log.log import Appended
 from tailrace.model.faults import Fault, InvalidAcks, InvalidBatch, InvalidRequest, NotLeader, TimedOut
 from tailrace.model.ids import Id
-from tailrace.wire.hot_produce import PartitionAnswer, PartitionData, ProduceHead, read_produce, write_produced
+from tailrace.wire.hot_produce import PartitionAnswer, PartitionData, ProduceHead, write_produced
 from tailrace.wire.primitives import WireError
 
 TopicAnswers = list[tuple[str | Id, list[PartitionAnswer]]]
@@ -22,7 +22,7 @@ TopicAnswers = list[tuple[str | Id, list[PartitionAnswer]]]
 def produce(call: Call) -> Answer | None:
     if call.version < 3:
         raise WireError(f"Produce version {call.version} carries an old message format; use version 3 or newer")
-    head = read_produce(call.frame, call.at, call.version)
+    head = call.connection.produce_reader.read(call.frame, call.at, call.version)
     topics: TopicAnswers = []
     waiting: Waiting | None = None
     for topic, partitions in head.topics:
