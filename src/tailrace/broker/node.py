@@ -80,6 +80,8 @@ class Node:
         self.meta = await self._load_meta()
         self.voter = Voter(broker=self.broker_id, directory=self.meta.directory_id)
         clean = await take_clean_marker(disk, folder)
+        if not clean and disk.exists(f"{folder}/votes"):
+            events.info("the last stop was not a clean one: what the checkpoint does not cover is scanned")
         self._votes = VoteJournal(disk, f"{folder}/votes")
         await self._votes.load()
         self.replicas = Replicas(self.ports, self.settings, folder, self.voter, self._votes)
@@ -93,6 +95,11 @@ class Node:
         disk, folder = self.ports.disk, self.settings.data_dir
         meta, wanted = load_meta(disk, folder), self.settings.broker_id
         if meta is None:
+            if disk.exists(f"{folder}/votes"):
+                raise CannotStart(
+                    f"{folder} holds a broker's logs, but its meta.properties is missing.\n"
+                    "Put it back; or give this broker another place with --data-dir."
+                )
             new_id = self.ports.random.new_id
             meta = Meta(
                 cluster_id=show_id(new_id()),

@@ -15,6 +15,7 @@ events: Final = logging.getLogger(__name__)
 settle_again_s: Final = 1.0  # what the disk refused is tried again
 stall_check_s: Final = 0.05
 stall_min_s: Final = 0.02
+stall_warning_s: Final = 0.25  # shorter ones are a busy machine's, and told only to who wants to know
 stall_report_s: Final = 30.0  # at most one line in so long
 flush_check_s: Final = 0.5  # how late `flush.ms` may be honoured
 
@@ -71,7 +72,8 @@ class Upkeep:
                 self.stalls += 1
                 unreported, longest = unreported + 1, max(longest, late)
             if unreported and now - reported_at > stall_report_s:
-                events.warning("the event loop was stalled %d times, for up to %d ms", unreported, longest * 1000)
+                level = logging.WARNING if longest > stall_warning_s else logging.DEBUG
+                events.log(level, "stalls of the event loop: %d, the longest of %d ms", unreported, longest * 1000)
                 reported_at, unreported, longest = now, 0, 0.0
 
 

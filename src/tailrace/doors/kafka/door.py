@@ -12,6 +12,8 @@ from tailrace.ports import Listener
 
 events: Final = logging.getLogger(__name__)
 
+warnings_kept_max: Final = 100
+
 
 class KafkaDoor:
     """Connections of Kafka clients to one node. Closing it closes them, too."""
@@ -22,6 +24,7 @@ class KafkaDoor:
         self._connections: dict[KafkaConnection, None] = {}
         self.unsent_bytes = 0  # answers that clients do not take in, as far as they were seen
         self._listener: Listener | None = None
+        self._warned: dict[str, None] = {}
 
     async def listen(self) -> None:
         settings = self.node.settings
@@ -49,6 +52,12 @@ class KafkaDoor:
     def answer_max_bytes(self) -> int:
         """How large a Fetch's answer may be: small, while clients that do not read hold much of our memory."""
         return fetch_answer_max_bytes if self.unsent_bytes < answers_unsent_max_bytes else fetch_answer_scarce_bytes
+
+    def warn_once(self, text: str) -> None:
+        """Log something that clients would make us repeat; once each, and not for ever."""
+        if text not in self._warned and len(self._warned) < warnings_kept_max:
+            self._warned[text] = None
+            events.warning("%s", text)
 
     def __len__(self) -> int:
         return len(self._connections)

@@ -18,6 +18,10 @@ async def find_coordinator(request: FindCoordinatorRequest, call: Call) -> FindC
     if request.key_type not in first_with or call.version < first_with[request.key_type]:
         fault = InvalidRequest(f"FindCoordinator version {call.version} knows no key type {request.key_type}")
     error, message = error_of(fault), str(fault)
+    call.connection.door.warn_once(
+        f"client {call.client_id!r} asks for a coordinator, and will go on asking: {message}; "
+        "let it read by assignment, and commit no offsets"
+    )
     if call.version < first_with_many:
         return FindCoordinatorResponse(error_code=error, error_message=message, node_id=nobody, port=no_port)
     return FindCoordinatorResponse(
