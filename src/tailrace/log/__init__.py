@@ -10,9 +10,9 @@ A partition is a folder; what it holds is named by offsets, twenty digits, so th
     leader-epochs                    at which offset each leader's epoch began (`epochs`)
     truncated                        where the log was cut, while a recorded point may lie above it (`cut_mark`)
 
-All numbers are big-endian, as in Kafka. The last four are text with a version line and a CRC-32C (`state_file`),
-replaced whole. Beside the partitions' folders the data directory has `checkpoint` (`checkpoints`),
-`meta.properties`, `clean-shutdown` and `.lock` (`meta`).
+All numbers are big-endian, as in Kafka; both kinds of index end with a CRC-32C of their entries. The last four are
+text with a version line and a CRC-32C (`state_file`), replaced whole. Beside the partitions' folders the data directory
+has `checkpoint` (`checkpoints`), `meta.properties`, `clean-shutdown` and `.lock` (`meta`).
 
 Rules:
 
@@ -23,7 +23,7 @@ Rules:
 - Index files, producer snapshots and the epoch cache reach the disk at checkpoints. What lies above the last recovery
   point is scanned after a crash, and these are made again from it: so none of them costs anything on the way of an
   append, and nothing above the recovery point may be compacted.
-- An index that is missing, short or senseless is made again from its segment. The segments are the truth.
+- An index that is missing, short or wrong is made again from its segment. The segments are the truth.
 - Below the recovery point bad bytes are *damage*: kept, refused, reported. Above it they are a *torn tail*: cut off.
 
 `Log` (`log`) is the partition as the broker sees it; the others are its parts. `inspect` reads a folder for people.

@@ -3,20 +3,29 @@
 `note` is told of every batch that is in the segment, in order, at append and at recovery alike: it is on the hot path.
 After `rewind` the batches that were not forgotten must be told again from the place it names, so that the highest
 timestamp and the bytes since the last entry come out as if nothing had happened.
+
+A file ends with a CRC-32C of all its entries, so that a flipped bit, or entries that are missing at the end, cannot
+pass for an index: it would make good batches look damaged, or old ones that are not. It is carried on from save to
+save, for a file only grows.
 """
 
 from typing import Final, Self
+
+from crc32c import crc32c
 
 from tailrace.log.index import OffsetIndex, TimeIndex, offset_entry_bytes, time_entry_bytes
 from tailrace.log.state_file import Unreadable
 
 no_timestamp: Final = -1
+checksum_bytes: Final = 4
 
 
 class Indexes:
     __slots__ = (
+        "_offsets_checksum",
         "_offsets_saved",
         "_since_entry",
+        "_times_checksum",
         "_times_saved",
         "base",
         "interval_bytes",
@@ -36,6 +45,8 @@ class Indexes:
         self._since_entry = 0  # bytes since the batch of the last entry began
         self._offsets_saved = 0  # entries that the files hold and that are right
         self._times_saved = 0
+        self._offsets_checksum = 0  # of the saved entries
+        self._times_checksum = 0
 
     def note(self, offset: int, position: int, size: int, max_timestamp: int) -> None:
         """A batch of `size` bytes stands at `position`."""
@@ -63,8 +74,10 @@ class Indexes:
         """Forget what was noted of `offset` and above; the place from which on `note` must be told again."""
         self.offsets.cut(offset - self.base)
         self.times.cut(offset - self.base)
-        self._offsets_saved = min(self._offsets_saved, len(self.offsets))
-        self._times_saved = min(self._times_saved, len(self.times))
+        if self._offsets_saved > len(self.offsets):
+            self._offsets_saved, self._offsets_checksum = len(self.offsets), crc32c(self.offsets.dump())
+        if self._times_saved > len(self.times):
+            self._times_saved, self._times_checksum = len(self.times), crc32c(self.times.dump())
         self._since_entry = 0
         self._know_last_time()
         return self.place(offset)
@@ -82,24 +95,31 @@ class Indexes:
     def take_unsaved(self) -> tuple[tuple[bytes, int], tuple[bytes, int]]:
         """What the offset and the time index file lack, and where it belongs; from now on it counts as saved."""
         self.note_time()
-        offsets = self.offsets.dump(self._offsets_saved), self._offsets_saved * offset_entry_bytes
-        times = self.times.dump(self._times_saved), self._times_saved * time_entry_bytes
+        offsets, offsets_at = self.offsets.dump(self._offsets_saved), self._offsets_saved * offset_entry_bytes
+        times, times_at = self.times.dump(self._times_saved), self._times_saved * time_entry_bytes
+        self._offsets_checksum = crc32c(offsets, self._offsets_checksum)
+        self._times_checksum = crc32c(times, self._times_checksum)
         self._offsets_saved, self._times_saved = len(self.offsets), len(self.times)
-        return offsets, times
+        return (
+            (offsets + self._offsets_checksum.to_bytes(checksum_bytes), offsets_at),
+            (times + self._times_checksum.to_bytes(checksum_bytes), times_at),
+        )
 
     def distrust_files(self) -> None:
         """Nothing counts as saved any more."""
         self._offsets_saved = self._times_saved = 0
+        self._offsets_checksum = self._times_checksum = 0
 
     @classmethod
     def load(cls, base: int, interval_bytes: int, offsets: bytes, times: bytes, segment_size: int) -> Self:
         """Indexes from their files; `Unreadable` when they cannot be those of a segment of this size."""
         indexes = cls(base, interval_bytes)
-        indexes.offsets = OffsetIndex.load(offsets, segment_size)
-        indexes.times = TimeIndex.load(times)
-        if segment_size and not times:
+        indexes.offsets = OffsetIndex.load(_checked(offsets), segment_size)
+        indexes.times = TimeIndex.load(_checked(times))
+        if segment_size and not indexes.times:
             raise Unreadable("a time index without an entry")
         indexes._offsets_saved, indexes._times_saved = len(indexes.offsets), len(indexes.times)
+        indexes._offsets_checksum, indexes._times_checksum = _checksum(offsets), _checksum(times)
         indexes._know_last_time()
         return indexes
 
@@ -107,3 +127,24 @@ class Indexes:
         times = self.times
         self.max_timestamp = times.timestamps[-1] if times.timestamps else no_timestamp
         self.max_timestamp_offset = self.base + (times.offsets[-1] if times.offsets else 0)
+
+
+def last_time(times: bytes) -> int | None:
+    """The highest timestamp of a segment, from the file of its time index; None when the file is not to be trusted."""
+    try:
+        last = TimeIndex.load(_checked(times)[-time_entry_bytes:]).timestamps
+    except Unreadable:
+        return None
+    return last[0] if last else None
+
+
+def _checksum(data: bytes) -> int:
+    return int.from_bytes(data[-checksum_bytes:])
+
+
+def _checked(data: bytes) -> bytes:
+    """The entries of an index file."""
+    entries = data[:-checksum_bytes]
+    if len(data) < checksum_bytes or crc32c(entries) != _checksum(data):
+        raise Unreadable("an index whose checksum does not fit")
+    return entries

@@ -10,8 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Final
 
-from tailrace.log.index import TimeIndex, time_entry_bytes
-from tailrace.log.indexes import Indexes, no_timestamp
+from tailrace.log.indexes import Indexes, last_time, no_timestamp
 from tailrace.log.names import index_suffix, named, segment_suffix, times_suffix
 from tailrace.log.state_file import Unreadable
 from tailrace.log.walk import Found, walk_cold
@@ -35,6 +34,7 @@ class Segment:
         self.first_timestamp = not_yet  # of the first batch: what `segment.ms` counts from; known of the active one
         self.hint = (base, 0)  # base offset and position of a batch: where the last read ended
         self.removed = False
+        self._cuts = 0  # times it was made shorter
         self.has_gaps = False  # whether its batches may skip offsets (`gaps`)
         self._max_timestamp: int | None = None  # of a sealed segment, whose indexes need not be loaded for it
 
@@ -61,6 +61,7 @@ class Segment:
         """The segment ends at `size` now; its indexes have been rewound to there."""
         self.size = size
         self.hint = (self.base, 0)
+        self._cuts += 1
 
     def load_now(self) -> Indexes | None:
         """The indexes from their files, waiting for the disk: for start-up. None when they are missing or senseless."""
@@ -84,18 +85,27 @@ class Segment:
             if self.indexes is None and not self.removed:
                 self._accept(offsets, times)
                 if self.indexes is None:
-                    self.indexes = await self._make_again()
+                    await self.make_indexes_again()
         return None if self.removed else self.indexes
 
-    async def _make_again(self) -> Indexes:
+    async def make_indexes_again(self) -> tuple[int, int, str] | None:
+        """Indexes from the batches, beside appends; position, offset and problem of one that cannot be read."""
+        cuts, position, expected, bad = self._cuts, 0, self.base, None
         indexes = Indexes(self.base, self.interval_bytes)
-        async for found in self.walk(0):
-            if found.problem is not None or found.header is None:
-                break  # reads will find and name it
-            header = found.header
-            indexes.note(header.base_offset, found.position, header.size, header.max_timestamp)
+        while position < self.size and bad is None and not self.removed:
+            async for found in self.walk(position):
+                header = found.header
+                if found.problem is not None or header is None:
+                    bad = found.position, expected, found.problem or "unreadable"
+                    break
+                indexes.note(header.base_offset, found.position, header.size, header.max_timestamp)
+                position, expected = found.position + header.size, header.last_offset + 1
+        if cuts != self._cuts:  # what was cut off meanwhile may be among them
+            return await self.make_indexes_again()
+        indexes.interval_bytes = self.interval_bytes
         indexes.note_time()
-        return indexes
+        self.indexes, self.hint = indexes, (self.base, 0)
+        return bad
 
     async def walk(self, position: int) -> AsyncIterator[Found]:
         """Its batches, read off the loop; it ends early when the segment is removed meanwhile."""
@@ -121,19 +131,7 @@ class Segment:
         return self._max_timestamp
 
     async def _last_time(self) -> int | None:
-        path = self.path_of(times_suffix)
-        if self.removed or not self._disk.exists(path):
-            return None
-        file = self._disk.open(path)
-        try:
-            size = file.size()
-            if size == 0 or size % time_entry_bytes:
-                return None
-            return TimeIndex.load(await file.read_cold(size - time_entry_bytes, time_entry_bytes)).timestamps[0]
-        except OSError:
-            return None
-        finally:
-            file.close()
+        return None if self.removed else last_time(await self._read_cold(self.path_of(times_suffix)))
 
     async def know_first_timestamp(self) -> None:
         """For a segment that becomes the active one again."""
@@ -144,7 +142,10 @@ class Segment:
         """An index file; nothing where it cannot be read: the batches know what it said."""
         if not self._disk.exists(path):
             return b""
-        file = self._disk.open(path)
+        try:
+            file = self._disk.open(path)
+        except OSError:  # it can be that there are no descriptors left
+            return b""
         try:
             return await file.read_cold(0, file.size())
         except OSError:

@@ -5,7 +5,7 @@ import struct
 import pytest
 
 from tailrace.log.index import OffsetIndex, TimeIndex
-from tailrace.log.indexes import Indexes
+from tailrace.log.indexes import Indexes, last_time
 from tailrace.log.state_file import Unreadable
 
 
@@ -103,8 +103,51 @@ def test_what_is_saved_is_not_written_again() -> None:
         indexes.note(number, number * 10, 10, number)
     assert indexes.unsaved
     offsets, times = indexes.take_unsaved()
-    assert (len(offsets[0]), offsets[1], len(times[0]), times[1]) == (16, 0, 24, 0)
+    assert (len(offsets[0]), offsets[1], len(times[0]), times[1]) == (20, 0, 28, 0)
     assert not indexes.unsaved
     indexes.note(3, 30, 10, 3)
     offsets, times = indexes.take_unsaved()
-    assert (len(offsets[0]), offsets[1], len(times[0]), times[1]) == (8, 16, 12, 24)
+    assert (len(offsets[0]), offsets[1], len(times[0]), times[1]) == (12, 16, 16, 24)
+
+
+def files_of(indexes: Indexes) -> tuple[bytes, bytes]:
+    files = bytearray(), bytearray()
+    for file, (data, position) in zip(files, indexes.take_unsaved(), strict=True):
+        file[position:] = data
+    return bytes(files[0]), bytes(files[1])
+
+
+def test_no_flipped_bit_and_no_missing_entry_passes_for_an_index() -> None:
+    indexes = Indexes(0, 0)
+    for number in range(5):
+        indexes.note(number, number * 10, 10, 1000 + number)
+    offsets, times = files_of(indexes)
+    assert Indexes.load(0, 0, offsets, times, 50).max_timestamp == last_time(times) == 1004
+    for bit in range(8 * len(offsets)):
+        with pytest.raises(Unreadable):
+            Indexes.load(0, 0, _flipped(offsets, bit), times, 50)
+    for bit in range(8 * len(times)):
+        assert last_time(_flipped(times, bit)) is None
+    for size in range(len(times)):
+        assert last_time(times[:size]) is None
+
+
+@pytest.mark.parametrize("kept", [0, 3, 7, 10])
+def test_the_checksum_is_carried_on_over_saves_and_cuts(kept: int) -> None:
+    indexes, files = Indexes(0, 0), (bytearray(), bytearray())
+    for number in [*range(10), *range(kept, 12)]:
+        if number == kept:
+            indexes.rewind(kept)
+            if kept:
+                indexes.note(kept - 1, (kept - 1) * 10, 10, kept - 1)
+        indexes.note(number, number * 10, 10, number)
+        for file, (data, position) in zip(files, indexes.take_unsaved(), strict=True):
+            file[position:] = data
+        again = Indexes.load(0, 0, bytes(files[0]), bytes(files[1]), 1000)
+        assert again.offsets.dump() == indexes.offsets.dump()
+
+
+def _flipped(data: bytes, bit: int) -> bytes:
+    flipped = bytearray(data)
+    flipped[bit // 8] ^= 1 << bit % 8
+    return bytes(flipped)

@@ -1,17 +1,23 @@
 """Reading: whole batches, checked, below the limit, from any offset, cached or cold."""
 
 import asyncio
+import errno
 import logging
+import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tailrace.log.log import Log
 from tailrace.model.faults import OffsetOutOfRange, StorageFailed
+from tailrace.ports.system_disk import SystemFile
 from tailrace.records.header import read_header
 from tests.unit.log.logs import (
     cut_file,
     everything,
+    give_up_descriptors,
     now,
     on_loop,
     one_batch,
@@ -224,3 +230,96 @@ async def test_a_missing_segment_is_damage_not_a_gap(tmp_path: Path, caplog: pyt
     assert log.damage.offset == lost
     with pytest.raises(StorageFailed):
         await read(log, after, 1)
+
+
+@pytest.mark.parametrize("cold", [False, True])
+@on_loop
+async def test_an_index_that_leads_astray_is_made_again_before_good_bytes_are_called_damaged(
+    tmp_path: Path, cold: bool
+) -> None:
+    disk, ports = trouble()
+    disk.cold = cold
+    log = await open_log(tmp_path / "p", settings=small, ports=ports)
+    for number in range(40):
+        put(log, one_batch([b"a%d" % number, b"b%d" % number]))
+    for segment in log.segments:
+        assert segment.indexes is not None
+        for entry in range(len(segment.indexes.offsets)):
+            segment.indexes.offsets.positions[entry] += 3
+    for offset in reversed(range(80)):
+        assert (await read(log, offset, 1))[1] == offset // 2 * 2 + 2
+    assert (log.damage, log.refusal) == (None, None)
+    assert put(log).base_offset == 80
+
+
+@pytest.mark.parametrize("suffix", ["index", "timeindex"])
+@on_loop
+async def test_a_bit_flipped_in_an_index_file_harms_nothing(tmp_path: Path, suffix: str) -> None:
+    log = await open_log(tmp_path / "p", settings=small)
+    for number in range(40):
+        put(log, one_batch([b"v"], timestamps=[now + number]))
+    point = await log.close()
+    path = tmp_path / "p" / f"{0:020d}.{suffix}"
+    data = path.read_bytes()
+    last = log.segments[1].base - 1
+    for at in range(len(data)):
+        path.write_bytes(data[:at] + bytes([data[at] ^ 2]) + data[at + 1 :])
+        log = await open_log(tmp_path / "p", settings=small, recovery=point, clean=True)
+        assert await log.segments[0].max_timestamp() == now + last
+        for offset in range(last):
+            assert (await read(log, offset, 1))[1] == offset + 1
+        assert log.damage is None
+        give_up_descriptors()
+
+
+@on_loop
+async def test_without_descriptors_a_read_is_refused_and_works_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = await filled(tmp_path / "p")
+    point = await log.close()
+    log = await open_log(tmp_path / "p", settings=small, recovery=point, clean=True)
+    give_up_descriptors()
+
+    def refuse(*arguments: object) -> int:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "open", refuse)
+        for lookup in (log.read_cold(0, 100, log.end), log.offset_for_time(now, log.end), log.max_timestamp(log.end)):
+            with pytest.raises(StorageFailed):
+                await lookup
+    assert log.damage is None
+    assert [record.offset for record in await everything(log)] == list(range(80))
+    log = await open_log(tmp_path / "p", settings=small, recovery=point, clean=True)
+    await log.close()
+    with pytest.raises(StorageFailed):
+        await read(log, 79)
+
+
+@pytest.mark.parametrize("cold", [False, True])
+@on_loop
+async def test_a_huge_index_interval_does_not_make_reads_huge(
+    tmp_path: Path, cold: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk, ports = trouble()
+    disk.cold = cold
+    log = await open_log(tmp_path / "p", settings=topic(index_interval_bytes=2**31 - 1), ports=ports)
+    for number in range(60):
+        put(log, one_batch([b"%2d" % number * 5_000]))
+    asked = []
+
+    def spied(real: Callable[[SystemFile, int, int], Any]) -> Callable[[SystemFile, int, int], Any]:
+        def spy(file: SystemFile, position: int, size: int) -> Any:
+            asked.append(size)
+            return real(file, position, size)
+
+        return spy
+
+    for name in ("read_cold", "read_cached"):
+        monkeypatch.setattr(SystemFile, name, spied(getattr(SystemFile, name)))
+    for offset in (59, 3, 58, 0):
+        log.segments[0].hint = (0, 0)
+        data, following = await read(log, offset, 100)
+        assert (read_header(data).base_offset, following) == (offset, offset + 1)
+    assert max(asked) < 100_000
