@@ -190,6 +190,9 @@ class Node:
             events.error("the checkpoint could not be written, a crash would cost a longer scan: %s", error)
         else:
             self._recorded, self._unrecorded = checkpoints, None
+            for partition in [self.controller.partition, *self.replicas.all()]:
+                if (stored := checkpoints.get(partition.key)) is not None:
+                    partition.log.recorded(stored.recovery)
 
     async def stop(self) -> None:
         """Write everything down and let go of the data directory, whatever the disk says."""

@@ -6,15 +6,16 @@ hole. Before the last segment that holds anything goes, the name of the next is 
 ends.
 """
 
+import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
 from tailrace.log.found import RecoveryPoint
-from tailrace.log.names import cut_name, epochs_name, named, offsets_named, producers_suffix
+from tailrace.log.names import cut_name, epochs_name, named, offsets_named, producers_suffix, unfinished_suffix
 from tailrace.log.segment import Segment
 from tailrace.log.truncation import producers_at
 from tailrace.model.faults import OffsetOutOfRange
-from tailrace.ports.disk import replace_file
+from tailrace.ports.disk import replace_file, write_new
 
 if TYPE_CHECKING:
     from tailrace.log.log import Log
@@ -31,17 +32,12 @@ async def checkpoint(log: "Log") -> RecoveryPoint | None:
         return log.point
     end = log.end
     point = RecoveryPoint(offset=end, start=log.start)
-    if log.saved and point == log.point and not any(map(_unsaved, log.segments)):
+    if log.saved and point == log.point and not log.cut_covered and not any(map(_unsaved, log.segments)):
         log.settled = True
         return point
     log.settled = False
-    producers, epochs = log.producers.dump(), log.epochs.dump()
     try:
-        await log.flush()
-        await _save_indexes(log)
-        await replace_file(log.ports.disk, f"{log.folder}/{epochs_name}", epochs)
-        await replace_file(log.ports.disk, f"{log.folder}/{named(end, producers_suffix)}", producers)
-        log.recorded = log.point.offset if log.point is not None else 0
+        await _put_down(log, end)
         _remove_old_snapshots(log)
         _remove_cut_mark(log)
     except OSError as error:
@@ -49,6 +45,27 @@ async def checkpoint(log: "Log") -> RecoveryPoint | None:
         return log.point
     log.point, log.saved, log.settled = point, True, log.end == end
     return point
+
+
+async def _put_down(log: "Log", end: int) -> None:
+    """Everything below `end`, and what belongs to it: all syncs at once, then the names, with one sync for them all."""
+    disk, epochs_unsaved = log.ports.disk, log.epochs.unsaved
+    fresh = {f"{log.folder}/{named(end, producers_suffix)}": log.producers.dump()}
+    if epochs_unsaved:
+        fresh[f"{log.folder}/{epochs_name}"] = log.epochs.dump()
+        log.epochs.unsaved = False
+    try:
+        writes = (write_new(disk, path, data) for path, data in fresh.items())
+        ended = await asyncio.gather(log.flush(), _save_indexes(log), *writes, return_exceptions=True)
+        for error in ended:
+            if error is not None:
+                raise error
+        for path in fresh:
+            disk.rename(path + unfinished_suffix, path)
+        await disk.sync_dir(log.folder)
+    except BaseException:
+        log.epochs.unsaved = log.epochs.unsaved or epochs_unsaved
+        raise
 
 
 async def _save_indexes(log: "Log") -> None:
@@ -66,9 +83,9 @@ def _unsaved(segment: Segment) -> bool:
 
 
 def _remove_old_snapshots(log: "Log") -> None:
-    """Keep what the point that is surely recorded, the one before this, needs."""
+    """Keep what the point needs that is surely recorded."""
     offsets = offsets_named(log.ports.disk.names(log.folder), producers_suffix)
-    needed = max((offset for offset in offsets if offset <= log.recorded), default=0)
+    needed = max((offset for offset in offsets if offset <= log.recorded_offset), default=0)
     for offset in offsets:
         if offset < needed:
             log.ports.disk.remove(f"{log.folder}/{named(offset, producers_suffix)}")
@@ -77,8 +94,7 @@ def _remove_old_snapshots(log: "Log") -> None:
 def _remove_cut_mark(log: "Log") -> None:
     if log.cut_at is not None and log.cut_covered:
         log.ports.disk.remove(f"{log.folder}/{cut_name}")
-        log.cut_at = None
-    log.cut_covered = log.cut_at is not None
+        log.cut_at, log.cut_covered = None, False
 
 
 async def retain(log: "Log", now_ms: int, high_watermark: int) -> int:
@@ -107,6 +123,8 @@ async def _expired(log: "Log", now_ms: int, high_watermark: int) -> int:
         if (surplus < 0 or active) and not await _too_old(segment, now_ms, settings.retention_ms):
             break
         count += 1
+    if count == len(ends) and (len(log.segments) > count or log.end > ends[-1]):
+        count -= 1  # the active one has grown while we looked at the others
     return count
 
 
@@ -153,7 +171,7 @@ async def _remove_first(log: "Log", count: int) -> None:
 
 async def _leave_producers(log: "Log", base: int) -> None:
     """Once all below `base` is gone a recovery may begin there: leave it what producers had sent by then."""
-    if base > log.recorded:
+    if base > log.recorded_offset:
         states = await producers_at(log, base)
         await replace_file(log.ports.disk, f"{log.folder}/{named(base, producers_suffix)}", states.dump())
 

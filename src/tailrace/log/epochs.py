@@ -20,6 +20,7 @@ class EpochCache:
         self._epochs: list[int] = []
         self._starts: list[int] = []
         self._log_start = 0
+        self.unsaved = True  # whether it has changed since it was last written down
 
     @property
     def last(self) -> int:
@@ -35,6 +36,7 @@ class EpochCache:
         self.truncate_to(start)
         self._epochs.append(epoch)
         self._starts.append(start)
+        self.unsaved = True
 
     def epoch_at(self, offset: int) -> int:
         found = bisect_right(self._starts, offset)
@@ -54,11 +56,13 @@ class EpochCache:
     def truncate_to(self, end: int) -> None:
         """Forget the epochs that begin at `end` or later."""
         kept = bisect_left(self._starts, end)
+        self.unsaved = self.unsaved or kept < len(self._starts)
         del self._epochs[kept:], self._starts[kept:]
 
     def advance_start(self, start: int) -> None:
         """Forget the epochs that end at `start` or earlier; never the last, for an emptied log has an epoch too."""
         gone = max(bisect_right(self._starts, start) - 1, 0)
+        self.unsaved = self.unsaved or gone > 0
         del self._epochs[:gone], self._starts[:gone]
         self._log_start = start
 
@@ -75,4 +79,5 @@ class EpochCache:
                 cache._starts.append(start)
         except ValueError as error:
             raise Unreadable(f"{kind}: {error}") from error
+        cache.unsaved = False
         return cache

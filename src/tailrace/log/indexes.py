@@ -25,6 +25,7 @@ class Indexes:
         "_offsets_checksum",
         "_offsets_saved",
         "_since_entry",
+        "_stale",
         "_times_checksum",
         "_times_saved",
         "base",
@@ -45,6 +46,7 @@ class Indexes:
         self._since_entry = 0  # bytes since the batch of the last entry began
         self._offsets_saved = 0  # entries that the files hold and that are right
         self._times_saved = 0
+        self._stale = True  # whether the files are missing, or hold entries that are none any more
         self._offsets_checksum = 0  # of the saved entries
         self._times_checksum = 0
 
@@ -74,6 +76,7 @@ class Indexes:
         """Forget what was noted of `offset` and above; the place from which on `note` must be told again."""
         self.offsets.cut(offset - self.base)
         self.times.cut(offset - self.base)
+        self._stale = self._stale or self._offsets_saved > len(self.offsets) or self._times_saved > len(self.times)
         if self._offsets_saved > len(self.offsets):
             self._offsets_saved, self._offsets_checksum = len(self.offsets), crc32c(self.offsets.dump())
         if self._times_saved > len(self.times):
@@ -87,28 +90,35 @@ class Indexes:
         """Whether the index files lack something."""
         timestamps = self.times.timestamps
         return (
-            len(self.offsets) != self._offsets_saved
+            self._stale
+            or len(self.offsets) != self._offsets_saved
             or len(self.times) != self._times_saved
             or self.max_timestamp > (timestamps[-1] if timestamps else no_timestamp)
         )
 
     def take_unsaved(self) -> tuple[tuple[bytes, int], tuple[bytes, int]]:
-        """What the offset and the time index file lack, and where it belongs; from now on it counts as saved."""
+        """What the offset and the time index file lack, and where it belongs; from now on it counts as saved.
+
+        No bytes where a file lacks nothing.
+        """
         self.note_time()
+        whole, self._stale = self._stale, False
         offsets, offsets_at = self.offsets.dump(self._offsets_saved), self._offsets_saved * offset_entry_bytes
         times, times_at = self.times.dump(self._times_saved), self._times_saved * time_entry_bytes
         self._offsets_checksum = crc32c(offsets, self._offsets_checksum)
         self._times_checksum = crc32c(times, self._times_checksum)
         self._offsets_saved, self._times_saved = len(self.offsets), len(self.times)
-        return (
-            (offsets + self._offsets_checksum.to_bytes(checksum_bytes), offsets_at),
-            (times + self._times_checksum.to_bytes(checksum_bytes), times_at),
-        )
+        if offsets or whole:
+            offsets += self._offsets_checksum.to_bytes(checksum_bytes)
+        if times or whole:
+            times += self._times_checksum.to_bytes(checksum_bytes)
+        return (offsets, offsets_at), (times, times_at)
 
     def distrust_files(self) -> None:
         """Nothing counts as saved any more."""
         self._offsets_saved = self._times_saved = 0
         self._offsets_checksum = self._times_checksum = 0
+        self._stale = True
 
     @classmethod
     def load(cls, base: int, interval_bytes: int, offsets: bytes, times: bytes, segment_size: int) -> Self:
@@ -120,6 +130,7 @@ class Indexes:
             raise Unreadable("a time index without an entry")
         indexes._offsets_saved, indexes._times_saved = len(indexes.offsets), len(indexes.times)
         indexes._offsets_checksum, indexes._times_checksum = _checksum(offsets), _checksum(times)
+        indexes._stale = False
         indexes._know_last_time()
         return indexes
 

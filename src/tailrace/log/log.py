@@ -66,14 +66,14 @@ class Log:
         self._chores = asyncio.Lock()
         self._reader = Reader(self)
         self.point: RecoveryPoint | None = None  # the last that `checkpoint` gave, or that this log was opened with
-        self.recorded = 0  # where the point lies that the caller has surely recorded
+        self.recorded_offset = 0  # where the point lies that the caller has surely recorded
         self.saved = False  # whether the files of `point` hold all that belongs to it
         self.settled = (
             False  # whether the last `checkpoint` or `close` put all on disk: a stop is clean if all logs are
         )
         self.known_whole = found.damage is None  # whether all of the log is known, so that a checkpoint can be made
         self.cut_at: int | None = None  # where the log was truncated, while a recorded point may lie above
-        self.cut_covered = False  # whether a point has been given since
+        self.cut_covered = False  # whether a point has been recorded since
         self._always = fsync == "always"
         self._unsynced_records = 0
         self._unsynced_since_ms: int | None = None
@@ -106,7 +106,7 @@ class Log:
         log = cls(folder, ports, settings, fsync, found)
         log.point, log.saved, log.cut_at = found.held_to or recovery, found.saved, found.cut_at
         log.settled = clean
-        log.recorded = 0 if recovery is None else recovery.offset
+        log.recorded_offset = 0 if recovery is None else recovery.offset
         return log
 
     @property
@@ -267,10 +267,18 @@ class Log:
     async def checkpoint(self) -> RecoveryPoint | None:
         """Put everything on the disk; up to where a recovery need not look any more. None: there is nothing yet.
 
-        The caller records the point before it asks for the next.
+        Once the caller has written it down, durably, it says so with `recorded`.
         """
         async with self._chores:
             return await chores.checkpoint(self)
+
+    def recorded(self, point: RecoveryPoint) -> None:
+        """The next start will be told of `point`: what only earlier ones needed may go."""
+        if self.cut_at is not None and not self.cut_covered:
+            if not (self.saved and point == self.point):
+                return  # given before the cut
+            self.cut_covered = True
+        self.recorded_offset = point.offset
 
     async def retain(self, now_ms: int, high_watermark: int) -> int:
         """Remove the segments that retention no longer keeps; how many."""

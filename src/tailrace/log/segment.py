@@ -159,6 +159,8 @@ class Segment:
         files = []
         try:
             for suffix, (data, position) in zip((index_suffix, times_suffix), self.indexes.take_unsaved(), strict=True):
+                if not data:
+                    continue
                 files.append(self._disk.open(self.path_of(suffix)))
                 files[-1].write(data, position)
                 files[-1].truncate(position + len(data))

@@ -108,6 +108,7 @@ def _cut(log: "Log", number: int, end: int, position: int) -> None:
     log.end = end
     log.durable = min(log.durable, end)
     log.saved = False
+    log.recorded_offset = min(log.recorded_offset, end)
     log.epochs.truncate_to(end)
     syncer.truncated(end)
     syncer.files[last.file] = None

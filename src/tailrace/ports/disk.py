@@ -113,9 +113,8 @@ def read_file(disk: Disk, path: str) -> bytes:
         file.close()
 
 
-async def replace_file(disk: Disk, path: str, data: bytes) -> None:
-    """Put `data` in place of a small file: after a crash it holds the old or the new, whole."""
-    folder, _, _ = path.rpartition("/")
+async def write_new(disk: Disk, path: str, data: bytes) -> None:
+    """Put `data` on disk beside the small file it will replace; the caller renames `….new`, and syncs the folder."""
     fresh = disk.open(path + ".new")
     try:
         fresh.truncate(0)
@@ -123,6 +122,12 @@ async def replace_file(disk: Disk, path: str, data: bytes) -> None:
         await fresh.sync()
     finally:
         fresh.close()
+
+
+async def replace_file(disk: Disk, path: str, data: bytes) -> None:
+    """Put `data` in place of a small file: after a crash it holds the old or the new, whole."""
+    folder, _, _ = path.rpartition("/")
+    await write_new(disk, path, data)
     disk.rename(path + ".new", path)
     await disk.sync_dir(folder or ".")
 

@@ -9,10 +9,11 @@ import pytest
 from tailrace.log.checkpoints import Checkpoint, load_checkpoints, store_checkpoints
 from tailrace.log.log import RecoveryPoint
 from tailrace.log.meta import Meta, load_meta, store_meta, take_clean_marker, write_clean_marker
+from tailrace.log.names import offsets_named
 from tailrace.log.state_file import Unreadable
 from tailrace.model.ids import BrokerId, Id, TopicPartition
 from tailrace.ports import system_ports
-from tests.unit.log.logs import names, now, on_loop, one_batch, open_log, put, topic, trouble
+from tests.unit.log.logs import names, now, on_loop, one_batch, open_log, put, topic, trouble, turns
 
 topic_id = Id(bytes(range(16)))
 
@@ -96,13 +97,61 @@ async def test_a_checkpoint_that_changes_nothing_writes_nothing(tmp_path: Path) 
 
 
 @on_loop
-async def test_snapshots_of_the_last_two_points_are_kept(tmp_path: Path) -> None:
+async def test_snapshots_stay_until_a_later_point_is_recorded(tmp_path: Path) -> None:
+    def kept() -> list[int]:
+        return offsets_named(names(tmp_path / "p"), ".producers")
+
     log = await open_log(tmp_path / "p")
+    points = []
     for _ in range(5):
         put(log)
-        await log.checkpoint()
-    kept = [name for name in names(tmp_path / "p") if name.endswith(".producers")]
-    assert kept == [f"{4:020d}.producers", f"{5:020d}.producers"]
+        points.append(await log.checkpoint())
+    assert kept() == [1, 2, 3, 4, 5]  # none is recorded: the next start may be told of any, or of none
+    assert points[2] is not None
+    log.recorded(points[2])
+    put(log)
+    await log.checkpoint()
+    assert kept() == [3, 4, 5, 6]
+
+
+@on_loop
+async def test_a_checkpoint_syncs_little_and_all_at_once(tmp_path: Path) -> None:
+    disk, ports = trouble()
+    log = await open_log(tmp_path / "p", ports=ports)
+    put(log)
+    await log.checkpoint()
+    epochs = (tmp_path / "p" / "leader-epochs").stat().st_ino
+    put(log, one_batch(timestamps=[now + 1]))
+    disk.hold = True
+    checkpoint = asyncio.ensure_future(log.checkpoint())
+    await turns()
+    assert disk.held_names() == [f"{0:020d}.log", f"{0:020d}.timeindex", f"{2:020d}.producers.new"]
+    await disk.release()
+    assert disk.held_names() == ["p"]
+    await disk.release()
+    assert await checkpoint == RecoveryPoint(offset=2)
+    assert (tmp_path / "p" / "leader-epochs").stat().st_ino == epochs  # it had not changed
+    put(log, epoch=5)
+    disk.hold = False
+    await log.checkpoint()
+    assert (tmp_path / "p" / "leader-epochs").stat().st_ino != epochs
+
+
+@on_loop
+async def test_epochs_that_could_not_be_written_are_written_next_time(tmp_path: Path) -> None:
+    disk, ports = trouble()
+    log = await open_log(tmp_path / "p", ports=ports)
+    put(log, epoch=3)
+    await log.flush()
+    disk.hold = True
+    checkpoint = asyncio.ensure_future(log.checkpoint())
+    await turns()
+    for name, held in disk.held:
+        held.set_exception(OSError("no")) if name.endswith("leader-epochs.new") else held.set_result(None)
+    assert await checkpoint is None
+    disk.hold = False
+    assert await log.checkpoint() == RecoveryPoint(offset=1)
+    assert "3 0\n" in (tmp_path / "p" / "leader-epochs").read_text()
 
 
 @on_loop

@@ -243,8 +243,9 @@ async def test_a_log_that_could_not_be_put_down_is_not_settled(tmp_path: Path) -
     while not disk.held:
         await turns()
     assert not log.settled
-    disk.held[0][1].set_exception(OSError("no"))
+    disk.held.pop(0)[1].set_exception(OSError("no"))
     disk.hold = False
+    await disk.release()
     await closing
     assert not log.settled
 

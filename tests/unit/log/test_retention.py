@@ -1,5 +1,6 @@
 """Retention by time and by size, and a start that moves: whole segments, below the high watermark, oldest first."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,21 @@ async def test_nothing_above_the_high_watermark_goes(tmp_path: Path) -> None:
     log = await filled(tmp_path / "p", kept_for(ms=1))
     assert await log.retain(now + day_ms, 5) == 2
     assert log.start == 4
+
+
+@pytest.mark.parametrize("batches", [1, 5])
+@on_loop
+async def test_what_comes_while_retention_looks_stays(tmp_path: Path, batches: int) -> None:
+    log = await filled(tmp_path / "p", kept_for(ms=1))
+    point = await log.close()
+    log = await open_log(tmp_path / "p", settings=kept_for(ms=1), recovery=point, clean=True)
+    retaining = asyncio.ensure_future(log.retain(now + day_ms, log.end))
+    await asyncio.sleep(0)
+    assert not retaining.done()
+    for _ in range(batches):
+        put(log, one_batch(timestamps=[now]), now_ms=now + day_ms)  # old by its own account, and not committed
+    await retaining
+    assert [record.offset for record in await everything(log)][-batches:] == list(range(10, 10 + batches))
 
 
 @on_loop
