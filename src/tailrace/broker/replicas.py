@@ -108,10 +108,10 @@ class Replicas:
     async def settle(self) -> None:
         """Bring the partitions in line with the image. What the disk does not let us do is tried again next time."""
         async with self._settling:
-            touched, self._touched = self._touched, {}
             fresh: list[Partition] = []
             effective = self.effective
-            for topic_id in touched:
+            for topic_id in list(self._touched):
+                del self._touched[topic_id]
                 topic = self.image.topics_by_id.get(topic_id)
                 try:
                     if topic is None:
@@ -121,6 +121,9 @@ class Replicas:
                 except (OSError, StorageFailed) as error:
                     events.error("topic %s could not be brought up to date: %s", show_id(topic_id), error)
                     self._touched[topic_id] = None
+                except asyncio.CancelledError:
+                    self._touched[topic_id] = None  # for whoever waits to settle behind us
+                    raise
             await self._elections.lead(fresh)
 
     async def _update(self, topic: Topic, effective: Settings, fresh: list[Partition]) -> None:
