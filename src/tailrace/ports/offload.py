@@ -8,12 +8,16 @@ from typing import Protocol, TypeVar
 
 T = TypeVar("T")
 
-threads_max = 16
+threads_max = 16  # of each kind
 
 
 class Offload(Protocol):
     def thread(self, call: Callable[[], T]) -> "asyncio.Future[T]":
-        """Run a call that releases the GIL (fsync, a cold read) beside the loop."""
+        """Run a call that releases the GIL and changes the disk (fsync, removal) beside the loop."""
+        ...
+
+    def read(self, call: Callable[[], T]) -> "asyncio.Future[T]":
+        """As `thread`, for a call that only reads: it never waits behind syncs, nor they behind it."""
         ...
 
     def process(self, call: Callable[..., T], *arguments: object) -> "asyncio.Future[T]":
@@ -24,16 +28,22 @@ class Offload(Protocol):
 
 
 class SystemOffload:
-    """Threads and one worker process, both started at first use."""
+    """Threads of two kinds and one worker process, all started at first use."""
 
     def __init__(self) -> None:
         self._threads: concurrent.futures.ThreadPoolExecutor | None = None
+        self._readers: concurrent.futures.ThreadPoolExecutor | None = None
         self._processes: concurrent.futures.ProcessPoolExecutor | None = None
 
     def thread(self, call: Callable[[], T]) -> "asyncio.Future[T]":
         if self._threads is None:
             self._threads = concurrent.futures.ThreadPoolExecutor(threads_max, thread_name_prefix="offload")
         return asyncio.get_running_loop().run_in_executor(self._threads, call)
+
+    def read(self, call: Callable[[], T]) -> "asyncio.Future[T]":
+        if self._readers is None:
+            self._readers = concurrent.futures.ThreadPoolExecutor(threads_max, thread_name_prefix="read")
+        return asyncio.get_running_loop().run_in_executor(self._readers, call)
 
     def process(self, call: Callable[..., T], *arguments: object) -> "asyncio.Future[T]":
         if self._processes is None:
@@ -45,5 +55,7 @@ class SystemOffload:
     def close(self) -> None:
         if self._threads is not None:
             self._threads.shutdown(wait=True)
+        if self._readers is not None:
+            self._readers.shutdown(wait=True)
         if self._processes is not None:
             self._processes.shutdown(wait=True, cancel_futures=True)

@@ -2,8 +2,10 @@
 
 A file opens its descriptor at first use and may lose it again when more than `descriptors_open_max` are open.
 It never loses it between a write and the sync that covers it, nor while a call runs in a thread: the kernel
-reports a failed write-back to the descriptors that were open when it failed. A file that is opened again is never
-created again: if its name has gone in the meantime, that is an error, not an empty file.
+reports a failed write-back to the descriptors that were open when it failed. So the bound is a soft one: past it, files
+that were written and not synced for the longest time are synced, a few at a time, and lose theirs then. If such a sync
+fails, the next one that is asked for says so. A file that is opened again is never created again: if its name has gone
+in the meantime, that is an error, not an empty file.
 """
 
 import asyncio
@@ -23,6 +25,8 @@ from tailrace.ports.offload import Offload
 T = TypeVar("T")
 
 no_wait = getattr(os, "RWF_NOWAIT", 0)
+idle_steps_max = 8  # so many files are looked at when a descriptor is wanted: an append must not wait for more
+own_syncs_max = 8  # under way at once, of files that nobody has asked to sync
 
 
 class SystemFile:
@@ -34,6 +38,7 @@ class SystemFile:
         self._writes = 0
         self._writes_synced = 0
         self._calls_in_threads = 0
+        self._failure: BaseException | None = None  # of a sync that nobody asked for
         self._closed = False
 
     @property
@@ -74,14 +79,30 @@ class SystemFile:
         return memoryview(buffer)[:got]
 
     def read_cold(self, position: int, size: int) -> "asyncio.Future[bytes]":
-        return self._in_thread(partial(_read_fully, self._open(), position, size))
+        return self._in_thread(self._disk.offload.read, partial(_read_fully, self._open(), position, size))
 
     def truncate(self, size: int) -> None:
         self._writes += 1
         os.ftruncate(self._open(), size)
 
     def sync(self) -> "asyncio.Future[None]":
-        return self._in_thread(partial(os.fdatasync, self._open()), partial(self._synced, self._writes))
+        if self._failure is not None:
+            failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            failed.set_exception(self._failure)
+            return failed
+        return self._in_thread(self._disk.offload.thread, partial(os.fdatasync, self._open()), self._synced_up_to())
+
+    def come_to_rest(self) -> bool:
+        """Sync, unasked, unless that is under way; whether one was started."""
+        if self._calls_in_threads or self._failure is not None:
+            return False
+        own = self._in_thread(self._disk.offload.thread, partial(os.fdatasync, self._descriptor), self._synced_up_to())
+        own.add_done_callback(self._came_to_rest)
+        return True
+
+    def _came_to_rest(self, done: "asyncio.Future[None]") -> None:
+        self._failure = OSError("a sync was cancelled") if done.cancelled() else done.exception()
+        self._disk.own_sync_ended(self)
 
     def close(self) -> None:
         self._closed = True
@@ -105,10 +126,13 @@ class SystemFile:
         return self._descriptor
 
     def _in_thread(
-        self, call: Callable[[], T], ended: Callable[["asyncio.Future[T]"], None] | None = None
+        self,
+        run: Callable[[Callable[[], T]], "asyncio.Future[T]"],
+        call: Callable[[], T],
+        ended: Callable[["asyncio.Future[T]"], None] | None = None,
     ) -> "asyncio.Future[T]":
         self._calls_in_threads += 1
-        running = self._disk.offload.thread(call)
+        running = run(call)
         running.add_done_callback(partial(self._thread_ended, ended))
         # whoever waits may give up; the thread does not, and its descriptor stays open until it ends
         return asyncio.shield(running)
@@ -119,6 +143,9 @@ class SystemFile:
             ended(done)
         if self._closed and self._calls_in_threads == 0:
             self.give_up_descriptor()
+
+    def _synced_up_to(self) -> Callable[["asyncio.Future[None]"], None]:
+        return partial(self._synced, self._writes)
 
     def _synced(self, writes: int, done: "asyncio.Future[None]") -> None:
         if not done.cancelled() and done.exception() is None:
@@ -140,6 +167,7 @@ class SystemDisk:
         self.offload = offload
         self._descriptors_max = descriptors_max
         self._open: OrderedDict[SystemFile, None] = OrderedDict()  # least recently used first
+        self._own_syncs = 0  # under way
 
     def open(self, path: str) -> File:
         file = SystemFile(path, self)
@@ -154,11 +182,28 @@ class SystemDisk:
         if len(self._open) > self._descriptors_max:
             self._close_idle(file)
 
-    def _close_idle(self, needed: SystemFile) -> None:
-        """Back below the bound, as far as files at rest allow."""
-        idle = [file for file in self._open if file.at_rest and file is not needed]
-        for file in idle[: len(self._open) - self._descriptors_max]:
+    def _close_idle(self, needed: SystemFile | None) -> None:
+        """Back below the bound, as far as a few of the oldest files allow."""
+        for _ in range(idle_steps_max):
+            if len(self._open) <= self._descriptors_max:
+                return
+            oldest = next(iter(self._open))
+            if oldest is needed:
+                return
+            if oldest.at_rest:
+                oldest.give_up_descriptor()
+                continue
+            self._open.move_to_end(oldest)
+            if self._own_syncs < own_syncs_max and oldest.come_to_rest():
+                self._own_syncs += 1
+
+    def own_sync_ended(self, file: SystemFile) -> None:
+        self._own_syncs -= 1
+        if len(self._open) <= self._descriptors_max:
+            return
+        if file.at_rest:
             file.give_up_descriptor()
+        self._close_idle(None)
 
     def closed(self, file: SystemFile) -> None:
         self._open.pop(file, None)

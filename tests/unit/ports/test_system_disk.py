@@ -11,7 +11,7 @@ from typing import TypeVar
 import pytest
 
 from tailrace.ports.disk import File, InUse, read_file, replace_file
-from tailrace.ports.offload import SystemOffload
+from tailrace.ports.offload import SystemOffload, threads_max
 from tailrace.ports.system_disk import SystemDisk, SystemFile
 
 T = TypeVar("T")
@@ -30,6 +30,9 @@ class Gated(SystemOffload):
             return call()
 
         return super().thread(gated)
+
+    def read(self, call: Callable[[], T]) -> "asyncio.Future[T]":
+        return self.thread(call)
 
 
 def has_descriptor(file: File) -> bool:
@@ -68,9 +71,68 @@ def test_a_dirty_file_keeps_its_descriptor_until_its_sync_has_ended(tmp_path: Pa
         assert has_descriptor(dirty)
         offload.gate.set()
         await syncing
-        others[1].size()
-        assert not has_descriptor(dirty)
+        async with asyncio.timeout(10):
+            while has_descriptor(dirty):
+                await offload.thread(int)
+                others[1].size()
+        others[2].size()
         assert sum(map(has_descriptor, others)) == 1
+        offload.close()
+
+    asyncio.run(main())
+
+
+def test_files_that_nobody_syncs_come_to_rest_all_the_same(tmp_path: Path) -> None:
+    async def main() -> None:
+        disk = SystemDisk(SystemOffload(), descriptors_max=20)
+        files = [disk.open(f"{tmp_path}/{number}") for number in range(100)]
+        for file in files:
+            file.write(b"x", 0)
+        async with asyncio.timeout(20):
+            while sum(map(has_descriptor, files)) > 20:
+                await disk.offload.thread(int)
+        for file in files:
+            assert file.read(0, 9) == b"x"
+            await file.sync()
+        disk.offload.close()
+
+    asyncio.run(main())
+
+
+def test_a_sync_that_nobody_asked_for_fails_the_next_one_that_somebody_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(descriptor: int) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    async def main() -> None:
+        disk = SystemDisk(SystemOffload(), descriptors_max=1)
+        dirty = disk.open(f"{tmp_path}/dirty")
+        dirty.write(b"x", 0)
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "fdatasync", fail)
+            disk.open(f"{tmp_path}/other")
+            async with asyncio.timeout(10):
+                while disk._own_syncs:
+                    await disk.offload.thread(int)
+        with pytest.raises(OSError, match="Input/output"):
+            await dirty.sync()
+        assert has_descriptor(dirty)
+        disk.offload.close()
+
+    asyncio.run(main())
+
+
+def test_reads_do_not_wait_behind_syncs(tmp_path: Path) -> None:
+    async def main() -> None:
+        offload = SystemOffload()
+        gate = threading.Event()
+        held = [offload.thread(gate.wait) for _ in range(2 * threads_max)]
+        file = SystemDisk(offload).open(f"{tmp_path}/f")
+        file.write(b"hello", 0)
+        assert await asyncio.wait_for(file.read_cold(0, 5), 10) == b"hello"
+        gate.set()
+        await asyncio.gather(*held)
         offload.close()
 
     asyncio.run(main())

@@ -38,6 +38,9 @@ class SimOffload:
         self._loop.call_later(self._odds.offload.draw(self._chance), ended, context=self._process.context)
         return future
 
+    def read(self, call: Callable[[], T]) -> "asyncio.Future[T]":
+        return self.thread(call)
+
     def process(self, call: Callable[..., T], *arguments: object) -> "asyncio.Future[T]":
         pickle.dumps(call)  # what cannot be pickled must fail here too
         work = pickle.dumps(arguments)
