@@ -188,15 +188,12 @@ async def close(log: "Log") -> RecoveryPoint | None:
 async def delete(log: "Log") -> None:
     log.refusal = "deleted"
     log.known_whole = False
-    try:
-        await log.flush()
-    except OSError as error:
-        events.error("%s: %s; it is being deleted", log.folder, error)
+    log.syncer.abandon(OSError(f"{log.folder} is deleted"))
     for segment in log.segments:
         segment.removed = True
         segment.file.close()
     log.segments.clear()
     disk = log.ports.disk
     if disk.exists(log.folder):
-        disk.remove_dir(log.folder)
+        await disk.remove_dir_cold(log.folder)
         await disk.sync_dir(log.folder.rpartition("/")[0])

@@ -63,8 +63,16 @@ class Syncer:
         self._captured = min(self._captured, end)
         self.synced = min(self.synced, end)
 
+    def abandon(self, reason: OSError) -> None:
+        """What was written will be removed: sync none of it, and tell those who wait."""
+        self.files.clear()
+        self.folders.clear()
+        self._give_up(reason)
+
     def _start(self) -> None:
         self._scheduled = False
+        if self.failure is not None:
+            return
         self._captured = self._end()
         self._waiting, self._waiting_next = self._waiting_next, []
         files, self.files = self.files, {}
@@ -100,11 +108,13 @@ class Syncer:
         self._moved()
 
     def _fail(self, error: BaseException) -> None:
-        if self.failure is not None:
-            return
-        self.failure = error
+        if self.failure is None:
+            self._give_up(error)
+            self._failed(error)
+
+    def _give_up(self, error: BaseException) -> None:
+        self.failure = self.failure or error
         for done in self._waiting + self._waiting_next:
             if not done.done():
                 done.set_exception(error)
         self._waiting, self._waiting_next = [], []
-        self._failed(error)

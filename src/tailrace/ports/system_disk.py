@@ -15,10 +15,11 @@ import os
 import shutil
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
-from tailrace.model.limits import descriptors_open_max
+from tailrace.model.limits import MiB, descriptors_open_max
 from tailrace.ports.disk import Buffer, File, InUse, Lock
 from tailrace.ports.offload import Offload
 
@@ -26,6 +27,7 @@ T = TypeVar("T")
 
 no_wait = getattr(os, "RWF_NOWAIT", 0)
 idle_steps_max = 8  # so many files are looked at when a descriptor is wanted: an append must not wait for more
+removed_here_max_bytes = MiB
 own_syncs_max = 8  # under way at once, of files that nobody has asked to sync
 
 
@@ -221,10 +223,30 @@ class SystemDisk:
         os.replace(old, new)
 
     def remove(self, path: str) -> None:
-        os.remove(path)
+        """The name goes at once; a large file's bytes are freed in a thread, when its last descriptor is closed."""
+        held = -1
+        if os.lstat(path).st_size > removed_here_max_bytes:
+            with suppress(OSError):
+                held = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.remove(path)
+        finally:
+            if held >= 0:
+                self._close_beside_the_loop(held)
+
+    def _close_beside_the_loop(self, descriptor: int) -> None:
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            os.close(descriptor)
+        else:
+            self.offload.thread(partial(os.close, descriptor))
 
     def remove_dir(self, path: str) -> None:
         shutil.rmtree(path)
+
+    def remove_dir_cold(self, path: str) -> "asyncio.Future[None]":
+        return self.offload.thread(partial(shutil.rmtree, path))
 
     def sync_dir(self, path: str) -> "asyncio.Future[None]":
         return self.offload.thread(partial(_sync_dir, path))

@@ -211,3 +211,28 @@ async def test_real_syncs_arrive(tmp_path: Path) -> None:
     assert log.durable == 0
     await moved.wait()
     assert log.durable == 1
+
+
+@pytest.mark.parametrize("waiting", [False, True])
+@on_loop
+async def test_a_log_that_is_deleted_is_not_synced_first(tmp_path: Path, waiting: bool) -> None:
+    disk, ports = trouble()
+    log = await open_log(tmp_path / "p", ports=ports)
+    disk.hold = True
+    put(log)
+    flushed = log.flush() if waiting else None
+    await turns()
+    under_way = disk.held_names()
+    deleting = asyncio.ensure_future(log.delete())
+    if flushed is not None:
+        with pytest.raises(OSError, match="deleted"):
+            await flushed
+    async with asyncio.timeout(10):
+        while disk.held_names() == under_way:
+            await turns()
+    assert len(disk.held) == len(under_way) + 1
+    assert disk.held[-1][0] == str(tmp_path)  # where the folder's name was
+    await disk.release()
+    await deleting
+    assert not (tmp_path / "p").exists()
+    assert log.failed is None

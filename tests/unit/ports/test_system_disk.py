@@ -123,6 +123,29 @@ def test_a_sync_that_nobody_asked_for_fails_the_next_one_that_somebody_does(
     asyncio.run(main())
 
 
+def test_large_files_are_freed_beside_the_loop(tmp_path: Path) -> None:
+    async def main() -> None:
+        offload = Gated()
+        disk = SystemDisk(offload)
+        file = disk.open(f"{tmp_path}/large")
+        file.write(bytes(2 << 20), 0)
+        file.close()
+        before = len(os.listdir("/proc/self/fd"))
+        disk.remove(f"{tmp_path}/large")
+        assert disk.names(str(tmp_path)) == []
+        assert len(os.listdir("/proc/self/fd")) == before + 1  # until a thread closes it
+        offload.gate.set()
+        async with asyncio.timeout(10):
+            while len(os.listdir("/proc/self/fd")) > before:
+                await offload.thread(int)
+        disk.make_dir(f"{tmp_path}/a/b")
+        await disk.remove_dir_cold(f"{tmp_path}/a")
+        assert disk.names(str(tmp_path)) == []
+        offload.close()
+
+    asyncio.run(main())
+
+
 def test_reads_do_not_wait_behind_syncs(tmp_path: Path) -> None:
     async def main() -> None:
         offload = SystemOffload()

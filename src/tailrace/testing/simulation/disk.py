@@ -178,6 +178,12 @@ class SimDisk:
         self._storage.names.remove_tree(path)
         self._storage.used_bytes -= below
 
+    def remove_dir_cold(self, path: str) -> "asyncio.Future[None]":
+        self.remove_dir(path)
+        future, done = _promise(self._storage, self._process, "removed_dir", path)
+        self._storage.later(self._storage.odds.sync.draw(self._storage.chance), lambda: done(None))
+        return future
+
     def sync_dir(self, path: str) -> "asyncio.Future[None]":
         self._process.check()
         self._storage.trace("sync_dir", path)
