@@ -177,7 +177,7 @@ def consume(bootstrap: str, topic: str, partition: int) -> list[tuple[bytes, int
         consumer.assign([TopicPartition(topic, partition, 0)])
         found: list[tuple[bytes, int, int]] = []
         while consumer.position([TopicPartition(topic, partition)])[0].offset < end:
-            found += list(_rows(consumer.consume(10_000, timeout=1)))
+            found += list(_rows(consumer.consume(1000, timeout=0.1)))
         return found
     finally:
         consumer.close()

@@ -26,8 +26,8 @@ def kill_under_load(seed: int, kills: int) -> None:
         ]
         try:
             for _ in range(kills):
-                before = [load.promised.acknowledged for load in loads]
-                wait_for_progress(loads, before)
+                # librdkafka takes half a second to come back: every other kill may find it on its way
+                wait_for_progress(loads if chance.random() < 0.5 else loads[1:])
                 time.sleep(chance.uniform(0.0, 0.15))  # a moment nobody can foresee: what this is about
                 broker.kill()
                 broker.restart()
@@ -43,8 +43,9 @@ def kill_under_load(seed: int, kills: int) -> None:
                 check(load.promised, load.name, partition, found)
 
 
-def wait_for_progress(loads: list[ConfluentLoad | RawLoad], before: list[int]) -> None:
-    """Until both have been acknowledged something since the last start."""
+def wait_for_progress(loads: list[ConfluentLoad | RawLoad]) -> None:
+    """Until all of them have been acknowledged something more."""
+    before = [load.promised.acknowledged for load in loads]
     deadline = time.monotonic() + 30
     while any(load.promised.acknowledged <= count for load, count in zip(loads, before, strict=True)):
         assert time.monotonic() < deadline, "no record was acknowledged for 30 s"

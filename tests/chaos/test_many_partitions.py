@@ -16,7 +16,7 @@ from tailrace.wire.messages.list_offsets import ListOffsetsRequest, PartitionAsk
 from tailrace.wire.messages.produce import PartitionToProduce, ProduceRequest, TopicToProduce
 
 partitions = 1000
-start_max_s = 6.0  # measured on two busy cores: 1 s after a clean stop, 2 s after a kill
+start_max_s = 20.0  # 0.7 s after a stop and 2.4 s after a kill, a sync for each partition, on two quiet cores
 
 
 def call(broker: Broker, request: object, version: int) -> Any:
