@@ -30,6 +30,7 @@ def call(broker: Broker, request: object, version: int) -> Any:
     return asyncio.run(run())
 
 
+@pytest.mark.long
 @pytest.mark.chaos
 def test_a_thousand_partitions_start_soon() -> None:
     with Broker() as broker:
