@@ -37,6 +37,17 @@ class Timed(NamedTuple):
     epoch: int
 
 
+class Best(NamedTuple):
+    """The batch with the highest timestamp so far."""
+
+    timestamp: int
+    segment: Segment
+    position: int
+
+    def comes_before(self, other: "Best") -> bool:
+        return self.segment is other.segment and self.position < other.position
+
+
 async def offset_for_time(log: "Log", timestamp: int, limit: int) -> Timed | None:
     for segment in list(log.segments):
         if segment.base >= limit:
@@ -56,39 +67,57 @@ async def offset_for_time(log: "Log", timestamp: int, limit: int) -> Timed | Non
 
 
 async def max_timestamp(log: "Log", limit: int) -> Timed | None:
-    best: tuple[int, Segment, int] | None = None  # timestamp, segment, position to look from
+    best: Best | None = None
     for segment in list(log.segments):
         if segment.base >= limit:
             break
-        indexes = await segment.load()
-        if indexes is None or (best is not None and indexes.max_timestamp <= best[0]):
+        if best is not None and await segment.max_timestamp() <= best.timestamp:
             continue
-        async for found in segment.walk(_last_high(indexes, limit)):
-            header = _header(log, segment, found)
-            if header.last_offset >= limit:
-                break
-            if header.last_offset < log.start:
-                continue
-            highest = header.max_timestamp
-            if header.base_offset < log.start:  # the record with it may lie below the start
-                record = await _open(log, segment, found, header, newest)
-                highest = no_timestamp if record is None else record.timestamp
-            if best is None or highest > best[0]:
-                best = (highest, segment, found.position)
-            if highest == indexes.max_timestamp:
-                break
+        indexes = await segment.load()
+        if indexes is not None:
+            best = await _highest(log, segment, indexes, limit, best)
     if best is None:
         return None
-    _, segment, position = best
-    async for found in segment.walk(position):
-        return await _open(log, segment, found, _header(log, segment, found), newest)
+    async for found in best.segment.walk(best.position):
+        return await _open(log, best.segment, found, _header(log, best.segment, found), newest)
     return None
 
 
-def _last_high(indexes: Indexes, limit: int) -> int:
-    """A position before the last batch below `limit` that had a higher timestamp than all before."""
+async def _highest(log: "Log", segment: Segment, indexes: Indexes, limit: int, best: Best | None) -> Best | None:
+    """The first batch with the highest timestamp; from the last entry on, and back while one before may be higher.
+
+    Markers of transactions hold no records: where they are the highest, those before them count.
+    """
     entry = indexes.times.last_below(limit - indexes.base)
-    return indexes.place(indexes.base + entry[1])[1] if entry else 0
+    offset, stop = indexes.base + (entry[1] if entry else 0), limit
+    while True:
+        start, position = indexes.place(offset)
+        best = await _highest_between(log, segment, indexes.max_timestamp, position, stop, limit, best)
+        before = indexes.times.last_below(start - indexes.base + 1)
+        if position == 0 or start <= log.start or (before and best and best.timestamp > before[0]):
+            return best
+        offset, stop = start - 1, start
+
+
+async def _highest_between(
+    log: "Log", segment: Segment, top: int, position: int, stop: int, limit: int, best: Best | None
+) -> Best | None:
+    async for found in segment.walk(position):
+        header = _header(log, segment, found)
+        if header.last_offset >= limit or header.base_offset >= stop:
+            break
+        if header.last_offset < log.start or header.is_control:
+            continue
+        highest = header.max_timestamp
+        if header.base_offset < log.start:  # the record with it may lie below the start
+            record = await _open(log, segment, found, header, newest)
+            highest = no_timestamp if record is None else record.timestamp
+        one = Best(highest, segment, found.position)
+        if best is None or highest > best.timestamp or (highest == best.timestamp and one.comes_before(best)):
+            best = one
+        if highest == top:
+            break
+    return best
 
 
 def _header(log: "Log", segment: Segment, found: Found) -> BatchHeader:

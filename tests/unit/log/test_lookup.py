@@ -8,7 +8,9 @@ import pytest
 from tailrace.log import lookup
 from tailrace.log.log import Log
 from tailrace.model.faults import StorageFailed
+from tailrace.records.build import leader_change_batch
 from tailrace.records.compress import Compression
+from tailrace.records.header import read_header
 from tests.unit.log.logs import now, on_loop, one_batch, open_log, put, segment_path, topic
 
 small = topic(segment_bytes=1024, index_interval_bytes=200)
@@ -105,3 +107,21 @@ async def test_a_damaged_batch_is_named(tmp_path: Path) -> None:
         await log.offset_for_time(now + 1, 6)
     assert log.damage is not None
     assert await log.offset_for_time(now, 6) == (0, now, 1)
+
+
+@pytest.mark.parametrize("markers", [1, 20])
+@on_loop
+async def test_control_batches_have_no_timestamp_of_a_record(tmp_path: Path, markers: int) -> None:
+    log = await open_log(tmp_path / "p", settings=topic(index_interval_bytes=200))
+    for number in (5, 9, 3, 9, 1, 2, 4):
+        put(log, one_batch([b"v"], timestamps=[now + number]))
+    for number in range(markers):
+        batch = memoryview(
+            leader_change_batch(
+                leader=1, voters=[1], granting=[1], base_offset=0, leader_epoch=1, timestamp=now + 100 + number
+            )
+        )
+        log.append(batch, read_header(batch), 1, now, internal=True)
+    found = await log.max_timestamp(log.end)
+    assert found is not None
+    assert (found.offset, found.timestamp) == (1, now + 9)
