@@ -3,10 +3,9 @@
 All partitions are read by assignment: no group is joined and no offset is committed, so looking disturbs nobody.
 """
 
-import os
 import sys
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,6 +13,11 @@ from tailrace.cli.client import Bootstrap, consumer, default_bootstrap
 from tailrace.cli.failure import Failed, Misused
 from tailrace.cli.message_format import json_line, text_line
 from tailrace.cli.reading import Reading, places
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer
+
+told_max = 5  # partitions that a message names
 
 
 class Format(StrEnum):
@@ -41,7 +45,8 @@ def consume(
 ) -> None:
     """Read messages, without a group, until Ctrl-C or as long as you say.
 
-    With --max it is a failure (exit code 1) when --timeout or --to-end comes before so many messages.
+    With --max or --to-end it is a failure (exit code 1) when the reading ends before so many messages, or
+    before the end. With --to-end it ends when nothing comes for 10 s, or for as long as --timeout says.
 
     \b
     Examples:
@@ -58,14 +63,31 @@ def consume(
         client.assign(wanted)
         numbers = [one.partition for one in wanted]
         reading = Reading(client, numbers, most=most, timeout_s=timeout, to_end=to_end)
-        _print_all(reading, format, key_separator)
+        interrupted = _print_all(reading, format, key_separator)
+        if reading.short_of_end:
+            raise Failed(_why_not_to_end(client, topic, reading, interrupted=interrupted))
     finally:
         client.close()
     if not reading.complete:
         raise Failed(f"{reading.count} of {most} messages came.")
 
 
-def _print_all(reading: Reading, format: Format, key_separator: str | None) -> None:
+def _why_not_to_end(client: "Consumer", topic: str, reading: Reading, *, interrupted: bool) -> str:
+    from tailrace.cli.short_of_end import where_it_stands
+
+    partitions = reading.short_of_end
+    told = [where_it_stands(client, topic, one, reading.next_offsets.get(one)) for one in partitions[:told_max]]
+    if len(partitions) > told_max:
+        told.append(f"so it is with {len(partitions) - told_max} more partitions")
+    if interrupted:
+        return f"interrupted before the end: {'; '.join(told)}."
+    return (
+        f"nothing came for {reading.quiet_max_s:g} s before the end: {'; '.join(told)}.\nThe broker's log may say why."
+    )
+
+
+def _print_all(reading: Reading, format: Format, key_separator: str | None) -> bool:
+    """Whether Ctrl-C ended it, which is the usual way."""
     out = sys.stdout.buffer
     try:
         for messages in reading.lists():
@@ -73,8 +95,5 @@ def _print_all(reading: Reading, format: Format, key_separator: str | None) -> N
                 out.write(json_line(message) if format is Format.json else text_line(message, key_separator))
             out.flush()
     except KeyboardInterrupt:
-        raise typer.Exit(0) from None  # the usual way to end it
-    except BrokenPipeError:
-        # `… | head` has seen enough. What Python still holds for it must go nowhere, not raise again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit(0) from None
+        return True
+    return False

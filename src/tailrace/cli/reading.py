@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 poll_s = 0.1  # how long Ctrl-C, or a message that comes alone, may wait
 messages_per_poll_max = 500
+quiet_to_end_s = 10.0  # a broker that has more before the end, and sends nothing for so long, will not
 
 
 def places(
@@ -44,24 +45,38 @@ class Reading:
         self, client: "Consumer", partitions: list[int], *, most: int | None, timeout_s: float | None, to_end: bool
     ) -> None:
         self.count = 0
+        self.next_offsets: dict[int, int] = {}  # after the last message of each partition that gave any
         self._client = client
         self._most = most
-        self._timeout_s = timeout_s
-        self._last_message_at = time.monotonic()
-        self._before_end = set(partitions) if to_end else None  # partitions whose end we have not met; None: go on
+        self._quiet_max_s = quiet_to_end_s if to_end and timeout_s is None else timeout_s
+        self._progress_at = time.monotonic()
+        self._to_end = to_end
+        self._before_end = dict.fromkeys(partitions) if to_end else {}  # partitions whose end we have not met
 
     @property
     def complete(self) -> bool:
         """Whether as many came as were asked for."""
         return self._most is None or self.count >= self._most
 
+    @property
+    def quiet_max_s(self) -> float | None:
+        """How long nothing may come before the reading is over; None: for ever."""
+        return self._quiet_max_s
+
+    @property
+    def short_of_end(self) -> list[int]:
+        """Partitions whose end was asked for and not met; none when enough messages came before it."""
+        return [] if self._most is not None and self.complete else list(self._before_end)
+
     def lists(self) -> "Iterator[list[Message]]":
         while not self._is_over():
             got = [one for one in self._client.consume(self._wanted(), poll_s) if self._is_message(one)]
             if got:
                 self.count += len(got)
-                self._last_message_at = time.monotonic()
+                self._progress_at = time.monotonic()
+                self.next_offsets |= {one.partition() or 0: (one.offset() or 0) + 1 for one in got}
                 yield got
+                self._progress_at = time.monotonic()  # a slow reader of ours is not a silent broker
 
     def _wanted(self) -> int:
         return messages_per_poll_max if self._most is None else min(messages_per_poll_max, self._most - self.count)
@@ -69,9 +84,9 @@ class Reading:
     def _is_over(self) -> bool:
         if self._most is not None and self.count >= self._most:
             return True
-        if self._before_end is not None and not self._before_end:
+        if self._to_end and not self._before_end:
             return True
-        return self._timeout_s is not None and time.monotonic() - self._last_message_at > self._timeout_s
+        return self._quiet_max_s is not None and time.monotonic() - self._progress_at > self._quiet_max_s
 
     def _is_message(self, message: "Message") -> bool:
         error = message.error()
@@ -84,8 +99,8 @@ class Reading:
         from confluent_kafka import KafkaError
 
         if error.code() == KafkaError._PARTITION_EOF:
-            if self._before_end is not None:
-                self._before_end.discard(message.partition())
+            if self._before_end.pop(message.partition() or 0, self) is None:
+                self._progress_at = time.monotonic()
         elif error.code() == KafkaError._AUTO_OFFSET_RESET:
             raise Failed(
                 f"partition {message.partition()} does not hold the offset asked for.\n"
