@@ -53,5 +53,7 @@ def run(words: Sequence[str]) -> int:
     try:
         app(words, prog_name="tailrace")
     except SystemExit as ended:
+        if isinstance(ended.__context__, BrokenPipeError):  # typer and rich make exit code 1 of it
+            raise ended.__context__ from None
         return ended.code if isinstance(ended.code, int) else 0
     raise Failed("the command did not end as commands do")

@@ -120,6 +120,8 @@ def _reading() -> "Iterator[Disk]":
 
     try:
         yield system_ports().disk
+    except BrokenPipeError:  # of our own output
+        raise
     except OSError as error:
         raise Failed(f"cannot read {error.filename}: {error.strerror}.") from None
 
