@@ -16,15 +16,22 @@ from collections.abc import Callable
 from tailrace.broker.node import CannotStart, Node
 from tailrace.cli.failure import Failed
 from tailrace.doors.kafka import open_door
+from tailrace.log.state_file import Unreadable
 from tailrace.model.settings import Settings
 from tailrace.ports import Listener, system_ports
 
 switch_interval_s = 0.0005  # at Python's 5 ms a thread that comes back from an fsync waits behind a busy loop
 same_wish_s = 1.0  # `timeout` and process groups deliver one wish to stop twice
+unreadable_advice = (
+    "\nPut that file back from a copy of the directory, or give this broker another place "
+    "with --data-dir;\n`tailrace log dump` shows what the logs hold."
+)
 log = logging.getLogger("tailrace.serve")
 
 
 def run_broker(settings: Settings, *, until_eof: bool = False) -> int:
+    if os.path.exists(settings.data_dir) and not os.path.isdir(settings.data_dir):
+        raise Failed(f"cannot start: {settings.data_dir} is a file, not a directory.\nGive one with --data-dir.")
     sys.setswitchinterval(switch_interval_s)
     _allow_many_descriptors()
     log_to_stderr(settings.log_level)
@@ -50,7 +57,8 @@ async def _serve(settings: Settings, until_eof: bool) -> None:
     try:
         await node.start()
     except CannotStart as error:
-        raise Failed(f"cannot start: {error}") from None
+        advice = unreadable_advice if isinstance(error.__cause__, Unreadable) else ""
+        raise Failed(f"cannot start: {error}{advice}") from None
     try:
         listener = await _listen(node, settings)
         where = address(node.advertised_host, listener.port)

@@ -7,9 +7,13 @@ The flags are the rows of `model/settings.py` that have one. Every setting can a
 import argparse
 import os
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from tailrace.cli.failure import Misused
 from tailrace.model.settings import Row, SettingError, Settings, load, row, rows, variable_name, yaml_name
+
+if TYPE_CHECKING:
+    from yaml import Node
 
 client_variables = ("TAILRACE_BOOTSTRAP",)  # those of client commands, which set nothing of a broker
 
@@ -17,7 +21,7 @@ epilog = """\
 examples:
   tailrace serve                                       one broker on 127.0.0.1:9092, data in ./tailrace-data
   tailrace serve --kafka-port 0 --data-dir /tmp/try    a free port; the line "ready kafka=HOST:PORT" tells which
-  tailrace serve --config config/broker.yaml           settings from a file, one "name_of_setting: value" a line
+  tailrace serve --config examples/broker.yaml         settings from a file, one "name_of_setting: value" a line
   TAILRACE_NUM_PARTITIONS=4 tailrace serve             settings from the environment
 
 Standard output gets one line, "ready kafka=HOST:PORT", when clients can connect; logs go to standard error.
@@ -27,18 +31,22 @@ Exit codes: 0 stopped by Ctrl-C or SIGTERM, 1 could not start, 2 a flag or setti
 def serve(words: Sequence[str]) -> int:
     given = vars(_parser().parse_args(words))
     config, until_eof = given.pop("config"), given.pop("until_eof")
-    settings = settings_from(_read_yaml(config) if config else {}, os.environ, given)
+    settings = settings_from(_read_yaml(config) if config else {}, os.environ, given, config or "")
     from tailrace.cli.running import run_broker  # after the flags are known to be good: --help stays quick
 
     return run_broker(settings, until_eof=until_eof)
 
 
-def settings_from(yaml: Mapping[str, object], environment: Mapping[str, str], flags: Mapping[str, object]) -> Settings:
+def settings_from(
+    yaml: Mapping[str, object], environment: Mapping[str, str], flags: Mapping[str, object], file: str
+) -> Settings:
     own = {name: value for name, value in environment.items() if name not in client_variables}
     try:
-        return load(yaml, own, flags)
+        return load(yaml, own, flags, file=file)
     except SettingError as error:
-        raise Misused(f"{error}.\n`tailrace serve --help` lists the flags.") from None
+        text = str(error)
+        stop = "" if text.endswith("?") else "."
+        raise Misused(f"{text}{stop}\n`tailrace settings` shows them all, with what each can be.") from None
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -78,6 +86,8 @@ def _read_yaml(path: str) -> Mapping[str, object]:
 
     try:
         with open(path, encoding="utf-8") as file:
+            _refuse_repeated_names(yaml.compose(file, yaml.SafeLoader), path)
+            file.seek(0)
             content = yaml.safe_load(file)
     except OSError as error:
         raise Misused(f"cannot read the settings in {path}: {error.strerror}.") from None
@@ -88,3 +98,15 @@ def _read_yaml(path: str) -> Mapping[str, object]:
     if not isinstance(content, dict):
         raise Misused(f"{path} must hold lines of `name_of_setting: value`, it holds a {type(content).__name__}.")
     return {str(name).replace(".", "_"): value for name, value in content.items()}
+
+
+def _refuse_repeated_names(top: "Node | None", path: str) -> None:
+    """YAML itself lets the last of two lines win, in silence; with or without dots they are the same setting."""
+    from yaml import MappingNode
+
+    lines: dict[str, int] = {}
+    for key, _ in top.value if isinstance(top, MappingNode) else ():
+        name, line = str(key.value).replace(".", "_"), key.start_mark.line + 1
+        if name in lines:
+            raise Misused(f"{path} says {name} twice, in lines {lines[name]} and {line}: keep one of them.")
+        lines[name] = line

@@ -3,6 +3,8 @@
 Each row gives a setting its Kafka name; from that come its form in YAML (`log_retention_ms`) and its environment
 variable (`TAILRACE_LOG_RETENTION_MS`); where `flag` is set it has a flag on the command line too. They count in
 rising order: default, YAML file, environment, flag. Unknown names and bad values are refused, with the nearest right name.
+
+A person may say yes, on or 1 for true; a Kafka client, whose texts go through `parse` alone, may not: as with Kafka.
 """
 
 import difflib
@@ -26,6 +28,9 @@ Fsync = Literal["always", "interval", "never"]
 day_ms: Final = 24 * 3600 * 1000
 never_ms: Final = 2**63 - 1
 variable_prefix: Final = "TAILRACE_"
+# What Kubernetes puts into every container's environment when there is a Service named `tailrace`.
+injected_variable: Final = re.compile(r"TAILRACE_(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT(_[0-9]+_TCP(_.+)?)?)")
+truth_words: Final = MappingProxyType({"yes": True, "on": True, "1": True, "no": False, "off": False, "0": False})
 whole_number: Final = re.compile(r"[+-]?[0-9]+")  # int() alone also takes 1_000 and digits of other scripts
 
 
@@ -68,7 +73,7 @@ def between(low: int, high: int) -> dict[str, Any]:
 class Settings:
     # fmt: off
     broker_id: int = setting("broker.id", -1, "This broker's number; -1 takes the one in the data directory, or 1.", flag="--broker-id", **between(-1, 2**31 - 1))
-    data_dir: str = setting("data.dir", "./tailrace-data", "Where the logs live.", flag="--data-dir")
+    data_dir: str = setting("data.dir", "./tailrace-data", "Where the logs live.", flag="--data-dir", check=bool, wants="a path")
     host: str = setting("host", "127.0.0.1", "The address to listen on; 0.0.0.0 for all.", flag="--host")
     kafka_port: int = setting("kafka.port", 9092, "The port of the Kafka door; 0 picks a free one.", flag="--kafka-port", **between(0, 65535))
     advertised_host: str = setting("advertised.host", "", "The name clients are told to connect to; empty: the host.", flag="--advertised-host")
@@ -130,11 +135,14 @@ def variable_name(kafka_name: str) -> str:
 
 def check(row: Row, value: object) -> None:
     if row.check is not None and not row.check(value):
-        raise SettingError(f"{row.name}={value}: it must be {row.wants}")
+        given = f"{row.name}={value}" if value != "" else f"{row.name} is empty"
+        raise SettingError(f"{given}: it must be {row.wants}")
 
 
 def parse(kafka_name: str, kind: type, given: object) -> object:
     """A value from YAML, the environment or a client's text, as its type."""
+    if given is None:
+        raise SettingError(f"{kafka_name} has no value: give it one, or leave it out")
     if not isinstance(given, (str, int, float)):
         raise SettingError(f"{kafka_name}={given}: it must be one value")
     text = str(given).strip()
@@ -159,26 +167,52 @@ def parse(kafka_name: str, kind: type, given: object) -> object:
     return text
 
 
-def load(yaml: Mapping[str, object], environment: Mapping[str, str], flags: Mapping[str, object]) -> Settings:
-    """Settings from a YAML file's top level, `TAILRACE_…` variables and flags, each stronger than the one before."""
+def load(
+    yaml: Mapping[str, object], environment: Mapping[str, str], flags: Mapping[str, object], *, file: str = ""
+) -> Settings:
+    """Settings from a YAML file's top level, `TAILRACE_…` variables and flags, each stronger than the one before.
+
+    `file` is the name of the YAML file, for messages.
+    """
     by_yaml_name = {yaml_name(name): one for name, one in rows().items()}
     by_variable = {variable_name(name): one for name, one in rows().items()}
-    variables = {key: value for key, value in environment.items() if key.startswith(variable_prefix)}
+    variables = {
+        key: value
+        for key, value in environment.items()
+        if key.startswith(variable_prefix) and not injected_variable.fullmatch(key)
+    }
     flags_given = {key: value for key, value in flags.items() if value is not None}
-    values = _parsed(yaml, by_yaml_name) | _parsed(variables, by_variable) | _parsed(flags_given, by_yaml_name)
+    values = {
+        **_parsed(yaml, by_yaml_name, file),
+        **_parsed(variables, by_variable, "the environment"),
+        **_parsed(flags_given, by_yaml_name, ""),
+    }
     return Settings(**values)
 
 
-def _parsed(given: Mapping[str, object], table: "Mapping[str, Field[Any]]") -> dict[str, Any]:
+def _parsed(given: Mapping[str, object], table: "Mapping[str, Field[Any]]", source: str) -> dict[str, Any]:
     """What one source says, by field of `Settings`; a name it does not know is answered with the nearest it does."""
     values: dict[str, Any] = {}
+    where = f" in {source}" if source else ""
     for key, value in given.items():
         if key not in table:
             near = difflib.get_close_matches(str(key), table, n=1)
-            raise SettingError(f"there is no setting {key!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise SettingError(f"there is no setting {key!r}{where and f', found{where}'}{hint}")
         one = table[key]
-        values[one.name] = parse(row(one).name, kind_of(one), value)
+        try:
+            values[one.name] = _parsed_for_people(one, value)
+            check(row(one), values[one.name])
+        except SettingError as error:
+            raise SettingError(f"{error}{where and f' ({key}{where})'}") from None
     return values
+
+
+def _parsed_for_people(one: "Field[Any]", given: object) -> object:
+    kind = kind_of(one)
+    if kind is bool and (truth := truth_words.get(str(given).strip().lower())) is not None:
+        return truth
+    return parse(row(one).name, kind, given)
 
 
 def kind_of(one: "Field[Any]") -> type:

@@ -87,8 +87,10 @@ def test_a_port_in_use_is_refused_and_the_data_stays_usable(broker: Broker, tmp_
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("num_partition: 3", "did you mean 'num_partitions'?"),
-        ("num_partitions: many", "num.partitions=many: it must be a whole number"),
+        ("num_partition: 3", "found in {config}; did you mean 'num_partitions'?\n`tailrace settings`"),
+        ("num_partitions: many", "num.partitions=many: it must be a whole number (num_partitions in {config}).\n"),
+        ("fsync: never\nkafka.port: 1\n\nkafka_port: 2", "says kafka_port twice, in lines 2 and 4"),
+        ("data_dir: null", "data.dir has no value"),
         ("- a\n- b", "holds a list"),
         ("a: [", "no YAML"),
     ],
@@ -98,7 +100,19 @@ def test_a_wrong_file_is_refused_by_name(tmp_path: Path, text: str, said: str) -
     config.write_text(text)
     ran = run_tailrace("serve", "--config", str(config))
     assert (ran.code, ran.out) == (2, "")
-    assert said in ran.err
+    assert said.format(config=config) in ran.err
+
+
+def test_a_data_directory_that_cannot_be_one_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "afile").touch()
+    ran = run_tailrace("serve", "--kafka-port", "0", "--data-dir", str(tmp_path / "afile"))
+    assert (ran.code, ran.out) == (1, "")
+    assert f"{tmp_path}/afile is a file" in ran.err
+    (tmp_path / "meta.properties").write_text("what is this?")
+    ran = run_tailrace("serve", "--kafka-port", "0", "--data-dir", str(tmp_path))
+    assert (ran.code, ran.out) == (1, "")
+    assert "meta.properties" in ran.err
+    assert "from a copy" in ran.err
 
 
 def test_a_broker_stays_small(broker: Broker) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tailrace.model.settings import SettingError, Settings, load, row, rows, variable_name, yaml_name
+from tailrace.model.settings import SettingError, Settings, load, parse, row, rows, variable_name, yaml_name
 
 
 def test_every_default_is_allowed() -> None:
@@ -46,13 +46,14 @@ def test_no_name_or_flag_is_given_twice() -> None:
         ({"kafka_port": "9_092"}, "whole number"),
         ({"kafka_port": "٩"}, "whole number"),
         ({"kafka_port": "9" * 5000}, "whole number"),
-        ({"kafka_port": None}, "one value"),
+        ({"kafka_port": None}, "kafka.port has no value: give it one, or leave it out"),
         ({"kafka_port": 65536}, "kafka.port=65536: it must be from 0 to 65535"),
-        ({"host": None}, "host=None: it must be one value"),
+        ({"data_dir": ""}, "data.dir is empty: it must be a path"),
         ({"host": ["a", "b"]}, "one value"),
         ({"broker_rack": True}, "quotes"),
         ({"fsync": "sometimes"}, "fsync=sometimes: it must be one of always, interval, never"),
-        ({"auto_create_topics_enable": "yes"}, "true or false"),
+        ({"auto_create_topics_enable": "maybe"}, "true or false"),
+        ({"auto_create_topics_enable": 2}, "true or false"),
         ({"default_replication_factor": 0}, "-1 or from 1"),
         ({"log_message_timestamp_type": "Now"}, "CreateTime, LogAppendTime"),
     ],
@@ -63,8 +64,45 @@ def test_a_mistake_is_named(yaml: dict[str, object], said: str) -> None:
 
 
 def test_a_wrong_variable_is_named_as_it_was_written() -> None:
-    with pytest.raises(SettingError, match="no setting 'TAILRACE_FSINC'; did you mean 'TAILRACE_FSYNC'"):
+    said = "no setting 'TAILRACE_FSINC', found in the environment; did you mean 'TAILRACE_FSYNC'"
+    with pytest.raises(SettingError, match=said):
         load({}, {"TAILRACE_FSINC": "never"}, {})
+    with pytest.raises(SettingError, match=r"to 65535 \(TAILRACE_KAFKA_PORT in the environment\)$"):
+        load({}, {"TAILRACE_KAFKA_PORT": "70000"}, {})
+
+
+def test_a_wrong_line_is_named_with_its_file() -> None:
+    with pytest.raises(SettingError, match=r"whole number \(kafka_port in b.yaml\)$"):
+        load({"kafka_port": "many"}, {}, {}, file="b.yaml")
+    with pytest.raises(SettingError, match=r"no setting 'kafka_prt', found in b.yaml; did you mean 'kafka_port'\?$"):
+        load({"kafka_prt": 1}, {}, {}, file="b.yaml")
+
+
+injected = ("SERVICE_HOST", "SERVICE_PORT", "SERVICE_PORT_KAFKA", "PORT", "PORT_9092_TCP", "PORT_9092_TCP_ADDR")
+
+
+@pytest.mark.parametrize("name", injected)
+def test_what_kubernetes_injects_for_a_service_of_our_name_is_passed_over(name: str) -> None:
+    assert load({}, {f"TAILRACE_{name}": "tcp://10.0.0.1:9092"}, {}) == Settings()
+
+
+@pytest.mark.parametrize("name", ["SERVICE", "SERVICE_HOSTS", "PORTS", "PORT_TCP", "PORT_9092_TCPX", "MY_PORT"])
+def test_what_only_looks_like_it_is_not(name: str) -> None:
+    with pytest.raises(SettingError, match=f"no setting 'TAILRACE_{name}'"):
+        load({}, {f"TAILRACE_{name}": "1"}, {})
+
+
+@pytest.mark.parametrize(("word", "meant"), [("yes", True), ("On", True), (1, True), ("no", False), ("off", False)])
+def test_people_may_say_yes_and_no(word: object, meant: bool) -> None:
+    assert load({"delete_topic_enable": word}, {}, {}).delete_topic_enable is meant
+    assert load({}, {"TAILRACE_DELETE_TOPIC_ENABLE": str(word)}, {}).delete_topic_enable is meant
+    assert load({}, {}, {"delete_topic_enable": word}).delete_topic_enable is meant
+
+
+def test_clients_say_true_and_false() -> None:
+    assert parse("preallocate", bool, "False") is False
+    with pytest.raises(SettingError, match="true or false"):
+        parse("preallocate", bool, "yes")
 
 
 def test_a_mistake_in_a_weaker_source_is_still_a_mistake() -> None:
