@@ -24,6 +24,7 @@ T = TypeVar("T")
 default_bootstrap = "127.0.0.1:9092"
 knock_timeout_s = 5.0
 answer_timeout_s = 10.0
+port_max = 65535
 
 Bootstrap = Annotated[
     str,
@@ -108,10 +109,12 @@ def _knock(bootstrap: str) -> None:
     reason = ""
     for address in bootstrap.split(","):
         host, _, port = address.strip().rpartition(":")
-        if not host or not port.isdigit():
+        if not host or not port.isdecimal():
             raise Misused(
                 f"--bootstrap {bootstrap}: {address.strip()!r} is not HOST:PORT, such as {default_bootstrap}."
             )
+        if not 1 <= int(port) <= port_max:
+            raise Misused(f"--bootstrap {bootstrap}: a port is a number from 1 to {port_max}, {port} is none.")
         try:
             socket.create_connection((host.strip("[]"), int(port)), knock_timeout_s).close()
         except OSError as error:

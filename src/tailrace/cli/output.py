@@ -48,12 +48,12 @@ def _cell(value: object) -> str:
 
 
 @contextmanager
-def progress(*, transient: bool = True) -> Iterator["Progress"]:
+def progress(*, shown: bool = True) -> Iterator["Progress"]:
     """A progress bar on standard error; invisible when that is no terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=transient, disable=not console.is_terminal) as bar:
+    with Progress(*columns, console=console, transient=True, disable=not (shown and console.is_terminal)) as bar:
         yield bar

@@ -1,13 +1,14 @@
 """`tailrace produce`: each line of standard input becomes a message."""
 
 import sys
+import time
 from collections.abc import Iterator
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tailrace.cli.client import Bootstrap, Json, asking, default_bootstrap, producer, sentence
+from tailrace.cli.client import Bootstrap, Json, asking, default_bootstrap, partitions_of, producer, sentence
 from tailrace.cli.failure import Failed, Misused
 from tailrace.cli.output import print_json, progress, say
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 Headers = list[tuple[str, str | bytes | None]]
 delivery_timeout_ms = 30_000
+creation_timeout_s = 2.0
+creation_poll_s = 0.1
 progress_every = 1000
 
 
@@ -56,6 +59,8 @@ def produce(
 ) -> None:
     """Send each line of standard input as a message.
 
+    Ctrl-C sends what was read so far, says how much that was, and ends with exit code 130.
+
     \b
     Examples:
       echo hello | tailrace produce greetings
@@ -73,10 +78,14 @@ def produce(
         "message.timeout.ms": delivery_timeout_ms,
     }
     client = producer(bootstrap, settings)
+    _find(client, topic, partition, bootstrap)
     delivery = _Delivery(client, topic, partition, headers)
+    interrupted = False
     try:
         with asking(bootstrap, f"send to {topic}"):
             _send_lines(delivery, key_separator)
+    except KeyboardInterrupt:
+        interrupted = True
     finally:
         delivery.finish()
     if delivery.error is not None:
@@ -85,11 +94,32 @@ def produce(
         print_json({"topic": topic, "sent": delivery.sent})
     else:
         say(f"sent {delivery.sent} {'message' if delivery.sent == 1 else 'messages'} to {topic}")
+    if interrupted:
+        raise KeyboardInterrupt
+
+
+def _find(client: "Producer", topic: str, partition: int, bootstrap: str) -> None:
+    """Fail at once when the topic is not there and is not made by asking for it; sending would try for long."""
+    deadline = time.monotonic() + creation_timeout_s
+    while True:
+        try:
+            numbers = partitions_of(client.list_topics, topic, bootstrap)
+        except Failed:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(creation_poll_s)  # a broker may answer so while it makes the topic
+        else:
+            break
+    if partition not in (-1, *numbers):
+        raise Failed(f"{topic} has no partition {partition}: its partitions are 0 to {len(numbers) - 1}.")
 
 
 def _send_lines(delivery: "_Delivery", key_separator: str | None) -> None:
     separator = key_separator.encode() if key_separator is not None else None
-    with progress() as bar:
+    typed = sys.stdin.isatty()
+    if typed:
+        say("Type messages, one a line; Ctrl-D ends.")
+    with progress(shown=not typed) as bar:
         task = bar.add_task("sent", total=None)
         for number, line in enumerate(_lines(), 1):
             key, value = _split(line, separator, number)

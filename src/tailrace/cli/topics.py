@@ -39,6 +39,9 @@ def create(
       tailrace topic create orders payments --partitions 4 --config retention.ms=3600000
     """
     settings = _pairs(config)
+    for name in names:
+        if names.count(name) > 1:
+            raise Misused(f"topic {name} is named twice: nothing was made.")
     client = admin(bootstrap)
     from confluent_kafka.admin import NewTopic
 

@@ -2,11 +2,12 @@
 
 import json
 import signal
+import time
 
 import pytest
 
 from tailrace.testing import Broker
-from tests.unit.cli.program import Program, deadline_s, start_tailrace
+from tests.unit.cli.program import Program, deadline_s, run_tailrace, start_tailrace
 
 
 def test_lines_come_out_as_they_went_in(tailrace: Program, topic: str) -> None:
@@ -81,6 +82,15 @@ def test_an_unknown_topic_is_not_made_by_looking(tailrace: Program) -> None:
     assert read.code == 1
     assert "nobody-made-this" in read.err
     assert "nobody-made-this" not in tailrace("topic", "list").out
+
+
+def test_a_topic_that_is_not_there_is_said_at_once(topic: str) -> None:
+    with Broker(fsync="never", auto_create_topics_enable="no") as strict:
+        start = time.monotonic()
+        sent = run_tailrace("produce", topic, stdin="lost\n", bootstrap=strict.bootstrap)
+        assert time.monotonic() - start < 15  # sending would try for 30 s
+    assert sent.code == 1
+    assert f"cannot find topic {topic}" in sent.err
 
 
 @pytest.mark.parametrize("end", ["interrupt", "reader gone"])
