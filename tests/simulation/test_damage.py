@@ -38,7 +38,9 @@ def batch_at(storage: Storage, path: str, number: int) -> int:
 
 def recorded_point(stage: Stage) -> int:
     """How far the log of "t" need not be scanned, as the disk has it."""
-    checkpoint = load_checkpoints(stage.node.ports.disk, data_dir).get(stage.node.replicas.find("t", 0).key)
+    checkpoints = load_checkpoints(stage.node.ports.disk, data_dir)
+    assert checkpoints is not None
+    checkpoint = checkpoints.get(stage.node.replicas.find("t", 0).key)
     return 0 if checkpoint is None else checkpoint.recovery.offset
 
 

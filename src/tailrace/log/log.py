@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple, NoReturn
 
 from tailrace.log import chores, following, lookup, truncation
+from tailrace.log.admission import check_limits
 from tailrace.log.found import Damage, Recovered, RecoveryPoint
 from tailrace.log.index import relative_offset_max
 from tailrace.log.lookup import Timed
@@ -25,11 +26,11 @@ from tailrace.log.recovery import Recovery, unreadable
 from tailrace.log.refusal import refused
 from tailrace.log.segment import Segment
 from tailrace.log.syncing import Syncer
-from tailrace.model.faults import BatchTooLarge, InvalidTimestamp, StorageFailed
+from tailrace.model.faults import StorageFailed
 from tailrace.model.settings import Fsync
 from tailrace.model.topics import TopicSettings
 from tailrace.ports import Ports
-from tailrace.records.header import BatchHeader, log_append_time_bit, stamp, stamp_append_time
+from tailrace.records.header import BatchHeader, stamp, stamp_append_time
 
 __all__ = ["Appended", "Damage", "Log", "Read", "RecoveryPoint", "Timed"]
 
@@ -75,6 +76,7 @@ class Log:
         self.cut_at: int | None = None  # where the log was truncated, while a recorded point may lie above
         self.cut_covered = False  # whether a point has been recorded since
         self._always = fsync == "always"
+        self._refusing = False  # the last write found no room, or another reason not to be taken
         self._unsynced_records = 0
         self._unsynced_since_ms: int | None = None
         self.refusal = None if found.damage is None else f"damaged: {found.damage}"
@@ -136,7 +138,7 @@ class Log:
         if producer and (sent := self.producers.check(header)) is not None:
             return Appended(sent.base_offset, sent.last_offset, True, sent.append_time_ms)
         if not internal:
-            self._check_limits(len(batch), header, now_ms)
+            check_limits(self._settings, len(batch), header, now_ms, append_time=self._append_time)
         new_epoch = epoch != self.epochs.last
         assert not new_epoch or epoch > self.epochs.last, f"epoch {epoch} after {self.epochs.last}"
         append_time, timestamp = create_time, header.max_timestamp
@@ -156,25 +158,6 @@ class Log:
         """Append a leader's batches as a follower got them: their offsets and epochs stand. How many were whole."""
         return following.append_as_is(self, data, now_ms)
 
-    def _check_limits(self, size: int, header: BatchHeader, now_ms: int) -> None:
-        settings = self._settings
-        if size > settings.max_message_bytes:
-            raise BatchTooLarge(f"the batch has {size} bytes, max.message.bytes is {settings.max_message_bytes}")
-        if header.attributes & log_append_time_bit:
-            raise InvalidTimestamp("the batch says that its times are the broker's own; only a broker may say so")
-        if self._append_time:
-            return
-        late = now_ms + settings.message_timestamp_after_max_ms
-        if header.max_timestamp > late:
-            raise InvalidTimestamp(
-                f"timestamp {header.max_timestamp} lies too far ahead; at most {late} is allowed now"
-            )
-        early = now_ms - settings.message_timestamp_before_max_ms
-        if 0 <= header.base_timestamp < early:
-            raise InvalidTimestamp(
-                f"timestamp {header.base_timestamp} lies too far back; at least {early} is allowed now"
-            )
-
     def write(self, batch: memoryview, base: int, last: int, timestamp: int, now_ms: int) -> None:
         """Put a batch at the end of the active segment, or of a new one, and know about it."""
         size = len(batch)
@@ -193,6 +176,9 @@ class Log:
             active.file.write(batch, position)
         except OSError as error:
             self._undo(active, error)
+        if self._refusing:
+            self._refusing = False
+            events.info("%s: appending goes on", self.folder)
         if position == 0:
             active.first_timestamp = timestamp if timestamp >= 0 else now_ms
         assert active.indexes is not None
@@ -223,7 +209,7 @@ class Log:
                 self.syncer.folders[self.folder.rpartition("/")[0]] = None
             segment = Segment(disk, self.folder, self.end, self._settings.index_interval_bytes)
         except OSError as error:
-            raise refused(self.folder, error) from error
+            raise self._refused(self.folder, error) from error
         segment.begin_indexes()
         self.syncer.folders[self.folder] = None
         self.segments.append(segment)
@@ -239,7 +225,15 @@ class Log:
             active.file.truncate(active.size)
         except OSError as worse:
             self.close_for_good(f"{active.file.path} could not be cut back after a failed write: {worse}")
-        raise refused(active.file.path, error) from error
+        raise self._refused(active.file.path, error) from error
+
+    def _refused(self, path: str, error: OSError) -> StorageFailed:
+        """A write that the disk does not take: said when it begins, and when it is over, not each time."""
+        fault = refused(path, error)
+        if not self._refusing:
+            self._refusing = True
+            events.error("no more can be appended for now: %s", fault)
+        return fault
 
     # Reading
 

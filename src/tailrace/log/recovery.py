@@ -27,17 +27,15 @@ from tailrace.log.names import (
     cut_name,
     epochs_name,
     gap_suffix,
-    index_suffix,
     named,
     offsets_named,
     producers_suffix,
     segment_suffix,
-    times_suffix,
-    unfinished_suffix,
 )
 from tailrace.log.producers import ProducerStates
 from tailrace.log.segment import Segment
 from tailrace.log.state_file import Unreadable
+from tailrace.log.strays import strays
 from tailrace.log.walk import Found, chunk_bytes, walk
 from tailrace.log.write_back import write_back
 from tailrace.model.limits import batch_header_bytes
@@ -292,15 +290,7 @@ class Recovery:
         del self._segments[number:]
 
     def _remove_strays(self, end: int) -> None:
-        bases = frozenset(segment.base for segment in self._segments)
-        strays = [name for name in self._names if name.endswith(unfinished_suffix)]
-        strays += [named(offset, producers_suffix) for offset in self._offsets(producers_suffix) if offset > end]
-        strays += [
-            named(gap, gap_suffix) for gap in self._offsets(gap_suffix) if not self._segments[0].base <= gap < end
-        ]
-        for suffix in (index_suffix, times_suffix):
-            strays += [named(base, suffix) for base in self._offsets(suffix) if base not in bases]
-        for name in strays:
+        for name in strays(self._names, [segment.base for segment in self._segments], end):
             if self._disk.exists(f"{self._folder}/{name}"):
                 self._disk.remove(f"{self._folder}/{name}")
                 self._cut = True
