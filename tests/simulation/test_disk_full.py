@@ -17,7 +17,10 @@ def whole(stage: Stage, topic: str) -> bool:
 
 @room_tried
 @staged
-async def test_produce_is_refused_reads_go_on_and_writes_resume_with_room(stage: Stage, room_bytes: int) -> None:
+async def test_produce_is_refused_reads_go_on_and_writes_resume_with_room(
+    stage: Stage, room_bytes: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
     await stage.start()
     await stage.make_topic("t")
     await stage.produce("t", b"before")
@@ -28,6 +31,7 @@ async def test_produce_is_refused_reads_go_on_and_writes_resume_with_room(stage:
     assert whole(stage, "t")
     stage.storage.make_room()
     assert (await stage.produce("t", b"after")).base_offset == 1
+    assert caplog.text.count("no more can be appended") == caplog.text.count("appending goes on") == 1
     stage.cut_power()
     await stage.start()
     assert await stage.read("t") == [b"before", b"after"]
