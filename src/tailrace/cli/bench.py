@@ -1,6 +1,7 @@
 """`tailrace bench`: a load tool, against any broker that speaks Kafka's protocol."""
 
 import secrets
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from enum import StrEnum
@@ -48,6 +49,7 @@ def bench(
     wanted = list(dict.fromkeys(only or Measure))
     if Measure.consume in wanted and Measure.produce not in wanted and topic is None:
         raise Misused("--only consume needs something to read: add --only produce, or give a --topic that is filled.")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # whoever ends it, its topic goes with it
     with _topic(bootstrap, topic, partitions) as name:
         load = Load(
             bootstrap=bootstrap,
@@ -82,17 +84,21 @@ def _measure(measure: Measure, load: Load) -> Case:
 @contextmanager
 def _topic(bootstrap: str, given: str | None, partitions: int) -> Iterator[str]:
     """The topic to load: the given one, or one of our own for as long as it takes."""
+    client = admin(bootstrap)
     if given is not None:
+        with asking(bootstrap, f"find topic {given}"):
+            there = given in client.list_topics(timeout=answer_timeout_s).topics  # asking by name could make it
+        if not there:
+            raise Failed(f"there is no topic {given}.\n`tailrace topic list` shows what is there.")
         yield given
         return
-    client = admin(bootstrap)
     from confluent_kafka.admin import NewTopic
 
     name = f"tailrace-bench-{secrets.token_hex(4)}"
-    with asking(bootstrap, "make a topic to load"):
-        made = client.create_topics([NewTopic(name, partitions, -1)], request_timeout=answer_timeout_s)
-    answer(made[name], bootstrap, f"create topic {name}")
     try:
+        with asking(bootstrap, "make a topic to load"):
+            made = client.create_topics([NewTopic(name, partitions, -1)], request_timeout=answer_timeout_s)
+        answer(made[name], bootstrap, f"create topic {name}")
         yield name
     finally:
         with suppress(Failed):  # a failure to measure is the news, not one to tidy up

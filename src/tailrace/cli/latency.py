@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from tailrace.cli.client import answer_timeout_s, asking, consumer, producer
 from tailrace.cli.failure import Failed
-from tailrace.cli.load import Case, Load, Progress, filler, quiet_timeout_s
+from tailrace.cli.load import Case, Load, Progress, filler, purged_when_cut_short, quiet_timeout_s
 from tailrace.cli.reading import places
 
 if TYPE_CHECKING:
@@ -38,13 +38,15 @@ def measure_latency(load: Load, progress: Progress) -> Case:
         )
         for thread in threads:
             thread.start()
-        with asking(load.bootstrap, f"send to {load.topic}"):
-            _send(load, sender, total, confirmed_ms, progress)
-            sender.flush(quiet_timeout_s)
-        threads[1].join(quiet_timeout_s)
-        over.set()
-        for thread in threads:
-            thread.join()
+        try:
+            with asking(load.bootstrap, f"send to {load.topic}"), purged_when_cut_short(sender):
+                _send(load, sender, total, confirmed_ms, progress)
+                sender.flush(quiet_timeout_s)
+            threads[1].join(quiet_timeout_s)
+        finally:  # a client that is closed while a thread waits in it never comes back
+            over.set()
+            for thread in threads:
+                thread.join()
     finally:
         reader.close()
     if len(confirmed_ms) < total or len(arrived_ms) < total:

@@ -6,7 +6,8 @@ compare figures of one machine and one run.
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from tailrace.cli.failure import Failed
 from tailrace.cli.reading import Reading, places
 
 if TYPE_CHECKING:
-    from confluent_kafka import KafkaError
+    from confluent_kafka import KafkaError, Producer
 
 Case = dict[str, object]
 Progress = Callable[[int], None]  # told how many messages are done
@@ -52,7 +53,7 @@ def measure_produce(load: Load, progress: Progress) -> Case:
     client = producer(load.bootstrap, settings)
     value = filler(load.size)
     start = time.perf_counter()
-    with asking(load.bootstrap, f"send to {load.topic}"):
+    with asking(load.bootstrap, f"send to {load.topic}"), purged_when_cut_short(client):
         for number in range(load.messages):
             while True:
                 try:
@@ -69,6 +70,17 @@ def measure_produce(load: Load, progress: Progress) -> Case:
         reason = sentence(failed[0]) if failed else f"{left} messages were not confirmed within {quiet_timeout_s:g} s"
         raise Failed(f"cannot send to {load.topic}: {reason}.")
     return {"name": "produce", "acks": load.acks, "compression": load.compression} | _throughput(load, seconds)
+
+
+@contextmanager
+def purged_when_cut_short(client: "Producer") -> Iterator[None]:
+    """What waits in a producer when Ctrl-C comes must not go out later: it would make the deleted topic anew."""
+    try:
+        yield
+    except BaseException:
+        client.purge(in_flight=False)
+        client.flush(quiet_timeout_s)
+        raise
 
 
 def measure_consume(load: Load, progress: Progress) -> Case:

@@ -1,11 +1,15 @@
 """`tailrace bench`: figures of the right kind; their size is the benchmarks' affair."""
 
 import json
+import signal
+import time
 
 import pytest
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from tailrace.cli.latency import percentiles
-from tests.unit.cli.program import Program
+from tailrace.testing import Broker
+from tests.unit.cli.program import Program, deadline_s, start_tailrace
 
 
 def test_figures_for_scripts(tailrace: Program) -> None:
@@ -27,6 +31,39 @@ def test_a_table_for_people(tailrace: Program) -> None:
         "produce",
         "consume",
     ]
+
+
+@pytest.mark.parametrize("only", ["produce", "latency"])
+def test_ctrl_c_takes_its_topic_along(broker: Broker, only: str) -> None:
+    process = start_tailrace(
+        "bench", "--messages", "100000000", "--seconds", "1000", "--only", only, TAILRACE_BOOTSTRAP=broker.bootstrap
+    )
+    looking = {"bootstrap.servers": broker.bootstrap, "group.id": "none", "enable.auto.commit": False}
+    client = Consumer(looking)  # a consumer makes no topic by asking for it, other clients may
+    deadline = time.monotonic() + deadline_s
+    while not filled(client):
+        assert time.monotonic() < deadline
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=deadline_s)
+    assert (process.returncode, said) == (130, "")
+    assert not client.list_topics(timeout=deadline_s).topics
+    client.close()
+
+
+def filled(client: Consumer) -> bool:
+    """Whether any message is in the bench's topic."""
+    try:
+        topics = client.list_topics(timeout=deadline_s).topics
+        return any(client.get_watermark_offsets(TopicPartition(name, 0), timeout=1)[1] > 1 for name in topics)
+    except KafkaException:  # it is being made
+        return False
+
+
+def test_a_topic_that_is_not_there_is_not_made(tailrace: Program) -> None:
+    ran = tailrace("bench", "--topic", "nope", "--only", "produce", "--messages", "10")
+    assert ran.code == 1
+    assert "no topic nope" in ran.err
+    assert "nope" not in tailrace("topic", "list").out
 
 
 def test_percentiles() -> None:
