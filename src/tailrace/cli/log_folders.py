@@ -20,6 +20,8 @@ from tailrace.ports.disk import Disk
 from tailrace.wire.primitives import WireError
 from tailrace.wire.stored import decode_record
 
+wanted = "a data directory with --data-dir, or a partition's folder"
+
 
 class PartitionFolder(NamedTuple):
     path: str
@@ -34,11 +36,12 @@ def partition_folders(disk: Disk, what: str | None, data_dir: str, partition: in
         if not disk.exists(f"{folder}/{meta_name}"):
             return [_single(disk, folder)]
         data_dir, what = folder, None
+    if what is not None and "/" in what:  # a path, since no topic can be called so
+        raise Failed(f"{what} {'is a file' if os.path.exists(what) else 'does not exist'}.\nName {wanted}.")
+    if not os.path.isdir(data_dir):
+        raise Failed(f"{data_dir} {'is a file' if os.path.exists(data_dir) else 'does not exist'}.\nName {wanted}.")
     if not disk.exists(f"{data_dir}/{meta_name}"):
-        raise Failed(
-            f"{data_dir} is no data directory: it has no {meta_name}.\n"
-            "Name one with --data-dir, or give a partition's folder."
-        )
+        raise Failed(f"{data_dir} is no data directory: it has no {meta_name}.\nName {wanted}.")
     found = [one for one in _all(disk, data_dir) if what in (None, one.topic, show_id(one.key.topic_id))]
     if not found:
         raise Failed(f"{data_dir} holds nothing of a topic {what!r}.\n`tailrace log verify` lists what it holds.")
