@@ -54,6 +54,10 @@ class Broker:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def __repr__(self) -> str:
+        state = f"at {self.bootstrap}, process {self._process.pid}" if self._process is not None else "not running"
+        return f"<Broker {state}, data in {self.data_dir}>"
+
     @property
     def port(self) -> int:
         return int(self.bootstrap.rpartition(":")[2])

@@ -60,6 +60,11 @@ def test_a_failed_start_shows_why(broker: Broker) -> None:
         pass
 
 
+def test_it_shows_itself(broker: Broker) -> None:
+    assert repr(broker) == f"<Broker at {broker.bootstrap}, process {broker.pid}, data in {broker.data_dir}>"
+    assert repr(Broker(data_dir="d")) == "<Broker not running, data in d>"
+
+
 def test_stopping_twice_and_killing_the_dead_is_fine() -> None:
     with Broker() as broker:
         broker.stop()
