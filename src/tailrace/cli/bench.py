@@ -38,7 +38,7 @@ def bench(
     json: Json = False,
     bootstrap: Bootstrap = default_bootstrap,
 ) -> None:
-    """Measure a broker: messages in, messages out, and how long single ones take.
+    """Measure a broker: messages in, out, and how long single ones take.
 
     \b
     Examples:

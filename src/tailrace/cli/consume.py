@@ -43,7 +43,7 @@ def consume(
     ] = None,
     bootstrap: Bootstrap = default_bootstrap,
 ) -> None:
-    """Read messages, without a group, until Ctrl-C or as long as you say.
+    """Read messages until Ctrl-C, or as long as you say. No group is joined.
 
     With --max or --to-end it is a failure (exit code 1) when the reading ends before so many messages, or
     before the end. With --to-end it ends when nothing comes for 10 s, or for as long as --timeout says.

@@ -17,13 +17,19 @@ if TYPE_CHECKING:
     from tailrace.cli.log_rows import Row
     from tailrace.ports import Disk
 
-commands = typer.Typer(no_args_is_help=True, help="Look into a data directory, with no broker.")
+commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Look into a data directory, with no broker.")
 
 table_rows_max = 1000  # a table has to be held in memory to be laid out; JSON does not
+columns_in_order = (
+    "base_offset", "last_offset", "offset", "records", "bytes", "time", "key", "key_base64", "value", "value_base64",
+    "compression", "kind", "epoch", "producer_id", "sequence", "headers", "file", "position", "problem",
+)  # fmt: skip
+may_be_null = ("key", "value")
+only_wide = ("epoch", "producer_id", "sequence", "headers", "kind", "compression")
 
 What = Annotated[
     str | None,
-    typer.Argument(metavar="[WHAT]", help="A topic, a partition's folder or a data directory; else: everything."),
+    typer.Argument(metavar="WHAT", help="A topic, a partition's folder or a data directory; else: everything."),
 ]
 DataDir = Annotated[
     str, typer.Option("--data-dir", "-d", envvar="TAILRACE_DATA_DIR", metavar="DIR", help="Where the logs live.")
@@ -39,6 +45,7 @@ def dump(
     records: Annotated[bool, typer.Option("--records", "-r", help="Open the batches and show their records.")] = False,
     offset: Annotated[int, typer.Option("--offset", "-o", min=0, help="Where to begin.")] = 0,
     most: Annotated[int | None, typer.Option("--max", "-n", min=1, help="How many rows of each partition.")] = None,
+    wide: Annotated[bool, typer.Option("--wide", "-w", help="All columns, as JSON has them.")] = False,
     json: Json = False,
 ) -> None:
     """Show what partitions hold: their batches, or their records.
@@ -58,7 +65,7 @@ def dump(
                 for row in islice(rows, most):
                     print_json(row)
             else:
-                _show(folder, rows, most or table_rows_max)
+                _show(folder, rows, most or table_rows_max, wide=wide)
 
 
 @commands.command()
@@ -67,8 +74,9 @@ def verify(
 ) -> None:
     """Check every batch: whole, right checksum, offsets in order, records that can be read.
 
-    Exit code 1 when anything is wrong. After a crash the last bytes of a partition may be torn: a broker cuts
-    those off when it starts.
+    Exit code 1 when anything is wrong.
+
+    After a crash the last bytes of a partition may be torn: a broker cuts those off when it starts.
 
     \b
     Examples:
@@ -103,15 +111,27 @@ def verify(
         raise Failed(f"{len(problems)} {'problem' if len(problems) == 1 else 'problems'} found.")
 
 
-def _show(folder: "PartitionFolder", rows: "Iterator[Row]", most: int) -> None:
+def _show(folder: "PartitionFolder", rows: "Iterator[Row]", most: int, *, wide: bool) -> None:
+    """A table of the columns that hold anything, in the order of `columns_in_order`."""
     shown = list(islice(rows, most))
     print(f"{folder.topic} partition {folder.key.partition}  {folder.path}")
-    used = dict.fromkeys(name for row in shown for name, value in row.items() if value is not None)
-    columns = [name for name in used if name not in ("topic", "partition")]
-    body = [["" if row.get(name) is None else row[name] for name in columns] for row in shown]
-    print_table([name.replace("_", " ") for name in columns], body)
+    used = [name for name in columns_in_order if any(_holds(row, name) for row in shown)]
+    narrow = [name for name in used if wide or name not in only_wide]
+    print_table([name.replace("_", " ") for name in narrow], [[_cell(row, name) for name in narrow] for row in shown])
     if next(rows, None) is not None:
         say(f"Only the first {most} are shown: --max, --offset and --json show more.")
+
+
+def _holds(row: "Row", name: str) -> bool:
+    return name in row and (name in may_be_null or row[name] not in (None, []))
+
+
+def _cell(row: "Row", name: str) -> object:
+    """Nothing where a row has no such thing; a key or value that is null says so, which an empty one does not."""
+    value = row.get(name)
+    if value is None and name in row and name in may_be_null:
+        return "(null)"
+    return "" if value in (None, []) else value
 
 
 @contextmanager

@@ -87,7 +87,7 @@ def _record(record: Record, *, is_metadata: bool) -> Row:
         except WireError as error:
             value = {"problem": str(error)}
     headers = [{"name": name, **named_bytes("value", data)} for name, data in record.headers]
-    return row | named_bytes("key", record.key) | value | {"headers": headers or None}
+    return row | named_bytes("key", record.key) | value | {"headers": headers}
 
 
 def _told(record: Any) -> str:

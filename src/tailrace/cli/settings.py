@@ -5,13 +5,14 @@ from typing import Annotated, NamedTuple
 import typer
 
 from tailrace.cli.output import print_json, print_table
-from tailrace.model.settings import Settings, row, rows, variable_name, yaml_name
+from tailrace.model.settings import Settings, parse, row, rows, variable_name, yaml_name
 from tailrace.model.topics import default_text, topic_settings
 
 
 class Line(NamedTuple):
     name: str
-    default: str
+    default: str  # as people write it
+    typed: object  # the same as a value
     help: str
     values: str
     forms: str  # how else it can be given
@@ -23,7 +24,7 @@ def broker_lines() -> list[Line]:
         said = row(one)
         forms = [f"`{yaml_name(name)}`", f"`{variable_name(name)}`", *([f"`{said.flag}`"] if said.flag else [])]
         default = str(one.default).lower() if isinstance(one.default, bool) else str(one.default)
-        found.append(Line(name, default, said.help, said.wants, ", ".join(forms)))
+        found.append(Line(name, default, one.default, said.help, said.wants, ", ".join(forms)))
     return found
 
 
@@ -32,7 +33,8 @@ def topic_lines() -> list[Line]:
     found = []
     for name, one in topic_settings.items():
         values = f"only {one.only or 'empty'} so far" if one.only is not None else one.wants
-        found.append(Line(name, default_text(one, broker), one.help, values, ""))
+        default = default_text(one, broker)
+        found.append(Line(name, default, parse(name, one.kind, default), one.help, values, ""))
     return found
 
 
@@ -74,10 +76,9 @@ def settings(
 ) -> None:
     """Show everything a broker or a topic can be told.
 
+    \b
     Examples:
-
       tailrace settings
-
       tailrace settings --topics --json
     """
     if as_markdown:
@@ -85,6 +86,11 @@ def settings(
         return
     lines = topic_lines() if topics else broker_lines()
     if as_json:
-        print_json([{"name": one.name, "default": one.default, "help": one.help} for one in lines])
+        print_json([_json(one) for one in lines])
     else:
-        print_table(["setting", "default", "what it does", "values"], [one[:4] for one in lines])
+        print_table(["setting and default", "what it does"], [(f"{one.name}={one.default}", one.help) for one in lines])
+
+
+def _json(line: Line) -> dict[str, object]:
+    forms = [form.strip("`") for form in line.forms.split(", ") if form]
+    return {"name": line.name, "default": line.typed, "help": line.help, "values": line.values, "forms": forms}

@@ -10,7 +10,7 @@ from tailrace.cli.failure import Failed, Misused
 from tailrace.cli.output import print_json, print_table, say
 from tailrace.cli.topic_facts import TopicFacts, topic_facts
 
-commands = typer.Typer(no_args_is_help=True, help="Make, show, change and remove topics.")
+commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Make, show, change and remove topics.")
 
 Name = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")]
 Names = Annotated[list[str], typer.Argument(metavar="TOPIC", help="One or more.")]
@@ -82,16 +82,16 @@ def describe(
     json: Json = False,
     bootstrap: Bootstrap = default_bootstrap,
 ) -> None:
-    """Show topics: their partitions, offsets and settings.
+    """Show topics: their partitions, offsets and settings. JSON is a list, of one topic too.
 
     \b
     Examples:
       tailrace topic describe orders
-      tailrace topic describe orders --json | jq .partitions[0].end_offset
+      tailrace topic describe orders --json | jq '.[0].partitions[0].end_offset'
     """
     facts = [topic_facts(admin(bootstrap), name, bootstrap, all_settings=settings) for name in names]
     if json:
-        print_json(facts[0] if len(facts) == 1 else facts)
+        print_json(facts)
         return
     for one in facts:
         _show(one)

@@ -51,6 +51,25 @@ def test_tables_for_people(left_behind: Path) -> None:
     assert "TopicAdded(name='orders', topic_id=" in named
 
 
+def test_few_columns_unless_asked_for_more(left_behind: Path) -> None:
+    where = ("log", "dump", "orders", "-d", str(left_behind))
+    narrow, wide = (run_tailrace(*where, *more).out.splitlines()[2] for more in ((), ("--wide",)))
+    assert narrow.split() == ["base", "offset", "last", "offset", "records", "bytes", "time", "file", "position"]
+    assert "epoch" in wide
+    assert "compression" in wide
+
+
+def test_null_is_not_empty(tmp_path: Path) -> None:
+    with Broker(data_dir=tmp_path / "data", fsync="never") as broker:
+        producer = Producer({"bootstrap.servers": broker.bootstrap})
+        producer.produce("t", value=None, key=b"")
+        assert producer.flush(deadline_s) == 0
+    where = ("log", "dump", "t", "-r", "-d", str(tmp_path / "data"))
+    assert run_tailrace(*where).out.count("(null)") == 1
+    row = json.loads(run_tailrace(*where, "--json").out)
+    assert (row["key"], row["value"], row["headers"]) == ("", None, [])
+
+
 def test_a_whole_directory_is_good(left_behind: Path) -> None:
     ran = run_tailrace("log", "verify", "--data-dir", str(left_behind))
     assert (ran.code, ran.err) == (0, "")

@@ -9,7 +9,7 @@ def test_a_topic_is_made_shown_and_removed(tailrace: Program, topic: str) -> Non
     made = tailrace("topic", "create", topic, "--partitions", "3", "--config", "retention.ms=60000")
     assert (made.code, made.out, made.err) == (0, "", f"created {topic}\n")
     assert topic in tailrace("topic", "list").out.splitlines()
-    facts = json.loads(tailrace("topic", "describe", topic, "--json").out)
+    (facts,) = json.loads(tailrace("topic", "describe", topic, "--json").out)
     assert facts["name"] == topic
     assert len(facts["id"]) == 22
     assert facts["settings"] == {"retention.ms": "60000"}
@@ -24,7 +24,7 @@ def test_settings_and_partitions_can_change(tailrace: Program, topic: str) -> No
     tailrace("topic", "create", topic, "-c", "retention.ms=60000")
     changed = tailrace("topic", "alter", topic, "-c", "segment.bytes=1048576", "-u", "retention.ms", "-p", "2")
     assert (changed.code, changed.err) == (0, f"changed {topic}\n")
-    facts = json.loads(tailrace("topic", "describe", topic, "--json").out)
+    (facts,) = json.loads(tailrace("topic", "describe", topic, "--json").out)
     assert facts["settings"] == {"segment.bytes": "1048576"}
     assert len(facts["partitions"]) == 2
 

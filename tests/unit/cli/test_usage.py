@@ -1,5 +1,6 @@
 """What the command line says to those who do not know it yet, or hold it wrong. No broker is needed to be told."""
 
+import json
 import subprocess
 import sys
 
@@ -23,7 +24,7 @@ def test_every_command_shows_examples(command: tuple[str, ...]) -> None:
 
 def test_the_list_of_commands_names_them_all() -> None:
     shown = run_tailrace("--help").out
-    assert all(any(line.split()[1:2] == [one[0]] for line in shown.splitlines()) for one in commands)
+    assert all(any(line.split()[:1] == [one[0]] for line in shown.splitlines()) for one in commands)
 
 
 @pytest.mark.parametrize(
@@ -52,6 +53,17 @@ def test_usage_errors_have_exit_code_2_and_name_the_value(words: tuple[str, ...]
     assert (ran.code, ran.out) == (2, "")
     assert said in ran.err
     assert "Traceback" not in ran.err
+
+
+def test_settings_for_scripts_have_typed_defaults_and_all_columns() -> None:
+    broker = {one["name"]: one for one in json.loads(run_tailrace("settings", "--json").out)}
+    assert broker["delete.topic.enable"]["default"] is True
+    assert broker["kafka.port"]["default"] == 9092
+    assert broker["kafka.port"]["values"] == "from 0 to 65535"
+    assert broker["kafka.port"]["forms"] == ["kafka_port", "TAILRACE_KAFKA_PORT", "--kafka-port"]
+    topic = {one["name"]: one for one in json.loads(run_tailrace("settings", "--topics", "--json").out)}
+    assert topic["preallocate"]["default"] is False
+    assert topic["retention.ms"]["default"] == 604_800_000
 
 
 def test_where_no_broker_is() -> None:
