@@ -1,7 +1,10 @@
 """`tailrace demo`: see it work. A real broker, a topic, a few messages in and out, and how to go on from there."""
 
+import os
+import shutil
 import signal
 import socket
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -33,9 +36,9 @@ Connect any Kafka client to {bootstrap}. In Python (pip install confluent-kafka)
 
 On the command line:
 
-    tailrace topic list{flag}
-    tailrace consume demo --from-beginning{flag}
-    echo "hello" | tailrace produce demo{flag}
+    {program} topic list{flag}
+    {program} consume demo --from-beginning{flag}
+    echo "hello" | {program} produce demo{flag}
     kcat -b {bootstrap} -t demo -C -e
 """
 
@@ -46,7 +49,7 @@ def demo(
         Path, typer.Option("--data-dir", metavar="DIR", help="Where the data lives, with --stay.")
     ] = Path("tailrace-data"),
 ) -> None:
-    """Start a broker, send and read a few messages, show how to connect.
+    """Start a broker, send and read messages, show how to connect.
 
     Without --stay the broker and its data are gone afterwards. Port 9092 is used when it is free.
 
@@ -63,6 +66,8 @@ def demo(
         with Broker(data_dir=data_dir if stay else None, kafka_port=_port()) as broker:
             took = time.perf_counter() - start
             print(f"Tailrace {__version__}: a broker is up at {broker.bootstrap}, {took:.2f} s after we asked for one.")
+            if broker.port != usual_port:
+                print(f"  (Port {usual_port}, the usual one, is in use by another program.)")
             _show(broker.bootstrap)
             if stay:
                 print(f"It stays up, with its data in {data_dir}, until Ctrl-C.", flush=True)
@@ -108,7 +113,16 @@ def _show(bootstrap: str) -> None:
         key, value = (bytes(part or b"").decode() for part in (message.key(), message.value()))
         print(f"    offset {message.offset()}  {key}: {value}")
     flag = "" if bootstrap == default_bootstrap else f" --bootstrap {bootstrap}"
-    print(how_to_connect.format(bootstrap=bootstrap, flag=flag))
+    print(how_to_connect.format(bootstrap=bootstrap, flag=flag, program=_program()))
+
+
+def _program() -> str:
+    """What to type for this very program: its name where the shell finds it, else the path it was started with."""
+    started_as = sys.argv[0]
+    if os.path.basename(started_as) == "__main__.py":
+        return f"{sys.executable} -m tailrace"
+    found = shutil.which("tailrace")
+    return "tailrace" if found is not None and os.path.realpath(found) == os.path.realpath(started_as) else started_as
 
 
 def _send(bootstrap: str) -> int:

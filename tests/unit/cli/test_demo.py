@@ -13,6 +13,7 @@ def test_it_shows_messages_and_how_to_connect() -> None:
     shown = run_tailrace("demo")
     assert shown.code == 0, shown.err
     assert "ann: 3 apples" in shown.out
+    assert " topic list" in shown.out
     assert "kcat -b 127.0.0.1:" in shown.out
     assert "has stopped" in shown.out
 
