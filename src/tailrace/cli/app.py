@@ -8,6 +8,7 @@ import typer
 from tailrace import __version__
 from tailrace.cli import bench, consume, demo, log, produce, settings, topics
 from tailrace.cli.failure import Failed
+from tailrace.cli.usage import Command
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -40,13 +41,13 @@ def serve(context: typer.Context) -> None:
     raise typer.Exit(run_serve(context.args))
 
 
-app.command()(demo.demo)
+app.command(cls=Command)(demo.demo)
 app.add_typer(topics.commands, name="topic")
-app.command()(produce.produce)
-app.command()(consume.consume)
+app.command(cls=Command)(produce.produce)
+app.command(cls=Command)(consume.consume)
 app.add_typer(log.commands, name="log")
-app.command()(bench.bench)
-app.command()(settings.settings)
+app.command(cls=Command)(bench.bench)
+app.command(cls=Command)(settings.settings)
 
 
 def run(words: Sequence[str]) -> int:

@@ -11,6 +11,7 @@ import typer
 from tailrace.cli.client import Json
 from tailrace.cli.failure import Failed
 from tailrace.cli.output import print_json, print_table, say
+from tailrace.cli.usage import Command
 
 if TYPE_CHECKING:
     from tailrace.cli.log_folders import PartitionFolder
@@ -37,7 +38,7 @@ DataDir = Annotated[
 Partition = Annotated[int | None, typer.Option("--partition", "-p", min=0, help="Only this one.")]
 
 
-@commands.command()
+@commands.command(cls=Command)
 def dump(
     what: What = None,
     data_dir: DataDir = "./tailrace-data",
@@ -68,7 +69,7 @@ def dump(
                 _show(folder, rows, most or table_rows_max, wide=wide)
 
 
-@commands.command()
+@commands.command(cls=Command)
 def verify(
     what: What = None, data_dir: DataDir = "./tailrace-data", partition: Partition = None, json: Json = False
 ) -> None:

@@ -9,6 +9,7 @@ from tailrace.cli.client import Bootstrap, Json, admin, answer, answer_timeout_s
 from tailrace.cli.failure import Failed, Misused
 from tailrace.cli.output import print_json, print_table, say
 from tailrace.cli.topic_facts import TopicFacts, topic_facts
+from tailrace.cli.usage import Command
 
 commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Make, show, change and remove topics.")
 
@@ -20,7 +21,7 @@ Config = Annotated[
 ]
 
 
-@commands.command()
+@commands.command(cls=Command)
 def create(
     names: Names,
     partitions: Annotated[int, typer.Option("--partitions", "-p", help="How many; -1: as the broker says.")] = -1,
@@ -51,7 +52,7 @@ def create(
     _report(answers, bootstrap, "create", "created", "TOPIC_ALREADY_EXISTS" if if_not_exists else None)
 
 
-@commands.command("list")
+@commands.command("list", cls=Command)
 def list_(
     internal: Annotated[bool, typer.Option("--internal", help="Also those whose names begin with __.")] = False,
     json: Json = False,
@@ -75,7 +76,7 @@ def list_(
         print(name)
 
 
-@commands.command()
+@commands.command(cls=Command)
 def describe(
     names: Names,
     settings: Annotated[bool, typer.Option("--settings", help="All settings, not only the topic's own.")] = False,
@@ -97,7 +98,7 @@ def describe(
         _show(one)
 
 
-@commands.command()
+@commands.command(cls=Command)
 def alter(
     name: Name,
     config: Config = None,
@@ -138,7 +139,7 @@ def alter(
     say(f"changed {name}")
 
 
-@commands.command()
+@commands.command(cls=Command)
 def delete(
     names: Names,
     if_exists: Annotated[bool, typer.Option("--if-exists", help="Fine when it is not there.")] = False,
