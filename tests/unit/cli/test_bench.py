@@ -41,10 +41,13 @@ def test_ctrl_c_takes_its_topic_along(broker: Broker, only: str) -> None:
     looking = {"bootstrap.servers": broker.bootstrap, "group.id": "none", "enable.auto.commit": False}
     client = Consumer(looking)  # a consumer makes no topic by asking for it, other clients may
     deadline = time.monotonic() + deadline_s
-    while not filled(client):
-        assert time.monotonic() < deadline
-    process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=deadline_s)
+    try:
+        while not filled(client):
+            assert time.monotonic() < deadline
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=deadline_s)
+    finally:
+        process.kill()
     assert (process.returncode, said) == (130, "")
     assert not client.list_topics(timeout=deadline_s).topics
     client.close()
