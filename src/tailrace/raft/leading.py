@@ -37,7 +37,7 @@ def fetched(state: State, fetch: Fetched, turn: Turn) -> None:
     if ship is not None and serves:
         diverging = divergence(state.epochs, state.log_end, fetch.end, fetch.last_epoch)
         if diverging is None:
-            ship.fetched(fetch.peer, fetch.end, fetch.durable, state.log_end, turn.now, fetch.pulse)
+            ship.fetched(fetch, state.log_end, turn.now)
             after_progress(state, turn)
         else:
             ship.heard(fetch.peer, turn.now)
@@ -58,7 +58,7 @@ def fetched(state: State, fetch: Fetched, turn: Turn) -> None:
 def synced(state: State, news: Synced, turn: Turn) -> None:
     state.learn(news.epoch, None, turn)
     if state.leadership is not None and news.epoch == state.epoch:
-        state.leadership.synced(news.peer, news.durable)
+        state.leadership.synced(news)
         after_progress(state, turn)
 
 

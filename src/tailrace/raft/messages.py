@@ -131,11 +131,16 @@ class FetchAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Synced:
-    """An fsync ended at a replica whose fetch is parked (the batched Progress message)."""
+    """An fsync ended at a replica whose fetch, at `end` and `last_epoch`, is parked (the batched Progress message).
+
+    It names the log it speaks of: what was durable before a truncation says nothing about what came after it.
+    """
 
     peer: Voter
     to: Voter
     epoch: Epoch
+    end: Offset
+    last_epoch: int
     durable: Offset
 
 

@@ -9,7 +9,7 @@
 
 from dataclasses import dataclass
 
-from tailrace.raft.messages import Pulse
+from tailrace.raft.messages import Fetched, Pulse, Synced
 from tailrace.raft.voters import Voter, Voters, majority
 
 forever = float("inf")
@@ -21,6 +21,7 @@ class Tracker:
 
     fetched: float  # when it last fetched; before the first time, when the leader was elected
     end: int = -1  # the end of its log, which is a prefix of ours; -1: it has not fetched in this epoch
+    last_epoch: int = -1  # of the last entry there
     durable: int = -1  # what it has on disk of that; -1: it does not count
     caught_up: float = -forever  # when it last had all that we had then
     our_end: int = 0  # our log end when it last fetched
@@ -65,28 +66,29 @@ class Leadership:
 
     # What is told
 
-    def fetched(self, peer: Voter, end: int, durable: int, log_end: int, now: float, pulse: Pulse | None) -> None:
-        """`peer` has our log up to `end`."""
-        tracker = self.trackers.setdefault(peer, Tracker(now))
+    def fetched(self, fetch: Fetched, log_end: int, now: float) -> None:
+        """Who fetched has our log up to where it is."""
+        tracker, end = self.trackers.setdefault(fetch.peer, Tracker(now)), fetch.end
         if end >= log_end:
             tracker.caught_up = now
         elif tracker.end >= 0 and end >= tracker.our_end:  # all that we had when it asked before
             tracker.caught_up = max(tracker.caught_up, tracker.fetched)
         tracker.fetched = now
-        tracker.pulse = pulse
+        tracker.pulse = fetch.pulse
         tracker.our_end = log_end
         tracker.end = end
-        tracker.durable = min(durable, end)
+        tracker.last_epoch = fetch.last_epoch
+        tracker.durable = min(fetch.durable, end)
 
     def heard(self, peer: Voter, now: float) -> None:
         """`peer` fetched, but what it has is not ours."""
         tracker = self.trackers.setdefault(peer, Tracker(now))
         tracker.fetched = now
 
-    def synced(self, peer: Voter, durable: int) -> None:
-        tracker = self.trackers.get(peer)
-        if tracker is not None and tracker.durable >= 0:
-            tracker.durable = max(tracker.durable, min(durable, tracker.end))
+    def synced(self, news: Synced) -> None:
+        tracker = self.trackers.get(news.peer)
+        if tracker is not None and (tracker.end, tracker.last_epoch) == (news.end, news.last_epoch):
+            tracker.durable = min(news.durable, tracker.end)
 
     def grows(self, log_end: int) -> None:
         """Our log is about to grow beyond `log_end`: who was there was in sync until now."""

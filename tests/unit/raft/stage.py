@@ -12,11 +12,10 @@ from itertools import groupby
 from tailrace.model.ids import BrokerId, Epoch
 from tailrace.raft.effects import Effects, Vote
 from tailrace.raft.events import AddVoter, Campaign, Event, LeaderGone, RemoveVoter, Repaired, Resign, Transfer
-from tailrace.raft.messages import Synced
 from tailrace.raft.roles import Move
 from tailrace.raft.voters import Voter, no_voter
 from tests.unit.raft.telling import name, names, told
-from tests.unit.raft.toy import Disk, Entry, Envelope, Member, voter
+from tests.unit.raft.toy import Disk, Entry, Envelope, Member, progress, voter
 
 step_ms = 50
 
@@ -143,8 +142,7 @@ class Stage:
         self._tell_high_watermark(member, before)
         asked = member.replica.fetch()
         if asked is not None and member.disk.durable > durable:  # its next fetch may be parked
-            news = Synced(peer=member.me, to=asked.to, epoch=asked.epoch, durable=asked.durable)
-            self.mail.append(Envelope(news))
+            self.mail.append(Envelope(progress(asked)))
 
     def slow_votes(self, one: str) -> None:
         self.members[int(one)].slow_votes = True

@@ -13,6 +13,7 @@ from tailrace.raft.effects import Effects, Vote
 from tailrace.raft.events import Event, Tick, Truncated, VotersAppended, VoteStored
 from tailrace.raft.messages import FetchAnswer, Fetched, Message, Synced
 from tailrace.raft.replica import Replica
+from tailrace.raft.timing import Timing
 from tailrace.raft.voters import Voter, Voters, no_voter
 
 
@@ -52,6 +53,18 @@ def voter(broker: int, disk: int = 0) -> Voter:
     return Voter(broker=BrokerId(broker), directory=Id(bytes([broker, disk]) + bytes(14)))
 
 
+def progress(asked: Fetched) -> Synced:
+    """What is told when an fsync ends and this fetch is parked."""
+    return Synced(
+        peer=asked.peer,
+        to=asked.to,
+        epoch=asked.epoch,
+        end=asked.end,
+        last_epoch=asked.last_epoch,
+        durable=asked.durable,
+    )
+
+
 Happened = Callable[["Member", Event, Effects], None]
 
 
@@ -59,6 +72,7 @@ class Member:
     """One replica, its disk and its shell."""
 
     machine: type[Replica] = Replica
+    timing = Timing()
 
     def __init__(
         self, me: Voter, first_voters: Voters, disk: Disk, post: Callable[[Envelope], None], happened: Happened
@@ -87,6 +101,7 @@ class Member:
             voted_for=disk.vote.voter if disk.vote.epoch == epoch else no_voter,
             may_vote=may_vote,
             epochs=self.epochs,
+            timing=self.timing,
             now=now,
             chance=chance,
         )
