@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Final
 
 from tailrace.model.ids import Epoch, Offset
 from tailrace.raft.messages import Message
@@ -59,9 +58,6 @@ class Effects:
     send: tuple[Message, ...] = ()
     committed: Offset | None = None
     refused: NotNow | None = None
-
-
-nothing: Final = Effects()
 
 
 @dataclass(slots=True)

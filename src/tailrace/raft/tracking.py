@@ -50,7 +50,6 @@ class PeerProgress:
 class Leadership:
     def __init__(self, me: Voter, voters: Voters, epoch_start: int, now: float) -> None:
         self._me = me
-        self._voters = voters
         self.epoch_start = epoch_start  # where this leader's own entries begin; it commits nothing by counting below
         self.trackers: dict[Voter, Tracker] = {}  # of voters and observers, without ourselves
         self.announced = now  # when the voters were last told who leads
@@ -60,6 +59,7 @@ class Leadership:
 
     def voters_are(self, voters: Voters, now: float) -> None:
         self._voters = voters
+        self._alone = voters == (self._me,)
         for voter in voters:
             if voter != self._me and voter not in self.trackers:
                 self.trackers[voter] = Tracker(now, caught_up=now)  # until it had time to show
@@ -105,7 +105,7 @@ class Leadership:
 
     def committed(self, own_durable: int) -> int:
         """The offset up to which a majority has everything on disk."""
-        if self._voters == (self._me,):
+        if self._alone:
             return own_durable
         durable = sorted(own_durable if voter == self._me else self.trackers[voter].durable for voter in self._voters)
         return durable[-majority(len(durable))]

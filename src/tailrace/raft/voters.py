@@ -9,15 +9,13 @@ entry is truncated, the set before it is in force again; that is why the history
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from tailrace.model.ids import NO_ID, BrokerId, Id, nobody
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Voter:
-    """A broker and the disk it votes with: the same broker with another disk is somebody else."""
+class Voter(NamedTuple):
+    """A broker and the disk it votes with. A tuple, because a leader looks them up at every fetch."""
 
     broker: BrokerId
     directory: Id
