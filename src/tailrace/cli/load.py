@@ -105,7 +105,7 @@ def _throughput(load: Load, seconds: float) -> Case:
     return {
         "messages": load.messages,
         "size": load.size,
-        "seconds": round(seconds, 3),
+        "seconds": round(seconds, 6),
         "messages_per_s": round(load.messages / seconds),
         "mb_per_s": round(load.messages * load.size / seconds / 1e6, 1),
     }
