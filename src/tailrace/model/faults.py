@@ -34,12 +34,6 @@ class UnknownTopicId(Fault):
     retry: ClassVar[bool] = True
 
 
-class InconsistentTopicId(Fault):
-    """The id and the name, or the fetch session's idea of the id, disagree."""
-
-    retry: ClassVar[bool] = True
-
-
 class TopicExists(Fault): ...
 
 
@@ -99,9 +93,6 @@ class ProducerFenced(Fault):
     """The producer's epoch is older than one the partition has seen."""
 
 
-class UnknownProducer(Fault): ...
-
-
 class NotLeader(Fault):
     """Another broker leads, or nobody knows yet who; `leader` and `epoch` are a hint, -1 when there is none."""
 
@@ -150,7 +141,6 @@ class FetchSessionEpochWrong(Fault):
 AnyFault = (
     UnknownTopic
     | UnknownTopicId
-    | InconsistentTopicId
     | TopicExists
     | InvalidTopicName
     | InvalidPartitions
@@ -169,7 +159,6 @@ AnyFault = (
     | OffsetOutOfRange
     | OutOfOrderSequence
     | ProducerFenced
-    | UnknownProducer
     | NotLeader
     | FencedLeaderEpoch
     | UnknownLeaderEpoch

@@ -14,8 +14,6 @@ def error_of(fault: faults.Fault) -> Error:
             return Error.UNKNOWN_TOPIC_OR_PARTITION
         case faults.UnknownTopicId():
             return Error.UNKNOWN_TOPIC_ID
-        case faults.InconsistentTopicId():
-            return Error.INCONSISTENT_TOPIC_ID
         case faults.TopicExists():
             return Error.TOPIC_ALREADY_EXISTS
         case faults.InvalidTopicName():
@@ -50,8 +48,6 @@ def error_of(fault: faults.Fault) -> Error:
             return Error.OUT_OF_ORDER_SEQUENCE_NUMBER
         case faults.ProducerFenced():
             return Error.INVALID_PRODUCER_EPOCH
-        case faults.UnknownProducer():
-            return Error.UNKNOWN_PRODUCER_ID
         case faults.NotLeader():
             return Error.NOT_LEADER_OR_FOLLOWER
         case faults.FencedLeaderEpoch():
