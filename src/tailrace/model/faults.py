@@ -113,7 +113,57 @@ class UnknownLeaderEpoch(Fault):
 
 
 class NotEnoughReplicas(Fault):
+    """Too few replicas are in sync; nothing was appended."""
+
     retry: ClassVar[bool] = True
+
+
+class NotEnoughReplicasAfterAppend(Fault):
+    """The batch is in the leader's log, but too few replicas are in sync by now; it may still be committed."""
+
+    retry: ClassVar[bool] = True
+
+
+class OffsetNotAvailable(Fault):
+    """A new leader does not know yet how far its log is committed."""
+
+    retry: ClassVar[bool] = True
+
+
+class PreferredLeaderNotAvailable(Fault):
+    retry: ClassVar[bool] = True
+
+
+class EligibleLeadersNotAvailable(Fault):
+    retry: ClassVar[bool] = True
+
+
+class ElectionNotNeeded(Fault):
+    """Who should lead does so already."""
+
+
+class NotController(Fault):
+    """Another broker is the controller, or nobody knows yet who; `controller` is a hint, -1 when there is none."""
+
+    retry: ClassVar[bool] = True
+
+    def __init__(self, message: str, controller: BrokerId = nobody) -> None:
+        super().__init__(message)
+        self.controller = controller
+
+
+class BrokerNotAvailable(Fault):
+    """The broker that would have to act is not there, or cannot be reached."""
+
+    retry: ClassVar[bool] = True
+
+
+class DuplicateBroker(Fault):
+    """Another broker has this number, and is alive."""
+
+
+class InconsistentCluster(Fault):
+    """Somebody means another cluster than this."""
 
 
 class TimedOut(Fault):
@@ -163,6 +213,15 @@ AnyFault = (
     | FencedLeaderEpoch
     | UnknownLeaderEpoch
     | NotEnoughReplicas
+    | NotEnoughReplicasAfterAppend
+    | OffsetNotAvailable
+    | PreferredLeaderNotAvailable
+    | EligibleLeadersNotAvailable
+    | ElectionNotNeeded
+    | NotController
+    | BrokerNotAvailable
+    | DuplicateBroker
+    | InconsistentCluster
     | TimedOut
     | CoordinatorUnavailable
     | StorageFailed

@@ -15,6 +15,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any, Final, Literal, cast
 
+from tailrace.model.addresses import are_addresses
 from tailrace.model.limits import (
     GiB,
     MiB,
@@ -25,7 +26,8 @@ from tailrace.model.limits import (
 )
 
 Fsync = Literal["always", "interval", "never"]
-day_ms: Final = 24 * 3600 * 1000
+hour_ms: Final = 3600 * 1000
+day_ms: Final = 24 * hour_ms
 never_ms: Final = 2**63 - 1
 variable_prefix: Final = "TAILRACE_"
 # What Kubernetes puts into every container's environment when there is a Service named `tailrace`.
@@ -77,7 +79,10 @@ class Settings:
     host: str = setting("host", "127.0.0.1", "The address to listen on; 0.0.0.0 for all.", flag="--host")
     kafka_port: int = setting("kafka.port", 9092, "The port of the Kafka door; 0 picks a free one.", flag="--kafka-port", **between(0, 65535))
     advertised_host: str = setting("advertised.host", "", "The name clients are told to connect to; empty: the host.", flag="--advertised-host")
-    broker_rack: str = setting("broker.rack", "", "Which rack or machine this broker stands in.")
+    broker_rack: str = setting("broker.rack", "", "Which rack or machine this broker stands in.", flag="--rack")
+    join: str = setting("join", "", "Brokers of the cluster to join, by their client addresses, with commas; empty: a cluster of one's own.", flag="--join", check=are_addresses, wants="HOST:PORT, with commas between several")
+    peer_port: int = setting("peer.port", 0, "The port where other brokers connect; 0 picks a free one, and keeps it.", flag="--peer-port", **between(0, 65535))
+    advertised_peer_port: int = setting("advertised.peer.port", 0, "The port that other brokers are told to connect to; 0: the peer port itself.", **between(0, 65535))
     log_level: str = setting("log.level", "info", "How much goes to standard error.", flag="--log-level", **one_of("debug", "info", "warning", "error"))
 
     fsync: Fsync = setting("fsync", "always", "When bytes are forced to the disk: always (before they count), interval, never.", flag="--fsync", **one_of("always", "interval", "never"))
@@ -90,6 +95,17 @@ class Settings:
     num_partitions: int = setting("num.partitions", 1, "Partitions of a topic when nobody says.", **between(1, 10_000))
     default_replication_factor: int = setting("default.replication.factor", -1, "Replicas of a partition when nobody says; -1: three, or as many as there are brokers.", check=lambda value: value == -1 or 1 <= value <= 100, wants="-1 or from 1 to 100")
     min_insync_replicas: int = setting("min.insync.replicas", 1, "How many replicas must be in sync for acks=all.", **between(1, 100))
+
+    broker_session_timeout_ms: int = setting("broker.session.timeout.ms", 3000, "How long a broker may be silent before it is fenced: it leads nothing then, and gets no new replicas.", **between(100, hour_ms))
+    controlled_shutdown_enable: bool = setting("controlled.shutdown.enable", True, "Hand leadership over before a stop.")
+    auto_leader_rebalance_enable: bool = setting("auto.leader.rebalance.enable", True, "Give leadership back to the preferred leader when it has returned and caught up.")
+    leader_imbalance_check_interval_seconds: int = setting("leader.imbalance.check.interval.seconds", 5, "How often that is looked for.", **between(1, 86_400))
+    controller_quorum_fetch_timeout_ms: int = setting("controller.quorum.fetch.timeout.ms", 2000, "How long a follower waits for its leader before it looks for another; for every partition, not only the metadata's.", **between(100, hour_ms))
+    controller_quorum_election_timeout_ms: int = setting("controller.quorum.election.timeout.ms", 1000, "How long an election may take before another begins; for every partition, not only the metadata's.", **between(50, hour_ms))
+    replica_lag_time_max_ms: int = setting("replica.lag.time.max.ms", 30_000, "A follower that has not caught up for this long is not in sync.", **between(100, never_ms))
+    replica_fetch_wait_max_ms: int = setting("replica.fetch.wait.max.ms", 500, "How long a leader keeps a follower's fetch when there is no news; at most half of controller.quorum.fetch.timeout.ms, broker.session.timeout.ms and replica.lag.time.max.ms.", **between(1, hour_ms))
+    replica_fetch_max_bytes: int = setting("replica.fetch.max.bytes", MiB, "The most one partition gives to one fetch of a follower; a larger batch is sent all the same.", **between(1024, fetch_answer_max_bytes))
+    replica_fetch_response_max_bytes: int = setting("replica.fetch.response.max.bytes", 10 * MiB, "The most one fetch of a follower gets in all.", **between(1024, fetch_answer_max_bytes))
 
     log_retention_ms: int = setting("log.retention.ms", 7 * day_ms, "How long records are kept; -1: for ever.", **between(-1, never_ms))
     log_retention_bytes: int = setting("log.retention.bytes", -1, "How many bytes of a partition are kept; -1: all.", **between(-1, never_ms))
@@ -113,6 +129,19 @@ class Settings:
     def __post_init__(self) -> None:
         for one in fields(self):
             check(row(one), getattr(self, one.name))
+        check_relations(self)
+
+
+def check_relations(settings: Settings) -> None:
+    """A follower whose fetch is kept too long would take its leader for dead, or be taken for dead itself."""
+    wait_ms = settings.replica_fetch_wait_max_ms
+    for name in ("controller.quorum.fetch.timeout.ms", "broker.session.timeout.ms", "replica.lag.time.max.ms"):
+        other_ms = getattr(settings, rows()[name].name)
+        if 2 * wait_ms > other_ms:
+            raise SettingError(
+                f"replica.fetch.wait.max.ms={wait_ms} and {name}={other_ms}: "
+                f"the wait must be at most half of the other, {other_ms // 2}"
+            )
 
 
 def row(one: "Field[Any]") -> Row:

@@ -56,6 +56,24 @@ def error_of(fault: faults.Fault) -> Error:
             return Error.UNKNOWN_LEADER_EPOCH
         case faults.NotEnoughReplicas():
             return Error.NOT_ENOUGH_REPLICAS
+        case faults.NotEnoughReplicasAfterAppend():
+            return Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        case faults.OffsetNotAvailable():
+            return Error.OFFSET_NOT_AVAILABLE
+        case faults.PreferredLeaderNotAvailable():
+            return Error.PREFERRED_LEADER_NOT_AVAILABLE
+        case faults.EligibleLeadersNotAvailable():
+            return Error.ELIGIBLE_LEADERS_NOT_AVAILABLE
+        case faults.ElectionNotNeeded():
+            return Error.ELECTION_NOT_NEEDED
+        case faults.NotController():
+            return Error.NOT_CONTROLLER
+        case faults.BrokerNotAvailable():
+            return Error.BROKER_NOT_AVAILABLE
+        case faults.DuplicateBroker():
+            return Error.DUPLICATE_BROKER_REGISTRATION
+        case faults.InconsistentCluster():
+            return Error.INCONSISTENT_CLUSTER_ID
         case faults.TimedOut():
             return Error.REQUEST_TIMED_OUT
         case faults.CoordinatorUnavailable():

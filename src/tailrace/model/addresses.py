@@ -1,0 +1,37 @@
+"""Addresses as people write them: HOST:PORT, several with commas; an IPv6 host stands in brackets."""
+
+import re
+from typing import Final, NamedTuple
+
+port_max: Final = 65_535
+one_address: Final = re.compile(r"(?:\[([0-9A-Fa-f:.%]+)\]|([^\s\[\]:,]+)):([0-9]{1,5})")
+
+
+class Address(NamedTuple):
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def parse_addresses(text: str) -> tuple[Address, ...]:
+    """The addresses in their order; none where nothing is written. ValueError names what is no address."""
+    if not text.strip():
+        return ()
+    return tuple(_parse_address(one.strip()) for one in text.split(","))
+
+
+def _parse_address(text: str) -> Address:
+    found = one_address.fullmatch(text)
+    if found is None or not 0 < int(found[3]) <= port_max:
+        raise ValueError(f"{text!r} is not HOST:PORT")
+    return Address(found[1] or found[2], int(found[3]))
+
+
+def are_addresses(text: str) -> bool:
+    try:
+        parse_addresses(text)
+    except ValueError:
+        return False
+    return True
