@@ -6,13 +6,35 @@ over, as in every request: some clients send a few.
 """
 
 import struct
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
 
-from tailrace.model.limits import client_text_max_bytes, partitions_per_request_max
-from tailrace.wire.primitives import WireError, read_uvarint, text_beyond
+from tailrace.model.limits import client_text_max_bytes, partitions_per_request_max, tagged_fields_max
+from tailrace.wire.primitives import (
+    WireError,
+    many_tags,
+    read_uvarint,
+    size_beyond,
+    skip_tags,
+    tag_size_wrong,
+    text_beyond,
+    uvarint,
+)
 
 int16: Final = struct.Struct(">h")
 int32: Final = struct.Struct(">i")
+int64: Final = struct.Struct(">q")
+
+Tags = dict[int, memoryview]  # what stands under each tag
+
+
+class Endpoint(NamedTuple):
+    """Where clients reach a leader that an answer names (KIP-951)."""
+
+    broker: int
+    host: str
+    port: int
+    rack: str | None
 
 
 def string(frame: memoryview, at: int) -> tuple[str | None, int]:
@@ -50,3 +72,55 @@ def bounded(count: int, frame: memoryview, at: int) -> int:
     if count > len(frame) - at or count > partitions_per_request_max:
         raise WireError(f"a count of {count} with {len(frame) - at} bytes left")
     return max(count, 0)
+
+
+def read_tags(frame: memoryview, at: int) -> tuple[Tags, int]:
+    """The tagged fields at `at`, unopened, and the position after them."""
+    count, at = read_uvarint(frame, at)
+    if count > tagged_fields_max:
+        raise many_tags("a struct", count)
+    tags: Tags = {}
+    for _ in range(count):
+        tag, at = read_uvarint(frame, at)
+        size, at = read_uvarint(frame, at)
+        if size > len(frame) - at:
+            raise size_beyond("a tagged field", size, len(frame) - at)
+        tags[tag] = frame[at : at + size]
+        at += size
+    return tags, at
+
+
+def tagged_value(tags: Tags, tag: int, layout: struct.Struct) -> Any:
+    """The one value of fixed width under a tag, and nothing else; None where the tag is not there."""
+    value = tags.get(tag)
+    if value is None:
+        return None
+    if len(value) != layout.size:
+        raise tag_size_wrong("a struct", tag, len(value))
+    return layout.unpack(value)[0]
+
+
+def tagged_struct(tags: Tags, tag: int, layout: struct.Struct) -> tuple[Any, ...] | None:
+    """The fields of a struct of fixed width under a tag; it may have tags of its own, which nobody knows."""
+    value = tags.get(tag)
+    if value is None:
+        return None
+    if len(value) <= layout.size or skip_tags(value, layout.size, len(value)) != len(value):
+        raise tag_size_wrong("a struct", tag, len(value))
+    return layout.unpack_from(value)
+
+
+def endpoints_tags(endpoints: Sequence[Endpoint]) -> bytes:
+    """The tags at the end of an answer: none, or tag 0 with the brokers it names."""
+    if not endpoints:
+        return b"\0"
+    value = bytearray(uvarint(len(endpoints) + 1))
+    for broker, host, port, rack in endpoints:
+        value += int32.pack(broker) + _compact(host) + int32.pack(port)
+        value += b"\0\0" if rack is None else _compact(rack) + b"\0"
+    return b"\1\0" + uvarint(len(value)) + value
+
+
+def _compact(value: str) -> bytes:
+    raw = value.encode()
+    return uvarint(len(raw) + 1) + raw

@@ -1,21 +1,45 @@
 """Fetch by hand: read into tuples, answered as a list of buffers in which record batches are never copied.
 
-The slow twin is the declaration in `wire/messages/fetch.py`; tests hold the two together.
+The slow twin is the declaration in `wire/messages/fetch.py`; tests hold the two together. Consumers send no tags: they
+are read only where there are some. Between brokers there are two of our own, which every other reader skips: how much
+of its log a follower has on its disk, and where the leader's log ends, for a replica that may not vote.
 """
 
 import struct
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from tailrace.model.ids import Id
+from tailrace.model.ids import NO_ID, Id
 from tailrace.ports.disk import Buffer
-from tailrace.wire.hot import bounded, compact_string, int16, int32, string
+from tailrace.wire.hot import (
+    Endpoint,
+    bounded,
+    compact_string,
+    endpoints_tags,
+    int16,
+    int32,
+    int64,
+    read_tags,
+    string,
+    tagged_struct,
+    tagged_value,
+)
 from tailrace.wire.primitives import WireError, read_uvarint, skip_tags, uvarint
 
 first_with_session: Final = 7
 first_flexible: Final = 12
 first_by_topic_id: Final = 13
 first_without_replica: Final = 15
+first_with_endpoints: Final = 16
+first_with_directory: Final = 17
+first_between_brokers: Final = 18
+
+replica_state_tag: Final = 1  # of a request
+directory_tag: Final = 0  # of a partition that is wanted
+durable_tag: Final = 10_000  # our own
+diverging_tag: Final = 0  # of a partition that is answered
+leader_tag: Final = 1
+log_end_tag: Final = 10_000  # our own
 
 _head: Final = struct.Struct(">iiiib")
 _head_without_replica: Final = struct.Struct(">iiib")
@@ -26,7 +50,12 @@ _wanted_9: Final = struct.Struct(">iiqqi")
 _wanted_12: Final = struct.Struct(">iiqiqi")
 _answer_4: Final = struct.Struct(">ihqq")
 _answer_5: Final = struct.Struct(">ihqqq")
+_answer_12: Final = struct.Struct(">ihqqqBi")
 _no_aborted: Final = b"\xff\xff\xff\xff"
+_replica_state: Final = struct.Struct(">iq")
+_id: Final = struct.Struct("16s")
+_diverging: Final = struct.Struct(">iq")
+_leader: Final = struct.Struct(">ii")
 
 
 class PartitionWanted(NamedTuple):
@@ -34,6 +63,9 @@ class PartitionWanted(NamedTuple):
     leader_epoch: int  # what the client believes; -1: it does not say
     offset: int
     max_bytes: int
+    last_epoch: int = -1  # of the last batch that a follower has; -1: it does not say
+    directory: Id = NO_ID  # the follower's disk
+    durable: int = -1  # the follower has all below on that disk; -1: it does not say
 
 
 class TopicWanted(NamedTuple):
@@ -63,6 +95,9 @@ class PartitionFetched(NamedTuple):
     records: Buffer = b""
     leader: int = -1  # with its epoch a hint, version 12 on
     leader_epoch: int = -1
+    diverging: tuple[int, int] | None = None  # the largest epoch the logs share, and where the leader's part of it ends
+    log_end: int = -1  # the leader's, for a replica that may not vote
+    preferred_replica: int = -1  # read there, it is nearer (KIP-392), version 11 on
 
 
 def read_fetch(frame: memoryview, at: int, version: int) -> FetchHead:
@@ -137,11 +172,12 @@ def _read_flexible(frame: memoryview, at: int, version: int) -> FetchHead:
         replica_id, max_wait_ms, min_bytes, max_bytes, isolation = _head.unpack_from(frame, at)
         at += _head.size
     session_id, session_epoch = _session.unpack_from(frame, at)
-    by_id = version >= first_by_topic_id
-    topics, at = _topics_flexible(frame, at + _session.size, by_id=by_id)
-    forgotten, at = _forgotten_flexible(frame, at, by_id=by_id)
+    topics, at = _topics_flexible(frame, at + _session.size, version)
+    forgotten, at = _forgotten_flexible(frame, at, by_id=version >= first_by_topic_id)
     rack, at = compact_string(frame, at)
-    replica_id, at = _replica_tags(frame, at, replica_id)
+    tags, at = read_tags(frame, at)
+    if version >= first_without_replica and (state := tagged_struct(tags, replica_state_tag, _replica_state)):
+        replica_id = state[0]
     head = (replica_id, max_wait_ms, min_bytes, max_bytes, isolation, session_id, session_epoch)
     return FetchHead(*head, topics, forgotten, rack or "")
 
@@ -153,7 +189,8 @@ def _topic_key(frame: memoryview, at: int, *, by_id: bool) -> tuple[str | Id, in
     return name or "", at
 
 
-def _topics_flexible(frame: memoryview, at: int, *, by_id: bool) -> tuple[list[TopicWanted], int]:
+def _topics_flexible(frame: memoryview, at: int, version: int) -> tuple[list[TopicWanted], int]:
+    by_id = version >= first_by_topic_id
     count, at = read_uvarint(frame, at)
     topics = []
     for _ in range(bounded(count - 1, frame, at)):
@@ -161,9 +198,14 @@ def _topics_flexible(frame: memoryview, at: int, *, by_id: bool) -> tuple[list[T
         partition_count, at = read_uvarint(frame, at)
         partitions = []
         for _ in range(bounded(partition_count - 1, frame, at)):
-            index, leader_epoch, offset, _, _, max_bytes = _wanted_12.unpack_from(frame, at)
-            at = skip_tags(frame, at + _wanted_12.size, len(frame))
-            partitions.append(PartitionWanted(index, leader_epoch, offset, max_bytes))
+            index, leader_epoch, offset, last_epoch, _, max_bytes = _wanted_12.unpack_from(frame, at)
+            at += _wanted_12.size
+            wanted = PartitionWanted(index, leader_epoch, offset, max_bytes, last_epoch)
+            if frame[at]:
+                wanted, at = _with_tags(wanted, frame, at, version)
+            else:
+                at += 1
+            partitions.append(wanted)
         at = skip_tags(frame, at, len(frame))
         topics.append(TopicWanted(topic, partitions))
     return topics, at
@@ -181,18 +223,14 @@ def _forgotten_flexible(frame: memoryview, at: int, *, by_id: bool) -> tuple[lis
     return forgotten, at
 
 
-def _replica_tags(frame: memoryview, at: int, replica_id: int) -> tuple[int, int]:
-    """The tags at the end; tag 1 names a replica from version 15 on."""
-    count, at = read_uvarint(frame, at)
-    for _ in range(bounded(count, frame, at)):
-        tag, at = read_uvarint(frame, at)
-        size, at = read_uvarint(frame, at)
-        if at + size > len(frame):
-            raise WireError("Fetch: a tagged field runs past the end")
-        if tag == 1:
-            (replica_id,) = int32.unpack_from(frame, at)
-        at += size
-    return replica_id, at
+def _with_tags(wanted: PartitionWanted, frame: memoryview, at: int, version: int) -> tuple[PartitionWanted, int]:
+    """What only followers say of a partition."""
+    tags, at = read_tags(frame, at)
+    if version >= first_with_directory and (directory := tagged_value(tags, directory_tag, _id)) is not None:
+        wanted = wanted._replace(directory=Id(directory))
+    if version >= first_between_brokers and (durable := tagged_value(tags, durable_tag, int64)) is not None:
+        wanted = wanted._replace(durable=durable)
+    return wanted, at
 
 
 def write_fetched(
@@ -201,8 +239,11 @@ def write_fetched(
     error: int,
     session_id: int,
     topics: Sequence[tuple[str | Id, list[PartitionFetched]]],
+    endpoints: Sequence[Endpoint] = (),
 ) -> list[Buffer]:
-    """The whole answer with its length and header, as buffers to send one after the other."""
+    """The whole answer with its length and header, as buffers to send one after the other.
+
+    `endpoints` are those of the leaders that partitions name, for versions that have room for them."""
     out: list[Buffer] = []
     body = bytearray(8)
     flexible = version >= first_flexible
@@ -224,7 +265,7 @@ def write_fetched(
         if flexible:
             body += b"\0"
     if flexible:
-        body += b"\0"
+        body += endpoints_tags(endpoints) if version >= first_with_endpoints else b"\0"
     out.append(body)
     int32.pack_into(head, 0, sum(map(len, out)) - 4)
     int32.pack_into(head, 4, correlation_id)
@@ -238,21 +279,34 @@ def _partition_old(out: list[Buffer], body: bytearray, version: int, one: Partit
         body += _answer_4.pack(one.partition, one.error, one.high_watermark, one.last_stable)
     body += _no_aborted
     if version >= 11:
-        body += b"\xff\xff\xff\xff"  # no preferred replica
+        body += int32.pack(one.preferred_replica)
     body += int32.pack(len(one.records))
     return _put_records(out, body, one.records)
 
 
 def _partition_flexible(out: list[Buffer], body: bytearray, version: int, one: PartitionFetched) -> bytearray:
-    body += _answer_5.pack(one.partition, one.error, one.high_watermark, one.last_stable, one.log_start)
-    body += b"\0\xff\xff\xff\xff"  # no aborted transactions, no preferred replica
-    body += uvarint(len(one.records) + 1)
-    body = _put_records(out, body, one.records)
-    if one.leader >= 0:
-        body += b"\1\1\x09" + _session.pack(one.leader, one.leader_epoch) + b"\0"  # one tag: 1, nine bytes
-    else:
-        body += b"\0"
+    partition, error, high_watermark, last_stable, log_start, records, leader, _, diverging, log_end, preferred = one
+    no_aborted = 0
+    body += _answer_12.pack(partition, error, high_watermark, last_stable, log_start, no_aborted, preferred)
+    body += uvarint(len(records) + 1)
+    body = _put_records(out, body, records)
+    body += b"\0" if leader < 0 and diverging is None and log_end < 0 else _answer_tags(one)
     return body
+
+
+def _answer_tags(one: PartitionFetched) -> bytes:
+    tags = []
+    if one.diverging is not None:
+        tags.append(_tag(diverging_tag, _diverging.pack(*one.diverging) + b"\0"))
+    if one.leader >= 0:
+        tags.append(_tag(leader_tag, _leader.pack(one.leader, one.leader_epoch) + b"\0"))
+    if one.log_end >= 0:
+        tags.append(_tag(log_end_tag, int64.pack(one.log_end)))
+    return uvarint(len(tags)) + b"".join(tags)
+
+
+def _tag(tag: int, value: bytes) -> bytes:
+    return uvarint(tag) + uvarint(len(value)) + value
 
 
 def _put_records(out: list[Buffer], body: bytearray, records: Buffer) -> bytearray:

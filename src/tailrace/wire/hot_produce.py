@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from tailrace.model.ids import Id
-from tailrace.wire.hot import bounded, compact_string, int16, int32, slice_of, string
+from tailrace.wire.hot import Endpoint, bounded, compact_string, endpoints_tags, int16, int32, slice_of, string
 from tailrace.wire.primitives import WireError, read_long_uvarint, read_uvarint, skip_tags, uvarint
 
 first_flexible: Final = 9
+first_with_hints: Final = 10
 first_by_topic_id: Final = 13
 
 _acks_timeout_count: Final = struct.Struct(">hii")
@@ -174,18 +175,22 @@ def _count(frame: memoryview, at: int) -> tuple[int, int]:
 
 
 def write_produced(
-    correlation_id: int, version: int, topics: Sequence[tuple[str | Id, list[PartitionAnswer]]]
+    correlation_id: int,
+    version: int,
+    topics: Sequence[tuple[str | Id, list[PartitionAnswer]]],
+    endpoints: Sequence[Endpoint] = (),
 ) -> bytes:
-    """The whole answer with its length and header."""
+    """The whole answer with its length and header; `endpoints` are those of the leaders that partitions name."""
     if version >= first_flexible and len(topics) == 1 and len(topics[0][1]) == 1:
         topic, (answer,) = topics[0]
         raw = topic.encode() if isinstance(topic, str) else topic
-        if answer.message is None and len(raw) < 127:
+        if answer.message is None and answer.leader < 0 and not endpoints and len(raw) < 127:
             named = raw if raw is topic else bytes((len(raw) + 1,)) + raw
             return _write_usual(correlation_id, named, answer)
     body = bytearray(_head_old.size)
     if version >= first_flexible:
         _write_flexible(body, version, topics)
+        body += endpoints_tags(endpoints) if version >= first_with_hints else b"\0"
     else:
         _write_old(body, version, topics)
     int32.pack_into(body, 0, len(body) - 4)
@@ -246,9 +251,9 @@ def _write_flexible(body: bytearray, version: int, topics: Sequence[tuple[str | 
             body += _partition_from_5.pack(index, error, base_offset, append_time_ms, log_start)
             text = None if message is None else message.encode()
             body += b"\1\0" if text is None else b"\1" + uvarint(len(text) + 1) + text
-            if version >= 10 and leader >= 0:
+            if version >= first_with_hints and leader >= 0:
                 body += b"\1\0\x09" + _index_size.pack(leader, epoch) + b"\0"  # one tag: 0, nine bytes
             else:
                 body += b"\0"
         body += b"\0"
-    body += b"\0\0\0\0\0"  # throttle time, tags
+    body += b"\0\0\0\0"  # throttle time; the tags are the caller's

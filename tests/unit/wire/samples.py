@@ -1,4 +1,7 @@
-"""Random valid values of declared messages, made from the declarations themselves; one seed, one value."""
+"""Random valid values of declared messages, made from the declarations themselves; one seed, one value.
+
+Tags from 10,000 on are our own: nobody else's messages have them, so they are left out unless asked for.
+"""
 
 import random
 from typing import Any
@@ -18,6 +21,7 @@ every_message = [
 bits_by_code = {"b": 8, "h": 16, "i": 32, "q": 64}
 letters = "abcz09._- äß€水𝄞\x00"
 error_codes = list(Error)
+private_tags_from = 10_000
 
 
 def name_of(parameter: object) -> str | None:
@@ -25,47 +29,57 @@ def name_of(parameter: object) -> str | None:
     return parameter.__name__ if isinstance(parameter, type) else None
 
 
-def sample(cls: type, version: int, seed: int) -> Any:
-    return _struct(random.Random(f"{cls.__name__} {version} {seed}"), cls, version)
+def is_private(field: Field) -> bool:
+    return field.tag is not None and field.tag >= private_tags_from
 
 
-def samples(cls: type, version: int, count: int) -> list[Any]:
-    return [sample(cls, version, seed) for seed in range(count)]
+def sample(cls: type, version: int, seed: int, *, private: bool = False) -> Any:
+    return _Sampling(random.Random(f"{cls.__name__} {version} {seed}"), version, private).struct(cls)
 
 
-def _struct(chance: random.Random, cls: type, version: int) -> Any:
-    present = [field for field in fields_of(cls) if version in field.versions]
-    sent = [field for field in present if field.tag is None or chance.random() < 0.5]
-    return cls(**{field.name: _field(chance, field, version) for field in sent})
+def samples(cls: type, version: int, count: int, *, private: bool = False) -> list[Any]:
+    return [sample(cls, version, seed, private=private) for seed in range(count)]
 
 
-def _field(chance: random.Random, field: Field, version: int) -> Any:
-    if version in field.nullable and chance.random() < 0.25:
-        return None
-    if field.name.endswith("error_code"):
-        return chance.choice(error_codes).value
-    if field.name == "log_append_time_ms":  # the twin makes a date of it
-        return chance.choice([-1, chance.randrange(4 * 10**12)])
-    return _value(chance, field.kind, version)
+class _Sampling:
+    def __init__(self, chance: random.Random, version: int, private: bool) -> None:
+        self._chance = chance
+        self._version = version
+        self._private = private
 
+    def struct(self, cls: type) -> Any:
+        present = [field for field in fields_of(cls) if self._version in field.versions]
+        known = [field for field in present if self._private or not is_private(field)]
+        sent = [field for field in known if field.tag is None or self._chance.random() < 0.5]
+        return cls(**{field.name: self._field(field) for field in sent})
 
-def _value(chance: random.Random, kind: Kind, version: int) -> Any:
-    match kind:
-        case Fixed("?"):
-            return chance.random() < 0.5
-        case Fixed("16s"):
-            return Id(chance.choice([bytes(16), chance.randbytes(16)]))
-        case Fixed(code):
-            return _integer(chance, bits_by_code[code])
-        case Sized("text"):
-            return "".join(chance.choices(letters, k=chance.choice([0, 1, 5, 40, 200])))
-        case Sized():
-            return chance.randbytes(chance.choice([0, 1, 61, 127, 300]))
-        case Array(element):
-            count = chance.choice([0, 1, 3, 130] if isinstance(element, Fixed) else [0, 1, 1, 2, 3])
-            return tuple(_value(chance, element, version) for _ in range(count))
-        case Struct(declared):
-            return _struct(chance, declared, version)
+    def _field(self, field: Field) -> Any:
+        if self._version in field.nullable and self._chance.random() < 0.25:
+            return None
+        if field.name.endswith("error_code"):
+            return self._chance.choice(error_codes).value
+        if field.name == "log_append_time_ms":  # the twin makes a date of it
+            return self._chance.choice([-1, self._chance.randrange(4 * 10**12)])
+        return self._value(field.kind)
+
+    def _value(self, kind: Kind) -> Any:
+        chance = self._chance
+        match kind:
+            case Fixed("?"):
+                return chance.random() < 0.5
+            case Fixed("16s"):
+                return Id(chance.choice([bytes(16), chance.randbytes(16)]))
+            case Fixed(code):
+                return _integer(chance, bits_by_code[code])
+            case Sized("text"):
+                return "".join(chance.choices(letters, k=chance.choice([0, 1, 5, 40, 200])))
+            case Sized():
+                return chance.randbytes(chance.choice([0, 1, 61, 127, 300]))
+            case Array(element):
+                count = chance.choice([0, 1, 3, 130] if isinstance(element, Fixed) else [0, 1, 1, 2, 3])
+                return tuple(self._value(element) for _ in range(count))
+            case Struct(declared):
+                return self.struct(declared)
 
 
 def _integer(chance: random.Random, bits: int) -> int:

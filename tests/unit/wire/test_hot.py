@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from tailrace.model.ids import Id
+from tailrace.model.ids import NO_ID, Id
 from tailrace.wire.compile import decode_whole, encode
+from tailrace.wire.hot import Endpoint
 from tailrace.wire.hot_fetch import PartitionFetched, read_fetch, write_fetched
 from tailrace.wire.hot_produce import PartitionAnswer, ProduceReader, read_produce, write_produced
-from tailrace.wire.messages.fetch import FetchRequest, FetchResponse
+from tailrace.wire.messages.fetch import FetchRequest, FetchResponse, PartitionToFetch, TopicToFetch
 from tailrace.wire.messages.produce import PartitionToProduce, ProduceRequest, ProduceResponse, TopicToProduce
 from tailrace.wire.primitives import WireError
 from tests.unit.wire.samples import samples
@@ -70,7 +71,7 @@ def test_a_reader_that_remembers_reads_the_same(version: int) -> None:
 
 @pytest.mark.parametrize("version", fetch_versions)
 def test_fetch_is_read_like_its_twin(version: int) -> None:
-    for request in samples(FetchRequest, version, 30):
+    for request in samples(FetchRequest, version, 30, private=True):
         head = read_fetch(view(encode(request, version)), 0, version)
         assert (head.max_wait_ms, head.min_bytes, head.max_bytes) == (
             request.max_wait_ms,
@@ -83,7 +84,7 @@ def test_fetch_is_read_like_its_twin(version: int) -> None:
         assert head.replica_id == (request.replica_state.replica_id if version >= 15 else request.replica_id)
         if version >= 11:
             assert head.rack == request.rack_id
-        assert [(topic, [one[:4] for one in wanted]) for topic, wanted in head.topics] == [
+        assert [(topic, [tuple(one) for one in wanted]) for topic, wanted in head.topics] == [
             (_key(topic, version), [_wanted(one, version) for one in topic.partitions]) for topic in request.topics
         ]
         if version >= 7:
@@ -96,9 +97,12 @@ def _key(topic: Any, version: int) -> object:
     return topic.topic_id if version >= 13 else topic.name
 
 
-def _wanted(one: Any, version: int) -> tuple[int, int, int, int]:
+def _wanted(one: Any, version: int) -> tuple[int, int, int, int, int, bytes, int]:
     epoch = one.current_leader_epoch if version >= 9 else -1
-    return (one.partition, epoch, one.fetch_offset, one.partition_max_bytes)
+    last_epoch = one.last_fetched_epoch if version >= 12 else -1
+    directory = one.replica_directory_id if version >= 17 else NO_ID
+    durable = one.durable_offset if version >= 18 else -1
+    return (one.partition, epoch, one.fetch_offset, one.partition_max_bytes, last_epoch, directory, durable)
 
 
 @pytest.mark.parametrize("version", produce_versions)
@@ -113,7 +117,7 @@ def test_produce_cut_short_is_refused_and_a_tail_passed_over(version: int) -> No
 
 @pytest.mark.parametrize("version", fetch_versions)
 def test_fetch_cut_short_is_refused_and_a_tail_passed_over(version: int) -> None:
-    for request in samples(FetchRequest, version, 3):
+    for request in samples(FetchRequest, version, 3, private=True):
         raw = encode(request, version)
         for end in range(len(raw)):
             with pytest.raises(WireError):
@@ -129,12 +133,19 @@ def test_garbled_requests_raise_nothing_but_wire_errors(seed: int) -> None:
         (FetchRequest, read_fetch, fetch_versions),
     ):
         for version in versions:
-            for request in samples(cls, version, 3):
+            for request in samples(cls, version, 3, private=True):
                 raw = bytearray(encode(request, version))
                 for _ in range(chance.randrange(1, 4)):
                     raw[chance.randrange(len(raw))] = chance.randrange(256)
                 with suppress(WireError):
                     read(memoryview(raw), 0, version)
+
+
+endpoints = (Endpoint(3, "höst", 9092, None), Endpoint(2**31 - 1, "", 0, "räck"))
+
+
+def _endpoint(one: Any) -> Endpoint:
+    return Endpoint(one.node_id, one.host, one.port, one.rack)
 
 
 def body_of(answer: bytes, flexible: bool) -> bytes:
@@ -152,7 +163,7 @@ def test_produce_answers_are_those_of_the_twin(version: int) -> None:
         PartitionAnswer(0, 0, 12, 3456, 7),
         PartitionAnswer(2**31 - 1, 6, message="nö", leader=3, leader_epoch=9),
     ]
-    raw = body_of(write_produced(correlation_id, version, [(topic, answers), (topic, [])]), version >= 9)
+    raw = body_of(write_produced(correlation_id, version, [(topic, answers), (topic, [])], endpoints), version >= 9)
     response = decode_whole(ProduceResponse, version, raw)
     assert encode(response, version) == raw
     first, second = response.topics[0].partitions
@@ -165,6 +176,7 @@ def test_produce_answers_are_those_of_the_twin(version: int) -> None:
     if version >= 10:
         assert (second.current_leader.leader_id, second.current_leader.leader_epoch) == (3, 9)
         assert first.current_leader.leader_id == -1
+    assert [tuple(_endpoint(one)) for one in response.node_endpoints] == (list(endpoints) if version >= 10 else [])
     assert (response.topics[0].topic_id if version >= 13 else response.topics[0].name) == topic
 
 
@@ -182,15 +194,29 @@ def test_the_usual_answer_is_that_of_the_twin(version: int, name: str) -> None:
     assert (answer.partition, answer.base_offset, answer.log_append_time_ms) == (3, 12, 3456)
 
 
+@pytest.mark.parametrize("version", produce_versions)
+@pytest.mark.parametrize("hinted", [False, True])
+def test_a_single_answer_keeps_its_hints(version: int, hinted: bool) -> None:
+    """A refusal without a message must not be taken for the usual answer, which has no room for hints."""
+    topic: str | Id = Id(b"i" * 16) if version >= 13 else "t"
+    answer = PartitionAnswer(0, 6, leader=3 if hinted else -1, leader_epoch=9 if hinted else -1)
+    raw = body_of(write_produced(correlation_id, version, [(topic, [answer])], endpoints), version >= 9)
+    response = decode_whole(ProduceResponse, version, raw)
+    assert encode(response, version) == raw
+    if version >= 10:
+        assert response.topics[0].partitions[0].current_leader.leader_id == answer.leader
+        assert len(response.node_endpoints) == len(endpoints)
+
+
 @pytest.mark.parametrize("version", fetch_versions)
 def test_fetch_answers_are_those_of_the_twin(version: int) -> None:
     topic: str | Id = Id(b"i" * 16) if version >= 13 else "naïve"
     answers = [
         PartitionFetched(0, 0, 10, 9, 1, b"r" * 200),
         PartitionFetched(1, 6, leader=3, leader_epoch=9),
-        PartitionFetched(2, 0, 10, 9, 1, memoryview(b"s")),
+        PartitionFetched(2, 0, 10, 9, 1, memoryview(b"s"), preferred_replica=5),
     ]
-    out = write_fetched(correlation_id, version, 70, 4711, [(topic, answers), (topic, [])])
+    out = write_fetched(correlation_id, version, 70, 4711, [(topic, answers), (topic, [])], endpoints)
     raw = body_of(b"".join(out), version >= 12)
     response = decode_whole(FetchResponse, version, raw)
     assert encode(response, version) == raw
@@ -203,3 +229,40 @@ def test_fetch_answers_are_those_of_the_twin(version: int) -> None:
         assert (response.error_code, response.session_id) == (70, 4711)
     if version >= 12:
         assert (second.current_leader.leader_id, second.current_leader.leader_epoch) == (3, 9)
+    if version >= 11:
+        assert (first.preferred_read_replica, third.preferred_read_replica) == (-1, 5)
+    assert [_endpoint(one) for one in response.node_endpoints] == (list(endpoints) if version >= 16 else [])
+
+
+@pytest.mark.parametrize("version", range(12, 19))
+@pytest.mark.parametrize("diverging", [None, (7, 2**62)])
+@pytest.mark.parametrize("leader", [-1, 2])
+@pytest.mark.parametrize("log_end", [-1, 0, 2**62])
+def test_followers_are_answered_with_tags(
+    version: int, diverging: tuple[int, int] | None, leader: int, log_end: int
+) -> None:
+    answer = PartitionFetched(1, 0, records=b"r", leader=leader, diverging=diverging, log_end=log_end)
+    topic: str | Id = Id(b"i" * 16) if version >= 13 else "t"
+    raw = body_of(b"".join(write_fetched(correlation_id, version, 0, 0, [(topic, [answer])])), True)
+    response = decode_whole(FetchResponse, version, raw)
+    assert encode(response, version) == raw
+    (read,) = response.topics[0].partitions
+    assert (read.diverging_epoch.epoch, read.diverging_epoch.end_offset) == (diverging or (-1, -1))
+    assert (read.current_leader.leader_id, read.log_end_offset) == (leader, log_end)
+
+
+@pytest.mark.parametrize(
+    ("tags", "why"),
+    [
+        (b"\1\0\x0f" + bytes(15), "tagged field 0 of a struct is not the 15 bytes"),
+        (b"\1\x90\x4e\x09" + bytes(9), "tagged field 10000 of a struct is not the 9 bytes"),
+        (b"\1\0\x7f" + bytes(16), "says it has 127 bytes"),
+        (b"\xff\xff\x7f" + bytes(16), "may have 10000"),
+    ],
+)
+def test_a_followers_tags_have_exactly_their_bytes(tags: bytes, why: str) -> None:
+    partition = PartitionToFetch(partition=3, fetch_offset=4, partition_max_bytes=5)
+    raw = encode(FetchRequest(max_wait_ms=0, min_bytes=1, topics=(TopicToFetch(partitions=(partition,)),)), 18)
+    assert raw.endswith(b"\0\0\1\1\0")  # tags of partition and topic, no forgotten topics, no rack, tags of the whole
+    with pytest.raises(WireError, match=why):
+        read_fetch(view(raw[:-5] + tags + b"\0\1\1\0"), 0, 18)

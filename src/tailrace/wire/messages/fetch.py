@@ -1,6 +1,7 @@
 """Fetch: read record batches, as a consumer or as a follower.
 
-The broker serves it with the hand-written `wire.hot_fetch`; this is its twin, for clients and tests.
+The broker serves it with the hand-written `wire.hot_fetch`; this is its twin, for clients and tests. Tags from 10,000
+on are our own, between brokers.
 """
 
 from tailrace.model.ids import NO_ID, Id
@@ -28,6 +29,7 @@ class PartitionToFetch:
     partition_max_bytes: Int32
     replica_directory_id: Id = wire(tag=0, since=17, default=NO_ID, ignorable=True)
     high_watermark: Int64 = wire(tag=1, since=18, default=2**63 - 1, ignorable=True)
+    durable_offset: Int64 = wire(tag=10_000, since=18, default=-1, ignorable=True)
 
 
 @struct
@@ -105,6 +107,7 @@ class PartitionFetched:
     aborted_transactions: tuple[AbortedTransaction, ...] | None = wire(nullable="0+", default=None)
     preferred_read_replica: Int32 = wire(since=11, default=-1)
     records: Records | None = wire(nullable="0+")
+    log_end_offset: Int64 = wire(tag=10_000, since=12, default=-1, ignorable=True)  # the leader's
 
 
 @struct
