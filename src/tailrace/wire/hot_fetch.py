@@ -52,10 +52,13 @@ _answer_4: Final = struct.Struct(">ihqq")
 _answer_5: Final = struct.Struct(">ihqqq")
 _answer_12: Final = struct.Struct(">ihqqqBi")
 _no_aborted: Final = b"\xff\xff\xff\xff"
-_replica_state: Final = struct.Struct(">iq")
+replica_state_layout: Final = struct.Struct(">iq")
 _id: Final = struct.Struct("16s")
-_diverging: Final = struct.Struct(">iq")
-_leader: Final = struct.Struct(">ii")
+_usual_tags: Final = struct.Struct(">3s16s3sq")  # directory and durable offset, as `hot_replica_fetch` writes them
+_before_directory: Final = b"\2" + uvarint(directory_tag) + b"\x10"  # two tags; the first is this, of sixteen bytes
+_before_durable: Final = uvarint(durable_tag) + b"\x08"
+diverging_layout: Final = struct.Struct(">iq")
+leader_layout: Final = struct.Struct(">ii")
 
 
 class PartitionWanted(NamedTuple):
@@ -176,7 +179,7 @@ def _read_flexible(frame: memoryview, at: int, version: int) -> FetchHead:
     forgotten, at = _forgotten_flexible(frame, at, by_id=version >= first_by_topic_id)
     rack, at = compact_string(frame, at)
     tags, at = read_tags(frame, at)
-    if version >= first_without_replica and (state := tagged_struct(tags, replica_state_tag, _replica_state)):
+    if version >= first_without_replica and (state := tagged_struct(tags, replica_state_tag, replica_state_layout)):
         replica_id = state[0]
     head = (replica_id, max_wait_ms, min_bytes, max_bytes, isolation, session_id, session_epoch)
     return FetchHead(*head, topics, forgotten, rack or "")
@@ -225,6 +228,10 @@ def _forgotten_flexible(frame: memoryview, at: int, *, by_id: bool) -> tuple[lis
 
 def _with_tags(wanted: PartitionWanted, frame: memoryview, at: int, version: int) -> tuple[PartitionWanted, int]:
     """What only followers say of a partition."""
+    if version >= first_between_brokers and len(frame) - at >= _usual_tags.size:
+        before, directory, between, durable = _usual_tags.unpack_from(frame, at)
+        if before == _before_directory and between == _before_durable:
+            return PartitionWanted(*wanted[:5], Id(directory), durable), at + _usual_tags.size
     tags, at = read_tags(frame, at)
     if version >= first_with_directory and (directory := tagged_value(tags, directory_tag, _id)) is not None:
         wanted = wanted._replace(directory=Id(directory))
@@ -297,9 +304,9 @@ def _partition_flexible(out: list[Buffer], body: bytearray, version: int, one: P
 def _answer_tags(one: PartitionFetched) -> bytes:
     tags = []
     if one.diverging is not None:
-        tags.append(_tag(diverging_tag, _diverging.pack(*one.diverging) + b"\0"))
+        tags.append(_tag(diverging_tag, diverging_layout.pack(*one.diverging) + b"\0"))
     if one.leader >= 0:
-        tags.append(_tag(leader_tag, _leader.pack(one.leader, one.leader_epoch) + b"\0"))
+        tags.append(_tag(leader_tag, leader_layout.pack(one.leader, one.leader_epoch) + b"\0"))
     if one.log_end >= 0:
         tags.append(_tag(log_end_tag, int64.pack(one.log_end)))
     return uvarint(len(tags)) + b"".join(tags)

@@ -195,17 +195,17 @@ def test_the_usual_answer_is_that_of_the_twin(version: int, name: str) -> None:
 
 
 @pytest.mark.parametrize("version", produce_versions)
-@pytest.mark.parametrize("hinted", [False, True])
-def test_a_single_answer_keeps_its_hints(version: int, hinted: bool) -> None:
+@pytest.mark.parametrize(("leader", "named"), [(3, ()), (-1, endpoints)])
+def test_a_single_answer_keeps_its_hints(version: int, leader: int, named: tuple[Endpoint, ...]) -> None:
     """A refusal without a message must not be taken for the usual answer, which has no room for hints."""
     topic: str | Id = Id(b"i" * 16) if version >= 13 else "t"
-    answer = PartitionAnswer(0, 6, leader=3 if hinted else -1, leader_epoch=9 if hinted else -1)
-    raw = body_of(write_produced(correlation_id, version, [(topic, [answer])], endpoints), version >= 9)
+    answer = PartitionAnswer(0, 6, leader=leader, leader_epoch=9)
+    raw = body_of(write_produced(correlation_id, version, [(topic, [answer])], named), version >= 9)
     response = decode_whole(ProduceResponse, version, raw)
     assert encode(response, version) == raw
     if version >= 10:
-        assert response.topics[0].partitions[0].current_leader.leader_id == answer.leader
-        assert len(response.node_endpoints) == len(endpoints)
+        assert response.topics[0].partitions[0].current_leader.leader_id == leader
+        assert len(response.node_endpoints) == len(named)
 
 
 @pytest.mark.parametrize("version", fetch_versions)

@@ -1,0 +1,187 @@
+"""A follower's Fetch is understood by the leader, and the leader's answer by the follower, as their twins have it."""
+
+import random
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
+
+from tailrace.model.ids import NO_ID, Id
+from tailrace.wire.compile import decode_whole, encode
+from tailrace.wire.headers import read_request_header, response_header
+from tailrace.wire.hot import Endpoint
+from tailrace.wire.hot_fetch import PartitionFetched, PartitionWanted, TopicWanted, read_fetch, write_fetched
+from tailrace.wire.hot_replica_fetch import FetchedHead, read_fetched, version, write_replica_fetch
+from tailrace.wire.messages.fetch import FetchRequest, FetchResponse
+from tailrace.wire.primitives import WireError
+from tests.unit.wire.samples import samples
+
+int32s = some.integers(-(2**31), 2**31 - 1)
+int64s = some.integers(-(2**63), 2**63 - 1)
+offsets = some.integers(-1, 2**63 - 1)
+ids = some.binary(min_size=16, max_size=16).map(Id)
+wanted = some.builds(
+    PartitionWanted, int32s, int32s, int64s, int32s, int32s, some.just(NO_ID) | ids, some.just(-1) | offsets
+)
+leaders = some.tuples(some.just(-1), some.just(-1)) | some.tuples(some.integers(0, 2**31 - 1), int32s)
+fetched = some.builds(
+    lambda leader, *rest: PartitionFetched(*rest)._replace(leader=leader[0], leader_epoch=leader[1]),
+    leaders,
+    *(int32s, some.integers(-1, 130), int64s, int64s, int64s, some.binary(max_size=300)),
+    *(some.just(-1), some.just(-1), some.none() | some.tuples(int32s, int64s), some.just(-1) | offsets),
+    some.integers(-1, 2**31 - 1),
+)
+
+
+def asked(**changes: Any) -> bytearray:
+    values: dict[str, Any] = {
+        "replica_id": 2,
+        "max_wait_ms": 500,
+        "min_bytes": 1,
+        "max_bytes": 1000,
+        "session_id": 7,
+        "session_epoch": 8,
+        "topics": [],
+        "forgotten": [],
+    }
+    return write_replica_fetch(4711, **(values | changes))
+
+
+def body_of(frame: bytearray) -> memoryview:
+    assert int.from_bytes(frame[:4], "big") == len(frame) - 4
+    view = memoryview(frame)[4:]
+    api_key, used, correlation_id, client_id, at = read_request_header(view, 0, {1: 12})
+    assert (api_key, used, correlation_id, client_id) == (1, version, 4711, "replica-2")
+    return view[at:]
+
+
+def answered(*topics: tuple[Id, list[PartitionFetched]], endpoints: tuple[Endpoint, ...] = ()) -> bytes:
+    whole = b"".join(write_fetched(4711, version, 70, 42, topics, endpoints))
+    assert int.from_bytes(whole[:4], "big") == len(whole) - 4
+    return whole[4:]
+
+
+@given(
+    topics=some.lists(some.tuples(ids, some.lists(wanted, max_size=4)), max_size=3),
+    forgotten=some.lists(some.tuples(ids, some.lists(int32s, max_size=4)), max_size=3),
+    cluster_id=some.none() | some.text(max_size=20),
+)
+@settings(max_examples=200, deadline=None)
+def test_the_leader_reads_what_the_follower_asked(topics: Any, forgotten: Any, cluster_id: str | None) -> None:
+    raw = body_of(asked(topics=topics, forgotten=forgotten, cluster_id=cluster_id))
+    head = read_fetch(raw, 0, version)
+    assert (head.replica_id, head.max_wait_ms, head.min_bytes, head.max_bytes) == (2, 500, 1, 1000)
+    assert (head.session_id, head.session_epoch, head.isolation, head.rack) == (7, 8, 0, "")
+    assert (head.topics, head.forgotten) == ([TopicWanted(*topic) for topic in topics], forgotten)
+    twin = decode_whole(FetchRequest, version, raw)
+    assert encode(twin, version) == raw
+    assert (twin.cluster_id, twin.replica_state.replica_id) == (cluster_id, 2)
+
+
+@given(topics=some.lists(some.tuples(ids, some.lists(fetched, max_size=4)), max_size=3))
+@settings(max_examples=200, deadline=None)
+def test_the_follower_reads_what_the_leader_answered(topics: Any) -> None:
+    raw = memoryview(answered(*topics, endpoints=(Endpoint(3, "host", 9092, None),)))
+    assert read_fetched(raw) == FetchedHead(4711, 70, 42, topics)
+
+
+def test_record_batches_are_not_copied() -> None:
+    frame = bytearray(answered((Id(b"i" * 16), [PartitionFetched(0, 0, records=b"before")])))
+    records = read_fetched(memoryview(frame)).topics[0][1][0].records
+    frame[frame.index(b"before") : frame.index(b"before") + 6] = b"behind"
+    assert records == b"behind"
+
+
+def test_every_cut_and_every_tail_is_refused() -> None:
+    one = PartitionFetched(0, 0, 1, 2, 3, b"r" * 200, 4, 5, (6, 7), 8, 9)
+    raw = answered((Id(b"i" * 16), [one, one]), (Id(b"j" * 16), []), endpoints=(Endpoint(3, "host", 9092, "rack"),))
+    read_fetched(memoryview(raw))
+    for end in range(len(raw)):
+        with pytest.raises(WireError):
+            read_fetched(memoryview(raw[:end]))
+    with pytest.raises(WireError, match="goes on after its last field"):
+        read_fetched(memoryview(raw + b"\0"))
+
+
+def test_every_cut_of_a_question_is_refused() -> None:
+    one = PartitionWanted(0, 1, 2, 3, 4, Id(b"d" * 16), 5)
+    raw = body_of(asked(topics=[(Id(b"i" * 16), [one, one])], forgotten=[(Id(b"j" * 16), [1])], cluster_id="c"))
+    for end in range(len(raw)):
+        with pytest.raises(WireError):
+            read_fetch(raw[:end], 0, version)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_follower_reads_garbled_answers_like_the_twin(seed: int) -> None:
+    """Or refuses them. It may read what the twin refuses: tags that it passes over, as those of brokers' addresses."""
+    chance = random.Random(seed)
+    header = response_header(1, 4711, True)
+    for response in samples(FetchResponse, version, 10, private=True):
+        raw = bytearray(encode(response, version))
+        _compare(response, header + raw)
+        for _ in range(20):
+            broken = bytearray(raw)
+            for _ in range(chance.choice([1, 1, 2])):
+                broken[chance.randrange(len(broken))] = chance.choice([0, 1, 127, 128, 255, chance.randrange(256)])
+            try:
+                twin = decode_whole(FetchResponse, version, broken)
+            except WireError:
+                with suppress(WireError):
+                    read_fetched(memoryview(header + broken))
+            else:
+                _compare(twin, header + broken)
+
+
+def _compare(twin: Any, frame: bytes) -> None:
+    head = read_fetched(memoryview(frame))
+    assert (head.error, head.session_id) == (twin.error_code, twin.session_id)
+    assert [(topic, [_facts(one) for one in answers]) for topic, answers in head.topics] == [
+        (topic.topic_id, [_twin_facts(one) for one in topic.partitions]) for topic in twin.topics
+    ]
+
+
+def _facts(one: PartitionFetched) -> tuple[object, ...]:
+    return (*one[:5], bytes(one.records), one.leader, one.leader_epoch, one.diverging or (-1, -1), *one[9:])
+
+
+def _twin_facts(one: Any) -> tuple[object, ...]:
+    return (
+        *(one.partition, one.error_code, one.high_watermark, one.last_stable_offset, one.log_start_offset),
+        b"" if one.records is None else bytes(one.records),
+        *(one.current_leader.leader_id, one.current_leader.leader_epoch),
+        (one.diverging_epoch.epoch, one.diverging_epoch.end_offset),
+        *(one.log_end_offset, one.preferred_read_replica),
+    )
+
+
+start = response_header(1, 4711, True) + bytes(10)  # throttle time, error, session id
+one_partition = start + b"\2" + bytes(16) + b"\2" + bytes(30)  # up to the aborted transactions
+after_records = one_partition + b"\0" + bytes(4) + b"\1"
+
+
+@pytest.mark.parametrize(
+    ("frame", "why"),
+    [
+        (start + b"\0\0", "cannot be null"),
+        (start + b"\2" + bytes(16) + b"\0\0\0", "cannot be null"),
+        (start + b"\xff\xff\xff\xff\x0f" + bytes(100), "a count of 4294967294"),
+        (start + b"\2" + bytes(16) + b"\xff\x7f" + bytes(100), "a count of 16382"),
+        (one_partition + b"\xff\x7f" + bytes(100), "a count of 16382"),
+        (one_partition + b"\0" + bytes(4) + b"\x7f" + bytes(100), "126 bytes of records"),
+        (after_records + b"\1\0\x0c" + bytes(12) + b"\0\0", "tagged field 0 of a struct is not the 12 bytes"),
+        (after_records + b"\1\0\x0e" + bytes(14) + b"\0\0", "tagged field 0 of a struct is not the 14 bytes"),
+        (after_records + b"\1\1\x08" + bytes(8) + b"\0\0", "tagged field 1 of a struct is not the 8 bytes"),
+        (after_records + b"\1\x90\x4e\x07" + bytes(7) + b"\0\0", "tagged field 10000 of a struct is not the 7 bytes"),
+        (after_records + b"\1\1\x7f" + bytes(9), "says it has 127 bytes"),
+    ],
+)
+def test_answers_that_lie_are_refused(frame: bytes, why: str) -> None:
+    with pytest.raises(WireError, match=why):
+        read_fetched(memoryview(frame))
+
+
+def test_the_lies_above_are_the_only_ones_told() -> None:
+    head = read_fetched(memoryview(after_records + b"\1\1\x09" + bytes(9) + b"\0\0"))
+    assert head.topics == [(NO_ID, [PartitionFetched(0, 0, 0, 0, 0, leader=0, leader_epoch=0, preferred_replica=0)])]
