@@ -1,0 +1,22 @@
+"""Forward: a client's request in its own bytes, for the controller to serve as if the client had asked it."""
+
+from tailrace.wire.schema import Int16, Int32, message, wire
+
+
+@message(api=1016, versions="0-0", flexible="0+")
+class Forward:
+    """The body of a request of Kafka's API `api_key`, without its header."""
+
+    api_key: Int16
+    api_version: Int16
+    body: bytes
+
+
+@message(api=1016, versions="0-0", flexible="0+")
+class ForwardAnswer:
+    """The body of the response, in the same version. Faults of the request itself are in there."""
+
+    error_code: Int16 = 0
+    error_message: str | None = wire(nullable="0+", default=None)
+    controller: Int32 = -1
+    body: bytes = b""

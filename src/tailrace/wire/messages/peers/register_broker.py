@@ -1,0 +1,25 @@
+"""RegisterBroker: a member has started, and says where it is found from now on."""
+
+from tailrace.model.ids import Id
+from tailrace.wire.schema import Int16, Int32, message, wire
+
+
+@message(api=1011, versions="0-0", flexible="0+")
+class RegisterBroker:
+    """What the metadata is to say of it: the fields of `BrokerRegistered`."""
+
+    broker_id: Int32
+    directory_id: Id
+    incarnation_id: Id
+    host: str
+    kafka_port: Int32
+    peer_host: str
+    peer_port: Int32
+    rack: str | None = wire(nullable="0+", default=None)
+
+
+@message(api=1011, versions="0-0", flexible="0+")
+class RegisterBrokerAnswer:
+    error_code: Int16 = 0
+    error_message: str | None = wire(nullable="0+", default=None)
+    controller: Int32 = -1
