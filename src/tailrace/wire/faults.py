@@ -1,0 +1,88 @@
+"""Every fault in Kafka's words: for the door of its clients, and for peers, who borrow them."""
+
+from typing import assert_never, cast
+
+from tailrace.model import faults
+from tailrace.wire.errors import Error
+
+
+def error_of(fault: faults.Fault) -> Error:
+    """Kafka's error code for a fault."""
+    one = cast(faults.AnyFault, fault)
+    match one:
+        case faults.UnknownTopic():
+            return Error.UNKNOWN_TOPIC_OR_PARTITION
+        case faults.UnknownTopicId():
+            return Error.UNKNOWN_TOPIC_ID
+        case faults.TopicExists():
+            return Error.TOPIC_ALREADY_EXISTS
+        case faults.InvalidTopicName():
+            return Error.INVALID_TOPIC_EXCEPTION
+        case faults.InvalidPartitions():
+            return Error.INVALID_PARTITIONS
+        case faults.InvalidReplicationFactor():
+            return Error.INVALID_REPLICATION_FACTOR
+        case faults.InvalidReplicaAssignment():
+            return Error.INVALID_REPLICA_ASSIGNMENT
+        case faults.InvalidSetting():
+            return Error.INVALID_CONFIG
+        case faults.InvalidAcks():
+            return Error.INVALID_REQUIRED_ACKS
+        case faults.InvalidRequest():
+            return Error.INVALID_REQUEST
+        case faults.UnsupportedVersion():
+            return Error.UNSUPPORTED_VERSION
+        case faults.PolicyViolation():
+            return Error.POLICY_VIOLATION
+        case faults.CorruptBatch():
+            return Error.CORRUPT_MESSAGE
+        case faults.InvalidBatch() | faults.UnsupportedFormat():
+            return Error.INVALID_RECORD
+        case faults.InvalidTimestamp():
+            return Error.INVALID_TIMESTAMP
+        case faults.BatchTooLarge():
+            return Error.MESSAGE_TOO_LARGE
+        case faults.OffsetOutOfRange():
+            return Error.OFFSET_OUT_OF_RANGE
+        case faults.OutOfOrderSequence():
+            return Error.OUT_OF_ORDER_SEQUENCE_NUMBER
+        case faults.ProducerFenced():
+            return Error.INVALID_PRODUCER_EPOCH
+        case faults.NotLeader():
+            return Error.NOT_LEADER_OR_FOLLOWER
+        case faults.FencedLeaderEpoch():
+            return Error.FENCED_LEADER_EPOCH
+        case faults.UnknownLeaderEpoch():
+            return Error.UNKNOWN_LEADER_EPOCH
+        case faults.NotEnoughReplicas():
+            return Error.NOT_ENOUGH_REPLICAS
+        case faults.NotEnoughReplicasAfterAppend():
+            return Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        case faults.OffsetNotAvailable():
+            return Error.OFFSET_NOT_AVAILABLE
+        case faults.PreferredLeaderNotAvailable():
+            return Error.PREFERRED_LEADER_NOT_AVAILABLE
+        case faults.EligibleLeadersNotAvailable():
+            return Error.ELIGIBLE_LEADERS_NOT_AVAILABLE
+        case faults.ElectionNotNeeded():
+            return Error.ELECTION_NOT_NEEDED
+        case faults.NotController():
+            return Error.NOT_CONTROLLER
+        case faults.BrokerNotAvailable():
+            return Error.BROKER_NOT_AVAILABLE
+        case faults.DuplicateBroker():
+            return Error.DUPLICATE_BROKER_REGISTRATION
+        case faults.InconsistentCluster():
+            return Error.INCONSISTENT_CLUSTER_ID
+        case faults.TimedOut():
+            return Error.REQUEST_TIMED_OUT
+        case faults.CoordinatorUnavailable():
+            return Error.COORDINATOR_NOT_AVAILABLE
+        case faults.StorageFailed():
+            return Error.KAFKA_STORAGE_ERROR
+        case faults.FetchSessionUnknown():
+            return Error.FETCH_SESSION_ID_NOT_FOUND
+        case faults.FetchSessionEpochWrong():
+            return Error.INVALID_FETCH_SESSION_EPOCH
+        case _:
+            assert_never(one)
