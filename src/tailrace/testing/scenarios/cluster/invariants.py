@@ -1,0 +1,27 @@
+"""What must hold in every history of a cluster, by name. A failure prints the name, then what was seen."""
+
+from enum import StrEnum
+
+
+class Invariant(StrEnum):
+    ONE_LEADER = "one leader per epoch"
+    PREFIX = "committed prefix never truncated"
+    SAME_BYTES = "below the high watermark the same bytes at the same offset on every replica"
+    NOTHING_LOST = "no acknowledged write lost"
+    ONE_VALUE = "one value per offset"
+    NO_DUPLICATES = "no duplicates under idempotence"
+    RISING = "monotonic high watermark and epochs"
+    DAMAGED = "a damaged replica never leads with a damaged prefix"
+    LATE_VOTE = "a late vote never touches a recreated topic"
+    ONE_VOTE = "one vote per epoch"
+    CONTROLLER = "a controller without a quorum answers nobody"
+    ALIVE = "no broker gives up by itself"
+    CONVERGES = "everything converges within 30 virtual seconds after healing"
+
+
+class Broken(AssertionError):
+    """An invariant does not hold."""
+
+    def __init__(self, invariant: Invariant, what: str) -> None:
+        super().__init__(f"{invariant}: {what}")
+        self.invariant = invariant
