@@ -10,6 +10,7 @@ from typing import Final, Literal
 
 from crc32c import crc32c
 
+from tailrace.model.ids import Id
 from tailrace.model.limits import batch_header_bytes
 from tailrace.records.compress import Compression, compress, compressions
 from tailrace.records.header import (
@@ -33,9 +34,14 @@ _no_headers: Final = varint(0)
 control_key: Final = Struct(">hh")  # version and type of a control record
 control_key_version: Final = 0
 leader_change_type: Final = 2
-_leader_change: Final = Struct(">hi")
-_leader_change_version: Final = 0
+voters_type: Final = 6
+control_version: Final = 0  # of the values that follow
+value_version: Final = Struct(">h")
+leader_change_layout: Final = Struct(">hi")  # version and leader
+voter_layout: Final = Struct(">i16s")  # its id and directory
+quorum_versions_layout: Final = Struct(">hh")  # the lowest and the highest that a voter understands
 _voter: Final = Struct(">ib")  # its id, and that no tagged fields follow
+_no_endpoints: Final = b"\1"
 
 
 def build_batch(
@@ -97,8 +103,22 @@ def leader_change_batch(
     timestamp: int,
 ) -> bytearray:
     """The control batch of a new leader: Kafka's LeaderChangeMessage, which every Kafka client skips."""
-    value = _leader_change.pack(_leader_change_version, leader) + _voters(voters) + _voters(granting) + b"\0"
-    key = control_key.pack(control_key_version, leader_change_type)
+    value = leader_change_layout.pack(control_version, leader) + _voters(voters) + _voters(granting) + b"\0"
+    return _control_batch(leader_change_type, value, base_offset, leader_epoch, timestamp)
+
+
+def voters_batch(*, voters: Sequence[tuple[int, Id]], base_offset: int, leader_epoch: int, timestamp: int) -> bytearray:
+    """The control batch that says who votes from here on, by broker and directory: Kafka's VotersRecord (KIP-853).
+
+    Where voters are reached is not in it: that is for the metadata to say, and changes without a vote."""
+    value = value_version.pack(control_version) + unsigned_varint(len(voters) + 1)
+    for voter, directory in voters:
+        value += voter_layout.pack(voter, directory) + _no_endpoints + quorum_versions_layout.pack(0, 1) + b"\0\0"
+    return _control_batch(voters_type, value + b"\0", base_offset, leader_epoch, timestamp)
+
+
+def _control_batch(type: int, value: bytes, base_offset: int, leader_epoch: int, timestamp: int) -> bytearray:
+    key = control_key.pack(control_key_version, type)
     record = NewRecord(value=value, key=key, timestamp=timestamp)
     return build_batch([record], base_offset=base_offset, leader_epoch=leader_epoch, control=True)
 

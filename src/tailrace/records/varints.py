@@ -46,3 +46,9 @@ def read_varint(data: bytes, position: int) -> tuple[int, int]:
             return value >> 1 ^ -(value & 1), following + 1
         shift += 7
     raise CorruptBatch(f"a number in the batch has more than {varint_max_bytes} bytes")
+
+
+def read_unsigned_varint(data: bytes, position: int) -> tuple[int, int]:
+    """As `read_varint`, for a number without a sign: control records have them."""
+    number, position = read_varint(data, position)
+    return (number << 1 if number >= 0 else ~(number << 1)), position
