@@ -1,20 +1,22 @@
 """The controller: what is asked of the cluster, as records proposed for its metadata log.
 
 Each method looks at the image and returns a `Proposal`: the records to append and the answer to give once they are
-committed. It changes nothing itself; the coordinator runtime appends the records and replays them.
+committed. It changes no image itself; the coordinator runtime appends the records and replays them.
 A request for several things answers each on its own: one bad topic does not spoil the others.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TypeVar
 
-from tailrace.cluster.image import Image, Resource, Topic, plain
-from tailrace.cluster.placement import place
+from tailrace.cluster import membership, topics
+from tailrace.cluster.brokers import Load
+from tailrace.cluster.image import Image, Resource, Topic, is_news, plain
 from tailrace.cluster.records import (
+    BrokerRegistered,
     FeatureRaised,
     MetadataRecord,
     PartitionAdded,
+    PartitionLed,
     PartitionStartMoved,
     ProducerIdsTaken,
     SettingChanged,
@@ -22,123 +24,72 @@ from tailrace.cluster.records import (
     TopicRemoved,
 )
 from tailrace.cluster.settings import Operation, SettingChange, changed_settings
-from tailrace.model.faults import (
-    Fault,
-    InvalidPartitions,
-    InvalidReplicaAssignment,
-    InvalidTopicName,
-    PolicyViolation,
-    TopicExists,
-    UnknownTopic,
-    UnknownTopicId,
-)
+from tailrace.cluster.topics import MorePartitions, NewTopic, TopicCreated, too_close
+from tailrace.model.addresses import Address
+from tailrace.model.faults import Fault, UnknownTopic, UnknownTopicId
 from tailrace.model.ids import BrokerId, Id, show_id
-from tailrace.model.limits import partitions_per_broker_max, partitions_per_topic_max
 from tailrace.model.proposal import Proposal
-from tailrace.model.topics import check_topic_name, check_topic_setting, internal_topics
+
+__all__ = ["Controller", "MorePartitions", "NewTopic", "TopicCreated", "producer_ids_per_block", "try_each"]
 
 T = TypeVar("T")
 
 producer_ids_per_block = 1000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewTopic:
-    """A topic somebody wants. Where `assignment` names replicas for each partition, the two numbers are -1."""
-
-    name: str
-    partitions: int
-    replication_factor: int
-    assignment: Mapping[int, Sequence[int]] = field(default_factory=dict)
-    settings: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicCreated:
-    name: str
-    id: Id
-    partitions: int
-    replication_factor: int
-    settings: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MorePartitions:
-    """A topic shall have `total` partitions; `assignment` may name the new ones' replicas."""
-
-    topic: str
-    total: int
-    assignment: Sequence[Sequence[int]] | None = None
-
-
 class Controller:
-    def __init__(self, brokers: Sequence[BrokerId]) -> None:
+    def __init__(self) -> None:
         self.image = Image()
-        self._brokers = brokers
+        self._ahead: Load | None = None  # with what was placed since the last replay, appended or not: it only spreads
 
     def replay(self, record: MetadataRecord) -> None:
         self.image.replay(record)
+        self._ahead = None
+
+    # Brokers
+
+    def join(
+        self,
+        directory: Id,
+        wanted: BrokerId | None,
+        incarnation: Id,
+        peer_host: str,
+        peer_port: int,
+        rack: str | None,
+    ) -> Proposal[BrokerId]:
+        """A disk becomes a broker of this cluster; the answer is its number. It is fenced until it registers."""
+        return membership.join(self.image, directory, wanted, incarnation, Address(peer_host, peer_port), rack)
+
+    def register(self, record: BrokerRegistered) -> Proposal[None]:
+        """A broker has started, and says where it is found."""
+        return membership.register(self.image, record)
+
+    def fence(self, broker: BrokerId) -> Proposal[None]:
+        return membership.fence(self.image, broker)
+
+    def unfence(self, broker: BrokerId) -> Proposal[None]:
+        return membership.unfence(self.image, broker)
+
+    # Topics
 
     def create_topic(self, wanted: NewTopic, new_id: Callable[[], Id]) -> Proposal[TopicCreated]:
-        check_topic_name(wanted.name)
-        if wanted.name in internal_topics:
-            raise InvalidTopicName(f"{wanted.name} is one of the broker's own topics")
-        if wanted.name in self.image.topics:
-            raise TopicExists(f"topic {wanted.name} exists already")
-        self._check_collision(wanted.name)
-        for name, value in wanted.settings.items():
-            check_topic_setting(name, value)
-        places = self._places(wanted)
-        self._check_room(len(places))
-        topic_id = new_id()
-        records: list[MetadataRecord] = [TopicAdded(name=wanted.name, topic_id=topic_id)]
-        records += [
-            PartitionAdded(topic_id=topic_id, partition=index, replicas=replicas)
-            for index, replicas in enumerate(places)
-        ]
-        records += [
-            SettingChanged(resource=Resource.TOPIC, owner=wanted.name, name=name, value=value)
-            for name, value in wanted.settings.items()
-        ]
-        created = TopicCreated(
-            name=wanted.name,
-            id=topic_id,
-            partitions=len(places),
-            replication_factor=len(places[0]),
-            settings=wanted.settings,
-        )
-        return Proposal(created, records)
+        return self._placed(topics.create(self.image, self._load(), wanted, new_id))
 
-    def _check_collision(self, name: str) -> None:
-        """Metric names cannot tell "." from "_", so Kafka allows only one of such a pair; its users expect the same."""
-        other = self.image.names_by_plain.get(plain(name))
-        if other is not None:
-            raise InvalidTopicName(f"{name} is too close to topic {other}: they differ only in '.' and '_'")
+    def add_partitions(self, wanted: MorePartitions) -> Proposal[Topic]:
+        return self._placed(topics.grow(self.image, self._load(), self.find(wanted.topic), wanted))
 
-    def _check_room(self, partitions: int) -> None:
-        most = partitions_per_broker_max * len(self._brokers)
-        if self.image.partitions + partitions > most:
-            raise PolicyViolation(
-                f"{partitions} more partitions: there are {self.image.partitions}, and {most} are the most for "
-                f"{len(self._brokers)} brokers; delete topics, or add a broker"
-            )
+    def _load(self) -> Load:
+        """What brokers hold, or soon will: the topics of one request are placed before any of them is replayed."""
+        if self._ahead is None:
+            self._ahead = self.image.load.copy()
+        return self._ahead
 
-    def _places(self, wanted: NewTopic) -> list[tuple[BrokerId, ...]]:
-        if wanted.assignment:
-            if sorted(wanted.assignment) != list(range(len(wanted.assignment))):
-                raise InvalidReplicaAssignment(f"{wanted.name}: partitions must be numbered from 0 without a gap")
-            return [self._checked_replicas(wanted.assignment[index]) for index in range(len(wanted.assignment))]
-        if not 0 < wanted.partitions <= partitions_per_topic_max:
-            raise InvalidPartitions(
-                f"{wanted.name}: {wanted.partitions} partitions; it must be from 1 to {partitions_per_topic_max}"
-            )
-        return place(wanted.partitions, wanted.replication_factor, self._brokers, len(self.image.topics))
-
-    def _checked_replicas(self, replicas: Sequence[int]) -> tuple[BrokerId, ...]:
-        known = {int(broker): broker for broker in self._brokers}
-        if not replicas or len(dict.fromkeys(replicas)) != len(replicas) or any(one not in known for one in replicas):
-            raise InvalidReplicaAssignment(f"replicas {list(replicas)}: each must be one of {list(known)}, once")
-        return tuple(known[one] for one in replicas)
+    def _placed(self, proposal: Proposal[T]) -> Proposal[T]:
+        load = self._load()
+        for record in proposal.records:
+            if isinstance(record, PartitionAdded):
+                load.add([BrokerId(one) for one in record.replicas])
+        return proposal
 
     def delete_topic(self, topic: str | Id) -> Proposal[Topic]:
         found = self.find(topic)
@@ -153,29 +104,29 @@ class Controller:
             raise UnknownTopicId(f"there is no topic with id {show_id(topic)}")
         return self.image.topics_by_id[topic]
 
-    def add_partitions(self, wanted: MorePartitions) -> Proposal[Topic]:
-        topic = self.find(wanted.topic)
-        now = len(topic.partitions)
-        if not now < wanted.total <= partitions_per_topic_max:
-            raise InvalidPartitions(
-                f"{topic.name} has {now} partitions; the new total must be from {now + 1} "
-                f"to {partitions_per_topic_max}, not {wanted.total}"
-            )
-        self._check_room(wanted.total - now)
-        if wanted.assignment is None:
-            factor = len(topic.partitions[0].replicas)
-            places = place(wanted.total - now, factor, self._brokers, len(self.image.topics) + now)
-        elif len(wanted.assignment) != wanted.total - now:
-            raise InvalidReplicaAssignment(
-                f"{wanted.total - now} new partitions, but replicas for {len(wanted.assignment)}"
-            )
-        else:
-            places = [self._checked_replicas(replicas) for replicas in wanted.assignment]
-        records: list[MetadataRecord] = [
-            PartitionAdded(topic_id=topic.id, partition=now + step, replicas=replicas)
-            for step, replicas in enumerate(places)
-        ]
-        return Proposal(topic, records)
+    def move_start(self, topic_id: Id, partition: int, start: int) -> Proposal[None]:
+        self.find(topic_id)
+        return Proposal(None, [PartitionStartMoved(topic_id=topic_id, partition=partition, start=start)])
+
+    # Leaders
+
+    def report_leaders(self, reports: Sequence[PartitionLed]) -> Proposal[None]:
+        """What leaders say of their partitions, as far as it is news."""
+        return Proposal(None, [report for report in reports if self._is_news(report)])
+
+    def _is_news(self, report: PartitionLed) -> bool:
+        place = self.image.place(Id(report.topic_id), report.partition)
+        return place is not None and is_news(place, report)
+
+    def preferred(self, topic: str | Id, partition: int) -> BrokerId:
+        """Who shall lead a partition whenever it can."""
+        found = self.find(topic)
+        place = self.image.place(found.id, partition)
+        if place is None:
+            raise UnknownTopic(f"topic {found.name} has no partition {partition}")
+        return place.replicas[0]
+
+    # Settings, producer ids, features
 
     def change_settings(self, resource: Resource, owner: str, changes: Sequence[SettingChange]) -> Proposal[None]:
         """Apply changes to one topic's or broker's settings, all or none."""
@@ -200,10 +151,6 @@ class Controller:
             return self.find(owner).settings
         return self.image.broker_settings.get(owner, {})
 
-    def move_start(self, topic_id: Id, partition: int, start: int) -> Proposal[None]:
-        self.find(topic_id)
-        return Proposal(None, [PartitionStartMoved(topic_id=topic_id, partition=partition, start=start)])
-
     def take_producer_ids(self, broker: BrokerId) -> Proposal[range]:
         first = self.image.next_producer_id
         block = range(first, first + producer_ids_per_block)
@@ -224,15 +171,26 @@ class Controller:
 def try_each(proposals: Sequence[Callable[[], Proposal[T]]]) -> Proposal[list[T | Fault]]:
     """Several requests as one proposal: each is answered on its own, with its result or its fault.
 
-    The requests must not depend on each other: none sees the records of those before it."""
+    The requests must not depend on each other: none sees the records of those before it. Only the names of new topics
+    are compared."""
     answers: list[T | Fault] = []
     records: list[object] = []
+    names: dict[str, str] = {}  # of topics made so far, by what metrics make of them
     for propose in proposals:
         try:
             proposal = propose()
+            _take_names(names, proposal.records)
         except Fault as fault:
             answers.append(fault)
         else:
             answers.append(proposal.answer)
             records += proposal.records
     return Proposal(answers, records)
+
+
+def _take_names(names: dict[str, str], records: Sequence[object]) -> None:
+    for record in records:
+        if isinstance(record, TopicAdded):
+            if (other := names.get(plain(record.name))) is not None:
+                raise too_close(record.name, other)
+            names[plain(record.name)] = record.name

@@ -5,21 +5,25 @@ broker folds them when they are committed, and serves from that.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import assert_never
 
+from tailrace.cluster.brokers import Broker, Load, registered
 from tailrace.cluster.records import (
+    BrokerFenced,
+    BrokerRegistered,
     FeatureRaised,
     MetadataRecord,
     PartitionAdded,
+    PartitionLed,
     PartitionStartMoved,
     ProducerIdsTaken,
     SettingChanged,
     TopicAdded,
     TopicRemoved,
 )
-from tailrace.model.ids import BrokerId, Id
+from tailrace.model.ids import BrokerId, Epoch, Id, no_epoch, nobody
 
 
 class Resource(IntEnum):
@@ -31,9 +35,13 @@ class Resource(IntEnum):
 
 @dataclass(slots=True)
 class PartitionPlace:
-    """Where one partition lives, and where its records begin."""
+    """Where one partition lives, who leads it, and where its records begin."""
 
     replicas: tuple[BrokerId, ...]  # the preferred leader first
+    directories: tuple[Id, ...]  # the disk that each replica was placed on
+    leader: BrokerId = nobody  # of `epoch`; another leads only in a later one
+    epoch: Epoch = no_epoch  # never falls; -1: nobody has led yet
+    in_sync: tuple[BrokerId, ...] = ()  # as the leader saw it last
     start: int = 0  # never falls: DeleteRecords moved the log's start here
 
 
@@ -50,12 +58,20 @@ def plain(name: str) -> str:
     return name.replace(".", "_")
 
 
+def is_news(place: PartitionPlace, report: PartitionLed) -> bool:
+    """Whether a leader's report counts: reports can overtake each other, and one epoch has one leader."""
+    if report.epoch == place.epoch:
+        return report.leader == place.leader and report.in_sync != place.in_sync
+    return report.epoch > place.epoch
+
+
 @dataclass(slots=True)
 class Image:
+    brokers: dict[BrokerId, Broker] = field(default_factory=dict)  # all that ever joined, by number
+    load: Load = field(default_factory=Load)  # of all partitions of all topics
     topics: dict[str, Topic] = field(default_factory=dict)
     topics_by_id: dict[Id, Topic] = field(default_factory=dict)
     names_by_plain: dict[str, str] = field(default_factory=dict)  # topics' names by what metrics make of them
-    partitions: int = 0  # of all topics
     removed: dict[Id, str] = field(default_factory=dict)  # topics that were here: their folders may be deleted
     broker_settings: dict[str, dict[str, str]] = field(default_factory=dict)  # by broker id as text; "": all brokers
     features: dict[str, int] = field(default_factory=dict)
@@ -68,20 +84,19 @@ class Image:
                 self.topics[topic.name] = self.topics_by_id[topic.id] = topic
                 self.names_by_plain[plain(topic.name)] = topic.name
             case PartitionAdded():
-                partitions = self.topics_by_id[Id(record.topic_id)].partitions
-                assert record.partition == len(partitions), "partitions are added in order"
-                partitions.append(PartitionPlace(tuple(BrokerId(one) for one in record.replicas)))
-                self.partitions += 1
+                self._add_partition(record)
             case PartitionStartMoved():
                 place = self.topics_by_id[Id(record.topic_id)].partitions[record.partition]
                 place.start = max(place.start, record.start)
+            case PartitionLed():
+                self._lead(record)
             case TopicRemoved():
-                topic = self.topics_by_id.pop(Id(record.topic_id))
-                del self.topics[topic.name]
-                if self.names_by_plain.get(plain(topic.name)) == topic.name:  # one request may have made two alike
-                    del self.names_by_plain[plain(topic.name)]
-                self.partitions -= len(topic.partitions)
-                self.removed[topic.id] = topic.name
+                self._remove_topic(Id(record.topic_id))
+            case BrokerRegistered():
+                self.brokers[BrokerId(record.broker_id)] = registered(record)
+            case BrokerFenced():
+                broker = BrokerId(record.broker_id)
+                self.brokers[broker] = replace(self.brokers[broker], fenced=record.fenced)
             case SettingChanged():
                 self._change_setting(record)
             case FeatureRaised():
@@ -90,6 +105,30 @@ class Image:
                 self.next_producer_id = max(self.next_producer_id, record.next_id)
             case _:
                 assert_never(record)
+
+    def _add_partition(self, record: PartitionAdded) -> None:
+        partitions = self.topics_by_id[Id(record.topic_id)].partitions
+        assert record.partition == len(partitions), "partitions are added in order"
+        place = PartitionPlace(
+            replicas=tuple(BrokerId(one) for one in record.replicas),
+            directories=tuple(Id(one) for one in record.directories),
+        )
+        partitions.append(place)
+        self.load.add(place.replicas)
+
+    def _lead(self, record: PartitionLed) -> None:
+        place = self.place(Id(record.topic_id), record.partition)
+        if place is not None and is_news(place, record):
+            place.leader, place.epoch = BrokerId(record.leader), Epoch(record.epoch)
+            place.in_sync = tuple(BrokerId(one) for one in record.in_sync)
+
+    def _remove_topic(self, topic_id: Id) -> None:
+        topic = self.topics_by_id.pop(topic_id)
+        del self.topics[topic.name]
+        del self.names_by_plain[plain(topic.name)]
+        for place in topic.partitions:
+            self.load.remove(place.replicas)
+        self.removed[topic.id] = topic.name
 
     def _change_setting(self, record: SettingChanged) -> None:
         if record.resource == Resource.TOPIC:
@@ -100,6 +139,18 @@ class Image:
             own.pop(record.name, None)
         else:
             own[record.name] = record.value
+
+    @property
+    def live(self) -> Sequence[BrokerId]:
+        """The brokers that serve, in the order of their numbers."""
+        return sorted(broker.id for broker in self.brokers.values() if not broker.fenced)
+
+    def place(self, topic_id: Id, partition: int) -> PartitionPlace | None:
+        """Where a partition lives; None when there is no such partition, or not any more."""
+        topic = self.topics_by_id.get(topic_id)
+        if topic is None or not 0 <= partition < len(topic.partitions):
+            return None
+        return topic.partitions[partition]
 
     def replay_all(self, records: Sequence[MetadataRecord]) -> None:
         for record in records:

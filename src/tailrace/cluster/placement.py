@@ -1,25 +1,101 @@
 """Which brokers hold a new partition's replicas, its preferred leader first.
 
-Leaders and followers walk round the brokers, one step further for each partition, so that load spreads evenly.
+Each partition is placed in turn, by what every broker has got so far. A partition of the same topic weighs more than
+all others together, because partitions of one topic are busy at the same time: so a new topic spreads over all
+brokers, and what does not divide evenly goes to those that hold least.
+
+- The leader is the broker that fewest partitions name first.
+- Each follower is the broker that holds fewest. Among equals it is one that has its share of leaderships already:
+  who has not is about to get a replica anyway.
+- Racks go before load: while another rack is left, no two replicas of a partition share one. A broker without a rack
+  is a rack of its own.
+- What is equal in all of this is told apart by a scramble of place and load. It is not chance, the same brokers get the
+  same partitions each time; but a broker's partitions have their other replicas here and there, so that its work
+  falls on many when it dies.
 """
 
 from collections.abc import Sequence
+from typing import Final
 
+from tailrace.cluster.brokers import Broker, Load
 from tailrace.model.faults import InvalidReplicationFactor
 from tailrace.model.ids import BrokerId
 
+by_default: Final = -1
+replicas_by_default_max: Final = 3
+own_weight: Final = 1 << 32  # of a partition of the same topic, against 1 for one of another
 
-def place(
-    partitions: int, replication_factor: int, brokers: Sequence[BrokerId], first: int
-) -> list[tuple[BrokerId, ...]]:
-    """Replicas for `partitions` new ones; `first` says where the walk begins."""
-    if not 0 < replication_factor <= len(brokers):
+Place = tuple[BrokerId, ...]
+
+
+def factor_for(wanted: int, live: int) -> int:
+    """How many replicas there will be; -1 asks for three, or as many as there are live brokers."""
+    factor = min(replicas_by_default_max, live) if wanted == by_default else wanted
+    if not 0 < factor <= live:
         raise InvalidReplicationFactor(
-            f"replication factor {replication_factor} cannot be met: it must be from 1 to {len(brokers)}, "
-            "the number of brokers"
+            f"replication factor {wanted} cannot be met: it must be from 1 to {live}, the number of live brokers"
         )
-    count = len(brokers)
-    return [
-        tuple(brokers[(first + partition + step) % count] for step in range(replication_factor))
-        for partition in range(partitions)
-    ]
+    return factor
+
+
+def place(partitions: int, factor: int, brokers: Sequence[Broker], load: Load, own: Load) -> list[Place]:
+    """Replicas for new partitions, over brokers in the order of their numbers.
+
+    `load` is what there is on each broker, `own` the part of it that belongs to the same topic."""
+    scales = _Scales(brokers, load, own)
+    return [scales.place(factor) for _ in range(partitions)]
+
+
+class _Scales:
+    """What each broker holds, with the order in which they are chosen kept beside it."""
+
+    def __init__(self, brokers: Sequence[Broker], load: Load, own: Load) -> None:
+        self._brokers = [broker.id for broker in brokers]
+        self._held = {one: load.replicas.get(one, 0) + own_weight * own.replicas.get(one, 0) for one in self._brokers}
+        self._led = {one: load.preferred.get(one, 0) + own_weight * own.preferred.get(one, 0) for one in self._brokers}
+        self._tie = {one: _scramble(one, held) for one, held in self._held.items()}
+        self._rack = {broker.id: broker.id if broker.rack is None else broker.rack for broker in brokers}
+        self._members: dict[str | BrokerId, list[BrokerId]] = {}
+        for one, rack in self._rack.items():
+            self._members.setdefault(rack, []).append(one)
+        self._as_leader: dict[BrokerId, tuple[float, ...]] = {}
+        self._as_follower: dict[BrokerId, tuple[float, ...]] = {}
+        for rack in self._members:
+            self._weigh(rack)
+
+    def place(self, factor: int) -> Place:
+        chosen = [min(self._brokers, key=self._as_leader.__getitem__)]
+        left = self._elsewhere(self._brokers, chosen[0])
+        while len(chosen) < factor:
+            left = left or [one for one in self._brokers if one not in chosen]
+            chosen.append(min(left, key=self._as_follower.__getitem__))
+            left = self._elsewhere(left, chosen[-1])
+        self._add(chosen)
+        return tuple(chosen)
+
+    def _elsewhere(self, brokers: Sequence[BrokerId], taken: BrokerId) -> list[BrokerId]:
+        racks, rack = self._rack, self._rack[taken]
+        return [one for one in brokers if racks[one] != rack]
+
+    def _add(self, chosen: Sequence[BrokerId]) -> None:
+        self._led[chosen[0]] += own_weight + 1
+        for one in chosen:
+            self._held[one] += own_weight + 1
+            self._tie[one] = _scramble(one, self._held[one])
+        for rack in dict.fromkeys(self._rack[one] for one in chosen):
+            self._weigh(rack)
+
+    def _weigh(self, rack: str | BrokerId) -> None:
+        members = self._members[rack]
+        average = sum(self._held[one] for one in members) / len(members)
+        for one in members:
+            held, led, tie = self._held[one], self._led[one], self._tie[one]
+            self._as_leader[one] = (led, average, held, tie)
+            self._as_follower[one] = (held, average, -led, tie)
+
+
+def _scramble(broker: int, held: int) -> int:
+    """A number that tells little about the two it is made of: what a multiplicative hash is for."""
+    mixed = (broker * 0x9E3779B1 + held * 0x85EBCA77) & 0xFFFFFFFF
+    mixed = (mixed ^ mixed >> 15) * 0x2C1B3C6D & 0xFFFFFFFF
+    return mixed ^ mixed >> 12

@@ -1,9 +1,9 @@
 """The records of `__cluster_metadata`, declared with their versions, so that brokers of two releases can share a log.
 
-Names, topics and settings live here and in no other file.
+Names, topics, settings and where brokers are found live here and in no other file.
 """
 
-from typing import Final
+from typing import Final, get_args
 
 from tailrace.model.ids import Id
 from tailrace.wire.schema import Int8, Int16, Int32, Int64, record, wire
@@ -25,6 +25,7 @@ class PartitionAdded:
     topic_id: Id = wire()
     partition: Int32 = wire()
     replicas: tuple[Int32, ...] = wire()
+    directories: tuple[Id, ...] = wire()  # the disk of each: a voter is a broker and its disk
 
 
 @record(type=3, versions="0-0", flexible="0+")
@@ -69,10 +70,50 @@ class PartitionStartMoved:
     start: Int64 = wire()
 
 
+@record(type=8, versions="0-0", flexible="0+")
+class BrokerRegistered:
+    """Where a broker is found. Written when it joins and at each of its starts."""
+
+    broker_id: Int32 = wire()
+    directory_id: Id = wire()
+    incarnation_id: Id = wire()  # another one at each start
+    host: str = wire()
+    kafka_port: Int32 = wire()  # 0: it has joined, and does not serve yet
+    peer_host: str = wire()
+    peer_port: Int32 = wire()
+    rack: str | None = wire(nullable="0+")
+
+
+@record(type=9, versions="0-0", flexible="0+")
+class BrokerFenced:
+    """A broker was not heard of in time, or left; or it is back."""
+
+    broker_id: Int32 = wire()
+    fenced: bool = wire()
+
+
+@record(type=10, versions="0-0", flexible="0+")
+class PartitionLed:
+    """Who leads a partition in an epoch, and which replicas keep up, as the leader itself reports."""
+
+    topic_id: Id = wire()
+    partition: Int32 = wire()
+    leader: Int32 = wire()
+    epoch: Int32 = wire()
+    in_sync: tuple[Int32, ...] = wire()
+
+
 MetadataRecord = (
-    TopicAdded | PartitionAdded | TopicRemoved | SettingChanged | FeatureRaised | ProducerIdsTaken | PartitionStartMoved
+    TopicAdded
+    | PartitionAdded
+    | TopicRemoved
+    | SettingChanged
+    | FeatureRaised
+    | ProducerIdsTaken
+    | PartitionStartMoved
+    | BrokerRegistered
+    | BrokerFenced
+    | PartitionLed
 )
 
-record_kinds: Final = record_types(
-    TopicAdded, PartitionAdded, TopicRemoved, SettingChanged, FeatureRaised, ProducerIdsTaken, PartitionStartMoved
-)
+record_kinds: Final = record_types(*get_args(MetadataRecord))

@@ -1,13 +1,9 @@
 """The controller proposes; replaying its proposals is the only thing that changes an image."""
 
-from collections.abc import Callable
-from typing import TypeVar, cast
-
 import pytest
 
-from tailrace.cluster.controller import Controller, MorePartitions, NewTopic, producer_ids_per_block, try_each
+from tailrace.cluster.controller import MorePartitions, NewTopic, producer_ids_per_block, try_each
 from tailrace.cluster.image import Resource
-from tailrace.cluster.records import MetadataRecord, record_kinds
 from tailrace.cluster.settings import Operation, SettingChange
 from tailrace.model.faults import (
     Fault,
@@ -21,46 +17,7 @@ from tailrace.model.faults import (
     UnknownTopicId,
 )
 from tailrace.model.ids import NO_ID, BrokerId, Id
-from tailrace.model.proposal import Proposal
-from tailrace.wire.stored import decode_record, encode_record
-
-T = TypeVar("T")
-
-
-class Cluster:
-    """A controller with a log of bytes, so that every record is written and read back on its way."""
-
-    def __init__(self, *brokers: int) -> None:
-        self.controller = Controller([BrokerId(one) for one in brokers or (1,)])
-        self.log: list[bytes] = []
-        self._next = 0
-
-    def new_id(self) -> Id:
-        self._next += 1
-        return Id(self._next.to_bytes(16, "big"))
-
-    def write(self, propose: Callable[[Controller], Proposal[T]]) -> T:
-        proposal = propose(self.controller)
-        for record in proposal.records:
-            raw = encode_record(record)
-            self.log.append(raw)
-            self.controller.replay(cast(MetadataRecord, decode_record(record_kinds, raw)))
-        return proposal.answer
-
-    def create(self, name: str, partitions: int = 1, factor: int = 1, **settings: str) -> Id:
-        wanted = NewTopic(
-            name=name,
-            partitions=partitions,
-            replication_factor=factor,
-            settings={key.replace("_", "."): value for key, value in settings.items()},
-        )
-        return self.write(lambda controller: controller.create_topic(wanted, self.new_id)).id
-
-    def replayed(self) -> Controller:
-        fresh = Controller([BrokerId(1)])
-        for raw in self.log:
-            fresh.replay(cast(MetadataRecord, decode_record(record_kinds, raw)))
-        return fresh
+from tests.unit.cluster.cluster import Cluster
 
 
 def test_an_image_is_what_its_log_says() -> None:

@@ -1,0 +1,78 @@
+"""A controller with a log of bytes, so that every record is written and read back on its way."""
+
+from collections.abc import Callable
+from typing import TypeVar, cast
+
+from tailrace.cluster.controller import Controller, NewTopic
+from tailrace.cluster.image import Image
+from tailrace.cluster.records import BrokerRegistered, MetadataRecord, record_kinds
+from tailrace.model.ids import Id
+from tailrace.model.proposal import Proposal
+from tailrace.wire.stored import decode_record, encode_record
+
+T = TypeVar("T")
+
+
+def numbered(number: int) -> Id:
+    return Id(number.to_bytes(16, "big"))
+
+
+def disk_of(broker: int) -> Id:
+    return numbered(1000 + broker)
+
+
+def registration(
+    broker: int, *, rack: str | None = None, disk: int = 0, port: int = 9000, life: int = 1
+) -> BrokerRegistered:
+    return BrokerRegistered(
+        broker_id=broker,
+        directory_id=numbered(disk) if disk else disk_of(broker),
+        incarnation_id=numbered(life),
+        host=f"h{broker}",
+        kafka_port=port and port + broker,
+        peer_host=f"p{broker}",
+        peer_port=7000 + broker,
+        rack=rack,
+    )
+
+
+class Cluster:
+    def __init__(self, *brokers: int, racks: tuple[str | None, ...] = ()) -> None:
+        """Brokers that serve; `racks` says where each stands, in the same order."""
+        self.controller = Controller()
+        self.log: list[bytes] = []
+        self._next = 0
+        for position, broker in enumerate(brokers or (1,)):
+            one = registration(broker, rack=racks[position] if racks else None)
+            self.write(lambda controller, one=one: controller.register(one))  # type: ignore[misc]
+
+    @property
+    def image(self) -> Image:
+        return self.controller.image
+
+    def new_id(self) -> Id:
+        self._next += 1
+        return numbered(self._next)
+
+    def write(self, propose: Callable[[Controller], Proposal[T]]) -> T:
+        proposal = propose(self.controller)
+        for record in proposal.records:
+            raw = encode_record(record)
+            self.log.append(raw)
+            self.controller.replay(cast(MetadataRecord, decode_record(record_kinds, raw)))
+        return proposal.answer
+
+    def create(self, name: str, partitions: int = 1, factor: int = 1, **settings: str) -> Id:
+        wanted = NewTopic(
+            name=name,
+            partitions=partitions,
+            replication_factor=factor,
+            settings={key.replace("_", "."): value for key, value in settings.items()},
+        )
+        return self.write(lambda controller: controller.create_topic(wanted, self.new_id)).id
+
+    def replayed(self) -> Controller:
+        fresh = Controller()
+        for raw in self.log:
+            fresh.replay(cast(MetadataRecord, decode_record(record_kinds, raw)))
+        return fresh
