@@ -1,5 +1,6 @@
-"""What users need to test against Tailrace: brokers to embed, and the simulator. Part of the product."""
+"""What users need to test against Tailrace: brokers and clusters to embed, and the simulator. Part of the product."""
 
 from tailrace.testing.broker import Broker, BrokerFailed
+from tailrace.testing.cluster import Cluster
 
-__all__ = ["Broker", "BrokerFailed"]
+__all__ = ["Broker", "BrokerFailed", "Cluster"]

@@ -7,6 +7,8 @@ It is the program that people run, `tailrace serve`, so what a test sees is what
 it reads its standard input, a pipe whose other end this process holds, and stops when that end is closed, which
 the system does whichever way this process dies. Variables named TAILRACE_… are not passed on: a test's broker is
 what the test says.
+
+Starting and stopping come in two halves, so that the brokers of a cluster can do either at the same time.
 """
 
 import os
@@ -16,14 +18,15 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Self
 
 from tailrace.model.settings import load, variable_name
+from tailrace.testing.broker_log import BrokerLog, LogFile, LogLines, last_lines
 
 start_timeout_s = 20.0
 stop_timeout_s = 20.0
-log_tail_lines = 20
 ready_prefix = "ready kafka="
 
 
@@ -35,15 +38,22 @@ class Broker:
     """A broker process. `settings` are those of `tailrace serve`, spelled as in YAML: `Broker(num_partitions=4)`.
 
     Without `data_dir` it lives in a temporary directory that goes away with it; a given one is kept. `kill` and
-    `stop` leave the directory alone, so that `restart` finds it.
+    `stop` leave the directory alone, so that `restart` finds it. `on_log` gets each line of its log as it comes.
     """
 
-    def __init__(self, *, data_dir: str | os.PathLike[str] | None = None, **settings: object) -> None:
+    def __init__(
+        self,
+        *,
+        data_dir: str | os.PathLike[str] | None = None,
+        on_log: Callable[[str], None] | None = None,
+        **settings: object,
+    ) -> None:
         load({}, {}, settings)  # a wrong name or value shows here, in the test's own traceback
         self._settings = settings
         self._folder = tempfile.TemporaryDirectory(prefix="tailrace-", ignore_cleanup_errors=True)
-        self._log_path = Path(self._folder.name) / "broker.log"
+        self._log: BrokerLog = LogFile(Path(self._folder.name) / "broker.log") if on_log is None else LogLines(on_log)
         self._process: subprocess.Popen[bytes] | None = None
+        self.is_paused = False
         self.data_dir = Path(self._folder.name) / "data" if data_dir is None else Path(data_dir)
         self.bootstrap = ""  # HOST:PORT, known once it has started
 
@@ -64,47 +74,68 @@ class Broker:
 
     @property
     def pid(self) -> int:
-        if self._process is None:
-            raise BrokerFailed("the broker does not run")
-        return self._process.pid
+        return self._running().pid
+
+    @property
+    def is_running(self) -> bool:
+        """Whether its process lives, paused or not."""
+        return self._process is not None and self._process.poll() is None
 
     @property
     def log(self) -> str:
-        """All it wrote to standard error, over all restarts."""
-        return self._log_path.read_text(errors="replace") if self._log_path.exists() else ""
+        """All it wrote to standard error, over all restarts; with `on_log` only the last lines."""
+        return self._log.text()
 
     def start(self, *, timeout_s: float = start_timeout_s) -> None:
         """Start it and wait until clients can connect."""
+        self.launch()
+        self.wait_until_ready(timeout_s=timeout_s)
+
+    def launch(self) -> None:
+        """Start it, and wait for nothing."""
         if self._process is not None:
             raise BrokerFailed(f"the broker runs already, as process {self._process.pid}")
-        with open(self._log_path, "ab") as log:
+        with self._log.open() as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "tailrace", "serve", "--until-eof"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
                 env=self._environment(),
-                start_new_session=True,  # Ctrl-C is for the test run, which then stops us
+                # Ctrl-C is for the test run, which then stops us. In its session still: so the system ends
+                # even a paused broker when the test run dies, which could not see that its input has ended.
+                process_group=0,
             )
+
+    def wait_until_ready(self, *, timeout_s: float = start_timeout_s) -> None:
+        """Wait until clients can connect to the broker that was launched."""
         try:
-            self.bootstrap = self._wait_until_ready(self._process, timeout_s)
+            self.bootstrap = self._ready_address(self._running(), timeout_s)
         except BaseException:
             self.kill()
             raise
 
     def stop(self, *, timeout_s: float = stop_timeout_s) -> None:
         """Ask it to stop, as Ctrl-C does, and wait until it has; nothing happens when it does not run."""
+        self.ask_to_stop()
+        self.wait_until_stopped(timeout_s=timeout_s)
+
+    def ask_to_stop(self) -> None:
+        if self._process is not None:
+            self._process.send_signal(signal.SIGTERM)
+            self._process.send_signal(signal.SIGCONT)  # a paused one would not hear it
+
+    def wait_until_stopped(self, *, timeout_s: float = stop_timeout_s) -> None:
         if self._process is None:
             return
-        self._process.send_signal(signal.SIGTERM)
         try:
             code = self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:
             self.kill()
-            raise BrokerFailed(f"the broker did not stop within {timeout_s:g} s.{self._tail()}") from None
+            raise BrokerFailed(f"the broker did not stop within {timeout_s:g} s.{last_lines(self.log)}") from None
         self._forget()
         if code != 0:
-            raise BrokerFailed(f"the broker ended with exit code {code}.{self._tail()}")
+            raise BrokerFailed(f"the broker ended with exit code {code}.{last_lines(self.log)}")
 
     def kill(self) -> None:
         """End it at once, as a crash would: SIGKILL."""
@@ -114,11 +145,19 @@ class Broker:
         self._process.wait()
         self._forget()
 
+    def pause(self) -> None:
+        """Let it stand still, as a machine that hangs does: SIGSTOP."""
+        self._running().send_signal(signal.SIGSTOP)
+        self.is_paused = True
+
+    def resume(self) -> None:
+        """Let a paused one go on."""
+        self._running().send_signal(signal.SIGCONT)
+        self.is_paused = False
+
     def wait(self) -> int:
         """Wait until it ends by itself; its exit code."""
-        if self._process is None:
-            raise BrokerFailed("the broker does not run")
-        code = self._process.wait()
+        code = self._running().wait()
         self._forget()
         return code
 
@@ -138,12 +177,17 @@ class Broker:
         finally:
             self._folder.cleanup()
 
+    def _running(self) -> "subprocess.Popen[bytes]":
+        if self._process is None:
+            raise BrokerFailed("the broker does not run")
+        return self._process
+
     def _environment(self) -> dict[str, str]:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("TAILRACE_")}
         told = {"kafka_port": 0, "data_dir": str(self.data_dir)} | self._settings
         return inherited | {variable_name(name): str(value) for name, value in told.items()}
 
-    def _wait_until_ready(self, process: "subprocess.Popen[bytes]", timeout_s: float) -> str:
+    def _ready_address(self, process: "subprocess.Popen[bytes]", timeout_s: float) -> str:
         assert process.stdout is not None
         deadline = time.monotonic() + timeout_s
         line = _read_line(process.stdout, deadline)
@@ -152,15 +196,12 @@ class Broker:
         try:
             code = process.wait(max(0.0, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
-            raise BrokerFailed(f"the broker was not ready within {timeout_s:g} s.{self._tail()}") from None
-        raise BrokerFailed(f"the broker did not start: exit code {code}.{self._tail()}")
-
-    def _tail(self) -> str:
-        lines = self.log.splitlines()[-log_tail_lines:]
-        return "\nIts log ends:\n  " + "\n  ".join(lines) if lines else " Its log is empty."
+            raise BrokerFailed(f"the broker was not ready within {timeout_s:g} s.{last_lines(self.log)}") from None
+        raise BrokerFailed(f"the broker did not start: exit code {code}.{last_lines(self.log)}")
 
     def _forget(self) -> None:
         process, self._process = self._process, None
+        self.is_paused = False
         for pipe in (process.stdin, process.stdout) if process else ():
             if pipe is not None:
                 pipe.close()

@@ -3,6 +3,7 @@
 import os
 import select
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -80,11 +81,41 @@ def test_a_broker_that_died_by_itself_is_not_taken_for_a_clean_stop() -> None:
         os.kill(broker.pid, signal.SIGKILL)
 
 
-def test_it_ends_with_the_process_that_started_it() -> None:
-    """However that one dies: here by SIGKILL, when nothing of it can tidy up."""
-    code = (
-        "from tailrace.testing import Broker\nbroker = Broker()\nbroker.start()\nprint(broker.pid, flush=True)\ninput()"
-    )
+def test_a_paused_broker_answers_nobody_until_it_is_resumed() -> None:
+    with Broker() as broker:
+        broker.pause()
+        with socket.create_connection(("127.0.0.1", broker.port)) as client:
+            client.sendall(b"\xff\xff\xff\xff")  # a length that no request has: the broker closes the connection
+            client.settimeout(0.2)
+            with pytest.raises(TimeoutError):
+                client.recv(1)
+            broker.resume()
+            client.settimeout(deadline_s)
+            assert client.recv(1) == b""
+        broker.pause()  # and it stops all the same
+
+
+def test_its_log_can_be_followed() -> None:
+    lines: list[str] = []
+    with Broker(on_log=lines.append) as broker:
+        pass
+    assert any("is up at" in line for line in lines)
+    assert broker.log.splitlines() == lines[-20:]
+    with pytest.raises(BrokerFailed, match=r"exit code -9\.\nIts log ends:"), Broker(on_log=lines.append) as broker:
+        os.kill(broker.pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("then", ["", "broker.pause()"])
+def test_it_ends_with_the_process_that_started_it(then: str) -> None:
+    """However that one dies: here by SIGKILL, when nothing of it can tidy up. A paused one sees no end of its input."""
+    code = f"""
+from tailrace.testing import Broker
+broker = Broker()
+broker.start()
+{then}
+print(broker.pid, flush=True)
+input()
+"""
     parent = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         assert parent.stdout is not None
