@@ -24,6 +24,17 @@ fetch_answer_scarce_bytes = 64 * KiB  # while more than `answers_unsent_max_byte
 answers_unsent_max_bytes = 512 * MiB
 encoded_topics_kept_max_bytes = 64 * MiB  # of Metadata's answer, in all versions asked for
 
+# Peers
+peer_connections_max = 1_000  # accepted; three for each other broker
+peer_hello_max_bytes = 4 * KiB  # of either side's first frame: who is not known yet costs little
+peer_request_max_bytes = 16 * MiB  # of a frame on the peers' port, unless socket.request.max.bytes allows more
+peer_control_unsent_max_bytes = 16 * MiB  # on a control lane whose other end does not read: it is dropped
+peer_fetch_unsent_max_bytes = 2 * frame_max_bytes  # on the other lanes: an answer is a frame, and one is under way
+peer_calls_under_way_max = 1_000  # per control lane
+raft_messages_per_frame_max = 10_000
+raft_messages_gathered_max = 100_000  # for one peer in one turn of the loop; what is beyond is dropped, and repeated
+early_messages_max = 100_000  # for partitions that this broker does not know yet: its metadata is on its way
+
 # Record batches
 batch_header_bytes = 61
 record_batch_max_bytes = 90 * MiB
@@ -48,3 +59,5 @@ assert fetch_answer_scarce_bytes < fetch_answer_max_bytes < answers_unsent_max_b
 assert 4 * fault_text_max_chars < client_text_max_bytes
 assert small_request_max_bytes < frame_max_bytes
 assert frame_read_bytes < frame_max_bytes
+assert raft_messages_per_frame_max * 128 < peer_request_max_bytes  # no message has more, but for EndEpoch to dozens
+assert small_request_max_bytes < peer_request_max_bytes < frame_max_bytes

@@ -1,6 +1,7 @@
 """Streams of bytes between hosts, as asyncio transports for a `BufferedProtocol`."""
 
 import asyncio
+import socket
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
@@ -48,3 +49,15 @@ class SystemNet:
     async def connect(self, factory: Callable[[], P], host: str, port: int) -> P:
         _, protocol = await asyncio.get_running_loop().create_connection(factory, host, port)
         return protocol
+
+
+def give_up_after(transport: asyncio.BaseTransport, seconds: float) -> None:
+    """Fail a connection when what was sent on it does not arrive for so long.
+
+    TCP would try for a quarter of an hour, at ever longer intervals: for as long again as a network was down, two
+    hosts would not hear each other. Where the system has no such option, or there is no socket, nothing changes.
+    """
+    found = transport.get_extra_info("socket")
+    option = getattr(socket, "TCP_USER_TIMEOUT", None)
+    if found is not None and option is not None:
+        found.setsockopt(socket.IPPROTO_TCP, option, int(seconds * 1000))

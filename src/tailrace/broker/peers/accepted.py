@@ -1,0 +1,206 @@
+"""The far end of a peer's lane: its hello first, then what the lane is for, and nothing else.
+
+A control lane brings Raft's messages, which get no answer, and calls, each in a task of its own and answered when it is
+done. The other lanes bring Fetch, which the broker answers in order. Who says anything else is told so where that can
+be, and closed.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from tailrace.broker.peers.framing import answer_frame, fetch_key, fetch_versions, flexible_since
+from tailrace.broker.peers.hello import Greeted, accept, refusal
+from tailrace.broker.peers.lane_kind import LaneKind
+from tailrace.broker.peers.outgoing import connect_max_s, linger_max_s, silence_max_s
+from tailrace.broker.peers.raft_codec import unpack
+from tailrace.broker.peers.unreachable import Refused
+from tailrace.model.faults import Fault, NotController
+from tailrace.model.ids import BrokerId, Id, nobody
+from tailrace.model.limits import (
+    peer_calls_under_way_max,
+    peer_control_unsent_max_bytes,
+    peer_fetch_unsent_max_bytes,
+    peer_hello_max_bytes,
+)
+from tailrace.ports.disk import Buffer
+from tailrace.ports.net import give_up_after
+from tailrace.wire.compile import decode_whole
+from tailrace.wire.errors import Error
+from tailrace.wire.faults import error_of
+from tailrace.wire.framing import FramedProtocol, FrameError
+from tailrace.wire.headers import read_request_header
+from tailrace.wire.messages import Pair
+from tailrace.wire.messages.peers import hello_key, join_cluster_key, peer_messages, raft_messages_key
+from tailrace.wire.messages.peers.hello import PeerHello, PeerHelloAnswer
+from tailrace.wire.primitives import WireError
+
+if TYPE_CHECKING:
+    from tailrace.broker.peers.acceptor import Acceptor
+
+
+class PeerConnection(FramedProtocol):
+    """`broker`, `directory` and `lane` are known once it is greeted; before that nobody gets to see it."""
+
+    def __init__(self, acceptor: "Acceptor") -> None:
+        super().__init__(peer_hello_max_bytes)
+        self._acceptor = acceptor
+        self._greeted: Greeted | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._tasks: dict[asyncio.Task[None], None] = {}
+        self._ended = asyncio.Event()
+        self._address: tuple[str, object] = ("?", "?")
+
+    @property
+    def greeted(self) -> Greeted:
+        assert self._greeted is not None, "it has not said who it is"
+        return self._greeted
+
+    @property
+    def broker(self) -> BrokerId:
+        return self.greeted.voter.broker
+
+    @property
+    def directory(self) -> Id:
+        return self.greeted.voter.directory
+
+    @property
+    def lane(self) -> LaneKind:
+        return self.greeted.lane
+
+    # What the transport reports
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self._address = tuple(transport.get_extra_info("peername", self._address)[:2])
+        give_up_after(transport, silence_max_s)
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(connect_max_s, self.close, f"it said nothing for {connect_max_s:.0f} s")
+        self._acceptor.opened(self)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.paused = True
+        self.transport = None
+        self._stop_timer()
+        self._ended.set()
+        self._acceptor.lost(self, self._greeted)
+
+    def frame_refused(self, error: FrameError) -> None:
+        self.close(str(error))
+
+    def frame_received(self, frame: memoryview) -> None:
+        try:
+            key, version, number, _, at = read_request_header(frame, 0, flexible_since)
+            if self._greeted is None:
+                self._greet(key, version, number, frame[at:])
+            elif key == raft_messages_key:
+                self._raft_messages(version, frame[at:])
+            elif key == fetch_key:
+                self._fetch(frame, at, version, number)
+            else:
+                self._call(key, version, number, frame[at:])
+        except WireError as error:
+            self.close(str(error))
+
+    # The hello
+
+    def _greet(self, key: int, version: int, number: int, body: memoryview) -> None:
+        if key != hello_key:
+            raise WireError(f"API {key} came before a hello")
+        me, cluster_id = self._acceptor.me, self._acceptor.cluster_id
+        try:
+            if version != 0:
+                raise Refused(Error.UNSUPPORTED_VERSION, f"there is no version {version} of the hello, only 0")
+            greeted = accept(decode_whole(PeerHello, 0, body), me, cluster_id)
+        except Refused as refused:
+            self.send([answer_frame(refusal(refused, me, cluster_id), 0, number)])
+            self.close(str(refused))
+            return
+        self._greeted = greeted
+        self._stop_timer()
+        self._frame_max_bytes = self._acceptor.frame_max_bytes
+        answer = PeerHelloAnswer(cluster_id=cluster_id, broker_id=me.broker, directory_id=me.directory)
+        self.send([answer_frame(answer, 0, number)])
+        self._acceptor.greeted(self)
+
+    # What a lane is for
+
+    def _raft_messages(self, version: int, body: memoryview) -> None:
+        greeted = self.greeted
+        if greeted.joins or greeted.lane is not LaneKind.CONTROL or version != 0:
+            who = "a broker that is no member yet" if greeted.joins else f"the {greeted.lane} lane"
+            raise WireError(f"Raft messages of version {version} from {who}")
+        self._acceptor.told.raft_messages(greeted.voter.broker, unpack(body, greeted.voter))
+
+    def _fetch(self, frame: memoryview, at: int, version: int, number: int) -> None:
+        if self.greeted.lane is LaneKind.CONTROL or version not in fetch_versions:
+            raise WireError(f"Fetch of version {version} on the {self.greeted.lane} lane")
+        self._acceptor.told.fetch(self, frame, at, version, number)
+
+    def _call(self, key: int, version: int, number: int, body: memoryview) -> None:
+        pair = peer_messages.get(key)
+        if pair is None or key == hello_key or self.greeted.lane is not LaneKind.CONTROL:
+            raise WireError(f"API {key} on the {self.greeted.lane} lane")
+        if version not in pair.versions:
+            raise WireError(f"{pair.name} has no version {version}, only {pair.versions}")
+        if self.greeted.joins and key != join_cluster_key:
+            raise WireError(f"{pair.name} from a broker that is no member yet")
+        if len(self._tasks) >= peer_calls_under_way_max:
+            raise WireError(f"{len(self._tasks)} calls are under way, that is enough")
+        request: Any = decode_whole(pair.request, version, body)
+        task = asyncio.get_running_loop().create_task(self._serve(pair, version, number, request))
+        self._tasks[task] = None
+        task.add_done_callback(self._tasks.pop)
+
+    async def _serve(self, pair: Pair, version: int, number: int, request: object) -> None:
+        try:
+            answer = await self._acceptor.told.call(self.greeted.caller, request)
+        except Fault as fault:
+            hint = fault.controller if isinstance(fault, NotController) else nobody
+            answer = pair.response(error_code=error_of(fault), error_message=str(fault), controller=hint)
+        except Exception as error:
+            context = {"message": f"{pair.name} of broker {self.broker} failed", "exception": error}
+            asyncio.get_running_loop().call_exception_handler(context)
+            answer = pair.response(error_code=Error.UNKNOWN_SERVER_ERROR, error_message=f"{pair.name} failed here")
+        assert type(answer) is pair.response, f"{answer} is no answer to {pair.name}"
+        self.send([answer_frame(answer, version, number)])
+
+    # Out, and over
+
+    def send(self, buffers: Sequence[Buffer]) -> None:
+        """Whole frames, which nobody changes afterwards. Dropped when the connection is over."""
+        transport = self.transport
+        if transport is None or transport.is_closing():
+            return
+        transport.writelines(buffers)
+        control = self._greeted is None or self._greeted.lane is LaneKind.CONTROL
+        unsent_max = peer_control_unsent_max_bytes if control else peer_fetch_unsent_max_bytes
+        if (unsent := transport.get_write_buffer_size()) > unsent_max:
+            self.close(f"it does not read: {unsent} bytes wait for it")
+            transport.abort()
+
+    def close(self, why: str) -> None:
+        """End it, for something that the other side did."""
+        if self.transport is not None and not self.transport.is_closing():
+            self._acceptor.complaints.say(*self._address, why)
+            self.close_quietly()
+
+    def close_quietly(self) -> None:
+        """End it once everything is sent."""
+        self.paused = True
+        self._stop_timer()
+        if self.transport is not None:
+            self.transport.close()
+            self._timer = asyncio.get_running_loop().call_later(linger_max_s, self.transport.abort)
+
+    async def wait_ended(self) -> None:
+        await self._ended.wait()
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def cancel_calls(self) -> None:
+        for task in self._tasks:
+            task.cancel()

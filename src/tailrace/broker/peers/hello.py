@@ -1,0 +1,72 @@
+"""Who may talk to whom: the checks of both ends on the first words of a connection.
+
+A joiner does not know its cluster yet, or has no id in it; it speaks on a control lane, asks to join, and no more.
+"""
+
+from dataclasses import dataclass
+
+from tailrace.broker.peers.lane_kind import LaneKind
+from tailrace.broker.peers.unreachable import Refused
+from tailrace.model.ids import BrokerId, Id, nobody
+from tailrace.raft.voters import Voter
+from tailrace.wire.errors import Error
+from tailrace.wire.messages.peers.hello import PeerHello, PeerHelloAnswer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Greeted:
+    """Who is at the other end of an accepted connection."""
+
+    voter: Voter
+    lane: LaneKind
+    joins: bool
+
+    @property
+    def caller(self) -> BrokerId:
+        return nobody if self.joins else self.voter.broker
+
+
+def accept(hello: PeerHello, me: Voter, cluster_id: str) -> Greeted:
+    """Who it is; Refused if we do not talk to it."""
+    joins = hello.cluster_id == "" or hello.broker_id < 0
+    if hello.cluster_id not in ("", cluster_id):
+        raise Refused(Error.INCONSISTENT_CLUSTER_ID, f"this is cluster {cluster_id}, not {hello.cluster_id}")
+    if hello.to not in (nobody, me.broker):
+        raise Refused(Error.BROKER_NOT_AVAILABLE, f"this is broker {me.broker}, not {hello.to}")
+    if hello.broker_id == me.broker:
+        raise Refused(Error.DUPLICATE_BROKER_REGISTRATION, f"this is broker {me.broker}, and there is only one")
+    if hello.lane not in LaneKind.__members__.values():
+        raise Refused(Error.INVALID_REQUEST, f"there is no lane {hello.lane}")
+    if joins and hello.lane != LaneKind.CONTROL:
+        raise Refused(Error.BROKER_ID_NOT_REGISTERED, "a broker that is no member yet may only ask to join")
+    voter = Voter(BrokerId(hello.broker_id), Id(hello.directory_id))
+    return Greeted(voter=voter, lane=LaneKind(hello.lane), joins=joins)
+
+
+def check_answer(answer: PeerHelloAnswer, hello: PeerHello) -> None:
+    """Whether we reached whom we meant; Refused if not."""
+    if answer.error_code:
+        raise Refused(_error(answer.error_code), answer.error_message or "it does not say why")
+    if hello.to not in (nobody, answer.broker_id):
+        raise Refused(Error.BROKER_NOT_AVAILABLE, f"broker {answer.broker_id} answers where {hello.to} was meant")
+    if hello.cluster_id not in ("", answer.cluster_id):
+        raise Refused(
+            Error.INCONSISTENT_CLUSTER_ID, f"cluster {answer.cluster_id} answers where {hello.cluster_id} was meant"
+        )
+
+
+def refusal(refused: Refused, me: Voter, cluster_id: str) -> PeerHelloAnswer:
+    return PeerHelloAnswer(
+        error_code=refused.error,
+        error_message=refused.why,
+        cluster_id=cluster_id,
+        broker_id=me.broker,
+        directory_id=me.directory,
+    )
+
+
+def _error(code: int) -> Error:
+    try:
+        return Error(code)
+    except ValueError:
+        return Error.UNKNOWN_SERVER_ERROR

@@ -1,0 +1,45 @@
+"""One question to a broker by whoever has no `Peers` yet: a joiner."""
+
+import asyncio
+from typing import Any
+
+from tailrace.broker.peers.calls import Calls
+from tailrace.broker.peers.outgoing import OutgoingConnection, open_connection
+from tailrace.broker.peers.unreachable import Unreachable
+from tailrace.model.limits import peer_control_unsent_max_bytes
+from tailrace.ports import Net
+from tailrace.wire.messages.peers.hello import PeerHello
+
+
+class _Question:
+    """The one call of a connection."""
+
+    def __init__(self, request: object) -> None:
+        self._calls = Calls()
+        _, self._frame, self.answer = self._calls.ask(request, now=0.0)
+
+    def opened(self, connection: OutgoingConnection) -> None:
+        connection.send([self._frame])
+
+    def answered(self, frame: memoryview) -> None:
+        self._calls.answered(frame, now=0.0)
+
+    def lost(self, why: str) -> None:
+        self._calls.fail(why)
+
+
+async def call_once(net: Net, host: str, port: int, hello: PeerHello, request: object, timeout_s: float) -> Any:
+    """Connect, say hello, ask, and close. Unreachable when no answer comes in time; Refused when the hello is."""
+    question = _Question(request)
+    connection: OutgoingConnection | None = None
+    try:
+        async with asyncio.timeout(timeout_s):
+            connection = await open_connection(
+                net, host, port, lambda: OutgoingConnection(hello, question, peer_control_unsent_max_bytes)
+            )
+            return await question.answer
+    except TimeoutError:
+        raise Unreachable(f"{host}:{port} did not answer within {timeout_s} s") from None
+    finally:
+        if connection is not None:
+            connection.close()

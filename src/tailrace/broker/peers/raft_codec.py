@@ -1,0 +1,229 @@
+"""Raft's messages as bytes: all that one broker's partitions have to say to another's, in one frame.
+
+    sender      broker int32, directory 16 bytes: the same for all messages of a frame
+    count       int32
+    messages    kind uint8, topic id 16 bytes, partition int32, to (as sender), epoch int32, and then by kind:
+        1 VoteRequest   end int64, last epoch int32, pre uint8
+        2 VoteAnswer    flags uint8 (1: granted, 2: pre), leader (as sender; broker -1 and no directory: nobody)
+        3 BeginEpoch
+        4 EndEpoch      count uint8, successors (each as sender)
+        5 EpochSeen     leader
+        6 Synced        end int64, last epoch int32, durable int64
+
+Everything has a fixed width, so a message is one call of `struct`. What people are told about a refused vote does not
+travel. Fetches travel as Fetch. Whatever is not exactly this is a WireError.
+"""
+
+import struct
+from collections.abc import Callable, Sequence
+from types import MappingProxyType
+from typing import Any, Final
+
+from tailrace.model.ids import NO_ID, TopicPartition, no_epoch, nobody
+from tailrace.model.limits import raft_messages_per_frame_max
+from tailrace.raft.messages import BeginEpoch, EndEpoch, EpochSeen, Message, Synced, VoteAnswer, VoteRequest
+from tailrace.raft.voters import Voter
+from tailrace.wire.primitives import WireError
+
+Key = TopicPartition
+Read = tuple[Key, Message, int]  # a message of a partition, and where the next begins
+
+successors_max: Final = 255
+granted_flag: Final = 1
+pre_flag: Final = 2
+
+_voter: Final = struct.Struct(">i16s")
+_frame: Final = struct.Struct(">20si")
+_plain: Final = struct.Struct(">B16si20si")
+_vote_request: Final = struct.Struct(">B16si20siqiB")
+_vote_answer: Final = struct.Struct(">B16si20siB20s")
+_end_epoch: Final = struct.Struct(">B16si20siB")
+_epoch_seen: Final = struct.Struct(">B16si20si20s")
+_synced: Final = struct.Struct(">B16si20siqiq")
+_nobody: Final = _voter.pack(nobody, NO_ID)
+
+
+def pack(messages: Sequence[tuple[Key, Message]]) -> bytearray:
+    """The body of a RaftMessages frame. All are from one sender; there is at least one."""
+    assert 0 < len(messages) <= raft_messages_per_frame_max, f"{len(messages)} messages in a frame"
+    sender = _sender(messages[0][1])
+    out = bytearray(_frame.pack(_voter.pack(*sender), len(messages)))
+    seen: dict[Voter | None, bytes] = {None: _nobody}
+    for key, message in messages:
+        assert _sender(message) == sender, f"{message} in a frame of {sender}"
+        _write[type(message)](out, seen, key, message)
+    return out
+
+
+def unpack(data: memoryview, sender: Voter | None = None) -> list[tuple[Key, Message]]:
+    """What `pack` packed; with `sender`, only that one may have."""
+    try:
+        raw, count = _frame.unpack_from(data, 0)
+        speaker = Voter(*_voter.unpack(raw))
+        if sender is not None and speaker != sender:
+            raise WireError(f"Raft messages of broker {speaker.broker} from broker {sender.broker}, or of another disk")
+        if not 0 < count <= raft_messages_per_frame_max:
+            raise WireError(f"{count} Raft messages in a frame; allowed are 1 to {raft_messages_per_frame_max}")
+        return _Reader(data, speaker).read(_frame.size, count)
+    except struct.error as error:
+        raise WireError(f"Raft messages go on after the last of {len(data)} bytes") from error
+
+
+def _sender(message: Any) -> Voter:
+    found: Voter = message.peer if type(message) is Synced else message.sender
+    return found
+
+
+# Writing
+
+Seen = dict[Voter | None, bytes]
+
+
+def _raw(seen: Seen, voter: Voter | None) -> bytes:
+    raw = seen.get(voter)
+    if raw is None:
+        assert voter is not None
+        raw = seen[voter] = _voter.pack(*voter)
+    return raw
+
+
+def _write_vote_request(out: bytearray, seen: Seen, key: Key, one: VoteRequest) -> None:
+    to = _raw(seen, one.to)
+    out += _vote_request.pack(1, key[0], key[1], to, one.epoch, one.end, one.last_epoch, one.pre)
+
+
+def _write_vote_answer(out: bytearray, seen: Seen, key: Key, one: VoteAnswer) -> None:
+    flags = granted_flag * one.granted + pre_flag * one.pre
+    out += _vote_answer.pack(2, key[0], key[1], _raw(seen, one.to), one.epoch, flags, _raw(seen, one.leader))
+
+
+def _write_begin_epoch(out: bytearray, seen: Seen, key: Key, one: BeginEpoch) -> None:
+    out += _plain.pack(3, key[0], key[1], _raw(seen, one.to), one.epoch)
+
+
+def _write_end_epoch(out: bytearray, seen: Seen, key: Key, one: EndEpoch) -> None:
+    assert len(one.successors) <= successors_max, f"{len(one.successors)} successors"
+    out += _end_epoch.pack(4, key[0], key[1], _raw(seen, one.to), one.epoch, len(one.successors))
+    for voter in one.successors:
+        out += _raw(seen, voter)
+
+
+def _write_epoch_seen(out: bytearray, seen: Seen, key: Key, one: EpochSeen) -> None:
+    out += _epoch_seen.pack(5, key[0], key[1], _raw(seen, one.to), one.epoch, _raw(seen, one.leader))
+
+
+def _write_synced(out: bytearray, seen: Seen, key: Key, one: Synced) -> None:
+    to = _raw(seen, one.to)
+    out += _synced.pack(6, key[0], key[1], to, one.epoch, one.end, one.last_epoch, one.durable)
+
+
+_write: Final = MappingProxyType[type, Callable[[bytearray, Seen, Key, Any], None]](
+    {
+        VoteRequest: _write_vote_request,
+        VoteAnswer: _write_vote_answer,
+        BeginEpoch: _write_begin_epoch,
+        EndEpoch: _write_end_epoch,
+        EpochSeen: _write_epoch_seen,
+        Synced: _write_synced,
+    }
+)
+
+
+# Reading
+
+
+class _Reader:
+    """Reads one frame. A voter that is named often is one object."""
+
+    def __init__(self, data: memoryview, sender: Voter) -> None:
+        self._data = data
+        self._sender = sender
+        self._seen: dict[bytes, Voter | None] = {_nobody: None}
+
+    def read(self, at: int, count: int) -> list[tuple[Key, Message]]:
+        data, found = self._data, []
+        by_kind = (None, self._vote_request, self._vote_answer, self._begin, self._end, self._epoch_seen, self._synced)
+        for _ in range(count):
+            kind = data[at] if at < len(data) else 0
+            read = by_kind[kind] if kind < len(by_kind) else None
+            if read is None:
+                raise WireError(f"{kind} is no kind of Raft message, at byte {at} of {len(data)}")
+            key, message, at = read(at)
+            found.append((key, message))
+        if at != len(data):
+            raise WireError(f"{count} Raft messages are followed by {len(data) - at} bytes too many")
+        return found
+
+    def _leader(self, raw: bytes) -> Voter | None:
+        if raw in self._seen:
+            return self._seen[raw]
+        voter = self._seen[raw] = Voter(*_voter.unpack(raw))
+        if voter.broker < 0:
+            raise WireError(f"Raft messages name broker {voter.broker}")
+        return voter
+
+    def _named(self, raw: bytes) -> Voter:
+        voter = self._leader(raw)
+        if voter is None:
+            raise WireError("a Raft message to nobody")
+        return voter
+
+    def _vote_request(self, at: int) -> Read:
+        _, topic, partition, to, epoch, end, last_epoch, pre = _vote_request.unpack_from(self._data, at)
+        _check(partition, epoch, end, last_epoch, pre <= 1)
+        message = VoteRequest(
+            sender=self._sender, to=self._named(to), epoch=epoch, end=end, last_epoch=last_epoch, pre=pre == 1
+        )
+        return Key(topic, partition), message, at + _vote_request.size
+
+    def _vote_answer(self, at: int) -> Read:
+        _, topic, partition, to, epoch, flags, leader = _vote_answer.unpack_from(self._data, at)
+        _check(partition, epoch, 0, 0, flags <= granted_flag | pre_flag)
+        message = VoteAnswer(
+            sender=self._sender,
+            to=self._named(to),
+            epoch=epoch,
+            granted=flags & granted_flag != 0,
+            pre=flags & pre_flag != 0,
+            leader=self._leader(leader),
+        )
+        return Key(topic, partition), message, at + _vote_answer.size
+
+    def _begin(self, at: int) -> Read:
+        _, topic, partition, to, epoch = _plain.unpack_from(self._data, at)
+        _check(partition, epoch)
+        message = BeginEpoch(sender=self._sender, to=self._named(to), epoch=epoch)
+        return Key(topic, partition), message, at + _plain.size
+
+    def _end(self, at: int) -> Read:
+        _, topic, partition, to, epoch, count = _end_epoch.unpack_from(self._data, at)
+        _check(partition, epoch)
+        at += _end_epoch.size
+        after = at + count * _voter.size
+        if after > len(self._data):
+            raise WireError(f"{count} successors go on after the last of {len(self._data)} bytes")
+        successors = tuple(self._named(bytes(self._data[one : one + _voter.size])) for one in range(at, after, 20))
+        return (
+            Key(topic, partition),
+            EndEpoch(sender=self._sender, to=self._named(to), epoch=epoch, successors=successors),
+            after,
+        )
+
+    def _epoch_seen(self, at: int) -> Read:
+        _, topic, partition, to, epoch, leader = _epoch_seen.unpack_from(self._data, at)
+        _check(partition, epoch)
+        message = EpochSeen(sender=self._sender, to=self._named(to), epoch=epoch, leader=self._leader(leader))
+        return Key(topic, partition), message, at + _epoch_seen.size
+
+    def _synced(self, at: int) -> Read:
+        _, topic, partition, to, epoch, end, last_epoch, durable = _synced.unpack_from(self._data, at)
+        _check(partition, epoch, end, last_epoch, durable >= -1)
+        message = Synced(
+            peer=self._sender, to=self._named(to), epoch=epoch, end=end, last_epoch=last_epoch, durable=durable
+        )
+        return Key(topic, partition), message, at + _synced.size
+
+
+def _check(partition: int, epoch: int, end: int = 0, last_epoch: int = 0, fine: bool = True) -> None:
+    if not fine or partition | end < 0 or epoch < no_epoch or last_epoch < no_epoch:
+        raise WireError(f"a Raft message of partition {partition} in epoch {epoch} with numbers that cannot be")
