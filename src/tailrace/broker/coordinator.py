@@ -1,18 +1,22 @@
-"""The coordinator runtime: a pure machine over one partition of our own.
+"""The coordinator runtime: a pure machine over one partition of our own, while this broker leads it.
 
 A handler looks at the machine and returns a proposal: records, and an answer. The runtime appends the records as one
 batch, replays them into the machine at once, and gives the answer when the high watermark has passed them; answers to
 reads, and refusals, wait for what they may have seen, too. So nobody is told anything that a crash could take back.
 An append that fails leaves the machine as it was: records are replayed only once they are in the log.
+
+A leader that was replaced without knowing it must not answer: an answer is given only while a majority has fetched
+within the check-quorum time, and that is looked at after the wait. When leadership is lost the whole coordinator is
+dropped with its machine; the next one is built by replay.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from tailrace.broker.partition import Partition
-from tailrace.model.faults import Fault
+from tailrace.model.faults import Fault, NotLeader
+from tailrace.model.ids import Epoch
 from tailrace.model.proposal import Proposal
 from tailrace.ports import Clock
 from tailrace.records.build import build_batch
@@ -30,64 +34,68 @@ class Machine(Protocol):
 M = TypeVar("M", bound=Machine)
 T = TypeVar("T")
 
-Committed = Callable[[Sequence[object]], None]
-
 
 class Coordinator(Generic[M]):
-    def __init__(
-        self, partition: Partition, machine: M, kinds: Mapping[int, type], clock: Clock, on_committed: Committed
-    ) -> None:
+    def __init__(self, partition: Partition, machine: M, kinds: Mapping[int, type], clock: Clock) -> None:
         self.partition = partition
-        self._machine = machine
+        self.epoch: Epoch = partition.epoch  # the only one it serves in
+        self.machine = machine
         self._kinds = kinds  # record classes by their type number
         self._clock = clock
-        self._on_committed = on_committed  # sees every record, in order, once it is committed
 
     async def load(self) -> None:
         """Replay the log up to its end; the machine serves from then on."""
         log, offset = self.partition.log, self.partition.log.start
         while offset < log.end:
-            read = log.read(offset, load_read_max_bytes, log.end)
-            if read is None:
-                read = await log.read_cold(offset, load_read_max_bytes, log.end)
-            for batch, header in batches(read.data):
-                if not header.is_control:
-                    self._replay(
-                        [decode_record(self._kinds, record.value or b"") for record in open_batch(batch)],
-                        header.last_offset + 1,
-                    )
-            offset = read.next_offset
-            await asyncio.sleep(0)  # a long log must not stall the loop
+            offset = await replay_batches(self.partition, offset, log.end, self._kinds, self.machine.replay)
 
     async def write(self, handler: Callable[[M], Proposal[T]]) -> T:
         """Let the machine decide, append what it proposes, answer when that is committed. Faults come out as raised."""
+        self._require_leadership()
         try:
-            proposal = handler(self._machine)
+            proposal = handler(self.machine)
         except Fault:
             await self.settled()
             raise
         if proposal.records:
             now_ms = self._clock.wall_ms()
             rows = [NewRecord(value=encode_record(record), timestamp=now_ms) for record in proposal.records]
-            appended = self.partition.append_own(build_batch(rows))
-            self._replay(proposal.records, appended.last_offset + 1)
+            self.partition.append_own(build_batch(rows))
+            for record in proposal.records:
+                self.machine.replay(record)
         await self.settled()
         return proposal.answer
 
     async def read(self, handler: Callable[[M], T]) -> T:
-        answer = handler(self._machine)
+        self._require_leadership()
+        answer = handler(self.machine)
         await self.settled()
         return answer
 
     async def settled(self) -> None:
-        """Wait until all that the machine has seen is committed."""
+        """Wait until all that the machine has seen is committed, and this broker is known to lead still."""
         await self.partition.committed()
+        self._require_leadership()
+        if not self.partition.replica.knows_quorum(self._clock.monotonic()):
+            raise NotLeader(f"{self.partition.name}: this broker has not heard from a majority for a while")
 
-    def _replay(self, records: Sequence[object], end: int) -> None:
-        for record in records:
-            self._machine.replay(record)
-        self.partition.when_committed(end, partial(self._committed, records))
+    def _require_leadership(self) -> None:
+        self.partition.require_leader()
+        if self.partition.epoch != self.epoch:
+            raise NotLeader(f"{self.partition.name}: epoch {self.epoch} is over")
 
-    def _committed(self, records: Sequence[object], fault: Fault | None) -> None:
-        if fault is None:
-            self._on_committed(records)
+
+async def replay_batches(
+    partition: Partition, offset: int, limit: int, kinds: Mapping[int, type], replay: Callable[[Any], None]
+) -> int:
+    """Hand on some records from `offset` on, below `limit`; where to go on."""
+    log = partition.log
+    read = log.read(offset, load_read_max_bytes, limit)
+    if read is None:
+        read = await log.read_cold(offset, load_read_max_bytes, limit)
+    for batch, header in batches(read.data):
+        if not header.is_control:
+            for record in open_batch(batch):
+                replay(decode_record(kinds, record.value or b""))
+    await asyncio.sleep(0)  # a long log must not stall the loop
+    return read.next_offset

@@ -1,40 +1,56 @@
-"""A broker: one object that owns its ports, its partitions and the cluster's metadata. Doors are attached from outside.
+"""A broker: one object that owns its ports, its partitions and its part in the cluster. Doors are attached to it.
 
-Life: `start` takes the data directory, recovers the metadata log and folds it, then opens, elects and serves every
-partition; `stop` writes everything down, so that the next start scans nothing. In between, `Upkeep` does what time
-asks.
+Life: `start` takes the data directory, finds out which broker of which cluster this is (joining one if it was told to),
+recovers the metadata log and folds what is committed of it, and opens its partitions, which take part in their quorums
+from then on; `register` tells the cluster where clients find it. `stop` hands leadership over, leaves, and writes
+everything down, so that the next start scans nothing. In between, `Upkeep` does what time asks.
 """
 
 import asyncio
 import logging
 from collections.abc import Coroutine, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
+from tailrace.broker.calls import Calls
+from tailrace.broker.controlling import Controlling
 from tailrace.broker.coordinator import Coordinator
 from tailrace.broker.fetch_sessions import FetchSessions
+from tailrace.broker.housekeeping import Housekeeping
+from tailrace.broker.joining import CannotJoin, Joiner
+from tailrace.broker.leaders import Leaders
+from tailrace.broker.leaving import leave
+from tailrace.broker.member import Member
+from tailrace.broker.metadata import MetadataFollower
+from tailrace.broker.partition import Partition
+from tailrace.broker.peers import Peers
 from tailrace.broker.producer_ids import ProducerIds
+from tailrace.broker.quorums import Quorums
+from tailrace.broker.recording import Recording
 from tailrace.broker.replicas import Replicas
 from tailrace.broker.upkeep import Upkeep
 from tailrace.broker.votes import VoteJournal
 from tailrace.cluster.controller import Controller
-from tailrace.cluster.records import record_kinds
-from tailrace.log.checkpoints import Checkpoint, load_checkpoints, store_checkpoints
-from tailrace.log.meta import Meta, load_meta, store_meta, take_clean_marker, write_clean_marker
+from tailrace.cluster.records import BrokerFenced, BrokerRegistered
+from tailrace.log.checkpoints import load_checkpoints
+from tailrace.log.meta import FirstVoter, Meta, exchange_boot_id, load_meta, store_meta, take_clean_marker
 from tailrace.log.state_file import Unreadable
-from tailrace.model.faults import StorageFailed
-from tailrace.model.ids import BrokerId, TopicPartition, show_id
-from tailrace.model.proposal import Proposal
+from tailrace.model.faults import DuplicateBroker, NotController, RefusedElsewhere, StorageFailed, TimedOut
+from tailrace.model.ids import BrokerId, Id, TopicPartition, nobody, show_id
 from tailrace.model.settings import Settings
 from tailrace.model.topics import TopicSettings, metadata_topic, metadata_topic_id
 from tailrace.ports import Disk, Ports
 from tailrace.ports.disk import InUse, make_lasting_dir
+from tailrace.raft.events import Campaign
 from tailrace.raft.replica import Voter
+from tailrace.wire.messages.peers.register_broker import RegisterBroker
 
 events: Final = logging.getLogger(__name__)
 
 metadata_partition: Final = TopicPartition(metadata_topic_id, 0)
-checkpoints_at_once: Final = 16
-feature_levels: Final = {"metadata.version": 1}
+register_attempt_s: Final = 5.0
+led_within_s: Final = 3.0
+look_s: Final = 0.002
 
 
 class CannotStart(Exception):
@@ -46,12 +62,17 @@ class Node:
         self.ports = ports
         self.settings = settings
         self.fetch_sessions = FetchSessions(ports.random, ports.clock)
+        self.calls = Calls(self)
         self.kafka_port = settings.kafka_port  # the real one, once the door is open
+        self.peer_port = 0  # likewise
+        self.stopping = False
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.incarnation = ports.random.new_id()
         self._tasks: dict[asyncio.Task[Any], None] = {}
-        self._loaded = False
-        self._recorded: dict[TopicPartition, Checkpoint] = {}  # the checkpoints on disk, as far as written in this life
-        self._unrecorded: dict[TopicPartition, Checkpoint] | None = None  # those that could not be written
+        self._following = False  # the metadata, live
+        self._registering = False
+
+    # Starting
 
     async def start(self) -> None:
         disk, folder = self.ports.disk, self.settings.data_dir
@@ -68,28 +89,47 @@ class Node:
         try:
             await self._recover(disk, folder)
         except (OSError, StorageFailed, Unreadable) as error:
-            self._lock.release()
+            await self._give_up()
             raise CannotStart(f"{folder} could not be recovered: {error}.") from error
-        except CannotStart:
-            self._lock.release()
-            raise
+        except (CannotStart, CannotJoin) as error:
+            await self._give_up()
+            raise CannotStart(str(error)) from None
         self.upkeep = Upkeep(self)
         self.upkeep.start()
+
+    async def _give_up(self) -> None:
+        for task in list(self._tasks):
+            task.cancel()
+        if hasattr(self, "quorums"):
+            self.quorums.stop()
+            await self.quorums.peers.close()
+        self._lock.release()
 
     async def _recover(self, disk: Disk, folder: str) -> None:
         self.meta = await self._load_meta()
         self.voter = Voter(broker=self.broker_id, directory=self.meta.directory_id)
         clean = await take_clean_marker(disk, folder)
+        same_boot = await exchange_boot_id(disk, folder, self.ports.host.boot_id())
         if not clean and disk.exists(f"{folder}/votes"):
             events.info("the last stop was not a clean one: what the checkpoint does not cover is scanned")
         self._votes = VoteJournal(disk, f"{folder}/votes")
         await self._votes.load()
-        self.replicas = Replicas(self.ports, self.settings, folder, self.voter, self._votes)
-        self.replicas.recovered(load_checkpoints(disk, folder), clean=clean)
+        self.quorums = Quorums(
+            self.ports, self.settings, self.voter, self._votes, self._find, self.spawn, self.calls.serve
+        )
+        self.quorums.peers = Peers(self.ports, self.settings, self.voter, self.meta.cluster_id, self.quorums)
+        self.replicas = Replicas(self.ports, self.settings, folder, self._votes, self.quorums)
+        may_have_lost = self.settings.fsync != "always" and not clean and not same_boot
+        self.replicas.recovered(load_checkpoints(disk, folder), clean=clean, may_have_lost=may_have_lost)
+        self.leaders = Leaders(self.replicas, self.broker_id, self.ports.clock)
+        self.housekeeping = Housekeeping(self.replicas, self.ports.clock, self.settings, self.calls.controller)
+        self.producer_ids = ProducerIds(self.calls.controller, self.broker_id)
         await self._start_metadata()
+        await self._listen()
         await self.replicas.settle()
         self.replicas.sweep()
-        self.producer_ids = ProducerIds(self.controller, self.broker_id)
+        self._start_quorums()
+        await self._led()
 
     async def _load_meta(self) -> Meta:
         disk, folder = self.ports.disk, self.settings.data_dir
@@ -100,12 +140,7 @@ class Node:
                     f"{folder} holds a broker's logs, but its meta.properties is missing.\n"
                     "Put it back; or give this broker another place with --data-dir."
                 )
-            new_id = self.ports.random.new_id
-            meta = Meta(
-                cluster_id=show_id(new_id()),
-                broker_id=BrokerId(1 if wanted < 0 else wanted),
-                directory_id=new_id(),
-            )
+            meta = await self._join() if self.settings.join else self._found()
             await store_meta(disk, folder, meta)
         elif wanted not in (-1, meta.broker_id):
             raise CannotStart(
@@ -114,27 +149,149 @@ class Node:
             )
         return meta
 
+    def _found(self) -> Meta:
+        """A cluster of one's own."""
+        new_id, wanted = self.ports.random.new_id, self.settings.broker_id
+        broker_id, directory_id = BrokerId(1 if wanted < 0 else wanted), new_id()
+        return Meta(
+            cluster_id=show_id(new_id()),
+            broker_id=broker_id,
+            directory_id=directory_id,
+            voters=(FirstVoter(broker_id, directory_id),),
+        )
+
+    async def _join(self) -> Meta:
+        return await Joiner(
+            ports=self.ports,
+            settings=self.settings,
+            directory=self.ports.random.new_id(),
+            incarnation=self.incarnation,
+            advertised_host=self.advertised_host,
+        ).join()
+
+    async def _listen(self) -> None:
+        """Take the port for peers: the one that was asked for, else the one of the last life, else any."""
+        wanted = self.settings.peer_port or self.meta.peer_port
+        try:
+            self.peer_port = await self.quorums.peers.listen(self.settings.host, wanted)
+        except OSError as error:
+            if self.settings.peer_port or not wanted:
+                raise CannotStart(
+                    f"port {wanted} on {self.settings.host}, for peers, cannot be had: {error.strerror or error}.\n"
+                    "Give another with --peer-port (0 picks one)."
+                ) from None
+            self.peer_port = await self.quorums.peers.listen(self.settings.host, 0)
+        if self.peer_port != self.meta.peer_port:
+            self.meta = replace(self.meta, peer_port=self.peer_port)
+            await store_meta(self.ports.disk, self.settings.data_dir, self.meta)
+
     async def _start_metadata(self) -> None:
         settings = TopicSettings.of({"retention.ms": "-1", "retention.bytes": "-1"}, self.settings)
-        partition = await self.replicas.open(metadata_topic, metadata_partition, settings)
-        if partition.log.damage is not None:
-            raise CannotStart(f"the cluster's metadata is damaged: {partition.log.damage}.")
-        vote = partition.campaign()
-        await self._votes.store([(partition.key, vote)])
-        partition.lead(vote)
-        partition.announce()
-        await partition.committed()
-        self.controller = Coordinator(
-            partition, Controller(self.brokers), record_kinds, self.ports.clock, self._metadata_committed
-        )
-        await self.controller.load()
-        self._loaded = True
-        await self.controller.write(_raise_features)
+        voters = tuple(Voter(voter.broker_id, voter.directory_id) for voter in self.meta.voters)
+        self.metadata = await self.replicas.open(metadata_topic, metadata_partition, settings, voters)
+        if self.metadata.log.damage is not None:
+            raise CannotStart(f"the cluster's metadata is damaged: {self.metadata.log.damage}.")
+        self.recording = Recording(self.ports, self.settings.data_dir, self.partitions)
+        self.controlling = Controlling(self.metadata, self.replicas.image, self.ports.clock, self.settings, self.spawn)
+        self.quorums.on_leader_changed = self._leader_changed
+        self._follower = MetadataFollower(self.metadata, self._committed)
+        await self._follower.catch_up()
+        for voter in self.meta.voters:
+            if voter.host and voter.broker_id not in self.replicas.image.brokers:
+                self.quorums.peers.know(voter.broker_id, voter.host, voter.port)
 
-    def _metadata_committed(self, records: Sequence[object]) -> None:
+    def _start_quorums(self) -> None:
+        self._following = True
+        self.metadata.begin()
+        if self.metadata.replica.voters == (self.voter,):
+            self.metadata.step(Campaign())
+        self.quorums.opened(self.metadata)
+        self.spawn(self.quorums.watch())
+        self.spawn(self._follower.follow())
+        self.spawn(self.controlling.watch())
+        self.spawn(self.housekeeping.report())
+        self.spawn(self.housekeeping.watch_in_sync())
+        self.spawn(self.housekeeping.give_back())
+
+    async def _led(self) -> None:
+        """Wait for what nobody else could lead: without a vote of others it takes one sync."""
+        deadline = self.ports.clock.monotonic() + led_within_s
+        while self.ports.clock.monotonic() < deadline:
+            alone = [one for one in self.partitions() if one.replica.voters == (self.voter,) and one.offline is None]
+            if all(one.leads or one.log.refusal is not None for one in alone) and (
+                self.metadata not in alone or self.controlling.coordinator is not None
+            ):
+                return
+            await asyncio.sleep(look_s)
+
+    async def register(self) -> None:
+        """Tell the cluster where clients find this broker; done when this broker's own metadata says so."""
+        while True:
+            try:
+                await self.calls.controller(self._registration(), register_attempt_s)
+                break
+            except (RefusedElsewhere, DuplicateBroker) as fault:
+                raise CannotStart(f"the cluster does not take this broker in: {fault}.") from None
+            except TimedOut as fault:
+                events.warning("not registered yet, trying again: %s", fault)
+        await self._follower.until(self._is_registered)
+        await self.replicas.settle()
+
+    def _registration(self) -> RegisterBroker:
+        return RegisterBroker(
+            broker_id=self.broker_id,
+            directory_id=self.voter.directory,
+            incarnation_id=self.incarnation,
+            host=self.advertised_host,
+            kafka_port=self.kafka_port,
+            peer_host=self.advertised_host,
+            peer_port=self.settings.advertised_peer_port or self.peer_port,
+            rack=self.settings.broker_rack or None,
+        )
+
+    def _is_registered(self) -> bool:
+        known = self.replicas.image.brokers.get(self.broker_id)
+        return known is not None and known.incarnation == self.incarnation and not known.fenced
+
+    # Following the cluster
+
+    def _committed(self, records: Sequence[object]) -> None:
         self.replicas.committed(records)
-        if self._loaded:  # while it loads, a topic may be read of that was deleted later
+        for record in records:
+            if isinstance(record, BrokerRegistered) and record.peer_port > 0 and record.broker_id != self.broker_id:
+                self.quorums.peers.know(BrokerId(record.broker_id), record.peer_host, record.peer_port)
+            elif isinstance(record, BrokerFenced) and record.fenced and record.broker_id == self.broker_id:
+                self._register_again()
+        if self._following:  # while it starts, a topic may be read of that was deleted later
             self.spawn(self.replicas.settle())
+
+    def _register_again(self) -> None:
+        """We were fenced, and are there."""
+        if self._following and not self.stopping and not self._registering:
+            self._registering = True
+            self.spawn(self._reregister())
+
+    async def _reregister(self) -> None:
+        try:
+            if not self._is_registered():
+                await self.register()
+        finally:
+            self._registering = False
+
+    def _leader_changed(self, member: Member) -> None:
+        if member is self.metadata:
+            self.controlling.leader_changed()
+        else:
+            self.replicas.changed(member.key.topic_id)
+            self.housekeeping.leader_changed(member)
+
+    def _find(self, key: TopicPartition) -> Member | None:
+        return self.metadata if key == metadata_partition else self.replicas.here(key)
+
+    # Questions
+
+    def partitions(self) -> list[Partition]:
+        return [self.metadata, *self.replicas.all()]
 
     @property
     def broker_id(self) -> BrokerId:
@@ -142,14 +299,62 @@ class Node:
 
     @property
     def brokers(self) -> Sequence[BrokerId]:
-        """All brokers of the cluster."""
-        return [self.broker_id]
+        """All brokers of the cluster that are there."""
+        return self.replicas.image.live
+
+    @property
+    def controller_id(self) -> BrokerId:
+        return self.controlling.controller or nobody
+
+    @property
+    def is_controller(self) -> bool:
+        return self.controlling.coordinator is not None
+
+    @property
+    def controller(self) -> Coordinator[Controller]:
+        """The controller's own; `NotController` where another broker is it."""
+        if self.controlling.coordinator is None:
+            raise NotController("this broker is not the controller", self.controller_id)
+        return self.controlling.coordinator
 
     @property
     def advertised_host(self) -> str:
         if self.settings.advertised_host:
             return self.settings.advertised_host
         return "127.0.0.1" if self.settings.host in ("0.0.0.0", "::") else self.settings.host
+
+    async def until_known(self, key: TopicPartition, start: int) -> None:
+        """Wait until this broker has heard that a partition's start was moved, or that its topic is gone."""
+        topics = self.replicas.image.topics_by_id
+
+        def known() -> bool:
+            return key.topic_id not in topics or topics[key.topic_id].partitions[key.partition].start >= start
+
+        await self._follower.until(known)
+
+    async def settled(self) -> None:
+        """Wait until this broker has done what is known to be committed now."""
+        target = self.metadata.high_watermark
+        await self._follower.until(lambda: self._follower.applied >= target)
+        await self.replicas.settle()
+
+    async def until_led(self, topic_ids: Sequence[Id]) -> None:
+        """Wait until all partitions of topics are led, as far as this broker knows; not for ever."""
+        deadline = self.ports.clock.monotonic() + led_within_s
+        topics = self.replicas.image.topics_by_id
+        for topic_id in topic_ids:
+            while topic_id in topics and self.ports.clock.monotonic() < deadline:
+                if all(state.leader != nobody for state in self.leaders.of(topics[topic_id])):
+                    break
+                await asyncio.sleep(look_s)
+
+    def peer_address(self, broker: BrokerId) -> tuple[str, int]:
+        if broker == self.broker_id:
+            return self.advertised_host, self.settings.advertised_peer_port or self.peer_port
+        known = self.replicas.image.brokers.get(broker)
+        return ("", 0) if known is None else (known.peer_host, known.peer_port)
+
+    # Work beside
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Run work beside everything else; if it fails, the broker fails, loudly."""
@@ -165,65 +370,25 @@ class Node:
                 self.failed.set_exception(error)
 
     async def checkpoint(self) -> None:
-        """Write down how far every log is recovered, so that a crash rescans little."""
-        if self._unrecorded is not None:
-            await self._record(self._unrecorded)
-            if self._unrecorded is not None:
-                return  # logs rely on the last points being recorded before they give others
-        checkpoints = {}
-        partitions = [self.controller.partition, *self.replicas.all()]
-        for first in range(0, len(partitions), checkpoints_at_once):
-            group = partitions[first : first + checkpoints_at_once]
-            points = await asyncio.gather(*(partition.log.checkpoint() for partition in group))
-            for partition, point in zip(group, points, strict=True):
-                if point is not None:
-                    checkpoints[partition.key] = Checkpoint(recovery=point, high_watermark=partition.high_watermark)
-        await self._record(checkpoints)
-
-    async def _record(self, checkpoints: dict[TopicPartition, Checkpoint]) -> None:
-        if checkpoints == self._recorded:
-            return
-        self._unrecorded = checkpoints
-        try:
-            await store_checkpoints(self.ports.disk, self.settings.data_dir, checkpoints)
-        except OSError as error:
-            events.error("the checkpoint could not be written, a crash would cost a longer scan: %s", error)
-        else:
-            self._recorded, self._unrecorded = checkpoints, None
-            for partition in [self.controller.partition, *self.replicas.all()]:
-                if (stored := checkpoints.get(partition.key)) is not None:
-                    partition.log.recorded(stored.recovery)
+        await self.recording.checkpoint()
 
     async def stop(self) -> None:
-        """Write everything down and let go of the data directory, whatever the disk says."""
+        """Hand over, write everything down and let go of the data directory, whatever the disk says."""
+        self.stopping = True
+        await leave(self)
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)  # a checkpoint under way must not end after ours
-        await self.checkpoint()
+        await self.recording.checkpoint()
         self.replicas.resign()
-        await self.checkpoint()  # of what came in the meantime
+        self.metadata.resign(StorageFailed("this broker stops"))
+        self.quorums.stop()
+        await self.quorums.peers.close()
+        await self.recording.checkpoint()  # of what came in the meantime
         await self.replicas.close()
-        await self.controller.partition.log.close()
-        if self._is_settled():
-            await self._mark_clean()
-        else:
-            events.error("this stop is not clean: not everything could be written down, the next start will scan")
+        await self.metadata.log.close()
+        await self.recording.mark_clean()
         self._votes.close()
         self._lock.release()
         self.ports.offload.close()
-
-    def _is_settled(self) -> bool:
-        """Whether everything is on the disk, and written down as such."""
-        partitions = [self.controller.partition, *self.replicas.all()]
-        return self._unrecorded is None and all(partition.log.settled for partition in partitions)
-
-    async def _mark_clean(self) -> None:
-        try:
-            await write_clean_marker(self.ports.disk, self.settings.data_dir, self.ports.host.boot_id())
-        except OSError as error:
-            events.error("this clean stop could not be marked, the next start will scan: %s", error)
-
-
-def _raise_features(controller: Controller) -> Proposal[None]:
-    return controller.raise_features(feature_levels)

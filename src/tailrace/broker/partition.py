@@ -1,8 +1,7 @@
-"""One partition on this broker: its log, its Raft replica, and those who wait for either.
+"""One partition on this broker, as doors and coordinators see it: append, read, and wait for either.
 
-Three offsets rule everything: `log.end`, `log.durable`, and the replica's high watermark. Whenever the first two move,
-`_progress` lets the replica decide about the third; when that moves, waiting producers are answered in offset order and
-waiting readers are poked. Nobody reads past it.
+Three offsets rule everything: `log.end`, `log.durable`, and the replica's high watermark. Whenever the high watermark
+moves, waiting producers are answered in offset order and waiting readers are poked. Nobody reads past it.
 """
 
 import asyncio
@@ -12,6 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
+from tailrace.broker.member import Member, Shell
 from tailrace.log.log import Appended, Log, Read
 from tailrace.model.faults import (
     Fault,
@@ -19,16 +19,16 @@ from tailrace.model.faults import (
     InvalidBatch,
     NotEnoughReplicas,
     NotLeader,
+    OffsetNotAvailable,
     StorageFailed,
     UnknownLeaderEpoch,
 )
-from tailrace.model.ids import BrokerId, Epoch, TopicPartition
-from tailrace.ports import Clock
-from tailrace.raft.replica import Campaign, Replica, Resign, Role, Vote, VoteStored
-from tailrace.records.build import leader_change_batch
-from tailrace.records.header import check_batch, control_bit, read_header, transactional_bit
+from tailrace.model.ids import Epoch, TopicPartition, nobody
+from tailrace.raft.events import Resign
+from tailrace.raft.replica import Replica, Role
+from tailrace.records.header import check_batch, control_bit, transactional_bit
 
-log_events = logging.getLogger(__name__)
+log_events: Final = logging.getLogger(__name__)
 
 acks_all: Final = -1
 not_for_clients: Final = control_bit | transactional_bit
@@ -36,76 +36,12 @@ not_for_clients: Final = control_bit | transactional_bit
 WhenCommitted = Callable[[Fault | None], None]
 
 
-class Partition:
-    def __init__(self, name: str, key: TopicPartition, log: Log, replica: Replica, me: BrokerId, clock: Clock) -> None:
-        self.name = name  # topic and number, for people
-        self.key = key
-        self.log = log
-        self.replica = replica
-        self._me = me
-        self._clock = clock
+class Partition(Member):
+    def __init__(self, name: str, key: TopicPartition, log: Log, replica: Replica, shell: Shell) -> None:
+        super().__init__(name, key, log, replica, shell)
         self.bytes_appended = 0  # in this life: lets who waits for so many bytes count instead of read
         self._waiting: deque[tuple[int, WhenCommitted]] = deque()  # by rising offset, but for duplicates, which wait
         self._watchers: dict[Callable[[], None], None] = {}  # readers at the high watermark
-        self._announcing = False  # until it is committed readers would see an end that lies before what they have read
-        self.on_leader_changed: Callable[[], None] = _nobody_listens
-        log.on_durable = self._progress
-        log.on_failed = self._storage_failed
-
-    @property
-    def epoch(self) -> Epoch:
-        return self.replica.epoch
-
-    @property
-    def high_watermark(self) -> int:
-        return self.replica.high_watermark
-
-    @property
-    def leads(self) -> bool:
-        return self.replica.role is Role.LEADER and not self._announcing
-
-    # Leading
-
-    def campaign(self) -> Vote:
-        """Stand for election; the vote counts once it is stored, which `lead` is told by being called."""
-        effects = self.replica.step(Campaign())
-        assert effects.store_vote is not None
-        return effects.store_vote
-
-    def lead(self, vote: Vote) -> None:
-        """The vote is stored: lead from now on. `announce` comes next."""
-        effects = self.replica.step(VoteStored(vote.epoch))
-        self._announcing = effects.append_leader_change and self.log.refusal is None
-        self.on_leader_changed()
-
-    def announce(self) -> None:
-        """Append the control batch of a new leader, if one is due; `StorageFailed` when it cannot be done now."""
-        if self._announcing and self.log.epochs.last != self.epoch:
-            now_ms = self._clock.wall_ms()
-            batch = leader_change_batch(
-                leader=self._me,
-                voters=[self._me],
-                granting=[self._me],
-                base_offset=self.log.end,
-                leader_epoch=self.epoch,
-                timestamp=now_ms,
-            )
-            self._append(memoryview(batch), now_ms)
-
-    def resign(self, fault: Fault) -> None:
-        """Lead no more: who waits is told so."""
-        self.replica.step(Resign())
-        self.on_leader_changed()
-        self._fail_waiting(fault)
-
-    async def begin_at(self, start: int) -> None:
-        """Records below `start` were deleted; those up to it may be lost, too, where nothing forces them to disk."""
-        if start > self.log.end:
-            log_events.error("%s: records %d to %d are lost", self.name, self.log.end, start - 1)
-            await self.log.begin_anew(start)
-            self._progress()
-        else:
-            await self.log.advance_start(start)
 
     # Writing
 
@@ -116,31 +52,45 @@ class Partition:
         if header.attributes & not_for_clients:
             raise InvalidBatch("control and transactional batches are written by coordinators only")
         if acks == acks_all and self.log.settings.min_insync_replicas > 1:
-            raise NotEnoughReplicas(
-                f"{self.name}: 1 replica is in sync, min.insync.replicas is {self.log.settings.min_insync_replicas}"
-            )
-        appended = self.log.append(batch, header, self.replica.epoch, self._clock.wall_ms())
+            self._require_in_sync()
+        if self.replica.hands_over:
+            raise self._not_leader("is handing it over")
+        appended = self.log.append(batch, header, self.replica.epoch, self.shell.clock.wall_ms())
         if not appended.duplicate:
             self.bytes_appended += len(batch)
-            self._progress()
+            self.progress()
         return appended
+
+    def _require_in_sync(self) -> None:
+        wanted = self.log.settings.min_insync_replicas
+        in_sync = len(self.replica.in_sync(self._now()))
+        if in_sync < wanted:
+            raise NotEnoughReplicas(
+                f"{self.name}: {in_sync} of its replicas {'is' if in_sync == 1 else 'are'} in sync, "
+                f"min.insync.replicas is {wanted}"
+            )
 
     def append_own(self, batch: bytearray) -> Appended:
         """Append a batch of a coordinator's."""
         self.require_leader()
-        return self._append(memoryview(batch), self._clock.wall_ms())
+        if self.replica.hands_over:
+            raise self._not_leader("is handing it over")
+        return self.append_control(batch, self.shell.clock.wall_ms())
 
-    def _append(self, batch: memoryview, now_ms: int) -> Appended:
-        appended = self.log.append(batch, read_header(batch), self.epoch, now_ms, internal=True)
-        self._progress()
-        return appended
+    @property
+    def acknowledged(self) -> int:
+        """Below this offset acks=all is answered: the high watermark, or less where more than a majority is asked."""
+        wanted = self.log.settings.min_insync_replicas
+        if wanted <= len(self.replica.voters) // 2 + 1:
+            return self.replica.high_watermark
+        return min(self.replica.high_watermark, self.replica.held_by(wanted))
 
     def when_committed(self, end: int, done: WhenCommitted) -> None:
-        """Call `done(None)` once the high watermark reaches `end`, or `done(fault)` when it cannot any more."""
-        if self.replica.high_watermark >= end:
+        """Call `done(None)` once all that acks=all asks for is done up to `end`, or `done(fault)` when it cannot be."""
+        if self.acknowledged >= end:
             done(None)
-        elif self.log.failed is not None:
-            done(self.log.failed)
+        elif (fault := self._why_not()) is not None:
+            done(fault)
         else:
             self._waiting.append((end, done))
 
@@ -149,6 +99,18 @@ class Partition:
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.when_committed(self.log.end, partial(_settle, done))
         await done
+
+    async def begin_at(self, start: int) -> bool:
+        """Records below `start` were deleted, everywhere; False: this replica is not there yet."""
+        if start <= self.high_watermark:
+            await self.log.advance_start(start)
+        elif self.replica.voters == (self.me,) and start > self.log.end:  # where nothing forces records to disk
+            log_events.error("%s: records %d to %d are lost", self.name, self.log.end, start - 1)
+            await self.log.begin_anew(start)
+            self.progress()
+        else:
+            return False
+        return True
 
     # Reading
 
@@ -178,10 +140,15 @@ class Partition:
     # Checks that every door needs
 
     def require_leader(self) -> None:
-        if self.replica.role is not Role.LEADER or self._announcing:
-            if self.log.failed is not None:
-                raise StorageFailed(f"{self.name} is offline: {self.log.failed}")
-            raise NotLeader(f"{self.name}: this broker does not lead it")
+        if self.replica.role is not Role.LEADER or self.announcing or self.offline is not None:
+            raise self._why_not() or self._not_leader("does not lead it")
+
+    def require_readable(self, offset: int) -> None:
+        """Whether a consumer may read from this follower (KIP-392)."""
+        if self.offline is not None or self.leader is None:
+            raise self._why_not() or self._not_leader("does not lead it")
+        if offset > self.high_watermark:
+            raise OffsetNotAvailable(f"{self.name}: offset {offset} is not known to be committed here yet")
 
     def require_epoch(self, epoch: int) -> None:
         """Compare the leader epoch that a client believes in, -1 for none, with ours (KIP-320)."""
@@ -191,27 +158,44 @@ class Partition:
             raise FencedLeaderEpoch(f"{self.name}: epoch {epoch} is over, the leader is in {self.epoch}")
         raise UnknownLeaderEpoch(f"{self.name}: epoch {epoch} is unknown, the leader is in {self.epoch}")
 
-    # What the log reports
+    def _why_not(self) -> Fault | None:
+        """Why nothing can be committed here; None: it can."""
+        if self.offline is not None:
+            return StorageFailed(f"{self.name} is offline: {self.offline}")
+        return None if self.replica.role is Role.LEADER else self._not_leader("does not lead it")
 
-    def _progress(self) -> None:
-        if not self.replica.progress(self.log.end, self.log.durable):
-            return
-        if self._announcing:
-            self._announcing = False
-            self.on_leader_changed()
-        waiting = self._waiting
-        high_watermark = self.replica.high_watermark
-        while waiting and waiting[0][0] <= high_watermark:
-            waiting.popleft()[1](None)
+    def _not_leader(self, why: str) -> NotLeader:
+        leader = self.leader
+        hint, epoch = (nobody, Epoch(-1)) if leader in (None, self.me.broker) else (leader, self.epoch)
+        return NotLeader(f"{self.name}: this broker {why}", leader=hint or nobody, epoch=epoch)
+
+    # What the quorum decides
+
+    def progress(self) -> None:
+        super().progress()
+        if self._waiting and self.log.settings.min_insync_replicas > 1:
+            self._answer()  # an offset may be acknowledged that was committed before
+
+    def _moved_on(self) -> None:
+        super()._moved_on()
+        self._answer()
         if self._watchers:
             for poke in list(self._watchers):
                 poke()
 
-    def _storage_failed(self) -> None:
-        fault = self.log.failed
-        assert fault is not None
-        log_events.critical("%s is offline until the broker restarts: %s", self.name, fault)
-        self.resign(fault)
+    def _answer(self) -> None:
+        waiting, acknowledged = self._waiting, self.acknowledged
+        while waiting and waiting[0][0] <= acknowledged:
+            waiting.popleft()[1](None)
+
+    def _deposed(self) -> None:
+        super()._deposed()
+        self._fail_waiting(self._why_not() or self._not_leader("led it, and does not any more"))
+
+    def resign(self, fault: Fault) -> None:
+        """Lead no more: who waits is told so."""
+        self.step(Resign())
+        self._fail_waiting(fault)
 
     def _fail_waiting(self, fault: Fault) -> None:
         waiting, self._waiting = self._waiting, deque()
@@ -219,10 +203,6 @@ class Partition:
             done(fault)
         for poke in list(self._watchers):
             poke()
-
-
-def _nobody_listens() -> None:
-    pass
 
 
 def _settle(done: "asyncio.Future[None]", fault: Fault | None) -> None:

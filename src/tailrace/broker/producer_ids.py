@@ -5,15 +5,16 @@ block at a restart is lost, which costs nothing.
 """
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
 
-from tailrace.broker.coordinator import Coordinator
-from tailrace.cluster.controller import Controller
 from tailrace.model.ids import BrokerId
+from tailrace.wire.messages.peers.take_producer_ids import TakeProducerIds
 
 
 class ProducerIds:
-    def __init__(self, controller: Coordinator[Controller], broker: BrokerId) -> None:
-        self._controller = controller
+    def __init__(self, call_controller: Callable[[object], Awaitable[Any]], broker: BrokerId) -> None:
+        self._call_controller = call_controller
         self._broker = broker
         self._block = range(0)
         self._taking = asyncio.Lock()
@@ -21,6 +22,7 @@ class ProducerIds:
     async def take(self) -> int:
         async with self._taking:
             if not self._block:
-                self._block = await self._controller.write(lambda machine: machine.take_producer_ids(self._broker))
-            taken, self._block = self._block[0], self._block[1:]
-            return taken
+                taken = await self._call_controller(TakeProducerIds(broker_id=self._broker))
+                self._block = range(taken.first, taken.first + taken.count)
+            first, self._block = self._block[0], self._block[1:]
+            return first

@@ -9,16 +9,18 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import partial
-from typing import Any, Final, cast
+from typing import Any, Final, NoReturn, cast
 
-from tailrace.broker.elections import Elections
 from tailrace.broker.partition import Partition, gone
+from tailrace.broker.quorums import Quorums
 from tailrace.broker.votes import VoteJournal
-from tailrace.cluster.image import Image, Topic
+from tailrace.cluster.image import Image, PartitionPlace, Topic
 from tailrace.cluster.records import (
+    BrokerFenced,
+    BrokerRegistered,
     MetadataRecord,
     PartitionAdded,
+    PartitionLed,
     PartitionStartMoved,
     SettingChanged,
     TopicAdded,
@@ -26,12 +28,14 @@ from tailrace.cluster.records import (
 )
 from tailrace.log.checkpoints import Checkpoint
 from tailrace.log.log import Log
-from tailrace.model.faults import StorageFailed, UnknownTopic, UnknownTopicId
+from tailrace.model.faults import NotLeader, StorageFailed, UnknownTopic, UnknownTopicId
 from tailrace.model.ids import Epoch, Id, Offset, TopicPartition, parse_id, show_id
 from tailrace.model.settings import Settings, kind_of, parse, rows
 from tailrace.model.topics import TopicSettings, metadata_topic_id
 from tailrace.ports import Ports
+from tailrace.raft.events import Campaign
 from tailrace.raft.replica import Replica, Voter
+from tailrace.raft.voters import Voters, no_voter
 
 events: Final = logging.getLogger(__name__)
 
@@ -39,31 +43,39 @@ opened_per_turn: Final = 50
 
 
 class Replicas:
-    def __init__(self, ports: Ports, settings: Settings, folder: str, me: Voter, votes: VoteJournal) -> None:
+    def __init__(self, ports: Ports, settings: Settings, folder: str, votes: VoteJournal, quorums: Quorums) -> None:
         self.image = Image()
         self.settings = settings  # the broker's own; `effective` adds what the cluster says
         self._ports = ports
         self._folder = folder
-        self._me = me
+        self._me = quorums.me
         self._votes = votes
-        self._elections = Elections(votes)
-        self._topics: dict[str | Id, list[Partition]] = {}  # by name and by id
+        self._quorums = quorums
+        self._topics: dict[str | Id, list[Partition | None]] = {}  # by name and by id; None: other brokers hold it
         self._touched: dict[Id, None] = {}
         self._watchers: list[Callable[[Id], None]] = []
         self._settling = asyncio.Lock()
         self._checkpoints: dict[TopicPartition, Checkpoint] = {}
         self._clean = False
         self._may_cut = True
+        self._may_have_lost = False
 
-    def recovered(self, checkpoints: dict[TopicPartition, Checkpoint] | None, *, clean: bool) -> None:
-        """What the last life left behind; None: there were checkpoints, and they cannot be read."""
+    def recovered(
+        self, checkpoints: dict[TopicPartition, Checkpoint] | None, *, clean: bool, may_have_lost: bool
+    ) -> None:
+        """What the last life left behind; None: there were checkpoints, and they cannot be read.
+
+        `may_have_lost`: what was promised was not always forced to the disk, and the machine has been restarted since.
+        """
         self._checkpoints = checkpoints or {}
         self._clean = clean
         self._may_cut = checkpoints is not None
+        self._may_have_lost = may_have_lost
 
     # Finding partitions
 
     def find(self, topic: str | Id, partition: int) -> Partition:
+        """A partition that is here; where another broker has it, `NotLeader` says which."""
         partitions = self._topics.get(topic)
         if partitions is None:
             if isinstance(topic, str):
@@ -71,21 +83,34 @@ class Replicas:
             raise UnknownTopicId(f"there is no topic with id {show_id(topic)}")
         if not 0 <= partition < len(partitions):
             raise UnknownTopic(f"partition {partition}: there are {len(partitions)}")
-        return partitions[partition]
+        return partitions[partition] or self._elsewhere(topic, partition)
 
-    def of_topic(self, topic: str | Id) -> Sequence[Partition]:
+    def _elsewhere(self, topic: str | Id, partition: int) -> NoReturn:
+        found = self.image.topics.get(topic) if isinstance(topic, str) else self.image.topics_by_id.get(topic)
+        if found is None or partition >= len(found.partitions):
+            raise UnknownTopic(f"partition {partition} is gone")
+        place = found.partitions[partition]
+        raise NotLeader(f"{found.name}-{partition} is not on this broker", place.leader, place.epoch)
+
+    def of_topic(self, topic: str | Id) -> Sequence[Partition | None]:
         return self._topics.get(topic, ())
+
+    def here(self, key: TopicPartition) -> Partition | None:
+        partitions = self._topics.get(key.topic_id, ())
+        return partitions[key.partition] if 0 <= key.partition < len(partitions) else None
 
     def all(self) -> Iterable[Partition]:
         for key, partitions in self._topics.items():
             if isinstance(key, str):
-                yield from partitions
+                for partition in partitions:
+                    if partition is not None:
+                        yield partition
 
     def watch_topics(self, changed: Callable[[Id], None]) -> None:
         """Call back whenever a topic begins, ends, grows or has another leader somewhere."""
         self._watchers.append(changed)
 
-    def _changed(self, topic_id: Id) -> None:
+    def changed(self, topic_id: Id) -> None:
         for changed in self._watchers:
             changed(topic_id)
 
@@ -96,9 +121,14 @@ class Replicas:
         for record in cast(Sequence[MetadataRecord], records):
             self.image.replay(record)
             match record:
+                case PartitionLed():
+                    self.changed(Id(record.topic_id))
+                case BrokerRegistered() | BrokerFenced():
+                    for topic_id in self.image.topics_by_id:
+                        self.changed(topic_id)
                 case TopicAdded() | PartitionAdded() | TopicRemoved() | PartitionStartMoved():
                     self._touched[Id(record.topic_id)] = None
-                    self._changed(Id(record.topic_id))
+                    self.changed(Id(record.topic_id))
                 case SettingChanged():
                     topics = [self.image.topics[record.owner]] if record.resource == 2 else self.image.topics.values()
                     self._touched.update((topic.id, None) for topic in topics)
@@ -124,37 +154,60 @@ class Replicas:
                 except asyncio.CancelledError:
                     self._touched[topic_id] = None  # for whoever waits to settle behind us
                     raise
-            await self._elections.lead(fresh)
+        for partition in fresh:
+            self._begin(partition)
 
     async def _update(self, topic: Topic, effective: Settings, fresh: list[Partition]) -> None:
-        """Open what is new, and add it to `fresh`."""
+        """Open what is new here, and add it to `fresh`."""
         partitions = self._topics.setdefault(topic.id, [])
         self._topics[topic.name] = partitions
         settings = TopicSettings.of(topic.settings, effective)
         for index, place in enumerate(topic.partitions):
             if index == len(partitions):
-                key = TopicPartition(topic.id, index)
-                partitions.append(await self.open(f"{topic.name}-{index}", key, settings))
-                fresh.append(partitions[index])
+                opened = await self._open_placed(topic, index, place, settings)
+                partitions.append(opened)
+                if opened is not None:
+                    fresh.append(opened)
                 if index % opened_per_turn == opened_per_turn - 1:
                     await asyncio.sleep(0)  # a topic of thousands must not stall the loop
-            partitions[index].log.settings = settings
-            log = partitions[index].log
-            if place.start > log.start and log.refusal is None:
-                await partitions[index].begin_at(place.start)
+            partition = partitions[index]
+            if partition is not None:
+                partition.log.settings = settings
+                behind = place.start > partition.log.start and partition.log.refusal is None
+                if behind and not await partition.begin_at(place.start):
+                    self._touched[topic.id] = None  # once it has come so far
+
+    async def _open_placed(
+        self, topic: Topic, index: int, place: PartitionPlace, settings: TopicSettings
+    ) -> Partition | None:
+        if self._me.broker not in place.replicas:
+            return None
+        voters = tuple(map(Voter, place.replicas, place.directories))
+        return await self.open(f"{topic.name}-{index}", TopicPartition(topic.id, index), settings, voters)
+
+    def _begin(self, partition: Partition) -> None:
+        """Let a partition that was just opened take part; the first to lead it does so at once."""
+        partition.begin()
+        voters = partition.replica.voters
+        brand_new = partition.log.end == 0 and partition.epoch < 0
+        if voters == (self._me,) or (brand_new and voters[0] == self._me):
+            partition.step(Campaign())
+        self._quorums.opened(partition)
 
     async def _remove(self, topic_id: Id) -> None:
         for partition in self._topics.pop(topic_id, []):
+            if partition is None:
+                continue
             name = partition.name.rpartition("-")[0]
-            if self._topics.get(name) and self._topics[name][0].key.topic_id == topic_id:
-                del self._topics[name]
             partition.resign(UnknownTopic(f"topic {name} was deleted"))
-            self._elections.forget(partition)
+            self._quorums.closed(partition)
             try:
                 await partition.log.delete()
             except OSError as error:
                 events.error("%s could not be removed, the next start tries again: %s", partition.log.folder, error)
             self._votes.forget([partition.key])
+        for name in [name for name in self._topics if isinstance(name, str) and name not in self.image.topics]:
+            del self._topics[name]
 
     @property
     def effective(self) -> Settings:
@@ -168,34 +221,51 @@ class Replicas:
 
     # Partitions' lives
 
-    async def open(self, name: str, key: TopicPartition, settings: TopicSettings) -> Partition:
+    async def open(self, name: str, key: TopicPartition, settings: TopicSettings, voters: Voters) -> Partition:
         # The metadata log is synced whatever users chose for their data: an id given twice would cost far more.
-        fsync = "always" if key.topic_id == metadata_topic_id else self.settings.fsync
+        own = key.topic_id == metadata_topic_id
         checkpoint = self._checkpoints.get(key)
         log = await Log.open(
             self.folder_of(key),
             self._ports,
             settings=settings,
-            fsync=fsync,
+            fsync="always" if own else self.settings.fsync,
             recovery=None if checkpoint is None else checkpoint.recovery,
             clean=self._clean,
             producer_expiration_ms=self.settings.producer_id_expiration_ms,
             may_cut=self._may_cut,
         )
+        sole = voters == (self._me,) and not log.voter_sets
+        whole = log.damage is None and (own or not self._may_have_lost)
         if log.damage is not None:
-            events.error("%s is damaged, and read-only from there on: %s", name, log.damage)
+            await self._answer_damage(name, log, sole=sole)
         high_watermark = log.start if checkpoint is None else max(log.start, min(checkpoint.high_watermark, log.end))
         if log.damage is not None and checkpoint is None:
             high_watermark = log.end  # nothing can be written any more that would commit what is still good
+        vote = self._votes.last(key)
+        epoch = Epoch(max(vote.epoch, log.epochs.last))
         replica = Replica(
             me=self._me,
-            epoch=Epoch(max(self._votes.epoch(key), log.epochs.last)),
+            epoch=epoch,
             log_end=Offset(log.end),
             high_watermark=Offset(high_watermark),
+            voters=voters,
+            voted_for=vote.voter if vote.epoch == epoch else no_voter,
+            may_vote=whole,
+            epochs=log.epochs,
+            timing=self._quorums.timing,
+            now=self._quorums.now(),
+            chance=self._quorums.chance(),
         )
-        partition = Partition(name, key, log, replica, self._me.broker, self._ports.clock)
-        partition.on_leader_changed = partial(self._changed, key.topic_id)
-        return partition
+        return Partition(name, key, log, replica, self._quorums)
+
+    async def _answer_damage(self, name: str, log: Log, *, sole: bool) -> None:
+        """Where others have what is damaged here, fetch all of it again; a sole voter keeps what is good."""
+        if sole:
+            events.error("%s is damaged, and read-only from there on: %s", name, log.damage)
+        else:
+            events.error("%s is damaged, and fetched anew from its other replicas: %s", name, log.damage)
+            await log.start_over()
 
     def folder_of(self, key: TopicPartition) -> str:
         return f"{self._folder}/{key}"

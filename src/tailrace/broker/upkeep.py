@@ -53,7 +53,7 @@ class Upkeep:
     async def _sync(self) -> None:
         for partition in list(self._node.replicas.all()):
             partition.log.sync_soon()
-        self._node.controller.partition.log.sync_soon()
+        self._node.metadata.log.sync_soon()
 
     async def _sync_what_is_due(self) -> None:
         now_ms = self._node.ports.clock.wall_ms()

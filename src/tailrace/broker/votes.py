@@ -18,10 +18,11 @@ from typing import Final
 
 from crc32c import crc32c
 
-from tailrace.model.ids import BrokerId, Epoch, Id, TopicPartition
+from tailrace.model.ids import BrokerId, Epoch, Id, TopicPartition, no_epoch
 from tailrace.ports import Disk
 from tailrace.ports.disk import read_file, replace_file
 from tailrace.raft.replica import Vote, Voter
+from tailrace.raft.voters import no_voter
 
 events: Final = logging.getLogger(__name__)
 
@@ -29,6 +30,7 @@ entry_layout: Final = struct.Struct(">16siii16s")
 checksum_layout: Final = struct.Struct(">I")
 entry_bytes: Final = entry_layout.size + checksum_layout.size
 history_kept_max_entries: Final = 4096
+no_vote: Final = Vote(epoch=no_epoch, voter=no_voter)
 
 
 class VoteJournal:
@@ -61,10 +63,9 @@ class VoteJournal:
         self._file = self._disk.open(self._path)
         self._file.truncate(self._end)
 
-    def epoch(self, partition: TopicPartition) -> Epoch:
-        """The highest epoch this broker has voted in."""
-        vote = self._votes.get(partition)
-        return Epoch(-1) if vote is None else vote.epoch
+    def last(self, partition: TopicPartition) -> Vote:
+        """The highest epoch this broker knows of, and whom it voted for in it, if anybody."""
+        return self._votes.get(partition, no_vote)
 
     async def store(self, votes: Sequence[tuple[TopicPartition, Vote]]) -> None:
         """Put votes on disk, all with one fsync. OSError: none of them counts."""
@@ -74,7 +75,9 @@ class VoteJournal:
         self._file.write(data, self._end)  # when it fails, the next write goes over what it left
         self._end += len(data)
         for partition, vote in votes:
-            assert vote.epoch > self.epoch(partition), "one vote per epoch"
+            last = self.last(partition)
+            # Raft §5.2: one vote per epoch; that an epoch has begun may be stored before anybody gets the vote.
+            assert vote.epoch > last.epoch or (vote.epoch == last.epoch and last.voter == no_voter) or vote == last
             self._votes[partition] = vote
         try:
             await self._file.sync()

@@ -65,7 +65,7 @@ async def _serve(settings: Settings, until_eof: bool) -> None:
         log.info(
             "broker %d is up at %s, data in %s, fsync %s", node.broker_id, where, settings.data_dir, settings.fsync
         )
-        print(f"ready kafka={where}", flush=True)
+        print(f"ready kafka={where} peer={address(node.advertised_host, node.peer_port)}", flush=True)
         await stop.asked.wait()
         listener.close()
     finally:

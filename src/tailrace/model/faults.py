@@ -152,6 +152,14 @@ class NotController(Fault):
         self.controller = controller
 
 
+class RefusedElsewhere(Fault):
+    """Another broker decided, and refused: `code` is the error that it gave, in Kafka's numbers."""
+
+    def __init__(self, message: str, code: int) -> None:
+        super().__init__(message)
+        self.code = code
+
+
 class BrokerNotAvailable(Fault):
     """The broker that would have to act is not there, or cannot be reached."""
 
@@ -225,6 +233,7 @@ AnyFault = (
     | TimedOut
     | CoordinatorUnavailable
     | StorageFailed
+    | RefusedElsewhere
     | FetchSessionUnknown
     | FetchSessionEpochWrong
 )

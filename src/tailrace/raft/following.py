@@ -131,6 +131,11 @@ def deadline(state: State) -> float:
     return known.heard_at + state.timing.fetch_timeout_s
 
 
+def rests(state: State) -> bool:
+    known = state.following
+    return known is not None and known.pulse is not None and not known.given_up and state.role in fetching_roles
+
+
 def silence(state: State, turn: Turn) -> None:
     """Nothing was heard in time."""
     if state.following is not None:

@@ -134,6 +134,13 @@ class Replica(State):
         """When `Tick` is due if nothing happens before."""
         return following.deadline(self) if self.leadership is None else leading.deadline(self, self.leadership)
 
+    @property
+    def rests(self) -> bool:
+        """Whether a `Tick` can only become due when a pulse stands still: who watches pulses need not watch it."""
+        if self.leadership is not None:
+            return self.leadership.rests
+        return following.rests(self)
+
     def fetch(self) -> Fetched | None:
         """What to ask for next, and whom; None: nobody, for now."""
         return following.fetch(self)
@@ -146,6 +153,10 @@ class Replica(State):
     def hands_over(self) -> bool:
         """Whether leadership is about to go to a successor, which has to catch up: append nothing for clients."""
         return self.leadership is not None and self.leadership.successor is not None
+
+    def held_by(self, count: int) -> int:
+        """The offset up to which `count` voters have everything on disk, the leader itself included."""
+        return -1 if self.leadership is None else self.leadership.held_by(count, self.durable)
 
     def in_sync(self, now: float) -> Voters:
         """The voters that kept up within `replica.lag.time.max.ms`; only a leader knows."""

@@ -107,8 +107,20 @@ class Leadership:
         """The offset up to which a majority has everything on disk."""
         if self._alone:
             return own_durable
+        return self.held_by(majority(len(self._voters)), own_durable)
+
+    def held_by(self, count: int, own_durable: int) -> int:
+        """The offset up to which `count` voters have everything on disk; -1: there are not so many."""
         durable = sorted(own_durable if voter == self._me else self.trackers[voter].durable for voter in self._voters)
-        return durable[-majority(len(durable))]
+        return durable[-count] if count <= len(durable) else -1
+
+    @property
+    def rests(self) -> bool:
+        """Whether every voter's liveness is a pulse, and nothing else is under way."""
+        return self.successor is None and all(
+            voter == self._me or (self.trackers[voter].end >= 0 and self.trackers[voter].pulse is not None)
+            for voter in self._voters
+        )
 
     def heard_quorum_at(self) -> float:
         """The last time at which a majority had fetched."""

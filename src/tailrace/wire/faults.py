@@ -80,6 +80,8 @@ def error_of(fault: faults.Fault) -> Error:
             return Error.COORDINATOR_NOT_AVAILABLE
         case faults.StorageFailed():
             return Error.KAFKA_STORAGE_ERROR
+        case faults.RefusedElsewhere():
+            return Error(one.code)
         case faults.FetchSessionUnknown():
             return Error.FETCH_SESSION_ID_NOT_FOUND
         case faults.FetchSessionEpochWrong():

@@ -292,12 +292,14 @@ def _partition_old(out: list[Buffer], body: bytearray, version: int, one: Partit
 
 
 def _partition_flexible(out: list[Buffer], body: bytearray, version: int, one: PartitionFetched) -> bytearray:
-    partition, error, high_watermark, last_stable, log_start, records, leader, _, diverging, log_end, preferred = one
+    partition, error, high_watermark, last_stable, log_start, records, leader, epoch, diverging, log_end, preferred = (
+        one
+    )
     no_aborted = 0
     body += _answer_12.pack(partition, error, high_watermark, last_stable, log_start, no_aborted, preferred)
     body += uvarint(len(records) + 1)
     body = _put_records(out, body, records)
-    body += b"\0" if leader < 0 and diverging is None and log_end < 0 else _answer_tags(one)
+    body += b"\0" if leader < 0 and epoch < 0 and diverging is None and log_end < 0 else _answer_tags(one)
     return body
 
 
@@ -305,7 +307,7 @@ def _answer_tags(one: PartitionFetched) -> bytes:
     tags = []
     if one.diverging is not None:
         tags.append(_tag(diverging_tag, diverging_layout.pack(*one.diverging) + b"\0"))
-    if one.leader >= 0:
+    if one.leader >= 0 or one.leader_epoch >= 0:
         tags.append(_tag(leader_tag, leader_layout.pack(one.leader, one.leader_epoch) + b"\0"))
     if one.log_end >= 0:
         tags.append(_tag(log_end_tag, int64.pack(one.log_end)))

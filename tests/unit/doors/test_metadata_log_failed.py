@@ -32,7 +32,7 @@ async def test_changes_are_refused_and_reads_go_on(served: Served) -> None:
         code: int = found.error_code
         return code
 
-    refused = Error.NOT_LEADER_OR_FOLLOWER
+    refused = Error.NOT_CONTROLLER
     topic = NewTopic(name="new", num_partitions=1, replication_factor=1)
     assert await error(CreateTopicsRequest(topics=(topic,)), 7, "topics") == refused
     assert await error(DeleteTopicsRequest(topics=(TopicToDelete(name="t"),)), 6, "topics") == refused

@@ -25,7 +25,18 @@ class Call:
     later, exactly once.
     """
 
-    __slots__ = ("abandoned", "answer", "at", "client_id", "connection", "correlation_id", "frame", "node", "version")
+    __slots__ = (
+        "abandoned",
+        "answer",
+        "at",
+        "body",
+        "client_id",
+        "connection",
+        "correlation_id",
+        "frame",
+        "node",
+        "version",
+    )
 
     def __init__(
         self,
@@ -43,6 +54,7 @@ class Call:
         self.at = at  # where the body begins
         self.version = version
         self.correlation_id = correlation_id
+        self.body = b""  # of a request that another broker may have to serve
         self.client_id = client_id
         self.answer: Answer | None = None
         self.abandoned: Callable[[], None] | None = None  # called when the client is gone before its answer

@@ -29,7 +29,7 @@ async def change_each(
         answers = await call.node.controller.write(propose)
     except Fault as fault:
         return [fault for _ in changes]
-    await call.node.replicas.settle()
+    await call.node.settled()
     return answers
 
 

@@ -14,6 +14,7 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Final
 
 from tailrace.doors.kafka.call import Answer, Call, Written
+from tailrace.doors.kafka.forwarding import serve
 from tailrace.doors.kafka.handlers.api_versions import unsupported_version
 from tailrace.doors.kafka.registry import Api, apis, flexible_since
 from tailrace.model.limits import requests_in_flight_max, small_request_max_bytes
@@ -160,12 +161,13 @@ class KafkaConnection(FramedProtocol):
         assert api.request is not None
         # What follows the last field is passed over, as Kafka does: librdkafka writes a null array as four bytes.
         request: Any = decode(api.request, call.version, call.frame, call.at)[0]
+        if api.by_controller:
+            call.body = bytes(call.frame[call.at :])
         self._task = asyncio.get_running_loop().create_task(self._serve(api, call, request))
 
     async def _serve(self, api: Api, call: Call, request: Any) -> None:
-        assert api.handler is not None
         try:
-            response = await api.handler(request, call)
+            response = await serve(api, request, call)
             out = bytearray(length_bytes)
             out += response_header(api.key, call.correlation_id, call.version >= api.flexible_since)
             if isinstance(response, Written):

@@ -2,11 +2,13 @@
 
 import asyncio
 import logging
+from functools import partial
 from typing import Final
 
 from tailrace.broker.node import Node
 from tailrace.doors.kafka.connection import KafkaConnection
 from tailrace.doors.kafka.encoded_topics import EncodedTopics
+from tailrace.doors.kafka.forwarding import serve_forwarded
 from tailrace.model.limits import answers_unsent_max_bytes, fetch_answer_max_bytes, fetch_answer_scarce_bytes
 from tailrace.ports import Listener
 
@@ -32,6 +34,7 @@ class KafkaDoor:
             lambda: KafkaConnection(self), settings.host, settings.kafka_port
         )
         self.node.kafka_port = self._listener.port
+        self.node.calls.serve_forwarded = partial(serve_forwarded, self.node)
         self.node.spawn(self.close_silent())
 
     @property
@@ -83,4 +86,5 @@ async def open_door(node: Node) -> KafkaDoor:
     """Listen on the node's host and Kafka port."""
     door = KafkaDoor(node)
     await door.listen()
+    await node.register()
     return door

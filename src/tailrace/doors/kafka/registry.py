@@ -46,10 +46,11 @@ class Api:
     handler: Handler | None = None
     hot: HotHandler | None = None
     pipelined: bool = False  # several may wait for their answers at once
+    by_controller: bool = False  # another broker hands it on, in the client's own bytes
     bulky: bool = False  # may be as large as socket.request.max.bytes says
 
 
-def _api(key: int, handler: Handler) -> Api:
+def _api(key: int, handler: Handler, *, by_controller: bool = False) -> Api:
     one = messages[key]
     said = declaration(one.request)
     return Api(
@@ -59,6 +60,7 @@ def _api(key: int, handler: Handler) -> Api:
         flexible_since=said.flexible.first,
         request=one.request,
         handler=handler,
+        by_controller=by_controller,
     )
 
 
@@ -70,16 +72,16 @@ _table: Final = (
     _api(3, metadata),
     _api(10, find_coordinator),
     _api(18, api_versions),
-    _api(19, create_topics),
-    _api(20, delete_topics),
+    _api(19, create_topics, by_controller=True),
+    _api(20, delete_topics, by_controller=True),
     _api(21, delete_records),
     _api(22, init_producer_id),
     _api(23, offset_for_leader_epoch),
     _api(32, describe_configs),
-    _api(33, alter_configs),
+    _api(33, alter_configs, by_controller=True),
     _api(35, describe_log_dirs),
-    _api(37, create_partitions),
-    _api(44, incremental_alter_configs),
+    _api(37, create_partitions, by_controller=True),
+    _api(44, incremental_alter_configs, by_controller=True),
     _api(60, describe_cluster),
     _api(74, list_config_resources),
     _api(75, describe_topic_partitions),

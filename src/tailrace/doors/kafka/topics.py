@@ -13,7 +13,6 @@ from tailrace.model.limits import partitions_per_request_max
 from tailrace.model.proposal import Proposal
 
 by_default: Final = -1
-replicas_by_default_max: Final = 3
 
 
 async def create_each(
@@ -25,7 +24,9 @@ async def create_each(
         fault = PolicyViolation(f"{partitions} partitions at once; a request may make {partitions_per_request_max}")
         return [fault for _ in wanted]
     changes = [partial(_propose, one, call.node.ports.random.new_id) for one in wanted]
-    return await change_each(call, changes, validate_only=validate_only)
+    answers = await change_each(call, changes, validate_only=validate_only)
+    await call.node.until_led([one.id for one in answers if isinstance(one, TopicCreated)])
+    return answers
 
 
 def _propose(wanted: NewTopic | Fault, new_id: Callable[[], Id], controller: Controller) -> Proposal[TopicCreated]:
@@ -53,6 +54,5 @@ def default_partitions(call: Call) -> int:
 
 
 def default_replicas(call: Call) -> int:
-    """How many replicas a partition has when nobody says."""
-    wanted = call.node.settings.default_replication_factor
-    return min(replicas_by_default_max, len(call.node.brokers)) if wanted == by_default else wanted
+    """How many replicas a partition has when nobody says; -1 leaves it to the controller."""
+    return call.node.settings.default_replication_factor

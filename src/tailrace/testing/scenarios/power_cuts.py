@@ -73,10 +73,12 @@ class Met:
 async def serve(ports: Ports, settings: Settings) -> Node:
     node = Node(ports, settings)
     await node.start()
+    await node.register()
     for wanted in topics:
         with suppress(TopicExists):
             await node.controller.write(partial(_create, wanted, ports.random.new_id))
-    await node.replicas.settle()
+    await node.settled()
+    await node.until_led([topic.id for topic in node.replicas.image.topics.values()])
     await open_door(node)
     return node
 

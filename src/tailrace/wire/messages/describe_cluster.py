@@ -11,6 +11,7 @@ class DescribeClusterRequest:
     include_cluster_authorized_operations: bool = False
     endpoint_type: Int8 = wire(since=1, default=1)  # 1: brokers, 2: controllers
     include_fenced_brokers: bool = wire(since=2, default=False)
+    peers: bool = wire(tag=10_000, since=2, default=False, ignorable=True)  # our own: a joiner wants peers' addresses
 
 
 @struct
@@ -22,6 +23,8 @@ class DescribedBroker:
     port: Int32
     rack: str | None = wire(nullable="0+", default=None)
     is_fenced: bool = wire(since=2, default=False)
+    peer_port: Int32 = wire(tag=10_000, since=2, default=-1, ignorable=True)  # our own, for joiners
+    peer_host: str = wire(tag=10_001, since=2, default="", ignorable=True)
 
 
 @message(api=60, versions="0-2", flexible="0+")

@@ -25,7 +25,7 @@ async def api_versions(request: ApiVersionsRequest, call: Call) -> ApiVersionsRe
         supported_features=tuple(
             SupportedFeature(name=name, min_version=1, max_version=level) for name, level in features.items()
         ),
-        finalized_features_epoch=call.node.controller.partition.high_watermark,
+        finalized_features_epoch=call.node.metadata.high_watermark,
         finalized_features=tuple(
             FinalizedFeature(name=name, max_version_level=level, min_version_level=1)
             for name, level in features.items()

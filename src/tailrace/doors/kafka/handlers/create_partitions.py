@@ -36,6 +36,7 @@ async def create_partitions(request: CreatePartitionsRequest, call: Call) -> Cre
     room = Room()
     changes = [partial(_grow, topic, room) for topic in topics]
     answers = await change_each(call, changes, validate_only=request.validate_only)
+    await call.node.until_led([one.id for one in answers if isinstance(one, Topic)])
     grown = [_answer(topic.name, answer) for topic, answer in zip(topics, answers, strict=True)]
     fault = InvalidRequest("the topic is named twice in one request")
     return CreatePartitionsResponse(results=(*grown, *(_answer(name, fault) for name in twice)))

@@ -4,17 +4,14 @@ bring records back.
 -1 stands for the high watermark: nothing that could be read is kept. A start below the present one changes nothing.
 """
 
-from collections.abc import Container
-from functools import partial
+import asyncio
 from typing import Final
 
 from tailrace.broker.partition import Partition
-from tailrace.cluster.controller import Controller
 from tailrace.doors.kafka.call import Call
-from tailrace.doors.kafka.changes import change_each, repeated
+from tailrace.doors.kafka.changes import repeated
 from tailrace.doors.kafka.faults import error_of
 from tailrace.model.faults import Fault, InvalidRequest, OffsetOutOfRange, StorageFailed
-from tailrace.model.proposal import Proposal
 from tailrace.wire.messages.delete_records import (
     DeleteRecordsRequest,
     DeleteRecordsResponse,
@@ -22,6 +19,7 @@ from tailrace.wire.messages.delete_records import (
     TrimmedPartition,
     TrimmedTopic,
 )
+from tailrace.wire.messages.peers.move_start import MoveStart
 
 everything: Final = -1
 no_offset: Final = -1
@@ -29,10 +27,9 @@ no_offset: Final = -1
 
 async def delete_records(request: DeleteRecordsRequest, call: Call) -> DeleteRecordsResponse:
     twice = repeated((topic.name, one.partition) for topic in request.topics for one in topic.partitions)
-    changes = [
-        partial(_propose_once, call, topic.name, one, twice) for topic in request.topics for one in topic.partitions
-    ]
-    decided: list[Partition | Fault] = await change_each(call, changes)
+    wanted = [(topic.name, one) for topic in request.topics for one in topic.partitions]
+    decided = await asyncio.gather(*(_trim(call, topic, one, (topic, one.partition) in twice) for topic, one in wanted))
+    await call.node.replicas.settle()
     answers = iter(decided)
     return DeleteRecordsResponse(
         topics=tuple(
@@ -52,22 +49,25 @@ def _trimmed(number: int, answer: Partition | Fault) -> TrimmedPartition:
     return TrimmedPartition(partition=number, low_watermark=answer.log.start)
 
 
-def _propose_once(
-    call: Call, topic: str, wanted: PartitionToTrim, twice: Container[tuple[str, int]], controller: Controller
-) -> Proposal[Partition]:
-    if (topic, wanted.partition) in twice:
-        raise InvalidRequest(f"{topic}-{wanted.partition} is named twice")
-    return _propose(call, topic, wanted, controller)
+async def _trim(call: Call, topic: str, wanted: PartitionToTrim, twice: bool) -> Partition | Fault:
+    try:
+        if twice:
+            raise InvalidRequest(f"{topic}-{wanted.partition} is named twice")
+        partition = call.node.replicas.find(topic, wanted.partition)
+        start = _new_start(partition, wanted)
+        if start > partition.log.start:
+            request = MoveStart(topic_id=partition.key.topic_id, partition=wanted.partition, start=start)
+            await call.node.calls.controller(request)
+            await call.node.until_known(partition.key, start)
+    except Fault as fault:
+        return fault
+    return partition
 
 
-def _propose(call: Call, topic: str, wanted: PartitionToTrim, controller: Controller) -> Proposal[Partition]:
-    partition = call.node.replicas.find(topic, wanted.partition)
+def _new_start(partition: Partition, wanted: PartitionToTrim) -> int:
     partition.require_leader()
     limit = partition.high_watermark
     start = limit if wanted.offset == everything else wanted.offset
     if not 0 <= start <= limit:
         raise OffsetOutOfRange(f"{partition.name}: offset {start} is not from 0 to the high watermark {limit}")
-    if start <= partition.log.start:
-        return Proposal(partition)
-    moved = controller.move_start(partition.key.topic_id, wanted.partition, start)
-    return Proposal(partition, moved.records)
+    return start

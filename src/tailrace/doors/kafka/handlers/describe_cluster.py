@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from tailrace.cluster.brokers import Broker
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.operations import allowed_on_cluster
 from tailrace.wire.errors import Error
@@ -15,17 +16,24 @@ async def describe_cluster(request: DescribeClusterRequest, call: Call) -> Descr
     if request.endpoint_type != brokers:
         return _refused(request.endpoint_type)
     node = call.node
-    me = DescribedBroker(
-        broker_id=node.broker_id,
-        host=node.advertised_host,
-        port=node.kafka_port,
-        rack=node.settings.broker_rack or None,
-    )
+    shown = [one for one in node.replicas.image.brokers.values() if request.include_fenced_brokers or not one.fenced]
     return DescribeClusterResponse(
         cluster_id=node.meta.cluster_id,
-        controller_id=node.broker_id,
-        brokers=(me,),
+        controller_id=node.controller_id,
+        brokers=tuple(_described(broker, peers=request.peers) for broker in shown),
         cluster_authorized_operations=allowed_on_cluster(request.include_cluster_authorized_operations),
+    )
+
+
+def _described(broker: Broker, *, peers: bool) -> DescribedBroker:
+    return DescribedBroker(
+        broker_id=broker.id,
+        host=broker.host,
+        port=broker.kafka_port,
+        rack=broker.rack,
+        is_fenced=broker.fenced,
+        peer_host=broker.peer_host if peers else "",
+        peer_port=broker.peer_port if peers else -1,
     )
 
 

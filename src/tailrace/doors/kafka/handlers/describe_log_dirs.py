@@ -38,9 +38,9 @@ def _sizes(request: DescribeLogDirsRequest, call: Call) -> Iterator[TopicSizes]:
     for name, numbers in wanted.items():
         partitions = call.node.replicas.of_topic(name)
         sizes = tuple(
-            PartitionSize(partition=number, size_bytes=partitions[number].log.size_bytes)
+            PartitionSize(partition=number, size_bytes=partition.log.size_bytes)
             for number in dict.fromkeys(numbers)
-            if 0 <= number < len(partitions)
+            if 0 <= number < len(partitions) and (partition := partitions[number]) is not None
         )
         if sizes:
             yield TopicSizes(name=name, partitions=sizes)

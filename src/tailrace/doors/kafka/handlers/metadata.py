@@ -83,17 +83,16 @@ def _why_by_name(name: str) -> Fault:
 
 def _written(request: MetadataRequest, call: Call, topics: list[bytes]) -> Written:
     node = call.node
-    me = BrokerMetadata(
-        node_id=node.broker_id,
-        host=node.advertised_host,
-        port=node.kafka_port,
-        rack=node.settings.broker_rack or None,
+    image = node.replicas.image
+    brokers = tuple(
+        BrokerMetadata(node_id=one.id, host=one.host, port=one.kafka_port, rack=one.rack)
+        for one in (image.brokers[broker] for broker in image.live)
     )
     empty = encode(
         MetadataResponse(
-            brokers=(me,),
+            brokers=brokers,
             cluster_id=node.meta.cluster_id,
-            controller_id=node.broker_id,
+            controller_id=node.controller_id,
             topics=(),
             cluster_authorized_operations=allowed_on_cluster(request.include_cluster_authorized_operations),
         ),

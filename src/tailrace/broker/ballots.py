@@ -1,0 +1,63 @@
+"""Votes on their way to the disk, many partitions at a time: one fsync for all that wait.
+
+While one batch is being synced the next gathers. A later vote of a partition takes the place of one that is not on its
+way yet. A vote that the disk has no room for is not cast: its partition goes without, clients are told to try again,
+and so do we. A failed fsync is another matter: see `VoteJournal`.
+"""
+
+import asyncio
+import errno
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
+
+from tailrace.broker.member import Member
+from tailrace.broker.votes import VoteJournal
+from tailrace.raft.effects import Vote
+
+events: Final = logging.getLogger(__name__)
+
+retry_s: Final = 1.0
+
+
+class Ballots:
+    def __init__(self, journal: VoteJournal, spawn: Callable[[Coroutine[Any, Any, None]], None]) -> None:
+        self._journal = journal
+        self._spawn = spawn
+        self._waiting: dict[Member, Vote] = {}
+        self._storing = False
+        self._reported = ""  # what went wrong last: said once, however often it is tried
+
+    def store(self, member: Member, vote: Vote) -> None:
+        self._waiting[member] = vote
+        if not self._storing:
+            self._storing = True
+            self._spawn(self._store())
+
+    def forget(self, member: Member) -> None:
+        """It is gone for good."""
+        self._waiting.pop(member, None)
+
+    async def _store(self) -> None:
+        try:
+            while self._waiting:
+                votes, self._waiting = self._waiting, {}
+                try:
+                    await self._journal.store([(member.key, vote) for member, vote in votes.items()])
+                except OSError as error:
+                    if error.errno == errno.EIO:
+                        return  # the journal has said so: no vote is cast any more
+                    self._waiting = votes | self._waiting
+                    self._report(f"votes of {len(votes)} partitions could not be stored: {error}")
+                    await asyncio.sleep(retry_s)
+                else:
+                    self._reported = ""
+                    for member, vote in votes.items():
+                        member.vote_stored(vote)
+        finally:
+            self._storing = False
+
+    def _report(self, problem: str) -> None:
+        if problem != self._reported:
+            events.error("%s; trying again until it works", problem)
+            self._reported = problem

@@ -1,0 +1,122 @@
+"""This broker as the controller, while it leads the cluster's metadata.
+
+Taking over is replaying the log to its end; losing leadership is dropping what was built. In between, twice a second:
+brokers that have not fetched the metadata for `broker.session.timeout.ms` are fenced; and the metadata's voters are
+brought to three, one at a time, once there are three brokers. A broker that finds itself fenced registers again.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any, Final
+
+from tailrace.broker.coordinator import Coordinator
+from tailrace.broker.partition import Partition
+from tailrace.cluster.controller import Controller
+from tailrace.cluster.image import Image
+from tailrace.cluster.records import record_kinds
+from tailrace.model.faults import Fault
+from tailrace.model.ids import BrokerId, Epoch
+from tailrace.model.proposal import Proposal
+from tailrace.model.settings import Settings
+from tailrace.ports import Clock
+from tailrace.raft.events import AddVoter, RemoveVoter
+from tailrace.raft.replica import Voter
+
+events: Final = logging.getLogger(__name__)
+
+look_s: Final = 0.5
+metadata_voters: Final = 3  # when there are as many brokers
+feature_levels: Final = {"metadata.version": 1}
+
+
+class Controlling:
+    def __init__(
+        self,
+        partition: Partition,
+        image: Image,
+        clock: Clock,
+        settings: Settings,
+        spawn: Callable[[Coroutine[Any, Any, None]], None],
+    ) -> None:
+        self.coordinator: Coordinator[Controller] | None = None  # while this broker is the controller
+        self._partition = partition
+        self._image = image  # the committed one
+        self._clock = clock
+        self._settings = settings
+        self._spawn = spawn
+        self._taking_over: Epoch | None = None
+        self._since = 0.0
+
+    @property
+    def controller(self) -> BrokerId | None:
+        """Who is the controller, as far as known here."""
+        return self._partition.leader
+
+    def leader_changed(self) -> None:
+        leads, epoch = self._partition.leads, self._partition.epoch
+        if self.coordinator is not None and (not leads or self.coordinator.epoch != epoch):
+            events.info("this broker is not the controller any more")
+            self.coordinator = None
+        if leads and self.coordinator is None and self._taking_over != epoch:
+            self._taking_over = epoch
+            self._spawn(self._take_over(epoch))
+
+    async def _take_over(self, epoch: Epoch) -> None:
+        coordinator = Coordinator(self._partition, Controller(), record_kinds, self._clock)
+        try:
+            await coordinator.load()
+            if self._partition.leads and self._partition.epoch == epoch:
+                self._since = self._clock.monotonic()
+                self.coordinator = coordinator
+                events.info("this broker is the controller, in epoch %d", epoch)
+                await coordinator.write(_raise_features)
+        except Fault as fault:
+            events.warning("this broker could not act as controller in epoch %d: %s", epoch, fault)
+        finally:
+            if self._taking_over == epoch:
+                self._taking_over = None
+
+    async def watch(self) -> None:
+        """Look after brokers and voters, for ever; harmless while another is the controller."""
+        while True:
+            await asyncio.sleep(look_s)
+            if self.coordinator is not None:
+                try:
+                    await self._fence_silent(self.coordinator)
+                except Fault as fault:
+                    events.info("nobody could be fenced: %s", fault)
+                self._look_at_voters()
+
+    async def _fence_silent(self, coordinator: Coordinator[Controller]) -> None:
+        heard = {one.replica: one.fetched for one in self._partition.replica.peers()}
+        silent_since = self._clock.monotonic() - self._settings.broker_session_timeout_ms / 1000
+        for broker in list(coordinator.machine.image.brokers.values()):
+            seen = max(self._since, heard.get(Voter(broker=broker.id, directory=broker.directory), 0.0))
+            if not broker.fenced and broker.id != self._partition.me.broker and seen < silent_since:
+                events.warning("broker %d is fenced: nothing was heard of it", broker.id)
+                await coordinator.write(partial(_fence, broker.id))
+
+    def _look_at_voters(self) -> None:
+        voters, image = self._partition.replica.voters, self._image
+        for voter in voters:
+            known = image.brokers.get(voter.broker)
+            if known is not None and known.directory != voter.directory and len(voters) > 1:
+                self._partition.step(RemoveVoter(voter))  # its disk was replaced
+                return
+        live = [image.brokers[broker] for broker in image.live]
+        if len(live) < metadata_voters or len(voters) >= metadata_voters:
+            return
+        for broker in live:
+            if broker.id not in [voter.broker for voter in voters]:
+                self._partition.step(AddVoter(Voter(broker=broker.id, directory=broker.directory)))
+                return  # one at a time, and refused until it has caught up
+
+
+def _raise_features(controller: Controller) -> Proposal[None]:
+    return controller.raise_features(feature_levels)
+
+
+def _fence(broker: BrokerId, controller: Controller) -> Proposal[None]:
+    return controller.fence(broker)

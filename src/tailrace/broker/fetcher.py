@@ -1,0 +1,290 @@
+"""A follower's fetch session with one leader's broker, over one lane (KIP-227).
+
+A request names only partitions whose fetch is another than the one last sent; its answer brings only partitions with
+news. For all others both say "as before", which is all that liveness needs: `heard_at` is the pulse that the replicas
+of this session share.
+
+One request stands at the leader's, parked, most of the time. What cannot wait for its answer (a partition that is new
+here, another epoch) is asked in a second one behind it, which makes the leader answer the first at once. So an answer
+may be about a fetch that has been asked anew since; it is thrown away then, as the later one will be answered, too.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable
+from typing import Final, Protocol, TypeVar
+
+from tailrace.broker.member import Member
+from tailrace.broker.peers import Lane
+from tailrace.model.ids import BrokerId, Epoch, Id, Offset, TopicPartition
+from tailrace.model.settings import Settings
+from tailrace.ports import Clock
+from tailrace.raft.events import LeaderGone
+from tailrace.raft.messages import EpochEnd, FetchAnswer, Fetched
+from tailrace.raft.replica import Voter
+from tailrace.wire.errors import Error
+from tailrace.wire.hot_fetch import PartitionFetched, PartitionWanted
+from tailrace.wire.hot_replica_fetch import FetchedHead, read_fetched, write_replica_fetch
+from tailrace.wire.primitives import WireError
+
+in_flight_max: Final = 2
+opening: Final = 0
+epoch_max: Final = 2**31 - 1
+
+T = TypeVar("T")
+
+
+class Asked:
+    """One partition of a session: the fetch last sent, and in which request. It is the pulse of its replica."""
+
+    __slots__ = ("_fetcher", "_left_at", "fetch", "request")
+
+    def __init__(self, fetcher: "Fetcher") -> None:
+        self._fetcher: Fetcher | None = fetcher
+        self._left_at = 0.0
+        self.fetch: Fetched | None = None
+        self.request = 0
+
+    @property
+    def at(self) -> float:
+        return self._left_at if self._fetcher is None else self._fetcher.heard_at
+
+    def leave(self) -> None:
+        """The session goes on without this partition: its liveness says nothing about it any more."""
+        self._left_at, self._fetcher = self.at, None
+
+
+class Crew(Protocol):
+    """What a session needs of all sessions' owner."""
+
+    @property
+    def clock(self) -> Clock: ...
+
+    @property
+    def live(self) -> tuple[BrokerId, ...]: ...
+
+    def took(self, member: Member, fetched: PartitionFetched, fetcher: "Fetcher") -> None:
+        """An answer was taken in: the lane may have to change."""
+
+    def fetch_again(self, member: Member) -> None: ...
+
+
+class Fetcher:
+    def __init__(self, crew: Crew, lane: Lane, me: Voter, settings: Settings) -> None:
+        self._crew = crew
+        self._lane = lane
+        self._me = me
+        self._settings = settings
+        self.broker = lane.broker
+        self.kind = lane.kind
+        self.heard_at = crew.clock.monotonic()
+        self.members: dict[Member, Asked] = {}
+        self._by_key: dict[TopicPartition, Member] = {}
+        self._dirty: dict[Member, None] = {}
+        self._forgotten: dict[TopicPartition, None] = {}
+        self._session = 0
+        self._epoch = opening
+        self._requests = 0  # sent
+        self._session_since = 0  # the request that opened the session
+        self._in_flight: deque[int] = deque()
+        self._scheduled = False
+        self._taking = False  # inside an answer, at whose end the next request goes out
+
+    # Partitions
+
+    def want(self, member: Member, fetch: Fetched) -> None:
+        """What a partition wants to fetch here, now."""
+        asked = self.members.get(member)
+        if asked is None:
+            asked = self.members[member] = Asked(self)
+            self._by_key[member.key] = member
+            self._forgotten.pop(member.key, None)
+        elif asked.fetch == fetch:
+            return
+        self._dirty[member] = None
+        if asked.fetch is None or not _same_log(asked.fetch, fetch):
+            self._soon()
+
+    def leave(self, member: Member) -> None:
+        asked = self.members.pop(member, None)
+        if asked is None:
+            return
+        asked.leave()
+        del self._by_key[member.key]
+        self._dirty.pop(member, None)
+        if asked.fetch is not None:
+            self._forgotten[member.key] = None
+            self._soon()
+
+    def asks(self, member: Member) -> Fetched | None:
+        """The fetch that stands at the leader's."""
+        asked = self.members.get(member)
+        return None if asked is None else asked.fetch
+
+    def ask_again(self, member: Member) -> None:
+        if member in self.members:
+            self.members[member].fetch = None
+            self._dirty[member] = None
+            self._soon()
+
+    # Requests
+
+    def _soon(self) -> None:
+        if not self._scheduled and not self._taking:
+            self._scheduled = True
+            asyncio.get_running_loop().call_soon(self._send_scheduled)
+
+    def _send_scheduled(self) -> None:
+        self._scheduled = False
+        if self._dirty or self._forgotten:
+            self._send()
+
+    def _send(self) -> None:
+        if not self._lane.up or len(self._in_flight) >= in_flight_max:
+            return
+        self._requests += 1
+        dirty, self._dirty = self._dirty, {}
+        forgotten, self._forgotten = self._forgotten, {}
+        settings = self._settings
+        frame = write_replica_fetch(
+            self._requests,
+            replica_id=self._me.broker,
+            max_wait_ms=settings.replica_fetch_wait_max_ms,
+            min_bytes=1,
+            max_bytes=settings.replica_fetch_response_max_bytes,
+            session_id=self._session,
+            session_epoch=self._epoch,
+            topics=self._wanted(dirty),
+            forgotten=_by_topic((key.topic_id, key.partition) for key in forgotten),
+        )
+        self._in_flight.append(self._requests)
+        self._epoch = 1 if self._epoch == epoch_max else self._epoch + 1
+        self._lane.send([frame])
+
+    def _wanted(self, dirty: Iterable[Member]) -> Iterable[tuple[Id, list[PartitionWanted]]]:
+        """What to name, by topic: as it is now, not as it was when it changed."""
+        max_bytes = self._settings.replica_fetch_max_bytes
+        wanted = []
+        for member in dirty:
+            asked, fetch = self.members[member], member.replica.fetch()
+            if fetch is None or fetch.to.broker != self.broker:
+                continue
+            asked.fetch, asked.request = fetch, self._requests
+            one = PartitionWanted(
+                member.key.partition,
+                fetch.epoch,
+                fetch.end,
+                max_bytes,
+                fetch.last_epoch,
+                self._me.directory,
+                fetch.durable,
+            )
+            wanted.append((member.key.topic_id, one))
+        return _by_topic(wanted)
+
+    # Answers
+
+    def answered(self, frame: memoryview) -> None:
+        """An answer; WireError when it makes no sense."""
+        head = read_fetched(frame)
+        self.heard_at = self._crew.clock.monotonic()
+        if not self._in_flight or self._in_flight.popleft() != head.correlation_id:
+            raise WireError(f"an answer to fetch {head.correlation_id}, which is not due")
+        self._taking = True
+        try:
+            if head.correlation_id >= self._session_since:
+                self._take(head, head.correlation_id)
+        finally:
+            self._taking = False
+        if self.members and (not self._in_flight or self._urgent):
+            self._send()
+
+    @property
+    def _urgent(self) -> bool:
+        return bool(self._dirty or self._forgotten)
+
+    def _take(self, head: FetchedHead, request: int) -> None:
+        if head.error:
+            self._begin_anew()
+            return
+        if self._session == 0:
+            self._session = head.session_id
+        for topic_id, partitions in head.topics:
+            for fetched in partitions:
+                member = self._by_key.get(TopicPartition(topic_id, fetched.partition))
+                asked = None if member is None else self.members.get(member)
+                if member is not None and asked is not None and asked.fetch is not None and asked.request <= request:
+                    self._take_one(member, asked, asked.fetch, fetched)
+
+    def _take_one(self, member: Member, asked: Asked, fetch: Fetched, fetched: PartitionFetched) -> None:
+        served = fetched.error == 0
+        if fetched.error == Error.OFFSET_OUT_OF_RANGE:
+            member.begin_at_leaders(fetched.log_start)
+            return
+        if not served and fetched.leader_epoch < 0:  # it does not know the partition, not yet or not any more
+            self._crew.fetch_again(member)
+            return
+        answer = FetchAnswer(
+            sender=fetch.to,
+            to=self._me,
+            epoch=fetch.epoch if served else Epoch(fetched.leader_epoch),
+            leader=fetch.to if served else _voter(member, fetched.leader),
+            end=fetch.end,
+            last_epoch=fetch.last_epoch,
+            served=served,
+            high_watermark=Offset(fetched.high_watermark),
+            diverging=None if fetched.diverging is None else EpochEnd(*fetched.diverging),
+            pulse=asked,
+        )
+        records = fetched.records
+        member.step(answer, memoryview(records) if records else None)
+        if served:
+            member.heard_end(fetched.log_end)
+            self._crew.took(member, fetched, self)
+        elif member.leader == self.broker and member.epoch == fetched.leader_epoch:
+            member.step(LeaderGone(self.broker, self._others_live()))  # it led in this epoch, and does not any more
+
+    def _others_live(self) -> tuple[BrokerId, ...]:
+        return tuple(broker for broker in self._crew.live if broker != self.broker)
+
+    # The lane
+
+    def lane_up(self) -> None:
+        self._in_flight.clear()
+        self._begin_anew()
+        self._send()
+
+    def lane_down(self) -> None:
+        live = self._others_live()
+        for member in list(self.members):
+            member.step(LeaderGone(self.broker, live))
+
+    def _begin_anew(self) -> None:
+        self._session, self._epoch = 0, opening
+        self._session_since = self._requests + 1
+        self._forgotten.clear()
+        for member, asked in self.members.items():
+            asked.fetch = None
+            self._dirty[member] = None
+
+    def look(self, now: float, timeout_s: float) -> None:
+        """When nothing was heard for long, let every partition decide what that means."""
+        if now - self.heard_at >= timeout_s:
+            for member in list(self.members):
+                member.tick()
+
+
+def _same_log(one: Fetched, other: Fetched) -> bool:
+    """Whether they differ in what is durable at most, which a Progress message tells sooner."""
+    return (one.end, one.last_epoch, one.epoch, one.to) == (other.end, other.last_epoch, other.epoch, other.to)
+
+
+def _voter(member: Member, broker: int) -> Voter | None:
+    return next((voter for voter in member.replica.voters if voter.broker == broker), None)
+
+
+def _by_topic(pairs: Iterable[tuple[Id, T]]) -> list[tuple[Id, list[T]]]:
+    topics: dict[Id, list[T]] = {}
+    for topic_id, one in pairs:
+        topics.setdefault(topic_id, []).append(one)
+    return list(topics.items())

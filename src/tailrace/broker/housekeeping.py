@@ -1,0 +1,149 @@
+"""What a leader does beside leading: report that it leads and who keeps up, and give leadership back.
+
+Reports go to the controller, many in one call, soon after an election and when the in-sync set has changed; what could
+not be reported is tried again. A partition with one replica is not reported: nobody else can lead it.
+Leadership goes back to the first replica in assignment order once that has caught up, a few partitions at a time.
+A voter whose broker came back with another disk is replaced by the new one once that has caught up.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from tailrace.broker.member import Member
+from tailrace.broker.partition import Partition
+from tailrace.broker.replicas import Replicas
+from tailrace.model.faults import Fault
+from tailrace.model.ids import BrokerId
+from tailrace.model.settings import Settings
+from tailrace.ports import Clock
+from tailrace.raft.events import AddVoter, RemoveVoter, Transfer
+from tailrace.raft.replica import Voter
+from tailrace.wire.messages.peers.report_leaders import LedPartition, ReportLeaders
+
+events: Final = logging.getLogger(__name__)
+
+report_soon_s: Final = 0.01
+report_again_s: Final = 0.25
+reports_per_call_max: Final = 5_000
+in_sync_look_s: Final = 3.0
+handed_back_per_turn_max: Final = 100
+
+CallController = Callable[[object], Awaitable[Any]]
+
+
+class Housekeeping:
+    def __init__(self, replicas: Replicas, clock: Clock, settings: Settings, call_controller: CallController) -> None:
+        self._replicas = replicas
+        self._clock = clock
+        self._settings = settings
+        self._call_controller = call_controller
+        self._unreported: dict[Partition, None] = {}
+        self._reported: dict[Partition, tuple[int, ...]] = {}  # in-sync sets of partitions led here
+        self._wanted = asyncio.Event()
+
+    def leader_changed(self, member: Member) -> None:
+        assert isinstance(member, Partition)
+        if member.leads and len(member.replica.voters) > 1:
+            self._unreported[member] = None
+            self._wanted.set()
+        elif not member.leads:
+            self._reported.pop(member, None)
+
+    # Reports
+
+    async def report(self) -> None:
+        """Report what is new, for ever."""
+        while True:
+            await self._wanted.wait()
+            await asyncio.sleep(report_soon_s)  # more are elected in the same breath
+            self._wanted.clear()
+            some = dict.fromkeys(list(self._unreported)[:reports_per_call_max])
+            for partition in some:
+                del self._unreported[partition]
+            try:
+                await self._report(list(some))
+            except (Fault, ConnectionError) as error:
+                events.debug("leaders could not be reported: %s", error)
+                self._unreported = some | self._unreported
+                await asyncio.sleep(report_again_s)
+            if self._unreported:
+                self._wanted.set()
+
+    async def _report(self, partitions: list[Partition]) -> None:
+        led = [partition for partition in partitions if partition.leads]
+        if not led:
+            return
+        in_sync = [self._in_sync(partition) for partition in led]
+        rows = tuple(
+            LedPartition(
+                topic_id=partition.key.topic_id,
+                partition=partition.key.partition,
+                leader=partition.me.broker,
+                epoch=partition.epoch,
+                in_sync=brokers,
+            )
+            for partition, brokers in zip(led, in_sync, strict=True)
+        )
+        await self._call_controller(ReportLeaders(partitions=rows))
+        self._reported.update(zip(led, in_sync, strict=True))
+
+    def _in_sync(self, partition: Partition) -> tuple[int, ...]:
+        return tuple(voter.broker for voter in partition.replica.in_sync(self._clock.monotonic()))
+
+    async def watch_in_sync(self) -> None:
+        """Report in-sync sets that have changed, for ever."""
+        while True:
+            await asyncio.sleep(in_sync_look_s)
+            for partition, told in list(self._reported.items()):
+                if partition.leads and self._in_sync(partition) != told:
+                    self._unreported[partition] = None
+                    self._wanted.set()
+
+    # Leadership where it belongs
+
+    async def give_back(self) -> None:
+        """Hand leadership to preferred leaders that are back, and put new disks in old ones' place, for ever."""
+        while True:
+            await asyncio.sleep(self._settings.leader_imbalance_check_interval_seconds)
+            given = 0
+            for partition in self._replicas.all():
+                if partition.leads and len(partition.replica.voters) > 1:
+                    self._look_at_disks(partition)
+                    if self._settings.auto_leader_rebalance_enable and given < handed_back_per_turn_max:
+                        given += self._give_back(partition)
+
+    def _give_back(self, partition: Partition) -> bool:
+        preferred = partition.replica.voters[0]
+        if preferred == partition.me or preferred.broker not in self._replicas.image.live:
+            return False
+        if preferred not in partition.replica.in_sync(self._clock.monotonic()):
+            return False
+        partition.step(Transfer(preferred))
+        return True
+
+    def _look_at_disks(self, partition: Partition) -> None:
+        brokers = self._replicas.image.brokers
+        place = self._replicas.image.topics_by_id[partition.key.topic_id].partitions[partition.key.partition]
+        voters = partition.replica.voters
+        for voter in voters:
+            if (known := brokers.get(voter.broker)) is not None and known.directory != voter.directory:
+                partition.step(RemoveVoter(voter))
+                return
+        for broker in place.replicas:
+            if broker not in [voter.broker for voter in voters] and broker in brokers:
+                partition.step(AddVoter(Voter(broker=broker, directory=brokers[broker].directory)))
+                return
+
+    # Going away
+
+    def hand_over(self, partition: Partition, to: BrokerId | None = None) -> bool:
+        """Ask a successor to lead, a named one or any that keeps up; whether there is one."""
+        in_sync = partition.replica.in_sync(self._clock.monotonic())
+        live = self._replicas.image.live
+        for voter in in_sync:
+            if voter != partition.me and voter.broker in live and to in (None, voter.broker):
+                partition.step(Transfer(voter))
+                return True
+        return False

@@ -1,0 +1,68 @@
+"""Who leads what, as clients are told: the newest of what this broker sees itself and what leaders have reported.
+
+A follower hears of a new leader before the controller does, so the later epoch wins. The in-sync set is the leader's
+own view, without brokers that are fenced by now.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from tailrace.broker.partition import Partition
+from tailrace.broker.replicas import Replicas
+from tailrace.cluster.image import PartitionPlace, Topic
+from tailrace.model.ids import BrokerId, Epoch, nobody
+from tailrace.ports import Clock
+
+
+class Leading(NamedTuple):
+    """One partition's state for clients."""
+
+    leader: BrokerId  # nobody: none is known, or it is not there
+    epoch: Epoch
+    replicas: tuple[BrokerId, ...]
+    in_sync: tuple[BrokerId, ...]
+    offline: tuple[BrokerId, ...]
+
+
+class Leaders:
+    def __init__(self, replicas: Replicas, me: BrokerId, clock: Clock) -> None:
+        self._replicas = replicas
+        self._me = me
+        self._clock = clock
+
+    def of(self, topic: Topic, first: int = 0) -> Sequence[Leading]:
+        """The partitions of a topic from `first` on."""
+        here = self._replicas.of_topic(topic.id)
+        live = dict.fromkeys(self._replicas.image.live)
+        found = []
+        for index in range(first, len(topic.partitions)):
+            place = topic.partitions[index]
+            leader, epoch, in_sync = self._seen(here[index] if index < len(here) else None, place)
+            if leader != self._me and leader not in live:
+                leader = nobody
+            found.append(
+                Leading(
+                    leader,
+                    epoch,
+                    place.replicas,
+                    tuple(one for one in in_sync if one in live) or ((leader,) if leader != nobody else ()),
+                    tuple(one for one in place.replicas if one not in live),
+                )
+            )
+        return found
+
+    def _seen(self, partition: Partition | None, place: PartitionPlace) -> tuple[BrokerId, Epoch, tuple[BrokerId, ...]]:
+        if partition is not None:
+            if partition.leads:
+                now = self._clock.monotonic()
+                return self._me, partition.epoch, tuple(one.broker for one in partition.replica.in_sync(now))
+            if len(place.replicas) == 1:
+                return nobody, partition.epoch, place.replicas
+            if partition.leader not in (None, self._me) and partition.epoch > place.epoch:
+                assert partition.leader is not None
+                return partition.leader, partition.epoch, place.replicas
+        elif len(place.replicas) == 1 and self._me not in place.replicas:
+            return place.replicas[0], place.epoch, place.replicas  # nobody else can lead it: not reported
+        if place.leader == self._me:
+            return nobody, place.epoch, place.in_sync  # it was reported, and is over
+        return place.leader, place.epoch, place.in_sync

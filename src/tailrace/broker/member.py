@@ -1,0 +1,339 @@
+"""A partition's part in its quorum: drives the pure machine, and carries out what it asks for.
+
+`step` is the only way in. The effects of one event are carried out in the order that `raft.effects` names, before the
+next event is taken. Cutting the log takes time; events that come meanwhile wait, and nothing is fetched.
+
+A replica whose log has failed, or whose quorum broke a rule that it cannot break, is *offline*: it says nothing, hears
+nothing and stands for nothing until the broker is started again.
+"""
+
+import logging
+from collections import deque
+from collections.abc import Coroutine, Sequence
+from typing import Any, Final, Protocol
+
+from tailrace.log.log import Appended, Log
+from tailrace.model.faults import CorruptBatch, StorageFailed
+from tailrace.model.ids import BrokerId, Epoch, Offset, TopicPartition
+from tailrace.ports import Clock
+from tailrace.raft.effects import Effects, Vote
+from tailrace.raft.events import Event, Repaired, Resign, Tick, Truncated, VotersAppended, VoteStored
+from tailrace.raft.messages import FetchAnswer, Message
+from tailrace.raft.replica import Replica, Role, Voter
+from tailrace.raft.state import Inconsistent
+from tailrace.records.build import leader_change_batch, voters_batch
+from tailrace.records.header import read_header
+
+events: Final = logging.getLogger(__name__)
+
+
+class Shell(Protocol):
+    """What a partition needs of its broker. None of it waits."""
+
+    @property
+    def clock(self) -> Clock: ...
+
+    def chance(self) -> float: ...
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None: ...
+
+    def store_vote(self, member: "Member", vote: Vote) -> None:
+        """Put it on disk, some time soon, and tell `vote_stored`."""
+
+    def send(self, member: "Member", message: Message) -> None: ...
+
+    def wake(self, member: "Member") -> None:
+        """Call `tick` when the replica's deadline has come."""
+
+    def fetch_changed(self, member: "Member") -> None:
+        """What the replica wants to fetch, or of whom, may have changed."""
+
+    def fetch_again(self, member: "Member") -> None:
+        """What was fetched could not be taken in: ask for it again, after a while."""
+
+    def durable_moved(self, member: "Member") -> None:
+        """A follower has more on its disk than its leader knows."""
+
+    def leader_changed(self, member: "Member") -> None: ...
+
+
+class Followers(Protocol):
+    """A peer's fetch session, which wants to know of news."""
+
+    def grew(self, member: "Member") -> None: ...
+
+    def committed(self, member: "Member") -> None: ...
+
+    def deposed(self, member: "Member") -> None: ...
+
+
+class Member:
+    def __init__(self, name: str, key: TopicPartition, log: Log, replica: Replica, shell: Shell) -> None:
+        self.name = name  # topic and number, for people
+        self.key = key
+        self.log = log
+        self.replica = replica
+        self.shell = shell
+        self.sessions: dict[Followers, None] = {}  # of peers that fetch this partition here
+        self.offline: StorageFailed | None = None
+        self.wakes_at: float | None = None  # when `tick` is due, as the shell has it
+        self.announcing = False  # until it is committed readers would see an end that lies before what they have read
+        self.may_not_vote_below: int | None = None  # it may, once it has all that its leader had
+        self._cutting = False
+        self._held: deque[Event] = deque()  # while it cuts
+        self._known: tuple[Role, Epoch, Voter | None] = (replica.role, replica.epoch, replica.leader)
+        log.on_durable = self._synced
+        log.on_failed = self._log_failed
+
+    @property
+    def me(self) -> Voter:
+        return self.replica.me
+
+    @property
+    def epoch(self) -> Epoch:
+        return self.replica.epoch
+
+    @property
+    def high_watermark(self) -> int:
+        return self.replica.high_watermark
+
+    @property
+    def leads(self) -> bool:
+        return self.replica.role is Role.LEADER and not self.announcing and self.offline is None
+
+    @property
+    def leader(self) -> BrokerId | None:
+        """Who leads, as far as this replica knows."""
+        leader = self.replica.leader
+        return None if leader is None else leader.broker
+
+    @property
+    def fetches(self) -> bool:
+        """Whether it can take in what it would fetch."""
+        return not self._cutting and self.offline is None
+
+    # Events
+
+    def begin(self) -> None:
+        """What the log says about voters, and how much of it there is."""
+        for offset, voters in self.log.voter_sets:
+            self.replica.step(VotersAppended(Offset(offset), _voters(voters)), self._now(), self.shell.chance())
+        self.replica.progress(self.log.end, self.log.durable)
+        self._look_up()
+
+    def step(self, event: Event, records: memoryview | None = None) -> None:
+        """Take one event; `records` are those that came with a `FetchAnswer`."""
+        if self.offline is not None:
+            return
+        if self._cutting:
+            if not isinstance(event, FetchAnswer):
+                self._held.append(event)
+            return
+        try:
+            effects = self.replica.step(event, self._now(), self.shell.chance())
+        except Inconsistent as error:
+            self.go_offline(StorageFailed(f"{self.name}: {error}"))
+            return
+        self._carry_out(effects, records)
+
+    def tick(self) -> None:
+        self.step(Tick())
+
+    def vote_stored(self, vote: Vote) -> None:
+        self.step(VoteStored(vote.epoch, vote.voter))
+
+    def _carry_out(self, effects: Effects, records: memoryview | None) -> None:
+        if effects.truncate_to is not None:
+            self._cutting = True
+            self.shell.spawn(self._cut(effects.truncate_to))
+        if effects.store_vote is not None:
+            self.shell.store_vote(self, effects.store_vote)
+        if effects.append_leader_change:
+            self.announcing = self.log.refusal is None
+            self.announce()
+        if effects.append_voters is not None:
+            self._append_voters(effects.append_voters)
+        if effects.append_fetched and records:
+            self._append_fetched(records)
+        for message in effects.send:
+            self.shell.send(self, message)
+        if effects.committed is not None:
+            self._moved_on()
+        self._look_up()
+
+    def _look_up(self) -> None:
+        """After an event: tell whoever must know of another role, and when to look at the clock."""
+        replica = self.replica
+        known = (replica.role, replica.epoch, replica.leader)
+        if known != self._known:
+            led = self._known[0] is Role.LEADER
+            self._known = known
+            if led and known[0] is not Role.LEADER:
+                self.announcing = False
+                self._deposed()
+            self.shell.leader_changed(self)
+        if not replica.rests:
+            self.shell.wake(self)
+        self.shell.fetch_changed(self)
+
+    def _deposed(self) -> None:
+        for session in list(self.sessions):
+            session.deposed(self)
+
+    # The log
+
+    def announce(self) -> None:
+        """Append the control batch of a new leader; tried again later when the disk has no room for it now."""
+        if not self.announcing or self.log.epochs.last == self.epoch:
+            return
+        voters = [voter.broker for voter in self.replica.voters]
+        now_ms = self.shell.clock.wall_ms()
+        batch = leader_change_batch(
+            leader=self.me.broker,
+            voters=voters,
+            granting=[self.me.broker],
+            base_offset=self.log.end,
+            leader_epoch=self.epoch,
+            timestamp=now_ms,
+        )
+        try:
+            self.append_control(batch, now_ms)
+        except StorageFailed as fault:
+            events.error("%s has no leader, its first batch could not be written: %s", self.name, fault)
+
+    def append_control(self, batch: bytearray, now_ms: int) -> Appended:
+        view = memoryview(batch)
+        appended = self.log.append(view, read_header(view), self.epoch, now_ms, internal=True)
+        self.progress()
+        return appended
+
+    def _append_voters(self, voters: Sequence[Voter]) -> None:
+        now_ms, offset = self.shell.clock.wall_ms(), self.log.end
+        batch = voters_batch(
+            voters=[(voter.broker, voter.directory) for voter in voters],
+            base_offset=offset,
+            leader_epoch=self.epoch,
+            timestamp=now_ms,
+        )
+        view = memoryview(batch)
+        try:
+            self.log.append(view, read_header(view), self.epoch, now_ms, internal=True)
+        except StorageFailed as fault:
+            events.error("%s: a change of its voters could not be written: %s", self.name, fault)
+            return
+        events.info("%s: its voters are %s", self.name, ", ".join(str(voter.broker) for voter in voters))
+        self.step(VotersAppended(Offset(offset), tuple(voters)))
+        self.progress()
+
+    def _append_fetched(self, records: memoryview) -> None:
+        """Take in a leader's batches. What the disk refuses is fetched again, after a while."""
+        known = len(self.log.voter_sets)
+        try:
+            self.log.append_as_is(records, self.shell.clock.wall_ms())
+        except CorruptBatch as fault:
+            events.error("%s: a batch from %s is not taken: %s", self.name, self.leader, fault)
+            self.shell.fetch_again(self)
+        except StorageFailed:  # the log has said so
+            self.shell.fetch_again(self)
+        for offset, voters in self.log.voter_sets[known:]:
+            self.step(VotersAppended(Offset(offset), _voters(voters)))
+        self.progress()
+
+    async def _cut(self, end: int) -> None:
+        before = self.log.end
+        try:
+            await self.log.truncate_to(end)
+        except (OSError, StorageFailed) as error:
+            self._cutting = False
+            self.go_offline(StorageFailed(f"{self.name} could not be cut at {end}: {error}"))
+            return
+        events.info("%s: cut from %d to %d, which its leader does not have", self.name, before, self.log.end)
+        self._cutting = False
+        self.step(Truncated(Offset(self.log.end)))
+        self._go_on()
+
+    def _go_on(self) -> None:
+        self._cutting = False
+        self.progress()
+        while self._held and not self._cutting:
+            self.step(self._held.popleft())
+
+    def begin_at_leaders(self, start: int) -> None:
+        """The leader has nothing below `start` any more: all of it was committed, and deleted."""
+        if start > self.log.end and self.fetches:
+            self._cutting = True
+            self.shell.spawn(self._begin_anew(start))
+
+    async def _begin_anew(self, start: int) -> None:
+        try:
+            await self.log.begin_anew(start)
+        except (OSError, StorageFailed) as error:
+            events.error("%s could not begin at %d: %s", self.name, start, error)
+            self.shell.fetch_again(self)
+        self._go_on()
+
+    def heard_end(self, log_end: int) -> None:
+        """Where the leader's log ends; told to a replica that may not vote, until it has all of that."""
+        if self.replica.may_vote or log_end < 0:
+            return
+        if self.may_not_vote_below is None:
+            self.may_not_vote_below = log_end
+        if self.log.durable >= self.may_not_vote_below:
+            events.info("%s: what was lost is here again, it votes", self.name)
+            self.step(Repaired())
+
+    # Progress
+
+    def progress(self) -> None:
+        """The log grew, or more of it is on disk."""
+        replica, log = self.replica, self.log
+        grew = log.end > replica.log_end
+        moved = replica.progress(log.end, log.durable)
+        if self.sessions and grew:
+            for session in self.sessions:
+                session.grew(self)
+        if moved:
+            self._moved_on()
+        if replica.leadership is None:
+            self.shell.fetch_changed(self)
+
+    def _moved_on(self) -> None:
+        """The high watermark has moved."""
+        if self.announcing:
+            self.announcing = False
+            self.shell.leader_changed(self)
+        for session in self.sessions:
+            session.committed(self)
+
+    def _synced(self) -> None:
+        self.progress()
+        if self.replica.leadership is None:
+            self.shell.durable_moved(self)
+
+    # What can go wrong
+
+    def _log_failed(self) -> None:
+        fault = self.log.failed
+        assert fault is not None
+        self.go_offline(fault)
+
+    def go_offline(self, fault: StorageFailed) -> None:
+        if self.offline is not None:
+            return
+        events.critical("%s is offline until the broker restarts: %s", self.name, fault)
+        farewell = self.replica.step(Resign(), self._now(), self.shell.chance())
+        self.offline = fault
+        for message in farewell.send:
+            self.shell.send(self, message)
+        self._held.clear()
+        self.announcing = False
+        self._deposed()
+        self.shell.leader_changed(self)
+        self.shell.fetch_changed(self)
+
+    def _now(self) -> float:
+        return self.shell.clock.monotonic()
+
+
+def _voters(pairs: Sequence[tuple[int, Any]]) -> tuple[Voter, ...]:
+    return tuple(Voter(broker=BrokerId(broker), directory=directory) for broker, directory in pairs)

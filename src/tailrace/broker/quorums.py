@@ -1,0 +1,273 @@
+"""All partitions' quorums on this broker, and what they share: one vote journal, one heap of deadlines, one fetch
+session per peer and lane in either direction, one frame of Raft messages per peer and turn of the loop.
+
+So cost grows with brokers, not with partitions: partitions at rest are never looked at. What looks after them are the
+pulses of their sessions, a few times a second.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, Final
+
+from tailrace.broker.ballots import Ballots
+from tailrace.broker.fetcher import Fetcher
+from tailrace.broker.member import Member
+from tailrace.broker.peers import Lane, LaneKind, PeerConnection, Peers
+from tailrace.broker.replica_session import ReplicaSession
+from tailrace.broker.ticks import Ticks
+from tailrace.broker.votes import VoteJournal
+from tailrace.model.ids import BrokerId, TopicPartition
+from tailrace.model.limits import early_messages_max
+from tailrace.model.settings import Settings
+from tailrace.ports import Clock, Ports
+from tailrace.raft.effects import Vote
+from tailrace.raft.messages import FetchAnswer, Message, Synced
+from tailrace.raft.replica import Voter
+from tailrace.raft.timing import Timing
+from tailrace.wire.hot_fetch import PartitionFetched
+
+events: Final = logging.getLogger(__name__)
+
+look_s: Final = 0.2  # between two looks at the pulses
+fetch_again_s: Final = 0.5
+early_kept_s: Final = 2.0  # how long messages wait for a partition that is not here yet
+
+Find = Callable[[TopicPartition], Member | None]
+Spawn = Callable[[Coroutine[Any, Any, None]], None]
+Serve = Callable[[BrokerId, object], Awaitable[object]]
+
+
+def timing_of(settings: Settings) -> Timing:
+    fetch_timeout_s = settings.controller_quorum_fetch_timeout_ms / 1000
+    return Timing(
+        fetch_timeout_s=fetch_timeout_s,
+        check_quorum_s=0.75 * fetch_timeout_s,  # a leader gives up before those it does not hear elect another
+        election_timeout_s=settings.controller_quorum_election_timeout_ms / 1000,
+        lag_max_s=settings.replica_lag_time_max_ms / 1000,
+    )
+
+
+class Quorums:
+    def __init__(
+        self, ports: Ports, settings: Settings, me: Voter, journal: VoteJournal, find: Find, spawn: Spawn, serve: Serve
+    ) -> None:
+        self.me = me
+        self.find = find
+        self.spawn = spawn
+        self.timing = timing_of(settings)
+        self.peers: Peers  # set once the broker knows its cluster
+        self.on_leader_changed: Callable[[Member], None] = _nobody_listens
+        self._ports = ports
+        self._settings = settings
+        self._serve = serve
+        self._ballots = Ballots(journal, spawn)
+        self._ticks = Ticks(ports.clock)
+        self._fetchers: dict[tuple[BrokerId, LaneKind], Fetcher] = {}
+        self._fetching: dict[Member, Fetcher] = {}
+        self._behind: dict[Member, None] = {}  # followers far from the end: they fetch on a lane of their own
+        self._sessions: dict[PeerConnection, ReplicaSession] = {}
+        self._left: dict[Member, None] = {}
+        self._left_timer: asyncio.TimerHandle | None = None
+        self._early: dict[TopicPartition, list[tuple[float, Message]]] = {}
+        self._early_count = 0
+        self._closed = False
+
+    # Partitions come and go
+
+    def opened(self, member: Member) -> None:
+        """A partition is here now: what was said to it before is heard."""
+        now = self.now()
+        for at, message in self._early.pop(member.key, ()):
+            self._early_count -= 1
+            if now - at < early_kept_s:
+                member.step(message)
+
+    def closed(self, member: Member) -> None:
+        self._ballots.forget(member)
+        self._ticks.forget(member)
+        self._leave(member)
+        self._behind.pop(member, None)
+        for session in list(member.sessions):
+            session.deposed(member)
+        member.sessions.clear()
+
+    # What a partition asks for
+
+    @property
+    def clock(self) -> Clock:
+        return self._ports.clock
+
+    def now(self) -> float:
+        return self._ports.clock.monotonic()
+
+    def chance(self) -> float:
+        return self._ports.random.uniform(0.0, 1.0)
+
+    def store_vote(self, member: Member, vote: Vote) -> None:
+        self._ballots.store(member, vote)
+
+    def wake(self, member: Member) -> None:
+        if not self._closed:
+            self._ticks.wake(member)
+
+    def send(self, member: Member, message: Message) -> None:
+        if isinstance(message, FetchAnswer):
+            for session in member.sessions:
+                if isinstance(session, ReplicaSession) and session.broker == message.to.broker:
+                    session.take_answer(member, message)
+        else:
+            self.peers.send(message.to.broker, member.key, message)
+
+    def leader_changed(self, member: Member) -> None:
+        self.on_leader_changed(member)
+
+    # Fetching
+
+    def fetch_changed(self, member: Member) -> None:
+        if not member.fetches and member.offline is None:
+            return  # it is being cut, and says so again when it is
+        fetch = None if member.offline is not None or self._closed else member.replica.fetch()
+        if fetch is None:
+            self._leave(member)
+            return
+        kind = LaneKind.CATCH_UP if member in self._behind else LaneKind.FETCH
+        fetcher = self._fetching.get(member)
+        if fetcher is None or (fetcher.broker, fetcher.kind) != (fetch.to.broker, kind):
+            self._leave(member)
+            fetcher = self._fetching[member] = self._fetcher(fetch.to.broker, kind)
+        fetcher.want(member, fetch)
+
+    def _leave(self, member: Member) -> None:
+        fetcher = self._fetching.pop(member, None)
+        if fetcher is not None:
+            fetcher.leave(member)
+
+    def _fetcher(self, broker: BrokerId, kind: LaneKind) -> Fetcher:
+        fetcher = self._fetchers.get((broker, kind))
+        if fetcher is None:
+            lane = self.peers.lane(broker, kind)
+            fetcher = self._fetchers[broker, kind] = Fetcher(self, lane, self.me, self._settings)
+        return fetcher
+
+    def fetch_again(self, member: Member) -> None:
+        asyncio.get_running_loop().call_later(fetch_again_s, self._fetch_again, member)
+
+    def _fetch_again(self, member: Member) -> None:
+        fetcher = self._fetching.get(member)
+        if fetcher is not None:
+            fetcher.ask_again(member)
+
+    def durable_moved(self, member: Member) -> None:
+        """Tell a leader that has parked our fetch; should this be lost, the next fetch says it, too."""
+        fetcher, fetch = self._fetching.get(member), member.replica.fetch()
+        asked = None if fetcher is None else fetcher.asks(member)
+        if asked is None or fetch is None or fetch.durable < 0:
+            return
+        if (asked.end, asked.last_epoch, asked.epoch, asked.to) == (fetch.end, fetch.last_epoch, fetch.epoch, fetch.to):
+            news = Synced(
+                peer=fetch.peer,
+                to=fetch.to,
+                epoch=fetch.epoch,
+                end=fetch.end,
+                last_epoch=fetch.last_epoch,
+                durable=fetch.durable,
+            )
+            self.peers.send(fetch.to.broker, member.key, news)
+
+    def took(self, member: Member, fetched: PartitionFetched, fetcher: Fetcher) -> None:
+        """Who got as much as an answer holds and is not at the end yet fetches on the other lane until it is."""
+        behind = member in self._behind
+        if fetched.high_watermark <= member.log.end:
+            self._behind.pop(member, None)
+        elif len(fetched.records) >= self._settings.replica_fetch_max_bytes // 2:
+            self._behind[member] = None
+        if behind != (member in self._behind):
+            self.fetch_changed(member)
+
+    # What peers say
+
+    @property
+    def live(self) -> tuple[BrokerId, ...]:
+        return self.peers.live
+
+    def raft_messages(self, sender: BrokerId, messages: Sequence[tuple[TopicPartition, Message]]) -> None:
+        for key, message in messages:
+            member = self.find(key)
+            if member is not None:
+                member.step(message)
+            elif self._early_count < early_messages_max:
+                self._early.setdefault(key, []).append((self.now(), message))
+                self._early_count += 1
+
+    def fetch(self, peer: PeerConnection, frame: memoryview, at: int, version: int, correlation_id: int) -> None:
+        session = self._sessions.get(peer)
+        if session is None:
+            session = self._sessions[peer] = ReplicaSession(self, peer)
+        session.fetch(frame, at, correlation_id)
+
+    def fetch_connection_lost(self, peer: PeerConnection) -> None:
+        session = self._sessions.pop(peer, None)
+        if session is not None:
+            session.close()
+
+    def fetched(self, lane: Lane, frame: memoryview) -> None:
+        fetcher = self._fetchers.get((lane.broker, lane.kind))
+        if fetcher is not None:
+            fetcher.answered(frame)
+
+    def lane_up(self, lane: Lane) -> None:
+        fetcher = self._fetchers.get((lane.broker, lane.kind))
+        if fetcher is not None:
+            fetcher.lane_up()
+
+    def lane_down(self, lane: Lane) -> None:
+        fetcher = self._fetchers.get((lane.broker, lane.kind))
+        if fetcher is not None:
+            fetcher.lane_down()
+
+    async def call(self, caller: BrokerId, request: object) -> object:
+        return await self._serve(caller, request)
+
+    # Pulses
+
+    def left(self, member: Member) -> None:
+        self._left[member] = None
+        if self._left_timer is None and not self._closed:
+            wait_s = self.timing.check_quorum_s + look_s
+            self._left_timer = asyncio.get_running_loop().call_later(wait_s, self._look_at_left)
+
+    def _look_at_left(self) -> None:
+        self._left_timer = None
+        left, self._left = self._left, {}
+        for member in left:
+            member.tick()
+
+    async def watch(self) -> None:
+        """Look at the pulses, for ever."""
+        while True:
+            await asyncio.sleep(look_s)
+            now = self.now()
+            for fetcher in list(self._fetchers.values()):
+                fetcher.look(now, self.timing.fetch_timeout_s)
+            for session in list(self._sessions.values()):
+                session.look(now, self.timing.check_quorum_s)
+            self._forget_early(now)
+
+    def _forget_early(self, now: float) -> None:
+        for key, messages in list(self._early.items()):
+            if now - messages[-1][0] >= early_kept_s:
+                self._early_count -= len(self._early.pop(key))
+
+    def stop(self) -> None:
+        """Nothing is fetched, ticked or answered any more."""
+        self._closed = True
+        self._ticks.stop()
+        if self._left_timer is not None:
+            self._left_timer.cancel()
+        for session in list(self._sessions.values()):
+            session.close()
+
+
+def _nobody_listens(member: Member) -> None:
+    pass

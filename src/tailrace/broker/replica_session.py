@@ -1,0 +1,387 @@
+"""A leader's side of a peer's fetch session (KIP-227): which partitions it follows here, and what it has been told.
+
+Partitions say when they have news, and are then *dirty*: an answer looks at those and at the ones that its request
+names, at no others. New records are answered at once, with all else that is dirty in this turn of the loop; news of a
+high watermark alone waits a little, as more is likely to come. When there is nothing to say the request is parked,
+until there is, its time is up, or the next request comes.
+
+A partition that was sent records is left alone until the follower names it again: it says then how far it has come.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, NamedTuple, Protocol
+
+from tailrace.broker.member import Member
+from tailrace.broker.peers import PeerConnection
+from tailrace.log.log import Read
+from tailrace.model.faults import Fault, FetchSessionEpochWrong, OffsetOutOfRange, StorageFailed
+from tailrace.model.ids import BrokerId, Epoch, Id, Offset, TopicPartition, nobody
+from tailrace.raft.messages import FetchAnswer, Fetched
+from tailrace.raft.replica import Role, Voter
+from tailrace.wire.errors import Error
+from tailrace.wire.hot_fetch import FetchHead, PartitionFetched, PartitionWanted, read_fetch, write_fetched
+
+commit_linger_s: Final = 0.005
+version: Final = 18
+opening: Final = 0
+
+
+class Told:
+    """One partition of a session: where its follower is, and what it was last told. The pulse of that follower."""
+
+    __slots__ = ("_left_at", "_session", "answer", "member", "sent", "told", "wanted")
+
+    def __init__(self, session: "ReplicaSession", member: Member, wanted: PartitionWanted) -> None:
+        self._session: ReplicaSession | None = session
+        self._left_at = 0.0
+        self.member = member
+        self.wanted = wanted
+        self.answer: FetchAnswer | None = None  # the machine's, to the fetch that was named last
+        self.told: tuple[Epoch, int] | None = None  # the epoch and the high watermark of the last answer
+        self.sent = False  # records went out, and the follower has not named this partition since
+
+    @property
+    def at(self) -> float:
+        return self._left_at if self._session is None else self._session.heard_at
+
+    def leave(self) -> None:
+        self._left_at, self._session = self.at, None
+
+
+class Parked(NamedTuple):
+    correlation_id: int
+    max_bytes: int
+    timer: asyncio.TimerHandle
+
+
+class Hall(Protocol):
+    """What a session needs of all sessions' owner."""
+
+    me: Voter
+
+    def now(self) -> float: ...
+
+    def find(self, key: TopicPartition) -> Member | None: ...
+
+    def left(self, member: Member) -> None:
+        """A follower's pulse stands still from now on: the leader has to look at its quorum in time."""
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None: ...
+
+
+class ReplicaSession:
+    def __init__(self, hall: Hall, peer: PeerConnection) -> None:
+        self._hall = hall
+        self._peer = peer
+        self._me = hall.me
+        self.broker: BrokerId = peer.broker
+        self.heard_at = hall.now()
+        self.open = True
+        self.told: dict[TopicPartition, Told] = {}
+        self._dirty: dict[Told, None] = {}  # has records, or something else that cannot wait
+        self._lazy: dict[Told, None] = {}  # has another high watermark
+        self._epoch = opening
+        self._parked: Parked | None = None
+        self._scheduled = False
+        self._linger: asyncio.TimerHandle | None = None
+        self._reading = False  # an answer waits for the disk
+        self._later: list[Callable[[], None]] = []  # requests that came meanwhile
+
+    # Requests
+
+    def fetch(self, frame: memoryview, at: int, correlation_id: int) -> None:
+        """One Fetch; WireError when it makes no sense."""
+        head = read_fetch(frame, at, version)
+        self.heard_at = self._hall.now()
+        if self._reading:
+            self._later.append(lambda: self._take(head, correlation_id))
+        else:
+            self._take(head, correlation_id)
+
+    def _take(self, head: FetchHead, correlation_id: int) -> None:
+        if self._parked is not None:
+            self._answer()
+        try:
+            self._follow(head)
+        except FetchSessionEpochWrong:
+            wrong = Error.INVALID_FETCH_SESSION_EPOCH
+            self._peer.send(write_fetched(correlation_id, version, wrong, 0, ()))
+            return
+        for topic_id, numbers in head.forgotten:
+            for number in numbers:
+                self._leave(TopicPartition(_id(topic_id), number))
+        unknown = self._name(head)
+        wait_s = max(head.max_wait_ms, 0) / 1000
+        timer = asyncio.get_running_loop().call_later(wait_s, self._answer)
+        self._parked = Parked(correlation_id, head.max_bytes, timer)
+        if unknown or self._dirty:
+            self._answer(unknown)
+        elif self._lazy:
+            self._linger_on()
+
+    def _follow(self, head: FetchHead) -> None:
+        if head.session_epoch == opening:
+            self._leave_all()
+            self._epoch = opening
+        elif head.session_epoch != self._epoch:
+            raise FetchSessionEpochWrong(f"expected {self._epoch}, not {head.session_epoch}")
+        self._epoch += 1
+
+    def _name(self, head: FetchHead) -> list[tuple[Id, PartitionFetched]]:
+        """Take in what was named; answers about partitions that are not here."""
+        unknown = []
+        for topic_id, partitions in head.topics:
+            for wanted in partitions:
+                key = TopicPartition(_id(topic_id), wanted.partition)
+                member = self._hall.find(key)
+                if member is None:
+                    self._leave(key)
+                    unknown.append((key.topic_id, PartitionFetched(wanted.partition, Error.UNKNOWN_TOPIC_ID)))
+                else:
+                    self._name_one(key, member, wanted)
+        return unknown
+
+    def _name_one(self, key: TopicPartition, member: Member, wanted: PartitionWanted) -> None:
+        told = self.told.get(key)
+        if told is None or told.member is not member:
+            self._leave(key)
+            told = self.told[key] = Told(self, member, wanted)
+            member.sessions[self] = None
+        told.wanted = wanted
+        told.sent = False
+        told.answer = None
+        peer = Voter(broker=self.broker, directory=wanted.directory)
+        member.step(
+            Fetched(
+                peer=peer,
+                to=self._me,
+                epoch=Epoch(wanted.leader_epoch),
+                end=Offset(wanted.offset),
+                last_epoch=wanted.last_epoch,
+                durable=Offset(wanted.durable),
+                pulse=told,
+            )
+        )
+        if member.offline is not None or self._has_news(told):
+            self._dirty[told] = None
+
+    def take_answer(self, member: Member, answer: FetchAnswer) -> None:
+        """What the machine says to the fetch that was named last; it may have had to store an epoch first."""
+        told = self.told.get(member.key)
+        if told is None:
+            return
+        told.answer = answer
+        if not answer.served or answer.diverging is not None:
+            self._dirty[told] = None
+            self._soon()
+
+    def _has_news(self, told: Told) -> bool:
+        answer, member = told.answer, told.member
+        if answer is None:
+            return False  # it is on its way
+        return (
+            not answer.served
+            or answer.diverging is not None
+            or told.told is None
+            or told.told != (member.epoch, member.high_watermark)
+            or told.wanted.offset < member.log.end
+            or told.wanted.durable < 0
+        )
+
+    # News
+
+    def grew(self, member: Member) -> None:
+        told = self.told.get(member.key)
+        if told is not None and not told.sent:
+            self._dirty[told] = None
+            self._soon()
+
+    def committed(self, member: Member) -> None:
+        told = self.told.get(member.key)
+        if told is not None and not told.sent:
+            self._lazy[told] = None
+            self._linger_on()
+
+    def deposed(self, member: Member) -> None:
+        told = self.told.get(member.key)
+        if told is not None:
+            self._dirty[told] = None
+            self._soon()
+
+    def _soon(self) -> None:
+        if not self._scheduled and self._parked is not None:
+            self._scheduled = True
+            asyncio.get_running_loop().call_soon(self._answer_scheduled)
+
+    def _answer_scheduled(self) -> None:
+        self._scheduled = False
+        if self._dirty:
+            self._answer()
+
+    def _linger_on(self) -> None:
+        if self._linger is None and self._parked is not None:
+            self._linger = asyncio.get_running_loop().call_later(commit_linger_s, self._lingered)
+
+    def _lingered(self) -> None:
+        self._linger = None
+        if self._lazy:
+            self._answer()
+
+    # Answers
+
+    def _answer(self, unknown: list[tuple[Id, PartitionFetched]] | None = None) -> None:
+        parked, self._parked = self._parked, None
+        if parked is None or not self.open:
+            return
+        parked.timer.cancel()
+        dirty = self._dirty | self._lazy
+        self._dirty, self._lazy = {}, {}
+        topics: dict[str | Id, list[PartitionFetched]] = {}
+        for topic_id, one in unknown or ():
+            topics.setdefault(topic_id, []).append(one)
+        cold: list[tuple[Told, list[PartitionFetched], int, int]] = []
+        room = parked.max_bytes
+        for told in dirty:
+            if room <= 0:
+                self._dirty[told] = None  # its turn comes with the next request
+                continue
+            answers = topics.setdefault(told.member.key.topic_id, [])
+            fetched = self._look(told, room)
+            if fetched is None:
+                max_bytes = min(told.wanted.max_bytes, room)
+                cold.append((told, answers, len(answers), max_bytes))
+                room -= max_bytes
+                answers.append(PartitionFetched(told.wanted.partition, 0))
+            else:
+                answers.append(fetched)
+                room -= len(fetched.records)
+        if cold:
+            self._reading = True
+            self._hall.spawn(self._read_cold(parked.correlation_id, topics, cold))
+        else:
+            self._send(parked.correlation_id, topics)
+
+    def _send(self, correlation_id: int, topics: dict[str | Id, list[PartitionFetched]]) -> None:
+        if self.open:
+            self._peer.send(write_fetched(correlation_id, version, 0, 1, list(topics.items())))
+
+    def _look(self, told: Told, room: int) -> PartitionFetched | None:
+        """What there is to say about a partition; None: the disk must be waited for."""
+        member, wanted = told.member, told.wanted
+        if not self._serves(told):
+            return self._refused(told)
+        answer = told.answer
+        if answer is not None and answer.diverging is not None:
+            return self._fetched(told, b"", diverging=(answer.diverging.epoch, answer.diverging.end))
+        if wanted.offset >= member.log.end:
+            return self._fetched(told, b"")
+        try:
+            read = member.log.read(wanted.offset, min(wanted.max_bytes, room), member.log.end)
+        except Fault as fault:
+            return self._cannot_read(told, fault)
+        return None if read is None else self._sent(told, read)
+
+    def _serves(self, told: Told) -> bool:
+        member, answer = told.member, told.answer
+        return (
+            member.offline is None
+            and member.replica.role is Role.LEADER
+            and member.epoch == told.wanted.leader_epoch
+            and (answer is None or answer.served)
+        )
+
+    def _refused(self, told: Told) -> PartitionFetched:
+        member = told.member
+        leader = None if member.offline is not None else member.leader
+        told.told = None
+        return PartitionFetched(
+            told.wanted.partition,
+            Error.NOT_LEADER_OR_FOLLOWER,
+            leader=nobody if leader is None else leader,
+            leader_epoch=member.epoch,
+        )
+
+    def _sent(self, told: Told, read: Read) -> PartitionFetched:
+        told.sent = bool(read.data)
+        return self._fetched(told, read.data)
+
+    def _fetched(
+        self, told: Told, records: bytes | bytearray | memoryview, diverging: tuple[int, int] | None = None
+    ) -> PartitionFetched:
+        member = told.member
+        told.told = (member.epoch, member.high_watermark)
+        return PartitionFetched(
+            told.wanted.partition,
+            0,
+            member.high_watermark,
+            member.high_watermark,
+            member.log.start,
+            records,
+            diverging=diverging,
+            log_end=member.log.end if told.wanted.durable < 0 else -1,
+        )
+
+    def _cannot_read(self, told: Told, fault: Fault) -> PartitionFetched:
+        if isinstance(fault, OffsetOutOfRange):
+            return PartitionFetched(
+                told.wanted.partition, Error.OFFSET_OUT_OF_RANGE, log_start=told.member.log.start, leader_epoch=-1
+            )
+        if isinstance(fault, StorageFailed):
+            told.member.go_offline(fault)
+        return self._refused(told)
+
+    async def _read_cold(
+        self,
+        correlation_id: int,
+        topics: dict[str | Id, list[PartitionFetched]],
+        cold: list[tuple[Told, list[PartitionFetched], int, int]],
+    ) -> None:
+        for told, answers, place, max_bytes in cold:
+            log = told.member.log
+            try:
+                read = await log.read_cold(told.wanted.offset, max_bytes, log.end)
+                answers[place] = self._sent(told, read) if self._serves(told) else self._refused(told)
+            except Fault as fault:
+                answers[place] = self._cannot_read(told, fault)
+        self._send(correlation_id, topics)
+        self._reading = False
+        while self._later and not self._reading:
+            self._later.pop(0)()
+
+    def look(self, now: float, timeout_s: float) -> None:
+        """When nothing was heard for long, let the leaders look at their quorums."""
+        if now - self.heard_at >= timeout_s:
+            for told in list(self.told.values()):
+                told.member.tick()
+
+    # The end
+
+    def _leave(self, key: TopicPartition) -> None:
+        told = self.told.pop(key, None)
+        if told is not None:
+            told.leave()
+            told.member.sessions.pop(self, None)
+            self._dirty.pop(told, None)
+            self._lazy.pop(told, None)
+            self._hall.left(told.member)
+
+    def _leave_all(self) -> None:
+        for key in list(self.told):
+            self._leave(key)
+
+    def close(self) -> None:
+        """The connection is gone. Its partitions are let go, whose leaders will miss its pulse."""
+        self.open = False
+        if self._parked is not None:
+            self._parked.timer.cancel()
+            self._parked = None
+        if self._linger is not None:
+            self._linger.cancel()
+        self._later.clear()
+        self._leave_all()
+
+
+def _id(topic: str | Id) -> Id:
+    assert not isinstance(topic, str)
+    return topic

@@ -1,0 +1,67 @@
+"""When to look at the clock for which partition.
+
+Partitions whose liveness is a pulse that others share are not here (`Replica.rests`): there are many, and whoever keeps
+the pulse looks after them. The others stand in a heap by the time their replica named; a replica that has moved it
+on meanwhile is put back when its time comes.
+"""
+
+import asyncio
+import heapq
+from typing import Final
+
+from tailrace.broker.member import Member
+from tailrace.ports import Clock
+
+never: Final = float("inf")
+
+
+class Ticks:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._heap: list[tuple[float, int, Member]] = []
+        self._count = 0  # keeps members that are due at the same time in the order they came
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = never
+
+    def wake(self, member: Member) -> None:
+        deadline = member.replica.deadline
+        if deadline == never or (member.wakes_at is not None and member.wakes_at <= deadline):
+            return
+        member.wakes_at = deadline
+        self._count += 1
+        heapq.heappush(self._heap, (deadline, self._count, member))
+        if deadline < self._timer_at:
+            self._set_timer(deadline)
+
+    def _set_timer(self, at: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_at = at
+        delay = max(0.0, at - self._clock.monotonic())
+        self._timer = asyncio.get_running_loop().call_later(delay, self._due)
+
+    def _due(self) -> None:
+        self._timer, self._timer_at = None, never
+        now = self._clock.monotonic()
+        while self._heap and self._heap[0][0] <= now:
+            at, _, member = heapq.heappop(self._heap)
+            if member.wakes_at != at:
+                continue  # it was put in again, earlier
+            member.wakes_at = None
+            if member.offline is not None:
+                continue
+            if member.replica.deadline <= now:
+                member.tick()
+            elif not member.replica.rests:
+                self.wake(member)
+        if self._heap:
+            self._set_timer(self._heap[0][0])
+
+    def forget(self, member: Member) -> None:
+        member.wakes_at = None
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._heap.clear()

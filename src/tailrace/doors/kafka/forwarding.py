@@ -1,0 +1,43 @@
+"""Requests that only the controller can serve, asked of any broker (as Kafka's KIP-590 does).
+
+They go there in the client's own bytes and come back as the bytes of the answer. Where the controller cannot be reached
+in time the request is served here, and each of its parts is answered with NOT_CONTROLLER, which clients retry.
+"""
+
+from typing import TYPE_CHECKING, Any, cast
+
+from tailrace.doors.kafka.call import Call, Written
+from tailrace.doors.kafka.registry import Api, apis
+from tailrace.model.faults import Fault, InvalidRequest
+from tailrace.wire.compile import decode, encode
+from tailrace.wire.messages.peers.forward import Forward
+
+if TYPE_CHECKING:
+    from tailrace.broker.node import Node
+    from tailrace.doors.kafka.connection import KafkaConnection
+
+no_frame = memoryview(b"")
+
+
+async def serve(api: Api, request: Any, call: Call) -> Any:
+    """Serve a request here, or have it served."""
+    assert api.handler is not None
+    if api.by_controller and not call.node.is_controller:
+        try:
+            forward = Forward(api_key=api.key, api_version=call.version, body=call.body)
+            answer = await call.node.calls.controller(forward)
+        except Fault:
+            return await api.handler(request, call)
+        return Written(answer.body)
+    return await api.handler(request, call)
+
+
+async def serve_forwarded(node: "Node", key: int, version: int, body: bytes) -> bytes:
+    """The body of the answer to a request that another broker has passed on."""
+    api = apis.get(key)
+    if api is None or not api.by_controller or api.request is None or api.handler is None:
+        raise InvalidRequest(f"API {key} is not passed on between brokers")
+    request: Any = decode(api.request, version, memoryview(body), 0)[0]
+    nobodys = cast("KafkaConnection", None)  # what is passed on needs no connection
+    response = await api.handler(request, Call(node, nobodys, no_frame, 0, version, 0, None))
+    return encode(response, version)
