@@ -14,6 +14,8 @@ from tailrace.log.found import RecoveryPoint
 from tailrace.log.names import cut_name, epochs_name, named, offsets_named, producers_suffix, unfinished_suffix
 from tailrace.log.segment import Segment
 from tailrace.log.truncation import producers_at
+from tailrace.log.voters import forget_below_start
+from tailrace.log.writing import roll
 from tailrace.model.faults import OffsetOutOfRange
 from tailrace.ports.disk import replace_file, write_new
 
@@ -103,7 +105,7 @@ async def retain(log: "Log", now_ms: int, high_watermark: int) -> int:
         return 0
     count = await _expired(log, now_ms, high_watermark)
     if count and count == len(log.segments):
-        log.roll()
+        roll(log)
         await log.flush()
     await _remove_first(log, count)
     return count
@@ -150,7 +152,7 @@ async def begin_anew(log: "Log", offset: int) -> None:
     log.durable = max(log.durable, offset)
     log.saved = False
     if log.segments:
-        log.roll()
+        roll(log)
         await log.flush()
         await _remove_first(log, len(log.segments) - 1)
 
@@ -165,6 +167,7 @@ async def _remove_first(log: "Log", count: int) -> None:
             log.syncer.files.pop(segment.file, None)
             segment.remove_files()
             await log.ports.disk.sync_dir(log.folder)
+        forget_below_start(log)
     except OSError as error:
         events.error("%s: a segment could not be removed, it will come back at the next start: %s", log.folder, error)
 

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 from tailrace.log.gaps import write_gap
 from tailrace.log.refusal import refused
+from tailrace.log.voters import write_control
+from tailrace.log.writing import write
 from tailrace.model.faults import CorruptBatch, StorageFailed
-from tailrace.records.header import BatchHeader, check_intact, log_append_time_bit
+from tailrace.records.header import BatchHeader, check_intact, control_bit, log_append_time_bit
 from tailrace.records.opened import batches
 
 if TYPE_CHECKING:
@@ -38,7 +40,8 @@ def _append(log: "Log", batch: memoryview, header: BatchHeader, now_ms: int) -> 
     skips = header.base_offset > log.end
     if skips:
         _write_gap(log, header.base_offset)
-    log.write(batch, header.base_offset, header.last_offset, header.max_timestamp, now_ms)
+    put = write_control if header.attributes & control_bit else write
+    put(log, batch, header.base_offset, header.last_offset, header.max_timestamp, now_ms)
     if skips:
         log.segments[-1].has_gaps = True
     if header.leader_epoch != log.epochs.last:

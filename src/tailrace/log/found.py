@@ -5,6 +5,9 @@ from dataclasses import dataclass, field
 from tailrace.log.epochs import EpochCache
 from tailrace.log.producers import ProducerStates
 from tailrace.log.segment import Segment
+from tailrace.records.control import VoterIds
+
+VoterSets = list[tuple[int, VoterIds]]  # by the offsets of the batches that named them, which rise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +40,7 @@ class Recovered:
     end: int = 0
     epochs: EpochCache = field(default_factory=EpochCache)
     producers: ProducerStates
+    voter_sets: VoterSets = field(default_factory=list)
     damage: Damage | None = None
     held_to: RecoveryPoint | None = None  # past damage that was found above the point: it must not be cut later on
     saved: bool = False  # whether the files for the recovery point hold all that belongs to it

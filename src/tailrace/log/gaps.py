@@ -6,10 +6,12 @@ offset at which the log ended, holds the offset at which it goes on. It is synce
 it, and its segment is read with that in mind (`Segment.has_gaps`).
 """
 
+from collections.abc import Iterable
 from typing import Final
 
 from tailrace.log.names import gap_suffix, named
 from tailrace.log.state_file import Unreadable, read_state, write_state
+from tailrace.log.write_back import write_back
 from tailrace.ports.disk import Disk, File, read_file
 
 kind: Final = "gap"
@@ -23,6 +25,17 @@ def write_gap(disk: Disk, folder: str, end: int, goes_on: int) -> File:
     file.write(data, 0)
     file.truncate(len(data))
     return file
+
+
+async def write_gaps_back(disk: Disk, folder: str, gaps: Iterable[int]) -> None:
+    """What was read of these gaps counts as durable soon: write it again, and sync (`write_back`)."""
+    for gap in gaps:
+        file = disk.open(f"{folder}/{named(gap, gap_suffix)}")
+        try:
+            await write_back(file, 0, file.size())
+            await file.sync()
+        finally:
+            file.close()
 
 
 def read_gap(disk: Disk, folder: str, end: int) -> int | None:

@@ -12,25 +12,26 @@ next one may work. A sync that fails closes the log for good, as does damage: `f
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Final, NamedTuple, NoReturn
+from typing import Final, NamedTuple
 
 from tailrace.log import chores, following, lookup, truncation
 from tailrace.log.admission import check_limits
 from tailrace.log.found import Damage, Recovered, RecoveryPoint
-from tailrace.log.index import relative_offset_max
 from tailrace.log.lookup import Timed
 from tailrace.log.names import segment_suffix
 from tailrace.log.reader import Reader
 from tailrace.log.reading import Read
 from tailrace.log.recovery import Recovery, unreadable
-from tailrace.log.refusal import refused
 from tailrace.log.segment import Segment
 from tailrace.log.syncing import Syncer
+from tailrace.log.voters import write_control
+from tailrace.log.writing import write
 from tailrace.model.faults import StorageFailed
 from tailrace.model.settings import Fsync
 from tailrace.model.topics import TopicSettings
 from tailrace.ports import Ports
-from tailrace.records.header import BatchHeader, stamp, stamp_append_time
+from tailrace.ports.disk import File
+from tailrace.records.header import BatchHeader, control_bit, stamp, stamp_append_time
 
 __all__ = ["Appended", "Damage", "Log", "Read", "RecoveryPoint", "Timed"]
 
@@ -59,6 +60,7 @@ class Log:
         self.durable = found.end
         self.epochs = found.epochs
         self.producers = found.producers
+        self.voter_sets = found.voter_sets  # who votes from which offset on, rising: what control batches have said
         self.damage = found.damage
         self.failed: StorageFailed | None = None
         self.on_durable: Callable[[], None] = _ignore  # `durable` has moved by a sync; not called from `append`
@@ -76,7 +78,7 @@ class Log:
         self.cut_at: int | None = None  # where the log was truncated, while a recorded point may lie above
         self.cut_covered = False  # whether a point has been recorded since
         self._always = fsync == "always"
-        self._refusing = False  # the last write found no room, or another reason not to be taken
+        self.refusing = False  # the last write found no room, or another reason not to be taken
         self._unsynced_records = 0
         self._unsynced_since_ms: int | None = None
         self.refusal = None if found.damage is None else f"damaged: {found.damage}"
@@ -147,7 +149,8 @@ class Log:
             stamp_append_time(batch, now_ms, header.attributes)
         base = self.end
         stamp(batch, base, epoch)
-        self.write(batch, base, base + header.last_offset_delta, timestamp, now_ms)
+        put = write_control if header.attributes & control_bit else write
+        put(self, batch, base, base + header.last_offset_delta, timestamp, now_ms)
         if new_epoch:
             self.epochs.begin(epoch, base)
         if producer:
@@ -158,82 +161,18 @@ class Log:
         """Append a leader's batches as a follower got them: their offsets and epochs stand. How many were whole."""
         return following.append_as_is(self, data, now_ms)
 
-    def write(self, batch: memoryview, base: int, last: int, timestamp: int, now_ms: int) -> None:
-        """Put a batch at the end of the active segment, or of a new one, and know about it."""
-        size = len(batch)
-        active = self.segments[-1] if self.segments else None
-        if active is None or (
-            active.size
-            and (
-                active.size + size > self._settings.segment_bytes
-                or timestamp - active.first_timestamp > self._settings.segment_ms
-                or last - active.base > relative_offset_max
-            )
-        ):
-            active = self.roll()
-        position = active.size
-        try:
-            active.file.write(batch, position)
-        except OSError as error:
-            self._undo(active, error)
-        if self._refusing:
-            self._refusing = False
-            events.info("%s: appending goes on", self.folder)
-        if position == 0:
-            active.first_timestamp = timestamp if timestamp >= 0 else now_ms
-        assert active.indexes is not None
-        active.indexes.note(base, position, size, timestamp)
-        active.size = position + size
-        self.end = last + 1
-        syncer = self.syncer
-        syncer.files[active.file] = None
+    def written(self, file: File, records: int, now_ms: int) -> None:
+        """A file has grown by so many records: they will be synced when the settings say so."""
+        self.syncer.files[file] = None
         if self._always:
-            syncer.soon()
-        else:
-            self._count_unsynced(last - base + 1, now_ms)
-
-    def _count_unsynced(self, records: int, now_ms: int) -> None:
+            self.syncer.soon()
+            return
         self.durable = self.end
         self._unsynced_records += records
         if self._unsynced_since_ms is None:
             self._unsynced_since_ms = now_ms
         if self._unsynced_records >= self._settings.flush_messages:
             self.sync_soon()
-
-    def roll(self) -> Segment:
-        """Begin a new active segment at the log's end."""
-        disk = self.ports.disk
-        try:
-            if not self.segments:
-                disk.make_dir(self.folder)
-                self.syncer.folders[self.folder.rpartition("/")[0]] = None
-            segment = Segment(disk, self.folder, self.end, self._settings.index_interval_bytes)
-        except OSError as error:
-            raise self._refused(self.folder, error) from error
-        segment.begin_indexes()
-        self.syncer.folders[self.folder] = None
-        self.segments.append(segment)
-        return segment
-
-    def _undo(self, active: Segment, error: OSError) -> NoReturn:
-        """A write has failed: take back what it may have left.
-
-        That, too, is to be synced before anything written later counts, be it in another segment.
-        """
-        self.syncer.files[active.file] = None
-        try:
-            active.file.truncate(active.size)
-        except OSError as worse:
-            self.close_for_good(f"{active.file.path} could not be cut back after a failed write: {worse}")
-        raise self._refused(active.file.path, error) from error
-
-    def _refused(self, path: str, error: OSError) -> StorageFailed:
-        """A write that the disk does not take: said when it begins, and when it is over, not each time."""
-        fault = refused(path, error)
-        if not self._refusing:
-            self._refusing = True
-            events.error("no more can be appended for now: %s", fault)
-        return fault
 
     # Reading
 

@@ -22,18 +22,12 @@ from typing import Final
 from tailrace.log.cut_mark import load_cut
 from tailrace.log.epochs import EpochCache
 from tailrace.log.found import Damage, Recovered, RecoveryPoint
-from tailrace.log.gaps import read_gap
-from tailrace.log.names import (
-    cut_name,
-    epochs_name,
-    gap_suffix,
-    named,
-    offsets_named,
-    producers_suffix,
-    segment_suffix,
-)
+from tailrace.log.found_voters import FoundVoters
+from tailrace.log.gaps import read_gap, write_gaps_back
+from tailrace.log.names import cut_name, epochs_name, gap_suffix, offsets_named, segment_suffix
 from tailrace.log.producers import ProducerStates
 from tailrace.log.segment import Segment
+from tailrace.log.snapshots import last_snapshot
 from tailrace.log.state_file import Unreadable
 from tailrace.log.strays import strays
 from tailrace.log.walk import Found, chunk_bytes, walk
@@ -66,6 +60,7 @@ class Recovery:
                 self._segments[self._home(gap)].has_gaps = True
         self._producers = ProducerStates(expiration_ms)
         self._epochs = EpochCache()
+        self._voters = FoundVoters(disk, folder, self._names)
         self._cut = False  # whether anything was taken away
         self._saved = False
 
@@ -75,7 +70,7 @@ class Recovery:
         point = self._before_cut(point)
         claimed = point.offset if point is not None else 0
         if not self._segments:
-            return self._nothing_found(claimed)
+            return await self._nothing_found(claimed)
         first = self._segments[0].base
         target = max(first, claimed) if point is not None else first
         try:
@@ -93,7 +88,7 @@ class Recovery:
             self._remove_strays(end)
             if end > target:
                 await self._write_back(target, end, home, position)
-            if end > target or self._cut:
+            if await self._voters.settle() or end > target or self._cut:
                 await self._sync()
         return self._recovered(point, end, None)
 
@@ -104,12 +99,14 @@ class Recovery:
             return point
         return RecoveryPoint(offset=self._cut_at, start=min(point.start, self._cut_at))
 
-    def _nothing_found(self, claimed: int) -> Recovered:
+    async def _nothing_found(self, claimed: int) -> Recovered:
         damage = None
         if claimed:
             reason = f"no segment is there, though everything below {claimed} was durable"
             damage = Damage(file=self._folder, position=0, offset=0, reason=reason)
-        return Recovered(producers=self._producers, end=claimed, damage=damage)
+        else:
+            await self._voters.settle()
+        return Recovered(producers=self._producers, end=claimed, damage=damage, cut_at=self._cut_at)
 
     def _recovered(self, point: RecoveryPoint | None, end: int, damage: Damage | None) -> Recovered:
         for segment in self._segments[-1:]:
@@ -128,6 +125,7 @@ class Recovery:
             end=end,
             epochs=self._epochs,
             producers=self._producers,
+            voter_sets=self._voters.sets,
             damage=damage,
             held_to=held_to,
             saved=self._saved,
@@ -141,15 +139,17 @@ class Recovery:
     def _offsets(self, suffix: str) -> list[int]:
         return offsets_named(self._names, suffix)
 
-    def _path(self, offset: int, suffix: str) -> str:
-        return f"{self._folder}/{named(offset, suffix)}"
-
     def _home(self, offset: int) -> int:
         """Which segment holds `offset`."""
         return max(number for number, segment in enumerate(self._segments) if segment.base <= offset)
 
     async def _remember(self, target: int, home: int) -> None:
-        """What producers and epochs were at `target`: from their files, and where those end earlier, from headers."""
+        """What voters, producers and epochs were at `target`: from their files, and where those end earlier, from
+        batches."""
+        untold = await self._voters.load(target, self._segments)
+        if untold is not None:
+            reason = "who votes from here on cannot be read"
+            raise Damaged(Damage(file=self._voters.path_of(untold), position=0, offset=untold, reason=reason))
         have = self._load_producers(target)
         know = self._load_epochs()
         self._epochs.truncate_to(target)
@@ -171,15 +171,11 @@ class Recovery:
                 self._note_epoch(header)
 
     def _load_producers(self, target: int) -> int:
-        for offset in reversed(self._offsets(producers_suffix)):
-            if offset <= target:
-                try:
-                    data = read_file(self._disk, self._path(offset, producers_suffix))
-                    self._producers = ProducerStates.load(data, self._expiration_ms)
-                    return offset
-                except Unreadable:
-                    continue
-        return self._segments[0].base
+        found = last_snapshot(self._disk, self._folder, self._names, target, self._expiration_ms)
+        if found is None:
+            return self._segments[0].base
+        have, self._producers = found
+        return have
 
     def _load_epochs(self) -> bool:
         if epochs_name not in self._names:
@@ -244,8 +240,9 @@ class Recovery:
                 position = 0
             async for found in self._walk(segment, position, check=True):
                 header = found.header
-                if found.problem is not None or header is None or not self._follows(segment, header, expected):
-                    problem = found.problem or "a batch that does not follow on the one before"
+                problem = found.problem or self._problem(segment, found, expected)
+                if problem is not None or header is None:
+                    problem = problem or "unreadable"
                     self._refuse_to_cut(segment, found.position, expected, problem)
                     self._report_cut(segment, found.position, expected, problem)
                     segment.file.truncate(found.position)
@@ -273,8 +270,13 @@ class Recovery:
             segment.size - position,
         )
 
-    def _follows(self, segment: Segment, header: BatchHeader, expected: int) -> bool:
-        return self._continues(segment, header, expected) and header.leader_epoch >= self._epochs.last
+    def _problem(self, segment: Segment, found: Found, expected: int) -> str | None:
+        """What is wrong with a whole batch above the point, if anything; voters that it names are noted."""
+        header = found.header
+        assert header is not None
+        if not self._continues(segment, header, expected) or header.leader_epoch < self._epochs.last:
+            return "a batch that does not follow on the one before"
+        return self._voters.scanned(header.base_offset, found.data) if header.is_control else None
 
     def _continues(self, segment: Segment, header: BatchHeader, expected: int) -> bool:
         """Whether a batch begins where the one before it ended, or where a gap is written down."""
@@ -300,14 +302,8 @@ class Recovery:
         for number in range(home, len(self._segments)):
             segment = self._segments[number]
             await write_back(segment.file, position if number == home else 0, segment.size)
-        for gap in self._offsets(gap_suffix):
-            if target <= gap < end:
-                file = self._disk.open(self._path(gap, gap_suffix))
-                try:
-                    await write_back(file, 0, file.size())
-                    await file.sync()
-                finally:
-                    file.close()
+        gaps = [gap for gap in self._offsets(gap_suffix) if target <= gap < end]
+        await write_gaps_back(self._disk, self._folder, gaps)
 
     async def _sync(self) -> None:
         for segment in self._segments:

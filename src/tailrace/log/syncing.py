@@ -63,6 +63,12 @@ class Syncer:
         self._captured = min(self._captured, end)
         self.synced = min(self.synced, end)
 
+    def forget(self, path: str) -> None:
+        """A file is about to be removed: sync it no more."""
+        for file in [file for file in self.files if file.path == path]:
+            del self.files[file]
+            file.close()
+
     def abandon(self, reason: OSError) -> None:
         """What was written will be removed: sync none of it, and tell those who wait."""
         self.files.clear()

@@ -1,19 +1,19 @@
 """Cutting a log's tail off, as a follower does whose leader knows better (Raft §5.3).
 
-Producer state and epochs are rolled back with the bytes: epochs by cutting, producers from the last snapshot below
-the cut and the headers after it. The cut is marked before it is made (`cut_mark`). Removed names and the shorter file
-are synced by the next round, before anything written over them counts as durable.
+Producer state, epochs and voters are rolled back with the bytes: epochs and voters by cutting, producers from the last
+snapshot below the cut and the headers after it. The cut is marked before it is made (`cut_mark`). Removed names and the
+shorter file are synced by the next round, before anything written over them counts as durable.
 """
 
 from typing import TYPE_CHECKING
 
 from tailrace.log.cut_mark import store_cut
-from tailrace.log.names import gap_suffix, named, offsets_named, producers_suffix
+from tailrace.log.names import gap_suffix, named, offsets_named, producers_suffix, voters_suffix
 from tailrace.log.producers import ProducerStates
-from tailrace.log.state_file import Unreadable
+from tailrace.log.snapshots import last_snapshot
+from tailrace.log.voters import forget_from
 from tailrace.log.walk import walk_cold
 from tailrace.model.faults import OffsetOutOfRange
-from tailrace.ports.disk import read_file
 from tailrace.records.header import log_append_time_bit
 
 if TYPE_CHECKING:
@@ -70,14 +70,9 @@ async def producers_at(log: "Log", end: int) -> ProducerStates:
     """What producers had sent when the log ended at `end`: from the last snapshot before, and the headers since."""
     now_ms, disk = log.ports.clock.wall_ms(), log.ports.disk
     have, states = log.segments[0].base, ProducerStates(log.producers.expiration_ms)
-    for offset in offsets_named(disk.names(log.folder), producers_suffix):
-        if offset <= end:
-            try:
-                path = f"{log.folder}/{named(offset, producers_suffix)}"
-                states = ProducerStates.load(read_file(disk, path), log.producers.expiration_ms)
-                have = offset
-            except Unreadable:
-                continue
+    snapshot = last_snapshot(disk, log.folder, disk.names(log.folder), end, states.expiration_ms)
+    if snapshot is not None:
+        have, states = snapshot
     for segment, after in zip(list(log.segments), [*log.segments[1:], None], strict=True):
         if segment.base >= end or (after is not None and after.base <= have):
             continue
@@ -102,14 +97,17 @@ def _cut(log: "Log", number: int, end: int, position: int) -> None:
     last.cut(position)
     names = disk.names(log.folder)
     stale = [named(offset, producers_suffix) for offset in offsets_named(names, producers_suffix) if offset > end]
-    stale += [named(offset, gap_suffix) for offset in offsets_named(names, gap_suffix) if offset >= end]
+    for suffix in (gap_suffix, voters_suffix):
+        stale += [named(offset, suffix) for offset in offsets_named(names, suffix) if offset >= end]
     for name in stale:
+        syncer.forget(f"{log.folder}/{name}")
         disk.remove(f"{log.folder}/{name}")
     log.end = end
     log.durable = min(log.durable, end)
     log.saved = False
     log.recorded_offset = min(log.recorded_offset, end)
     log.epochs.truncate_to(end)
+    forget_from(log, end)
     syncer.truncated(end)
     syncer.files[last.file] = None
     syncer.folders[log.folder] = None

@@ -1,0 +1,84 @@
+"""Putting a batch at the log's end: into the active segment, or a new one when that is full or old.
+
+A write that the disk refuses leaves nothing behind, and the next one may work. What it may have left is taken back at
+once, and that is synced, too, before anything written later counts. Refusals are reported when they begin and when they
+are over, not each time.
+"""
+
+import logging
+from typing import TYPE_CHECKING, Final, NoReturn
+
+from tailrace.log.index import relative_offset_max
+from tailrace.log.refusal import refused
+from tailrace.log.segment import Segment
+from tailrace.model.faults import StorageFailed
+
+if TYPE_CHECKING:
+    from tailrace.log.log import Log
+
+events: Final = logging.getLogger(__name__)
+
+
+def write(log: "Log", batch: memoryview, base: int, last: int, timestamp: int, now_ms: int) -> None:
+    """Write a batch and know about it."""
+    size, settings = len(batch), log.settings
+    active = log.segments[-1] if log.segments else None
+    if active is None or (
+        active.size
+        and (
+            active.size + size > settings.segment_bytes
+            or timestamp - active.first_timestamp > settings.segment_ms
+            or last - active.base > relative_offset_max
+        )
+    ):
+        active = roll(log)
+    position = active.size
+    try:
+        active.file.write(batch, position)
+    except OSError as error:
+        _undo(log, active, error)
+    if log.refusing:
+        log.refusing = False
+        events.info("%s: appending goes on", log.folder)
+    if position == 0:
+        active.first_timestamp = timestamp if timestamp >= 0 else now_ms
+    assert active.indexes is not None
+    active.indexes.note(base, position, size, timestamp)
+    active.size = position + size
+    log.end = last + 1
+    log.written(active.file, last - base + 1, now_ms)
+
+
+def roll(log: "Log") -> Segment:
+    """Begin a new active segment at the log's end."""
+    disk = log.ports.disk
+    try:
+        if not log.segments:
+            disk.make_dir(log.folder)
+            log.syncer.folders[log.folder.rpartition("/")[0]] = None
+        segment = Segment(disk, log.folder, log.end, log.settings.index_interval_bytes)
+    except OSError as error:
+        raise not_taken(log, log.folder, error) from error
+    segment.begin_indexes()
+    log.syncer.folders[log.folder] = None
+    log.segments.append(segment)
+    return segment
+
+
+def _undo(log: "Log", active: Segment, error: OSError) -> NoReturn:
+    """A write has failed: take back what it may have left."""
+    log.syncer.files[active.file] = None
+    try:
+        active.file.truncate(active.size)
+    except OSError as worse:
+        log.close_for_good(f"{active.file.path} could not be cut back after a failed write: {worse}")
+    raise not_taken(log, active.file.path, error) from error
+
+
+def not_taken(log: "Log", path: str, error: OSError) -> StorageFailed:
+    """The fault for a write that the disk does not take."""
+    fault = refused(path, error)
+    if not log.refusing:
+        log.refusing = True
+        events.error("no more can be appended for now: %s", fault)
+    return fault

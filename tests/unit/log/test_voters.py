@@ -1,0 +1,292 @@
+"""The log remembers who votes: through appends, restarts, cuts, retention, full disks and power cuts."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from tailrace.log.log import Log, RecoveryPoint
+from tailrace.model.faults import CorruptBatch, StorageFailed
+from tailrace.model.ids import Id
+from tailrace.ports.disk import make_lasting_dir
+from tailrace.records.build import build_batch, leader_change_batch, voters_batch
+from tailrace.records.control import VotersChange, read_control
+from tailrace.records.header import read_header
+from tailrace.records.opened import batches
+from tailrace.records.record import NewRecord
+from tailrace.testing.simulation import World
+from tailrace.testing.simulation.failures import Crashed
+from tailrace.testing.simulation.machine import Machine
+from tests.unit.log.logs import names, now, on_loop, one_batch, open_log, put, read, topic, trouble
+
+one, two, three = (1, Id(b"1" * 16)), (2, Id(b"2" * 16)), (3, Id(b"3" * 16))
+small = topic(segment_bytes=1024, retention_ms=60_000)
+
+
+def naming(*voters: tuple[int, Id], base_offset: int = 0, epoch: int = 1, timestamp: int = now) -> memoryview:
+    batch = voters_batch(voters=voters, base_offset=base_offset, leader_epoch=epoch, timestamp=timestamp)
+    return memoryview(batch)
+
+
+def name(log: Log, *voters: tuple[int, Id], epoch: int = 1, timestamp: int = now) -> int:
+    batch = naming(*voters, timestamp=timestamp)
+    return log.append(batch, read_header(batch), epoch, now, internal=True).base_offset
+
+
+def voter_files(folder: Path) -> list[str]:
+    return [name for name in names(folder) if name.endswith(".voters")]
+
+
+async def named_in(log: Log) -> list[tuple[int, object]]:
+    """The same from the batches, all of them."""
+    found: list[tuple[int, object]] = []
+    offset = log.start
+    while offset < log.end:
+        data, offset = await read(log, offset)
+        for batch, header in batches(data):
+            said = read_control(batch)
+            if isinstance(said, VotersChange):
+                found.append((header.base_offset, said.voters))
+    return found
+
+
+@on_loop
+async def test_whoever_appends_them_they_are_remembered(tmp_path: Path) -> None:
+    leader, follower = await open_log(tmp_path / "l"), await open_log(tmp_path / "f")
+    name(leader, one)  # into a folder that is not there yet
+    put(leader)
+    change = leader_change_batch(leader=1, voters=(1,), granting=(1,), base_offset=0, leader_epoch=2, timestamp=now)
+    leader.append(memoryview(change), read_header(change), 2, now, internal=True)
+    name(leader, one, two, epoch=2)
+    assert leader.voter_sets == [(0, (one,)), (3, (one, two))]
+    data, _ = await read(leader, 0)
+    follower.append_as_is(memoryview(data), now)
+    assert follower.voter_sets == leader.voter_sets
+
+
+@pytest.mark.parametrize("clean", [False, True])
+@pytest.mark.parametrize("pointed", [0, 1, 2, 3])
+@on_loop
+async def test_a_restart_knows_them_again(tmp_path: Path, pointed: int, clean: bool) -> None:
+    log = await open_log(tmp_path / "p", settings=small)
+    point = None
+    for number in range(3):
+        put(log, one_batch([b"x" * 700]))
+        name(log, *(one, two, three)[: number + 1])
+        if number + 1 == pointed:
+            point = await log.checkpoint()
+    if clean:
+        point = await log.close()
+    again = await open_log(tmp_path / "p", settings=small, recovery=point, clean=clean)
+    assert again.voter_sets == [(1, (one,)), (3, (one, two)), (5, (one, two, three))] == await named_in(again)
+    assert len(voter_files(tmp_path / "p")) == 3
+
+
+@on_loop
+async def test_above_the_point_the_batches_are_right(tmp_path: Path) -> None:
+    log = await open_log(tmp_path / "p")
+    name(log, one)
+    point = await log.checkpoint()
+    for voters in ((two,), (three,)):
+        name(log, *voters)
+    put(log)
+    (tmp_path / "p" / f"{1:020d}.voters").unlink()
+    (tmp_path / "p" / f"{2:020d}.voters").write_bytes(b"torn")
+    for offset in (3, 4, 7):  # of a batch without voters, at the end, and beyond it
+        (tmp_path / "p" / f"{offset:020d}.voters").write_bytes((tmp_path / "p" / f"{0:020d}.voters").read_bytes())
+    right = [(0, (one,)), (1, (two,)), (2, (three,))]
+    log = await open_log(tmp_path / "p", recovery=point)
+    assert log.voter_sets == right
+    assert voter_files(tmp_path / "p") == [f"{offset:020d}.voters" for offset in range(3)]
+    point = await log.close()
+    log = await open_log(tmp_path / "p", recovery=point, clean=True)
+    assert log.voter_sets == right
+
+
+@on_loop
+async def test_below_the_point_a_bad_file_is_made_again(tmp_path: Path) -> None:
+    log = await open_log(tmp_path / "p", settings=small)
+    for voters in ((one,), (two,)):
+        name(log, *voters)
+        put(log, one_batch([b"x" * 900]))
+    point = await log.close()
+    file = tmp_path / "p" / f"{2:020d}.voters"
+    good = file.read_bytes()
+    file.write_bytes(good.replace(b"2 ", b"3 "))
+    log = await open_log(tmp_path / "p", settings=small, recovery=point, clean=True)
+    assert (log.damage, log.voter_sets) == (None, [(0, (one,)), (2, (two,))])
+    assert file.read_bytes() == good
+
+
+@on_loop
+async def test_voters_that_nothing_tells_any_more_are_damage(tmp_path: Path) -> None:
+    log = await open_log(tmp_path / "p", settings=small)
+    put(log)
+    name(log, one)
+    put(log, one_batch([b"x" * 1000]))
+    await log.advance_start(2)
+    assert [segment.base for segment in log.segments] == [2]
+    point = await log.close()
+    (tmp_path / "p" / f"{1:020d}.voters").write_bytes(b"")
+    log = await open_log(tmp_path / "p", settings=small, recovery=point, clean=True)
+    assert log.damage is not None
+    assert log.damage.reason == "who votes from here on cannot be read"
+    assert log.damage.file.endswith(f"{1:020d}.voters")
+
+
+@on_loop
+async def test_a_cut_brings_the_earlier_ones_back(tmp_path: Path) -> None:
+    log = await open_log(tmp_path / "p", fsync="always")
+    for voters in ((one,), (one, two), (one, two, three)):
+        name(log, *voters)
+        put(log)
+    await log.truncate_to(4)
+    assert log.voter_sets == [(0, (one,)), (2, (one, two))]
+    await log.truncate_to(2)
+    for _ in range(3):
+        put(log, epoch=2)
+    assert log.voter_sets == [(0, (one,))]
+    point = await log.close()
+    log = await open_log(tmp_path / "p", recovery=point, clean=True)
+    assert log.voter_sets == [(0, (one,))]
+
+
+@on_loop
+async def test_files_that_a_cut_removed_are_synced_no_more(tmp_path: Path) -> None:
+    disk, ports = trouble()
+    log = await open_log(tmp_path / "p", ports=ports)
+    put(log)
+    name(log, one)
+    log.append_as_is(one_batch(base_offset=10, epoch=1), now)  # behind a gap, which has a file, too
+    await log.truncate_to(1)
+    for file in list(disk._open):
+        file.give_up_descriptor()
+    await log.flush()
+    assert log.failed is None
+    assert names(tmp_path / "p") == [f"{0:020d}.log"]
+
+
+@on_loop
+async def test_a_file_without_any_segment_names_nobody(tmp_path: Path) -> None:
+    """The power went when only the name of the file was on the disk."""
+    log = await open_log(tmp_path / "p")
+    name(log, one)
+    (tmp_path / "p" / f"{0:020d}.log").unlink()
+    log = await open_log(tmp_path / "p")
+    assert log.voter_sets == []
+    put(log)
+    point = await log.close()
+    assert (await open_log(tmp_path / "p", recovery=point, clean=True)).voter_sets == []
+
+
+@on_loop
+async def test_a_batch_that_was_refused_names_nobody(tmp_path: Path) -> None:
+    disk, ports = trouble()
+    log = await open_log(tmp_path / "p", ports=ports)
+    put(log)
+    disk.room_bytes = 20
+    with pytest.raises(StorageFailed, match="full"):
+        name(log, one)
+    assert (log.voter_sets, voter_files(tmp_path / "p")) == ([], [])
+    disk.room_bytes = None
+    put(log)  # at the offset that the refused one would have had
+    point = await log.close()
+    log = await open_log(tmp_path / "p", recovery=point, clean=True)
+    assert log.voter_sets == []
+    assert name(log, one) == 2
+    assert log.voter_sets == [(2, (one,))]
+
+
+@on_loop
+async def test_retention_keeps_those_in_force(tmp_path: Path) -> None:
+    log = await open_log(tmp_path / "p", settings=small)
+    for voters in ((one,), (one, two), (one, two, three)):
+        name(log, *voters, timestamp=now - 120_000)
+        put(log, one_batch([b"x" * 900], timestamps=[now - 120_000]))
+    put(log, one_batch([b"x" * 900]))
+    kept: list[object] = []
+    for start in (1, 2, 4, 6):
+        await log.advance_start(start)
+        kept.append([offset for offset, _ in log.voter_sets])
+    assert kept == [[0, 2, 4], [2, 4], [4], [4]]
+    await log.retain(now, log.end)
+    assert log.segments[0].base == 6
+    point = await log.close()
+    log = await open_log(tmp_path / "p", settings=small, recovery=point, clean=True)
+    assert log.voter_sets == [(4, (one, two, three))]
+    await log.begin_anew(100)
+    put(log, epoch=2)
+    log = await open_log(tmp_path / "p", settings=small)
+    assert (log.start, log.end, log.voter_sets) == (100, 101, [(4, (one, two, three))])
+
+
+@on_loop
+async def test_a_batch_that_only_looks_like_voters_is_not_taken(tmp_path: Path) -> None:
+    garbled = NewRecord(key=bytes.fromhex("0000 0006"), value=b"\0\0\2abc", timestamp=now)
+    batch = memoryview(build_batch([garbled], base_offset=1, leader_epoch=1, control=True))
+    log = await open_log(tmp_path / "p")
+    put(log)
+    with pytest.raises(CorruptBatch, match="garbled"):
+        log.append_as_is(batch, now)
+    assert log.end == 1
+    with (tmp_path / "p" / f"{0:020d}.log").open("ab") as file:
+        file.write(batch)
+    assert (await open_log(tmp_path / "p")).end == 1
+
+
+class Life:
+    """What one process does to a log until the power goes: all there is to do, in any order."""
+
+    def __init__(self, machine: Machine, chance: random.Random) -> None:
+        self._machine = machine
+        self._chance = chance
+        self.point: RecoveryPoint | None = None
+        self.epoch = 1
+
+    async def opened(self) -> Log:
+        ports = self._machine.boot()
+        await make_lasting_dir(ports.disk, "/data")
+        return await open_log("/data/p", settings=small, fsync="always", recovery=self.point, ports=ports)
+
+    async def live(self, log: Log) -> None:
+        for _ in range(40):
+            match self._chance.choice(["name", "name", "put", "put", "flush", "cut", "checkpoint", "turn"]):
+                case "name":
+                    name(log, (self._chance.randrange(9), one[1]), epoch=self.epoch)
+                case "put":
+                    put(log, one_batch([b"x" * self._chance.choice([1, 500])]), epoch=self.epoch)
+                case "flush":
+                    await log.flush()
+                case "cut":
+                    await log.truncate_to(max(log.end - self._chance.randrange(1, 4), 0))
+                    self.epoch += 1
+                case "checkpoint":
+                    point = await log.checkpoint()
+                    if point is not None and self._chance.random() < 0.7:
+                        self.point = point
+                        log.recorded(point)
+            assert log.voter_sets == await named_in(log)
+
+
+async def power_cuts(world: World, seed: int) -> None:
+    chance = random.Random(seed)
+    machine = world.machine("broker")
+    life = Life(machine, chance)
+    for _ in range(6):
+        log = await life.opened()
+        assert log.damage is None
+        assert log.voter_sets == await named_in(log)
+        life.epoch = max(life.epoch, log.epochs.last) + 1
+        machine.crash_at_operation(chance.randrange(1, 80), power_loss=chance.random() < 0.7)
+        try:
+            await machine.run(life.live(log))
+        except Crashed:
+            continue
+        machine.storage.forget_operation()
+        machine.crash(power_loss=True)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_power_cuts_leave_the_voters_that_the_batches_name(seed: int) -> None:
+    with World(seed) as world:
+        world.run(power_cuts(world, seed))
