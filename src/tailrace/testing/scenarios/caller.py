@@ -13,10 +13,11 @@ retry_seconds: Final = 0.05
 
 
 class Caller:
-    def __init__(self, ports: Ports, name: str, broker: str) -> None:
+    def __init__(self, ports: Ports, name: str, broker: str, patience_seconds: float = answer_max_seconds) -> None:
         self._ports = ports
         self._name = name
         self._broker = broker
+        self._patience_seconds = patience_seconds
         self._client: WireClient | None = None
 
     async def call(self, request: object, version: int) -> Any | None:
@@ -28,10 +29,10 @@ class Caller:
         try:
             if self._client is None or self._client.transport is None:
                 connecting = WireClient.connect(self._ports.net, self._broker, port, self._name)
-                self._client = await asyncio.wait_for(connecting, answer_max_seconds)
+                self._client = await asyncio.wait_for(connecting, self._patience_seconds)
             waiting = [self._client.send(request, version) for request in requests]
             together = asyncio.gather(*waiting, return_exceptions=True)
-            answers = await asyncio.wait_for(together, answer_max_seconds)
+            answers = await asyncio.wait_for(together, self._patience_seconds)
         except (OSError, TimeoutError):
             self.close()
             return [None for _ in requests]

@@ -78,7 +78,7 @@ class SimFile:
     def truncate(self, size: int) -> None:
         image = self._change()
         self._storage.trace("truncate", self._path, size)
-        self._storage.truncate(image, size)
+        self._storage.truncate(image, self._path, size)
 
     def sync(self) -> "asyncio.Future[None]":
         image = self._use()

@@ -38,6 +38,7 @@ class Storage:
         self._unreadable: list[str] = []
         self._operations_left: int | None = None
         self._at_operation: Callable[[], None] | None = None
+        self.on_cut: Callable[[str], None] | None = None  # told the path of a file that is about to become shorter
 
     # Faults
 
@@ -76,6 +77,10 @@ class Storage:
         """Call just before the `number`-th write or change of names from now: a crash between two of one callback."""
         self._operations_left, self._at_operation = number, call
 
+    def forget_operation(self) -> None:
+        """Let what `at_operation` was set for not happen any more."""
+        self._operations_left = self._at_operation = None
+
     # What the port asks
 
     def changing(self) -> None:
@@ -100,7 +105,9 @@ class Storage:
         if len(fits) < len(data):
             raise failed(errno.ENOSPC, path)
 
-    def truncate(self, image: Image, size: int) -> None:
+    def truncate(self, image: Image, path: str, size: int) -> None:
+        if self.on_cut is not None and size < len(image.content):
+            self.on_cut(path)
         self.used_bytes += size - len(image.content)
         image.truncate(size)
 
@@ -160,7 +167,7 @@ class Storage:
 
     def process_died(self) -> None:
         self.locks.clear()
-        self._at_operation = self._operations_left = None
+        self.forget_operation()
 
     def power_cut(self) -> None:
         """Lose any subset of what was not synced."""

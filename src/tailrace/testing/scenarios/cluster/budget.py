@@ -1,0 +1,53 @@
+"""How much may go wrong at a time, so that every promise still has to be kept.
+
+With fsync `always` what was acknowledged is on a majority's disks. Kills, pauses, partitions, and power losses, of all
+machines at once too, take none of it: they come as they like, and cost time only. A flipped bit takes one copy away.
+One above the recorded checkpoint cannot be told from a torn tail, so it is made only in a calm, on one machine, and
+everybody is there until that machine has caught up; one below is found and known, and other faults may go on.
+
+With fsync `interval` and `never` it is a majority's memory that keeps what was acknowledged: the same promises are
+checked, but a machine loses power only when every replica everywhere has everything, no other does before it has caught
+up again, and never all at once. Partitions with one or two replicas have no majority to spare: there nobody
+loses power then, and no bit flips.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from tailrace.testing.scenarios.cluster.committed import Histories
+from tailrace.testing.scenarios.cluster.plan import Plan
+from tailrace.testing.scenarios.cluster.server import Server
+from tailrace.testing.scenarios.cluster.watch import partitions_of
+
+replicas_to_spare_one: Final = 3
+
+
+class Budget:
+    def __init__(self, plan: Plan, servers: Sequence[Server], histories: Histories) -> None:
+        self._plan = plan
+        self._servers = servers
+        self._histories = histories
+
+    @property
+    def may_lose_power(self) -> bool:
+        """Whether any one machine may."""
+        return self._plan.fsync == "always" or self.may_lose_a_copy
+
+    @property
+    def may_black_out(self) -> bool:
+        return self._plan.fsync == "always"
+
+    @property
+    def may_lose_a_copy(self) -> bool:
+        return self._plan.replicas >= replicas_to_spare_one and self.whole
+
+    @property
+    def whole(self) -> bool:
+        """Whether every replica everywhere has all that is committed, and may vote."""
+        return all(server.serves and not server.paused and self._has_all(server) for server in self._servers)
+
+    def _has_all(self, server: Server) -> bool:
+        return all(
+            one.log.end >= self._histories.of(one.key).end and one.replica.may_vote and one.log.damage is None
+            for one in partitions_of(server)
+        )

@@ -1,0 +1,104 @@
+"""Many seeds, in several processes: one line each, then what they met together.
+
+A seed that fails says which invariant broke, what was seen, and how to see it again. A hundred seeds under which little
+happened prove little, so they fail, too.
+"""
+
+import logging
+import time
+import traceback
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from multiprocessing import get_context
+
+from tailrace.testing.scenarios.cluster.invariants import Broken
+from tailrace.testing.scenarios.cluster.met import Met
+from tailrace.testing.scenarios.cluster.plan import plan_of
+from tailrace.testing.scenarios.cluster.story import run_cluster
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One seed's outcome."""
+
+    seed: int
+    met: Met
+    digest: str  # empty when it failed
+    seconds: float  # real
+    failure: str = ""  # the first line says what, the others where
+
+    def __str__(self) -> str:
+        plan = plan_of(self.seed)
+        told = f"{plan.brokers} brokers, fsync {plan.fsync}"
+        if self.failure:
+            return f"seed {self.seed} FAILED ({told}): {self.failure}"
+        return f"seed {self.seed} {self.digest} ({told}; {self.met.seconds:.0f} s in {self.seconds:.2f} s)"
+
+
+@dataclass(slots=True)
+class Campaign:
+    """What all runs came to."""
+
+    seeds: int = 0
+    failed: list[int] = field(default_factory=list)
+    met: Met = field(default_factory=Met)
+    seconds: float = 0.0  # real, of all processes together
+
+    def add(self, run: Run) -> None:
+        self.seeds += 1
+        self.seconds += run.seconds
+        self.met.add(run.met)
+        if run.failure:
+            self.failed.append(run.seed)
+
+    @property
+    def shortfalls(self) -> list[str]:
+        """What should have been met in so many seeds, and was not."""
+        return self.met.shortfalls(self.seeds)
+
+    @property
+    def passed(self) -> bool:
+        return not self.failed and not self.shortfalls
+
+    def __str__(self) -> str:
+        ratio = self.met.seconds / self.seconds if self.seconds else 0.0
+        lines = [
+            f"{self.seeds} seeds, {len(self.failed)} failed; they met {self.met}",
+            f"virtual to real time: {ratio:.1f} to 1; {self.seconds / max(1, self.seeds):.2f} s of a core each",
+        ]
+        return "\n".join(lines + self.shortfalls)
+
+
+def run_seed(seconds: float, seed: int) -> Run:
+    """One seed, and how it ended."""
+    began = time.perf_counter()
+    try:
+        outcome = run_cluster(seed, seconds)
+    except Exception as error:
+        took = time.perf_counter() - began
+        return Run(seed=seed, met=Met(), digest="", seconds=took, failure=told(error))
+    return Run(seed=seed, met=outcome.met, digest=outcome.digest, seconds=time.perf_counter() - began)
+
+
+def run_seeds(seeds: Iterable[int], seconds: float, workers: int) -> Iterator[Run]:
+    """In the order of the seeds; a single worker is this process."""
+    if workers <= 1:
+        yield from map(partial(run_seed, seconds), seeds)
+        return
+    # forked workers would share locks that some thread of ours holds
+    with ProcessPoolExecutor(workers, get_context("spawn"), initializer=logging.disable) as pool:
+        yield from pool.map(partial(run_seed, seconds), seeds, chunksize=2)
+
+
+def told(error: BaseException) -> str:
+    """What broke, first; then where."""
+    notes = getattr(error, "__notes__", [])
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, Broken):
+        cause = cause.__cause__
+    if cause is None:
+        return f"{error!r}\n{''.join(traceback.format_exception(error))}".rstrip()
+    where = "\n".join(f"  {note}" for note in [*getattr(cause, "__notes__", []), *notes])
+    return f"{cause}\n{where}".rstrip()

@@ -1,0 +1,116 @@
+"""All clients of a story: who writes what in which manner, who reads, who looks, who makes topics and deletes them."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Protocol
+
+from tailrace.testing.scenarios.cluster.changer import Changer, create_version
+from tailrace.testing.scenarios.cluster.invariants import Broken, Invariant
+from tailrace.testing.scenarios.cluster.looker import Looker
+from tailrace.testing.scenarios.cluster.met import Met
+from tailrace.testing.scenarios.cluster.plan import Plan
+from tailrace.testing.scenarios.cluster.reader import Reader
+from tailrace.testing.scenarios.cluster.router import Router
+from tailrace.testing.scenarios.cluster.server import Server
+from tailrace.testing.scenarios.cluster.watch import Watch
+from tailrace.testing.scenarios.cluster.writer import Manner, Writer
+from tailrace.testing.simulation import World
+from tailrace.wire.errors import Error
+from tailrace.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse, NewTopic
+
+kept_topic: Final = "t"
+kept_partitions: Final = 2
+made_prefix: Final = "r"
+safe: Final = Manner(idempotent=True, acks=-1)
+plain: Final = Manner(idempotent=False, acks=-1)
+hurried: Final = Manner(idempotent=False, acks=1)
+writers: Final = ((0, safe), (0, plain), (1, safe), (1, hurried))
+again_seconds: Final = 0.2
+
+
+class Client(Protocol):
+    name: str
+    stopping: bool
+
+    async def run(self) -> None: ...
+
+
+class Clients:
+    def __init__(
+        self,
+        world: World,
+        plan: Plan,
+        servers: Sequence[Server],
+        watch: Watch,
+        surface: "Callable[[asyncio.Task[Any]], None]",
+    ) -> None:
+        self._surface = surface
+        self._servers = servers
+        self._world = world
+        self._plan = plan
+        self._machine = world.machine("clients")
+        self._ports = self._machine.boot()
+        claims = watch.claims
+        self._changer = Changer(self._router("changer"), made_prefix, plan.replicas)
+        self.writers = [
+            Writer(self._router(f"w{number}"), claims, manner, lambda: kept_topic, partition, plan.calm)
+            for number, (partition, manner) in enumerate(writers)
+        ]
+        self.writers.append(Writer(self._router("w9"), claims, safe, lambda: self._changer.topic, 0, plan.calm))
+        self._reader = Reader(self._router("reader"), claims, self._readable)
+        self._looker = Looker(self._router("looker"), watch.leaders)
+        self._all: list[Client] = [*self.writers, self._reader, self._looker, self._changer]
+
+    def _router(self, name: str) -> Router:
+        return Router(self._ports, self._world.random, name, lambda: [server.name for server in self._servers])
+
+    def _readable(self) -> list[tuple[str, int]]:
+        return [*((kept_topic, number) for number in range(kept_partitions)), (self._changer.topic, 0)]
+
+    async def begin(self) -> None:
+        """Make the topic that stays, and set everybody to work."""
+        await self._machine.run(self._make_kept())
+        for one in self._all:
+            task = self._machine.spawn(one.run(), one.name)
+            task.add_done_callback(self._surface)
+
+    async def _make_kept(self) -> None:
+        replicas = min(self._plan.replicas, len(self._servers))
+        topic = NewTopic(name=kept_topic, num_partitions=kept_partitions, replication_factor=replicas)
+        router = self._router("maker")
+        while True:
+            answer: CreateTopicsResponse | None = await router.ask_anyone(
+                CreateTopicsRequest(topics=(topic,)), create_version
+            )
+            if answer is not None and answer.topics[0].error_code in (0, Error.TOPIC_ALREADY_EXISTS):
+                return
+            await asyncio.sleep(again_seconds)
+
+    def end(self) -> None:
+        """Let everybody come to an end: writers once all they sent is acknowledged."""
+        for one in self._all:
+            one.stopping = True
+
+    @property
+    def busy(self) -> str | None:
+        """Who is not done yet with what it began."""
+        waiting = [writer.name for writer in self.writers if not writer.done]
+        if self._changer.stopping and not self._changer.done:
+            waiting.append(self._changer.name)
+        return ", ".join(waiting) or None
+
+    def check(self) -> None:
+        """After everything has converged: the topic that is certain to be there is."""
+        for server in self._servers:
+            assert server.node is not None
+            topic = server.node.replicas.image.topics.get(self._changer.topic)
+            if topic is None or topic.id != self._changer.there:
+                raise Broken(Invariant.NOTHING_LOST, f"topic {self._changer.topic} was made, {server.name} has {topic}")
+
+    def count(self, met: Met) -> None:
+        met.acknowledged = sum(writer.acknowledged for writer in self.writers)
+        met.hurried = sum(writer.hurried for writer in self.writers)
+        met.refused = sum(writer.refused for writer in self.writers)
+        met.batches_read, met.read_from_followers = self._reader.batches, self._reader.from_followers
+        met.looks_at_metadata = self._looker.looks
+        met.topics_made, met.topics_recreated = self._changer.made, self._changer.recreated

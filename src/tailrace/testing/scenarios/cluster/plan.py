@@ -1,0 +1,94 @@
+"""What a seed decides before anything happens: how many brokers, how safe a disk, how bad a network.
+
+Three brokers mostly, which is what people run; one to five by seed. The first starts alone, the others join it: before
+the trouble begins, or in the midst of it. `fsync` is `always` mostly. With `interval` and `never` every promise is
+checked, too, but under a smaller budget: see `budget`.
+"""
+
+import random
+from dataclasses import dataclass
+from typing import Final
+
+from tailrace.model.settings import Fsync, Settings
+from tailrace.testing.simulation import Delay, Odds
+from tailrace.testing.simulation.chance import stream
+
+data_dir: Final = "/data"
+kafka_port: Final = 9092
+peer_port: Final = 9192
+trouble_default_seconds: Final = 12.0
+brokers_by_chance: Final = (1, 2, 3, 3, 3, 3, 3, 3, 3, 3, 3, 4, 4, 5)
+fsyncs_by_chance: Final[tuple[Fsync, ...]] = ("always",) * 8 + ("interval", "never")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    seed: int
+    seconds: float  # how long the trouble lasts
+    brokers: int
+    late: int  # so many of them join while the trouble lasts
+    fsync: Fsync
+    odds: Odds
+    segment_bytes: int
+    checkpoint_ms: int
+    pause_seconds: float  # between two faults, on average
+    calm: float  # share of the clients' time that is spent doing nothing
+
+    @property
+    def replicas(self) -> int:
+        return min(3, self.brokers)
+
+    def settings(self, host: str, join: str) -> Settings:
+        return Settings(
+            host=host,
+            kafka_port=kafka_port,
+            peer_port=peer_port,
+            join=join,
+            data_dir=data_dir,
+            fsync=self.fsync,
+            fsync_interval_ms=200,
+            log_segment_bytes=self.segment_bytes,
+            log_checkpoint_interval_ms=self.checkpoint_ms,
+            log_retention_check_interval_ms=60_000,
+            auto_create_topics_enable=False,
+        )
+
+
+def plan_of(seed: int, seconds: float = trouble_default_seconds) -> Plan:
+    chance = stream(seed, "plan")
+    brokers = chance.choice(brokers_by_chance)
+    return Plan(
+        seed=seed,
+        seconds=seconds,
+        brokers=brokers,
+        late=chance.randrange(brokers) if chance.random() < 0.3 else 0,
+        fsync=chance.choice(fsyncs_by_chance),
+        odds=_odds(chance),
+        segment_bytes=chance.choice([3_000, 20_000, 1_000_000]),
+        checkpoint_ms=chance.choice([300, 2_000, 60_000]),
+        pause_seconds=chance.choice([0.3, 0.8, 1.5]),
+        calm=chance.choice([0.1, 0.3, 0.6]),
+    )
+
+
+def _odds(chance: random.Random) -> Odds:
+    late = Delay(
+        low_seconds=0.00005,
+        high_seconds=chance.choice([0.001, 0.005]),
+        slow_chance=chance.choice([0.001, 0.01, 0.03]),
+        slow_seconds=chance.choice([0.2, 1.0]),
+    )
+    sync = Delay(
+        low_seconds=0.0001,
+        high_seconds=chance.choice([0.002, 0.01]),
+        slow_chance=chance.choice([0.01, 0.1]),
+        slow_seconds=chance.choice([0.1, 0.5]),
+    )
+    return Odds(
+        link=late,
+        sync=sync,
+        silence=Delay(low_seconds=2.0, high_seconds=15.0),
+        retransmit=Delay(low_seconds=0.01, high_seconds=0.4),
+        cold_chance=chance.choice([0.0, 0.02, 0.2]),
+        split_chance=chance.choice([0.02, 0.1, 0.3]),
+    )

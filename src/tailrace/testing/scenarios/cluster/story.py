@@ -1,0 +1,129 @@
+"""One seed's story: a cluster comes up, clients work, trouble comes, all is healed, and everything is right again."""
+
+import asyncio
+from collections.abc import Coroutine, Iterator
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from tailrace.testing.scenarios.cluster.budget import Budget
+from tailrace.testing.scenarios.cluster.clients import Clients
+from tailrace.testing.scenarios.cluster.convergence import Convergence
+from tailrace.testing.scenarios.cluster.invariants import Broken, Invariant
+from tailrace.testing.scenarios.cluster.met import Met
+from tailrace.testing.scenarios.cluster.plan import Plan, plan_of, trouble_default_seconds
+from tailrace.testing.scenarios.cluster.server import Server
+from tailrace.testing.scenarios.cluster.trouble import Trouble
+from tailrace.testing.scenarios.cluster.watch import Watch, look_every_seconds, partitions_of
+from tailrace.testing.simulation import World
+from tailrace.testing.simulation.storage import capacity_default_bytes
+
+converge_max_seconds: Final = 30.0
+converge_look_seconds: Final = 0.05
+seconds_max: Final = 3600.0
+
+
+class Outcome(NamedTuple):
+    met: Met
+    digest: str
+
+
+class Story:
+    def __init__(self, world: World, plan: Plan) -> None:
+        self._world = world
+        self._plan = plan
+        self._servers: list[Server] = []
+        self._met = Met()
+        self._watch = Watch(self._servers)
+        self._clients = Clients(world, plan, self._servers, self._watch, surface)
+        self._convergence = Convergence(self._servers, self._watch)
+
+    async def run(self) -> Met:
+        for _ in range(self._plan.brokers - self._plan.late):
+            await self._join()
+            await self._settle("a broker joined")
+        await self._clients.begin()
+        watching = self._beside(self._keep_looking())
+        budget = Budget(self._plan, self._servers, self._watch.histories)
+        trouble = Trouble(self._world, self._plan, self._servers, budget, self._met, self._beside)
+        await trouble.run([self._join for _ in range(self._plan.late)])
+        await trouble.heal()
+        self._clients.end()
+        await self._settle("healing", clients=True)
+        watching.cancel()
+        self._convergence.compare()
+        self._clients.check()
+        self._count()
+        return self._met
+
+    async def _join(self) -> None:
+        """Another broker; the first one is the cluster."""
+        join = ",".join(server.address for server in self._servers[:3])
+        server = Server(self._world, len(self._servers) + 1, self._plan, join)
+        server.witness = self._watch
+        server.machine.storage.on_cut = partial(self._log_cut, server)
+        self._servers.append(server)
+        self._met.joins += len(self._servers) > 1
+        self._beside(server.start())
+
+    async def _settle(self, what: str, *, clients: bool = False) -> None:
+        """Wait until nothing stands in the way any more; clients, too, have to be done with what they began."""
+        deadline = self._world.loop.time() + converge_max_seconds
+        while obstacle := (clients and self._clients.busy) or self._convergence.obstacle():
+            if self._world.loop.time() >= deadline:
+                raise Broken(Invariant.CONVERGES, f"{converge_max_seconds:.0f} s after {what}: {obstacle}")
+            await asyncio.sleep(converge_look_seconds)
+            self._watch.look()
+
+    async def _keep_looking(self) -> None:
+        while True:
+            self._watch.look()
+            await asyncio.sleep(look_every_seconds)
+
+    def _beside(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        """Run something beside the story; if it fails, so does the run."""
+        task = self._world.loop.create_task(work)
+        task.add_done_callback(surface)
+        return task
+
+    def _log_cut(self, server: Server, path: str) -> None:
+        """A segment became shorter: while a replica has it open it was truncated, before that its tail was torn."""
+        storage = server.machine.storage
+        if not path.endswith(".log") or storage.capacity_bytes != capacity_default_bytes:
+            return  # after a write that did not fit
+        if any(path.startswith(f"{one.log.folder}/") for one in partitions_of(server)):
+            self._met.truncations += 1
+        else:
+            self._met.torn_tails += 1
+
+    def _count(self) -> None:
+        met = self._met
+        met.leader_changes = self._watch.leaders.changes
+        met.voter_changes = self._watch.voter_changes
+        met.refused_starts = sum(server.refused for server in self._servers)
+        met.committed = len(self._watch.histories)
+        met.seconds = self._world.loop.time()
+        self._clients.count(met)
+
+
+def surface(task: "asyncio.Task[Any]") -> None:
+    """Let a failure fail the run at once, wherever it happened."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        raise error
+
+
+def run_cluster(seed: int, seconds: float = trouble_default_seconds) -> Outcome:
+    """One seed: what it met, and the digest of its history."""
+    plan = plan_of(seed, seconds)
+    with World(seed, odds=plan.odds, seconds_max=seconds_max + seconds) as world:
+        met = world.run(Story(world, plan).run())
+        return Outcome(met, world.digest)
+
+
+def trace_cluster(seed: int, seconds: float = trouble_default_seconds) -> Iterator[str]:
+    """One seed's history, line by line; it ends with what broke, if something does."""
+    plan = plan_of(seed, seconds)
+    with World(seed, odds=plan.odds, seconds_max=seconds_max + seconds, keep_lines=True) as world:
+        try:
+            world.run(Story(world, plan).run())
+        finally:
+            yield from world.lines
