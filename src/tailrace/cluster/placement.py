@@ -4,9 +4,9 @@ Each partition is placed in turn, by what every broker has got so far. A partiti
 all others together, because partitions of one topic are busy at the same time: so a new topic spreads over all
 brokers, and what does not divide evenly goes to those that hold least.
 
-- The leader is the broker that fewest partitions name first.
-- Each follower is the broker that holds fewest. Among equals it is one that has its share of leaderships already:
-  who has not is about to get a replica anyway.
+- The leader is the broker that fewest partitions name first; among equals, in the rack that leads and holds least.
+- Each follower is the broker that holds fewest; among equals, in the rack that holds least, and then one that has its
+  share of leaderships already: who has not is about to get a replica anyway.
 - Racks go before load: while another rack is left, no two replicas of a partition share one. A broker without a rack
   is a rack of its own.
 - What is equal in all of this is told apart by a scramble of place and load. It is not chance, the same brokers get the
@@ -33,7 +33,7 @@ def factor_for(wanted: int, live: int) -> int:
     factor = min(replicas_by_default_max, live) if wanted == by_default else wanted
     if not 0 < factor <= live:
         raise InvalidReplicationFactor(
-            f"replication factor {wanted} cannot be met: it must be from 1 to {live}, the number of live brokers"
+            f"replication factor {wanted} cannot be met: it must be from 1 to the number of live brokers, {live}"
         )
     return factor
 
@@ -64,12 +64,10 @@ class _Scales:
             self._weigh(rack)
 
     def place(self, factor: int) -> Place:
-        chosen = [min(self._brokers, key=self._as_leader.__getitem__)]
-        left = self._elsewhere(self._brokers, chosen[0])
+        chosen, left = [min(self._brokers, key=self._as_leader.__getitem__)], self._brokers
         while len(chosen) < factor:
-            left = left or [one for one in self._brokers if one not in chosen]
+            left = self._elsewhere(left, chosen[-1]) or [one for one in self._brokers if one not in chosen]
             chosen.append(min(left, key=self._as_follower.__getitem__))
-            left = self._elsewhere(left, chosen[-1])
         self._add(chosen)
         return tuple(chosen)
 
@@ -87,11 +85,12 @@ class _Scales:
 
     def _weigh(self, rack: str | BrokerId) -> None:
         members = self._members[rack]
-        average = sum(self._held[one] for one in members) / len(members)
+        rack_held = sum(self._held[one] for one in members) / len(members)
+        rack_led = sum(self._led[one] for one in members) / len(members)
         for one in members:
             held, led, tie = self._held[one], self._led[one], self._tie[one]
-            self._as_leader[one] = (led, average, held, tie)
-            self._as_follower[one] = (held, average, -led, tie)
+            self._as_leader[one] = (led, rack_led, rack_held, held, tie)
+            self._as_follower[one] = (held, rack_held, -led, -rack_led, tie)
 
 
 def _scramble(broker: int, held: int) -> int:

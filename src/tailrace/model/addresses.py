@@ -4,7 +4,7 @@ import re
 from typing import Final, NamedTuple
 
 port_max: Final = 65_535
-one_address: Final = re.compile(r"(?:\[([0-9A-Fa-f:.%]+)\]|([^\s\[\]:,]+)):([0-9]{1,5})")
+one_address: Final = re.compile(r"(?:\[([0-9A-Fa-f:.]+(?:%\w+)?)\]|([^\s\[\]:,/]+)):([0-9]{1,5})")
 
 
 class Address(NamedTuple):

@@ -153,9 +153,9 @@ class NotController(Fault):
 
 
 class RefusedElsewhere(Fault):
-    """Another broker decided, and refused: `code` is the error that it gave, in Kafka's numbers."""
+    """Another broker decided, and refused: `code` is the error that it gave, in Kafka's numbers; -1: it knew none."""
 
-    def __init__(self, message: str, code: int) -> None:
+    def __init__(self, message: str, code: int = -1) -> None:
         super().__init__(message)
         self.code = code
 
@@ -227,13 +227,13 @@ AnyFault = (
     | EligibleLeadersNotAvailable
     | ElectionNotNeeded
     | NotController
+    | RefusedElsewhere
     | BrokerNotAvailable
     | DuplicateBroker
     | InconsistentCluster
     | TimedOut
     | CoordinatorUnavailable
     | StorageFailed
-    | RefusedElsewhere
     | FetchSessionUnknown
     | FetchSessionEpochWrong
 )

@@ -3,8 +3,13 @@
 import pickle
 from typing import get_args
 
-from tailrace.model.faults import AnyFault, Fault, NotLeader
+import pytest
+
+from tailrace.doors.kafka.faults import error_of
+from tailrace.model import faults
+from tailrace.model.faults import AnyFault, Fault, NotController, NotLeader
 from tailrace.model.ids import BrokerId, Epoch
+from tailrace.wire.errors import Error
 
 
 def test_every_fault_is_in_the_closed_list() -> None:
@@ -21,3 +26,26 @@ def test_faults_travel_between_processes() -> None:
     received = pickle.loads(pickle.dumps(sent))
     assert isinstance(received, NotLeader)
     assert (str(received), received.leader, received.epoch) == ("ask broker 5", 5, 9)
+    refused = pickle.loads(pickle.dumps(faults.RefusedElsewhere("no", code=42)))
+    assert (str(refused), refused.code) == ("no", 42)
+    asked = pickle.loads(pickle.dumps(NotController("ask broker 2", controller=BrokerId(2))))
+    assert isinstance(asked, NotController)
+    assert (str(asked), asked.controller) == ("ask broker 2", 2)
+
+
+@pytest.mark.parametrize(
+    ("fault", "error"),
+    [
+        (faults.DuplicateBroker, Error.DUPLICATE_BROKER_REGISTRATION),
+        (faults.InconsistentCluster, Error.INCONSISTENT_CLUSTER_ID),
+        (faults.NotController, Error.NOT_CONTROLLER),
+        (faults.NotEnoughReplicasAfterAppend, Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND),
+        (faults.OffsetNotAvailable, Error.OFFSET_NOT_AVAILABLE),
+        (faults.PreferredLeaderNotAvailable, Error.PREFERRED_LEADER_NOT_AVAILABLE),
+        (faults.EligibleLeadersNotAvailable, Error.ELIGIBLE_LEADERS_NOT_AVAILABLE),
+        (faults.ElectionNotNeeded, Error.ELECTION_NOT_NEEDED),
+        (faults.BrokerNotAvailable, Error.BROKER_NOT_AVAILABLE),
+    ],
+)
+def test_kafkas_word_for_what_goes_wrong_between_brokers(fault: type[Fault], error: Error) -> None:
+    assert error_of(fault("what happened")) is error

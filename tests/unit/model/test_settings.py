@@ -56,6 +56,10 @@ def test_no_name_or_flag_is_given_twice() -> None:
         ({"auto_create_topics_enable": 2}, "true or false"),
         ({"default_replication_factor": 0}, "-1 or from 1"),
         ({"log_message_timestamp_type": "Now"}, "CreateTime, LogAppendTime"),
+        ({"join": "b1"}, "join=b1: it must be HOST:PORT, with commas between several"),
+        ({"join": "b1:9092;b2:9092"}, "join=b1:9092;b2:9092: it must be HOST:PORT"),
+        ({"peer_port": 65536}, "peer.port=65536: it must be from 0 to 65535"),
+        ({"broker_session_timeout_ms": 0}, "broker.session.timeout.ms=0: it must be from 100"),
     ],
 )
 def test_a_mistake_is_named(yaml: dict[str, object], said: str) -> None:
@@ -120,3 +124,30 @@ def test_values_are_read_from_text() -> None:
 def test_settings_made_in_code_are_checked_too() -> None:
     with pytest.raises(SettingError, match=r"kafka\.port"):
         Settings(kafka_port=-1)
+
+
+def test_a_broker_can_be_told_whom_to_join() -> None:
+    settings = load({}, {}, {"join": "b1:9092,b2:9092", "peer_port": "7001", "broker_rack": "r1"})
+    assert (settings.join, settings.peer_port, settings.broker_rack) == ("b1:9092,b2:9092", 7001, "r1")
+    assert (row(rows()["broker.rack"]).flag, row(rows()["join"]).flag) == ("--rack", "--join")
+
+
+@pytest.mark.parametrize(
+    ("yaml", "said"),
+    [
+        (
+            {"replica_fetch_wait_max_ms": 1001},
+            "replica.fetch.wait.max.ms=1001 and controller.quorum.fetch.timeout.ms=2000: .* at most half .* 1000$",
+        ),
+        ({"controller_quorum_fetch_timeout_ms": 999}, "and controller.quorum.fetch.timeout.ms=999: "),
+        ({"broker_session_timeout_ms": 999}, "and broker.session.timeout.ms=999: "),
+        ({"replica_lag_time_max_ms": 999}, "and replica.lag.time.max.ms=999: "),
+    ],
+)
+def test_a_fetch_is_not_kept_longer_than_silence_is_taken_for_death(yaml: dict[str, object], said: str) -> None:
+    with pytest.raises(SettingError, match=said):
+        load(yaml, {}, {})
+
+
+def test_a_fetch_may_be_kept_for_half_of_it() -> None:
+    load({"replica_fetch_wait_max_ms": 1000, "controller_quorum_fetch_timeout_ms": 2000}, {}, {})

@@ -1,0 +1,78 @@
+"""Who leads what, as leaders report it: reports may come late, twice, or for topics that are gone."""
+
+import pytest
+
+from tailrace.cluster.image import PartitionPlace
+from tailrace.cluster.records import PartitionLed
+from tailrace.model.faults import UnknownTopic
+from tailrace.model.ids import Id, no_epoch, nobody
+from tests.unit.cluster.cluster import Cluster, disk_of, numbered
+
+
+def led(topic: Id, leader: int, epoch: int, *in_sync: int, partition: int = 0) -> PartitionLed:
+    return PartitionLed(topic_id=topic, partition=partition, leader=leader, epoch=epoch, in_sync=in_sync)
+
+
+def report(cluster: Cluster, *reports: PartitionLed) -> int:
+    """How many of the reports were written."""
+    before = len(cluster.log)
+    cluster.write(lambda controller: controller.report_leaders(reports))
+    assert cluster.replayed().image == cluster.image
+    return len(cluster.log) - before
+
+
+def seen(place: PartitionPlace) -> tuple[int, int, tuple[int, ...]]:
+    return place.leader, place.epoch, place.in_sync
+
+
+def test_a_report_is_what_metadata_says() -> None:
+    cluster = Cluster(1, 2, 3)
+    topic = cluster.create("t", 2, 3)
+    first, second = cluster.image.topics["t"].partitions
+    assert seen(first) == (nobody, no_epoch, ())
+    assert report(cluster, led(topic, 2, 4, 1, 2, 3), led(topic, 3, 1, 3, partition=1)) == 2
+    assert (seen(first), seen(second)) == ((2, 4, (1, 2, 3)), (3, 1, (3,)))
+
+
+def test_in_one_epoch_only_those_in_sync_change() -> None:
+    cluster = Cluster(1, 2, 3)
+    topic = cluster.create("t", 1, 3)
+    place = cluster.image.topics["t"].partitions[0]
+    report(cluster, led(topic, 2, 4, 1, 2, 3))
+    assert report(cluster, led(topic, 2, 4, 2, 3)) == 1
+    assert seen(place) == (2, 4, (2, 3))
+    assert report(cluster, led(topic, 2, 4, 2, 3), led(topic, 3, 4, 1, 2, 3)) == 0, "old news, and a lie"
+    assert seen(place) == (2, 4, (2, 3))
+
+
+def test_news_of_an_older_epoch_is_none() -> None:
+    cluster = Cluster(1, 2, 3)
+    topic = cluster.create("t", 1, 3)
+    place = cluster.image.topics["t"].partitions[0]
+    report(cluster, led(topic, 2, 4, 2))
+    assert report(cluster, led(topic, 1, 3, 1, 2, 3)) == 0
+    assert report(cluster, led(topic, 1, 6, 1), led(topic, 3, 5, 3)) == 2, "neither was known when they came"
+    assert seen(place) == (1, 6, (1,)), "whichever order they are replayed in"
+
+
+def test_reports_for_what_is_not_there_are_dropped() -> None:
+    cluster = Cluster(1, 2, 3)
+    topic = cluster.create("t")
+    assert report(cluster, *(led(topic, 1, 1, 1, partition=number) for number in (-1, 1))) == 0
+    cluster.write(lambda controller: controller.delete_topic("t"))
+    cluster.create("t")
+    assert report(cluster, led(topic, 1, 9, 1), led(numbered(77), 1, 9, 1)) == 0
+    cluster.image.replay(led(topic, 1, 9, 1))
+    assert cluster.image.topics["t"].partitions[0].epoch == no_epoch, "a recreated topic is another one"
+
+
+def test_the_preferred_leader_is_the_first_replica() -> None:
+    cluster = Cluster(1, 2, 3)
+    topic = cluster.create("t", 5, 2)
+    for number, place in enumerate(cluster.image.topics["t"].partitions):
+        assert cluster.controller.preferred("t", number) == cluster.controller.preferred(topic, number)
+        assert cluster.controller.preferred("t", number) == place.replicas[0]
+        assert place.directories == tuple(disk_of(broker) for broker in place.replicas)
+    for partition in (-1, 5):
+        with pytest.raises(UnknownTopic, match=f"no partition {partition}"):
+            cluster.controller.preferred("t", partition)

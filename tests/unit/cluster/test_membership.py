@@ -1,0 +1,121 @@
+"""How brokers come and go: a number, a disk, and who may have which."""
+
+import pytest
+
+from tailrace.cluster.image import Image
+from tailrace.model.faults import DuplicateBroker
+from tailrace.model.ids import BrokerId, Id
+from tests.unit.cluster.cluster import Cluster, disk_of, numbered, registration
+
+
+def join(cluster: Cluster, disk: int, wanted: int | None = None, life: int = 1, rack: str | None = None) -> int:
+    number = None if wanted is None else BrokerId(wanted)
+    return cluster.write(
+        lambda controller: controller.join(numbered(disk), number, numbered(life), f"d{disk}", 7000, rack)
+    )
+
+
+def fence(cluster: Cluster, broker: int) -> None:
+    cluster.write(lambda controller: controller.fence(BrokerId(broker)))
+
+
+def unfence(cluster: Cluster, broker: int) -> None:
+    cluster.write(lambda controller: controller.unfence(BrokerId(broker)))
+
+
+def register(cluster: Cluster, broker: int, *, disk: int = 0, life: int = 1) -> None:
+    cluster.write(lambda controller: controller.register(registration(broker, disk=disk, life=life)))
+
+
+def disk(image: Image, broker: int) -> Id:
+    return image.brokers[BrokerId(broker)].directory
+
+
+def test_who_joins_has_a_number_and_gets_no_work_until_it_serves() -> None:
+    cluster = Cluster(1)
+    assert join(cluster, disk=20, rack="r") == 2
+    two = cluster.image.brokers[BrokerId(2)]
+    assert (two.peer_host, two.peer_port, two.kafka_port, two.rack, two.fenced) == ("d20", 7000, 0, "r", True)
+    assert cluster.image.live == [1]
+    unfence(cluster, 2)
+    assert cluster.image.live == [1], "it has no address for clients yet"
+    register(cluster, 2, disk=20)
+    assert cluster.image.live == [1, 2]
+    assert (cluster.image.brokers[BrokerId(2)].host, cluster.image.brokers[BrokerId(2)].kafka_port) == ("h2", 9002)
+
+
+def test_joiners_get_the_next_free_number_and_the_same_disk_its_own_again() -> None:
+    cluster = Cluster(1)
+    assert [join(cluster, disk=20), join(cluster, disk=30, wanted=7), join(cluster, disk=40)] == [2, 7, 3]
+    assert join(cluster, disk=20, life=2) == 2
+    assert join(cluster, disk=30, wanted=7, life=2) == 7
+    assert list(cluster.image.brokers) == [1, 2, 7, 3]
+
+
+def test_a_join_that_is_asked_again_does_not_fence_who_serves_by_now() -> None:
+    cluster = Cluster(1)
+    join(cluster, disk=20, life=5)
+    register(cluster, 2, disk=20, life=5)
+    written = len(cluster.log)
+    assert join(cluster, disk=20, life=5) == 2
+    assert (len(cluster.log), cluster.image.live) == (written, [1, 2])
+    join(cluster, disk=20, life=6)
+    assert cluster.image.live == [1], "another life does not serve yet"
+
+
+def test_the_second_broker_with_a_number_is_refused_with_both_addresses() -> None:
+    cluster = Cluster(1, 2)
+    said = r"broker 2 is alive at h2:9002 .* reach at d20:7000 cannot be broker 2 too"
+    with pytest.raises(DuplicateBroker, match=said):
+        join(cluster, disk=20, wanted=2)
+    with pytest.raises(DuplicateBroker, match="reach at p2:7002 cannot"):
+        register(cluster, 2, disk=20)
+    assert disk(cluster.image, 2) == disk_of(2)
+
+
+def test_the_number_of_a_fenced_broker_may_go_to_another_disk() -> None:
+    for take_over in (lambda cluster: join(cluster, disk=20, wanted=2), lambda cluster: register(cluster, 2, disk=20)):
+        cluster = Cluster(1, 2)
+        fence(cluster, 2)
+        take_over(cluster)
+        assert disk(cluster.image, 2) == numbered(20)
+
+
+def test_of_two_that_joined_with_one_number_the_first_to_serve_has_it() -> None:
+    cluster = Cluster(1)
+    assert join(cluster, disk=20, wanted=2) == join(cluster, disk=30, wanted=2) == 2
+    register(cluster, 2, disk=20)
+    with pytest.raises(DuplicateBroker):
+        register(cluster, 2, disk=30)
+
+
+def test_a_disk_cannot_have_two_numbers() -> None:
+    cluster = Cluster(1)
+    join(cluster, disk=20)
+    with pytest.raises(DuplicateBroker, match="broker 2's, it cannot be broker 5's"):
+        join(cluster, disk=20, wanted=5)
+
+
+def test_fencing_and_back_is_written_once_each() -> None:
+    cluster = Cluster(1, 2, 3)
+    written = len(cluster.log)
+    for _ in range(2):
+        fence(cluster, 2)
+    assert (cluster.image.live, len(cluster.log)) == ([1, 3], written + 1)
+    for _ in range(2):
+        unfence(cluster, 2)
+    assert (cluster.image.live, len(cluster.log)) == ([1, 2, 3], written + 2)
+    fence(cluster, 9)
+    unfence(cluster, 9)
+    assert len(cluster.log) == written + 2, "nobody knows broker 9"
+    assert cluster.replayed().image == cluster.image
+
+
+def test_a_registration_unfences_and_says_nothing_twice() -> None:
+    cluster = Cluster(1, 2)
+    fence(cluster, 2)
+    register(cluster, 2, life=2)
+    assert cluster.image.live == [1, 2]
+    written = len(cluster.log)
+    register(cluster, 2, life=2)
+    assert len(cluster.log) == written
