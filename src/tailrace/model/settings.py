@@ -1,19 +1,18 @@
-"""What a broker can be told, in one table.
+"""What a broker can be told, in one table. `setting_rows` says what a row is.
 
-Each row gives a setting its Kafka name; from that come its form in YAML (`log_retention_ms`) and its environment
-variable (`TAILRACE_LOG_RETENTION_MS`); where `flag` is set it has a flag on the command line too. They count in
-rising order: default, YAML file, environment, flag. Unknown names and bad values are refused, with the nearest right name.
+What is told counts in rising order: default, YAML file, environment, flag. Unknown names and bad values are refused,
+with the nearest right name.
 
 A person may say yes, on or 1 for true; a Kafka client, whose texts go through `parse` alone, may not: as with Kafka.
 """
 
 import difflib
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields
+from collections.abc import Mapping
+from dataclasses import Field, dataclass, fields
 from functools import cache
 from types import MappingProxyType
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal
 
 from tailrace.model.addresses import are_addresses
 from tailrace.model.limits import (
@@ -24,51 +23,44 @@ from tailrace.model.limits import (
     record_batch_max_bytes,
     segment_max_bytes,
 )
+from tailrace.model.setting_rows import (
+    Row,
+    SettingError,
+    between,
+    check,
+    kind_of,
+    one_of,
+    parse,
+    row,
+    setting,
+    variable_name,
+    variable_prefix,
+    yaml_name,
+)
+
+__all__ = [
+    "Fsync",
+    "Row",
+    "SettingError",
+    "Settings",
+    "check",
+    "kind_of",
+    "load",
+    "never_ms",
+    "parse",
+    "row",
+    "rows",
+    "variable_name",
+    "yaml_name",
+]
 
 Fsync = Literal["always", "interval", "never"]
 hour_ms: Final = 3600 * 1000
 day_ms: Final = 24 * hour_ms
 never_ms: Final = 2**63 - 1
-variable_prefix: Final = "TAILRACE_"
 # What Kubernetes puts into every container's environment when there is a Service named `tailrace`.
 injected_variable: Final = re.compile(r"TAILRACE_(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT(_[0-9]+_TCP(_.+)?)?)")
 truth_words: Final = MappingProxyType({"yes": True, "on": True, "1": True, "no": False, "off": False, "0": False})
-whole_number: Final = re.compile(r"[+-]?[0-9]+")  # int() alone also takes 1_000 and digits of other scripts
-
-
-class SettingError(ValueError):
-    """A setting that is not there, or a value it cannot take."""
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One setting, as people see it."""
-
-    name: str
-    help: str
-    flag: str | None
-    check: Callable[[Any], bool] | None
-    wants: str
-
-
-def setting(
-    name: str,
-    default: Any,
-    help: str,
-    *,
-    flag: str | None = None,
-    check: Callable[[Any], bool] | None = None,
-    wants: str = "",
-) -> Any:
-    return field(default=default, metadata={"row": Row(name, help, flag, check, wants)})
-
-
-def one_of(*choices: str) -> dict[str, Any]:
-    return {"check": lambda value: value in choices, "wants": "one of " + ", ".join(choices)}
-
-
-def between(low: int, high: int) -> dict[str, Any]:
-    return {"check": lambda value: low <= value <= high, "wants": f"from {low} to {high}"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,56 +136,10 @@ def check_relations(settings: Settings) -> None:
             )
 
 
-def row(one: "Field[Any]") -> Row:
-    return cast(Row, one.metadata["row"])
-
-
 @cache
 def rows() -> "Mapping[str, Field[Any]]":
     """Every setting by its Kafka name."""
     return MappingProxyType({row(one).name: one for one in fields(Settings)})
-
-
-def yaml_name(kafka_name: str) -> str:
-    return kafka_name.replace(".", "_")
-
-
-def variable_name(kafka_name: str) -> str:
-    return variable_prefix + yaml_name(kafka_name).upper()
-
-
-def check(row: Row, value: object) -> None:
-    if row.check is not None and not row.check(value):
-        given = f"{row.name}={value}" if value != "" else f"{row.name} is empty"
-        raise SettingError(f"{given}: it must be {row.wants}")
-
-
-def parse(kafka_name: str, kind: type, given: object) -> object:
-    """A value from YAML, the environment or a client's text, as its type."""
-    if given is None:
-        raise SettingError(f"{kafka_name} has no value: give it one, or leave it out")
-    if not isinstance(given, (str, int, float)):
-        raise SettingError(f"{kafka_name}={given}: it must be one value")
-    text = str(given).strip()
-    if kind is bool:
-        if text.lower() in ("true", "false"):
-            return text.lower() == "true"
-        raise SettingError(f"{kafka_name}={given}: it must be true or false")
-    if kind is int:
-        try:
-            if whole_number.fullmatch(text):
-                return int(text)  # refuses thousands of digits
-        except ValueError:
-            pass
-        raise SettingError(f"{kafka_name}={given}: it must be a whole number")
-    if kind is float:
-        try:
-            return float(text)
-        except ValueError:
-            raise SettingError(f"{kafka_name}={given}: it must be a number") from None
-    if isinstance(given, bool):  # YAML's own idea of yes, no, on and off
-        raise SettingError(f"{kafka_name}={given}: it must be text; put it in quotes")
-    return text
 
 
 def load(
@@ -242,8 +188,3 @@ def _parsed_for_people(one: "Field[Any]", given: object) -> object:
     if kind is bool and (truth := truth_words.get(str(given).strip().lower())) is not None:
         return truth
     return parse(row(one).name, kind, given)
-
-
-def kind_of(one: "Field[Any]") -> type:
-    assert one.default is not MISSING
-    return type(one.default)
