@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from tailrace import __version__
-from tailrace.cli import bench, consume, demo, log, produce, settings, topics
+from tailrace.cli import bench, cluster, consume, demo, log, produce, settings, simulate, topics
 from tailrace.cli.failure import Failed
 from tailrace.cli.usage import Command
 
@@ -42,11 +42,13 @@ def serve(context: typer.Context) -> None:
 
 
 app.command(cls=Command)(demo.demo)
+app.add_typer(cluster.commands, name="cluster")
 app.add_typer(topics.commands, name="topic")
 app.command(cls=Command)(produce.produce)
 app.command(cls=Command)(consume.consume)
 app.add_typer(log.commands, name="log")
 app.command(cls=Command)(bench.bench)
+app.command(cls=Command)(simulate.simulate)
 app.command(cls=Command)(settings.settings)
 
 

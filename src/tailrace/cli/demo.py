@@ -1,9 +1,8 @@
-"""`tailrace demo`: see it work. A real broker, a topic, a few messages in and out, and how to go on from there."""
+"""`tailrace demo`: see it work. Three real brokers, one of them killed under load, nothing lost; and how to go on."""
 
 import os
 import shutil
 import signal
-import socket
 import sys
 import time
 from pathlib import Path
@@ -12,108 +11,117 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tailrace import __version__
-from tailrace.cli.client import admin, answer, answer_timeout_s, asking, consumer, default_bootstrap, producer, sentence
+from tailrace.cli.client import admin, answer, answer_timeout_s, asking, default_bootstrap
+from tailrace.cli.cluster import BasePort
+from tailrace.cli.demo_load import Sending, read_back
 from tailrace.cli.failure import Failed
-from tailrace.cli.reading import Reading
+from tailrace.testing.broker import BrokerFailed
+from tailrace.testing.broker_log import last_lines
 
 if TYPE_CHECKING:
-    from confluent_kafka import KafkaError, Message
-
-    from tailrace.testing.broker import Broker
+    from tailrace.testing.cluster import Cluster
 
 topic = "demo"
-show_timeout_s = 10.0
-usual_port = 9092
-orders = (("ann", "3 apples"), ("bob", "1 pear"), ("ann", "2 plums"), ("eve", "12 figs"), ("bob", "nothing more"))
+look_again_s = 0.2
 
 how_to_connect = """
-Connect any Kafka client to {bootstrap}. In Python (pip install confluent-kafka):
+Connect any Kafka client to {first}. In Python (pip install confluent-kafka):
 
     from confluent_kafka import Producer
-    producer = Producer({{"bootstrap.servers": "{bootstrap}"}})
+    producer = Producer({{"bootstrap.servers": "{first}"}})
     producer.produce("demo", key="ann", value="4 more apples")
     producer.flush()
 
 On the command line:
 
-    {program} topic list{flag}
-    {program} consume demo --from-beginning{flag}
+    {program} cluster status{flag}
+    {program} consume demo --from-beginning --max 3{flag}
     echo "hello" | {program} produce demo{flag}
-    kcat -b {bootstrap} -t demo -C -e
+    kcat -b {first} -t demo -C -e
 """
 
 
 def demo(
-    stay: Annotated[bool, typer.Option("--stay", help="Keep the broker up, with its data, until Ctrl-C.")] = False,
+    stay: Annotated[bool, typer.Option("--stay", help="Keep the brokers up, with their data, until Ctrl-C.")] = False,
     data_dir: Annotated[
         Path, typer.Option("--data-dir", metavar="DIR", help="Where the data lives, with --stay.")
-    ] = Path("tailrace-data"),
+    ] = Path("tailrace-cluster"),
+    base_port: BasePort = None,
 ) -> None:
-    """Start a broker, send and read messages, show how to connect.
+    """Start three brokers, kill one under load, show that nothing is lost and how to connect.
 
-    Without --stay the broker and its data are gone afterwards. Port 9092 is used when it is free.
+    Without --stay the brokers and their data are gone afterwards.
 
     \b
     Examples:
       tailrace demo
       tailrace demo --stay
     """
-    from tailrace.testing.broker import Broker, BrokerFailed
+    from tailrace.cli.cluster_up import new_cluster
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a clean end, whoever asks for it
+    cluster = new_cluster(3, data_dir if stay else None, base_port, {}, echo=False)
     start = time.perf_counter()
     try:
-        with Broker(data_dir=data_dir if stay else None, kafka_port=_port()) as broker:
+        with cluster:
             took = time.perf_counter() - start
-            print(f"Tailrace {__version__}: a broker is up at {broker.bootstrap}, {took:.2f} s after we asked for one.")
-            if broker.port != usual_port:
-                print(f"  (Port {usual_port}, the usual one, is in use by another program.)")
-            _show(broker.bootstrap)
+            print(f"Tailrace {__version__}: three brokers are up, {took:.1f} s after we asked for them:")
+            print(f"  {cluster.bootstrap}")
+            _show(cluster)
             if stay:
-                print(f"It stays up, with its data in {data_dir}, until Ctrl-C.", flush=True)
-                _stay(broker)
+                _stay(cluster, data_dir)
     except BrokerFailed as error:
         raise Failed(str(error)) from None
-    print("The broker has stopped" + ("." if stay else " and its data is gone; `tailrace demo --stay` keeps both."))
+    print("The brokers have stopped" + ("." if stay else "; their data is gone. `tailrace demo --stay` keeps both."))
 
 
-def _stay(broker: "Broker") -> None:
-    try:
-        code = broker.wait()
-    except KeyboardInterrupt:
-        return
-    raise Failed(f"the broker ended by itself, with exit code {code}.")
+def _show(cluster: "Cluster") -> None:
+    _create_topic(cluster.bootstrap)
+    cluster.wait_until_healthy()
+    leader = cluster.leader_of(topic, 0)
+    print(f"  Topic {topic!r} has three replicas; broker {leader} leads them.")
+    sent = Sending(cluster.bootstrap, topic).send(lambda: cluster.kill(leader))
+    print(f"  Sent {len(sent.confirmed):,} messages, and killed broker {leader} (SIGKILL) half way.")
+    print(f"  Broker {cluster.leader_of(topic, 0)} took over; the producer waited {sent.longest_wait_s:.2f} s, once.")
+    _compare(sent.confirmed, read_back(cluster.bootstrap, topic, sent.first_offset))
+    cluster.restart(leader)
+    cluster.wait_until_healthy()
+    print(f"  Broker {leader} is back, and has caught up.")
+    first = cluster.seats[0].address
+    flag = "" if first == default_bootstrap else f" --bootstrap {first}"
+    print(how_to_connect.format(first=first, flag=flag, program=_program()))
 
 
-def _port() -> int:
-    """The usual port if it is free, else any."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", usual_port))
-        except OSError:
-            return 0
-    return usual_port
+def _compare(confirmed: list[bytes], read: list[bytes]) -> None:
+    missing = len(confirmed) - len(set(confirmed) & set(read))
+    if missing:
+        raise Failed(f"{missing} messages that were confirmed are not there. This is a bug of Tailrace.")
+    if read != confirmed:
+        raise Failed("messages came back twice or in another order. This is a bug of Tailrace.")
+    print(f"  Read back: all {len(read):,} confirmed messages are there, in order, none twice.")
 
 
-def _show(bootstrap: str) -> None:
+def _create_topic(bootstrap: str) -> None:
     client = admin(bootstrap)
     from confluent_kafka.admin import NewTopic
 
     with asking(bootstrap, "create topic"):
-        made = client.create_topics([NewTopic(topic, 1, -1)], request_timeout=answer_timeout_s)
+        made = client.create_topics([NewTopic(topic, 1, 3)], request_timeout=answer_timeout_s)
     error = made[topic].exception(2 * answer_timeout_s)
-    if error is None:
-        print(f"  Created topic {topic!r}.")
-    elif error.args[0].name() != "TOPIC_ALREADY_EXISTS":
+    if error is not None and error.args[0].name() != "TOPIC_ALREADY_EXISTS":
         answer(made[topic], bootstrap, f"create topic {topic}")
-    first = _send(bootstrap)
-    print(f"  Sent {len(orders)} messages, each on disk before it was confirmed. Read back:")
-    for message in _read(bootstrap, first):
-        key, value = (bytes(part or b"").decode() for part in (message.key(), message.value()))
-        print(f"    offset {message.offset()}  {key}: {value}")
-    flag = "" if bootstrap == default_bootstrap else f" --bootstrap {bootstrap}"
-    print(how_to_connect.format(bootstrap=bootstrap, flag=flag, program=_program()))
+
+
+def _stay(cluster: "Cluster", data_dir: Path) -> None:
+    print(f"They stay up, with their data in {data_dir}, until Ctrl-C.", flush=True)
+    try:
+        while True:
+            for one in cluster.ids:
+                if not cluster.broker(one).is_running:
+                    raise Failed(f"broker {one} ended by itself.{last_lines(cluster.broker(one).log)}")
+            time.sleep(look_again_s)
+    except KeyboardInterrupt:
+        return
 
 
 def _program() -> str:
@@ -123,38 +131,3 @@ def _program() -> str:
         return f"{sys.executable} -m tailrace"
     found = shutil.which("tailrace")
     return "tailrace" if found is not None and os.path.realpath(found) == os.path.realpath(started_as) else started_as
-
-
-def _send(bootstrap: str) -> int:
-    """Send the orders; the offset of the first."""
-    client = producer(bootstrap, {"acks": "all", "enable.idempotence": True})
-    offsets: list[int] = []
-    failed: list[KafkaError] = []
-
-    def arrived(error: "KafkaError | None", message: "Message") -> None:
-        if error is not None:
-            failed.append(error)
-        else:
-            offsets.append(message.offset() or 0)
-
-    for key, value in orders:
-        client.produce(topic, key=key, value=value, on_delivery=arrived)
-    client.flush(show_timeout_s)
-    if failed or len(offsets) < len(orders):
-        raise Failed(f"the messages did not arrive: {sentence(failed[0]) if failed else 'no answer'}.")
-    return min(offsets)
-
-
-def _read(bootstrap: str, first: int) -> "list[Message]":
-    client = consumer(bootstrap, {})
-    from confluent_kafka import TopicPartition
-
-    try:
-        client.assign([TopicPartition(topic, 0, first)])
-        reading = Reading(client, [0], most=len(orders), timeout_s=show_timeout_s, to_end=False)
-        messages = [message for some in reading.lists() for message in some]
-    finally:
-        client.close()
-    if not reading.complete:
-        raise Failed(f"{reading.count} of {len(orders)} messages came back.")
-    return messages

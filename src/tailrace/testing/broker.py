@@ -132,7 +132,7 @@ class Broker:
             code = self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:
             self.kill()
-            raise BrokerFailed(f"the broker did not stop within {timeout_s:g} s.{last_lines(self.log)}") from None
+            raise BrokerFailed(f"the broker did not stop in time, and was killed.{last_lines(self.log)}") from None
         self._forget()
         if code != 0:
             raise BrokerFailed(f"the broker ended with exit code {code}.{last_lines(self.log)}")
@@ -196,7 +196,7 @@ class Broker:
         try:
             code = process.wait(max(0.0, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
-            raise BrokerFailed(f"the broker was not ready within {timeout_s:g} s.{last_lines(self.log)}") from None
+            raise BrokerFailed(f"the broker was not ready in time, and was killed.{last_lines(self.log)}") from None
         raise BrokerFailed(f"the broker did not start: exit code {code}.{last_lines(self.log)}")
 
     def _forget(self) -> None:

@@ -47,10 +47,10 @@ class Cluster:
     ) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="tailrace-", ignore_cleanup_errors=True)
         self.data_dir = Path(self._folder.name if data_dir is None else data_dir)
-        self._seats = take_seats(self.data_dir, brokers, base_port)
-        self._ports_behind = {seat.id: free_port() for seat in self._seats} if proxied else {}
+        self.seats = take_seats(self.data_dir, brokers, base_port)
+        self._ports_behind = {seat.id: free_port() for seat in self.seats} if proxied else {}
         self._network: Network | None = None
-        self.brokers = [self._broker(seat, settings, on_log) for seat in self._seats]
+        self.brokers = [self._broker(seat, settings, on_log) for seat in self.seats]
 
     def __enter__(self) -> Self:
         try:
@@ -72,11 +72,11 @@ class Cluster:
     @property
     def bootstrap(self) -> str:
         """Every broker's address, whether it runs or not."""
-        return ",".join(seat.address for seat in self._seats)
+        return ",".join(seat.address for seat in self.seats)
 
     @property
     def ids(self) -> list[int]:
-        return [seat.id for seat in self._seats]
+        return [seat.id for seat in self.seats]
 
     def broker(self, broker_id: int) -> Broker:
         if broker_id not in self.ids:
@@ -109,10 +109,11 @@ class Cluster:
         """Ask them to stop, all at the same time, and wait until they have."""
         for one in broker_ids:
             self.broker(one).ask_to_stop()
+        deadline = time.monotonic() + timeout_s
         failures = []
         for one in broker_ids:
             try:
-                self.broker(one).wait_until_stopped(timeout_s=timeout_s)
+                self.broker(one).wait_until_stopped(timeout_s=max(0.0, deadline - time.monotonic()))
             except BrokerFailed as error:
                 failures.append(f"broker {one}: {error}")
         if failures:
@@ -144,7 +145,7 @@ class Cluster:
         broker = self.broker(broker_id)
         if broker.is_paused or not broker.is_running:
             raise NoView(f"broker {broker_id} {'is paused' if broker.is_paused else 'does not run'}")
-        host, _, port = self._seats[broker_id - 1].address.rpartition(":")
+        host, _, port = self.seats[broker_id - 1].address.rpartition(":")
         return look(host, int(port))
 
     def wait_until_healthy(self, timeout_s: float = healthy_timeout_s) -> None:
@@ -177,7 +178,7 @@ class Cluster:
 
     def logs(self) -> str:
         """The last lines of each broker's log."""
-        return "\n".join(f"broker {one.id}:{last_lines(self.broker(one.id).log)}" for one in self._seats)
+        return "\n".join(f"broker {one.id}:{last_lines(self.broker(one.id).log)}" for one in self.seats)
 
     def _close_after(self, error: BaseException) -> None:
         """Something went wrong already: that is the news, not what comes of closing."""
@@ -192,7 +193,7 @@ class Cluster:
         if self._ports_behind:
             own |= {"peer_port": self._ports_behind[seat.id], "advertised_peer_port": seat.peer_port}
         if seat.id not in self._members():
-            own["join"] = ",".join(one.address for one in self._seats if one is not seat)
+            own["join"] = ",".join(one.address for one in self.seats if one is not seat)
         return Broker(
             data_dir=seat.data_dir,
             on_log=None if on_log is None else lambda line: on_log(seat.id, line),
@@ -201,20 +202,21 @@ class Cluster:
 
     def _members(self) -> list[int]:
         """Who needs nobody to join: those who have been here before, or else the first, which begins the cluster."""
-        return [seat.id for seat in self._seats if seat.is_taken] or self.ids[:1]
+        return [seat.id for seat in self.seats if seat.is_taken] or self.ids[:1]
 
     def _open_doors(self) -> None:
         if self._ports_behind:
             self._network = Network()
-            for seat in self._seats:
+            for seat in self.seats:
                 self._network.open_door(seat.id, self._ports_behind[seat.id], port=seat.peer_port)
 
     def _start(self, broker_ids: list[int], timeout_s: float) -> None:
         for one in broker_ids:
             self.broker(one).launch()
+        deadline = time.monotonic() + timeout_s
         for one in broker_ids:
             try:
-                self.broker(one).wait_until_ready(timeout_s=timeout_s)
+                self.broker(one).wait_until_ready(timeout_s=max(0.0, deadline - time.monotonic()))
             except BrokerFailed as error:
                 raise BrokerFailed(f"broker {one}: {error}") from None
 

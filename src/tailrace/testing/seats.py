@@ -110,7 +110,7 @@ def _load(folder: Path) -> list[Seat]:
         return [Seat(**{**one, "data_dir": str(folder / one["data_dir"])}) for one in json.loads(path.read_text())]
     except FileNotFoundError:
         return []
-    except (OSError, ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError) as error:
         raise NoSeat(f"{path} cannot be read: {error}") from None
 
 

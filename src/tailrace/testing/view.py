@@ -92,7 +92,7 @@ def look(host: str, port: int, *, timeout_s: float = look_timeout_s) -> ClusterV
             cluster = _ask(connection, DescribeClusterRequest(include_fenced_brokers=True), versions)
             known = _ask(connection, MetadataRequest(topics=None, allow_auto_topic_creation=False), versions)
     except (OSError, WireError) as error:
-        raise NoView(f"{host}:{port}: {error}") from error
+        raise NoView(f"{host}:{port}: {getattr(error, 'strerror', None) or error}") from error
     return ClusterView(
         cluster_id=cluster.cluster_id,
         controller=cluster.controller_id if cluster.controller_id >= 0 else None,

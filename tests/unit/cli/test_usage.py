@@ -10,6 +10,7 @@ from tests.unit.cli.program import environment, nobody, run_tailrace
 
 commands = (
     ("serve",), ("demo",), ("produce",), ("consume",), ("bench",), ("log", "dump"), ("log", "verify"),
+    ("cluster", "up"), ("cluster", "status"),
     ("topic", "create"), ("topic", "list"), ("topic", "describe"), ("topic", "alter"), ("topic", "delete"),
 )  # fmt: skip
 
