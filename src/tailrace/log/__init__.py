@@ -10,8 +10,9 @@ A partition is a folder; what it holds is named by offsets, twenty digits, so th
     00000000000000000123.voters      who votes from offset 123 on, as the control batch there says (`voters`)
     leader-epochs                    at which offset each leader's epoch began (`epochs`)
     truncated                        where the log was cut, while a recorded point may lie above it (`cut_mark`)
+    refilling                        this log was thrown away, and is not whole yet (`refill`)
 
-All numbers are big-endian, as in Kafka; both kinds of index end with a CRC-32C of their entries. The last five are
+All numbers are big-endian, as in Kafka; both kinds of index end with a CRC-32C of their entries. The last six are
 text with a version line and a CRC-32C (`state_file`), replaced whole. Beside the partitions' folders the data directory
 has `checkpoint` (`checkpoints`), `meta.properties`, `clean-shutdown` and `.lock` (`meta`).
 
@@ -24,8 +25,8 @@ Rules:
 - Index files, producer snapshots and the epoch cache reach the disk at checkpoints. What lies above the last recovery
   point is scanned after a crash, and these are made again from it: so none of them costs anything on the way of an
   append, and nothing above the recovery point may be compacted.
-- Voters and gaps have files of their own, synced with the batch they stand for: below the recovery point these are read
-  and no batch is. Above it the batches are right, and the files are made to say the same.
+- Voters have files of their own, synced with the batches that name them: below the recovery point these are read and no
+  batch is. Above it the batches are right, and the files are made to say the same.
 - An index that is missing, short or wrong is made again from its segment. The segments are the truth.
 - Below the recovery point bad bytes are *damage*: kept, refused, reported. Above it they are a *torn tail*: cut off.
 

@@ -14,7 +14,7 @@ import logging
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from tailrace.log import chores, following, lookup, truncation
+from tailrace.log import chores, following, lookup, refill, truncation
 from tailrace.log.admission import check_limits
 from tailrace.log.found import Damage, Recovered, RecoveryPoint
 from tailrace.log.lookup import Timed
@@ -65,7 +65,7 @@ class Log:
         self.failed: StorageFailed | None = None
         self.on_durable: Callable[[], None] = _ignore  # `durable` has moved by a sync; not called from `append`
         self.on_failed: Callable[[], None] = _ignore
-        self.syncer = Syncer(ports.disk, lambda: self.end, self._synced, self._sync_failed, found.end)
+        self.begin_syncing()
         self._chores = asyncio.Lock()
         self._reader = Reader(self)
         self.point: RecoveryPoint | None = None  # the last that `checkpoint` gave, or that this log was opened with
@@ -81,6 +81,7 @@ class Log:
         self.refusing = False  # the last write found no room, or another reason not to be taken
         self._unsynced_records = 0
         self._unsynced_since_ms: int | None = None
+        self.refilling = False  # it was thrown away, and what it held has not all come back yet: it vouches for nothing
         self.refusal = None if found.damage is None else f"damaged: {found.damage}"
         self.settings = settings
 
@@ -103,11 +104,13 @@ class Log:
         """
         now_ms = ports.clock.wall_ms()
         try:
+            refilling = await refill.resume(ports.disk, folder)
             opening = Recovery(ports.disk, folder, settings.index_interval_bytes, producer_expiration_ms, now_ms)
             found = await opening.run(recovery, clean=clean, may_cut=may_cut)
         except OSError as error:
-            found = unreadable(folder, recovery, producer_expiration_ms, error)
+            refilling, found = False, unreadable(folder, recovery, producer_expiration_ms, error)
         log = cls(folder, ports, settings, fsync, found)
+        log.refilling = refilling
         log.point, log.saved, log.cut_at = found.held_to or recovery, found.saved, found.cut_at
         log.settled = clean
         log.recorded_offset = 0 if recovery is None else recovery.offset
@@ -233,6 +236,16 @@ class Log:
         async with self._chores:
             await truncation.truncate_to(self, offset)
 
+    async def start_over(self) -> None:
+        """Throw everything away, damage too: an empty log that begins at 0, or wherever its leader's log does."""
+        async with self._chores:
+            await refill.start_over(self)
+
+    async def refilled(self) -> None:
+        """All that this log held before it started over has come back, as far as its leader has it."""
+        async with self._chores:
+            await refill.refilled(self)
+
     async def close(self) -> RecoveryPoint | None:
         """Write everything down and close the files."""
         async with self._chores:
@@ -244,6 +257,10 @@ class Log:
             await chores.delete(self)
 
     # Syncing
+
+    def begin_syncing(self) -> None:
+        """What is there is on the disk, and nothing has been written since."""
+        self.syncer = Syncer(self.ports.disk, lambda: self.end, self._synced, self._sync_failed, self.end)
 
     def sync_soon(self) -> None:
         """Force what was written to the disk, soon and once, however often asked."""
@@ -271,6 +288,8 @@ class Log:
 
     def found_damage(self, segment: Segment, position: int, offset: int, reason: str) -> None:
         """Bytes that were good are not any more: say so, and write no further."""
+        if segment.removed:
+            return
         path = segment.path_of(segment_suffix)
         if self.damage is None or offset < self.damage.offset:
             self.damage = Damage(file=path, position=position, offset=offset, reason=reason)

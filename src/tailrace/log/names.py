@@ -12,6 +12,7 @@ voters_suffix: Final = ".voters"
 unfinished_suffix: Final = ".new"
 epochs_name: Final = "leader-epochs"
 cut_name: Final = "truncated"
+refilling_name: Final = "refilling"
 
 
 def named(offset: int, suffix: str) -> str:
