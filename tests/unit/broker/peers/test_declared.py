@@ -1,0 +1,56 @@
+"""The declared messages of peers: bytes and back, refused when garbled, and never offered to clients."""
+
+import random
+
+import pytest
+
+from tailrace.wire.compile import decode, decode_whole, encode
+from tailrace.wire.messages import messages
+from tailrace.wire.messages.peers import peer_messages, raft_messages_key
+from tailrace.wire.messages.peers.hello import PeerHelloAnswer
+from tailrace.wire.primitives import WireError
+from tailrace.wire.schema import declaration, fields_of
+from tests.unit.wire.samples import name_of, sample
+
+every_class = [cls for pair in peer_messages.values() for cls in (pair.request, pair.response)]
+
+
+def test_their_keys_are_their_own() -> None:
+    assert min(peer_messages) == 1000
+    assert raft_messages_key not in peer_messages
+    assert max(messages) < 1000
+    for pair in peer_messages.values():
+        assert declaration(pair.request) == declaration(pair.response)
+        assert pair.response.__name__ == f"{pair.name}Answer"
+
+
+@pytest.mark.parametrize("cls", [pair.response for pair in peer_messages.values()], ids=name_of)
+def test_any_answer_can_be_a_refusal(cls: type) -> None:
+    hint = {} if cls is PeerHelloAnswer else {"controller": 3}
+    refusal = cls(error_code=41, error_message="not me", **hint)
+    assert decode_whole(cls, 0, encode(refusal, 0)) == refusal
+    names = [field.name for field in fields_of(cls)]
+    assert names[:2] == ["error_code", "error_message"]
+
+
+@pytest.mark.parametrize("cls", every_class, ids=name_of)
+def test_bytes_and_back(cls: type) -> None:
+    for seed in range(20):
+        value = sample(cls, 0, seed)
+        assert decode_whole(cls, 0, encode(value, 0)) == value
+
+
+@pytest.mark.parametrize("cls", every_class, ids=name_of)
+def test_garbled_ones_are_read_or_refused(cls: type) -> None:
+    chance = random.Random(cls.__name__)
+    data = encode(sample(cls, 0, 0), 0)
+    for size in range(len(data)):
+        with pytest.raises(WireError):
+            decode(cls, 0, data[:size])
+    for _ in range(100):
+        broken = bytearray(data)
+        broken[chance.randrange(len(broken))] = chance.randrange(256)
+        try:
+            decode_whole(cls, 0, broken)
+        except WireError:
+            continue

@@ -1,0 +1,188 @@
+"""The peers' port against whoever finds it: nothing of it hurts the broker, nor costs it much."""
+
+import asyncio
+import random
+import tracemalloc
+
+import pytest
+
+from tailrace.broker.peers import LaneKind, accepted, acceptor
+from tailrace.broker.peers.framing import request_frame
+from tailrace.model.ids import NO_ID
+from tailrace.wire.framing import length_layout
+from tailrace.wire.headers import request_header
+from tailrace.wire.messages.peers.forward import Forward
+from tailrace.wire.messages.peers.leave_cluster import LeaveCluster
+from tests.unit.broker.peers.listening import Listening, hello, listening, raft_frame, with_listener
+from tests.unit.broker.peers.stage import fetch_frame, voter
+from tests.unit.doors.hostile import Raw, until, with_length
+
+forward = bytes(request_frame(Forward(api_key=3, api_version=9, body=b"x" * 100), 1))
+
+
+@with_listener
+async def test_random_bytes_are_closed(one: Listening) -> None:
+    chance = random.Random(7)
+    for _ in range(50):
+        raw = await one.say(chance.randbytes(chance.randrange(4, 5000)), length_layout.pack(-1))
+        assert await raw.closed()
+        raw.close()
+    assert one.notes.frames == []
+
+
+@with_listener
+async def test_a_garbled_frame_after_the_hello_closes_its_own_connection_only(one: Listening) -> None:
+    chance = random.Random(8)
+    good = await one.greeted(3)
+    frames = [raft_frame(voter(2)), forward, fetch_frame(b"abc")]
+    for lane in LaneKind:
+        for _ in range(40):
+            raw = await one.greeted(2, lane)
+            frame = bytearray(chance.choice(frames))
+            for _ in range(chance.randrange(1, 4)):
+                frame[chance.randrange(4, len(frame))] = chance.randrange(256)
+            raw.send(bytes(frame))
+            raw.send(with_length(b"\0"))  # no header at all: it is closed by now, or is now
+            await raw.reader.read()
+            raw.close()
+    good.send(raft_frame(voter(3), 12))
+    await until(lambda: 12 in one.notes.epochs)
+
+
+@pytest.mark.parametrize("size", [0, -1, 4 * 1024 + 1, 2**31 - 1])
+def test_a_first_frame_that_no_hello_can_have_is_closed_at_once(size: int) -> None:
+    async def scenario() -> None:
+        async with listening() as one:
+            raw = await one.say(length_layout.pack(size))
+            assert await raw.closed()
+            assert f"a frame of {size} bytes" in one.logged[0]
+            await one.is_well()
+
+    asyncio.run(scenario())
+
+
+@with_listener
+async def test_what_is_claimed_and_does_not_come_takes_no_memory(one: Listening) -> None:
+    raws = [await one.greeted(broker) for broker in range(2, 12)]
+    tracemalloc.start()
+    for raw in raws:
+        raw.send(length_layout.pack(90 * 1024 * 1024) + b"x" * 1000)
+    await one.is_well()
+    assert tracemalloc.get_traced_memory()[1] < 10 * 1024 * 1024
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    ("lane", "frame", "why"),
+    [
+        (LaneKind.CONTROL, fetch_frame(b""), "Fetch of version 18 on the control lane"),
+        (LaneKind.FETCH, fetch_frame(b"", version=17), "Fetch of version 17 on the fetch lane"),
+        (LaneKind.FETCH, raft_frame(voter(2)), "Raft messages of version 0 from the fetch lane"),
+        (LaneKind.CATCH_UP, forward, "API 1016 on the catch-up lane"),
+        (LaneKind.CONTROL, raft_frame(voter(3)), "Raft messages of broker 3 from broker 2"),
+        (LaneKind.CONTROL, raft_frame(voter(2, disk=5)), "from broker 2, or of another disk"),
+        (LaneKind.CONTROL, with_length(request_header(1016, 1, 1, None, True)), "Forward has no version 1"),
+        (LaneKind.CONTROL, with_length(request_header(1001, 1, 1, None, True)), "Raft messages of version 1"),
+        (LaneKind.CONTROL, with_length(request_header(3, 9, 1, None, True)), "API 3 on the control lane"),
+        (LaneKind.CONTROL, with_length(forward[4:] + b"\0"), "1 bytes too many"),
+    ],
+)
+def test_a_lane_is_for_what_it_is_for(lane: LaneKind, frame: bytes, why: str) -> None:
+    async def scenario() -> None:
+        async with listening() as one:
+            raw = await one.greeted(2, lane)
+            raw.send(frame + frame)
+            assert await raw.closed()
+            (line,) = one.logged
+            assert why in line
+            assert one.notes.frames == []
+            await one.is_well()
+
+    asyncio.run(scenario())
+
+
+def test_who_does_not_read_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(accepted, "peer_fetch_unsent_max_bytes", 8 * 1024 * 1024)
+
+    async def scenario() -> None:
+        async with listening() as one:
+            raw = await one.greeted(2, LaneKind.FETCH)
+            raw.writer.transport.pause_reading()  # type: ignore[attr-defined]
+            while not one.notes.lost:
+                raw.send(fetch_frame(bytes(1_000_000)))
+                await asyncio.sleep(0)
+            assert "it does not read" in one.logged[0]
+            assert one.notes.lost == [(2, LaneKind.FETCH)]
+            raw.close()
+            await one.is_well()
+
+    asyncio.run(asyncio.wait_for(scenario(), 30))
+
+
+def test_calls_that_are_never_answered_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(accepted, "peer_calls_under_way_max", 10)
+
+    async def scenario() -> None:
+        async with listening() as one:
+            raw = await one.greeted()
+            leave = bytes(request_frame(LeaveCluster(broker_id=2, incarnation_id=NO_ID), 1))
+            raw.send(leave * 11)
+            assert await raw.closed()
+            assert len(one.notes.callers) <= 10
+            assert "10 calls are under way" in one.logged[0]
+
+    asyncio.run(scenario())
+
+
+def test_there_are_so_many_connections_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(acceptor, "peer_connections_max", 3)
+
+    async def scenario() -> None:
+        async with listening() as one:
+            raws = [await one.greeted(broker) for broker in (2, 3, 4)]
+            raw = await one.say(bytes(request_frame(hello(5), 1)))
+            assert await raw.closed()
+            assert "there are 3 connections of peers already" in one.logged[0]
+            raws[0].send(raft_frame(voter(2)))
+            await until(lambda: bool(one.notes.frames))
+            raws[0].close()
+            await until_served(one)
+
+    asyncio.run(scenario())
+
+
+async def until_served(one: Listening) -> None:
+    """Until there is room for one more."""
+    async with asyncio.timeout(10):
+        while True:
+            raw = await one.say(bytes(request_frame(hello(6), 1)))
+            try:
+                await raw.answer()
+                return
+            except (asyncio.IncompleteReadError, ConnectionError):
+                raw.close()
+
+
+@with_listener
+async def test_a_newer_connection_of_a_lane_takes_the_place_of_the_older(one: Listening) -> None:
+    older = [await one.greeted(2, lane) for lane in LaneKind]
+    newer = await one.greeted(2, LaneKind.FETCH)
+    assert await older[LaneKind.FETCH].closed()
+    await until(lambda: one.notes.lost == [(2, LaneKind.FETCH)])
+    for raw in (newer, older[LaneKind.CATCH_UP]):
+        raw.send(fetch_frame(b"still here"))
+        assert (await raw.answer()).endswith(b"still here")
+    newer.close()
+    await until(lambda: one.notes.lost == [(2, LaneKind.FETCH)] * 2)
+    assert one.logged == []
+
+
+@with_listener
+async def test_frames_come_byte_by_byte(one: Listening) -> None:
+    raw = await Raw.connect(one.port)
+    for byte in bytes(request_frame(hello(), 5)) + raft_frame(voter(2), 3) + forward:
+        raw.send(bytes([byte]))
+        await asyncio.sleep(0)
+    await raw.answer()
+    assert (await raw.answer()).endswith(b"x" * 100 + b"\0")
+    assert one.notes.epochs == [3]
