@@ -5,6 +5,23 @@ from typing import assert_never, cast
 from tailrace.model import faults
 from tailrace.wire.errors import Error
 
+# Those of who leads and who is there; whatever is in neither list is a type error.
+ClusterFault = (
+    faults.NotLeader
+    | faults.FencedLeaderEpoch
+    | faults.UnknownLeaderEpoch
+    | faults.NotEnoughReplicas
+    | faults.NotEnoughReplicasAfterAppend
+    | faults.OffsetNotAvailable
+    | faults.PreferredLeaderNotAvailable
+    | faults.EligibleLeadersNotAvailable
+    | faults.ElectionNotNeeded
+    | faults.NotController
+    | faults.BrokerNotAvailable
+    | faults.DuplicateBroker
+    | faults.InconsistentCluster
+)
+
 
 def error_of(fault: faults.Fault) -> Error:
     """Kafka's error code for a fault."""
@@ -48,6 +65,24 @@ def error_of(fault: faults.Fault) -> Error:
             return Error.OUT_OF_ORDER_SEQUENCE_NUMBER
         case faults.ProducerFenced():
             return Error.INVALID_PRODUCER_EPOCH
+        case faults.TimedOut():
+            return Error.REQUEST_TIMED_OUT
+        case faults.CoordinatorUnavailable():
+            return Error.COORDINATOR_NOT_AVAILABLE
+        case faults.StorageFailed():
+            return Error.KAFKA_STORAGE_ERROR
+        case faults.RefusedElsewhere():
+            return Error(one.code)
+        case faults.FetchSessionUnknown():
+            return Error.FETCH_SESSION_ID_NOT_FOUND
+        case faults.FetchSessionEpochWrong():
+            return Error.INVALID_FETCH_SESSION_EPOCH
+        case _:
+            return _of_the_cluster(one)
+
+
+def _of_the_cluster(one: ClusterFault) -> Error:
+    match one:
         case faults.NotLeader():
             return Error.NOT_LEADER_OR_FOLLOWER
         case faults.FencedLeaderEpoch():
@@ -74,17 +109,5 @@ def error_of(fault: faults.Fault) -> Error:
             return Error.DUPLICATE_BROKER_REGISTRATION
         case faults.InconsistentCluster():
             return Error.INCONSISTENT_CLUSTER_ID
-        case faults.TimedOut():
-            return Error.REQUEST_TIMED_OUT
-        case faults.CoordinatorUnavailable():
-            return Error.COORDINATOR_NOT_AVAILABLE
-        case faults.StorageFailed():
-            return Error.KAFKA_STORAGE_ERROR
-        case faults.RefusedElsewhere():
-            return Error(one.code)
-        case faults.FetchSessionUnknown():
-            return Error.FETCH_SESSION_ID_NOT_FOUND
-        case faults.FetchSessionEpochWrong():
-            return Error.INVALID_FETCH_SESSION_EPOCH
         case _:
             assert_never(one)
