@@ -33,6 +33,11 @@ def is_private(field: Field) -> bool:
     return field.tag is not None and field.tag >= private_tags_from
 
 
+private_messages = [
+    (cls, version) for cls, version in every_message if cls.__name__.startswith(("Fetch", "DescribeCluster"))
+]
+
+
 def sample(cls: type, version: int, seed: int, *, private: bool = False) -> Any:
     return _Sampling(random.Random(f"{cls.__name__} {version} {seed}"), version, private).struct(cls)
 
@@ -69,6 +74,8 @@ class _Sampling:
                 return chance.random() < 0.5
             case Fixed("16s"):
                 return Id(chance.choice([bytes(16), chance.randbytes(16)]))
+            case Fixed("H"):
+                return chance.choice([0, 1, 2**16 - 1, chance.randrange(2**16)])
             case Fixed(code):
                 return _integer(chance, bits_by_code[code])
             case Sized("text"):

@@ -1,13 +1,13 @@
-"""kafka-python reads our headers and messages, and writes the same bytes from what it read."""
+"""kafka-python reads our headers and messages, and writes the same bytes from what it read; our own tags it skips."""
 
 import pytest
 from kafka.protocol import admin, consumer, metadata, producer
 
-from tailrace.wire.compile import encode, is_flexible
+from tailrace.wire.compile import decode_whole, encode, is_flexible
 from tailrace.wire.headers import request_header, response_header
 from tailrace.wire.messages.api_versions import ApiVersionsResponse
 from tailrace.wire.schema import declaration
-from tests.unit.wire.samples import every_message, name_of, samples
+from tests.unit.wire.samples import every_message, name_of, private_messages, samples
 
 
 @pytest.mark.parametrize(("cls", "version"), every_message, ids=name_of)
@@ -25,3 +25,12 @@ def test_header_and_body_equal_kafka_python(cls: type, version: int) -> None:
         theirs = twin[version].decode(data, header=True)
         theirs._version = version
         assert bytes(theirs.encode(header=True)) == data
+
+
+@pytest.mark.parametrize(("cls", "version"), private_messages, ids=name_of)
+def test_our_own_tags_come_back_to_us_and_are_skipped_by_kafka_python(cls: type, version: int) -> None:
+    twin = next(getattr(room, cls.__name__) for room in (admin, consumer, metadata) if hasattr(room, cls.__name__))
+    for value in samples(cls, version, 10, private=True):
+        data = encode(value, version)
+        assert decode_whole(cls, version, data) == value
+        twin[version].decode(data)

@@ -28,14 +28,14 @@ kafka_names = {
     "isr": {"isr_nodes"},
     "last_known_eligible_leaders": {"last_known_elr"},
     "message": {"batch_index_error_message"},
-    "name": {"topic"},
-    "partition": {"partition_index", "index"},
-    "partitions": {"partition_data", "partition_responses"},
+    "name": {"topic", "topic_name"},
+    "partition": {"partition_index", "index", "partition_id"},
+    "partitions": {"partition_data", "partition_responses", "partition_result"},
     "replicas": {"replica_nodes"},
     "resources": {"responses"},
     "size_bytes": {"partition_size"},
     "topic": {"topic_name"},
-    "topics": {"topic_data", "responses"},
+    "topics": {"topic_data", "responses", "topic_partitions", "replica_election_results"},
 }
 
 

@@ -13,10 +13,12 @@ from tailrace.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopi
 from tailrace.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from tailrace.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 from tailrace.wire.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+from tailrace.wire.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
 from tailrace.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
 )
+from tailrace.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 from tailrace.wire.messages.fetch import FetchRequest, FetchResponse
 from tailrace.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from tailrace.wire.messages.incremental_alter_configs import (
@@ -73,7 +75,9 @@ messages: Final = _by_key(
     (AlterConfigsRequest, AlterConfigsResponse),
     (DescribeLogDirsRequest, DescribeLogDirsResponse),
     (CreatePartitionsRequest, CreatePartitionsResponse),
+    (ElectLeadersRequest, ElectLeadersResponse),
     (IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse),
+    (DescribeQuorumRequest, DescribeQuorumResponse),
     (DescribeClusterRequest, DescribeClusterResponse),
     (ListConfigResourcesRequest, ListConfigResourcesResponse),
     (DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse),

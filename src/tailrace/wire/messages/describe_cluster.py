@@ -1,4 +1,8 @@
-"""DescribeCluster: the brokers, the controller and the id of the cluster."""
+"""DescribeCluster: the brokers, the controller and the id of the cluster.
+
+A broker that joins asks for the addresses that peers use as well, with tags of our own (from 10,000 on): nobody else
+sends or sees them.
+"""
 
 from tailrace.wire.messages.authorization import not_asked
 from tailrace.wire.schema import Int8, Int16, Int32, message, struct, wire
