@@ -8,7 +8,7 @@ import pytest
 
 from tailrace.log.checkpoints import Checkpoint, load_checkpoints, store_checkpoints
 from tailrace.log.log import RecoveryPoint
-from tailrace.log.meta import Meta, load_meta, store_meta, take_clean_marker, write_clean_marker
+from tailrace.log.meta import FirstVoter, Meta, load_meta, store_meta, take_clean_marker, write_clean_marker
 from tailrace.log.names import offsets_named
 from tailrace.log.state_file import Unreadable
 from tailrace.model.ids import BrokerId, Id, TopicPartition
@@ -51,7 +51,8 @@ async def test_a_broken_checkpoint_is_not_taken_for_a_missing_one(
 async def test_meta_properties(tmp_path: Path) -> None:
     disk, folder = system_ports().disk, str(tmp_path)
     assert load_meta(disk, folder) is None
-    meta = Meta(cluster_id="abc=", broker_id=BrokerId(3), directory_id=topic_id)
+    voters = (FirstVoter(BrokerId(3), topic_id), FirstVoter(BrokerId(1), topic_id, "fe80::1", 9192))
+    meta = Meta(cluster_id="abc=", broker_id=BrokerId(3), directory_id=topic_id, peer_port=9193, voters=voters)
     await store_meta(disk, folder, meta)
     assert load_meta(disk, folder) == meta
     path = tmp_path / "meta.properties"
@@ -62,6 +63,8 @@ async def test_meta_properties(tmp_path: Path) -> None:
         good.replace("version=1", "version=2"),
         good.replace("node.id=3\n", ""),
         good.replace("=3", "=x"),
+        good.replace("peer.port=9193\n", ""),
+        good.replace("metadata.voters=", "metadata.voters=3@me,"),
     ):
         path.write_text(wrong)
         with pytest.raises(Unreadable, match=r"meta\.properties"):
