@@ -7,6 +7,7 @@ A replica whose log has failed, or whose quorum broke a rule that it cannot brea
 nothing and stands for nothing until the broker is started again.
 """
 
+import asyncio
 import logging
 from collections import deque
 from collections.abc import Coroutine, Sequence
@@ -25,6 +26,8 @@ from tailrace.records.build import leader_change_batch, voters_batch
 from tailrace.records.header import read_header
 
 events: Final = logging.getLogger(__name__)
+
+announce_again_s: Final = 1.0
 
 
 class Shell(Protocol):
@@ -200,6 +203,7 @@ class Member:
             self.append_control(batch, now_ms)
         except StorageFailed as fault:
             events.error("%s has no leader, its first batch could not be written: %s", self.name, fault)
+            asyncio.get_running_loop().call_later(announce_again_s, self.announce)
 
     def append_control(self, batch: bytearray, now_ms: int) -> Appended:
         view = memoryview(batch)

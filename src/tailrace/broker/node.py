@@ -8,7 +8,7 @@ everything down, so that the next start scans nothing. In between, `Upkeep` does
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -50,7 +50,7 @@ events: Final = logging.getLogger(__name__)
 metadata_partition: Final = TopicPartition(metadata_topic_id, 0)
 register_attempt_s: Final = 5.0
 led_within_s: Final = 3.0
-look_s: Final = 0.002
+look_s: Final = 0.005
 
 
 class CannotStart(Exception):
@@ -126,10 +126,12 @@ class Node:
         self.producer_ids = ProducerIds(self.calls.controller, self.broker_id)
         await self._start_metadata()
         await self._listen()
-        await self.replicas.settle()
-        self.replicas.sweep()
         self._start_quorums()
-        await self._led()
+        await self._until(lambda: self.metadata.leads or self.metadata.replica.voters != (self.voter,))
+        await self._follower.catch_up()
+        await self.replicas.settle()
+        self._start_following()
+        await self._until(self._leads_alone)
 
     async def _load_meta(self) -> Meta:
         disk, folder = self.ports.disk, self.settings.data_dir
@@ -195,34 +197,37 @@ class Node:
         self.controlling = Controlling(self.metadata, self.replicas.image, self.ports.clock, self.settings, self.spawn)
         self.quorums.on_leader_changed = self._leader_changed
         self._follower = MetadataFollower(self.metadata, self._committed)
-        await self._follower.catch_up()
         for voter in self.meta.voters:
             if voter.host and voter.broker_id not in self.replicas.image.brokers:
                 self.quorums.peers.know(voter.broker_id, voter.host, voter.port)
 
     def _start_quorums(self) -> None:
-        self._following = True
         self.metadata.begin()
         if self.metadata.replica.voters == (self.voter,):
             self.metadata.step(Campaign())
         self.quorums.opened(self.metadata)
         self.spawn(self.quorums.watch())
+
+    def _start_following(self) -> None:
+        self._following = True
         self.spawn(self._follower.follow())
         self.spawn(self.controlling.watch())
         self.spawn(self.housekeeping.report())
         self.spawn(self.housekeeping.watch_in_sync())
         self.spawn(self.housekeeping.give_back())
 
-    async def _led(self) -> None:
-        """Wait for what nobody else could lead: without a vote of others it takes one sync."""
+    async def _until(self, condition: Callable[[], bool]) -> None:
+        """Wait for a condition, not for ever: a disk that is full may have room later."""
         deadline = self.ports.clock.monotonic() + led_within_s
-        while self.ports.clock.monotonic() < deadline:
-            alone = [one for one in self.partitions() if one.replica.voters == (self.voter,) and one.offline is None]
-            if all(one.leads or one.log.refusal is not None for one in alone) and (
-                self.metadata not in alone or self.controlling.coordinator is not None
-            ):
-                return
+        while not condition() and self.ports.clock.monotonic() < deadline:  # noqa: ASYNC110
             await asyncio.sleep(look_s)
+
+    def _leads_alone(self) -> bool:
+        """Whether this broker leads what nobody else could: without a vote of others it takes one sync."""
+        alone = [one for one in self.partitions() if one.replica.voters == (self.voter,) and one.offline is None]
+        if self.metadata in alone and self.controlling.coordinator is None:
+            return False
+        return all(one.leads or one.log.refusal is not None for one in alone)
 
     async def register(self) -> None:
         """Tell the cluster where clients find this broker; done when this broker's own metadata says so."""
@@ -236,6 +241,7 @@ class Node:
                 events.warning("not registered yet, trying again: %s", fault)
         await self._follower.until(self._is_registered)
         await self.replicas.settle()
+        self.replicas.sweep()
 
     def _registration(self) -> RegisterBroker:
         return RegisterBroker(
