@@ -88,6 +88,27 @@ def test_a_grown_topic_has_the_factor_it_had_and_spreads() -> None:
     assert sorted(place.replicas[0] for place in places(cluster, "t")) == [1, 1, 2, 2, 3, 3]
 
 
+def assigned(name: str, *leaders: int) -> NewTopic:
+    named = {number: [leader] for number, leader in enumerate(leaders)}
+    return NewTopic(name=name, partitions=-1, replication_factor=-1, assignment=named)
+
+
+def test_a_topic_grows_where_it_has_least_though_others_have_much_there() -> None:
+    cluster = Cluster(1, 2, 3)
+    create_each(cluster, assigned("t", 1, 2), assigned("busy", 3, 3, 3))
+    cluster.write(lambda controller: controller.add_partitions(MorePartitions(topic="t", total=3)))
+    assert places(cluster, "t")[2].replicas == (3,)
+
+
+def test_what_was_proposed_and_not_appended_is_forgotten() -> None:
+    cluster, other = Cluster(1, 2, 3), Cluster(1, 2, 3)
+    cluster.controller.create_topic(one_partition("dropped"), cluster.new_id)
+    for one in (cluster, other):
+        one.write(lambda controller: controller.raise_features({"metadata.version": 1}))
+        create(one, "t", factor=1)
+    assert places(cluster, "t")[0].replicas == places(other, "t")[0].replicas
+
+
 def test_topics_of_one_request_spread_too() -> None:
     cluster = Cluster(1, 2, 3)
     create_each(cluster, *(one_partition(f"t{number}") for number in range(9)))
