@@ -169,7 +169,9 @@ class Fetcher:
             asked, fetch = self.members[member], member.replica.fetch()
             if fetch is None or fetch.to.broker != self.broker:
                 continue
-            asked.fetch, asked.request = fetch, self._requests
+            if asked.fetch is None or not _same_log(asked.fetch, fetch):
+                asked.request = self._requests  # else what is answered to the last one holds for this one, too
+            asked.fetch = fetch
             one = PartitionWanted(
                 member.key.partition,
                 fetch.epoch,

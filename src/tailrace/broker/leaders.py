@@ -32,7 +32,7 @@ class Leaders:
 
     def of(self, topic: Topic, first: int = 0) -> Sequence[Leading]:
         """The partitions of a topic from `first` on."""
-        here = self._replicas.of_topic(topic.id)
+        here = self._replicas.by_number(topic.id)
         live = dict.fromkeys(self._replicas.image.live)
         found = []
         for index in range(first, len(topic.partitions)):

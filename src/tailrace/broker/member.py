@@ -59,6 +59,9 @@ class Shell(Protocol):
 
     def leader_changed(self, member: "Member") -> None: ...
 
+    def repaired(self, member: "Member") -> None:
+        """It has again what it may have lost, and votes."""
+
 
 class Followers(Protocol):
     """A peer's fetch session, which wants to know of news."""
@@ -285,6 +288,7 @@ class Member:
         if self.log.durable >= self.may_not_vote_below:
             events.info("%s: what was lost is here again, it votes", self.name)
             self.step(Repaired())
+            self.shell.repaired(self)
 
     # Progress
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from tailrace.broker.calls import Calls
 from tailrace.broker.controlling import Controlling
-from tailrace.broker.coordinator import Coordinator
+from tailrace.broker.coordinator import Coordinator, replay_batches
 from tailrace.broker.fetch_sessions import FetchSessions
 from tailrace.broker.housekeeping import Housekeeping
 from tailrace.broker.joining import CannotJoin, Joiner
@@ -31,7 +31,7 @@ from tailrace.broker.replicas import Replicas
 from tailrace.broker.upkeep import Upkeep
 from tailrace.broker.votes import VoteJournal
 from tailrace.cluster.controller import Controller
-from tailrace.cluster.records import BrokerFenced, BrokerRegistered
+from tailrace.cluster.records import BrokerFenced, BrokerRegistered, record_kinds
 from tailrace.log.checkpoints import load_checkpoints
 from tailrace.log.meta import FirstVoter, Meta, exchange_boot_id, load_meta, store_meta, take_clean_marker
 from tailrace.log.state_file import Unreadable
@@ -120,6 +120,7 @@ class Node:
         self.quorums.peers = Peers(self.ports, self.settings, self.voter, self.meta.cluster_id, self.quorums)
         self.replicas = Replicas(self.ports, self.settings, folder, self._votes, self.quorums)
         may_have_lost = self.settings.fsync != "always" and not clean and not same_boot
+        self.replicas.unfit.load()
         self.replicas.recovered(load_checkpoints(disk, folder), clean=clean, may_have_lost=may_have_lost)
         self.leaders = Leaders(self.replicas, self.broker_id, self.ports.clock)
         self.housekeeping = Housekeeping(self.replicas, self.ports.clock, self.settings, self.calls.controller)
@@ -196,13 +197,26 @@ class Node:
         self.recording = Recording(self.ports, self.settings.data_dir, self.partitions)
         self.controlling = Controlling(self.metadata, self.replicas.image, self.ports.clock, self.settings, self.spawn)
         self.quorums.on_leader_changed = self._leader_changed
+        self.quorums.on_repaired = self.replicas.repaired
         self._follower = MetadataFollower(self.metadata, self._committed)
+        await self._know_peers()
+
+    async def _know_peers(self) -> None:
+        """Where the others are, as far as this broker ever heard: they are needed before anything can be committed."""
         for voter in self.meta.voters:
-            if voter.host and voter.broker_id not in self.replicas.image.brokers:
+            if voter.host:
                 self.quorums.peers.know(voter.broker_id, voter.host, voter.port)
+        log = self.metadata.log
+        offset, end = log.start, log.end
+        while offset < end and (log.voter_sets or self.metadata.replica.voters != (self.voter,)):
+            offset = await replay_batches(self.metadata, offset, end, record_kinds, self._know_peer)
+
+    def _know_peer(self, record: object) -> None:
+        if isinstance(record, BrokerRegistered) and record.peer_port > 0 and record.broker_id != self.broker_id:
+            self.quorums.peers.know(BrokerId(record.broker_id), record.peer_host, record.peer_port)
 
     def _start_quorums(self) -> None:
-        self.metadata.begin()
+        self.metadata.begin()  # what it may not do is written down by now
         if self.metadata.replica.voters == (self.voter,):
             self.metadata.step(Campaign())
         self.quorums.opened(self.metadata)
@@ -264,9 +278,8 @@ class Node:
     def _committed(self, records: Sequence[object]) -> None:
         self.replicas.committed(records)
         for record in records:
-            if isinstance(record, BrokerRegistered) and record.peer_port > 0 and record.broker_id != self.broker_id:
-                self.quorums.peers.know(BrokerId(record.broker_id), record.peer_host, record.peer_port)
-            elif isinstance(record, BrokerFenced) and record.fenced and record.broker_id == self.broker_id:
+            self._know_peer(record)
+            if isinstance(record, BrokerFenced) and record.fenced and record.broker_id == self.broker_id:
                 self._register_again()
         if self._following:  # while it starts, a topic may be read of that was deleted later
             self.spawn(self.replicas.settle())

@@ -58,6 +58,7 @@ class Quorums:
         self.timing = timing_of(settings)
         self.peers: Peers  # set once the broker knows its cluster
         self.on_leader_changed: Callable[[Member], None] = _nobody_listens
+        self.on_repaired: Callable[[Member], None] = _nobody_listens
         self._ports = ports
         self._settings = settings
         self._serve = serve
@@ -121,6 +122,9 @@ class Quorums:
 
     def leader_changed(self, member: Member) -> None:
         self.on_leader_changed(member)
+
+    def repaired(self, member: Member) -> None:
+        self.on_repaired(member)
 
     # Fetching
 

@@ -11,8 +11,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final, NoReturn, cast
 
+from tailrace.broker.member import Member
 from tailrace.broker.partition import Partition, gone
 from tailrace.broker.quorums import Quorums
+from tailrace.broker.unfit import Unfit
 from tailrace.broker.votes import VoteJournal
 from tailrace.cluster.image import Image, PartitionPlace, Topic
 from tailrace.cluster.records import (
@@ -59,6 +61,7 @@ class Replicas:
         self._clean = False
         self._may_cut = True
         self._may_have_lost = False
+        self.unfit = Unfit(ports.disk, folder)
 
     def recovered(
         self, checkpoints: dict[TopicPartition, Checkpoint] | None, *, clean: bool, may_have_lost: bool
@@ -92,7 +95,12 @@ class Replicas:
         place = found.partitions[partition]
         raise NotLeader(f"{found.name}-{partition} is not on this broker", place.leader, place.epoch)
 
-    def of_topic(self, topic: str | Id) -> Sequence[Partition | None]:
+    def of_topic(self, topic: str | Id) -> Sequence[Partition]:
+        """Those that are here."""
+        return [partition for partition in self._topics.get(topic, ()) if partition is not None]
+
+    def by_number(self, topic: str | Id) -> Sequence[Partition | None]:
+        """All of a topic's; None: other brokers hold it."""
         return self._topics.get(topic, ())
 
     def here(self, key: TopicPartition) -> Partition | None:
@@ -154,6 +162,7 @@ class Replicas:
                 except asyncio.CancelledError:
                     self._touched[topic_id] = None  # for whoever waits to settle behind us
                     raise
+        await self.unfit.store()
         for partition in fresh:
             self._begin(partition)
 
@@ -206,6 +215,7 @@ class Replicas:
             except OSError as error:
                 events.error("%s could not be removed, the next start tries again: %s", partition.log.folder, error)
             self._votes.forget([partition.key])
+            self.unfit.remove([partition.key])
         for name in [name for name in self._topics if isinstance(name, str) and name not in self.image.topics]:
             del self._topics[name]
 
@@ -236,7 +246,8 @@ class Replicas:
             may_cut=self._may_cut,
         )
         sole = voters == (self._me,) and not log.voter_sets
-        whole = log.damage is None and (own or not self._may_have_lost)
+        if not sole and (log.damage is not None or (self._may_have_lost and not own)):
+            self.unfit.add(key)
         if log.damage is not None:
             await self._answer_damage(name, log, sole=sole)
         high_watermark = log.start if checkpoint is None else max(log.start, min(checkpoint.high_watermark, log.end))
@@ -251,7 +262,7 @@ class Replicas:
             high_watermark=Offset(high_watermark),
             voters=voters,
             voted_for=vote.voter if vote.epoch == epoch else no_voter,
-            may_vote=whole,
+            may_vote=key not in self.unfit and not log.refilling,
             epochs=log.epochs,
             timing=self._quorums.timing,
             now=self._quorums.now(),
@@ -265,7 +276,19 @@ class Replicas:
             events.error("%s is damaged, and read-only from there on: %s", name, log.damage)
         else:
             events.error("%s is damaged, and fetched anew from its other replicas: %s", name, log.damage)
+            await self.unfit.store()
             await log.start_over()
+
+    def repaired(self, member: Member) -> None:
+        self._quorums.spawn(self._repaired(member))
+
+    async def _repaired(self, member: Member) -> None:
+        self.unfit.remove([member.key])
+        try:
+            await member.log.refilled()
+            await self.unfit.store()
+        except (OSError, StorageFailed) as error:  # the next start takes them for unfit, which costs only time
+            events.error("that replicas are whole again could not be written down: %s", error)
 
     def folder_of(self, key: TopicPartition) -> str:
         return f"{self._folder}/{key}"

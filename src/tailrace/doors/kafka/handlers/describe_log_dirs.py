@@ -36,7 +36,7 @@ def _sizes(request: DescribeLogDirsRequest, call: Call) -> Iterator[TopicSizes]:
         for asked in request.topics:
             wanted[asked.name] = (*wanted.get(asked.name, ()), *asked.partitions)
     for name, numbers in wanted.items():
-        partitions = call.node.replicas.of_topic(name)
+        partitions = call.node.replicas.by_number(name)
         sizes = tuple(
             PartitionSize(partition=number, size_bytes=partition.log.size_bytes)
             for number in dict.fromkeys(numbers)
