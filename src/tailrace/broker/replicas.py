@@ -55,6 +55,7 @@ class Replicas:
         self._quorums = quorums
         self._topics: dict[str | Id, list[Partition | None]] = {}  # by name and by id; None: other brokers hold it
         self._touched: dict[Id, None] = {}
+        self._fresh: dict[Partition, None] = {}  # opened, and not taking part yet
         self._watchers: list[Callable[[Id], None]] = []
         self._settling = asyncio.Lock()
         self._checkpoints: dict[TopicPartition, Checkpoint] = {}
@@ -146,7 +147,6 @@ class Replicas:
     async def settle(self) -> None:
         """Bring the partitions in line with the image. What the disk does not let us do is tried again next time."""
         async with self._settling:
-            fresh: list[Partition] = []
             effective = self.effective
             for topic_id in list(self._touched):
                 del self._touched[topic_id]
@@ -155,19 +155,17 @@ class Replicas:
                     if topic is None:
                         await self._remove(topic_id)
                     else:
-                        await self._update(topic, effective, fresh)
+                        await self._update(topic, effective)
                 except (OSError, StorageFailed) as error:
                     events.error("topic %s could not be brought up to date: %s", show_id(topic_id), error)
                     self._touched[topic_id] = None
                 except asyncio.CancelledError:
                     self._touched[topic_id] = None  # for whoever waits to settle behind us
                     raise
-        await self.unfit.store()
-        for partition in fresh:
-            self._begin(partition)
+            await self._begin_fresh()
 
-    async def _update(self, topic: Topic, effective: Settings, fresh: list[Partition]) -> None:
-        """Open what is new here, and add it to `fresh`."""
+    async def _update(self, topic: Topic, effective: Settings) -> None:
+        """Open what is new here."""
         partitions = self._topics.setdefault(topic.id, [])
         self._topics[topic.name] = partitions
         settings = TopicSettings.of(topic.settings, effective)
@@ -176,7 +174,7 @@ class Replicas:
                 opened = await self._open_placed(topic, index, place, settings)
                 partitions.append(opened)
                 if opened is not None:
-                    fresh.append(opened)
+                    self._fresh[opened] = None
                 if index % opened_per_turn == opened_per_turn - 1:
                     await asyncio.sleep(0)  # a topic of thousands must not stall the loop
             partition = partitions[index]
@@ -194,8 +192,19 @@ class Replicas:
         voters = tuple(map(Voter, place.replicas, place.directories))
         return await self.open(f"{topic.name}-{index}", TopicPartition(topic.id, index), settings, voters)
 
+    async def _begin_fresh(self) -> None:
+        """Let partitions that were opened take part, once it is written down which of them may not vote."""
+        try:
+            await self.unfit.store()
+        except OSError as error:
+            events.error("%d partitions must wait, who may not vote cannot be noted: %s", len(self._fresh), error)
+            return
+        fresh, self._fresh = self._fresh, {}
+        for partition in fresh:
+            self._begin(partition)
+
     def _begin(self, partition: Partition) -> None:
-        """Let a partition that was just opened take part; the first to lead it does so at once."""
+        """Take part; who is the first to lead a new partition does so at once."""
         partition.begin()
         voters = partition.replica.voters
         brand_new = partition.log.end == 0 and partition.epoch < 0
@@ -210,6 +219,7 @@ class Replicas:
             name = partition.name.rpartition("-")[0]
             partition.resign(UnknownTopic(f"topic {name} was deleted"))
             self._quorums.closed(partition)
+            self._fresh.pop(partition, None)
             try:
                 await partition.log.delete()
             except OSError as error:
@@ -246,14 +256,15 @@ class Replicas:
             may_cut=self._may_cut,
         )
         sole = voters == (self._me,) and not log.voter_sets
-        if not sole and (log.damage is not None or (self._may_have_lost and not own)):
+        vote = self._votes.last(key)
+        vouched = vote.epoch >= 0  # votes are always synced: who never knew an epoch has promised nothing
+        if not sole and (log.damage is not None or (self._may_have_lost and vouched and not own)):
             self.unfit.add(key)
         if log.damage is not None:
             await self._answer_damage(name, log, sole=sole)
         high_watermark = log.start if checkpoint is None else max(log.start, min(checkpoint.high_watermark, log.end))
         if log.damage is not None and checkpoint is None:
             high_watermark = log.end  # nothing can be written any more that would commit what is still good
-        vote = self._votes.last(key)
         epoch = Epoch(max(vote.epoch, log.epochs.last))
         replica = Replica(
             me=self._me,

@@ -4,6 +4,7 @@ It is written down before anything else happens to such a replica, and stays so 
 away because it was damaged looks, to the next start, like an honest empty one.
 """
 
+import asyncio
 from collections.abc import Iterable
 from typing import Final
 
@@ -21,6 +22,7 @@ class Unfit:
         self._path = f"{folder}/{kind}"
         self._keys: dict[TopicPartition, None] = {}
         self._stored: dict[TopicPartition, None] = {}
+        self._storing = asyncio.Lock()
 
     def load(self) -> None:
         """`Unreadable` when the file is there and makes no sense: better not to start."""
@@ -40,11 +42,12 @@ class Unfit:
             self._keys.pop(key, None)
 
     async def store(self) -> None:
-        if self._keys != self._stored:
-            keys = self._keys.copy()
-            lines = (f"{show_id(key.topic_id)} {key.partition}" for key in keys)
-            await replace_file(self._disk, self._path, write_state(kind, version, lines))
-            self._stored = keys
+        async with self._storing:
+            if self._keys != self._stored:
+                keys = self._keys.copy()
+                lines = (f"{show_id(key.topic_id)} {key.partition}" for key in keys)
+                await replace_file(self._disk, self._path, write_state(kind, version, lines))
+                self._stored = keys
 
 
 def _parse(line: str) -> TopicPartition:
