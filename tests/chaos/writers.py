@@ -1,0 +1,111 @@
+"""Idempotent producers of librdkafka that write through every storm, and remember what they were promised.
+
+Each writes numbered records to every partition, acks=all, at a rate that leaves the machine room for the brokers, and
+never gives a record up: what a minority's loss makes of a record is a delay. librdkafka reports records of a partition
+in the order in which they were given to it, so what was promised is a plain array of offsets, by record number.
+"""
+
+import random
+import threading
+import time
+from array import array
+from dataclasses import dataclass
+from typing import Final
+
+from confluent_kafka import KafkaError, Message, Producer
+
+from tests.chaos.record_key import RecordKey
+
+turn_s: Final = 0.01
+catch_up_max: Final = 50  # records in one turn, after a pause
+value_max_bytes: Final = 400
+message_timeout_ms: Final = 240_000
+complaints_max: Final = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Habit:
+    """How one writer batches: batches of all shapes are to be cut, replicated and found again."""
+
+    linger_ms: int
+    compression: str
+
+
+habits: Final = (
+    Habit(linger_ms=0, compression="none"),
+    Habit(linger_ms=5, compression="lz4"),
+    Habit(linger_ms=50, compression="zstd"),
+)
+
+
+class Writer:
+    def __init__(self, number: int, bootstrap: str, topic: str, partitions: int, *, per_second: float) -> None:
+        self.number = number
+        self.promised = [array("q") for _ in range(partitions)]  # offset by record number
+        self.sent = [0] * partitions
+        self.complaints: list[str] = []
+        self.longest_wait_s = 0.0  # of one record, until it was acknowledged
+        self._topic = topic
+        self._per_second = per_second
+        self._random = random.Random(number)  # of sizes alone
+        self._stopping = threading.Event()
+        self._producer = Producer(_settings(bootstrap, habits[number % len(habits)]))
+        self._thread = threading.Thread(target=self._run, name=f"writer-{number}", daemon=True)
+        self._thread.start()
+
+    @property
+    def acknowledged(self) -> int:
+        return sum(map(len, self.promised))
+
+    def _run(self) -> None:
+        began, written = time.monotonic(), 0
+        while not self._stopping.is_set():
+            due = int((time.monotonic() - began) * self._per_second) - written
+            written += due
+            for _ in range(min(due, catch_up_max)):
+                self._write()
+            self._producer.poll(turn_s)
+
+    def _write(self) -> None:
+        partition = sum(self.sent) % len(self.sent)
+        key = RecordKey(self.number, partition, self.sent[partition])
+        value = bytes(self._random.randrange(value_max_bytes))
+        try:
+            self._producer.produce(self._topic, value, key.to_bytes(), partition, self._delivered)
+        except BufferError:  # its queue is full: who waits longest is heard of in `longest_wait_s`
+            return
+        self.sent[partition] += 1
+
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+        key, offset = RecordKey.of(message.key() or b""), message.offset()
+        promised = self.promised[key.partition]
+        if error is not None or offset is None:
+            self._complain(f"{key} was not delivered: {error}")
+        elif key.number != len(promised):
+            self._complain(f"{key} was acknowledged when record {len(promised)} was next")
+        else:
+            promised.append(offset)
+            self.longest_wait_s = max(self.longest_wait_s, message.latency() or 0.0)
+
+    def _complain(self, complaint: str) -> None:
+        if len(self.complaints) < complaints_max:
+            self.complaints.append(complaint)
+
+    def stop(self, within_s: float) -> None:
+        """Write no more, and wait until all that was written is acknowledged."""
+        self._stopping.set()
+        self._thread.join()
+        if left := self._producer.flush(within_s):
+            self._complain(f"{left} records of writer {self.number} were not acknowledged within {within_s:g} s")
+
+
+def _settings(bootstrap: str, habit: Habit) -> dict[str, str | int | float | bool]:
+    return {
+        "bootstrap.servers": bootstrap,
+        "enable.idempotence": True,
+        "acks": "all",
+        "linger.ms": habit.linger_ms,
+        "compression.type": habit.compression,
+        "message.timeout.ms": message_timeout_ms,
+        "log_level": 0,
+    }
