@@ -17,7 +17,8 @@ from tailrace.broker.controlling import Controlling
 from tailrace.broker.coordinator import Coordinator, replay_batches
 from tailrace.broker.fetch_sessions import FetchSessions
 from tailrace.broker.housekeeping import Housekeeping
-from tailrace.broker.joining import CannotJoin, Joiner
+from tailrace.broker.identity import WrongDirectory, identify
+from tailrace.broker.joining import CannotJoin
 from tailrace.broker.leaders import Leaders
 from tailrace.broker.leaving import leave
 from tailrace.broker.member import Member
@@ -27,28 +28,27 @@ from tailrace.broker.peers import Peers
 from tailrace.broker.producer_ids import ProducerIds
 from tailrace.broker.quorums import Quorums
 from tailrace.broker.recording import Recording
+from tailrace.broker.registration import NotTakenIn, Registration
 from tailrace.broker.replicas import Replicas
 from tailrace.broker.upkeep import Upkeep
 from tailrace.broker.votes import VoteJournal
 from tailrace.cluster.controller import Controller
-from tailrace.cluster.records import BrokerFenced, BrokerRegistered, record_kinds
+from tailrace.cluster.records import BrokerRegistered, record_kinds
 from tailrace.log.checkpoints import load_checkpoints
-from tailrace.log.meta import FirstVoter, Meta, exchange_boot_id, load_meta, store_meta, take_clean_marker
+from tailrace.log.meta import exchange_boot_id, store_meta, take_clean_marker
 from tailrace.log.state_file import Unreadable
-from tailrace.model.faults import DuplicateBroker, NotController, RefusedElsewhere, StorageFailed, TimedOut
-from tailrace.model.ids import BrokerId, Id, TopicPartition, nobody, show_id
+from tailrace.model.faults import NotController, StorageFailed
+from tailrace.model.ids import BrokerId, Id, TopicPartition, nobody
 from tailrace.model.settings import Settings
 from tailrace.model.topics import TopicSettings, metadata_topic, metadata_topic_id
 from tailrace.ports import Disk, Ports
 from tailrace.ports.disk import InUse, make_lasting_dir
 from tailrace.raft.events import Campaign
 from tailrace.raft.replica import Voter
-from tailrace.wire.messages.peers.register_broker import RegisterBroker
 
 events: Final = logging.getLogger(__name__)
 
 metadata_partition: Final = TopicPartition(metadata_topic_id, 0)
-register_attempt_s: Final = 5.0
 led_within_s: Final = 3.0
 look_s: Final = 0.005
 
@@ -69,8 +69,8 @@ class Node:
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.incarnation = ports.random.new_id()
         self._tasks: dict[asyncio.Task[Any], None] = {}
+        self.registration = Registration(self)
         self._following = False  # the metadata, live
-        self._registering = False
 
     # Starting
 
@@ -91,7 +91,7 @@ class Node:
         except (OSError, StorageFailed, Unreadable) as error:
             await self._give_up()
             raise CannotStart(f"{folder} could not be recovered: {error}.") from error
-        except (CannotStart, CannotJoin) as error:
+        except (CannotStart, CannotJoin, WrongDirectory) as error:
             await self._give_up()
             raise CannotStart(str(error)) from None
         self.upkeep = Upkeep(self)
@@ -106,7 +106,7 @@ class Node:
         self._lock.release()
 
     async def _recover(self, disk: Disk, folder: str) -> None:
-        self.meta = await self._load_meta()
+        self.meta = await identify(self.ports, self.settings, self.incarnation, self.advertised_host)
         self.voter = Voter(broker=self.broker_id, directory=self.meta.directory_id)
         clean = await take_clean_marker(disk, folder)
         same_boot = await exchange_boot_id(disk, folder, self.ports.host.boot_id())
@@ -128,49 +128,11 @@ class Node:
         await self._start_metadata()
         await self._listen()
         self._start_quorums()
-        await self._until(lambda: self.metadata.leads or self.metadata.replica.voters != (self.voter,))
+        await self._soon(lambda: self.metadata.leads or self.metadata.replica.voters != (self.voter,))
         await self._follower.catch_up()
         await self.replicas.settle()
         self._start_following()
-        await self._until(self._leads_alone)
-
-    async def _load_meta(self) -> Meta:
-        disk, folder = self.ports.disk, self.settings.data_dir
-        meta, wanted = load_meta(disk, folder), self.settings.broker_id
-        if meta is None:
-            if disk.exists(f"{folder}/votes"):
-                raise CannotStart(
-                    f"{folder} holds a broker's logs, but its meta.properties is missing.\n"
-                    "Put it back; or give this broker another place with --data-dir."
-                )
-            meta = await self._join() if self.settings.join else self._found()
-            await store_meta(disk, folder, meta)
-        elif wanted not in (-1, meta.broker_id):
-            raise CannotStart(
-                f"{folder} belongs to broker {meta.broker_id}, not to {wanted}.\n"
-                "Leave out --broker-id, or give this broker another place with --data-dir."
-            )
-        return meta
-
-    def _found(self) -> Meta:
-        """A cluster of one's own."""
-        new_id, wanted = self.ports.random.new_id, self.settings.broker_id
-        broker_id, directory_id = BrokerId(1 if wanted < 0 else wanted), new_id()
-        return Meta(
-            cluster_id=show_id(new_id()),
-            broker_id=broker_id,
-            directory_id=directory_id,
-            voters=(FirstVoter(broker_id, directory_id),),
-        )
-
-    async def _join(self) -> Meta:
-        return await Joiner(
-            ports=self.ports,
-            settings=self.settings,
-            directory=self.ports.random.new_id(),
-            incarnation=self.incarnation,
-            advertised_host=self.advertised_host,
-        ).join()
+        await self._soon(self._leads_alone)
 
     async def _listen(self) -> None:
         """Take the port for peers: the one that was asked for, else the one of the last life, else any."""
@@ -230,7 +192,11 @@ class Node:
         self.spawn(self.housekeeping.watch_in_sync())
         self.spawn(self.housekeeping.give_back())
 
-    async def _until(self, condition: Callable[[], bool]) -> None:
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Wait until this broker's own metadata fulfils a condition."""
+        await self._follower.until(condition)
+
+    async def _soon(self, condition: Callable[[], bool]) -> None:
         """Wait for a condition, not for ever: a disk that is full may have room later."""
         deadline = self.ports.clock.monotonic() + led_within_s
         while not condition() and self.ports.clock.monotonic() < deadline:  # noqa: ASYNC110
@@ -245,33 +211,12 @@ class Node:
 
     async def register(self) -> None:
         """Tell the cluster where clients find this broker; done when this broker's own metadata says so."""
-        while True:
-            try:
-                await self.calls.controller(self._registration(), register_attempt_s)
-                break
-            except (RefusedElsewhere, DuplicateBroker) as fault:
-                raise CannotStart(f"the cluster does not take this broker in: {fault}.") from None
-            except TimedOut as fault:
-                events.warning("not registered yet, trying again: %s", fault)
-        await self._follower.until(self._is_registered)
+        try:
+            await self.registration.register()
+        except NotTakenIn as error:
+            raise CannotStart(str(error)) from None
         await self.replicas.settle()
         self.replicas.sweep()
-
-    def _registration(self) -> RegisterBroker:
-        return RegisterBroker(
-            broker_id=self.broker_id,
-            directory_id=self.voter.directory,
-            incarnation_id=self.incarnation,
-            host=self.advertised_host,
-            kafka_port=self.kafka_port,
-            peer_host=self.advertised_host,
-            peer_port=self.settings.advertised_peer_port or self.peer_port,
-            rack=self.settings.broker_rack or None,
-        )
-
-    def _is_registered(self) -> bool:
-        known = self.replicas.image.brokers.get(self.broker_id)
-        return known is not None and known.incarnation == self.incarnation and not known.fenced
 
     # Following the cluster
 
@@ -279,23 +224,10 @@ class Node:
         self.replicas.committed(records)
         for record in records:
             self._know_peer(record)
-            if isinstance(record, BrokerFenced) and record.fenced and record.broker_id == self.broker_id:
-                self._register_again()
+            if self._following:
+                self.registration.committed(record)
         if self._following:  # while it starts, a topic may be read of that was deleted later
             self.spawn(self.replicas.settle())
-
-    def _register_again(self) -> None:
-        """We were fenced, and are there."""
-        if self._following and not self.stopping and not self._registering:
-            self._registering = True
-            self.spawn(self._reregister())
-
-    async def _reregister(self) -> None:
-        try:
-            if not self._is_registered():
-                await self.register()
-        finally:
-            self._registering = False
 
     def _leader_changed(self, member: Member) -> None:
         if member is self.metadata:

@@ -14,39 +14,17 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from tailrace.broker.member import Member
 from tailrace.broker.peers import PeerConnection
-from tailrace.log.log import Read
-from tailrace.model.faults import Fault, FetchSessionEpochWrong, OffsetOutOfRange, StorageFailed
-from tailrace.model.ids import BrokerId, Epoch, Id, Offset, TopicPartition, nobody
+from tailrace.broker.told import Told
+from tailrace.model.faults import FetchSessionEpochWrong
+from tailrace.model.ids import BrokerId, Epoch, Id, Offset, TopicPartition
 from tailrace.raft.messages import FetchAnswer, Fetched
-from tailrace.raft.replica import Role, Voter
+from tailrace.raft.replica import Voter
 from tailrace.wire.errors import Error
 from tailrace.wire.hot_fetch import FetchHead, PartitionFetched, PartitionWanted, read_fetch, write_fetched
 
 commit_linger_s: Final = 0.005
 version: Final = 18
 opening: Final = 0
-
-
-class Told:
-    """One partition of a session: where its follower is, and what it was last told. The pulse of that follower."""
-
-    __slots__ = ("_left_at", "_session", "answer", "member", "sent", "told", "wanted")
-
-    def __init__(self, session: "ReplicaSession", member: Member, wanted: PartitionWanted) -> None:
-        self._session: ReplicaSession | None = session
-        self._left_at = 0.0
-        self.member = member
-        self.wanted = wanted
-        self.answer: FetchAnswer | None = None  # the machine's, to the fetch that was named last
-        self.told: tuple[Epoch, int] | None = None  # the epoch and the high watermark of the last answer
-        self.sent = False  # records went out, and the follower has not named this partition since
-
-    @property
-    def at(self) -> float:
-        return self._left_at if self._session is None else self._session.heard_at
-
-    def leave(self) -> None:
-        self._left_at, self._session = self.at, None
 
 
 class Parked(NamedTuple):
@@ -148,9 +126,7 @@ class ReplicaSession:
             self._leave(key)
             told = self.told[key] = Told(self, member, wanted)
             member.sessions[self] = None
-        told.wanted = wanted
-        told.sent = False
-        told.answer = None
+        told.named(wanted)
         peer = Voter(broker=self.broker, directory=wanted.directory)
         member.step(
             Fetched(
@@ -163,7 +139,7 @@ class ReplicaSession:
                 pulse=told,
             )
         )
-        if member.offline is not None or self._has_news(told):
+        if told.has_news:
             self._dirty[told] = None
 
     def take_answer(self, member: Member, answer: FetchAnswer) -> None:
@@ -175,19 +151,6 @@ class ReplicaSession:
         if not answer.served or answer.diverging is not None:
             self._dirty[told] = None
             self._soon()
-
-    def _has_news(self, told: Told) -> bool:
-        answer, member = told.answer, told.member
-        if answer is None:
-            return False  # it is on its way
-        return (
-            not answer.served
-            or answer.diverging is not None
-            or told.told is None
-            or told.told != (member.epoch, member.high_watermark)
-            or told.wanted.offset < member.log.end
-            or told.wanted.durable < 0
-        )
 
     # News
 
@@ -247,7 +210,7 @@ class ReplicaSession:
                 self._dirty[told] = None  # its turn comes with the next request
                 continue
             answers = topics.setdefault(told.member.key.topic_id, [])
-            fetched = self._look(told, room)
+            fetched = told.look(room)
             if fetched is None:
                 max_bytes = min(told.wanted.max_bytes, room)
                 cold.append((told, answers, len(answers), max_bytes))
@@ -266,71 +229,6 @@ class ReplicaSession:
         if self.open:
             self._peer.send(write_fetched(correlation_id, version, 0, 1, list(topics.items())))
 
-    def _look(self, told: Told, room: int) -> PartitionFetched | None:
-        """What there is to say about a partition; None: the disk must be waited for."""
-        member, wanted = told.member, told.wanted
-        if not self._serves(told):
-            return self._refused(told)
-        answer = told.answer
-        if answer is not None and answer.diverging is not None:
-            return self._fetched(told, b"", diverging=(answer.diverging.epoch, answer.diverging.end))
-        if wanted.offset >= member.log.end:
-            return self._fetched(told, b"")
-        try:
-            read = member.log.read(wanted.offset, min(wanted.max_bytes, room), member.log.end)
-        except Fault as fault:
-            return self._cannot_read(told, fault)
-        return None if read is None else self._sent(told, read)
-
-    def _serves(self, told: Told) -> bool:
-        member, answer = told.member, told.answer
-        return (
-            member.offline is None
-            and member.replica.role is Role.LEADER
-            and member.epoch == told.wanted.leader_epoch
-            and (answer is None or answer.served)
-        )
-
-    def _refused(self, told: Told) -> PartitionFetched:
-        member = told.member
-        leader = None if member.offline is not None else member.leader
-        told.told = None
-        return PartitionFetched(
-            told.wanted.partition,
-            Error.NOT_LEADER_OR_FOLLOWER,
-            leader=nobody if leader is None else leader,
-            leader_epoch=member.epoch,
-        )
-
-    def _sent(self, told: Told, read: Read) -> PartitionFetched:
-        told.sent = bool(read.data)
-        return self._fetched(told, read.data)
-
-    def _fetched(
-        self, told: Told, records: bytes | bytearray | memoryview, diverging: tuple[int, int] | None = None
-    ) -> PartitionFetched:
-        member = told.member
-        told.told = (member.epoch, member.high_watermark)
-        return PartitionFetched(
-            told.wanted.partition,
-            0,
-            member.high_watermark,
-            member.high_watermark,
-            member.log.start,
-            records,
-            diverging=diverging,
-            log_end=member.log.end if told.wanted.durable < 0 else -1,
-        )
-
-    def _cannot_read(self, told: Told, fault: Fault) -> PartitionFetched:
-        if isinstance(fault, OffsetOutOfRange):
-            return PartitionFetched(
-                told.wanted.partition, Error.OFFSET_OUT_OF_RANGE, log_start=told.member.log.start, leader_epoch=-1
-            )
-        if isinstance(fault, StorageFailed):
-            told.member.go_offline(fault)
-        return self._refused(told)
-
     async def _read_cold(
         self,
         correlation_id: int,
@@ -338,12 +236,7 @@ class ReplicaSession:
         cold: list[tuple[Told, list[PartitionFetched], int, int]],
     ) -> None:
         for told, answers, place, max_bytes in cold:
-            log = told.member.log
-            try:
-                read = await log.read_cold(told.wanted.offset, max_bytes, log.end)
-                answers[place] = self._sent(told, read) if self._serves(told) else self._refused(told)
-            except Fault as fault:
-                answers[place] = self._cannot_read(told, fault)
+            answers[place] = await told.look_off_loop(max_bytes)
         self._send(correlation_id, topics)
         self._reading = False
         while self._later and not self._reading:
