@@ -53,9 +53,19 @@ class Calls:
             try:
                 return await self._ask(request, max(0.1, deadline - clock.monotonic()))
             except (NotController, NotLeader, Unreachable) as error:
+                if self._in_vain():
+                    raise NotController(
+                        "this broker is the only one that could be the controller, and cannot"
+                    ) from error
                 if clock.monotonic() + ask_again_s >= deadline:
                     raise TimedOut(f"the controller could not be reached: {error}") from error
             await asyncio.sleep(ask_again_s)
+
+    def _in_vain(self) -> bool:
+        """Whether nobody will be the controller in this life: the only voter is here, and will not lead again."""
+        metadata = self._node.metadata
+        gone = metadata.offline is not None or metadata.replica.retired
+        return gone and metadata.replica.voters == (metadata.me,)
 
     async def _ask(self, request: object, timeout_s: float) -> Any:
         node, controller = self._node, self._node.controller_id

@@ -4,13 +4,13 @@ A follower hears of a new leader before the controller does, so the later epoch 
 own view, without brokers that are fenced by now.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tailrace.broker.partition import Partition
 from tailrace.broker.replicas import Replicas
 from tailrace.cluster.image import PartitionPlace, Topic
-from tailrace.model.ids import BrokerId, Epoch, nobody
+from tailrace.model.ids import BrokerId, Epoch, TopicPartition, no_epoch, nobody
 from tailrace.ports import Clock
 
 
@@ -34,22 +34,30 @@ class Leaders:
         """The partitions of a topic from `first` on."""
         here = self._replicas.by_number(topic.id)
         live = dict.fromkeys(self._replicas.image.live)
-        found = []
-        for index in range(first, len(topic.partitions)):
-            place = topic.partitions[index]
-            leader, epoch, in_sync = self._seen(here[index] if index < len(here) else None, place)
-            if leader != self._me and leader not in live:
-                leader = nobody
-            found.append(
-                Leading(
-                    leader,
-                    epoch,
-                    place.replicas,
-                    tuple(one for one in in_sync if one in live) or ((leader,) if leader != nobody else ()),
-                    tuple(one for one in place.replicas if one not in live),
-                )
-            )
-        return found
+        return [
+            self._leading(here[index] if index < len(here) else None, topic.partitions[index], live)
+            for index in range(first, len(topic.partitions))
+        ]
+
+    def hint(self, topic: Topic, index: int) -> tuple[BrokerId, Epoch]:
+        """Who leads one partition, in which epoch; nobody where this broker knows that what was reported is over."""
+        here = self._replicas.here(TopicPartition(topic.id, index))
+        state = self._leading(here, topic.partitions[index], dict.fromkeys(self._replicas.image.live))
+        if state.leader == nobody or state.epoch < (0 if here is None else here.epoch):
+            return nobody, no_epoch
+        return state.leader, state.epoch
+
+    def _leading(self, partition: Partition | None, place: PartitionPlace, live: Mapping[BrokerId, object]) -> Leading:
+        leader, epoch, in_sync = self._seen(partition, place)
+        if leader != self._me and leader not in live:
+            leader = nobody
+        return Leading(
+            leader,
+            epoch,
+            place.replicas,
+            tuple(one for one in in_sync if one in live) or ((leader,) if leader != nobody else ()),
+            tuple(one for one in place.replicas if one not in live),
+        )
 
     def _seen(self, partition: Partition | None, place: PartitionPlace) -> tuple[BrokerId, Epoch, tuple[BrokerId, ...]]:
         if partition is not None:
