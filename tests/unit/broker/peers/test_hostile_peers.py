@@ -86,6 +86,7 @@ async def test_what_is_claimed_and_does_not_come_takes_no_memory(one: Listening)
         (LaneKind.CONTROL, with_length(request_header(3, 9, 1, None, True)), "API 3 on the control lane"),
         (LaneKind.CONTROL, with_length(forward[4:] + b"\0"), "1 bytes too many"),
     ],
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_a_lane_is_for_what_it_is_for(lane: LaneKind, frame: bytes, why: str) -> None:
     async def scenario() -> None:

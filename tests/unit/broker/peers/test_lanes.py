@@ -5,6 +5,8 @@ import asyncio
 import pytest
 
 from tailrace.broker.peers import LaneKind, peers
+from tailrace.broker.peers.lane import rest_max_s
+from tailrace.broker.peers.outgoing import connect_max_s
 from tailrace.model.ids import BrokerId
 from tailrace.model.limits import raft_messages_per_frame_max
 from tailrace.testing.simulation import World
@@ -159,6 +161,40 @@ def test_a_forgotten_broker_is_left_alone() -> None:
         assert world.network.open_connections == 0
         assert one.lanes == [("up", 2, "control")]  # nobody is told of what it did itself
         assert one.peers.live == ()
+
+    in_world(scenario)
+
+
+def test_a_broker_that_is_forgotten_while_it_is_being_connected_is_left_alone() -> None:
+    async def scenario(world: World) -> None:
+        one, two = Talker(world, 1), Talker(world, 2)
+        await one.boot()
+        await two.boot()
+        world.network.cut("b1", "b2")
+        await one.meet(two)
+        await asyncio.sleep(0.5)
+        await one.do(lambda peers: peers.forget(BrokerId(2)))
+        world.network.heal()
+        await asyncio.sleep(10)
+        assert one.lanes == []
+        assert world.network.open_connections == 0
+
+    in_world(scenario)
+
+
+def test_a_broker_that_accepts_and_says_nothing_is_tried_again() -> None:
+    async def scenario(world: World) -> None:
+        one, two = Talker(world, 1), Talker(world, 2)
+        await one.boot()
+        await two.boot()
+        two.machine.pause()
+        await one.meet(two)
+        await asyncio.sleep(60)
+        tries = sum(line.split()[2] == "connect" for line in world.lines)
+        assert tries > 60 / (connect_max_s + rest_max_s) - 1
+        two.machine.resume()
+        await world.until(lambda: one.peers.live == (2,), within_seconds=connect_max_s + rest_max_s)
+        await world.until(lambda: world.network.open_connections == 1, within_seconds=1)
 
     in_world(scenario)
 

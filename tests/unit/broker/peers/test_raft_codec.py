@@ -118,3 +118,13 @@ def test_numbers_below_zero_are_refused(at: int) -> None:
     packed[at] = 0x80 | random.Random(at).randrange(128)
     with pytest.raises(WireError):
         unpack(memoryview(packed))
+
+
+def test_flags_that_nobody_knows_are_refused() -> None:
+    answer = VoteAnswer(sender=voter(1), to=voter(2), epoch=Epoch(3), granted=True)
+    for message, at in ((answer, 24 + 45), (vote_request(voter(1), 2, 3), 24 + 57)):
+        packed = pack([(key(1), message)])
+        assert packed[at] == (message is answer)
+        packed[at] = 4
+        with pytest.raises(WireError):
+            unpack(memoryview(packed))
