@@ -177,10 +177,14 @@ class Member:
             if led and known[0] is not Role.LEADER:
                 self.announcing = False
                 self._deposed()
-            self.shell.leader_changed(self)
+            self._turned()
         if not replica.rests:
             self.shell.wake(self)
         self.shell.fetch_changed(self)
+
+    def _turned(self) -> None:
+        """Its role, its epoch or its leader is another now."""
+        self.shell.leader_changed(self)
 
     def _deposed(self) -> None:
         for session in list(self.sessions):

@@ -31,6 +31,7 @@ from tailrace.records.header import check_batch, control_bit, transactional_bit
 log_events: Final = logging.getLogger(__name__)
 
 acks_all: Final = -1
+readable_roles: Final = (Role.FOLLOWER, Role.OBSERVER)
 not_for_clients: Final = control_bit | transactional_bit
 
 WhenCommitted = Callable[[Fault | None], None]
@@ -143,12 +144,19 @@ class Partition(Member):
         if self.replica.role is not Role.LEADER or self.announcing or self.offline is not None:
             raise self._why_not() or self._not_leader("does not lead it")
 
-    def require_readable(self, offset: int) -> None:
-        """Whether a consumer may read from this follower (KIP-392)."""
-        if self.offline is not None or self.leader is None:
-            raise self._why_not() or self._not_leader("does not lead it")
-        if offset > self.high_watermark:
-            raise OffsetNotAvailable(f"{self.name}: offset {offset} is not known to be committed here yet")
+    def require_readable(self) -> None:
+        """Whether a consumer may read here: from the leader, or from a follower that hears from it (KIP-392)."""
+        following = self.replica.following
+        if self.offline is not None or self.replica.role not in readable_roles or following is None:
+            self.require_leader()
+        elif following.given_up:
+            raise self._not_leader("follows it, and hears nothing from its leader")
+
+    def not_available(self, offset: int) -> OffsetNotAvailable | None:
+        """Why a follower that has an offset in its log does not serve it yet; None: nothing stands against it."""
+        if self.high_watermark < offset <= self.log.end and not self.leads:
+            return OffsetNotAvailable(f"{self.name}: offset {offset} is not known to be committed here yet")
+        return None
 
     def require_epoch(self, epoch: int) -> None:
         """Compare the leader epoch that a client believes in, -1 for none, with ours (KIP-320)."""
@@ -179,6 +187,13 @@ class Partition(Member):
     def _moved_on(self) -> None:
         super()._moved_on()
         self._answer()
+        self._poke_watchers()
+
+    def _turned(self) -> None:
+        super()._turned()
+        self._poke_watchers()
+
+    def _poke_watchers(self) -> None:
         if self._watchers:
             for poke in list(self._watchers):
                 poke()
@@ -201,8 +216,7 @@ class Partition(Member):
         waiting, self._waiting = self._waiting, deque()
         for _, done in waiting:
             done(fault)
-        for poke in list(self._watchers):
-            poke()
+        self._poke_watchers()
 
 
 def _settle(done: "asyncio.Future[None]", fault: Fault | None) -> None:

@@ -125,7 +125,7 @@ class NotEnoughReplicasAfterAppend(Fault):
 
 
 class OffsetNotAvailable(Fault):
-    """A new leader does not know yet how far its log is committed."""
+    """The offset is in the log, and not known to be committed yet."""
 
     retry: ClassVar[bool] = True
 
