@@ -1,24 +1,32 @@
-"""Fetch: record batches from partitions this broker leads, straight from the log.
+"""Fetch: record batches from partitions this broker leads or follows, straight from the log.
 
 A request is answered at once when it finds `min_bytes` or a fault; otherwise it waits, watching its partitions' high
-watermarks, until there is enough or its time is up. What the page cache does not hold is read off the loop first.
-At least one batch is given even when it is over the limits, so that nobody gets stuck behind a large one.
+watermarks and leaders, until there is enough, one of them is led by another or its time is up. What the page cache does
+not hold is read off the loop first. At least one batch is given even when it is over the limits, so that nobody gets
+stuck behind a large one.
+
+A follower serves what it knows to be committed, to clients that know of this (version 11 on, KIP-392). An offset that
+is in its log and not known to be committed waits, and is refused as not available when the time is up.
 """
 
 import asyncio
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from tailrace.broker.fetch_sessions import Session, opening
+from tailrace.broker.nearest import nearer_replica
 from tailrace.broker.partition import Partition
 from tailrace.doors.kafka.call import Answer, Call
 from tailrace.doors.kafka.faults import error_of
+from tailrace.doors.kafka.hints import endpoints_of, hint_for
 from tailrace.log.log import Read
-from tailrace.model.faults import Fault, NotLeader
-from tailrace.model.ids import Id
+from tailrace.model.faults import Fault
+from tailrace.model.ids import BrokerId, Id
 from tailrace.model.limits import fetch_wait_max_ms
 from tailrace.wire.hot_fetch import FetchHead, PartitionFetched, PartitionWanted, read_fetch, write_fetched
 from tailrace.wire.primitives import WireError
+
+first_from_followers: Final = 11
 
 TopicsFetched = dict[str | Id, list[PartitionFetched]]
 
@@ -44,6 +52,13 @@ class Cold(NamedTuple):
     max_bytes: int
 
 
+class Seen(NamedTuple):
+    """Where a partition stood when it was looked at."""
+
+    bytes_appended: int  # -1: not known, as not all of its log was committed
+    epoch: int
+
+
 class Fetching:
     """One Fetch request, from its first look at the log to its answer."""
 
@@ -55,7 +70,9 @@ class Fetching:
         self._min_bytes = head.min_bytes
         self._max_bytes = min(head.max_bytes, call.connection.door.answer_max_bytes)
         self._max_wait_s = min(head.max_wait_ms, fetch_wait_max_ms) / 1000
-        self._watched: dict[Partition, int] = {}  # with the bytes appended when it was looked at, -1: not known
+        self._rack = head.rack  # where the consumer stands; empty: it does not say
+        self._hinted = False  # some answer names a leader
+        self._watched: dict[Partition, Seen] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._retrying = False
 
@@ -92,10 +109,13 @@ class Fetching:
 
     def _look_at(self, topic: str | Id, place: int, wanted: PartitionWanted) -> PartitionFetched:
         try:
-            partition = self._call.node.replicas.find(topic, wanted.partition)
-            partition.require_leader()
-            partition.require_epoch(wanted.leader_epoch)
+            partition = self._find(topic, wanted)
+            if self._rack and (nearer := self._nearer(partition, wanted.offset)) is not None:
+                self._done = True
+                return _fetched(wanted, partition, b"")._replace(preferred_replica=nearer)
             self._found.append(partition)
+            if (not_yet := partition.not_available(wanted.offset)) is not None:
+                return _fetched(wanted, partition, b"")._replace(error=error_of(not_yet))
             room = self._max_bytes - self._size
             if self._size and room <= 0:
                 return _fetched(wanted, partition, b"")
@@ -106,7 +126,21 @@ class Fetching:
                 return _fetched(wanted, partition, b"")
             return self._took(wanted, partition, read)
         except Fault as fault:
-            return self._refused(wanted, fault)
+            return self._refused(topic, wanted, fault)
+
+    def _find(self, topic: str | Id, wanted: PartitionWanted) -> Partition:
+        partition = self._call.node.replicas.find(topic, wanted.partition)
+        if self._call.version >= first_from_followers:
+            partition.require_readable()
+        else:
+            partition.require_leader()
+        partition.require_epoch(wanted.leader_epoch)
+        return partition
+
+    def _nearer(self, partition: Partition, offset: int) -> BrokerId | None:
+        node = self._call.node
+        now = node.ports.clock.monotonic()
+        return nearer_replica(partition, node.replicas.image.brokers, self._rack, offset, now)
 
     def _took(self, wanted: PartitionWanted, partition: Partition, read: Read) -> PartitionFetched:
         if self._size and len(read.data) > self._max_bytes - self._size:
@@ -115,15 +149,16 @@ class Fetching:
         self._done |= bool(read.data) and read.next_offset < partition.high_watermark
         return _fetched(wanted, partition, read.data)
 
-    def _refused(self, wanted: PartitionWanted, fault: Fault) -> PartitionFetched:
+    def _refused(self, topic: str | Id, wanted: PartitionWanted, fault: Fault) -> PartitionFetched:
         self._done = True
-        leader, epoch = (fault.leader, fault.epoch) if isinstance(fault, NotLeader) else (-1, -1)
+        leader, epoch = hint_for(self._call.node, topic, wanted.partition, fault)
+        self._hinted |= leader >= 0
         return PartitionFetched(wanted.partition, error_of(fault), leader=leader, leader_epoch=epoch)
 
     # Waiting
 
     def _poke(self) -> None:
-        """A high watermark moved: look again, once for all that moved in this turn of the loop."""
+        """A high watermark moved, or a leader: look again, once for all that moved in this turn of the loop."""
         if not self._retrying:
             self._retrying = True
             asyncio.get_running_loop().call_soon(self._guarded, self._retry)
@@ -132,11 +167,12 @@ class Fetching:
         self._retrying = False
         if self._timer is None or not self._may_be_enough():
             return
+        turned = any(partition.epoch != seen.epoch for partition, seen in self._watched.items())
         self._look()
         if self._cold:
             self._unwatch()
             self._read_cold()
-        elif self._enough:
+        elif self._enough or turned:
             self._finish()
         else:
             self._remember()
@@ -144,7 +180,9 @@ class Fetching:
     def _remember(self) -> None:
         """Note where the partitions stand that were just looked at."""
         self._watched = {
-            partition: partition.bytes_appended if partition.high_watermark == partition.log.end else -1
+            partition: Seen(
+                partition.bytes_appended if partition.high_watermark == partition.log.end else -1, partition.epoch
+            )
             for partition in self._found
         }
 
@@ -152,9 +190,9 @@ class Fetching:
         """Whether looking again can be worth it: reading costs more than counting. In doubt, it is."""
         size = self._size
         for partition, seen in self._watched.items():
-            if seen < 0 or not partition.leads:
+            if seen.bytes_appended < 0 or partition.epoch != seen.epoch or not partition.leads:
                 return True
-            size += partition.bytes_appended - seen
+            size += partition.bytes_appended - seen.bytes_appended
         return size >= self._min_bytes
 
     def _guarded(self, work: Callable[[], None]) -> None:
@@ -185,7 +223,7 @@ class Fetching:
                 read = await cold.partition.read_cold(cold.wanted.offset, cold.max_bytes)
                 fetched = self._took(cold.wanted, cold.partition, read)
             except Fault as fault:
-                fetched = self._refused(cold.wanted, fault)
+                fetched = self._refused(cold.topic, cold.wanted, fault)
             self._topics[cold.topic][cold.place] = fetched
         self._call.reply(self._answer())
 
@@ -196,8 +234,10 @@ class Fetching:
         topics = self._topics
         if session is not None:
             topics = self._changed(session)
+        session_id = 0 if session is None else session.id
+        leaders = (one.leader for answers in topics.values() for one in answers) if self._hinted else ()
         return write_fetched(
-            call.correlation_id, call.version, 0, 0 if session is None else session.id, list(topics.items())
+            call.correlation_id, call.version, 0, session_id, list(topics.items()), endpoints_of(call.node, leaders)
         )
 
     def _changed(self, session: Session) -> TopicsFetched:
@@ -212,7 +252,8 @@ class Fetching:
                 told.high_watermark, told.log_start = one.high_watermark, one.log_start
                 if one.records:
                     session.rotate((topic, one.partition))
-                if self._whole or one.records or one.error or known != (one.high_watermark, one.log_start):
+                changed = known != (one.high_watermark, one.log_start)
+                if self._whole or changed or one.records or one.error or one.preferred_replica >= 0:
                     news.setdefault(topic, []).append(one)
         return news
 

@@ -1,17 +1,20 @@
 """Produce: append record batches to partitions this broker leads.
 
 acks=0 is never answered; acks=1 when the leader has appended; acks=all when the high watermark has passed the batch.
-Each partition answers for itself. The batch is stamped and written straight from the receive buffer.
+Each partition answers for itself; where another broker leads, the answer says who and where (KIP-951). The batch is
+stamped and written straight from the receive buffer.
 """
 
 import asyncio
 from functools import partial
+from typing import NamedTuple
 
 from tailrace.broker.partition import Partition, acks_all
 from tailrace.doors.kafka.call import Answer, Call
 from tailrace.doors.kafka.faults import error_of
+from tailrace.doors.kafka.hints import endpoints_of, hint_for
 from tailrace.log.log import Appended
-from tailrace.model.faults import Fault, InvalidAcks, InvalidBatch, InvalidRequest, NotLeader, TimedOut
+from tailrace.model.faults import Fault, InvalidAcks, InvalidBatch, InvalidRequest, TimedOut
 from tailrace.model.ids import Id
 from tailrace.wire.hot_produce import PartitionAnswer, PartitionData, ProduceHead, write_produced
 from tailrace.wire.primitives import WireError
@@ -25,6 +28,7 @@ def produce(call: Call) -> Answer | None:
     head = call.connection.produce_reader.read(call.frame, call.at, call.version)
     topics: TopicAnswers = []
     waiting: Waiting | None = None
+    refused = False
     for topic, partitions in head.topics:
         answers: list[PartitionAnswer] = []
         topics.append((topic, answers))
@@ -32,20 +36,21 @@ def produce(call: Call) -> Answer | None:
             try:
                 partition, appended = _append(call, head, topic, data)
             except Fault as fault:
-                answers.append(_refused(data.partition, fault))
+                answers.append(_refused(call, topic, data.partition, fault))
+                refused = True
                 continue
             answers.append(
                 PartitionAnswer(data.partition, 0, appended.base_offset, appended.append_time_ms, partition.log.start)
             )
-            if head.acks == acks_all and partition.high_watermark <= appended.last_offset:
+            if head.acks == acks_all and partition.acknowledged <= appended.last_offset:
                 waiting = waiting or Waiting(call, topics)
-                waiting.add(answers, partition, appended.last_offset + 1)
+                waiting.add(topic, answers, partition, appended.last_offset + 1)
     if head.acks == 0:
         return _unanswered(call, topics)
     if waiting is not None:
-        waiting.begin(head.timeout_ms)
+        waiting.begin(head.timeout_ms, refused)
         return None
-    return write_produced(call.correlation_id, call.version, topics)
+    return _written(call, topics, refused)
 
 
 def _append(call: Call, head: ProduceHead, topic: str | Id, data: PartitionData) -> tuple[Partition, Appended]:
@@ -59,9 +64,17 @@ def _append(call: Call, head: ProduceHead, topic: str | Id, data: PartitionData)
     return partition, partition.append(data.records, head.acks)
 
 
-def _refused(partition: int, fault: Fault) -> PartitionAnswer:
-    leader, epoch = (fault.leader, fault.epoch) if isinstance(fault, NotLeader) else (-1, -1)
+def _refused(call: Call, topic: str | Id, partition: int, fault: Fault) -> PartitionAnswer:
+    leader, epoch = hint_for(call.node, topic, partition, fault)
     return PartitionAnswer(partition, error_of(fault), message=str(fault), leader=leader, leader_epoch=epoch)
+
+
+def _written(call: Call, topics: TopicAnswers, refused: bool) -> Answer:
+    """An answer; a refusal may name leaders, and then the answer says how to reach them."""
+    if not refused:
+        return write_produced(call.correlation_id, call.version, topics)
+    leaders = (answer.leader for _, answers in topics for answer in answers)
+    return write_produced(call.correlation_id, call.version, topics, endpoints_of(call.node, leaders))
 
 
 def _unanswered(call: Call, topics: TopicAnswers) -> bytes:
@@ -73,24 +86,37 @@ def _unanswered(call: Call, topics: TopicAnswers) -> bytes:
     return b""
 
 
+class Place(NamedTuple):
+    """Where an answer that waits stands."""
+
+    topic: str | Id
+    answers: list[PartitionAnswer]
+    at: int
+
+
 class Waiting:
     """A request some of whose batches are appended and not yet committed."""
 
-    __slots__ = ("_call", "_open", "_timer", "_topics")
+    __slots__ = ("_added", "_call", "_open", "_refused", "_timer", "_topics")
 
     def __init__(self, call: Call, topics: TopicAnswers) -> None:
         self._call = call
         self._topics = topics
-        self._open: dict[int, tuple[list[PartitionAnswer], int]] = {}  # which answers wait, by a number of their own
+        self._added = 0
+        self._open: dict[int, Place] = {}  # which answers wait, by a number of their own
+        self._refused = False
         self._timer: asyncio.TimerHandle | None = None
 
-    def add(self, answers: list[PartitionAnswer], partition: Partition, end: int) -> None:
-        number = len(self._open)
-        self._open[number] = (answers, len(answers) - 1)
+    def add(self, topic: str | Id, answers: list[PartitionAnswer], partition: Partition, end: int) -> None:
+        number, self._added = self._added, self._added + 1
+        self._open[number] = Place(topic, answers, len(answers) - 1)
         partition.when_committed(end, partial(self._decided, number))
 
-    def begin(self, timeout_ms: int) -> None:
+    def begin(self, timeout_ms: int, refused: bool) -> None:
+        self._refused |= refused
         self._timer = asyncio.get_running_loop().call_later(max(timeout_ms, 0) / 1000, self._timed_out)
+        if not self._open:
+            self._answer()
 
     def _decided(self, number: int, fault: Fault | None) -> None:
         waiting = self._open.pop(number, None)
@@ -98,7 +124,7 @@ class Waiting:
             return
         if fault is not None:
             self._refuse(waiting, fault)
-        if not self._open:
+        if not self._open and self._timer is not None:  # all that has to wait is here
             self._answer()
 
     def _timed_out(self) -> None:
@@ -108,11 +134,12 @@ class Waiting:
         self._open.clear()
         self._answer()
 
-    def _refuse(self, waiting: tuple[list[PartitionAnswer], int], fault: Fault) -> None:
-        answers, place = waiting
-        answers[place] = _refused(answers[place].partition, fault)
+    def _refuse(self, waiting: Place, fault: Fault) -> None:
+        topic, answers, at = waiting
+        self._refused = True
+        answers[at] = _refused(self._call, topic, answers[at].partition, fault)
 
     def _answer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._call.reply(write_produced(self._call.correlation_id, self._call.version, self._topics))
+        self._call.reply(_written(self._call, self._topics, self._refused))
