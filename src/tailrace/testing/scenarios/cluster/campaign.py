@@ -94,11 +94,11 @@ def run_seeds(seeds: Iterable[int], seconds: float, workers: int) -> Iterator[Ru
 
 def told(error: BaseException) -> str:
     """What broke, first; then where."""
-    notes = getattr(error, "__notes__", [])
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, Broken):
         cause = cause.__cause__
     if cause is None:
         return f"{error!r}\n{''.join(traceback.format_exception(error))}".rstrip()
-    where = "\n".join(f"  {note}" for note in [*getattr(cause, "__notes__", []), *notes])
+    notes = getattr(cause, "__notes__", []) + (getattr(error, "__notes__", []) if error is not cause else [])
+    where = "\n".join(f"  {note}" for note in notes)
     return f"{cause}\n{where}".rstrip()

@@ -51,7 +51,7 @@ class Clients:
         self._machine = world.machine("clients")
         self._ports = self._machine.boot()
         claims = watch.claims
-        self._changer = Changer(self._router("changer"), made_prefix, plan.replicas)
+        self._changer = Changer(self._router("changer"), made_prefix, plan.replicas, self._controlling)
         self.writers = [
             Writer(self._router(f"w{number}"), claims, manner, lambda: kept_topic, partition, plan.calm)
             for number, (partition, manner) in enumerate(writers)
@@ -63,6 +63,11 @@ class Clients:
 
     def _router(self, name: str) -> Router:
         return Router(self._ports, self._world.random, name, lambda: [server.name for server in self._servers])
+
+    def _controlling(self, host: str) -> object:
+        """What makes a broker the controller: another object each time it becomes it; None while it is not."""
+        server = next(server for server in self._servers if server.name == host)
+        return server.node.controlling.coordinator if server.serves and server.node is not None else None
 
     def _readable(self) -> list[tuple[str, int]]:
         return [*((kept_topic, number) for number in range(kept_partitions)), (self._changer.topic, 0)]

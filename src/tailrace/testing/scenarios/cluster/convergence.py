@@ -79,3 +79,19 @@ def _in_partition(copies: Copies) -> Iterator[str]:
         yield f"{name} ends at {copies[0][1].log.end}, and is committed up to {copies[0][1].replica.high_watermark}"
     if any(not one.replica.may_vote for _, one in copies):
         yield f"{name}: not everybody may vote"
+
+
+def described(servers: Sequence[Server]) -> Iterator[str]:
+    """All replicas of all servers, a line each: what to look at when nothing moves."""
+    for server in servers:
+        state = "serves" if server.serves else "starts" if server.runs else "does not run"
+        yield f"{server.name} {state}{' (paused)' if server.paused else ''}"
+        for one in partitions_of(server):
+            replica, log = one.replica, one.log
+            leader = None if replica.leader is None else replica.leader.broker
+            yield (
+                f"  {one.name} {replica.role.value} in {replica.epoch}, leader {leader}, voters "
+                f"{[voter.broker for voter in replica.voters]}, {log.start} to {log.end}, durable {log.durable}, "
+                f"high watermark {replica.high_watermark}, last epoch {log.epochs.last}"
+                f"{'' if replica.may_vote else ', may not vote'}{f', {one.offline}' if one.offline else ''}"
+            )

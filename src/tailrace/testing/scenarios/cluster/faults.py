@@ -33,8 +33,9 @@ class Faults:
         return self._chance.choice(self._servers)
 
     def two(self) -> tuple[Server, Server]:
-        one, other = self._chance.sample(self._servers, 2)
-        return one, other
+        """Two different ones, where there are two."""
+        one = self.any()
+        return one, self._chance.choice([server for server in self._servers if server is not one] or [one])
 
     # The network
 

@@ -43,7 +43,10 @@ class Router:
         return await self._callers[host].call_each(requests, version)
 
     async def ask_anyone(self, request: object, version: int) -> Any | None:
-        return await self.ask(self.chance.choice(self._hosts()), request, version)
+        return await self.ask(self.any_host(), request, version)
+
+    def any_host(self) -> str:
+        return self.chance.choice(self._hosts())
 
     async def describe(self, topics: Sequence[str] | None) -> MetadataResponse | None:
         wanted = None if topics is None else tuple(TopicWanted(name=topic) for topic in topics)

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from tailrace.testing.scenarios.cluster.budget import Budget
 from tailrace.testing.scenarios.cluster.clients import Clients
-from tailrace.testing.scenarios.cluster.convergence import Convergence
+from tailrace.testing.scenarios.cluster.convergence import Convergence, described
 from tailrace.testing.scenarios.cluster.invariants import Broken, Invariant
 from tailrace.testing.scenarios.cluster.met import Met
 from tailrace.testing.scenarios.cluster.plan import Plan, plan_of, trouble_default_seconds
@@ -70,7 +70,10 @@ class Story:
         deadline = self._world.loop.time() + converge_max_seconds
         while obstacle := (clients and self._clients.busy) or self._convergence.obstacle():
             if self._world.loop.time() >= deadline:
-                raise Broken(Invariant.CONVERGES, f"{converge_max_seconds:.0f} s after {what}: {obstacle}")
+                broken = Broken(Invariant.CONVERGES, f"{converge_max_seconds:.0f} s after {what}: {obstacle}")
+                for line in described(self._servers):
+                    broken.add_note(line)
+                raise broken
             await asyncio.sleep(converge_look_seconds)
             self._watch.look()
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from tailrace.broker.partition import Partition
-from tailrace.model.ids import TopicPartition
+from tailrace.model.ids import Id, TopicPartition
 from tailrace.raft.replica import Role
 from tailrace.testing.scenarios.cluster.claims import Claims
 from tailrace.testing.scenarios.cluster.committed import Histories
@@ -46,6 +46,7 @@ class Watch:
         self._marks = Marks()
         self._watched: dict[tuple[str, TopicPartition], Watched] = {}
         self._voters: dict[TopicPartition, object] = {}
+        self._directories: dict[str, Id] = {}
         self._lives = 0
 
     def look(self) -> None:
@@ -61,10 +62,14 @@ class Watch:
         self.journals.power_cut(server.name)
 
     def _read_journals(self) -> None:
+        """Of those that are dead, too: what they said before may be under way."""
         for server in self._servers:
-            node = server.node
-            if node is not None and hasattr(node, "voter"):
-                self.journals.look(server.name, node.voter.directory, server.machine.storage, server.votes_path)
+            voter = getattr(server.node, "voter", None)
+            if voter is not None:
+                self._directories[server.name] = voter.directory
+            if server.name in self._directories:
+                directory = self._directories[server.name]
+                self.journals.look(server.name, directory, server.machine.storage, server.votes_path)
 
     def _look_at(self, server: Server) -> None:
         node = server.node
