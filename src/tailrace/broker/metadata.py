@@ -34,10 +34,11 @@ class MetadataFollower:
             self._committed(records)
         waiting, self._waiting = self._waiting, []
         for condition, done in waiting:
-            if not condition():
-                self._waiting.append((condition, done))
-            elif not done.done():
-                done.set_result(None)
+            if not done.done():
+                if condition():
+                    done.set_result(None)
+                else:
+                    self._waiting.append((condition, done))
 
     async def follow(self) -> None:
         """Go on whenever more is committed, for ever."""

@@ -1,10 +1,13 @@
 """Telling the cluster where this broker is found, at each start, and again whenever it was taken for gone."""
 
+import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
 from tailrace.cluster.records import BrokerFenced, BrokerRegistered
-from tailrace.model.faults import DuplicateBroker, RefusedElsewhere, TimedOut
+from tailrace.model.faults import Fault
+from tailrace.wire.errors import Error
+from tailrace.wire.faults import error_of
 from tailrace.wire.messages.peers.register_broker import RegisterBroker
 
 if TYPE_CHECKING:
@@ -13,6 +16,7 @@ if TYPE_CHECKING:
 events: Final = logging.getLogger(__name__)
 
 attempt_s: Final = 5.0
+again_s: Final = 0.2
 
 
 class NotTakenIn(Exception):
@@ -27,16 +31,19 @@ class Registration:
 
     async def register(self) -> None:
         """Done when this broker's own metadata says where it is."""
-        while True:
+        while not self._once:
             try:
                 await self._node.calls.controller(self._request(), attempt_s)
-                break
-            except (RefusedElsewhere, DuplicateBroker) as fault:
-                raise NotTakenIn(f"the cluster does not take this broker in: {fault}.") from None
-            except TimedOut as fault:
+                async with asyncio.timeout(attempt_s):  # we may have been taken for gone again before we heard of it
+                    await self._node.until(self.is_known)
+                self._once = True
+            except TimeoutError:
+                events.warning("registered, but it is not known here yet; trying again")
+            except Fault as fault:
+                if error_of(fault) is Error.DUPLICATE_BROKER_REGISTRATION:
+                    raise NotTakenIn(f"the cluster does not take this broker in: {fault}.") from None
                 events.warning("not registered yet, trying again: %s", fault)
-        await self._node.until(self.is_known)
-        self._once = True
+                await asyncio.sleep(again_s)
 
     def is_known(self) -> bool:
         known = self._node.replicas.image.brokers.get(self._node.broker_id)
@@ -52,8 +59,8 @@ class Registration:
 
     async def _register_again(self) -> None:
         try:
-            if not self.is_known():
-                await self.register()
+            self._once = self.is_known()
+            await self.register()
         finally:
             self._again = False
 

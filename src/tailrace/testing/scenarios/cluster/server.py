@@ -101,6 +101,9 @@ class Server:
             await self.machine.run(_stop(node, door))
         except Crashed:
             return False
+        except asyncio.CancelledError:
+            self.crash(power_loss=False)  # half stopped is no state to be left in
+            raise
         self.crash(power_loss=False)
         return True
 
