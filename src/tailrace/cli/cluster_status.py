@@ -42,6 +42,7 @@ class PartitionStatus(TypedDict):
 class ClusterStatus(TypedDict):
     cluster_id: str
     controller: int | None
+    voters: list[int] | None
     brokers: list[BrokerStatus]
     partitions: int
     under_replicated: list[PartitionStatus]
@@ -82,6 +83,7 @@ def _status(view: ClusterView) -> ClusterStatus:
     return {
         "cluster_id": view.cluster_id,
         "controller": view.controller,
+        "voters": None if view.voters is None else list(view.voters),
         "brokers": [
             {
                 "id": one.id,
@@ -135,7 +137,8 @@ def _show(status: ClusterStatus, as_json: bool) -> None:
         return
     brokers = status["brokers"]
     controller = status["controller"] if status["controller"] is not None else "nobody"
-    print(f"cluster {status['cluster_id']}, controlled by {controller}")
+    voters = "" if status["voters"] is None else f", metadata voted on by {_ids(status['voters']) or 'nobody'}"
+    print(f"cluster {status['cluster_id']}, controlled by {controller}{voters}")
     columns = ("broker", "state", "address", "rack", "pid", "leaders", "replicas")
     print_table(columns, [_row(one) for one in brokers])
     unwell = {(one["topic"], one["partition"]): one for one in [*status["offline"], *status["under_replicated"]]}

@@ -1,28 +1,23 @@
-"""A cluster as one broker sees it: DescribeCluster and Metadata, asked of any broker that speaks Kafka's protocol.
+"""A cluster as one broker sees it: DescribeCluster, DescribeQuorum and Metadata, of any broker that speaks Kafka's.
 
 Two brokers may see different things: one that is cut off knows nothing of what happened since. So a view is what *it*
-says, and who wants to know more asks the others. It is asked with a plain socket that waits: tests call this from
-threads and from inside event loops alike.
+says, and who wants to know more asks the others.
 """
 
 import socket
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from tailrace.model.limits import frame_max_bytes
-from tailrace.wire.compile import decode_whole, encode_into, is_flexible
-from tailrace.wire.framing import length_bytes, length_layout
-from tailrace.wire.headers import read_response_header, request_header
-from tailrace.wire.messages import messages
-from tailrace.wire.messages.api_versions import ApiVersionsRequest
+from tailrace.model.topics import metadata_topic
+from tailrace.testing.asking import ask, versions_of
 from tailrace.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from tailrace.wire.messages.describe_quorum import DescribeQuorumRequest, PartitionToDescribe, TopicToDescribe
 from tailrace.wire.messages.metadata import MetadataRequest, MetadataResponse
 from tailrace.wire.primitives import WireError
 from tailrace.wire.schema import declaration
 
-client_id = "tailrace-view"
 look_timeout_s = 2.0
+voters_wanted = 3  # of the metadata, from the third broker on; before that there is one
 
 
 class NoView(ConnectionError):
@@ -57,6 +52,7 @@ class PartitionView:
 class ClusterView:
     cluster_id: str
     controller: int | None
+    voters: tuple[int, ...] | None  # of the metadata; None when the broker does not tell
     brokers: tuple[BrokerView, ...]
     partitions: tuple[PartitionView, ...]
 
@@ -73,6 +69,8 @@ class ClusterView:
             return f"only {_numbers(up) or 'none'} of {brokers} brokers are up"
         if self.controller not in up:
             return "no controller leads"
+        if self.voters is not None and brokers >= voters_wanted > len(self.voters):
+            return f"only {_numbers(self.voters) or 'none'} of {voters_wanted} vote on the metadata"
         for one in self.partitions:
             if one.leader not in up:
                 return f"partition {one.partition} of {one.topic} has no leader"
@@ -88,14 +86,16 @@ def look(host: str, port: int, *, timeout_s: float = look_timeout_s) -> ClusterV
     """Ask one broker. `NoView` when it does not answer in this time."""
     try:
         with socket.create_connection((host, port), timeout_s) as connection:
-            versions = _versions(connection)
-            cluster = _ask(connection, DescribeClusterRequest(include_fenced_brokers=True), versions)
-            known = _ask(connection, MetadataRequest(topics=None, allow_auto_topic_creation=False), versions)
+            versions = versions_of(connection)
+            cluster = ask(connection, DescribeClusterRequest(include_fenced_brokers=True), versions)
+            voters = _voters(connection, versions)
+            known = ask(connection, MetadataRequest(topics=None, allow_auto_topic_creation=False), versions)
     except (OSError, WireError) as error:
         raise NoView(f"{host}:{port}: {getattr(error, 'strerror', None) or error}") from error
     return ClusterView(
         cluster_id=cluster.cluster_id,
         controller=cluster.controller_id if cluster.controller_id >= 0 else None,
+        voters=voters,
         brokers=tuple(_brokers(cluster)),
         partitions=tuple(_partitions(known)),
     )
@@ -116,6 +116,18 @@ def _numbers(ids: Iterable[int]) -> str:
     return ", ".join(map(str, ids))
 
 
+def _voters(connection: socket.socket, versions: Mapping[int, int]) -> tuple[int, ...] | None:
+    """None when the broker cannot be asked; nobody when it does not know, as without a controller."""
+    wanted = TopicToDescribe(name=metadata_topic, partitions=(PartitionToDescribe(partition=0),))
+    request = DescribeQuorumRequest(topics=(wanted,))
+    if declaration(type(request)).number not in versions:
+        return None
+    answer = ask(connection, request, versions)
+    return tuple(
+        sorted(voter.replica_id for one in answer.topics for it in one.partitions for voter in it.current_voters)
+    )
+
+
 def _brokers(cluster: DescribeClusterResponse) -> Iterator[BrokerView]:
     for one in sorted(cluster.brokers, key=lambda one: one.broker_id):
         yield BrokerView(id=one.broker_id, host=one.host, port=one.port, rack=one.rack, is_fenced=one.is_fenced)
@@ -133,42 +145,3 @@ def _partitions(known: MetadataResponse) -> Iterator[PartitionView]:
                 in_sync=one.isr,
                 offline=one.offline_replicas,
             )
-
-
-def _versions(connection: socket.socket) -> dict[int, int]:
-    """The last version of each API that both sides speak; ApiVersions itself is answered in version 0 by everybody."""
-    asked = declaration(ApiVersionsRequest).number
-    offered = _ask(connection, ApiVersionsRequest(), {asked: 0}).api_keys
-    return {
-        one.api_key: min(one.max_version, messages[one.api_key].versions.last)
-        for one in offered
-        if one.api_key in messages
-    }
-
-
-def _ask(connection: socket.socket, request: object, versions: dict[int, int]) -> Any:
-    api_key = declaration(type(request)).number
-    if api_key not in versions:
-        raise WireError(f"the broker does not know {messages[api_key].name}")
-    version, response = versions[api_key], messages[api_key].response
-    frame = bytearray(length_bytes)
-    frame += request_header(api_key, version, api_key, client_id, is_flexible(type(request), version))
-    encode_into(frame, request, version)
-    length_layout.pack_into(frame, 0, len(frame) - length_bytes)
-    connection.sendall(frame)
-    (length,) = length_layout.unpack(_read(connection, length_bytes))
-    if not 0 < length <= frame_max_bytes:
-        raise WireError(f"an answer of {length} bytes")
-    answer = _read(connection, length)
-    _, at = read_response_header(answer, 0, api_key, is_flexible(response, version))
-    return decode_whole(response, version, answer, at)
-
-
-def _read(connection: socket.socket, count: int) -> bytes:
-    got = bytearray()
-    while len(got) < count:
-        more = connection.recv(count - len(got))
-        if not more:
-            raise WireError("the connection ended before the answer did")
-        got += more
-    return bytes(got)

@@ -15,6 +15,7 @@ from tests.unit.cli.program import Program, deadline_s, nobody, run_tailrace, st
 unwell = ClusterView(
     cluster_id="c1",
     controller=None,
+    voters=(),
     brokers=(
         BrokerView(id=1, host="a.example", port=9092, rack="r1", is_fenced=False),
         BrokerView(id=2, host="b.example", port=9092, rack=None, is_fenced=True),
@@ -32,7 +33,8 @@ def test_json_for_scripts(tailrace: Program, broker: Broker, topic: str) -> None
     ran = tailrace("cluster", "status", "--json")
     assert ran.code == 0, ran.err
     status = json.loads(ran.out)
-    assert list(status) == ["cluster_id", "controller", "brokers", "partitions", "under_replicated", "offline"]
+    fields = ["cluster_id", "controller", "voters", "brokers", "partitions", "under_replicated", "offline"]
+    assert list(status) == fields
     assert status["controller"] == 1
     assert (status["under_replicated"], status["offline"]) == ([], [])
     (one,) = status["brokers"]

@@ -9,29 +9,35 @@ from confluent_kafka.admin import AdminClient
 from tests.unit.cli.program import deadline_s, run_tailrace, start_tailrace
 
 
-def test_it_shows_messages_and_how_to_connect() -> None:
-    shown = run_tailrace("demo")
+def test_it_kills_a_leader_and_loses_nothing() -> None:
+    shown = run_tailrace("demo", "--base-port", "0")
     assert shown.code == 0, shown.err
-    assert "ann: 3 apples" in shown.out
-    assert " topic list" in shown.out
+    killed = re.search(r"killed broker (\d)", shown.out)
+    took_over = re.search(r"Broker (\d) took over; the producer waited \d+\.\d\d s", shown.out)
+    assert killed is not None
+    assert took_over is not None
+    assert killed[1] != took_over[1]
+    assert "all 2,000 confirmed messages are there, in order, none twice" in shown.out
+    assert " cluster status" in shown.out
     assert "kcat -b 127.0.0.1:" in shown.out
-    assert "has stopped" in shown.out
+    assert "have stopped" in shown.out
 
 
 def test_it_stays_until_ctrl_c_and_keeps_its_data(tmp_path: Path) -> None:
-    for first_offset in (0, 5):
-        process = start_tailrace("demo", "--stay", folder=tmp_path)
+    for _ in range(2):
+        process = start_tailrace("demo", "--stay", "--base-port", "0", folder=tmp_path)
         assert process.stdout is not None
         shown = ""
         for line in process.stdout:
             shown += line
             if "until Ctrl-C" in line:
                 break
-        assert f"offset {first_offset}  ann: 3 apples" in shown
-        bootstrap = re.search(r"up at (\S+),", shown)
-        assert bootstrap is not None
-        assert "demo" in AdminClient({"bootstrap.servers": bootstrap[1]}).list_topics(timeout=deadline_s).topics
+        bootstrap = re.search(r"^  (127\S+)$", shown, re.MULTILINE)
+        assert bootstrap is not None, shown
+        known = AdminClient({"bootstrap.servers": bootstrap[1]}).list_topics(timeout=deadline_s)
+        assert sorted(known.brokers) == [1, 2, 3]
+        assert "demo" in known.topics
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=deadline_s)
         assert (process.returncode, said) == (0, "")
-    assert (tmp_path / "tailrace-data" / "meta.properties").is_file()
+    assert (tmp_path / "tailrace-cluster" / "broker-3" / "meta.properties").is_file()

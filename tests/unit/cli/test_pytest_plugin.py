@@ -16,15 +16,38 @@ def test_it_is_the_same_one(tailrace_broker, request):
     assert tailrace_broker.pid > 0
 """
 
+users_test_of_a_cluster = """
+def test_it(tailrace_cluster):
+    tailrace_cluster.kill(2)
+    assert tailrace_cluster.ids == [1, 2, 3]
+
+def test_it_is_another_one_and_fails(tailrace_cluster):
+    tailrace_cluster.wait_until_healthy()
+    assert False, "the user's own"
+"""
+
 
 def test_a_users_test_finds_its_broker(tmp_path: Path) -> None:
-    (tmp_path / "test_users.py").write_text(users_test)
+    out = run_pytest(tmp_path, users_test)
+    assert "2 passed" in out, out
+
+
+def test_a_users_test_finds_its_cluster_and_a_failure_its_logs(tmp_path: Path) -> None:
+    out = run_pytest(tmp_path, users_test_of_a_cluster)
+    assert "1 failed, 1 passed" in out, out
+    logs = out.partition("tailrace brokers' logs")[2]
+    for one in (1, 2, 3):
+        assert f"broker {one}:\nIts log ends:\n" in logs
+
+
+def run_pytest(folder: Path, test: str) -> str:
+    (folder / "test_users.py").write_text(test)
     ran = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)],
-        cwd=tmp_path,
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(folder)],
+        cwd=folder,
         capture_output=True,
         text=True,
         env=environment(),
         timeout=deadline_s,
     )
-    assert "2 passed" in ran.stdout, ran.stdout + ran.stderr
+    return ran.stdout + ran.stderr

@@ -12,7 +12,8 @@ from tailrace.testing.view import BrokerView, ClusterView, NoView, PartitionView
 
 whole = PartitionView(topic="t", partition=0, leader=1, leader_epoch=4, replicas=(1, 2), in_sync=(2, 1), offline=())
 brokers = tuple(BrokerView(id=id, host="h", port=id, rack=None, is_fenced=False) for id in (1, 2))
-healthy = ClusterView(cluster_id="c", controller=2, brokers=brokers, partitions=(whole,))
+healthy = ClusterView(cluster_id="c", controller=2, voters=(1,), brokers=brokers, partitions=(whole,))
+three = replace(healthy, brokers=(*brokers, replace(brokers[0], id=3)))
 
 
 def test_a_broker_shows_its_cluster() -> None:
@@ -32,6 +33,10 @@ def test_a_broker_shows_its_cluster() -> None:
         (healthy, 3, "only 1, 2 of 3 brokers are up"),
         (replace(healthy, brokers=(brokers[0], replace(brokers[1], is_fenced=True))), 2, "only 1 of 2"),
         (replace(healthy, controller=None), 2, "no controller"),
+        (three, 3, "only 1 of 3 vote on the metadata"),
+        (replace(three, voters=(1, 2, 3)), 3, ""),
+        (replace(three, voters=None), 3, ""),
+        (replace(three, voters=()), 3, "only none of 3 vote"),
         (replace(healthy, partitions=(replace(whole, leader=None),)), 2, "partition 0 of t has no leader"),
         (replace(healthy, partitions=(replace(whole, leader=9),)), 2, "has no leader"),
         (replace(healthy, partitions=(replace(whole, in_sync=(1,)),)), 2, "only 1 of 1, 2 are in sync"),
