@@ -17,7 +17,7 @@ from tailrace.cluster.controller import Controller
 from tailrace.cluster.image import Image
 from tailrace.cluster.records import record_kinds
 from tailrace.model.faults import Fault
-from tailrace.model.ids import BrokerId, Epoch
+from tailrace.model.ids import BrokerId, Epoch, Id
 from tailrace.model.proposal import Proposal
 from tailrace.model.settings import Settings
 from tailrace.ports import Clock
@@ -47,7 +47,7 @@ class Controlling:
         self._settings = settings
         self._spawn = spawn
         self._taking_over: Epoch | None = None
-        self._since = 0.0
+        self._met: dict[Id, float] = {}  # when this controller first saw each life of a broker
 
     @property
     def controller(self) -> BrokerId | None:
@@ -68,7 +68,7 @@ class Controlling:
         try:
             await coordinator.load()
             if self._partition.leads and self._partition.epoch == epoch:
-                self._since = self._clock.monotonic()
+                self._met.clear()
                 self.coordinator = coordinator
                 events.info("this broker is the controller, in epoch %d", epoch)
                 await coordinator.write(_raise_features)
@@ -91,9 +91,11 @@ class Controlling:
 
     async def _fence_silent(self, coordinator: Coordinator[Controller]) -> None:
         heard = {one.replica: one.fetched for one in self._partition.replica.peers()}
-        silent_since = self._clock.monotonic() - self._settings.broker_session_timeout_ms / 1000
+        now = self._clock.monotonic()
+        silent_since = now - self._settings.broker_session_timeout_ms / 1000
         for broker in list(coordinator.machine.image.brokers.values()):
-            seen = max(self._since, heard.get(Voter(broker=broker.id, directory=broker.directory), 0.0))
+            met = self._met.setdefault(broker.incarnation, now)  # who has just come may not have fetched yet
+            seen = max(met, heard.get(Voter(broker=broker.id, directory=broker.directory), 0.0))
             if not broker.fenced and broker.id != self._partition.me.broker and seen < silent_since:
                 events.warning("broker %d is fenced: nothing was heard of it", broker.id)
                 await coordinator.write(partial(_fence, broker.id))
