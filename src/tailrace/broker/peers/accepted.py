@@ -155,15 +155,18 @@ class PeerConnection(FramedProtocol):
     async def _serve(self, pair: Pair, version: int, number: int, request: object) -> None:
         try:
             answer = await self._acceptor.told.call(self.greeted.caller, request)
+            assert type(answer) is pair.response, f"{answer} is no answer to {pair.name}"
+            frame = answer_frame(answer, version, number)
         except Fault as fault:
             hint = fault.controller if isinstance(fault, NotController) else nobody
-            answer = pair.response(error_code=error_of(fault), error_message=str(fault), controller=hint)
+            refused = pair.response(error_code=error_of(fault), error_message=str(fault), controller=hint)
+            frame = answer_frame(refused, version, number)
         except Exception as error:
             context = {"message": f"{pair.name} of broker {self.broker} failed", "exception": error}
             asyncio.get_running_loop().call_exception_handler(context)
-            answer = pair.response(error_code=Error.UNKNOWN_SERVER_ERROR, error_message=f"{pair.name} failed here")
-        assert type(answer) is pair.response, f"{answer} is no answer to {pair.name}"
-        self.send([answer_frame(answer, version, number)])
+            failed = pair.response(error_code=Error.UNKNOWN_SERVER_ERROR, error_message=f"{pair.name} failed here")
+            frame = answer_frame(failed, version, number)
+        self.send([frame])
 
     # Out, and over
 

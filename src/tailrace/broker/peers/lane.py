@@ -46,6 +46,7 @@ class Lane:
         self._kept = True
         self._said: dict[str, None] = {}  # about why it is down, since it last stayed up
         self._task = asyncio.get_running_loop().create_task(self._keep_up())
+        self._task.add_done_callback(_ended)
 
     @property
     def up(self) -> bool:
@@ -167,3 +168,9 @@ class Lane:
     async def wait_closed(self) -> None:
         if self._closing is not None:
             await self._closing.wait_ended()
+
+
+def _ended(task: "asyncio.Task[None]") -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        context = {"message": "a lane met an error of ours and is down for good", "exception": error}
+        task.get_loop().call_exception_handler(context)

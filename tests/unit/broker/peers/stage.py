@@ -6,7 +6,7 @@ from typing import Any, Final, TypeVar
 
 from tailrace.broker.peers import Lane, LaneKind, PeerConnection, Peers
 from tailrace.model.faults import NotController
-from tailrace.model.ids import BrokerId, Epoch, Id, Offset, TopicPartition
+from tailrace.model.ids import NO_ID, BrokerId, Epoch, Id, Offset, TopicPartition
 from tailrace.model.settings import Settings
 from tailrace.ports import Ports
 from tailrace.raft.messages import Message, VoteRequest
@@ -15,6 +15,7 @@ from tailrace.testing.simulation import World
 from tailrace.wire.framing import length_layout
 from tailrace.wire.headers import request_header, response_header
 from tailrace.wire.messages.peers.forward import Forward, ForwardAnswer
+from tailrace.wire.messages.peers.hand_over import HandOver
 from tailrace.wire.messages.peers.join_cluster import JoinCluster, JoinClusterAnswer
 from tailrace.wire.messages.peers.leave_cluster import LeaveCluster, LeaveClusterAnswer
 from tailrace.wire.messages.peers.take_producer_ids import TakeProducerIds
@@ -25,6 +26,8 @@ Note = tuple[str, int, str]
 cluster_id: Final = "the-cluster"
 peer_port: Final = 9192
 meeting_max_s: Final = 30.0
+slow: Final = LeaveCluster(broker_id=1, incarnation_id=NO_ID)  # answered when `may_leave` is set
+joining: Final = JoinCluster(directory_id=Id(b"d" * 16), incarnation_id=Id(b"i" * 16), peer_host="b9", peer_port=1)
 
 
 def voter(broker: int, disk: int = 0) -> Voter:
@@ -42,6 +45,10 @@ def vote_request(sender: Voter, to: int, epoch: int) -> VoteRequest:
 def fetch_frame(body: bytes, number: int = 1, version: int = 18) -> bytes:
     frame = request_header(1, version, number, None, flexible=True) + body
     return length_layout.pack(len(frame)) + frame
+
+
+def forward(number: int) -> Forward:
+    return Forward(api_key=3, api_version=9, body=b"%d" % number * 10_000)
 
 
 class Notes:
@@ -82,6 +89,8 @@ class Notes:
                 return LeaveClusterAnswer()
             case JoinCluster():
                 return JoinClusterAnswer(broker_id=7, cluster_id=cluster_id)
+            case HandOver():
+                return ForwardAnswer()  # as only a bug of ours would
             case TakeProducerIds():
                 raise NotController("ask broker 3", BrokerId(3))
         raise ArithmeticError("a bug of ours")
@@ -131,6 +140,10 @@ class Talker(Notes):
         for other in others:
             broker, host = other.me.broker, other.machine.name
             await self.do(lambda peers, b=broker, h=host: peers.know(b, h, peer_port))  # type: ignore[misc]
+
+
+def call(one: Talker, request: object, timeout_s: float = 10.0) -> "asyncio.Future[Any]":
+    return one.run(one.peers.call(BrokerId(2), request, timeout_s))
 
 
 async def meeting(world: World, count: int = 2) -> list[Talker]:

@@ -7,16 +7,13 @@ import pytest
 from tailrace.broker.peers import Refused, accepted
 from tailrace.broker.peers.framing import answer_frame, request_frame
 from tailrace.broker.peers.hello import check_answer
-from tailrace.model.ids import Id
 from tailrace.wire.errors import Error
 from tailrace.wire.framing import length_layout
 from tailrace.wire.messages.peers.hello import PeerHello, PeerHelloAnswer
-from tailrace.wire.messages.peers.join_cluster import JoinCluster, JoinClusterAnswer
+from tailrace.wire.messages.peers.join_cluster import JoinClusterAnswer
 from tests.unit.broker.peers.listening import Listening, hello, listening, raft_frame, with_listener
-from tests.unit.broker.peers.stage import cluster_id, voter
+from tests.unit.broker.peers.stage import cluster_id, joining, voter
 from tests.unit.doors.hostile import until, with_length
-
-joining = JoinCluster(directory_id=Id(b"d" * 16), incarnation_id=Id(b"i" * 16), peer_host="b9", peer_port=1)
 
 
 @with_listener

@@ -1,0 +1,88 @@
+"""Calls that get no answer: there is an end to every wait, and to a lane on which nothing is answered."""
+
+import asyncio
+
+import pytest
+
+from tailrace.broker.peers import Unreachable
+from tailrace.broker.peers.outgoing import silence_max_s
+from tailrace.model.ids import BrokerId
+from tailrace.model.limits import peer_calls_under_way_max
+from tailrace.testing.simulation import World
+from tailrace.wire.messages.peers.forward import ForwardAnswer
+from tailrace.wire.messages.peers.leave_cluster import LeaveClusterAnswer
+from tests.unit.broker.peers.stage import call, forward, in_world, meeting, slow
+
+
+def test_calls_end_with_their_lane() -> None:
+    async def scenario(world: World) -> None:
+        one, two = await meeting(world)
+        calls = [call(one, slow) for _ in range(3)]
+        await world.until(lambda: len(two.callers) == 3)
+        world.network.reset("b1", "b2")
+        for one_call in calls:
+            with pytest.raises(Unreachable, match="no answer: connection reset"):
+                await one_call
+        await world.until(lambda: one.peers.live == (2,))
+        leaving = call(one, slow)
+        await world.until(lambda: len(two.callers) == 4)
+        await one.do(lambda peers: peers.forget(BrokerId(2)))
+        with pytest.raises(Unreachable, match="the lane was closed"):
+            await leaving
+
+    in_world(scenario)
+
+
+def test_a_late_answer_is_dropped_and_the_lane_lives_on() -> None:
+    async def scenario(world: World) -> None:
+        one, two = await meeting(world)
+        with pytest.raises(Unreachable, match="broker 2 did not answer within 1 s"):
+            await call(one, slow, timeout_s=1)
+        two.may_leave.set()
+        assert await call(one, forward(1)) == ForwardAnswer(body=forward(1).body)
+        assert one.lanes == [("up", 2, "control")]
+
+    in_world(scenario)
+
+
+def test_a_lane_is_opened_anew_when_nothing_is_answered_for_long() -> None:
+    async def scenario(world: World) -> None:
+        one, two = await meeting(world)
+        two.machine.pause()
+        for _ in range(int(silence_max_s)):
+            with pytest.raises(Unreachable):
+                await call(one, forward(1), timeout_s=1.1)
+        await world.until(lambda: one.lanes[-1] == ("down", 2, "control"), within_seconds=1)
+        two.machine.resume()
+        await world.until(lambda: one.lanes[-1] == ("up", 2, "control"), within_seconds=5)
+        assert await call(one, forward(1)) == ForwardAnswer(body=forward(1).body)
+
+    in_world(scenario)
+
+
+def test_a_lane_on_which_other_calls_are_answered_is_kept() -> None:
+    async def scenario(world: World) -> None:
+        one, _ = await meeting(world)
+        leaving = call(one, slow, timeout_s=3 * silence_max_s)
+        for _ in range(4):
+            await asyncio.sleep(0.7 * silence_max_s)
+            await call(one, forward(1))
+        with pytest.raises(Unreachable):
+            await leaving
+        assert one.lanes == [("up", 2, "control")]
+
+    in_world(scenario)
+
+
+def test_calls_under_way_are_bounded() -> None:
+    async def scenario(world: World) -> None:
+        one, two = await meeting(world)
+        calls = [call(one, slow) for _ in range(peer_calls_under_way_max)]
+        await world.until(lambda: len(two.callers) == peer_calls_under_way_max)
+        with pytest.raises(Unreachable, match="1000 calls to it are under way"):
+            await call(one, slow)
+        two.may_leave.set()
+        await asyncio.gather(*calls)
+        assert await call(one, slow) == LeaveClusterAnswer()
+
+    in_world(scenario)
