@@ -16,10 +16,10 @@ help: ## list these targets
 setup: $(READY) ## make .venv with Tailrace and everything its tests need
 	@echo "$(VENV) is ready"
 
-run: $(READY) ## start a broker, show it working, stay up until Ctrl-C
+run: $(READY) ## start three brokers, kill one, lose nothing, stay up until Ctrl-C
 	@$(BIN)/tailrace demo --stay
 
-demo: $(READY) ## start a broker, show it working, stop it
+demo: $(READY) ## the same, and stop them
 	@$(BIN)/tailrace demo
 
 check: $(READY) ## linters, types, layers, the ports rule, sizes and tidiness

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-caches = ("__pycache__", "build", "dist", "tailrace-data")
+caches = ("__pycache__", "build", "dist", "tailrace-data", "tailrace-cluster")
 
 
 @dataclass(frozen=True)

@@ -20,11 +20,15 @@ client_variables = ("TAILRACE_BOOTSTRAP",)  # those of client commands, which se
 epilog = """\
 examples:
   tailrace serve                                       one broker on 127.0.0.1:9092, data in ./tailrace-data
-  tailrace serve --kafka-port 0 --data-dir /tmp/try    a free port; the line "ready kafka=HOST:PORT" tells which
+  tailrace serve --kafka-port 0 --data-dir /tmp/try    a free port; the line "ready kafka=HOST:PORT …" tells which
   tailrace serve --config examples/broker.yaml         settings from a file, one "name_of_setting: value" a line
   TAILRACE_NUM_PARTITIONS=4 tailrace serve             settings from the environment
+  tailrace serve --join 10.0.0.1:9092 --host 0.0.0.0 --advertised-host 10.0.0.2 --rack b
+                                                       a broker of the cluster that 10.0.0.1 is in; it needs
+                                                       --join only once, and --peer-port where a firewall asks for it
 
-Standard output gets one line, "ready kafka=HOST:PORT", when clients can connect; logs go to standard error.
+Standard output gets one line, "ready kafka=HOST:PORT peer=HOST:PORT", when clients can connect; logs go to standard
+error. `tailrace cluster up` runs several brokers on this machine.
 Exit codes: 0 stopped by Ctrl-C or SIGTERM, 1 could not start, 2 a flag or setting was wrong."""
 
 

@@ -34,7 +34,7 @@ def serving(*words: str, **variables: str) -> Iterator[tuple["subprocess.Popen[s
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_one_line_when_ready_and_a_clean_end(tmp_path: Path, number: int) -> None:
     with serving("--kafka-port", "0", "--data-dir", str(tmp_path / "data")) as (process, line):
-        found = re.fullmatch(r"ready kafka=127\.0\.0\.1:(\d+)\n", line)
+        found = re.fullmatch(r"ready kafka=127\.0\.0\.1:(\d+) peer=127\.0\.0\.1:\d+\n", line)
         assert found is not None
         socket.create_connection(("127.0.0.1", int(found[1]))).close()
         process.send_signal(number)

@@ -44,6 +44,8 @@ def test_the_list_of_commands_names_them_all() -> None:
         (("topic", "create", "a", "b", "a"), "a is named twice"),
         (("bench", "--only", "consume"), "--topic"),
         (("serve", "--kafka-port", "70000"), "from 0 to 65535"),
+        (("serve", "--join", "here"), "HOST:PORT"),
+        (("serve", "--peer-port", "-1"), "from 0 to 65535"),
         (("serve", "--fsync", "sometimes"), "always, interval, never"),
         (("serve", "--data-dir", ""), "data.dir is empty"),
         (("serve", "--config", "no-such-file.yaml"), "no-such-file.yaml"),
