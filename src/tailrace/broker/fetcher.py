@@ -243,7 +243,10 @@ class Fetcher:
         if served:
             member.heard_end(fetched.log_end)
             self._crew.took(member, fetched, self)
-        elif member.leader == self.broker and member.epoch == fetched.leader_epoch:
+            return
+        asked.fetch = None  # should it lead after all, the same has to be asked again
+        self._crew.fetch_again(member)
+        if member.leader == self.broker and member.epoch == fetched.leader_epoch:
             member.step(LeaderGone(self.broker, self._others_live()))  # it led in this epoch, and does not any more
 
     def _others_live(self) -> tuple[BrokerId, ...]:

@@ -39,10 +39,14 @@ class Leaders:
             for index in range(first, len(topic.partitions))
         ]
 
+    def one(self, topic: Topic, index: int) -> Leading:
+        """One partition of a topic."""
+        here = self._replicas.here(TopicPartition(topic.id, index))
+        return self._leading(here, topic.partitions[index], dict.fromkeys(self._replicas.image.live))
+
     def hint(self, topic: Topic, index: int) -> tuple[BrokerId, Epoch]:
         """Who leads one partition, in which epoch; nobody where this broker knows that what was reported is over."""
-        here = self._replicas.here(TopicPartition(topic.id, index))
-        state = self._leading(here, topic.partitions[index], dict.fromkeys(self._replicas.image.live))
+        here, state = self._replicas.here(TopicPartition(topic.id, index)), self.one(topic, index)
         if state.leader == nobody or state.epoch < (0 if here is None else here.epoch):
             return nobody, no_epoch
         return state.leader, state.epoch

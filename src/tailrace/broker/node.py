@@ -289,13 +289,14 @@ class Node:
         await self._follower.until(lambda: self._follower.applied >= target)
         await self.replicas.settle()
 
-    async def until_led(self, topic_ids: Sequence[Id]) -> None:
-        """Wait until all partitions of topics are led, as far as this broker knows; not for ever."""
-        deadline = self.ports.clock.monotonic() + led_within_s
-        topics = self.replicas.image.topics_by_id
+    async def until_led(self, topic_ids: Sequence[Id], within_s: float = led_within_s) -> None:
+        """Wait until topics are known here, or gone, and all their partitions led; not for ever."""
+        deadline = self.ports.clock.monotonic() + min(within_s, led_within_s)
+        image = self.replicas.image
         for topic_id in topic_ids:
-            while topic_id in topics and self.ports.clock.monotonic() < deadline:
-                if all(state.leader != nobody for state in self.leaders.of(topics[topic_id])):
+            while topic_id not in image.removed and self.ports.clock.monotonic() < deadline:
+                topic = image.topics_by_id.get(topic_id)
+                if topic is not None and all(state.leader != nobody for state in self.leaders.of(topic)):
                     break
                 await asyncio.sleep(look_s)
 

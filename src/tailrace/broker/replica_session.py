@@ -206,6 +206,8 @@ class ReplicaSession:
         cold: list[tuple[Told, list[PartitionFetched], int, int]] = []
         room = parked.max_bytes
         for told in dirty:
+            if told.sent:
+                continue  # it has to say first what it made of that
             if room <= 0:
                 self._dirty[told] = None  # its turn comes with the next request
                 continue

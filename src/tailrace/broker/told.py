@@ -38,6 +38,8 @@ class Told:
 
     def named(self, wanted: PartitionWanted) -> None:
         """The follower says where it is; what the machine answers to that is on its way."""
+        if wanted.leader_epoch != self.wanted.leader_epoch or wanted.offset < self.wanted.offset:
+            self.told = None  # what was said about another log was not taken in
         self.wanted = wanted
         self.sent = False
         self.answer = None
@@ -113,7 +115,7 @@ class Told:
         self, records: bytes | bytearray | memoryview, diverging: tuple[int, int] | None = None
     ) -> PartitionFetched:
         member = self.member
-        self.told = (member.epoch, member.high_watermark)
+        self.told = (member.epoch, member.high_watermark) if diverging is None else None
         return PartitionFetched(
             self.wanted.partition,
             0,
