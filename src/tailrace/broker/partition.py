@@ -20,6 +20,7 @@ from tailrace.model.faults import (
     NotEnoughReplicas,
     NotLeader,
     OffsetNotAvailable,
+    OutOfOrderSequence,
     StorageFailed,
     UnknownLeaderEpoch,
 )
@@ -31,6 +32,7 @@ from tailrace.records.header import check_batch, control_bit, transactional_bit
 log_events: Final = logging.getLogger(__name__)
 
 acks_all: Final = -1
+pipeline_max_s: Final = 3.0  # how long a producer's batches may still come that it sent before it heard of a refusal
 readable_roles: Final = (Role.FOLLOWER, Role.OBSERVER)
 not_for_clients: Final = control_bit | transactional_bit
 
@@ -43,12 +45,13 @@ class Partition(Member):
         self.bytes_appended = 0  # in this life: lets who waits for so many bytes count instead of read
         self._waiting: deque[tuple[int, WhenCommitted]] = deque()  # by rising offset, but for duplicates, which wait
         self._watchers: dict[Callable[[], None], None] = {}  # readers at the high watermark
+        self._led_since = 0.0  # while it leads
 
     # Writing
 
     def append(self, batch: memoryview, acks: int) -> Appended:
         """Append one batch as a client sent it; it is checked, stamped in place and written. Faults leave nothing."""
-        self.require_leader()
+        self._require_writable()
         header = check_batch(batch)
         if header.attributes & not_for_clients:
             raise InvalidBatch("control and transactional batches are written by coordinators only")
@@ -56,11 +59,28 @@ class Partition(Member):
             self._require_in_sync()
         if self.replica.hands_over:
             raise self._not_leader("is handing it over")
-        appended = self.log.append(batch, header, self.replica.epoch, self.shell.clock.wall_ms())
+        try:
+            appended = self.log.append(batch, header, self.replica.epoch, self.shell.clock.wall_ms())
+        except OutOfOrderSequence as fault:
+            raise self._why_out_of_order(fault) from None
         if not appended.duplicate:
             self.bytes_appended += len(batch)
             self.progress()
         return appended
+
+    def _require_writable(self) -> None:
+        """A leader may be written to before it may be read: its first batch, which announces it, commits the rest."""
+        announced = self.announcing and self.log.epochs.last == self.epoch
+        if self.replica.role is not Role.LEADER or (self.announcing and not announced) or self.offline is not None:
+            raise self._why_not() or self._not_leader("does not lead it")
+
+    def _why_out_of_order(self, fault: OutOfOrderSequence) -> Fault:
+        """Producers send several batches at once. Who was refused the first of them before this broker led must get the
+        same answer to the rest: taken for a gap, librdkafka begins a new producer epoch, in which it sends again what
+        the last leader had taken, and nobody could tell that from new records."""
+        if len(self.replica.voters) > 1 and self._now() - self._led_since < pipeline_max_s:
+            return self._not_leader(f"leads it since a moment ago, and {fault}")
+        return fault
 
     def _require_in_sync(self) -> None:
         wanted = self.log.settings.min_insync_replicas
@@ -191,6 +211,7 @@ class Partition(Member):
 
     def _turned(self) -> None:
         super()._turned()
+        self._led_since = self._now()
         self._poke_watchers()
 
     def _poke_watchers(self) -> None:
