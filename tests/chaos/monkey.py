@@ -148,5 +148,7 @@ def wait_for_progress(writers: Sequence[Writer], within_s: float) -> None:
         for partition, count in enumerate(counts)
         if len(writer.promised[partition]) <= count
     ]:
+        complaints = [one for writer in writers for one in writer.complaints]
+        assert not complaints, complaints
         assert time.monotonic() < deadline, f"nothing was acknowledged for {within_s:g} s: writer, partition {waiting}"
         time.sleep(look_s)

@@ -81,7 +81,10 @@ def weather(storm: Storm) -> Weathered:
 def _under_load(cluster: Cluster, storm: Storm, diary: Diary) -> tuple[list[str], list[int], Weathered]:
     make_topic(cluster, topic, storm.partitions)
     address, partitions = cluster.bootstrap, storm.partitions
-    writers = [Writer(one, address, topic, partitions, per_second=storm.per_second) for one in range(storm.writers)]
+    writers = [
+        Writer(one, address, topic, partitions, per_second=storm.per_second, folder=diary.path.parent)
+        for one in range(storm.writers)
+    ]
     companion = Companion(address, topic, partitions)
     try:
         Monkey(cluster, writers, storm.seed, diary).rage(storm.seconds)

@@ -2,14 +2,17 @@
 
 Each writes numbered records to every partition, acks=all, at a rate that leaves the machine room for the brokers, and
 never gives a record up: what a minority's loss makes of a record is a delay. librdkafka reports records of a partition
-in the order in which they were given to it, so what was promised is a plain array of offsets, by record number.
+in the order in which they were given to it, so what was promised is a plain array of offsets, by record number. Where an
+answer was lost and a later record's was not, librdkafka infers that both are there, and cannot tell at which offset.
 """
 
+import logging
 import random
 import threading
 import time
 from array import array
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from confluent_kafka import KafkaError, Message, Producer
@@ -21,6 +24,7 @@ catch_up_max: Final = 50  # records in one turn, after a pause
 value_max_bytes: Final = 400
 message_timeout_ms: Final = 240_000
 complaints_max: Final = 10
+somewhere: Final = -1  # acknowledged, at an offset that nobody told
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +43,9 @@ habits: Final = (
 
 
 class Writer:
-    def __init__(self, number: int, bootstrap: str, topic: str, partitions: int, *, per_second: float) -> None:
+    def __init__(
+        self, number: int, bootstrap: str, topic: str, partitions: int, *, per_second: float, folder: Path
+    ) -> None:
         self.number = number
         self.promised = [array("q") for _ in range(partitions)]  # offset by record number
         self.sent = [0] * partitions
@@ -49,7 +55,9 @@ class Writer:
         self._per_second = per_second
         self._random = random.Random(number)  # of sizes alone
         self._stopping = threading.Event()
-        self._producer = Producer(_settings(bootstrap, habits[number % len(habits)]))
+        self._producer = Producer(
+            _settings(bootstrap, habits[number % len(habits)]), logger=_logger(folder / f"writer-{number}.log")
+        )
         self._thread = threading.Thread(target=self._run, name=f"writer-{number}", daemon=True)
         self._thread.start()
 
@@ -79,12 +87,12 @@ class Writer:
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
         key, offset = RecordKey.of(message.key() or b""), message.offset()
         promised = self.promised[key.partition]
-        if error is not None or offset is None:
+        if error is not None:
             self._complain(f"{key} was not delivered: {error}")
         elif key.number != len(promised):
             self._complain(f"{key} was acknowledged when record {len(promised)} was next")
         else:
-            promised.append(offset)
+            promised.append(somewhere if offset is None else offset)
             self.longest_wait_s = max(self.longest_wait_s, message.latency() or 0.0)
 
     def _complain(self, complaint: str) -> None:
@@ -107,5 +115,14 @@ def _settings(bootstrap: str, habit: Habit) -> dict[str, str | int | float | boo
         "linger.ms": habit.linger_ms,
         "compression.type": habit.compression,
         "message.timeout.ms": message_timeout_ms,
-        "log_level": 0,
+        "debug": "eos",  # how it came that a record was sent twice
     }
+
+
+def _logger(path: Path) -> logging.Logger:
+    """For what librdkafka has to say: of interest only when a promise was broken."""
+    logger = logging.Logger(path.stem, logging.DEBUG)
+    handler = logging.FileHandler(path)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+    logger.addHandler(handler)
+    return logger
