@@ -10,16 +10,16 @@ nothing and stands for nothing until the broker is started again.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Coroutine, Sequence
-from typing import Any, Final, Protocol
+from collections.abc import Sequence
+from typing import Any, Final
 
+from tailrace.broker.shell import Followers, Shell
 from tailrace.log.log import Appended, Log
 from tailrace.model.faults import CorruptBatch, StorageFailed
 from tailrace.model.ids import BrokerId, Epoch, Offset, TopicPartition
-from tailrace.ports import Clock
 from tailrace.raft.effects import Effects, Vote
 from tailrace.raft.events import Event, Repaired, Resign, Tick, Truncated, VotersAppended, VoteStored
-from tailrace.raft.messages import FetchAnswer, Message
+from tailrace.raft.messages import FetchAnswer
 from tailrace.raft.replica import Replica, Role, Voter
 from tailrace.raft.state import Inconsistent
 from tailrace.records.build import leader_change_batch, voters_batch
@@ -28,49 +28,6 @@ from tailrace.records.header import read_header
 events: Final = logging.getLogger(__name__)
 
 announce_again_s: Final = 1.0
-
-
-class Shell(Protocol):
-    """What a partition needs of its broker. None of it waits."""
-
-    @property
-    def clock(self) -> Clock: ...
-
-    def chance(self) -> float: ...
-
-    def spawn(self, work: Coroutine[Any, Any, None]) -> None: ...
-
-    def store_vote(self, member: "Member", vote: Vote) -> None:
-        """Put it on disk, some time soon, and tell `vote_stored`."""
-
-    def send(self, member: "Member", message: Message) -> None: ...
-
-    def wake(self, member: "Member") -> None:
-        """Call `tick` when the replica's deadline has come."""
-
-    def fetch_changed(self, member: "Member") -> None:
-        """What the replica wants to fetch, or of whom, may have changed."""
-
-    def fetch_again(self, member: "Member") -> None:
-        """What was fetched could not be taken in: ask for it again, after a while."""
-
-    def durable_moved(self, member: "Member") -> None:
-        """A follower has more on its disk than its leader knows."""
-
-    def leader_changed(self, member: "Member") -> None: ...
-
-    def repaired(self, member: "Member") -> None:
-        """It has again what it may have lost, and votes."""
-
-
-class Followers(Protocol):
-    """A peer's fetch session, which wants to know of news."""
-
-    def grew(self, member: "Member") -> None: ...
-
-    def committed(self, member: "Member") -> None: ...
-
-    def deposed(self, member: "Member") -> None: ...
 
 
 class Member:

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from tailrace.broker.member import Member, Shell
+from tailrace.broker.member import Member
+from tailrace.broker.shell import Shell
 from tailrace.log.log import Appended, Log, Read
 from tailrace.model.faults import (
     Fault,

@@ -1,0 +1,54 @@
+"""What a partition's part in its quorum needs of its broker, and whom it tells of news."""
+
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any, Protocol
+
+from tailrace.ports import Clock
+from tailrace.raft.effects import Vote
+from tailrace.raft.messages import Message
+
+if TYPE_CHECKING:
+    from tailrace.broker.member import Member
+
+
+class Shell(Protocol):
+    """What a partition needs of its broker. None of it waits."""
+
+    @property
+    def clock(self) -> Clock: ...
+
+    def chance(self) -> float: ...
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None: ...
+
+    def store_vote(self, member: "Member", vote: Vote) -> None:
+        """Put it on disk, some time soon, and tell `vote_stored`."""
+
+    def send(self, member: "Member", message: Message) -> None: ...
+
+    def wake(self, member: "Member") -> None:
+        """Call `tick` when the replica's deadline has come."""
+
+    def fetch_changed(self, member: "Member") -> None:
+        """What the replica wants to fetch, or of whom, may have changed."""
+
+    def fetch_again(self, member: "Member") -> None:
+        """What was fetched could not be taken in: ask for it again, after a while."""
+
+    def durable_moved(self, member: "Member") -> None:
+        """A follower has more on its disk than its leader knows."""
+
+    def leader_changed(self, member: "Member") -> None: ...
+
+    def repaired(self, member: "Member") -> None:
+        """It has again what it may have lost, and votes."""
+
+
+class Followers(Protocol):
+    """A peer's fetch session, which wants to know of news."""
+
+    def grew(self, member: "Member") -> None: ...
+
+    def committed(self, member: "Member") -> None: ...
+
+    def deposed(self, member: "Member") -> None: ...
