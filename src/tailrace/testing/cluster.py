@@ -17,12 +17,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
-from tailrace.testing.broker import Broker, BrokerFailed, start_timeout_s, stop_timeout_s
+from tailrace.testing.broker import Broker, BrokerFailed, stop_timeout_s
 from tailrace.testing.broker_log import last_lines
 from tailrace.testing.proxy import Network
 from tailrace.testing.seats import Seat, free_port, take_seats
 from tailrace.testing.view import ClusterView, NoView, look
 
+start_timeout_s = 60.0  # several processes that start at once share the machine
 healthy_timeout_s = 30.0
 look_again_s = 0.05
 

@@ -92,6 +92,7 @@ class Network:
             self._do(self._end)
             self._thread.join(command_timeout_s)
             self._ring.close()
+            self._bell.close()  # not before: the thread may have obeyed before we rang
 
     def _do(self, command: Callable[[], T]) -> T:
         """Run it in the thread; its result, when it is done."""
@@ -165,4 +166,3 @@ class Network:
         for link in self._links:
             link.close()
         self._selector.close()
-        self._bell.close()
