@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tailrace.doors.kafka.call import Answer, Call, Written
 from tailrace.doors.kafka.forwarding import serve
 from tailrace.doors.kafka.handlers.api_versions import unsupported_version
-from tailrace.doors.kafka.registry import Api, apis, flexible_since
+from tailrace.doors.kafka.registry import Api, apis, flexible_since, unknown
 from tailrace.model.limits import requests_in_flight_max, small_request_max_bytes
 from tailrace.ports.disk import Buffer
 from tailrace.wire.compile import decode, encode_into
@@ -119,7 +119,7 @@ class KafkaConnection(FramedProtocol):
             key, version, correlation_id, client_id, at = read_request_header(frame, 0, flexible_since)
             api = apis.get(key)
             if api is None:
-                raise WireError(f"there is no API {key}")
+                raise WireError(unknown(key))
             if len(frame) > small_request_max_bytes and not api.bulky:
                 raise WireError(f"{api.name} with {len(frame)} bytes; allowed are {small_request_max_bytes}")
             call = Call(self._node, self, frame, at, version, correlation_id, client_id)

@@ -19,7 +19,9 @@ from tailrace.doors.kafka.handlers.delete_topics import delete_topics
 from tailrace.doors.kafka.handlers.describe_cluster import describe_cluster
 from tailrace.doors.kafka.handlers.describe_configs import describe_configs
 from tailrace.doors.kafka.handlers.describe_log_dirs import describe_log_dirs
+from tailrace.doors.kafka.handlers.describe_quorum import describe_quorum
 from tailrace.doors.kafka.handlers.describe_topic_partitions import describe_topic_partitions
+from tailrace.doors.kafka.handlers.elect_leaders import elect_leaders
 from tailrace.doors.kafka.handlers.fetch import fetch
 from tailrace.doors.kafka.handlers.find_coordinator import find_coordinator
 from tailrace.doors.kafka.handlers.incremental_alter_configs import incremental_alter_configs
@@ -81,11 +83,22 @@ _table: Final = (
     _api(33, alter_configs, by_controller=True),
     _api(35, describe_log_dirs),
     _api(37, create_partitions, by_controller=True),
+    _api(43, elect_leaders),
     _api(44, incremental_alter_configs, by_controller=True),
+    _api(55, describe_quorum, by_controller=True),
     _api(60, describe_cluster),
     _api(74, list_config_resources),
     _api(75, describe_topic_partitions),
 )
 
+between_brokers: Final = range(1000, 2000)  # our own, and Raft's: `wire.messages.peers`
+
 apis: Final = MappingProxyType({api.key: api for api in _table})
 flexible_since: Final = MappingProxyType({api.key: api.flexible_since for api in _table})
+
+
+def unknown(key: int) -> str:
+    """Why there is no answer to an API that is not in the table."""
+    if key in between_brokers:
+        return f"API {key} is spoken between brokers, on the peers' port only"
+    return f"there is no API {key}"

@@ -1,0 +1,54 @@
+"""ElectLeaders: let preferred replicas, the first of their partitions, lead again. Each partition answers for itself.
+
+Unclean elections are refused: they would make a leader of a replica that may lack acknowledged records.
+"""
+
+from tailrace.broker.elections import Election, Named
+from tailrace.doors.kafka.call import Call
+from tailrace.doors.kafka.faults import error_of
+from tailrace.doors.kafka.patience import patience_s
+from tailrace.model.faults import ElectionNotNeeded, Fault, InvalidRequest
+from tailrace.wire.errors import Error
+from tailrace.wire.messages.elect_leaders import (
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    PartitionElected,
+    TopicElected,
+    preferred,
+)
+
+
+async def elect_leaders(request: ElectLeadersRequest, call: Call) -> ElectLeadersResponse:
+    if request.election_type != preferred:
+        return _refused(request)
+    answers = await Election(call.node, _named(request, call)).hold(patience_s(request))
+    if request.topics is None:  # as in Kafka: who asks for all hears only of those that something became of
+        answers = {one: answer for one, answer in answers.items() if not isinstance(answer, ElectionNotNeeded)}
+    return ElectLeadersResponse(topics=_elected(answers))
+
+
+def _named(request: ElectLeadersRequest, call: Call) -> list[Named]:
+    if request.topics is None:
+        topics = call.node.replicas.image.topics.values()
+        return [(topic.name, index) for topic in topics for index in range(len(topic.partitions))]
+    return [(topic.name, index) for topic in request.topics for index in topic.partitions]
+
+
+def _refused(request: ElectLeadersRequest) -> ElectLeadersResponse:
+    fault = InvalidRequest(
+        f"an election of type {request.election_type} is not held, only preferred ones (0) are: "
+        "an unclean one (1) would lose acknowledged records"
+    )
+    if request.topics is None:
+        return ElectLeadersResponse(error_code=error_of(fault))
+    named = ((topic.name, index) for topic in request.topics for index in topic.partitions)
+    return ElectLeadersResponse(topics=_elected(dict.fromkeys(named, fault)))
+
+
+def _elected(answers: dict[Named, Fault | None]) -> tuple[TopicElected, ...]:
+    topics: dict[str, list[PartitionElected]] = {}
+    for (name, index), fault in answers.items():
+        error, message = (Error.NONE, None) if fault is None else (error_of(fault), str(fault))
+        one = PartitionElected(partition=index, error_code=error, error_message=message)
+        topics.setdefault(name, []).append(one)
+    return tuple(TopicElected(name=name, partitions=tuple(partitions)) for name, partitions in topics.items())
