@@ -1,12 +1,14 @@
 """Requests that only the controller can serve, asked of any broker (as Kafka's KIP-590 does).
 
 They go there in the client's own bytes and come back as the bytes of the answer. Where the controller cannot be reached
-in time the request is served here, and each of its parts is answered with NOT_CONTROLLER, which clients retry.
+in the time that the client allows the request is served here, and each of its parts is answered with NOT_CONTROLLER,
+which clients retry.
 """
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from tailrace.doors.kafka.call import Call, Written
+from tailrace.doors.kafka.patience import patience_s
 from tailrace.doors.kafka.registry import Api, apis
 from tailrace.model.faults import Fault, InvalidRequest
 from tailrace.wire.compile import decode, encode
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from tailrace.broker.node import Node
     from tailrace.doors.kafka.connection import KafkaConnection
 
-no_frame = memoryview(b"")
+no_frame: Final = memoryview(b"")
 
 
 async def serve(api: Api, request: Any, call: Call) -> Any:
@@ -25,7 +27,7 @@ async def serve(api: Api, request: Any, call: Call) -> Any:
     if api.by_controller and not call.node.is_controller:
         try:
             forward = Forward(api_key=api.key, api_version=call.version, body=call.body)
-            answer = await call.node.calls.controller(forward)
+            answer = await call.node.calls.controller(forward, patience_s(request))
         except Fault:
             return await api.handler(request, call)
         return Written(answer.body)

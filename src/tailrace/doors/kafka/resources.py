@@ -1,4 +1,8 @@
-"""What has settings, as requests name it: a topic, this broker, or with an empty name all brokers together."""
+"""What has settings, as requests name it: a topic, a broker, or with an empty name all brokers together.
+
+A broker's settings are shown by itself alone, for only it knows what it was started with; they are changed by the
+controller, for any broker that has joined.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,15 +18,30 @@ from tailrace.model.proposal import Proposal
 from tailrace.wire.messages.alter_configs import AlteredResource
 
 
-def resource_of(call: Call, kind: int, name: str) -> Resource:
+def resource_to_show(call: Call, kind: int, name: str) -> Resource:
     """The kind of resource that is meant; `InvalidRequest` when it has no settings, or is another broker."""
-    if kind == Resource.TOPIC:
-        return Resource.TOPIC
-    if kind != Resource.BROKER:
+    resource = _kind(kind)
+    if resource is Resource.BROKER and name not in ("", str(call.node.broker_id)):
+        raise InvalidRequest(
+            f"this is broker {call.node.broker_id}, and {name!r} was asked for: each broker shows its own settings; "
+            "an empty name means all brokers"
+        )
+    return resource
+
+
+def _resource_to_alter(controller: Controller, kind: int, name: str) -> Resource:
+    resource = _kind(kind)
+    if resource is Resource.BROKER and name:
+        known = [str(broker) for broker in sorted(controller.image.brokers)]
+        if name not in known:
+            raise InvalidRequest(f"there is no broker {name!r}, only {', '.join(known)}; an empty name means all")
+    return resource
+
+
+def _kind(kind: int) -> Resource:
+    if kind not in (Resource.TOPIC, Resource.BROKER):
         raise InvalidRequest(f"there are no settings of resource type {kind}, only of topics (2) and brokers (4)")
-    if name not in ("", str(call.node.broker_id)):
-        raise InvalidRequest(f"this is broker {call.node.broker_id}, not {name!r}; an empty name means all brokers")
-    return Resource.BROKER
+    return Resource(kind)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,14 +58,14 @@ async def alter_each(
 ) -> tuple[AlteredResource, ...]:
     twice = repeated((one.kind, one.name) for one in alterations)
     once = [one for one in alterations if (one.kind, one.name) not in twice]
-    answers = await change_each(call, [partial(_propose, call, one) for one in once], validate_only=validate_only)
+    answers = await change_each(call, [partial(_propose, one) for one in once], validate_only=validate_only)
     altered = [_altered(one.kind, one.name, answer) for one, answer in zip(once, answers, strict=True)]
     fault = InvalidRequest("the resource is named twice in one request")
     return (*altered, *(_altered(kind, name, fault) for kind, name in twice))
 
 
-def _propose(call: Call, one: Alteration, controller: Controller) -> Proposal[None]:
-    return one.propose(controller, resource_of(call, one.kind, one.name))
+def _propose(one: Alteration, controller: Controller) -> Proposal[None]:
+    return one.propose(controller, _resource_to_alter(controller, one.kind, one.name))
 
 
 def _altered(kind: int, name: str, answer: Fault | None) -> AlteredResource:

@@ -36,7 +36,8 @@ async def create_partitions(request: CreatePartitionsRequest, call: Call) -> Cre
     room = Room()
     changes = [partial(_grow, topic, room) for topic in topics]
     answers = await change_each(call, changes, validate_only=request.validate_only)
-    await call.node.until_led([one.id for one in answers if isinstance(one, Topic)])
+    grown_ids = [one.id for one in answers if isinstance(one, Topic)]
+    await call.node.until_led(grown_ids, max(request.timeout_ms, 0) / 1000)
     grown = [_answer(topic.name, answer) for topic, answer in zip(topics, answers, strict=True)]
     fault = InvalidRequest("the topic is named twice in one request")
     return CreatePartitionsResponse(results=(*grown, *(_answer(name, fault) for name in twice)))

@@ -29,7 +29,8 @@ async def create_topics(request: CreateTopicsRequest, call: Call) -> CreateTopic
     twice = repeated(topic.name for topic in request.topics)
     topics = [topic for topic in request.topics if topic.name not in twice]
     wanted = [_wanted(call, topic) for topic in topics]
-    answers = await create_each(call, wanted, validate_only=request.validate_only)
+    within_s = max(request.timeout_ms, 0) / 1000
+    answers = await create_each(call, wanted, validate_only=request.validate_only, within_s=within_s)
     echo = SettingsEcho(call)
     created = [
         _refused(topic.name, answer)

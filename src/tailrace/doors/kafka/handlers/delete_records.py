@@ -11,7 +11,8 @@ from tailrace.broker.partition import Partition
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.changes import repeated
 from tailrace.doors.kafka.faults import error_of
-from tailrace.model.faults import Fault, InvalidRequest, OffsetOutOfRange, StorageFailed
+from tailrace.doors.kafka.patience import patience_s
+from tailrace.model.faults import Fault, InvalidRequest, OffsetOutOfRange, StorageFailed, TimedOut
 from tailrace.wire.messages.delete_records import (
     DeleteRecordsRequest,
     DeleteRecordsResponse,
@@ -28,7 +29,10 @@ no_offset: Final = -1
 async def delete_records(request: DeleteRecordsRequest, call: Call) -> DeleteRecordsResponse:
     twice = repeated((topic.name, one.partition) for topic in request.topics for one in topic.partitions)
     wanted = [(topic.name, one) for topic in request.topics for one in topic.partitions]
-    decided = await asyncio.gather(*(_trim(call, topic, one, (topic, one.partition) in twice) for topic, one in wanted))
+    within_s = patience_s(request)
+    decided = await asyncio.gather(
+        *(_trim(call, topic, one, (topic, one.partition) in twice, within_s) for topic, one in wanted)
+    )
     await call.node.replicas.settle()
     answers = iter(decided)
     return DeleteRecordsResponse(
@@ -49,7 +53,7 @@ def _trimmed(number: int, answer: Partition | Fault) -> TrimmedPartition:
     return TrimmedPartition(partition=number, low_watermark=answer.log.start)
 
 
-async def _trim(call: Call, topic: str, wanted: PartitionToTrim, twice: bool) -> Partition | Fault:
+async def _trim(call: Call, topic: str, wanted: PartitionToTrim, twice: bool, within_s: float) -> Partition | Fault:
     try:
         if twice:
             raise InvalidRequest(f"{topic}-{wanted.partition} is named twice")
@@ -57,10 +61,13 @@ async def _trim(call: Call, topic: str, wanted: PartitionToTrim, twice: bool) ->
         start = _new_start(partition, wanted)
         if start > partition.log.start:
             request = MoveStart(topic_id=partition.key.topic_id, partition=wanted.partition, start=start)
-            await call.node.calls.controller(request)
-            await call.node.until_known(partition.key, start)
+            async with asyncio.timeout(within_s):
+                await call.node.calls.controller(request, within_s)
+                await call.node.until_known(partition.key, start)
     except Fault as fault:
         return fault
+    except TimeoutError:
+        return TimedOut(f"{topic}-{wanted.partition}: this broker does not know yet that its start was moved")
     return partition
 
 

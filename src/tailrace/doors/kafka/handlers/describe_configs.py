@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from tailrace.cluster.image import Resource
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.faults import error_of
-from tailrace.doors.kafka.resources import resource_of
+from tailrace.doors.kafka.resources import resource_to_show
 from tailrace.doors.kafka.setting_values import Wanted, all_brokers, all_brokers_values, broker_values, topic_values
 from tailrace.model.faults import Fault, UnknownTopic
 from tailrace.model.topics import check_topic_name
@@ -42,7 +42,7 @@ def _resource(call: Call, request: DescribeConfigsRequest, asked: ResourceAsked)
 
 def _values(call: Call, asked: ResourceAsked, wanted: Wanted) -> Iterator[DescribedConfig]:
     name = asked.resource_name
-    if resource_of(call, asked.resource_type, name) is Resource.TOPIC:
+    if resource_to_show(call, asked.resource_type, name) is Resource.TOPIC:
         topic = call.node.replicas.image.topics.get(name)
         if topic is None:
             check_topic_name(name)
