@@ -14,6 +14,7 @@ from typing import Any, Final
 from tailrace.broker.member import Member
 from tailrace.broker.partition import Partition
 from tailrace.broker.replicas import Replicas
+from tailrace.cluster.image import PartitionPlace
 from tailrace.model.faults import Fault
 from tailrace.model.ids import BrokerId
 from tailrace.model.settings import Settings
@@ -109,23 +110,18 @@ class Housekeeping:
             await asyncio.sleep(self._settings.leader_imbalance_check_interval_seconds)
             given = 0
             for partition in self._replicas.all():
-                if partition.leads and len(partition.replica.voters) > 1:
-                    self._look_at_disks(partition)
+                place = self._replicas.image.place(*partition.key)
+                if place is not None and len(place.replicas) > 1 and partition.leads:
+                    self._look_at_disks(partition, place)
                     if self._settings.auto_leader_rebalance_enable and given < handed_back_per_turn_max:
-                        given += self._give_back(partition)
+                        given += self._give_back(partition, place)
 
-    def _give_back(self, partition: Partition) -> bool:
-        preferred = partition.replica.voters[0]
-        if preferred == partition.me or preferred.broker not in self._replicas.image.live:
-            return False
-        if preferred not in partition.replica.in_sync(self._clock.monotonic()):
-            return False
-        partition.step(Transfer(preferred))
-        return True
+    def _give_back(self, partition: Partition, place: PartitionPlace) -> bool:
+        preferred = place.replicas[0]
+        return preferred != partition.me.broker and self.hand_over(partition, preferred)
 
-    def _look_at_disks(self, partition: Partition) -> None:
+    def _look_at_disks(self, partition: Partition, place: PartitionPlace) -> None:
         brokers = self._replicas.image.brokers
-        place = self._replicas.image.topics_by_id[partition.key.topic_id].partitions[partition.key.partition]
         voters = partition.replica.voters
         for voter in voters:
             if (known := brokers.get(voter.broker)) is not None and known.directory != voter.directory:
