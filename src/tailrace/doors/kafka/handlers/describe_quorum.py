@@ -33,9 +33,10 @@ never: Final = float("-inf")
 
 async def describe_quorum(request: DescribeQuorumRequest, call: Call) -> DescribeQuorumResponse:
     try:
-        quorum = await call.node.controller.read(lambda _: _metadata_quorum(call.node))
+        await call.node.controller.settled()  # it leads still, by the word of a majority
     except Fault as fault:
         return DescribeQuorumResponse(error_code=Error.NOT_LEADER_OR_FOLLOWER, error_message=str(fault))
+    quorum = _metadata_quorum(call.node)
     topics = tuple(
         QuorumsOfTopic(
             name=topic.name,
