@@ -1,8 +1,10 @@
 """Frames that lie, and requests that nobody knows: the protocol's own answer, or a closed connection and a log line."""
 
 import asyncio
+import re
 import struct
 
+from tailrace.model.ids import Id
 from tailrace.model.limits import small_request_max_bytes
 from tailrace.wire.errors import Error
 from tailrace.wire.headers import request_header
@@ -10,6 +12,9 @@ from tailrace.wire.messages.api_versions import ApiVersionsRequest
 from tailrace.wire.messages.fetch import FetchRequest, PartitionToFetch, TopicToFetch
 from tailrace.wire.messages.find_coordinator import FindCoordinatorRequest
 from tailrace.wire.messages.metadata import MetadataRequest
+from tailrace.wire.messages.peers import raft_messages_key
+from tailrace.wire.messages.peers.forward import Forward
+from tailrace.wire.messages.peers.hello import PeerHello
 from tests.unit.doors.hostile import Raw, framed, heard, until, with_length
 from tests.unit.doors.served import Served, with_broker
 
@@ -83,6 +88,27 @@ async def test_bytes_behind_a_request_are_passed_over_and_the_next_one_is_found(
 @with_broker()
 async def test_an_unknown_api_is_hung_up_on_with_one_line(served: Served) -> None:
     assert "there is no API 999" in await refused(served, with_length(request_header(999, 0, 1, "hostile", False)))
+
+
+@with_broker()
+async def test_what_brokers_say_to_each_other_is_hung_up_on(served: Served) -> None:
+    hello = PeerHello(
+        cluster_id=served.node.meta.cluster_id,
+        broker_id=2,
+        directory_id=Id(bytes(range(16))),
+        to=1,
+        lane=0,
+        release="1",
+    )
+    for data in (
+        framed(hello, 0),
+        with_length(request_header(raft_messages_key, 0, 1, "hostile", True)),
+        framed(Forward(api_key=19, api_version=7, body=b""), 0),
+    ):
+        assert re.search(r"API 10\d\d is spoken between brokers, on the peers' port only", await refused(served, data))
+    for vote in (52, 53, 54):  # Kafka's own for Raft
+        line = await refused(served, with_length(request_header(vote, 0, 1, "hostile", True)))
+        assert f"there is no API {vote}" in line
 
 
 @with_broker()
