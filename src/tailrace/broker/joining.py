@@ -25,7 +25,6 @@ from tailrace.wire.primitives import WireError
 
 events: Final = logging.getLogger(__name__)
 
-join_within_s: Final = 30.0
 try_again_s: Final = 0.25
 answer_within_s: Final = 5.0
 describe_cluster_version: Final = 2
@@ -46,7 +45,8 @@ class Joiner:
     async def join(self) -> Meta:
         addresses = parse_addresses(self.settings.join)
         clock = self.ports.clock
-        deadline = clock.monotonic() + join_within_s
+        within_s = self.settings.join_timeout_ms / 1000
+        deadline = clock.monotonic() + within_s
         reported = ""
         while True:
             problem = ""
@@ -57,7 +57,7 @@ class Joiner:
                     problem = f"{address}: {error or 'no answer'}"
             if clock.monotonic() > deadline:
                 raise CannotJoin(
-                    f"the cluster could not be joined within {join_within_s:.0f} s: {problem}.\n"
+                    f"the cluster could not be joined within {within_s:g} s: {problem}.\n"
                     "--join takes the client addresses of brokers that run."
                 )
             if problem != reported:

@@ -73,6 +73,7 @@ class Settings:
     advertised_host: str = setting("advertised.host", "", "The name clients are told to connect to; empty: the host.", flag="--advertised-host")
     broker_rack: str = setting("broker.rack", "", "Which rack or machine this broker stands in.", flag="--rack")
     join: str = setting("join", "", "Brokers of the cluster to join, by their client addresses, with commas; empty: a cluster of one's own.", flag="--join", check=are_addresses, wants="HOST:PORT, with commas between several")
+    join_timeout_ms: int = setting("join.timeout.ms", 30_000, "How long a broker that is to join a cluster tries, before it gives up.", **between(1, hour_ms))
     peer_port: int = setting("peer.port", 0, "The port where other brokers connect; 0 picks a free one, and keeps it.", flag="--peer-port", **between(0, 65535))
     advertised_peer_port: int = setting("advertised.peer.port", 0, "The port that other brokers are told to connect to; 0: the peer port itself.", **between(0, 65535))
     log_level: str = setting("log.level", "info", "How much goes to standard error.", flag="--log-level", **one_of("debug", "info", "warning", "error"))
