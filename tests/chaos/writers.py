@@ -2,8 +2,8 @@
 
 Each writes numbered records to every partition, acks=all, at a rate that leaves the machine room for the brokers, and
 never gives a record up: what a minority's loss makes of a record is a delay. librdkafka reports records of a partition
-in the order in which they were given to it, so what was promised is a plain array of offsets, by record number. Where an
-answer was lost and a later record's was not, librdkafka infers that both are there, and cannot tell at which offset.
+in the order in which they were given to it, so what was promised is a plain array of offsets, by record number. Where
+an answer was lost and a later record's was not, librdkafka infers that both are there, and cannot tell at which offset.
 """
 
 import logging

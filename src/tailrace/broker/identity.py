@@ -14,26 +14,31 @@ class WrongDirectory(Exception):
 async def identify(ports: Ports, settings: Settings, incarnation: Id, advertised_host: str) -> Meta:
     disk, folder = ports.disk, settings.data_dir
     meta, wanted = load_meta(disk, folder), settings.broker_id
+
+    def joiner(directory: Id) -> Joiner:
+        return Joiner(
+            ports=ports,
+            settings=settings,
+            directory=directory,
+            incarnation=incarnation,
+            advertised_host=advertised_host,
+        )
+
     if meta is None:
         if disk.exists(f"{folder}/votes"):
             raise WrongDirectory(
                 f"{folder} holds a broker's logs, but its meta.properties is missing.\n"
                 "Put it back; or give this broker another place with --data-dir."
             )
-        joiner = Joiner(
-            ports=ports,
-            settings=settings,
-            directory=ports.random.new_id(),
-            incarnation=incarnation,
-            advertised_host=advertised_host,
-        )
-        meta = await joiner.join() if settings.join else _found(ports, wanted)
+        meta = await joiner(ports.random.new_id()).join() if settings.join else _found(ports, wanted)
         await store_meta(disk, folder, meta)
     elif wanted not in (-1, meta.broker_id):
         raise WrongDirectory(
             f"{folder} belongs to broker {meta.broker_id}, not to {wanted}.\n"
             "Leave out --broker-id, or give this broker another place with --data-dir."
         )
+    elif settings.join:
+        await joiner(meta.directory_id).check(meta)
     return meta
 
 

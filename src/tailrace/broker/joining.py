@@ -18,7 +18,7 @@ from tailrace.model.settings import Settings
 from tailrace.ports import Ports
 from tailrace.wire.client import WireClient
 from tailrace.wire.errors import Error
-from tailrace.wire.messages.describe_cluster import DescribeClusterRequest
+from tailrace.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from tailrace.wire.messages.peers.hello import PeerHello
 from tailrace.wire.messages.peers.join_cluster import JoinCluster, JoinClusterAnswer
 from tailrace.wire.primitives import WireError
@@ -27,6 +27,7 @@ events: Final = logging.getLogger(__name__)
 
 try_again_s: Final = 0.25
 answer_within_s: Final = 5.0
+known_within_s: Final = 1.0
 describe_cluster_version: Final = 2
 
 
@@ -54,7 +55,7 @@ class Joiner:
                 try:
                     return await self._join_at(address)
                 except (TimeoutError, OSError, WireError) as error:
-                    problem = f"{address}: {error or 'no answer'}"
+                    problem = f"{address}: {str(error) or 'no answer'}"
             if clock.monotonic() > deadline:
                 raise CannotJoin(
                     f"the cluster could not be joined within {within_s:g} s: {problem}.\n"
@@ -64,6 +65,20 @@ class Joiner:
                 events.warning("not joined yet, trying again: %s", problem)
                 reported = problem
             await asyncio.sleep(try_again_s)
+
+    async def check(self, meta: Meta) -> None:
+        """A member was told to join: it needs nobody, but brokers of another cluster are not who it takes them for."""
+        for address in parse_addresses(self.settings.join):
+            try:
+                answer = await self._describe(address, known_within_s)
+            except (TimeoutError, OSError, WireError):
+                continue  # perhaps the whole cluster starts
+            if answer.cluster_id != meta.cluster_id:
+                raise CannotJoin(
+                    f"{self.settings.data_dir} belongs to cluster {meta.cluster_id}, the broker at {address} to "
+                    f"{answer.cluster_id}.\nLeave out --join, or give this broker another place with --data-dir."
+                )
+            return
 
     async def _join_at(self, address: Address) -> Meta:
         """Ask the peers that the broker at `address` knows, its controller first."""
@@ -84,14 +99,19 @@ class Joiner:
         raise last
 
     async def _peers_known_at(self, address: Address) -> Sequence[Address]:
-        async with asyncio.timeout(answer_within_s):
+        answer = await self._describe(address, answer_within_s)
+        brokers = sorted(answer.brokers, key=lambda broker: broker.broker_id != answer.controller_id)
+        return [Address(broker.peer_host, broker.peer_port) for broker in brokers if broker.peer_port > 0]
+
+    async def _describe(self, address: Address, within_s: float) -> DescribeClusterResponse:
+        async with asyncio.timeout(within_s):
             client = await WireClient.connect(self.ports.net, address.host, address.port, "tailrace-joiner")
             try:
                 answer = await client.call(DescribeClusterRequest(peers=True), describe_cluster_version)
             finally:
                 client.close()
-        brokers = sorted(answer.brokers, key=lambda broker: broker.broker_id != answer.controller_id)
-        return [Address(broker.peer_host, broker.peer_port) for broker in brokers if broker.peer_port > 0]
+        assert isinstance(answer, DescribeClusterResponse)
+        return answer
 
     async def _ask(self, peer: Address) -> JoinClusterAnswer:
         hello = PeerHello(cluster_id="", broker_id=-1, directory_id=self.directory)
