@@ -42,8 +42,9 @@ interop: $(READY) programs ## every foreign client, the long tests included
 fuzz: $(READY) ## 100,000 frames, most of them mutated valid ones, against a live door
 	@$(BIN)/python -m tests.fuzz.run --frames 100000
 
-simulate: $(READY) ## 1,000 power cuts under load in simulation
-	@$(BIN)/python -m tests.simulation.campaign --cuts 1000
+simulate: $(READY) ## 2,000 clusters under every fault, and 1,000 power cuts of one broker, in simulation
+	@$(BIN)/python -m tests.simulation.campaign cluster --seeds 2000 --workers $(WORKERS)
+	@$(BIN)/python -m tests.simulation.campaign power-cuts --cuts 1000 --workers $(WORKERS)
 
 chaos: $(READY) ## kill real processes under load, 100 times
 	@$(BIN)/python -m pytest tests/chaos -m chaos

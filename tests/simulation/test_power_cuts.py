@@ -7,7 +7,8 @@ import sys
 import pytest
 
 from tailrace.testing.scenarios.power_cuts import Met, run_power_cuts
-from tests.simulation.campaign import cuts_per_seed, kept_seeds
+from tests.simulation.campaign import cuts_per_seed
+from tests.simulation.seeds import kept_seeds
 
 proof_cuts = 3
 program = (
@@ -22,7 +23,7 @@ def test_every_acknowledged_record_is_there_in_order_and_once(seed: int) -> None
     check_met_enough(met)
 
 
-@pytest.mark.parametrize("seed", kept_seeds())
+@pytest.mark.parametrize("seed", kept_seeds("power-cuts"))
 def test_seeds_that_once_failed(seed: int) -> None:
     met, _ = run_power_cuts(seed, cuts_per_seed)
     check_met_enough(met)

@@ -34,6 +34,7 @@ class Endpoint(asyncio.Transport):
         trace: Callable[..., None],
     ) -> None:
         super().__init__({"sockname": addresses[0], "peername": addresses[1]})
+        self._addresses = tuple(f"{host}:{port}" for host, port in addresses)  # as the trace shows them
         self.process = process
         self.link = link  # towards the peer
         self.peer: Endpoint | None = None
@@ -114,7 +115,7 @@ class Endpoint(asyncio.Transport):
         self._loop.call_soon(self._tell_lost, error, context=self._context)
 
     def _tell_lost(self, error: OSError | None) -> None:
-        self._trace("lost", *self._addresses(), type(error).__name__)
+        self._trace("lost", *self._addresses, type(error).__name__)
         if self._protocol is not None:
             self._protocol.connection_lost(error)
 
@@ -187,7 +188,7 @@ class Endpoint(asyncio.Transport):
     def _take(self, size: int) -> bytes:
         data = bytes(self._arrived[:size])
         del self._arrived[:size]
-        self._trace("read", *self._addresses(), size, fingerprint(data))
+        self._trace("read", *self._addresses, size, fingerprint(data))
         self._consumed(size)
         return data
 
@@ -263,7 +264,3 @@ class Endpoint(asyncio.Transport):
     def get_protocol(self) -> asyncio.BaseProtocol:
         assert self._protocol is not None
         return self._protocol
-
-    def _addresses(self) -> tuple[str, str]:
-        here, there = self.get_extra_info("sockname"), self.get_extra_info("peername")
-        return f"{here[0]}:{here[1]}", f"{there[0]}:{there[1]}"

@@ -14,6 +14,7 @@ loses power then, and no bit flips.
 from collections.abc import Sequence
 from typing import Final
 
+from tailrace.model.topics import metadata_topic_id
 from tailrace.testing.scenarios.cluster.committed import Histories
 from tailrace.testing.scenarios.cluster.plan import Plan
 from tailrace.testing.scenarios.cluster.server import Server
@@ -39,7 +40,12 @@ class Budget:
 
     @property
     def may_lose_a_copy(self) -> bool:
-        return self._plan.replicas >= replicas_to_spare_one and self.whole
+        return self.whole and all(
+            len(one.replica.voters) >= replicas_to_spare_one
+            for server in self._servers
+            for one in partitions_of(server)
+            if one.key.topic_id != metadata_topic_id  # which is always synced
+        )
 
     @property
     def whole(self) -> bool:

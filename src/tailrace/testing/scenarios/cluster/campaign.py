@@ -26,7 +26,7 @@ class Run:
     seed: int
     met: Met
     digest: str  # empty when it failed
-    seconds: float  # real
+    seconds: float  # of a core
     failure: str = ""  # the first line says what, the others where
 
     def __str__(self) -> str:
@@ -44,7 +44,7 @@ class Campaign:
     seeds: int = 0
     failed: list[int] = field(default_factory=list)
     met: Met = field(default_factory=Met)
-    seconds: float = 0.0  # real, of all processes together
+    seconds: float = 0.0  # of cores, all processes together
 
     def add(self, run: Run) -> None:
         self.seeds += 1
@@ -66,20 +66,20 @@ class Campaign:
         ratio = self.met.seconds / self.seconds if self.seconds else 0.0
         lines = [
             f"{self.seeds} seeds, {len(self.failed)} failed; they met {self.met}",
-            f"virtual to real time: {ratio:.1f} to 1; {self.seconds / max(1, self.seeds):.2f} s of a core each",
+            f"virtual to core time: {ratio:.1f} to 1; {self.seconds / max(1, self.seeds):.2f} s of a core each",
         ]
         return "\n".join(lines + self.shortfalls)
 
 
 def run_seed(seconds: float, seed: int) -> Run:
     """One seed, and how it ended."""
-    began = time.perf_counter()
+    began = time.process_time()
     try:
         outcome = run_cluster(seed, seconds)
     except Exception as error:
-        took = time.perf_counter() - began
+        took = time.process_time() - began
         return Run(seed=seed, met=Met(), digest="", seconds=took, failure=told(error))
-    return Run(seed=seed, met=outcome.met, digest=outcome.digest, seconds=time.perf_counter() - began)
+    return Run(seed=seed, met=outcome.met, digest=outcome.digest, seconds=time.process_time() - began)
 
 
 def run_seeds(seeds: Iterable[int], seconds: float, workers: int) -> Iterator[Run]:

@@ -46,7 +46,7 @@ class Faults:
         for other in self._servers:
             if other is not one:
                 self._network.cut(one.name, other.name)
-        await self._last(0.3, 5.0)
+        await self._last(1.0, 5.0)
         self._network.heal(one.name)
 
     async def isolate(self) -> None:

@@ -35,7 +35,7 @@ class Journal:
     def read_on(self, content: bytes | bytearray, owner: str) -> list[tuple[Epoch, bytes]]:
         """The votes that were added since; one that was given twice in an epoch is the end."""
         if content[self._read_to - len(self._last) : self._read_to] != self._last:
-            self._read_to = 0  # written anew, or over what a full disk left
+            self.forget()  # written anew, or over what a full disk or a power cut left
         added = []
         while self._read_to + entry_bytes <= len(content):
             self._last = bytes(content[self._read_to : self._read_to + entry_bytes])

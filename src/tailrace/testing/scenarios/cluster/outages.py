@@ -3,13 +3,16 @@
 import asyncio
 import random
 from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from tailrace.testing.scenarios.cluster.budget import Budget
 from tailrace.testing.scenarios.cluster.met import Met
 from tailrace.testing.scenarios.cluster.server import Server
+from tailrace.testing.simulation import Delay
 
 operations_max: Final = 30  # a crash comes before one of so many writes or changes of names
+stuck_sync: Final = Delay(low_seconds=0.3, high_seconds=0.8)
 
 Beside = Callable[[Coroutine[Any, Any, None]], object]
 
@@ -36,7 +39,15 @@ class Outages:
             await self._return(server)
 
     async def lose_power(self) -> None:
-        if (server := self.any()) is not None and self._budget.may_lose_power:
+        """Mostly while much is written and little is synced: that is what tears tails."""
+        if (server := self.any()) is None or not self._budget.may_lose_power:
+            return
+        process, storage = server.machine.process, server.machine.storage
+        if self._chance.random() < 0.7:
+            kind, storage.odds = storage.odds, replace(storage.odds, sync=stuck_sync)
+            await asyncio.sleep(self._chance.uniform(0.05, 0.4))
+            storage.odds = kind
+        if server.machine.process is process and self._budget.may_lose_power:
             server.crash(power_loss=True)
             self._met.power_losses += 1
             await self._return(server)
@@ -67,7 +78,12 @@ class Outages:
             await self._return(server)
 
     async def stop(self) -> None:
-        if (server := self.any()) is not None and not server.paused and await server.stop():
+        """As an operator does; nothing that is healed meanwhile takes that back."""
+        if (server := self.any()) is not None and not server.paused:
+            self._beside(self._stop(server))
+
+    async def _stop(self, server: Server) -> None:
+        if await server.stop():
             self._met.clean_stops += 1
             await self._return(server)
 

@@ -31,8 +31,9 @@ class Plan:
     odds: Odds
     segment_bytes: int
     checkpoint_ms: int
+    patience_ms: int  # how long a follower waits for its leader
     pause_seconds: float  # between two faults, on average
-    calm: float  # share of the clients' time that is spent doing nothing
+    calm: float  # a producer rests for up to so many seconds after each acknowledgement
 
     @property
     def replicas(self) -> int:
@@ -51,23 +52,28 @@ class Plan:
             log_checkpoint_interval_ms=self.checkpoint_ms,
             log_retention_check_interval_ms=60_000,
             auto_create_topics_enable=False,
+            controller_quorum_fetch_timeout_ms=self.patience_ms,
+            controller_quorum_election_timeout_ms=self.patience_ms // 2,
+            replica_fetch_wait_max_ms=self.patience_ms // 4,
         )
 
 
 def plan_of(seed: int, seconds: float = trouble_default_seconds) -> Plan:
     chance = stream(seed, "plan")
     brokers = chance.choice(brokers_by_chance)
+    odds = _odds(chance)
     return Plan(
         seed=seed,
         seconds=seconds,
         brokers=brokers,
         late=chance.randrange(brokers) if chance.random() < 0.3 else 0,
         fsync=chance.choice(fsyncs_by_chance),
-        odds=_odds(chance),
+        odds=odds,
         segment_bytes=chance.choice([3_000, 20_000, 1_000_000]),
         checkpoint_ms=chance.choice([300, 2_000, 60_000]),
-        pause_seconds=chance.choice([0.3, 0.8, 1.5]),
-        calm=chance.choice([0.1, 0.3, 0.6]),
+        patience_ms=chance.choice([800, 2_000]) if odds.link.slow_seconds < 0.5 else 2_000,
+        pause_seconds=chance.choice([0.3, 0.6, 1.2]),
+        calm=chance.choice([0.2, 0.4, 0.7]),
     )
 
 

@@ -20,6 +20,7 @@ from tailrace.testing.simulation.storage import capacity_default_bytes
 converge_max_seconds: Final = 30.0
 converge_look_seconds: Final = 0.05
 seconds_max: Final = 3600.0
+steps_max: Final = 300_000  # and as many for each minute of trouble: a story takes a tenth of that
 
 
 class Outcome(NamedTuple):
@@ -117,7 +118,7 @@ def surface(task: "asyncio.Task[Any]") -> None:
 def run_cluster(seed: int, seconds: float = trouble_default_seconds) -> Outcome:
     """One seed: what it met, and the digest of its history."""
     plan = plan_of(seed, seconds)
-    with World(seed, odds=plan.odds, seconds_max=seconds_max + seconds) as world:
+    with _world(plan) as world:
         met = world.run(Story(world, plan).run())
         return Outcome(met, world.digest)
 
@@ -125,8 +126,18 @@ def run_cluster(seed: int, seconds: float = trouble_default_seconds) -> Outcome:
 def trace_cluster(seed: int, seconds: float = trouble_default_seconds) -> Iterator[str]:
     """One seed's history, line by line; it ends with what broke, if something does."""
     plan = plan_of(seed, seconds)
-    with World(seed, odds=plan.odds, seconds_max=seconds_max + seconds, keep_lines=True) as world:
+    with _world(plan, keep_lines=True) as world:
         try:
             world.run(Story(world, plan).run())
         finally:
             yield from world.lines
+
+
+def _world(plan: Plan, *, keep_lines: bool = False) -> World:
+    return World(
+        plan.seed,
+        odds=plan.odds,
+        keep_lines=keep_lines,
+        steps_max=steps_max + int(plan.seconds / 60 * steps_max),
+        seconds_max=seconds_max + plan.seconds,
+    )

@@ -33,8 +33,8 @@ class Trouble:
 
     def _weighed(self, faults: Faults, outages: Outages) -> list[tuple[int, Fault]]:
         alone: list[tuple[int, Fault]] = [
-            (4, outages.kill),
-            (4, outages.lose_power),
+            (3, outages.kill),
+            (6, outages.lose_power),
             (4, outages.crash_in_mid_write),
             (1, outages.black_out),
             (2, outages.stop),
@@ -45,7 +45,7 @@ class Trouble:
             (2, faults.isolate),
         ]
         together: list[tuple[int, Fault]] = [
-            (5, faults.cut_off),
+            (7, faults.cut_off),
             (3, faults.cut),
             (3, faults.cut_one_way),
             (3, faults.reset),
