@@ -12,15 +12,16 @@ say to clients is never cut. When the block ends with an exception, that carries
 import os
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
 from tailrace.testing.broker import Broker, BrokerFailed, stop_timeout_s
 from tailrace.testing.broker_log import last_lines
+from tailrace.testing.held_ports import HeldPorts
 from tailrace.testing.proxy import Network
-from tailrace.testing.seats import Seat, free_port, take_seats
+from tailrace.testing.seats import Seat, take_seats
 from tailrace.testing.view import ClusterView, NoView, look
 
 start_timeout_s = 60.0  # several processes that start at once share the machine
@@ -33,7 +34,8 @@ class Cluster:
 
     Without `data_dir` all data is temporary; a given one is kept, with its ports, and a cluster that is there already
     is started again. `base_port` P puts the brokers at P, P+1, …; 0 at free ports. Without `proxied` the
-    brokers' connections are direct, as fast as they can be, and cannot be cut. `on_log` gets each line of each log.
+    brokers' connections are direct, as fast as they can be, and cannot be cut. `racks` name where each broker stands.
+    `on_log` gets each line of each log.
     """
 
     def __init__(
@@ -43,15 +45,20 @@ class Cluster:
         data_dir: str | os.PathLike[str] | None = None,
         base_port: int | None = 0,
         proxied: bool = True,
+        racks: Sequence[str] = (),
         on_log: Callable[[int, str], None] | None = None,
         **settings: object,
     ) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="tailrace-", ignore_cleanup_errors=True)
         self.data_dir = Path(self._folder.name if data_dir is None else data_dir)
-        self.seats = take_seats(self.data_dir, brokers, base_port)
-        self._ports_behind = {seat.id: free_port() for seat in self.seats} if proxied else {}
+        self._ports = HeldPorts()
+        self.seats = take_seats(self.data_dir, brokers, base_port, self._ports)
+        self._ports_behind = {seat.id: self._ports.pick() for seat in self.seats} if proxied else {}
         self._network: Network | None = None
-        self.brokers = [self._broker(seat, settings, on_log) for seat in self.seats]
+        stands = [{"broker_rack": rack} for rack in racks] or [{} for _ in self.seats]
+        self.brokers = [
+            self._broker(seat, settings | stand, on_log) for seat, stand in zip(self.seats, stands, strict=True)
+        ]
 
     def __enter__(self) -> Self:
         try:
@@ -175,6 +182,7 @@ class Cluster:
                 self._network.close()
             for one in self.brokers:
                 one.close()
+            self._ports.close()
             self._folder.cleanup()
 
     def logs(self) -> str:
