@@ -145,7 +145,7 @@ class Calls:
         node = self._node
         found = []
         for voter in node.metadata.replica.voters:
-            host, port = node.peer_address(voter.broker)
+            host, port = node.whereabouts.of(voter.broker)
             found.append(
                 MetadataVoter(broker_id=voter.broker, directory_id=voter.directory, peer_host=host, peer_port=port)
             )

@@ -88,6 +88,7 @@ class Fetcher:
         self._session_since = 0  # the request that opened the session
         self._in_flight: deque[int] = deque()
         self._scheduled = False
+        self._hurry = False  # something does not wait for the answer that is due
         self._taking = False  # inside an answer, at whose end the next request goes out
 
     # Partitions
@@ -123,26 +124,27 @@ class Fetcher:
 
     def ask_again(self, member: Member) -> None:
         if member in self.members:
-            self.members[member].fetch = None
             self._dirty[member] = None
             self._soon()
 
     # Requests
 
     def _soon(self) -> None:
+        self._hurry = True
         if not self._scheduled and not self._taking:
             self._scheduled = True
             asyncio.get_running_loop().call_soon(self._send_scheduled)
 
     def _send_scheduled(self) -> None:
         self._scheduled = False
-        if self._dirty or self._forgotten:
+        if self._hurry:
             self._send()
 
     def _send(self) -> None:
         if not self._lane.up or len(self._in_flight) >= in_flight_max:
             return
         self._requests += 1
+        self._hurry = False
         dirty, self._dirty = self._dirty, {}
         forgotten, self._forgotten = self._forgotten, {}
         settings = self._settings
@@ -171,6 +173,9 @@ class Fetcher:
                 continue
             if asked.fetch is None or not _same_log(asked.fetch, fetch):
                 asked.request = self._requests  # else what is answered to the last one holds for this one, too
+            elif self._in_flight and asked.fetch != fetch:
+                self._dirty[member] = None  # more is durable: that can wait, and must not make the leader send twice
+                continue
             asked.fetch = fetch
             one = PartitionWanted(
                 member.key.partition,
@@ -198,12 +203,8 @@ class Fetcher:
                 self._take(head, head.correlation_id)
         finally:
             self._taking = False
-        if self.members and (not self._in_flight or self._urgent):
+        if self.members and (not self._in_flight or self._hurry):
             self._send()
-
-    @property
-    def _urgent(self) -> bool:
-        return bool(self._dirty or self._forgotten)
 
     def _take(self, head: FetchedHead, request: int) -> None:
         if head.error:
@@ -241,7 +242,8 @@ class Fetcher:
         records = fetched.records
         member.step(answer, memoryview(records) if records else None)
         if served:
-            member.heard_end(fetched.log_end)
+            if fetched.diverging is None:
+                member.heard_end(fetched.log_end)
             self._crew.took(member, fetched, self)
             return
         asked.fetch = None  # should it lead after all, the same has to be asked again

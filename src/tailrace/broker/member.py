@@ -242,7 +242,8 @@ class Member:
 
     def heard_end(self, log_end: int) -> None:
         """Where the leader's log ends; told to a replica that may not vote, until it has all of that."""
-        if self.replica.may_vote or log_end < 0:
+        known = self.replica.following
+        if self.replica.may_vote or log_end < 0 or known is None or not known.matched or not self.fetches:
             return
         if self.may_not_vote_below is None:
             self.may_not_vote_below = log_end

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from tailrace.broker.calls import Calls
 from tailrace.broker.controlling import Controlling
-from tailrace.broker.coordinator import Coordinator, replay_batches
+from tailrace.broker.coordinator import Coordinator
 from tailrace.broker.fetch_sessions import FetchSessions
 from tailrace.broker.housekeeping import Housekeeping
 from tailrace.broker.identity import WrongDirectory, identify
@@ -32,8 +32,8 @@ from tailrace.broker.registration import NotTakenIn, Registration
 from tailrace.broker.replicas import Replicas
 from tailrace.broker.upkeep import Upkeep
 from tailrace.broker.votes import VoteJournal
+from tailrace.broker.whereabouts import Whereabouts
 from tailrace.cluster.controller import Controller
-from tailrace.cluster.records import BrokerRegistered, record_kinds
 from tailrace.log.checkpoints import load_checkpoints
 from tailrace.log.meta import exchange_boot_id, store_meta, take_clean_marker
 from tailrace.log.state_file import Unreadable
@@ -70,6 +70,7 @@ class Node:
         self.incarnation = ports.random.new_id()
         self._tasks: dict[asyncio.Task[Any], None] = {}
         self.registration = Registration(self)
+        self.whereabouts = Whereabouts(self)
         self._following = False  # the metadata, live
 
     # Starting
@@ -161,25 +162,11 @@ class Node:
         self.quorums.on_leader_changed = self._leader_changed
         self.quorums.on_repaired = self.replicas.repaired
         self._follower = MetadataFollower(self.metadata, self._committed)
-        await self._know_peers()
-
-    async def _know_peers(self) -> None:
-        """Where the others are, as far as this broker ever heard: they are needed before anything can be committed."""
-        for voter in self.meta.voters:
-            if voter.host:
-                self.quorums.peers.know(voter.broker_id, voter.host, voter.port)
-        log = self.metadata.log
-        offset, end = log.start, log.end
-        while offset < end and (log.voter_sets or self.metadata.replica.voters != (self.voter,)):
-            offset = await replay_batches(self.metadata, offset, end, record_kinds, self._know_peer)
-
-    def _know_peer(self, record: object) -> None:
-        if isinstance(record, BrokerRegistered) and record.peer_port > 0 and record.broker_id != self.broker_id:
-            self.quorums.peers.know(BrokerId(record.broker_id), record.peer_host, record.peer_port)
+        await self.whereabouts.recall()
 
     def _start_quorums(self) -> None:
         self.metadata.begin()  # what it may not do is written down by now
-        if self.metadata.replica.voters == (self.voter,):
+        if self.metadata.replica.voters == (self.voter,) and metadata_partition not in self.replicas.unfit:
             self.metadata.step(Campaign())
         self.quorums.opened(self.metadata)
         self.spawn(self.quorums.watch())
@@ -223,10 +210,11 @@ class Node:
     def _committed(self, records: Sequence[object]) -> None:
         self.replicas.committed(records)
         for record in records:
-            self._know_peer(record)
+            self.whereabouts.heard(record)
             if self._following:
                 self.registration.committed(record)
         if self._following:  # while it starts, a topic may be read of that was deleted later
+            self.whereabouts.keep_voters()
             self.spawn(self.replicas.settle())
 
     def _leader_changed(self, member: Member) -> None:
@@ -299,12 +287,6 @@ class Node:
                 if topic is not None and all(state.leader != nobody for state in self.leaders.of(topic)):
                     break
                 await asyncio.sleep(look_s)
-
-    def peer_address(self, broker: BrokerId) -> tuple[str, int]:
-        if broker == self.broker_id:
-            return self.advertised_host, self.settings.advertised_peer_port or self.peer_port
-        known = self.replicas.image.brokers.get(broker)
-        return ("", 0) if known is None else (known.peer_host, known.peer_port)
 
     # Work beside
 

@@ -26,7 +26,7 @@ from tailrace.model.faults import (
     UnknownLeaderEpoch,
 )
 from tailrace.model.ids import Epoch, TopicPartition, nobody
-from tailrace.raft.events import Resign
+from tailrace.raft.events import Event, Resign
 from tailrace.raft.replica import Replica, Role
 from tailrace.records.header import check_batch, control_bit, transactional_bit
 
@@ -202,8 +202,16 @@ class Partition(Member):
 
     def progress(self) -> None:
         super().progress()
+        self._answer_held()
+
+    def step(self, event: Event, records: memoryview | None = None) -> None:
+        super().step(event, records)
+        self._answer_held()
+
+    def _answer_held(self) -> None:
+        """Where more than a majority is asked for, an offset may be acknowledged long after it was committed."""
         if self._waiting and self.log.settings.min_insync_replicas > 1:
-            self._answer()  # an offset may be acknowledged that was committed before
+            self._answer()
 
     def _moved_on(self) -> None:
         super()._moved_on()

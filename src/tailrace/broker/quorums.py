@@ -68,7 +68,7 @@ class Quorums:
         self._fetching: dict[Member, Fetcher] = {}
         self._behind: dict[Member, None] = {}  # followers far from the end: they fetch on a lane of their own
         self._sessions: dict[PeerConnection, ReplicaSession] = {}
-        self._left: dict[Member, None] = {}
+        self._left: dict[Member, float] = {}  # leaders that a follower has left, and when to look at their quorums
         self._left_timer: asyncio.TimerHandle | None = None
         self._early: dict[TopicPartition, list[tuple[float, Message]]] = {}
         self._early_count = 0
@@ -89,6 +89,7 @@ class Quorums:
         self._ticks.forget(member)
         self._leave(member)
         self._behind.pop(member, None)
+        self._left.pop(member, None)
         for session in list(member.sessions):
             session.deposed(member)
         member.sessions.clear()
@@ -236,16 +237,21 @@ class Quorums:
     # Pulses
 
     def left(self, member: Member) -> None:
-        self._left[member] = None
-        if self._left_timer is None and not self._closed:
-            wait_s = self.timing.check_quorum_s + look_s
+        self._left[member] = self.now() + self.timing.check_quorum_s + look_s
+        self._look_at_left_again()
+
+    def _look_at_left_again(self) -> None:
+        if self._left and self._left_timer is None and not self._closed:
+            wait_s = max(look_s, next(iter(self._left.values())) - self.now())
             self._left_timer = asyncio.get_running_loop().call_later(wait_s, self._look_at_left)
 
     def _look_at_left(self) -> None:
-        self._left_timer = None
-        left, self._left = self._left, {}
-        for member in left:
-            member.tick()
+        self._left_timer, now = None, self.now()
+        for member, due in list(self._left.items()):
+            if due <= now:
+                del self._left[member]
+                member.tick()
+        self._look_at_left_again()
 
     async def watch(self) -> None:
         """Look at the pulses, for ever."""

@@ -66,7 +66,7 @@ class Registration:
 
     def _request(self) -> RegisterBroker:
         node = self._node
-        host, port = node.peer_address(node.broker_id)
+        host, port = node.whereabouts.of(node.broker_id)
         return RegisterBroker(
             broker_id=node.broker_id,
             directory_id=node.voter.directory,

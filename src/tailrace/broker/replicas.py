@@ -31,7 +31,7 @@ from tailrace.cluster.records import (
 from tailrace.log.checkpoints import Checkpoint
 from tailrace.log.log import Log
 from tailrace.model.faults import NotLeader, StorageFailed, UnknownTopic, UnknownTopicId
-from tailrace.model.ids import Epoch, Id, Offset, TopicPartition, parse_id, show_id
+from tailrace.model.ids import BrokerId, Epoch, Id, Offset, TopicPartition, parse_id, show_id
 from tailrace.model.settings import Settings, kind_of, parse, rows
 from tailrace.model.topics import TopicSettings, metadata_topic_id
 from tailrace.ports import Ports
@@ -208,7 +208,8 @@ class Replicas:
         partition.begin()
         voters = partition.replica.voters
         brand_new = partition.log.end == 0 and partition.epoch < 0
-        if voters == (self._me,) or (brand_new and voters[0] == self._me):
+        alone = voters == (self._me,) and partition.key not in self.unfit
+        if alone or (brand_new and voters[0] == self._me):
             partition.step(Campaign())
         self._quorums.opened(partition)
 
@@ -260,6 +261,8 @@ class Replicas:
         vouched = vote.epoch >= 0  # votes are always synced: who never knew an epoch has promised nothing
         if not sole and (log.damage is not None or (self._may_have_lost and vouched and not own)):
             self.unfit.add(key)
+        if log.damage is not None and log.voter_sets:  # they go with the log, and must not be forgotten
+            voters = tuple(Voter(BrokerId(broker), directory) for broker, directory in log.voter_sets[-1][1])
         if log.damage is not None:
             await self._answer_damage(name, log, sole=sole)
         high_watermark = log.start if checkpoint is None else max(log.start, min(checkpoint.high_watermark, log.end))

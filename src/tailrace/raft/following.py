@@ -87,7 +87,8 @@ def epoch_begun(state: State, news: BeginEpoch, turn: Turn) -> None:
         state.say(EpochSeen(sender=state.me, to=news.sender, epoch=state.epoch, leader=state.leader), turn)
         return
     state.learn(news.epoch, news.sender, turn)
-    if state.following is not None:
+    if state.following is not None and state.following.leader.broker == news.sender.broker:
+        state.following.leader = news.sender  # it knows its disk best
         state.following.answered(turn.now, state.following.pulse)
 
 

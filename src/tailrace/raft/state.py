@@ -139,6 +139,8 @@ class State:
             self._follow(leader, turn)
 
     def _follow(self, leader: Voter, turn: Turn) -> None:
+        if self.leader is not None and self.leader.broker == leader.broker:
+            leader = self.leader  # somebody whose voters are older names another disk
         # Raft §5.2, Election Safety: at most one leader in an epoch.
         if self.leader not in (None, leader):
             raise Inconsistent(f"epoch {self.epoch} has two leaders: {self.leader} and {leader}")
