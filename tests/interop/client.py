@@ -95,6 +95,15 @@ class ClusterShape:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class QuorumShape:
+    """Who votes on the cluster's metadata, and who only listens."""
+
+    leader: int
+    voters: tuple[int, ...]
+    observers: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
     """How to read: first offset, how long a fetch may wait, how many bytes it may bring, what to do when lost."""
 
@@ -153,6 +162,10 @@ class Client:
     def consume(self, topic: str, count: int, *, start: int = 0, partition: int = 0) -> list[Received]:
         with self.reader(topic, Reading(start=start), partition) as reader:
             return reader.take(count)
+
+    def consume_near(self, topic: str, count: int, rack: str) -> tuple[list[Received], int]:
+        """Read as somebody in a rack; the records, and the broker that gave them."""
+        raise NotImplementedError
 
     def offset_at(self, topic: str, timestamp_ms: int, partition: int = 0) -> int:
         """The first offset at or after a time; -1 when there is none."""
@@ -229,4 +242,11 @@ class Client:
 
     def configured(self) -> dict[str, list[str]]:
         """The names of resources that have settings, by kind."""
+        raise NotImplementedError
+
+    def describe_quorum(self) -> QuorumShape:
+        raise NotImplementedError
+
+    def elect_preferred(self, topic: str, partition: int = 0) -> None:
+        """Let the first replica lead."""
         raise NotImplementedError

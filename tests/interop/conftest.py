@@ -60,6 +60,10 @@ def bootstrap() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def clients(bootstrap: str) -> Iterator[Callable[[type[Client]], Client]]:
+    yield from clients_of(bootstrap)
+
+
+def clients_of(bootstrap: str) -> Iterator[Callable[[type[Client]], Client]]:
     """Each client once, started when it is first wanted; a missing one skips the test."""
     started: dict[type[Client], Client] = {}
 

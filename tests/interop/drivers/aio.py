@@ -152,7 +152,19 @@ class Aiokafka(Client):
         finally:
             self._loop.run(consumer.stop())
 
-    async def _consumer(self, reading: Reading) -> AIOKafkaConsumer:
+    def consume_near(self, topic: str, count: int, rack: str) -> tuple[list[Received], int]:
+        where = TopicPartition(topic, 0)
+        consumer = self._loop.run(self._consumer(Reading(), client_rack=rack))
+        try:
+            self._loop.run(self._place(consumer, where, 0))
+            received = AioReader(self._loop, consumer).take(count)
+            (leader,) = self.describe_topic(topic).leaders
+            near, _ = consumer._fetcher._preferred_read_replica.get(where, (leader, 0.0))  # it says so nowhere
+            return received, near
+        finally:
+            self._loop.run(consumer.stop())
+
+    async def _consumer(self, reading: Reading, **more: Any) -> AIOKafkaConsumer:
         size = {} if reading.fetch_bytes is None else {"max_partition_fetch_bytes": reading.fetch_bytes}
         consumer = AIOKafkaConsumer(
             **self._common,
@@ -161,6 +173,7 @@ class Aiokafka(Client):
             fetch_max_wait_ms=reading.wait_ms,
             auto_offset_reset=reading.reset,
             isolation_level="read_committed" if reading.committed_only else "read_uncommitted",
+            **more,
         )
         await consumer.start()
         return consumer

@@ -4,6 +4,7 @@ A consumer needs a `group.id` to exist; with `assign` and explicit offsets it ne
 coordinator, though librdkafka looks for one in the background.
 """
 
+import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -11,7 +12,15 @@ from contextlib import contextmanager
 from typing import Any, Literal
 
 import confluent_kafka
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicCollection, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    ElectionType,
+    KafkaError,
+    KafkaException,
+    Producer,
+    TopicCollection,
+    TopicPartition,
+)
 from confluent_kafka import Message as Delivered
 from confluent_kafka.admin import (
     AdminClient,
@@ -176,7 +185,22 @@ class Confluent(Client):
         finally:
             consumer.close()
 
-    def _consumer(self, reading: Reading) -> Consumer:
+    def consume_near(self, topic: str, count: int, rack: str) -> tuple[list[Received], int]:
+        told: list[str] = []
+        near = {"client.rack": rack, "statistics.interval.ms": 50, "stats_cb": told.append}
+        consumer = self._consumer(Reading(), near)
+        try:
+            consumer.assign([TopicPartition(topic, 0, 0)])
+            received = ConfluentReader(consumer).take(count)
+            told.clear()
+            until = time.monotonic() + deadline_s
+            while not told and time.monotonic() < until:
+                consumer.poll(0.05)
+            return received, int(json.loads(told[-1])["topics"][topic]["partitions"]["0"]["broker"])
+        finally:
+            consumer.close()
+
+    def _consumer(self, reading: Reading, more: Mapping[str, Any] | None = None) -> Consumer:
         size = {} if reading.fetch_bytes is None else {"max.partition.fetch.bytes": reading.fetch_bytes}
         return Consumer(
             {
@@ -190,6 +214,7 @@ class Confluent(Client):
                 "auto.offset.reset": "error" if reading.reset == "none" else reading.reset,
                 "isolation.level": "read_committed" if reading.committed_only else "read_uncommitted",
                 **size,
+                **(more or {}),
             }
         )
 
@@ -284,3 +309,10 @@ class Confluent(Client):
             found = self._admin.describe_cluster().result(deadline_s)
         brokers = tuple((node.id, node.host, node.port) for node in found.nodes)
         return ClusterShape(cluster_id=found.cluster_id, controller=found.controller.id, brokers=brokers)
+
+    def elect_preferred(self, topic: str, partition: int = 0) -> None:
+        with surfaced():
+            wanted = [TopicPartition(topic, partition)]
+            (failure,) = self._admin.elect_leaders(ElectionType.PREFERRED, wanted).result(deadline_s).values()
+            if failure is not None:
+                raise failure

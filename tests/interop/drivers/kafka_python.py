@@ -19,6 +19,7 @@ from tests.interop.client import (
     ClusterShape,
     Compression,
     Message,
+    QuorumShape,
     Reader,
     Reading,
     Received,
@@ -28,6 +29,8 @@ from tests.interop.client import (
     deadline_s,
     end,
 )
+
+preferred = 0  # the kind of election
 
 
 @contextmanager
@@ -140,7 +143,18 @@ class KafkaPython(Client):
         finally:
             consumer.close()
 
-    def _consumer(self, reading: Reading) -> KafkaConsumer:
+    def consume_near(self, topic: str, count: int, rack: str) -> tuple[list[Received], int]:
+        where = TopicPartition(topic, 0)
+        consumer = self._consumer(Reading(), client_rack=rack)
+        try:
+            consumer.assign([where])
+            consumer.seek(where, 0)
+            received = KafkaPythonReader(consumer).take(count)
+            return received, _busiest(consumer.metrics())
+        finally:
+            consumer.close()
+
+    def _consumer(self, reading: Reading, **more: Any) -> KafkaConsumer:
         size = {} if reading.fetch_bytes is None else {"max_partition_fetch_bytes": reading.fetch_bytes}
         return KafkaConsumer(
             **self._common,
@@ -149,6 +163,7 @@ class KafkaPython(Client):
             fetch_max_wait_ms=reading.wait_ms,
             auto_offset_reset=reading.reset,
             isolation_level="read_committed" if reading.committed_only else "read_uncommitted",
+            **more,
         )
 
     def offset_at(self, topic: str, timestamp_ms: int, partition: int = 0) -> int:
@@ -272,6 +287,18 @@ class KafkaPython(Client):
         brokers = tuple((broker["broker_id"], broker["host"], broker["port"]) for broker in found["brokers"])
         return ClusterShape(cluster_id=found["cluster_id"], controller=found["controller_id"], brokers=brokers)
 
+    def describe_quorum(self) -> QuorumShape:
+        (quorum,) = self._admin.describe_metadata_quorum()["topics"][0]["partitions"]
+        return QuorumShape(
+            leader=quorum["leader_id"],
+            voters=tuple(one["replica_id"] for one in quorum["current_voters"]),
+            observers=tuple(one["replica_id"] for one in quorum["observers"]),
+        )
+
+    def elect_preferred(self, topic: str, partition: int = 0) -> None:
+        with surfaced():
+            self._admin.elect_leaders(preferred, {topic: [partition]})
+
     def stored_bytes(self, topic: str) -> int:
         answer = self._admin.describe_log_dirs([topic])
         return sum(
@@ -285,6 +312,14 @@ class KafkaPython(Client):
     def configured(self) -> dict[str, list[str]]:
         found: dict[str, list[str]] = self._admin.list_config_resources()
         return found
+
+
+def _busiest(metrics: Mapping[str, Mapping[str, float]]) -> int:
+    """Who sent most: after each answer of a follower it asks the leader again, who sends it back."""
+    nodes = {
+        group.rpartition("-")[2]: told["incoming-byte-rate"] for group, told in metrics.items() if ".node-" in group
+    }
+    return int(max(nodes, key=lambda node: nodes[node]))
 
 
 def _code_of(outcome: str) -> int:
