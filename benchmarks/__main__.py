@@ -1,4 +1,7 @@
-"""`make bench`: our broker beside the floor, against the thresholds we hold ourselves to. A missed one exits 1."""
+"""`make bench`: our broker beside the floor, and three of them beside one, against the thresholds we hold ourselves to.
+
+A missed one exits 1.
+"""
 
 import argparse
 import json
@@ -14,6 +17,9 @@ from benchmarks import kafka, ours, outcomes, tables
 from benchmarks.cases import Start
 from benchmarks.cases.bulk import bulk
 from benchmarks.cases.footprint import footprint
+from benchmarks.cases.many import many_partitions
+from benchmarks.cases.nearest import nearest
+from benchmarks.cases.replicated import replicated
 from benchmarks.cases.single import single
 from benchmarks.cases.steady import steady
 from benchmarks.machine import machine_outcomes, scratch
@@ -36,6 +42,12 @@ cases: Final[dict[str, Case]] = {
     "steady-always": partial(steady, fsync="always", acks=-1),
     "footprint": footprint,
 }
+cluster_cases: Final[dict[str, Case]] = {  # they start three of ours, whoever else is in our place
+    "replicated": partial(replicated, fsync="never"),
+    "replicated-always": partial(replicated, fsync="always"),
+    "nearest": nearest,
+    "many": many_partitions,
+}
 
 
 def start_kafka(folder: Path, _: ours.Fsync) -> AbstractContextManager[Server]:
@@ -51,7 +63,7 @@ def run(names: list[str], start: Start) -> list[Outcome]:
             own = folder / name
             own.mkdir()
             with console.status(f"{name} …"):
-                for outcome in cases[name](start, own):
+                for outcome in (cases | cluster_cases)[name](start, own):
                     print(json.dumps(outcome.as_json(), ensure_ascii=False), flush=True)
                     found.append(outcome)
     return found
@@ -59,16 +71,18 @@ def run(names: list[str], start: Start) -> list[Outcome]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("cases", nargs="*", help=f"only these, and no file is written: {', '.join(cases)}")
+    every = [*cases, *cluster_cases]
+    parser.add_argument("cases", nargs="*", help=f"only these, and no file is written: {', '.join(every)}")
     parser.add_argument("--kafka", action="store_true", help="put Apache Kafka in our place; no file is written")
     given = parser.parse_args()
-    if unknown := [name for name in given.cases if name not in cases]:
+    if unknown := [name for name in given.cases if name not in every]:
         parser.error(f"no such case: {', '.join(unknown)}")
-    found = run(given.cases or list(cases), start_kafka if given.kafka else ours.broker)
-    tables.show(found, title="Tailrace beside the floor", beside="floor")
+    by_default = list(cases) if given.kafka else every
+    found = run(given.cases or by_default, start_kafka if given.kafka else ours.broker)
+    tables.show(found, title="Tailrace beside the floor, and three brokers beside one", beside="beside")
     if not given.cases and not given.kafka:
         outcomes.write(found, "bench.jsonl")
-        tables.put_into_readme(found, marker="bench", beside="floor")
+        tables.put_into_readme(found, marker="bench", beside="beside")
     return 1 if outcomes.missed(found) else 0
 
 

@@ -69,14 +69,6 @@ def delete_topic(host: str, port: int, topic: str) -> None:
             raise Refused(f"deleting topic {topic}: error {error}")
 
 
-def end_offset(host: str, port: int, topic: str) -> int:
-    with Connection(host, port) as connection:
-        error, offset = _end(connection, topic)
-        if error:
-            raise Refused(f"asking the end of {topic}: error {error}")
-        return offset
-
-
 def init_producer(connection: Connection) -> tuple[int, int]:
     """A fresh producer id and its epoch; asked again while the server is still loading its coordinator."""
     deadline = time.monotonic() + leader_timeout_seconds

@@ -36,6 +36,10 @@ class Entrant:
     server: Server
     acks: int
 
+    @property
+    def pids(self) -> tuple[int, ...]:
+        return (self.server.pid,)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
@@ -58,7 +62,7 @@ def rdkafka_work(
         kind=kind,
         host=server.host,
         port=server.port,
-        pid=server.pid,
+        pids=entrant.pids,
         topic=topic,
         messages=messages,
         value_bytes=size,

@@ -36,7 +36,7 @@ class Outcome:
     acks: str
     unit: str
     rounds: tuple[float, ...]
-    beside: Literal["floor", "peer"] | None = None
+    beside: Literal["floor", "one", "peer"] | None = None  # one: another of ours, named by the case
     beside_rounds: tuple[float, ...] = ()
     threshold: Threshold | None = None  # none: reported only
 
@@ -50,12 +50,12 @@ class Outcome:
 
     @property
     def ratio(self) -> float | None:
-        """Beside the floor the median over rounds of the ratio within each; beside a peer the ratio of medians."""
+        """Beside a peer the ratio of medians; else the median over rounds of the ratio within each."""
         if not self.other:
             return None
-        if self.beside == "floor":
-            return median(one / other for one, other in zip(self.rounds, self.beside_rounds, strict=True))
-        return self.value / self.other
+        if self.beside == "peer":
+            return self.value / self.other
+        return median(one / other for one, other in zip(self.rounds, self.beside_rounds, strict=True))
 
     @property
     def ok(self) -> bool | None:

@@ -45,6 +45,12 @@ def resident_bytes(pid: int) -> int:
     return own + sum(map(resident_bytes, children(pid)))
 
 
+def written_bytes(pid: int) -> int:
+    """What a process has written so far, to files and sockets alike."""
+    lines = Path(f"/proc/{pid}/io").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("wchar:"))
+
+
 def children(pid: int) -> list[int]:
     found: list[int] = []
     for task in Path(f"/proc/{pid}/task").iterdir():

@@ -3,7 +3,7 @@
 The Python client makes an object a message; what that costs is not what we want to know. So the library that ships
 with confluent-kafka is called through ctypes: messages go in by the thousand (`rd_kafka_produce_batch`), and come out
 through `rd_kafka_consume_callback` with a C function that ignores them; its return value counts them. Whether all
-arrived is checked against the partition's end offset. Latency comes from the Python client, which reports how long
+arrived is checked against the partitions' end offsets. Latency comes from the Python client, which reports how long
 each message was on its way as the library measured it.
 """
 
@@ -20,7 +20,7 @@ from typing import Any, Final, Literal
 
 import confluent_kafka
 
-from benchmarks.connection import Refused, end_offset
+from benchmarks.connection import Refused
 from benchmarks.latency import Spread
 from benchmarks.load import Measured
 from benchmarks.processes import cpu_seconds
@@ -58,10 +58,12 @@ class Work:
     kind: Kind
     host: str
     port: int
-    pid: int
+    pids: tuple[int, ...]  # whose CPU counts
     topic: str  # fresh, or for a consumer one that holds `messages`
     messages: int
     value_bytes: int
+    partitions: int = 1  # producers fill them evenly; a consumer reads the first
+    rack: str = ""  # of a consumer
     acks: int = 1
     rate: int = 0  # of `latency`, messages a second
 
@@ -104,7 +106,8 @@ class Client:
         self.handle: Final = ctypes.c_void_p(self.library.rd_kafka_new(kind, conf, error, len(error)))
         if not self.handle:
             raise Refused(error.value.decode())
-        self.topic: Final = ctypes.c_void_p(self.library.rd_kafka_topic_new(self.handle, work.topic.encode(), None))
+        self.name: Final = work.topic.encode()
+        self.topic: Final = ctypes.c_void_p(self.library.rd_kafka_topic_new(self.handle, self.name, None))
         self._learn_leader()
 
     def _learn_leader(self) -> None:
@@ -114,9 +117,17 @@ class Client:
             raise Refused(f"librdkafka got no metadata: error {error}")
         self.library.rd_kafka_metadata_destroy(metadata)
 
+    def end(self, partition: int) -> int:
+        """The partition's end offset, asked of its leader."""
+        low, high = ctypes.c_int64(), ctypes.c_int64()
+        if error := self.library.rd_kafka_query_watermark_offsets(
+            self.handle, self.name, partition, ctypes.byref(low), ctypes.byref(high), 10_000
+        ):
+            raise Refused(f"librdkafka got no end offset: error {error}")
+        return high.value
 
-def prepare_produce(work: Work, settings: dict[str, str]) -> Callable[[], None]:
-    client = Client(work, producer_type, {**settings, "acks": str(work.acks)})
+
+def prepare_produce(client: Client, work: Work) -> Callable[[], None]:
     value = ctypes.create_string_buffer(os.urandom(work.value_bytes), work.value_bytes)
     messages = (Message * messages_per_call)()
     for message in messages:
@@ -124,11 +135,12 @@ def prepare_produce(work: Work, settings: dict[str, str]) -> Callable[[], None]:
         message.length = work.value_bytes
 
     def run() -> None:
-        left = work.messages
+        left, partition, take = work.messages, 0, client.library.rd_kafka_produce_batch
         while left:
             # A full queue takes some and refuses others; all are alike, so only their number matters.
-            taken = client.library.rd_kafka_produce_batch(client.topic, 0, 0, messages, min(left, messages_per_call))
+            taken = take(client.topic, partition, 0, messages, min(left, messages_per_call))
             left -= taken
+            partition = (partition + 1) % work.partitions
             if not taken:
                 time.sleep(0.0005)
         if client.library.rd_kafka_flush(client.handle, flush_timeout_ms):
@@ -137,8 +149,7 @@ def prepare_produce(work: Work, settings: dict[str, str]) -> Callable[[], None]:
     return run
 
 
-def prepare_consume(work: Work) -> Callable[[], None]:
-    client = Client(work, consumer_type, consume_settings)
+def prepare_consume(client: Client, work: Work) -> Callable[[], None]:
     ignore = ctypes.cast(ctypes.CDLL(None).labs, ctypes.c_void_p)  # any C function that touches nothing
 
     def run() -> None:
@@ -157,14 +168,17 @@ def prepare_consume(work: Work) -> Callable[[], None]:
 def perform(work: Work) -> Measured:
     """Prepare, then measure; the bytes are those of the values."""
     if work.kind == "consume":
-        run = prepare_consume(work)
+        client = Client(work, consumer_type, {**consume_settings, "client.rack": work.rack})
+        run = prepare_consume(client, work)
     else:
-        run = prepare_produce(work, bulk_settings if work.kind == "produce" else single_settings)
-    computed, began = cpu_seconds(work.pid), time.perf_counter()
+        settings = bulk_settings if work.kind == "produce" else single_settings
+        client = Client(work, producer_type, {**settings, "acks": str(work.acks)})
+        run = prepare_produce(client, work)
+    computed, began = sum(map(cpu_seconds, work.pids)), time.perf_counter()
     run()
     seconds = time.perf_counter() - began
-    computed = cpu_seconds(work.pid) - computed
-    if (end := end_offset(work.host, work.port, work.topic)) != work.messages:
+    computed = sum(map(cpu_seconds, work.pids)) - computed
+    if (end := sum(map(client.end, range(work.partitions)))) != work.messages:
         raise Refused(f"{work.topic} ends at {end} after {work.messages} messages")
     moved = work.messages * work.value_bytes
     return Measured(requests=work.messages, bytes=moved, seconds=seconds, cpu_seconds=computed)

@@ -1,0 +1,95 @@
+"""The servers of one cluster, ours or Kafka's: making topics that all of them hold, and finding who leads."""
+
+import socket
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from benchmarks.connection import Refused, delete_topic
+from benchmarks.processes import Server, cpu_seconds
+from tailrace.testing.asking import ask, versions_of
+from tailrace.testing.view import ClusterView, NoView, look
+from tailrace.wire.messages.create_topics import CreateTopicsRequest, NewTopic, NewTopicConfig
+
+answer_timeout_seconds: Final = 60.0
+well_timeout_seconds: Final = 120.0
+retry_pause_seconds: Final = 0.02
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Brokers:
+    """Broker n of the cluster is the n-th of the servers, counted from 1."""
+
+    servers: tuple[Server, ...]
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        return tuple(server.pid for server in self.servers)
+
+    def cpu_seconds(self) -> float:
+        """What all of them have computed so far."""
+        return sum(map(cpu_seconds, self.pids))
+
+    def create_topic(self, topic: str, partitions: int = 1) -> None:
+        """A topic on all of them; there once every server says that each partition is led, and whole."""
+        self.ask_for_topic(topic, partitions)
+        self.wait_until_well()
+
+    def ask_for_topic(self, topic: str, partitions: int) -> None:
+        """acks=all needs a majority, as ours always does."""
+        majority = len(self.servers) // 2 + 1
+        wanted = NewTopic(
+            name=topic,
+            num_partitions=partitions,
+            replication_factor=len(self.servers),
+            configs=(NewTopicConfig(name="min.insync.replicas", value=str(majority)),),
+        )
+        first, timeout = self.servers[0], answer_timeout_seconds
+        with socket.create_connection((first.host, first.port), timeout) as connection:
+            request = CreateTopicsRequest(topics=(wanted,), timeout_ms=int(timeout * 1000))
+            answer = ask(connection, request, versions_of(connection)).topics[0]
+        if answer.error_code:
+            raise Refused(f"creating topic {topic}: error {answer.error_code}, {answer.error_message}")
+
+    def delete_topic(self, topic: str) -> None:
+        """Gone from each server's metadata, so that the next one of its name is another."""
+        first = self.servers[0]
+        delete_topic(first.host, first.port, topic)
+        self._wait(lambda view: "it is not gone" if view.partition(topic, 0) is not None else "")
+
+    def leader(self, topic: str, partition: int = 0) -> Server:
+        found = self._look(self.servers[0]).partition(topic, partition)
+        if found is None or found.leader is None:
+            raise Refused(f"nobody leads partition {partition} of {topic}")
+        return self.servers[found.leader - 1]
+
+    def wait_until_well(self) -> None:
+        """Until every server says: all are up, every partition is led, and all its replicas are in sync."""
+        self._wait(lambda view: view.why_unwell(len(self.servers)))
+
+    def wait_until_led(self, topic: str, partitions: int) -> None:
+        """Until every server can tell clients who leads each partition of a topic."""
+
+        def missing(view: ClusterView) -> str:
+            led = sum(1 for one in view.partitions if one.topic == topic and one.leader is not None)
+            return "" if led == partitions else f"{partitions - led} partitions of {topic} have no leader"
+
+        self._wait(missing)
+
+    def _wait(self, missing: Callable[[ClusterView], str]) -> None:
+        deadline = time.monotonic() + well_timeout_seconds
+        for server in self.servers:
+            while why := self._ask(server, missing):
+                if time.monotonic() > deadline:
+                    raise Refused(f"after {well_timeout_seconds:g} s port {server.port} still says: {why}")
+                time.sleep(retry_pause_seconds)
+
+    def _ask(self, server: Server, missing: Callable[[ClusterView], str]) -> str:
+        try:
+            return missing(self._look(server))
+        except NoView as error:
+            return str(error)
+
+    def _look(self, server: Server) -> ClusterView:
+        return look(server.host, server.port, timeout_s=answer_timeout_seconds)

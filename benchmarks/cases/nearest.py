@@ -1,0 +1,68 @@
+"""The same messages read from a follower, by a consumer in its rack, beside reading them from the leader (KIP-392).
+
+That the follower was really read is checked by what it sent.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from benchmarks import ours, rdkafka
+from benchmarks.brokers import Brokers
+from benchmarks.cases import Start
+from benchmarks.connection import Refused
+from benchmarks.load import Measured
+from benchmarks.outcomes import Outcome
+from benchmarks.processes import Server, measure, written_bytes
+from tailrace.model.limits import KiB
+
+rounds: Final = 5
+messages: Final = 600_000
+topic: Final = "read"
+
+
+def nearest(_: Start, folder: Path) -> Iterator[Outcome]:
+    with ours.cluster(folder, "never") as brokers:
+        brokers.create_topic(topic)
+        measured(brokers, "produce", brokers.servers[0])
+        leader = brokers.leader(topic)
+        follower = next(server for server in brokers.servers if server != leader)
+        for server in (leader, follower):
+            consumed(brokers, server)
+        found: dict[int, list[Measured]] = {leader.pid: [], follower.pid: []}
+        for number in range(rounds):
+            for server in (leader, follower) if number % 2 else (follower, leader):
+                found[server.pid].append(consumed(brokers, server))
+    yield Outcome(
+        name="consume 1 KB messages from a follower beside the leader",
+        fsync="never",
+        acks="all",
+        unit="MB/s",
+        rounds=tuple(one.megabytes_per_second for one in found[follower.pid]),
+        beside="one",
+        beside_rounds=tuple(one.megabytes_per_second for one in found[leader.pid]),
+    )
+
+
+def consumed(brokers: Brokers, server: Server) -> Measured:
+    """Read all from this one, in whose rack the consumer is."""
+    before = written_bytes(server.pid)
+    found = measured(brokers, "consume", server)
+    if (sent := written_bytes(server.pid) - before) < found.bytes:
+        raise Refused(f"of {found.bytes} bytes that were read, the server at port {server.port} sent {sent} at most")
+    return found
+
+
+def measured(brokers: Brokers, kind: rdkafka.Kind, server: Server) -> Measured:
+    work = rdkafka.Work(
+        kind=kind,
+        host=server.host,
+        port=server.port,
+        pids=brokers.pids,
+        topic=topic,
+        messages=messages,
+        value_bytes=KiB,
+        acks=-1,
+        rack=ours.rack(brokers.servers.index(server) + 1),
+    )
+    return Measured(**measure("benchmarks.rdkafka", work))

@@ -1,0 +1,102 @@
+"""Three brokers that answer once a majority has a message, beside one that answers as soon as it has it itself.
+
+acks=all with three replicas against acks=1 with one: what safety costs. On a machine with few cores the three share
+what the one has for itself, so the CPU of all brokers is told, too. Both are up all the time, and take turns.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from benchmarks import latency, ours, rdkafka
+from benchmarks.brokers import Brokers
+from benchmarks.cases import Start
+from benchmarks.latency import Spread
+from benchmarks.load import Measured
+from benchmarks.ours import Fsync
+from benchmarks.outcomes import Outcome
+from benchmarks.processes import measure
+from tailrace.model.limits import KiB
+
+rounds: Final = 5
+messages: Final = 300_000
+warm_up_messages: Final = 30_000
+partitions: Final = 3
+rate: Final = 2_000
+steady_seconds: Final = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """What one side did in one round."""
+
+    through: Measured
+    spread: Spread  # of answers, at the fixed rate
+
+
+def replicated(_: Start, folder: Path, fsync: Fsync) -> Iterator[Outcome]:
+    found: tuple[list[Round], list[Round]] = ([], [])
+    with ours.cluster(folder / "three", fsync) as three, ours.cluster(folder / "one", fsync, 1) as one:
+        sides = ((three, -1, found[0]), (one, 1, found[1]))
+        for brokers, acks, _kept in sides:
+            through(brokers, "warm-up", acks, warm_up_messages)
+        for number in range(rounds):
+            for brokers, acks, kept in sides if number % 2 else reversed(sides):
+                kept.append(one_round(brokers, number, acks))
+    yield from outcomes(*found, fsync)
+
+
+def one_round(brokers: Brokers, number: int, acks: int) -> Round:
+    return Round(
+        through=through(brokers, f"through-{number}", acks, messages),
+        spread=steady(brokers, f"steady-{number}", acks),
+    )
+
+
+def through(brokers: Brokers, topic: str, acks: int, count: int) -> Measured:
+    brokers.create_topic(topic, partitions)
+    server = brokers.servers[0]
+    work = rdkafka.Work(
+        kind="produce",
+        host=server.host,
+        port=server.port,
+        pids=brokers.pids,
+        topic=topic,
+        messages=count,
+        value_bytes=KiB,
+        partitions=partitions,
+        acks=acks,
+    )
+    measured = Measured(**measure("benchmarks.rdkafka", work))
+    brokers.delete_topic(topic)
+    return measured
+
+
+def steady(brokers: Brokers, topic: str, acks: int) -> Spread:
+    brokers.create_topic(topic)
+    leader = brokers.leader(topic)
+    work = latency.Work(host=leader.host, port=leader.port, topic=topic, acks=acks, rate=rate, seconds=steady_seconds)
+    spread = Spread(**measure("benchmarks.latency", work)["produce"])
+    brokers.delete_topic(topic)
+    return spread
+
+
+def outcomes(three: list[Round], one: list[Round], fsync: Fsync) -> Iterator[Outcome]:
+    figures = {
+        ("produce 1 KB messages", "MB/s"): lambda found: found.through.megabytes_per_second,
+        ("produce 1 KB messages", "msg/s"): lambda found: found.through.requests_per_second,
+        ("produce 1 KB messages, all brokers' CPU", "s/GB"): lambda found: found.through.cpu_seconds_per_gigabyte,
+        ("produce at 2,000 msg/s, p50", "ms"): lambda found: found.spread.p50_ms,
+        ("produce at 2,000 msg/s, p99", "ms"): lambda found: found.spread.p99_ms,
+    }
+    for (name, unit), figure in figures.items():
+        yield Outcome(
+            name=f"3 brokers beside 1 with acks=1: {name}",
+            fsync=fsync,
+            acks="all",
+            unit=unit,
+            rounds=tuple(map(figure, three)),
+            beside="one",
+            beside_rounds=tuple(map(figure, one)),
+        )
