@@ -20,7 +20,8 @@ from tailrace.model.settings import SettingError, rows, variable_name, yaml_name
 from tailrace.testing.broker import BrokerFailed
 from tailrace.testing.broker_log import last_lines
 from tailrace.testing.cluster import Cluster
-from tailrace.testing.seats import NoSeat, is_free
+from tailrace.testing.held_ports import is_free
+from tailrace.testing.seats import NoSeat
 
 look_again_s = 0.2
 same_wish_s = 1.0  # `timeout` and process groups deliver one wish to stop twice
@@ -51,6 +52,7 @@ def new_cluster(
             data_dir=data_dir,
             base_port=base_port,
             proxied=False,
+            racks=(),
             on_log=_print_log if echo else None,
             **settings,
         )
@@ -59,7 +61,9 @@ def new_cluster(
     except SettingError as error:
         raise Misused(f"{error}.") from None
     except OSError as error:
-        raise Failed(f"cannot use {data_dir}: {error.strerror}.\nGive another place with --data-dir.") from None
+        raise Failed(
+            f"cannot use {data_dir}: {error.strerror or error}.\nGive another place with --data-dir."
+        ) from None
     for seat in cluster.seats:
         for port in (seat.kafka_port, seat.peer_port):
             if not is_free(port):

@@ -148,13 +148,13 @@ class Cluster:
         if self._network is not None:
             self._network.heal()
 
-    def look(self, broker_id: int) -> ClusterView:
+    def look(self, broker_id: int, *, ask_voters: bool = True) -> ClusterView:
         """The cluster as this broker sees it; NoView when it does not answer."""
         broker = self.broker(broker_id)
         if broker.is_paused or not broker.is_running:
             raise NoView(f"broker {broker_id} {'is paused' if broker.is_paused else 'does not run'}")
         host, _, port = self.seats[broker_id - 1].address.rpartition(":")
-        return look(host, int(port))
+        return look(host, int(port), ask_voters=ask_voters)
 
     def wait_until_healthy(self, timeout_s: float = healthy_timeout_s) -> None:
         """Wait until every broker says: all are up, every partition is led, and all its replicas are in sync."""
@@ -243,6 +243,6 @@ class Cluster:
         known = []
         for one in self.ids:
             with suppress(NoView):
-                known.append(self.look(one).partition(topic, partition))
+                known.append(self.look(one, ask_voters=False).partition(topic, partition))
         told = [one for one in known if one is not None]
         return max(told, key=lambda one: one.leader_epoch).leader if told else None

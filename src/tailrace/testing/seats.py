@@ -2,28 +2,21 @@
 
 A broker's peers know it by its peer port, its clients by the other: a cluster that was stopped as a whole finds itself
 only when both are the same again. So they stand in `cluster.json`, next to the brokers' directories.
-
-Free ports are picked below the range from which the system itself hands out ports to whoever connects: a port from
-there could be taken while its broker is down. Worse, a client that knocks at such a port again and again, while nobody
-listens, sooner or later is given that very port for its own end, and finds itself connected to itself.
 """
 
 import json
 import os
-import random
-import socket
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-loopback = "127.0.0.1"
+from tailrace.testing.held_ports import HeldPorts, is_free, loopback
+
 file_name = "cluster.json"
 peer_ports_apart = 100  # the peer port of broker i is so far above its port for clients
 brokers_max = peer_ports_apart
 brokers_usual = 3
 usual_port = 9092
 port_max = 65_535
-free_ports = range(12_000, 32_000)
-picks_max = 1_000
 
 
 class NoSeat(ValueError):
@@ -47,11 +40,12 @@ class Seat:
         return os.path.exists(os.path.join(self.data_dir, "meta.properties"))
 
 
-def take_seats(folder: Path, count: int | None, base_port: int | None) -> list[Seat]:
+def take_seats(folder: Path, count: int | None, base_port: int | None, ports: HeldPorts) -> list[Seat]:
     """As many as asked for, None: as many as there are, or three. Those that were there keep their ports.
 
     `base_port` is where the first broker's clients connect. None: at the usual port, when that and all that follow
-    from it are free; 0, or when they are not: wherever there is room. `NoSeat` says what cannot be had.
+    from it are free; 0, or when they are not: wherever there is room. All are held in `ports`. `NoSeat` says what
+    cannot be had.
     """
     if (folder / "meta.properties").exists():
         raise NoSeat(f"{folder} holds the data of a single broker, which `tailrace serve` runs")
@@ -63,7 +57,10 @@ def take_seats(folder: Path, count: int | None, base_port: int | None) -> list[S
         raise NoSeat(f"{folder} holds a cluster at port {kept[0].kafka_port}, not {base_port}, and has to stay there")
     if base_port is None:
         base_port = _usual_base(kept, wanted)
-    seats = kept + [_new_seat(folder, broker_id, base_port) for broker_id in range(len(kept) + 1, wanted + 1)]
+    seats = kept + [_new_seat(folder, broker_id, base_port, ports) for broker_id in range(len(kept) + 1, wanted + 1)]
+    for seat in seats:
+        ports.hold(seat.kafka_port)
+        ports.hold(seat.peer_port)
     _store(folder, seats)
     return seats
 
@@ -74,26 +71,8 @@ def _usual_base(kept: list[Seat], wanted: int) -> int:
     return base if all(map(is_free, new)) else 0
 
 
-def free_port() -> int:
-    """A port that nobody listens at, and that the system gives to nobody."""
-    for port in random.sample(free_ports, picks_max):
-        if is_free(port):
-            return port
-    raise NoSeat(f"none of {picks_max} ports from {free_ports.start} to {free_ports.stop - 1} is free")
-
-
-def is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((loopback, port))
-        except OSError:
-            return False
-    return True
-
-
-def _new_seat(folder: Path, broker_id: int, base_port: int) -> Seat:
-    kafka_port, peer_port = _ports(base_port, broker_id) if base_port else (free_port(), free_port())
+def _new_seat(folder: Path, broker_id: int, base_port: int, ports: HeldPorts) -> Seat:
+    kafka_port, peer_port = _ports(base_port, broker_id) if base_port else (ports.pick(), ports.pick())
     if not 0 < peer_port <= port_max:
         raise NoSeat(f"broker {broker_id} would have the peer port {peer_port}, and the last port is {port_max}")
     return Seat(id=broker_id, data_dir=str(folder / f"broker-{broker_id}"), kafka_port=kafka_port, peer_port=peer_port)

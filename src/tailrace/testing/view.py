@@ -17,6 +17,7 @@ from tailrace.wire.primitives import WireError
 from tailrace.wire.schema import declaration
 
 look_timeout_s = 2.0
+voters_timeout_s = 1.0  # a broker has to ask the controller, and one that is cut off does so in vain
 voters_wanted = 3  # of the metadata, from the third broker on; before that there is one
 
 
@@ -52,7 +53,7 @@ class PartitionView:
 class ClusterView:
     cluster_id: str
     controller: int | None
-    voters: tuple[int, ...] | None  # of the metadata; None when the broker does not tell
+    voters: tuple[int, ...] | None  # of the metadata; None when nobody asked, or the broker never tells
     brokers: tuple[BrokerView, ...]
     partitions: tuple[PartitionView, ...]
 
@@ -82,14 +83,14 @@ class ClusterView:
         return ""
 
 
-def look(host: str, port: int, *, timeout_s: float = look_timeout_s) -> ClusterView:
+def look(host: str, port: int, *, timeout_s: float = look_timeout_s, ask_voters: bool = True) -> ClusterView:
     """Ask one broker. `NoView` when it does not answer in this time."""
     try:
         with socket.create_connection((host, port), timeout_s) as connection:
             versions = versions_of(connection)
             cluster = ask(connection, DescribeClusterRequest(include_fenced_brokers=True), versions)
-            voters = _voters(connection, versions)
             known = ask(connection, MetadataRequest(topics=None, allow_auto_topic_creation=False), versions)
+            voters = _voters(connection, versions) if ask_voters else None
     except (OSError, WireError) as error:
         raise NoView(f"{host}:{port}: {getattr(error, 'strerror', None) or error}") from error
     return ClusterView(
@@ -117,12 +118,16 @@ def _numbers(ids: Iterable[int]) -> str:
 
 
 def _voters(connection: socket.socket, versions: Mapping[int, int]) -> tuple[int, ...] | None:
-    """None when the broker cannot be asked; nobody when it does not know, as without a controller."""
+    """None when the broker never tells; nobody when it does not know, as without a controller."""
     wanted = TopicToDescribe(name=metadata_topic, partitions=(PartitionToDescribe(partition=0),))
     request = DescribeQuorumRequest(topics=(wanted,))
     if declaration(type(request)).number not in versions:
         return None
-    answer = ask(connection, request, versions)
+    connection.settimeout(voters_timeout_s)
+    try:
+        answer = ask(connection, request, versions)
+    except TimeoutError:
+        return ()
     return tuple(
         sorted(voter.replica_id for one in answer.topics for it in one.partitions for voter in it.current_voters)
     )
