@@ -3,6 +3,7 @@
 
 PYTHON ?= python3
 WORKERS ?= 2
+MINUTES ?= 10
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
@@ -46,8 +47,10 @@ simulate: $(READY) ## 2,000 clusters under every fault, and 1,000 power cuts of 
 	@$(BIN)/python -m tests.simulation.campaign cluster --seeds 2000 --workers $(WORKERS)
 	@$(BIN)/python -m tests.simulation.campaign power-cuts --cuts 1000 --workers $(WORKERS)
 
-chaos: $(READY) ## kill real processes under load, 100 times
-	@$(BIN)/python -m pytest tests/chaos -m chaos
+# What the monkey does is shown as it happens; a storm may last longer than a test that hangs.
+chaos: $(READY) ## kill, pause and cut off real brokers under load; MINUTES=10, SEED=any
+	@TAILRACE_CHAOS_MINUTES=$(MINUTES) $(if $(SEED),TAILRACE_CHAOS_SEED=$(SEED)) $(BIN)/python -m pytest tests/chaos -m chaos \
+		-o log_cli=true -o log_cli_level=INFO -o log_cli_format="%(message)s" -o faulthandler_timeout=7200
 
 tighten: $(READY) ## lower the size bounds in checks/sizes.toml to what the tree holds now
 	@$(BIN)/python -m checks.sizes --tighten
