@@ -8,22 +8,37 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from tailrace.model.ids import show_id
 from tailrace.model.topics import metadata_topic_id
 from tailrace.records.opened import batches
 from tests.chaos.readers import Found
-from tests.chaos.writers import Writer, somewhere
+from tests.chaos.writers import somewhere
 
 complaints_max: Final = 20
+
+
+class Promised(Protocol):
+    """What a writer knows."""
+
+    @property
+    def number(self) -> int: ...
+
+    @property
+    def sent(self) -> Sequence[int]:
+        """How many records, by partition."""
+
+    @property
+    def promised(self) -> Sequence[Sequence[int]]:
+        """Offsets of those that were acknowledged, by partition and number."""
 
 
 def first_few(complaints: Iterable[str]) -> list[str]:
     return [one for one, _ in zip(complaints, range(complaints_max), strict=False)]
 
 
-def about_promises(writers: Sequence[Writer], found: Sequence[Found]) -> Iterator[str]:
+def about_promises(writers: Sequence[Promised], found: Sequence[Found]) -> Iterator[str]:
     for partition, rows in enumerate(found):
         places: list[list[int]] = [[] for _ in writers]  # by writer: the offsets of its records, in their order
         for place in range(len(rows)):
@@ -37,7 +52,7 @@ def about_promises(writers: Sequence[Writer], found: Sequence[Found]) -> Iterato
             yield from _about(writer, partition, places[writer.number])
 
 
-def _about(writer: Writer, partition: int, offsets: list[int]) -> Iterator[str]:
+def _about(writer: Promised, partition: int, offsets: list[int]) -> Iterator[str]:
     promised = writer.promised[partition]
     if len(promised) != writer.sent[partition]:
         yield f"writer {writer.number} was promised {len(promised)} of {writer.sent[partition]} records in {partition}"
