@@ -6,7 +6,6 @@ and so do we. A failed fsync is another matter: see `VoteJournal`.
 """
 
 import asyncio
-import errno
 import logging
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
@@ -45,7 +44,7 @@ class Ballots:
                 try:
                     await self._journal.store([(member.key, vote) for member, vote in votes.items()])
                 except OSError as error:
-                    if error.errno == errno.EIO:
+                    if self._journal.failed:
                         return  # the journal has said so: no vote is cast any more
                     self._waiting = votes | self._waiting
                     self._report(f"votes of {len(votes)} partitions could not be stored: {error}")

@@ -100,7 +100,7 @@ class Calls:
                 await self._write(lambda controller: controller.register(record))
                 return RegisterBrokerAnswer()
             case LeaveCluster():
-                await self._write(lambda controller: controller.fence(BrokerId(request.broker_id)))
+                await self._write(partial(_leave, request))
                 return LeaveClusterAnswer()
             case ReportLeaders():
                 await self._write(partial(_report, request))
@@ -180,6 +180,13 @@ class Calls:
 
 def _handed(one: PartitionToHandOver, code: Error, message: str | None) -> HandedOver:
     return HandedOver(topic_id=one.topic_id, partition=one.partition, error_code=code, error_message=message)
+
+
+def _leave(request: LeaveCluster, controller: Controller) -> "Proposal[None]":
+    broker = controller.image.brokers.get(BrokerId(request.broker_id))
+    if broker is None or broker.incarnation != request.incarnation_id:
+        return Proposal(None)  # another life of it is there already
+    return controller.fence(broker.id)
 
 
 def _report(request: ReportLeaders, controller: Controller) -> "Proposal[None]":

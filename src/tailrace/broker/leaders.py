@@ -70,11 +70,20 @@ class Leaders:
                 return self._me, partition.epoch, tuple(one.broker for one in partition.replica.in_sync(now))
             if len(place.replicas) == 1:
                 return nobody, partition.epoch, place.replicas
-            if partition.leader not in (None, self._me) and partition.epoch > place.epoch:
-                assert partition.leader is not None
+            if _elects(partition, place):
+                return nobody, place.epoch, place.in_sync
+            if partition.leader is not None and partition.epoch > place.epoch:
                 return partition.leader, partition.epoch, place.replicas
         elif len(place.replicas) == 1 and self._me not in place.replicas:
             return place.replicas[0], place.epoch, place.replicas  # nobody else can lead it: not reported
         if place.leader == self._me:
             return nobody, place.epoch, place.in_sync  # it was reported, and is over
         return place.leader, place.epoch, place.in_sync
+
+
+def _elects(partition: Partition, place: PartitionPlace) -> bool:
+    """Whether the leader that was reported is over, as this replica knows: clients ask again soon when they are told so,
+    and wait for the dead when they are not."""
+    if partition.leader is None:
+        return partition.epoch > place.epoch
+    return partition.epoch >= place.epoch and partition.leader_is_gone

@@ -21,6 +21,7 @@ from tailrace.raft.effects import Effects, Vote
 from tailrace.raft.events import Event, Repaired, Resign, Tick, Truncated, VotersAppended, VoteStored
 from tailrace.raft.messages import FetchAnswer
 from tailrace.raft.replica import Replica, Role, Voter
+from tailrace.raft.roles import Cause
 from tailrace.raft.state import Inconsistent
 from tailrace.records.build import leader_change_batch, voters_batch
 from tailrace.records.header import read_header
@@ -39,9 +40,10 @@ class Member:
         self.shell = shell
         self.sessions: dict[Followers, None] = {}  # of peers that fetch this partition here
         self.offline: StorageFailed | None = None
+        self.closed = False  # its topic is gone, or this broker has nothing to do with it any more
         self.wakes_at: float | None = None  # when `tick` is due, as the shell has it
         self.announcing = False  # until it is committed readers would see an end that lies before what they have read
-        self.may_not_vote_below: int | None = None  # it may, once it has all that its leader had
+        self._to_regain: tuple[Epoch, int] | None = None  # where a leader's log ended: it votes once it has all of that
         self._cutting = False
         self._held: deque[Event] = deque()  # while it cuts
         self._known: tuple[Role, Epoch, Voter | None] = (replica.role, replica.epoch, replica.leader)
@@ -73,7 +75,7 @@ class Member:
     @property
     def fetches(self) -> bool:
         """Whether it can take in what it would fetch."""
-        return not self._cutting and self.offline is None
+        return not self._cutting and self.offline is None and not self.closed
 
     # Events
 
@@ -86,7 +88,7 @@ class Member:
 
     def step(self, event: Event, records: memoryview | None = None) -> None:
         """Take one event; `records` are those that came with a `FetchAnswer`."""
-        if self.offline is not None:
+        if self.offline is not None or self.closed:
             return
         if self._cutting:
             if not isinstance(event, FetchAnswer):
@@ -112,8 +114,9 @@ class Member:
         if effects.store_vote is not None:
             self.shell.store_vote(self, effects.store_vote)
         if effects.append_leader_change:
-            self.announcing = self.log.refusal is None
-            self.announce()
+            elected = any(move.cause is Cause.ELECTED for move in effects.moves)  # else it led and served already
+            self.announcing = elected and self.log.refusal is None
+            self._write_leader_change()
         if effects.append_voters is not None:
             self._append_voters(effects.append_voters)
         if effects.append_fetched and records:
@@ -150,9 +153,12 @@ class Member:
     # The log
 
     def announce(self) -> None:
-        """Append the control batch of a new leader; tried again later when the disk has no room for it now."""
-        if not self.announcing or self.log.epochs.last == self.epoch:
-            return
+        """Try again what the disk had no room for."""
+        if self.announcing and self.log.epochs.last != self.epoch:
+            self._write_leader_change()
+
+    def _write_leader_change(self) -> None:
+        """Append the control batch of a new leader."""
         voters = [voter.broker for voter in self.replica.voters]
         now_ms = self.shell.clock.wall_ms()
         batch = leader_change_batch(
@@ -166,7 +172,7 @@ class Member:
         try:
             self.append_control(batch, now_ms)
         except StorageFailed as fault:
-            events.error("%s has no leader, its first batch could not be written: %s", self.name, fault)
+            events.error("%s: its leader's first batch could not be written: %s", self.name, fault)
             asyncio.get_running_loop().call_later(announce_again_s, self.announce)
 
     def append_control(self, batch: bytearray, now_ms: int) -> Appended:
@@ -209,6 +215,8 @@ class Member:
 
     async def _cut(self, end: int) -> None:
         before = self.log.end
+        if self.closed:
+            return
         try:
             await self.log.truncate_to(end)
         except (OSError, StorageFailed) as error:
@@ -245,9 +253,9 @@ class Member:
         known = self.replica.following
         if self.replica.may_vote or log_end < 0 or known is None or not known.matched or not self.fetches:
             return
-        if self.may_not_vote_below is None:
-            self.may_not_vote_below = log_end
-        if self.log.durable >= self.may_not_vote_below:
+        if self._to_regain is None or self._to_regain[0] != self.epoch:  # a later leader has all that was committed
+            self._to_regain = (self.epoch, log_end)
+        if self.log.durable >= self._to_regain[1]:
             events.info("%s: what was lost is here again, it votes", self.name)
             self.step(Repaired())
             self.shell.repaired(self)
@@ -256,6 +264,8 @@ class Member:
 
     def progress(self) -> None:
         """The log grew, or more of it is on disk."""
+        if self.closed:
+            return
         replica, log = self.replica, self.log
         grew = log.end > replica.log_end
         moved = replica.progress(log.end, log.durable)

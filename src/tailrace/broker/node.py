@@ -127,6 +127,7 @@ class Node:
         self.housekeeping = Housekeeping(self.replicas, self.ports.clock, self.settings, self.calls.controller)
         self.producer_ids = ProducerIds(self.calls.controller, self.broker_id)
         await self._start_metadata()
+        self.metadata.begin()  # what it may not do is written down by now
         await self._listen()
         self._start_quorums()
         await self._soon(lambda: self.metadata.leads or self.metadata.replica.voters != (self.voter,))
@@ -165,7 +166,6 @@ class Node:
         await self.whereabouts.recall()
 
     def _start_quorums(self) -> None:
-        self.metadata.begin()  # what it may not do is written down by now
         if self.metadata.replica.voters == (self.voter,) and metadata_partition not in self.replicas.unfit:
             self.metadata.step(Campaign())
         self.quorums.opened(self.metadata)
@@ -310,16 +310,15 @@ class Node:
         """Hand over, write everything down and let go of the data directory, whatever the disk says."""
         self.stopping = True
         await leave(self)
+        self.replicas.resign()
+        self.metadata.resign(StorageFailed("this broker stops"))
+        self.quorums.stop()
+        await self.quorums.peers.close()  # from now on nobody makes us vote, cut or append
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)  # a checkpoint under way must not end after ours
         await self.recording.checkpoint()
-        self.replicas.resign()
-        self.metadata.resign(StorageFailed("this broker stops"))
-        self.quorums.stop()
-        await self.quorums.peers.close()
-        await self.recording.checkpoint()  # of what came in the meantime
         await self.replicas.close()
         await self.metadata.log.close()
         await self.recording.mark_clean()

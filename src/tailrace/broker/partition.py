@@ -27,6 +27,7 @@ from tailrace.model.faults import (
 )
 from tailrace.model.ids import Epoch, TopicPartition, nobody
 from tailrace.raft.events import Event, Resign
+from tailrace.raft.leader_view import Following
 from tailrace.raft.replica import Replica, Role
 from tailrace.records.header import check_batch, control_bit, transactional_bit
 
@@ -47,6 +48,7 @@ class Partition(Member):
         self._waiting: deque[tuple[int, WhenCommitted]] = deque()  # by rising offset, but for duplicates, which wait
         self._watchers: dict[Callable[[], None], None] = {}  # readers at the high watermark
         self._led_since = 0.0  # while it leads
+        self.leader_is_gone = False  # it was there a moment ago, and was reset or resigned: an election is under way
 
     # Writing
 
@@ -217,6 +219,18 @@ class Partition(Member):
         super()._moved_on()
         self._answer()
         self._poke_watchers()
+
+    def _look_up(self) -> None:
+        super()._look_up()
+        following = self.replica.following
+        gone = following is not None and following.given_up and self._heard_lately(following)
+        if gone != self.leader_is_gone:
+            self.leader_is_gone = gone
+            self.shell.leader_changed(self)
+
+    def _heard_lately(self, following: Following) -> bool:
+        """A leader that fell silent may still be there for others; one that is gone a moment after it spoke is not."""
+        return self._now() - following.heard_at < self.replica.timing.fetch_timeout_s
 
     def _turned(self) -> None:
         super()._turned()

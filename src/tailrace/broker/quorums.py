@@ -85,6 +85,7 @@ class Quorums:
                 member.step(message)
 
     def closed(self, member: Member) -> None:
+        member.closed = True
         self._ballots.forget(member)
         self._ticks.forget(member)
         self._leave(member)
@@ -130,9 +131,9 @@ class Quorums:
     # Fetching
 
     def fetch_changed(self, member: Member) -> None:
-        if not member.fetches and member.offline is None:
+        if not member.fetches and member.offline is None and not member.closed:
             return  # it is being cut, and says so again when it is
-        fetch = None if member.offline is not None or self._closed else member.replica.fetch()
+        fetch = None if not member.fetches or self._closed else member.replica.fetch()
         if fetch is None:
             self._leave(member)
             return

@@ -32,11 +32,13 @@ class Registration:
     async def register(self) -> None:
         """Done when this broker's own metadata says where it is."""
         while not self._once:
+            if self._node.failed.done():
+                raise NotTakenIn("a part of the broker has failed; the log says which.")
             try:
                 await self._node.calls.controller(self._request(), attempt_s)
                 async with asyncio.timeout(attempt_s):  # we may have been taken for gone again before we heard of it
                     await self._node.until(self.is_known)
-                self._once = True
+                self._once = self.is_known()  # unless we were taken for gone in between
             except TimeoutError:
                 events.warning("registered, but it is not known here yet; trying again")
             except Fault as fault:

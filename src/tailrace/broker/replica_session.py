@@ -56,6 +56,7 @@ class ReplicaSession:
         self.broker: BrokerId = peer.broker
         self.heard_at = hall.now()
         self.open = True
+        self._missed_since = -1.0
         self.told: dict[TopicPartition, Told] = {}
         self._dirty: dict[Told, None] = {}  # has records, or something else that cannot wait
         self._lazy: dict[Told, None] = {}  # has another high watermark
@@ -246,7 +247,8 @@ class ReplicaSession:
 
     def look(self, now: float, timeout_s: float) -> None:
         """When nothing was heard for long, let the leaders look at their quorums."""
-        if now - self.heard_at >= timeout_s:
+        if now - self.heard_at >= timeout_s and self._missed_since != self.heard_at:
+            self._missed_since = self.heard_at  # once is enough: who waits for others is told by their sessions
             for told in list(self.told.values()):
                 told.member.tick()
 

@@ -105,8 +105,10 @@ class Replicas:
         return self._topics.get(topic, ())
 
     def here(self, key: TopicPartition) -> Partition | None:
+        """A partition that is here and takes part in its quorum."""
         partitions = self._topics.get(key.topic_id, ())
-        return partitions[key.partition] if 0 <= key.partition < len(partitions) else None
+        found = partitions[key.partition] if 0 <= key.partition < len(partitions) else None
+        return None if found in self._fresh else found
 
     def all(self) -> Iterable[Partition]:
         for key, partitions in self._topics.items():

@@ -104,7 +104,7 @@ class Told:
             self.wanted.partition,
             Error.NOT_LEADER_OR_FOLLOWER,
             leader=nobody if leader is None else leader,
-            leader_epoch=member.epoch,
+            leader_epoch=member.epoch if member.replica.stored else -1,  # nobody hears of it before it is on disk
         )
 
     def _took(self, read: Read) -> PartitionFetched:

@@ -41,7 +41,7 @@ class VoteJournal:
         self._path = path
         self._votes: dict[TopicPartition, Vote] = {}
         self._end = 0
-        self._failed = False
+        self.failed = False  # a sync did: nothing is stored any more
 
     async def load(self) -> None:
         fresh = not self._disk.exists(self._path)
@@ -69,7 +69,7 @@ class VoteJournal:
 
     async def store(self, votes: Sequence[tuple[TopicPartition, Vote]]) -> None:
         """Put votes on disk, all with one fsync. OSError: none of them counts."""
-        if self._failed:
+        if self.failed:
             raise OSError(errno.EIO, "an earlier sync failed", self._path)
         data = b"".join(_entry(partition, vote) for partition, vote in votes)
         self._file.write(data, self._end)  # when it fails, the next write goes over what it left
@@ -82,7 +82,7 @@ class VoteJournal:
         try:
             await self._file.sync()
         except OSError:
-            self._failed = True
+            self.failed = True
             events.critical("%s could not be synced; no partition gets a new leader before a restart", self._path)
             raise
 

@@ -26,6 +26,12 @@ class Tracker:
     caught_up: float = -forever  # when it last had all that we had then
     our_end: int = 0  # our log end when it last fetched
     pulse: Pulse | None = None  # its fetch session: a fetch there that names no change repeats the last one
+    early: Synced | None = None  # news of a log that it has not fetched with yet: they overtook that fetch
+
+    @property
+    def counts(self) -> bool:
+        """Whether it vouches for what it has, as far as it has shown."""
+        return self.durable >= 0 or self.end < 0
 
     @property
     def seen(self) -> float:
@@ -79,6 +85,9 @@ class Leadership:
         tracker.end = end
         tracker.last_epoch = fetch.last_epoch
         tracker.durable = min(fetch.durable, end)
+        early, tracker.early = tracker.early, None
+        if early is not None and (early.end, early.last_epoch) == (end, fetch.last_epoch):
+            tracker.durable = max(tracker.durable, min(early.durable, end))
 
     def heard(self, peer: Voter, now: float) -> None:
         """`peer` fetched, but what it has is not ours."""
@@ -87,8 +96,12 @@ class Leadership:
 
     def synced(self, news: Synced) -> None:
         tracker = self.trackers.get(news.peer)
-        if tracker is not None and (tracker.end, tracker.last_epoch) == (news.end, news.last_epoch):
+        if tracker is None:
+            return
+        if (tracker.end, tracker.last_epoch) == (news.end, news.last_epoch):
             tracker.durable = min(news.durable, tracker.end)
+        else:
+            tracker.early = news
 
     def grows(self, log_end: int) -> None:
         """Our log is about to grow beyond `log_end`: who was there was in sync until now."""
@@ -130,7 +143,10 @@ class Leadership:
     def in_sync(self, log_end: int, since: float) -> Voters:
         """The voters that had all we had at some time after `since`."""
         return tuple(
-            voter for voter in self._voters if voter == self._me or self.trackers[voter].caught_up_at(log_end) >= since
+            voter
+            for voter in self._voters
+            if voter == self._me
+            or (self.trackers[voter].counts and self.trackers[voter].caught_up_at(log_end) >= since)
         )
 
     def unheard(self) -> Voters:
@@ -140,12 +156,13 @@ class Leadership:
     def successors(self) -> Voters:
         """The other voters, the one with most of our log first; the named one before all."""
         others = [voter for voter in self._voters if voter != self._me]
-        others.sort(key=lambda voter: (voter != self.successor, -self.trackers[voter].end))
+        trackers = self.trackers
+        others.sort(key=lambda voter: (voter != self.successor, not trackers[voter].counts, -trackers[voter].end))
         return tuple(others)
 
     def has_all(self, voter: Voter, log_end: int) -> bool:
         tracker = self.trackers.get(voter)
-        return tracker is not None and tracker.end >= log_end
+        return tracker is not None and tracker.counts and tracker.end >= log_end
 
     def progress(self, log_end: int) -> tuple[PeerProgress, ...]:
         return tuple(
