@@ -1,0 +1,27 @@
+"""What followers ask and are told: nothing that a leader says is lost on the way, whatever overtakes what."""
+
+from dataclasses import replace
+from functools import partial
+
+from tailrace.testing.simulation import Delay
+from tests.unit.broker.simulated import Brokers, kind_odds, simulated
+
+uneven = replace(kind_odds, link=Delay(low_seconds=0.001, high_seconds=0.01))
+bursts = 30
+
+
+@simulated(odds=uneven)
+async def test_a_high_watermark_is_heard_though_another_partition_was_in_a_hurry(brokers: Brokers) -> None:
+    """A partition that is named again, for another's sake, before an answer is in must not miss what that one says."""
+    for name in ("t", "hasty"):
+        await brokers.make_topic(name, (1, 2, 3))
+    leader, follower, hasty = brokers.replica(1, "t"), brokers.replica(2, "t"), brokers.replica(2, "hasty")
+    fetcher = brokers[2].quorums._fetching[follower]
+    for _ in range(bursts):
+        for _ in range(3):
+            end = brokers.append(1, "t")
+            await brokers.elapse(brokers.world.random.uniform(0, 0.01))
+            brokers.within(2, partial(fetcher.ask_again, hasty))
+            await brokers.elapse(brokers.world.random.uniform(0, 0.01))
+        for replica in (leader, follower):
+            await brokers.until(lambda one=replica, all_of_it=end: one.high_watermark == all_of_it, within_seconds=3.0)  # type: ignore[misc]
