@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo check test bench bench-peers interop fuzz simulate chaos tighten programs
+.PHONY: help setup run demo check test bench bench-peers interop fuzz simulate mutants chaos tighten programs
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,6 +46,9 @@ fuzz: $(READY) ## 100,000 frames, most of them mutated valid ones, against a liv
 simulate: $(READY) ## 2,000 clusters under every fault, and 1,000 power cuts of one broker, in simulation
 	@$(BIN)/python -m tests.simulation.campaign cluster --seeds 2000 --workers $(WORKERS)
 	@$(BIN)/python -m tests.simulation.campaign power-cuts --cuts 1000 --workers $(WORKERS)
+
+mutants: $(READY) ## plant bugs, and see the simulator find each of them within 200 seeds
+	@$(BIN)/python -m tests.simulation.mutants --workers $(WORKERS)
 
 # What the monkey does is shown as it happens; a storm may last longer than a test that hangs.
 chaos: $(READY) ## kill, pause and cut off real brokers under load; MINUTES=10, SEED=any

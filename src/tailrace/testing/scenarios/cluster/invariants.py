@@ -13,6 +13,7 @@ class Invariant(StrEnum):
     RISING = "monotonic high watermark and epochs"
     DAMAGED = "a damaged replica never leads with a damaged prefix"
     LATE_VOTE = "a late vote never touches a recreated topic"
+    STORED = "epoch and vote are on disk before anyone hears of them"
     ONE_VOTE = "one vote per epoch"
     CONTROLLER = "a controller without a quorum answers nobody"
     ALIVE = "no broker gives up by itself"

@@ -2,7 +2,7 @@
 
 Nobody hears of an epoch before its candidate has a vote for itself on disk. So an epoch in which a partition is found
 must stand in some journal, under that very partition's topic id, as a vote for the journal's owner. An epoch that does
-not was brought by news of something else: of a topic with the same name that is gone.
+not was heard of too early; or, where a topic of the same name is gone, it was brought by late news of that one.
 And a journal holds one vote per partition and epoch, for all that was ever synced.
 """
 
@@ -73,7 +73,8 @@ class Journals:
     def power_cut(self, server: str) -> None:
         self._journals.setdefault(server, Journal()).forget()
 
-    def check(self, seen: Seen) -> None:
-        """All journals have been read by now."""
+    def check(self, seen: Seen, *, recreated: bool = False) -> None:
+        """All journals have been read by now. `recreated`: there was a topic of the same name before."""
         if seen.stored and seen.epoch >= 0 and (seen.key, seen.epoch) not in self._begun:
-            raise Broken(Invariant.LATE_VOTE, f"nobody stood for election in epoch {seen.epoch}: {seen}")
+            invariant = Invariant.LATE_VOTE if recreated else Invariant.STORED
+            raise Broken(invariant, f"nobody has stood for election in epoch {seen.epoch}, as the disks say: {seen}")

@@ -42,11 +42,8 @@ class Outages:
         """Mostly while much is written and little is synced: that is what tears tails."""
         if (server := self.any()) is None or not self._budget.may_lose_power:
             return
-        process, storage = server.machine.process, server.machine.storage
-        if self._chance.random() < 0.7:
-            kind, storage.odds = storage.odds, replace(storage.odds, sync=stuck_sync)
-            await asyncio.sleep(self._chance.uniform(0.05, 0.4))
-            storage.odds = kind
+        process = server.machine.process
+        await self._hold_up_syncs([server])
         if server.machine.process is process and self._budget.may_lose_power:
             server.crash(power_loss=True)
             self._met.power_losses += 1
@@ -71,6 +68,7 @@ class Outages:
         if not self._budget.may_black_out:
             return
         self._met.blackouts += 1
+        await self._hold_up_syncs(self._servers)
         running = [server for server in self._servers if server.runs]
         for server in running:
             server.crash(power_loss=True)
@@ -86,6 +84,18 @@ class Outages:
         if await server.stop():
             self._met.clean_stops += 1
             await self._return(server)
+
+    async def _hold_up_syncs(self, servers: Sequence[Server]) -> None:
+        """For a moment, mostly."""
+        if self._chance.random() < 0.3:
+            return
+        storages = [server.machine.storage for server in servers]
+        before = [storage.odds for storage in storages]
+        for storage in storages:
+            storage.odds = replace(storage.odds, sync=stuck_sync)
+        await asyncio.sleep(self._chance.uniform(0.05, 0.4))
+        for storage, odds in zip(storages, before, strict=True):
+            storage.odds = odds
 
     async def _return(self, server: Server) -> None:
         await asyncio.sleep(self._chance.choice([0.0, 0.1, 0.5, 2.0]) * self._chance.random())

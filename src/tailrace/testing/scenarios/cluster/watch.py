@@ -47,6 +47,7 @@ class Watch:
         self._watched: dict[tuple[str, TopicPartition], Watched] = {}
         self._voters: dict[TopicPartition, object] = {}
         self._directories: dict[str, Id] = {}
+        self._first: dict[str, TopicPartition] = {}  # the first partition of each name
         self._lives = 0
 
     def look(self) -> None:
@@ -96,7 +97,8 @@ class Watch:
         if partition.offline is not None and log_is_fine(partition):
             raise Broken(Invariant.ALIVE, f"{seen} is offline: {partition.offline}")
         self._marks.seen(seen)
-        self.journals.check(seen)
+        first = self._first.setdefault(partition.name, seen.key)
+        self.journals.check(seen, recreated=first != seen.key)
         check_undamaged(seen)
         history = self.histories.of(seen.key)
         if self.leaders.seen(seen):

@@ -1,0 +1,95 @@
+"""The tester, tested: every planted bug has to be found within 200 seeds. `python -m tests.simulation.mutants`.
+
+`mutants.toml` holds a seed for each that finds it, quickly; every run of the tests plays those. `--record` looks for
+them anew: histories change with the code.
+"""
+
+import argparse
+import logging
+import sys
+import time
+import tomllib
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+
+from tailrace.testing.scenarios.cluster.campaign import Run, run_seed
+from tailrace.testing.scenarios.cluster.plan import trouble_default_seconds
+from tests.simulation.planted import mutants
+
+recorded = Path(__file__).with_name("mutants.toml")
+seeds_max = 200
+quick_seconds = 1.5  # of a core; a recorded seed should not take longer
+headline = "# Planted bugs, each with a seed that finds it; made by `python -m tests.simulation.mutants --record`.\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hunt:
+    """What became of the search for one bug."""
+
+    name: str
+    tried: int
+    found: Run | None
+    seconds: float
+
+    def __str__(self) -> str:
+        if self.found is None:
+            return f"{self.name}: NOT FOUND in {self.tried} seeds, {self.seconds:.0f} s"
+        what = self.found.failure.splitlines()[0]
+        return f"{self.name}: seed {self.found.seed} ({self.found.seconds:.1f} s, {self.tried} tried): {what}"
+
+
+def recorded_seeds() -> dict[str, int]:
+    return {name: int(seed) for name, seed in tomllib.loads(recorded.read_text()).items()}
+
+
+def replay(name: str, seed: int) -> Run:
+    """One seed with one bug planted."""
+    mutant = next(one for one in mutants if one.__name__ == name)
+    with mutant():
+        return run_seed(trouble_default_seconds, seed)
+
+
+def hunt(name: str) -> Hunt:
+    """The first seed that finds a bug, and does so quickly if another of the next few does."""
+    logging.disable()
+    began, best = time.process_time(), None
+    for tried in range(1, seeds_max + 1):
+        run = replay(name, tried)
+        if run.failure and (best is None or run.seconds < best.seconds):
+            best = run
+        if best is not None and (best.seconds < quick_seconds or tried >= best.seed + 10):
+            break
+    return Hunt(name=name, tried=tried, found=best, seconds=time.process_time() - began)
+
+
+def hunt_all(names: list[str], workers: int) -> Iterator[Hunt]:
+    with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
+        yield from pool.map(hunt, names)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--record", action="store_true", help="write the seeds that were found to mutants.toml")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("names", nargs="*", help="only these bugs")
+    options = parser.parse_args()
+    names = options.names or [one.__name__ for one in mutants]
+    seeds, missed = recorded_seeds(), 0
+    for one in hunt_all(names, options.workers):
+        sys.stdout.write(f"{one}\n")
+        sys.stdout.flush()
+        if one.found is None:
+            missed += 1
+        else:
+            seeds[one.name] = one.found.seed
+    if options.record:
+        recorded.write_text(headline + "".join(f"{name} = {seed}\n" for name, seed in sorted(seeds.items())))
+    sys.stdout.write(f"{len(names) - missed} of {len(names)} planted bugs found within {seeds_max} seeds\n")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

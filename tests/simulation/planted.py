@@ -1,0 +1,216 @@
+"""Bugs to plant: each breaks one rule that keeps acknowledged records safe, in this process, for as long as asked.
+
+The simulator is worth what it finds; `mutants.py` shows that it finds every one of these.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from typing import Any
+
+from tailrace.broker.partition import Partition
+from tailrace.broker.quorums import Quorums
+from tailrace.broker.votes import VoteJournal
+from tailrace.log import truncation
+from tailrace.log.log import Appended, Log, Read
+from tailrace.log.producers import ProducerStates
+from tailrace.log.recovery import Recovery
+from tailrace.log.syncing import Syncer
+from tailrace.model.ids import BrokerId, TopicPartition
+from tailrace.raft import following, leading
+from tailrace.raft.effects import Turn, Vote
+from tailrace.raft.messages import FetchAnswer, Fetched, Message, Refusal, VoteRequest
+from tailrace.raft.standing import Standing
+from tailrace.raft.state import State
+from tailrace.raft.tracking import Leadership
+
+Mutant = Callable[[], AbstractContextManager[None]]
+
+
+@contextmanager
+def replaced(owner: Any, name: str, new: object) -> Iterator[None]:
+    right = getattr(owner, name)
+    setattr(owner, name, new)
+    try:
+        yield
+    finally:
+        setattr(owner, name, right)
+
+
+def commit_by_counting_an_old_epoch() -> AbstractContextManager[None]:
+    """Raft §5.4.2, figure 8."""
+
+    def commit(state: State) -> bool:
+        assert state.leadership is not None
+        return state.commit(min(state.leadership.committed(state.durable), state.log_end))
+
+    return replaced(leading, "commit", commit)
+
+
+def vote_not_persisted() -> AbstractContextManager[None]:
+    async def store(journal: VoteJournal, votes: Sequence[tuple[TopicPartition, Vote]]) -> None:
+        journal._votes.update(votes)
+
+    return replaced(VoteJournal, "store", store)
+
+
+def vote_not_synced() -> AbstractContextManager[None]:
+    """It is written, and counts before it is on the disk."""
+    right = VoteJournal.store
+
+    async def store(journal: VoteJournal, votes: Sequence[tuple[TopicPartition, Vote]]) -> None:
+        class Hasty:
+            def __init__(self, file: Any) -> None:
+                self.write = file.write
+
+            async def sync(self) -> None:
+                pass
+
+        file = journal._file
+        journal._file = Hasty(file)  # type: ignore[assignment]
+        try:
+            await right(journal, votes)
+        finally:
+            journal._file = file
+
+    return replaced(VoteJournal, "store", store)
+
+
+def follower_counted_before_its_fsync() -> AbstractContextManager[None]:
+    right = Leadership.fetched
+
+    def fetched(ship: Leadership, fetch: Fetched, log_end: int, now: float) -> None:
+        right(ship, replace(fetch, durable=fetch.end), log_end, now)
+
+    return replaced(Leadership, "fetched", fetched)
+
+
+def leader_counted_before_its_fsync() -> AbstractContextManager[None]:
+    def commit(state: State) -> bool:
+        assert state.leadership is not None
+        durable = state.leadership.committed(state.log_end)
+        return durable > state.leadership.epoch_start and state.commit(durable)
+
+    return replaced(leading, "commit", commit)
+
+
+def durable_offset_read_when_the_fsync_ends() -> AbstractContextManager[None]:
+    right = Syncer._finish
+
+    def finish(syncer: Syncer) -> None:
+        syncer._captured = syncer._end()
+        right(syncer)
+
+    return replaced(Syncer, "_finish", finish)
+
+
+def duplicate_acknowledged_before_its_original() -> AbstractContextManager[None]:
+    right = Partition.append
+
+    def append(partition: Partition, batch: memoryview, acks: int) -> Appended:
+        appended = right(partition, batch, acks)
+        return appended._replace(last_offset=-1) if appended.duplicate else appended
+
+    return replaced(Partition, "append", append)
+
+
+def producer_state_not_rolled_back() -> AbstractContextManager[None]:
+    async def producers_at(log: Log, end: int) -> ProducerStates:
+        return log.producers
+
+    return replaced(truncation, "producers_at", producers_at)
+
+
+def high_watermark_from_a_deposed_leader() -> AbstractContextManager[None]:
+    right = following.answered
+
+    def answered(state: State, answer: FetchAnswer, turn: Turn) -> None:
+        if answer.served:
+            state.commit(min(answer.high_watermark, state.log_end))
+        right(state, answer, turn)
+
+    return replaced(following, "answered", answered)
+
+
+def vote_for_a_shorter_log() -> AbstractContextManager[None]:
+    return replaced(Standing, "good_enough", lambda standing, asked: True)
+
+
+def two_votes_in_one_epoch() -> AbstractContextManager[None]:
+    def refuses(standing: Standing, asked: VoteRequest) -> Refusal | None:
+        return None if standing.leader is None else Refusal.KNOWS_LEADER
+
+    return replaced(Standing, "_refuses_vote", refuses)
+
+
+def epoch_cache_not_truncated() -> AbstractContextManager[None]:
+    right = truncation._cut
+
+    def cut(log: Log, number: int, end: int, position: int) -> None:
+        epochs, starts = list(log.epochs._epochs), list(log.epochs._starts)
+        right(log, number, end, position)
+        log.epochs._epochs, log.epochs._starts = epochs, starts
+
+    return replaced(truncation, "_cut", cut)
+
+
+def controller_without_quorum_answers() -> AbstractContextManager[None]:
+    """Whoever led once goes on as if it did, until somebody tells it otherwise."""
+    return replaced(leading, "knows_quorum", lambda state, now: state.leadership is not None)
+
+
+def vote_to_a_recreated_topic() -> AbstractContextManager[None]:
+    """Partitions named by their topic's name between brokers, not by its id."""
+    right = Quorums.raft_messages
+
+    def raft_messages(quorums: Quorums, sender: BrokerId, messages: Sequence[tuple[TopicPartition, Message]]) -> None:
+        image = quorums.find.__self__.replicas.image  # type: ignore[attr-defined]
+        named = []
+        for key, message in messages:
+            heir = image.topics.get(image.removed.get(key.topic_id))
+            named.append((key if heir is None else TopicPartition(heir.id, key.partition), message))
+        right(quorums, sender, named)
+
+    return replaced(Quorums, "raft_messages", raft_messages)
+
+
+def torn_tail_kept() -> AbstractContextManager[None]:
+    """What a crash left is taken for whole when its header looks so."""
+    right = Recovery._walk
+
+    def walk(recovery: Recovery, segment: Any, position: int, *, check: bool) -> Any:
+        return right(recovery, segment, position, check=False)
+
+    return replaced(Recovery, "_walk", walk)
+
+
+def readers_see_past_the_high_watermark() -> AbstractContextManager[None]:
+    def read(partition: Partition, offset: int, max_bytes: int) -> Read | None:
+        return partition.log.read(offset, max_bytes, partition.log.end)
+
+    return replaced(Partition, "read", read)
+
+
+def acknowledged_at_the_append() -> AbstractContextManager[None]:
+    return replaced(Partition, "acknowledged", property(lambda partition: partition.log.end))
+
+
+mutants: tuple[Mutant, ...] = (
+    commit_by_counting_an_old_epoch,
+    vote_not_persisted,
+    vote_not_synced,
+    follower_counted_before_its_fsync,
+    leader_counted_before_its_fsync,
+    durable_offset_read_when_the_fsync_ends,
+    duplicate_acknowledged_before_its_original,
+    producer_state_not_rolled_back,
+    high_watermark_from_a_deposed_leader,
+    vote_for_a_shorter_log,
+    two_votes_in_one_epoch,
+    epoch_cache_not_truncated,
+    controller_without_quorum_answers,
+    vote_to_a_recreated_topic,
+    torn_tail_kept,
+    readers_see_past_the_high_watermark,
+    acknowledged_at_the_append,
+)
