@@ -40,5 +40,11 @@ class SeededRandom:
 
 
 class SystemRandom(SeededRandom):
+    """Ids from the system. Waits and jitter need nobody's guess to be hard, and are drawn for each event: from here."""
+
     def __init__(self) -> None:
         super().__init__(random.SystemRandom())
+        self._quick = random.Random()
+
+    def uniform(self, low: float, high: float) -> float:
+        return self._quick.uniform(low, high)
