@@ -3,6 +3,12 @@
 import asyncio
 from typing import Any
 
+import pytest
+
+from tailrace.model.faults import NotLeader
+from tailrace.model.ids import BrokerId, Epoch
+from tailrace.raft.events import LeaderGone
+from tailrace.raft.messages import BeginEpoch
 from tailrace.records.build import build_batch
 from tailrace.records.record import NewRecord
 from tailrace.wire.errors import Error
@@ -62,7 +68,7 @@ async def test_a_session_is_told_too(cluster: Clustered) -> None:
     assert [one.preferred_read_replica for one in answer.topics[0].partitions] == [2]
 
 
-@with_cluster()
+@with_cluster(broker_session_timeout_ms=60_000)  # it is not fenced meanwhile
 async def test_a_follower_that_is_gone_or_far_behind_is_not_named(cluster: Clustered) -> None:
     await cluster.make_topic("t")
     assert (await read(cluster, 1, fetch(0, rack="r3"))).preferred_read_replica == 3
@@ -154,6 +160,30 @@ async def test_a_wait_at_a_follower_ends_when_another_leads(cluster: Clustered) 
         (Error.FENCED_LEADER_EPOCH, -1),
         (Error.NOT_LEADER_OR_FOLLOWER, -1),
     ]
+
+
+@with_cluster()
+async def test_a_wait_without_an_epoch_ends_too_when_it_could_go_on_here(cluster: Clustered) -> None:
+    """The client does not say which epoch it believes in, and this broker follows the new leader at once."""
+    await cluster.make_topic("t")
+    for broker in (1, 3):
+        waiting = cluster[broker].client.send(fetch(0, wait_ms=60_000), 12)
+        await parked(cluster, broker)
+        replica = cluster.replica(broker, "t")
+        replica.step(BeginEpoch(sender=cluster[2].node.voter, to=replica.me, epoch=Epoch(replica.epoch + 1)))
+        assert replica.leader == 2
+        assert (await answered(waiting)).error_code == Error.NONE
+        await until(lambda: any(cluster.replica(one, "t").leads for one in cluster.ids))
+
+
+@with_cluster()
+async def test_a_follower_whose_leader_is_gone_is_not_read(cluster: Clustered) -> None:
+    await cluster.make_topic("t")
+    replica = cluster.replica(3, "t")
+    replica.require_readable()
+    replica.step(LeaderGone(leader=BrokerId(1), live=(BrokerId(2),)))
+    with pytest.raises(NotLeader):
+        replica.require_readable()
 
 
 @with_cluster()

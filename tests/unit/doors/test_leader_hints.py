@@ -2,7 +2,10 @@
 
 from typing import Any
 
-from tailrace.model.ids import Id
+from tailrace.doors.kafka.hints import hint_for, no_hint
+from tailrace.model.faults import NotLeader
+from tailrace.model.ids import Epoch, Id
+from tailrace.raft.messages import EpochSeen
 from tailrace.records.build import build_batch
 from tailrace.records.record import NewRecord
 from tailrace.wire.errors import Error
@@ -104,3 +107,13 @@ async def test_nobody_is_named_when_it_is_not_known_who(cluster: Clustered) -> N
         await cluster[broker].node.quorums.peers.close()
     await until(lambda: cluster.replica(1, "t").leader is None)
     assert hinted(await cluster[1].call(batch_for(topic_id), 13)) == (refused, -1, -1)
+
+
+@with_cluster()
+async def test_who_was_reported_is_not_named_once_it_is_known_to_be_over(cluster: Clustered) -> None:
+    await cluster.make_topic("t")
+    node, replica = cluster[3].node, cluster.replica(3, "t")
+    fault = NotLeader("not here")
+    assert hint_for(node, "t", 0, fault) == (1, replica.epoch)
+    replica.step(EpochSeen(sender=cluster[2].node.voter, to=replica.me, epoch=Epoch(replica.epoch + 1)))
+    assert hint_for(node, "t", 0, fault) == no_hint

@@ -120,6 +120,16 @@ async def test_all_partitions_at_once_tell_only_what_changed(cluster: Clustered)
     assert await elect(cluster, 1) == {}
 
 
+@with_cluster(auto_leader_rebalance_enable=False)
+async def test_a_leader_that_has_just_changed_is_asked_again(cluster: Clustered) -> None:
+    await cluster.make_topic("t", (3, 2, 1))
+    await move(cluster, "t", 0, 1)
+    assert cluster[1].node.housekeeping.hand_over(cluster.replica(1, "t"), cluster[2].node.broker_id)
+    assert leads(cluster, 3, "t", 0) == 1  # as far as it knows
+    assert await elect(cluster, 3, ("t", 0)) == {("t", 0): Error.NONE}
+    assert cluster.replica(3, "t").leader == 3
+
+
 @with_cluster(auto_leader_rebalance_enable=False, broker_session_timeout_ms=1000)
 async def test_elections_that_cannot_be_held(cluster: Clustered) -> None:
     await cluster.make_topic("t", (3, 2, 1))
