@@ -113,6 +113,7 @@ async def test_nobody_is_named_when_it_is_not_known_who(cluster: Clustered) -> N
 async def test_who_was_reported_is_not_named_once_it_is_known_to_be_over(cluster: Clustered) -> None:
     await cluster.make_topic("t")
     node, replica = cluster[3].node, cluster.replica(3, "t")
+    await until(lambda: node.replicas.image.topics["t"].partitions[0].leader == 1)
     fault = NotLeader("not here")
     assert hint_for(node, "t", 0, fault) == (1, replica.epoch)
     replica.step(EpochSeen(sender=cluster[2].node.voter, to=replica.me, epoch=Epoch(replica.epoch + 1)))
