@@ -45,11 +45,9 @@ class Leaders:
         return self._leading(here, topic.partitions[index], dict.fromkeys(self._replicas.image.live))
 
     def hint(self, topic: Topic, index: int) -> tuple[BrokerId, Epoch]:
-        """Who leads one partition, in which epoch; nobody where this broker knows that what was reported is over."""
-        here, state = self._replicas.here(TopicPartition(topic.id, index)), self.one(topic, index)
-        if state.leader == nobody or state.epoch < (0 if here is None else here.epoch):
-            return nobody, no_epoch
-        return state.leader, state.epoch
+        """Who leads one partition, in which epoch; nobody when that is not known, or its epoch is not."""
+        state = self.one(topic, index)
+        return (nobody, no_epoch) if state.epoch < 0 or state.leader == nobody else (state.leader, state.epoch)
 
     def _leading(self, partition: Partition | None, place: PartitionPlace, live: Mapping[BrokerId, object]) -> Leading:
         leader, epoch, in_sync = self._seen(partition, place)
