@@ -59,14 +59,14 @@ class Brokers:
     def ids(self) -> list[int]:
         return list(self._nodes)
 
-    async def start(self, broker: int, *, serves: bool = True) -> None:
+    async def start(self, broker: int, *, serves: bool = True, **more: Any) -> None:
         """`serves`: wait until clients can come, which takes a cluster that answers."""
         join = "" if broker == 1 else f"b1:{kafka_port}"
         own = {"host": f"b{broker}", "data_dir": data_dir, "kafka_port": kafka_port, "join": join, **self._settings}
         ports = self.machine(broker).boot()
 
         async def start() -> Node:
-            node = Node(ports, Settings(**own))
+            node = Node(ports, Settings(**{**own, **more}))
             await node.start()
             return node
 
