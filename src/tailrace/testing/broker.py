@@ -146,8 +146,9 @@ class Broker:
         self._forget()
 
     def pause(self) -> None:
-        """Let it stand still, as a machine that hangs does: SIGSTOP."""
+        """Let it stand still, as a machine that hangs does: SIGSTOP. When this returns, it does."""
         self._running().send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
         self.is_paused = True
 
     def resume(self) -> None:
