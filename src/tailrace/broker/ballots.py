@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from tailrace.broker.member import Member
 from tailrace.broker.votes import VoteJournal
+from tailrace.model.limits import partitions_per_turn_max
 from tailrace.raft.effects import Vote
 
 events: Final = logging.getLogger(__name__)
@@ -51,8 +52,10 @@ class Ballots:
                     await asyncio.sleep(retry_s)
                 else:
                     self._reported = ""
-                    for member, vote in votes.items():
+                    for number, (member, vote) in enumerate(votes.items(), 1):
                         member.vote_stored(vote)
+                        if number % partitions_per_turn_max == 0:
+                            await asyncio.sleep(0)
         finally:
             self._storing = False
 

@@ -5,7 +5,6 @@ brokers that have not fetched the metadata for `broker.session.timeout.ms` are f
 brought to three, one at a time, once there are three brokers. A broker that finds itself fenced registers again.
 """
 
-import asyncio
 import logging
 from collections.abc import Callable, Coroutine
 from functools import partial
@@ -13,6 +12,7 @@ from typing import Any, Final
 
 from tailrace.broker.coordinator import Coordinator
 from tailrace.broker.partition import Partition
+from tailrace.broker.pauses import pause
 from tailrace.cluster.controller import Controller
 from tailrace.cluster.image import Image
 from tailrace.cluster.records import record_kinds
@@ -81,7 +81,7 @@ class Controlling:
     async def watch(self) -> None:
         """Look after brokers and voters, for ever; harmless while another is the controller."""
         while True:
-            await asyncio.sleep(look_s)
+            await pause(look_s)
             if self.coordinator is not None:
                 try:
                     await self._fence_silent(self.coordinator)

@@ -7,19 +7,22 @@ of this session share.
 One request stands at the leader's, parked, most of the time. What cannot wait for its answer (a partition that is new
 here, another epoch) is asked in a second one behind it, which makes the leader answer the first at once. So an answer
 may be about a fetch that has been asked anew since; it is thrown away then, as the later one will be answered, too.
+A request names so many at most: neither side is held up by thousands of partitions that change in one breath.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Iterable
+from itertools import islice
 from typing import Final, Protocol, TypeVar
 
 from tailrace.broker.member import Member
 from tailrace.broker.peers import Lane
 from tailrace.model.ids import BrokerId, Epoch, Id, Offset, TopicPartition
+from tailrace.model.limits import fetch_named_max
 from tailrace.model.settings import Settings
 from tailrace.ports import Clock
-from tailrace.raft.events import LeaderGone
+from tailrace.raft.events import Event, LeaderGone, Tick
 from tailrace.raft.messages import EpochEnd, FetchAnswer, Fetched
 from tailrace.raft.replica import Voter
 from tailrace.wire.errors import Error
@@ -68,6 +71,9 @@ class Crew(Protocol):
 
     def fetch_again(self, member: Member) -> None: ...
 
+    def let(self, member: Member, event: Event) -> None:
+        """Tell a partition that its leader is silent, or gone."""
+
 
 class Fetcher:
     def __init__(self, crew: Crew, lane: Lane, me: Voter, settings: Settings) -> None:
@@ -80,7 +86,8 @@ class Fetcher:
         self.heard_at = crew.clock.monotonic()
         self.members: dict[Member, Asked] = {}
         self._by_key: dict[TopicPartition, Member] = {}
-        self._dirty: dict[Member, None] = {}
+        self._dirty: dict[Member, None] = {}  # to be named as soon as can be
+        self._durable: dict[Member, None] = {}  # have more on disk: named when nothing is in flight
         self._forgotten: dict[TopicPartition, None] = {}
         self._session = 0
         self._epoch = opening
@@ -102,9 +109,11 @@ class Fetcher:
             self._forgotten.pop(member.key, None)
         elif asked.fetch == fetch:
             return
-        self._dirty[member] = None
         if asked.fetch is None or not _same_log(asked.fetch, fetch):
+            self._dirty[member] = None
             self._soon()
+        else:
+            self._durable[member] = None
 
     def leave(self, member: Member) -> None:
         asked = self.members.pop(member, None)
@@ -113,6 +122,7 @@ class Fetcher:
         asked.leave()
         del self._by_key[member.key]
         self._dirty.pop(member, None)
+        self._durable.pop(member, None)
         if asked.fetch is not None:
             self._forgotten[member.key] = None
             self._soon()
@@ -144,8 +154,10 @@ class Fetcher:
         if not self._lane.up or len(self._in_flight) >= in_flight_max:
             return
         self._requests += 1
-        self._hurry = False
-        dirty, self._dirty = self._dirty, {}
+        dirty = _first(self._dirty, fetch_named_max)
+        if not self._in_flight:
+            dirty |= _first(self._durable, fetch_named_max - len(dirty))
+        self._hurry = bool(self._dirty)
         forgotten, self._forgotten = self._forgotten, {}
         settings = self._settings
         frame = write_replica_fetch(
@@ -174,7 +186,7 @@ class Fetcher:
             if asked.fetch is None or not _same_log(asked.fetch, fetch):
                 asked.request = self._requests  # else what is answered to the last one holds for this one, too
             elif self._in_flight and asked.fetch != fetch:
-                self._dirty[member] = None  # more is durable: that can wait, and must not make the leader send twice
+                self._durable[member] = None  # that can wait, and must not make the leader send twice
                 continue
             asked.fetch = fetch
             one = PartitionWanted(
@@ -249,7 +261,8 @@ class Fetcher:
         asked.fetch = None  # should it lead after all, the same has to be asked again
         self._crew.fetch_again(member)
         if member.leader == self.broker and member.epoch == fetched.leader_epoch:
-            member.step(LeaderGone(self.broker, self._others_live()))  # it led in this epoch, and does not any more
+            # it led in this epoch, and does not any more
+            self._crew.let(member, LeaderGone(self.broker, self._others_live()))
 
     def _others_live(self) -> tuple[BrokerId, ...]:
         return tuple(broker for broker in self._crew.live if broker != self.broker)
@@ -264,12 +277,13 @@ class Fetcher:
     def lane_down(self) -> None:
         live = self._others_live()
         for member in list(self.members):
-            member.step(LeaderGone(self.broker, live))
+            self._crew.let(member, LeaderGone(self.broker, live))
 
     def _begin_anew(self) -> None:
         self._session, self._epoch = 0, opening
         self._session_since = self._requests + 1
         self._forgotten.clear()
+        self._durable.clear()
         for member, asked in self.members.items():
             asked.fetch = None
             self._dirty[member] = None
@@ -278,12 +292,20 @@ class Fetcher:
         """When nothing was heard for long, let every partition decide what that means."""
         if now - self.heard_at >= timeout_s:
             for member in list(self.members):
-                member.tick()
+                self._crew.let(member, Tick())
 
 
 def _same_log(one: Fetched, other: Fetched) -> bool:
     """Whether they differ in what is durable at most, which a Progress message tells sooner."""
     return (one.end, one.last_epoch, one.epoch, one.to) == (other.end, other.last_epoch, other.epoch, other.to)
+
+
+def _first(members: dict[Member, None], count: int) -> dict[Member, None]:
+    """The first so many, which are taken away."""
+    taken = dict.fromkeys(islice(members, count))
+    for member in taken:
+        del members[member]
+    return taken
 
 
 def _voter(member: Member, broker: int) -> Voter | None:

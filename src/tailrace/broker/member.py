@@ -79,8 +79,9 @@ class Member:
 
     # Events
 
-    def begin(self) -> None:
-        """What the log says about voters, and how much of it there is."""
+    def begin(self, patience_s: float = 0.0) -> None:
+        """Take part: what the log says about voters, and how much of it there is."""
+        self.replica.take_part(self._now(), self.shell.chance(), patience_s)
         for offset, voters in self.log.voter_sets:
             self.replica.step(VotersAppended(Offset(offset), _voters(voters)), self._now(), self.shell.chance())
         self.replica.progress(self.log.end, self.log.durable)

@@ -12,16 +12,19 @@ from typing import Any, Final
 
 from tailrace.broker.ballots import Ballots
 from tailrace.broker.fetcher import Fetcher
+from tailrace.broker.hearing import Find, Hearing
 from tailrace.broker.member import Member
+from tailrace.broker.pacing import Pacing
+from tailrace.broker.pauses import pause
 from tailrace.broker.peers import Lane, LaneKind, PeerConnection, Peers
 from tailrace.broker.replica_session import ReplicaSession
 from tailrace.broker.ticks import Ticks
 from tailrace.broker.votes import VoteJournal
 from tailrace.model.ids import BrokerId, TopicPartition
-from tailrace.model.limits import early_messages_max
 from tailrace.model.settings import Settings
 from tailrace.ports import Clock, Ports
 from tailrace.raft.effects import Vote
+from tailrace.raft.events import Event
 from tailrace.raft.messages import FetchAnswer, Message, Synced
 from tailrace.raft.replica import Voter
 from tailrace.raft.timing import Timing
@@ -31,9 +34,7 @@ events: Final = logging.getLogger(__name__)
 
 look_s: Final = 0.2  # between two looks at the pulses
 fetch_again_s: Final = 0.5
-early_kept_s: Final = 2.0  # how long messages wait for a partition that is not here yet
 
-Find = Callable[[TopicPartition], Member | None]
 Spawn = Callable[[Coroutine[Any, Any, None]], None]
 Serve = Callable[[BrokerId, object], Awaitable[object]]
 
@@ -63,31 +64,28 @@ class Quorums:
         self._settings = settings
         self._serve = serve
         self._ballots = Ballots(journal, spawn)
-        self._ticks = Ticks(ports.clock)
+        self._pacing = Pacing(ports.clock)
+        self._ticks = Ticks(ports.clock, self._pacing)
+        self._hearing = Hearing(find, ports.clock)
         self._fetchers: dict[tuple[BrokerId, LaneKind], Fetcher] = {}
         self._fetching: dict[Member, Fetcher] = {}
         self._behind: dict[Member, None] = {}  # followers far from the end: they fetch on a lane of their own
         self._sessions: dict[PeerConnection, ReplicaSession] = {}
         self._left: dict[Member, float] = {}  # leaders that a follower has left, and when to look at their quorums
         self._left_timer: asyncio.TimerHandle | None = None
-        self._early: dict[TopicPartition, list[tuple[float, Message]]] = {}
-        self._early_count = 0
         self._closed = False
 
     # Partitions come and go
 
     def opened(self, member: Member) -> None:
         """A partition is here now: what was said to it before is heard."""
-        now = self.now()
-        for at, message in self._early.pop(member.key, ()):
-            self._early_count -= 1
-            if now - at < early_kept_s:
-                member.step(message)
+        self._hearing.opened(member)
 
     def closed(self, member: Member) -> None:
         member.closed = True
         self._ballots.forget(member)
         self._ticks.forget(member)
+        self._pacing.forget(member)
         self._leave(member)
         self._behind.pop(member, None)
         self._left.pop(member, None)
@@ -191,6 +189,10 @@ class Quorums:
         if behind != (member in self._behind):
             self.fetch_changed(member)
 
+    def let(self, member: Member, event: Event) -> None:
+        """Tell a partition that its leader is silent, or gone; it may stand for election over that, in its turn."""
+        self._pacing.let(member, event)
+
     # What peers say
 
     @property
@@ -198,13 +200,7 @@ class Quorums:
         return self.peers.live
 
     def raft_messages(self, sender: BrokerId, messages: Sequence[tuple[TopicPartition, Message]]) -> None:
-        for key, message in messages:
-            member = self.find(key)
-            if member is not None:
-                member.step(message)
-            elif self._early_count < early_messages_max:
-                self._early.setdefault(key, []).append((self.now(), message))
-                self._early_count += 1
+        self._hearing.take(messages)
 
     def fetch(self, peer: PeerConnection, frame: memoryview, at: int, version: int, correlation_id: int) -> None:
         session = self._sessions.get(peer)
@@ -257,23 +253,20 @@ class Quorums:
     async def watch(self) -> None:
         """Look at the pulses, for ever."""
         while True:
-            await asyncio.sleep(look_s)
+            await pause(look_s)
             now = self.now()
             for fetcher in list(self._fetchers.values()):
                 fetcher.look(now, self.timing.fetch_timeout_s)
             for session in list(self._sessions.values()):
                 session.look(now, self.timing.check_quorum_s)
-            self._forget_early(now)
-
-    def _forget_early(self, now: float) -> None:
-        for key, messages in list(self._early.items()):
-            if now - messages[-1][0] >= early_kept_s:
-                self._early_count -= len(self._early.pop(key))
+            self._hearing.forget_old(now)
 
     def stop(self) -> None:
         """Nothing is fetched, ticked or answered any more."""
         self._closed = True
         self._ticks.stop()
+        self._pacing.stop()
+        self._hearing.stop()
         if self._left_timer is not None:
             self._left_timer.cancel()
         for session in list(self._sessions.values()):

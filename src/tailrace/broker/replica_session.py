@@ -17,6 +17,7 @@ from tailrace.broker.peers import PeerConnection
 from tailrace.broker.told import Told
 from tailrace.model.faults import FetchSessionEpochWrong
 from tailrace.model.ids import BrokerId, Epoch, Id, Offset, TopicPartition
+from tailrace.model.limits import fetch_named_max
 from tailrace.raft.messages import FetchAnswer, Fetched
 from tailrace.raft.replica import Voter
 from tailrace.wire.errors import Error
@@ -205,13 +206,14 @@ class ReplicaSession:
         for topic_id, one in unknown or ():
             topics.setdefault(topic_id, []).append(one)
         cold: list[tuple[Told, list[PartitionFetched], int, int]] = []
-        room = parked.max_bytes
+        room, left = parked.max_bytes, fetch_named_max
         for told in dirty:
             if told.sent:
                 continue  # it has to say first what it made of that
-            if room <= 0:
+            if room <= 0 or left <= 0:
                 self._dirty[told] = None  # its turn comes with the next request
                 continue
+            left -= 1
             answers = topics.setdefault(told.member.key.topic_id, [])
             fetched = told.look(room)
             if fetched is None:

@@ -177,14 +177,16 @@ class Replicas:
                 partitions.append(opened)
                 if opened is not None:
                     self._fresh[opened] = None
-                if index % opened_per_turn == opened_per_turn - 1:
-                    await asyncio.sleep(0)  # a topic of thousands must not stall the loop
             partition = partitions[index]
             if partition is not None:
                 partition.log.settings = settings
                 behind = place.start > partition.log.start and partition.log.refusal is None
                 if behind and not await partition.begin_at(place.start):
                     self._touched[topic.id] = None  # once it has come so far
+            if index % opened_per_turn == opened_per_turn - 1:
+                await asyncio.sleep(0)  # a topic of thousands must not stall the loop
+                if self.unfit.is_stored:
+                    await self._begin_fresh()  # nor need the first of them wait for the last
 
     async def _open_placed(
         self, topic: Topic, index: int, place: PartitionPlace, settings: TopicSettings
@@ -201,15 +203,17 @@ class Replicas:
         except OSError as error:
             events.error("%d partitions must wait, who may not vote cannot be noted: %s", len(self._fresh), error)
             return
-        fresh, self._fresh = self._fresh, {}
-        for partition in fresh:
+        for number, partition in enumerate(list(self._fresh), 1):
+            del self._fresh[partition]
             self._begin(partition)
+            if number % opened_per_turn == 0:
+                await asyncio.sleep(0)
 
     def _begin(self, partition: Partition) -> None:
         """Take part; who is the first to lead a new partition does so at once."""
-        partition.begin()
         voters = partition.replica.voters
         brand_new = partition.log.end == 0 and partition.epoch < 0
+        partition.begin(self._quorums.timing.fetch_timeout_s if brand_new and voters[0] != self._me else 0.0)
         alone = voters == (self._me,) and partition.key not in self.unfit
         if alone or (brand_new and voters[0] == self._me):
             partition.step(Campaign())

@@ -2,7 +2,7 @@
 
 Partitions whose liveness is a pulse that others share are not here (`Replica.rests`): there are many, and whoever keeps
 the pulse looks after them. The others stand in a heap by the time their replica named; a replica that has moved it
-on meanwhile is put back when its time comes.
+on meanwhile is put back when its time comes. Who does not lead may stand for election then, and is paced.
 """
 
 import asyncio
@@ -10,14 +10,18 @@ import heapq
 from typing import Final
 
 from tailrace.broker.member import Member
+from tailrace.broker.pacing import Pacing
+from tailrace.broker.pauses import once_read
 from tailrace.ports import Clock
+from tailrace.raft.events import Tick
 
 never: Final = float("inf")
 
 
 class Ticks:
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, pacing: Pacing) -> None:
         self._clock = clock
+        self._pacing = pacing
         self._heap: list[tuple[float, int, Member]] = []
         self._count = 0  # keeps members that are due at the same time in the order they came
         self._timer: asyncio.TimerHandle | None = None
@@ -38,7 +42,7 @@ class Ticks:
             self._timer.cancel()
         self._timer_at = at
         delay = max(0.0, at - self._clock.monotonic())
-        self._timer = asyncio.get_running_loop().call_later(delay, self._due)
+        self._timer = asyncio.get_running_loop().call_later(delay, once_read, self._due)
 
     def _due(self) -> None:
         self._timer, self._timer_at = None, never
@@ -51,11 +55,17 @@ class Ticks:
             if member.offline is not None:
                 continue
             if member.replica.deadline <= now:
-                member.tick()
+                self._tick(member)
             elif not member.replica.rests:
                 self.wake(member)
         if self._heap:
             self._set_timer(self._heap[0][0])
+
+    def _tick(self, member: Member) -> None:
+        if member.replica.leadership is not None:
+            member.tick()
+        else:
+            self._pacing.let(member, Tick())
 
     def forget(self, member: Member) -> None:
         member.wakes_at = None

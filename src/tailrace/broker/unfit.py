@@ -41,9 +41,13 @@ class Unfit:
         for key in keys:
             self._keys.pop(key, None)
 
+    @property
+    def is_stored(self) -> bool:
+        return self._keys == self._stored
+
     async def store(self) -> None:
         async with self._storing:
-            if self._keys != self._stored:
+            if not self.is_stored:
                 keys = self._keys.copy()
                 lines = (f"{show_id(key.topic_id)} {key.partition}" for key in keys)
                 await replace_file(self._disk, self._path, write_state(kind, version, lines))

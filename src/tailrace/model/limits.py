@@ -31,8 +31,11 @@ peer_request_max_bytes = 16 * MiB  # of a frame on the peers' port, unless socke
 peer_control_unsent_max_bytes = 16 * MiB  # on a control lane whose other end does not read: it is dropped
 peer_fetch_unsent_max_bytes = 2 * frame_max_bytes  # on the other lanes: an answer is a frame, and one is under way
 peer_calls_under_way_max = 1_000  # per control lane
-raft_messages_per_frame_max = 10_000
+raft_messages_per_frame_max = 1_000
 raft_messages_gathered_max = 100_000  # for one peer in one turn of the loop; what is beyond is dropped, and repeated
+fetch_named_max = 500  # partitions that a follower's fetch names, and that its answer brings
+partitions_per_turn_max = 200  # whose news are taken in before the loop looks at its other work
+elections_at_once_max = 100  # of this broker's partitions
 early_messages_max = 100_000  # for partitions that this broker does not know yet: its metadata is on its way
 
 # Record batches

@@ -59,6 +59,10 @@ __all__ = ["Campaign", "Effects", "Event", "NotNow", "Replica", "Resign", "Role"
 class Replica(State):
     """One event in, effects out. Time is in seconds and only grows; `chance` is drawn from [0, 1) for each event."""
 
+    def take_part(self, now: float, chance: float, patience_s: float = 0.0) -> None:
+        """It takes part from now on. Who leads, or is about to, has this much longer to be heard of."""
+        self.wakes_at = now + patience_s + self.timing.election(chance)
+
     def step(self, event: Event, now: float = 0.0, chance: float = 0.0) -> Effects:
         turn = Turn(now, chance)
         match event:
