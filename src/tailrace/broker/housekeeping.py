@@ -118,7 +118,7 @@ class Housekeeping:
 
     def _give_back(self, partition: Partition, place: PartitionPlace) -> bool:
         preferred = place.replicas[0]
-        return preferred != partition.me.broker and self.hand_over(partition, preferred)
+        return _fetches(partition, preferred) and self.hand_over(partition, preferred)
 
     def _look_at_disks(self, partition: Partition, place: PartitionPlace) -> None:
         brokers = self._replicas.image.brokers
@@ -135,11 +135,15 @@ class Housekeeping:
     # Going away
 
     def hand_over(self, partition: Partition, to: BrokerId | None = None) -> bool:
-        """Ask a successor to lead, a named one or any that keeps up; whether there is one."""
-        in_sync = partition.replica.in_sync(self._clock.monotonic())
-        live = self._replicas.image.live
-        for voter in in_sync:
-            if voter != partition.me and voter.broker in live and to in (None, voter.broker):
-                partition.step(Transfer(voter))
-                return True
-        return False
+        """Ask a successor to lead, a named one or any that keeps up, who fetches here now before all; is there one?"""
+        now, live = self._clock.monotonic(), self._replicas.image.live
+        there = [voter for voter in partition.replica.in_sync(now) if voter != partition.me and voter.broker in live]
+        wanted = [voter for voter in there if to in (None, voter.broker)]
+        if wanted:
+            partition.step(Transfer(min(wanted, key=lambda voter: not _fetches(partition, voter.broker))))
+        return bool(wanted)
+
+
+def _fetches(partition: Partition, broker: BrokerId) -> bool:
+    """Who does not may have died just now, and be in sync for a while yet: while we wait for it nothing is written."""
+    return any(session.broker == broker for session in partition.sessions)

@@ -3,6 +3,7 @@
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Protocol
 
+from tailrace.model.ids import BrokerId
 from tailrace.ports import Clock
 from tailrace.raft.effects import Vote
 from tailrace.raft.messages import Message
@@ -46,6 +47,9 @@ class Shell(Protocol):
 
 class Followers(Protocol):
     """A peer's fetch session, which wants to know of news."""
+
+    @property
+    def broker(self) -> BrokerId: ...
 
     def grew(self, member: "Member") -> None: ...
 
