@@ -5,10 +5,10 @@ puts each client's own calls behind the words of `client.py`, so that a feature 
 client that has it; the driver is also the example of how that client is used. What came out is written by the run
 itself into `LEDGER.md`, a list that only grows (`ledger.py`).
 
-`test_three_brokers.py` runs the main flows again on a cluster, and what only a cluster can show.
+`test_three_brokers.py` runs the main flows again on a cluster of ours, and what only a cluster can show: it kills brokers.
 
 There are no consumer groups here: every reader is given its partition and its first offset, and needs no coordinator.
 
 The same tests run against any broker: `TAILRACE_INTEROP_BOOTSTRAP=127.0.0.1:9092 pytest tests/interop`. Every one
-of them passes on Apache Kafka 4.3: that is what makes a failure here ours.
+of them that needs no cluster passes on Apache Kafka 4.3: that is what makes a failure here ours.
 """
