@@ -24,6 +24,7 @@ from benchmarks.connection import Refused
 from benchmarks.latency import Spread
 from benchmarks.load import Measured
 from benchmarks.processes import cpu_seconds
+from benchmarks.rdkafka_settings import bulk_settings, consume_settings, single_settings
 
 Kind = Literal["produce", "single", "consume", "latency"]
 messages_per_call: Final = 1000
@@ -32,25 +33,6 @@ consume_timeout_seconds: Final = 60.0
 producer_type: Final = 0
 consumer_type: Final = 1
 from_beginning: Final = -2
-bulk_settings: Final = {
-    "batch.size": "1000000",
-    "batch.num.messages": "1000000",
-    "linger.ms": "5",
-    "queue.buffering.max.messages": "1000000",
-    "queue.buffering.max.kbytes": "1000000",
-}
-single_settings: Final = {
-    "batch.num.messages": "1",
-    "linger.ms": "0",
-    "max.in.flight": "100",
-    "queue.buffering.max.messages": "1000000",
-}
-consume_settings: Final = {
-    "queued.min.messages": "1000000",
-    "queued.max.messages.kbytes": "500000",
-    "fetch.message.max.bytes": "8000000",
-    "fetch.wait.max.ms": "100",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -80,7 +80,7 @@ class Leaders:
 
 
 def _elects(partition: Partition, place: PartitionPlace) -> bool:
-    """Whether the leader that was reported is over, as this replica knows: clients ask again soon when they are told so,
+    """Whether the leader that was reported is over, as this replica knows: clients that are told so ask again soon,
     and wait for the dead when they are not."""
     if partition.leader is None:
         return partition.epoch > place.epoch

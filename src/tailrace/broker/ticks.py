@@ -52,8 +52,6 @@ class Ticks:
             if member.wakes_at != at:
                 continue  # it was put in again, earlier
             member.wakes_at = None
-            if member.offline is not None:
-                continue
             if member.replica.deadline <= now:
                 self._tick(member)
             elif not member.replica.rests:

@@ -1,0 +1,23 @@
+"""How librdkafka is told to work for each kind of load."""
+
+from typing import Final
+
+bulk_settings: Final = {
+    "batch.size": "1000000",
+    "batch.num.messages": "1000000",
+    "linger.ms": "5",
+    "queue.buffering.max.messages": "1000000",
+    "queue.buffering.max.kbytes": "1000000",
+}
+single_settings: Final = {
+    "batch.num.messages": "1",
+    "linger.ms": "0",
+    "max.in.flight": "100",
+    "queue.buffering.max.messages": "1000000",
+}
+consume_settings: Final = {
+    "queued.min.messages": "1000000",
+    "queued.max.messages.kbytes": "500000",
+    "fetch.message.max.bytes": "8000000",
+    "fetch.wait.max.ms": "100",
+}
