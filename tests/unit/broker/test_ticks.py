@@ -1,0 +1,121 @@
+"""Deadlines of partitions: each is looked at when its time has come, not before, and none is forgotten."""
+
+import functools
+from collections.abc import Awaitable, Callable
+
+from tailrace.broker.member import Member
+from tailrace.broker.pacing import Pacing
+from tailrace.broker.ticks import Ticks
+from tailrace.model.ids import BrokerId, Epoch
+from tailrace.raft.events import LeaderGone
+from tailrace.raft.messages import BeginEpoch
+from tailrace.raft.replica import Role
+from tailrace.raft.timing import Timing
+from tailrace.testing.simulation import World
+from tests.unit.broker.members import Noting, a_member, voters
+from tests.unit.broker.simulated import kind_odds
+
+usual = Timing()
+
+
+class Waiting:
+    """Members whose shell keeps their deadlines in one heap."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self._machine = world.machine("b1")
+        self.ports = self._machine.boot()
+        self.shell = Noting(self._machine, self.ports)
+        self.run = self._machine.run
+
+    async def begin(self, count: int = 1) -> list[Member]:
+        self.ticks = Ticks(self.ports.clock, Pacing(self.ports.clock))
+        self.shell.wake = self.ticks.wake  # type: ignore[method-assign]
+        members = [await a_member(self.ports, self.shell, number) for number in range(count)]
+        for member in members:
+            member.begin()
+        return members
+
+    async def elapse(self, seconds: float) -> None:
+        over = self.world.loop.time() + seconds
+        await self.world.until(lambda: self.world.loop.time() >= over, within_seconds=seconds + 1)
+
+
+def waiting(test: Callable[[Waiting], Awaitable[None]]) -> Callable[[], None]:
+    @functools.wraps(test)
+    def run() -> None:
+        with World(7, odds=kind_odds) as world:
+            waiting = Waiting(world)
+
+            async def play() -> None:
+                await test(waiting)
+
+            async def main() -> None:
+                await waiting.run(play())
+
+            world.run(main())
+
+    del run.__wrapped__
+    return run
+
+
+def role(member: Member) -> Role:
+    return member.replica.role
+
+
+def follow(member: Member) -> None:
+    member.step(BeginEpoch(sender=voters[1], to=voters[0], epoch=Epoch(5)))
+    assert role(member) is Role.FOLLOWER
+
+
+@waiting
+async def test_who_hears_from_nobody_stands_when_its_time_has_come(waiting: Waiting) -> None:
+    (member,) = await waiting.begin()
+    await waiting.elapse(0.95 * usual.election_timeout_s)
+    assert role(member) is Role.UNATTACHED
+    await waiting.elapse(0.1 * usual.election_timeout_s)
+    assert role(member) is Role.PROSPECTIVE
+
+
+@waiting
+async def test_a_deadline_that_moved_on_is_kept_all_the_same(waiting: Waiting) -> None:
+    (member,) = await waiting.begin()
+    await waiting.elapse(0.5)
+    follow(member)
+    await waiting.elapse(0.95 * usual.fetch_timeout_s)
+    assert role(member) is Role.FOLLOWER
+    await waiting.elapse(0.1 * usual.fetch_timeout_s)
+    assert role(member) is Role.PROSPECTIVE
+
+
+@waiting
+async def test_a_deadline_that_comes_earlier_counts(waiting: Waiting) -> None:
+    (member,) = await waiting.begin()
+    follow(member)
+    member.replica.history.appended(0, (voters[1], voters[2], voters[0]))  # two stand before it
+    member.step(LeaderGone(BrokerId(2), (BrokerId(3),)))
+    assert role(member) is Role.FOLLOWER
+    await waiting.elapse(2.5 * usual.backoff_s)
+    assert role(member) is Role.PROSPECTIVE
+
+
+@waiting
+async def test_many_that_are_due_at_once_are_all_looked_at(waiting: Waiting) -> None:
+    members = await waiting.begin(700)
+    await waiting.world.until(lambda: all(role(member) is Role.PROSPECTIVE for member in members), within_seconds=10.0)
+
+
+@waiting
+async def test_who_is_gone_is_left_alone_and_disturbs_nobody(waiting: Waiting) -> None:
+    goes, stays = await waiting.begin(2)
+    waiting.ticks.forget(goes)
+    await waiting.elapse(1.1 * usual.election_timeout_s)
+    assert (role(goes), role(stays)) == (Role.UNATTACHED, Role.PROSPECTIVE)
+
+
+@waiting
+async def test_nothing_happens_after_the_end(waiting: Waiting) -> None:
+    (member,) = await waiting.begin()
+    waiting.ticks.stop()
+    await waiting.elapse(3 * usual.election_timeout_s)
+    assert role(member) is Role.UNATTACHED
