@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from tailrace.broker.node import Node
 
 ask_again_s: Final = 0.1
+look_s: Final = 0.25  # for another controller, while one is asked
 controller_timeout_s: Final = 10.0
 handed_over_within_s: Final = 3.0
 
@@ -73,12 +74,27 @@ class Calls:
             raise NotController("nobody is known to be the controller")
         if controller == node.broker_id:
             return await self.serve(controller, request)
-        answer = await node.quorums.peers.call(controller, request, timeout_s)
+        answer = await self._ask_while_it_leads(controller, request, timeout_s)
         if answer.error_code == Error.NOT_CONTROLLER or answer.error_code == Error.NOT_LEADER_OR_FOLLOWER:
             raise NotController(f"broker {controller} is not the controller", BrokerId(answer.controller))
         if answer.error_code:
             raise RefusedElsewhere(answer.error_message or "", answer.error_code)
         return answer
+
+    async def _ask_while_it_leads(self, controller: BrokerId, request: object, timeout_s: float) -> Any:
+        """A controller that stands still is not waited for once another is known."""
+        call = self._node.quorums.peers.call(controller, request, timeout_s)
+        task = asyncio.get_running_loop().create_task(call)
+        try:
+            while True:
+                try:
+                    async with asyncio.timeout(look_s):
+                        return await asyncio.shield(task)
+                except TimeoutError:
+                    if self._node.controller_id not in (controller, nobody):
+                        raise Unreachable(f"broker {controller} is not the controller any more") from None
+        finally:
+            task.cancel()
 
     # Serving
 
@@ -166,12 +182,15 @@ class Calls:
         partition = self._node.replicas.here(TopicPartition(topic_id, partition_id))
         if partition is None or not partition.leads:
             return _handed(one, Error.NOT_LEADER_OR_FOLLOWER, "this broker does not lead it")
+        epoch = partition.epoch
         if not self._node.housekeeping.hand_over(partition, BrokerId(one.to)):
             fault = PreferredLeaderNotAvailable(f"broker {one.to} does not keep up with {partition.name}")
             return _handed(one, Error.PREFERRED_LEADER_NOT_AVAILABLE, str(fault))
         clock = self._node.ports.clock
         deadline = clock.monotonic() + handed_over_within_s
         while partition.leader != one.to:
+            if partition.leader is not None and partition.epoch > epoch:
+                return _handed(one, Error.NOT_LEADER_OR_FOLLOWER, f"broker {partition.leader} was elected instead")
             if clock.monotonic() > deadline:
                 return _handed(one, Error.REQUEST_TIMED_OUT, f"broker {one.to} did not take over in time")
             await asyncio.sleep(0.01)

@@ -5,6 +5,7 @@ brokers that have not fetched the metadata for `broker.session.timeout.ms` are f
 brought to three, one at a time, once there are three brokers. A broker that finds itself fenced registers again.
 """
 
+import asyncio
 import logging
 from collections.abc import Callable, Coroutine
 from functools import partial
@@ -74,6 +75,7 @@ class Controlling:
                 await coordinator.write(_raise_features)
         except Fault as fault:
             events.warning("this broker could not act as controller in epoch %d: %s", epoch, fault)
+            asyncio.get_running_loop().call_later(look_s, self.leader_changed)
         finally:
             if self._taking_over == epoch:
                 self._taking_over = None

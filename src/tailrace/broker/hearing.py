@@ -40,10 +40,12 @@ class Hearing:
             self._waiting += messages
 
     def _go_on(self) -> None:
-        for _ in range(min(len(self._waiting), partitions_per_turn_max)):
-            self._hear(*self._waiting.popleft())
-        if self._waiting:
-            asyncio.get_running_loop().call_soon(self._go_on)
+        try:
+            for _ in range(min(len(self._waiting), partitions_per_turn_max)):
+                self._hear(*self._waiting.popleft())
+        finally:
+            if self._waiting:
+                asyncio.get_running_loop().call_soon(self._go_on)
 
     def _hear(self, key: TopicPartition, message: Message) -> None:
         member = self._find(key)

@@ -256,7 +256,13 @@ class Member:
             return
         if self._to_regain is None or self._to_regain[0] != self.epoch:  # a later leader has all that was committed
             self._to_regain = (self.epoch, log_end)
-        if self.log.durable >= self._to_regain[1]:
+        self._look_whether_whole()
+
+    def _look_whether_whole(self) -> None:
+        wanted = self._to_regain
+        if wanted is None or wanted[0] != self.epoch or self.replica.may_vote or not self.fetches:
+            return
+        if self.log.durable >= wanted[1]:
             events.info("%s: what was lost is here again, it votes", self.name)
             self.step(Repaired())
             self.shell.repaired(self)
@@ -289,6 +295,7 @@ class Member:
     def _synced(self) -> None:
         self.progress()
         if self.replica.leadership is None:
+            self._look_whether_whole()
             self.shell.durable_moved(self)
 
     # What can go wrong

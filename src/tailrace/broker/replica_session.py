@@ -57,7 +57,6 @@ class ReplicaSession:
         self.broker: BrokerId = peer.broker
         self.heard_at = hall.now()
         self.open = True
-        self._missed_since = -1.0
         self.told: dict[TopicPartition, Told] = {}
         self._dirty: dict[Told, None] = {}  # has records, or something else that cannot wait
         self._lazy: dict[Told, None] = {}  # has another high watermark
@@ -80,6 +79,7 @@ class ReplicaSession:
             self._take(head, correlation_id)
 
     def _take(self, head: FetchHead, correlation_id: int) -> None:
+        self.heard_at = self._hall.now()
         if self._parked is not None:
             self._answer()
         try:
@@ -249,8 +249,7 @@ class ReplicaSession:
 
     def look(self, now: float, timeout_s: float) -> None:
         """When nothing was heard for long, let the leaders look at their quorums."""
-        if now - self.heard_at >= timeout_s and self._missed_since != self.heard_at:
-            self._missed_since = self.heard_at  # once is enough: who waits for others is told by their sessions
+        if timeout_s <= now - self.heard_at < 2 * timeout_s:  # later news of others is told by their sessions
             for told in list(self.told.values()):
                 told.member.tick()
 

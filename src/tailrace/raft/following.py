@@ -35,11 +35,12 @@ def _source(state: State) -> Voter | None:
     known = state.following
     if known is not None and (state.role is Role.FOLLOWER or (state.role is Role.OBSERVER and not known.given_up)):
         return known.leader
-    if state.role not in (Role.OBSERVER, Role.UNATTACHED) or not state.others:
+    others = [voter for voter in state.others if voter.broker != state.me.broker]  # our old disk answers nobody
+    if state.role not in (Role.OBSERVER, Role.UNATTACHED) or not others:
         return None
     if state.voted_for not in (no_voter, state.me):
         return state.voted_for  # who may have been elected by now
-    return state.others[state.asked % len(state.others)]
+    return others[state.asked % len(others)]
 
 
 def answered(state: State, answer: FetchAnswer, turn: Turn) -> None:

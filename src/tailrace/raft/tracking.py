@@ -86,7 +86,7 @@ class Leadership:
         tracker.last_epoch = fetch.last_epoch
         tracker.durable = min(fetch.durable, end)
         early, tracker.early = tracker.early, None
-        if early is not None and (early.end, early.last_epoch) == (end, fetch.last_epoch):
+        if early is not None and fetch.durable >= 0 and (early.end, early.last_epoch) == (end, fetch.last_epoch):
             tracker.durable = max(tracker.durable, min(early.durable, end))
 
     def heard(self, peer: Voter, now: float) -> None:

@@ -1,0 +1,25 @@
+"""A replica that fetches anew what it lost: it votes again as soon as it has all of it on its disk."""
+
+from dataclasses import replace
+
+from tailrace.model.limits import batch_header_bytes
+from tailrace.testing.simulation import Delay
+from tests.unit.broker.simulated import Brokers, kind_odds, simulated
+
+slow_disk = replace(kind_odds, sync=Delay(low_seconds=0.02, high_seconds=0.03))
+
+
+@simulated(odds=slow_disk, log_checkpoint_interval_ms=500)
+async def test_what_was_lost_is_back_when_the_last_sync_ends_even_if_nothing_is_said_after_it(brokers: Brokers) -> None:
+    await brokers.make_topic("t", (1, 2, 3))
+    for _ in range(3):
+        end = brokers.append(1, "t")
+    await brokers.until(lambda: brokers.replica(3, "t").high_watermark == end)
+    path = f"{brokers.replica(3, 't').log.folder}/{0:020d}.log"
+    await brokers.stop(3)
+    brokers.machine(3).storage.flip_bit(path, batch_header_bytes + 5)
+    await brokers.start(3)
+    replica = brokers.replica(3, "t")
+    await brokers.until(lambda: replica.log.end == end)
+    await brokers.until(lambda: replica.replica.may_vote)
+    assert replica.log.durable == end

@@ -1,0 +1,28 @@
+"""A leader's side of a follower's session: what it makes of silence."""
+
+from dataclasses import replace
+from functools import partial
+
+from tailrace.testing.simulation import Delay
+from tests.unit.broker.simulated import Brokers, kind_odds, simulated
+
+slow_disk = replace(kind_odds, cold_chance=1.0, read=Delay(low_seconds=1.2, high_seconds=1.2))
+
+
+@simulated()
+async def test_silence_is_noticed_after_a_fetch_that_had_to_wait_for_the_disk(brokers: Brokers) -> None:
+    """Such a fetch counts from when it was looked at, which may be long after it came."""
+    for name in ("t", "cold"):
+        await brokers.make_topic(name, (1, 2, 3))
+    leader = brokers.replica(1, "t")
+    brokers.machine(3).pause()
+    await brokers.elapse(2.5)
+    assert leader.leads  # with broker 2
+    brokers.machine(1).storage.odds = slow_disk
+    brokers.append(1, "cold")
+    await brokers.elapse(0.01)
+    follower = brokers.replica(2, "t")
+    brokers.within(2, partial(brokers[2].quorums._fetching[follower].ask_again, follower))
+    await brokers.elapse(0.01)
+    brokers.machine(2).pause()
+    await brokers.until(lambda: not leader.leads, within_seconds=6.0)
