@@ -5,7 +5,7 @@ puts each client's own calls behind the words of `client.py`, so that a feature 
 client that has it; the driver is also the example of how that client is used. What came out is written by the run
 itself into `LEDGER.md`, a list that only grows (`ledger.py`).
 
-`test_three_brokers.py` runs the main flows again on a cluster of ours, and what only a cluster can show: it kills brokers.
+`test_three_brokers.py` runs the main flows again on a cluster of ours, with what only a cluster can show: brokers die.
 
 There are no consumer groups here: every reader is given its partition and its first offset, and needs no coordinator.
 
