@@ -58,6 +58,23 @@ class Clustered:
     def replica(self, broker: int, topic: str, partition: int = 0) -> Partition:
         return self[broker].node.replicas.find(topic, partition)
 
+    def leader(self, broker: int, topic: str, partition: int = 0) -> int:
+        """Who leads a partition, as a broker tells clients; -1: nobody."""
+        node = self[broker].node
+        return node.leaders.one(node.replicas.image.topics[topic], partition).leader
+
+    async def move(self, topic: str, to: int, partition: int = 0) -> None:
+        """Let a broker lead, and know everywhere that it does; on a busy machine another may win the election first."""
+
+        def led() -> bool:
+            for broker in self.ids:
+                replica = self.replica(broker, topic, partition)
+                if broker != to and replica.leads and not replica.replica.hands_over:
+                    self[broker].node.housekeeping.hand_over(replica, self[to].node.broker_id)
+            return all(self.leader(one, topic, partition) == to for one in self.ids)
+
+        await until(led)
+
     async def caught_up(self, topic: str, end: int, *brokers: int) -> None:
         """Until these brokers know that a topic's first partition is committed up to `end`."""
         await until(lambda: all(self.replica(one, topic).high_watermark >= end for one in brokers or self.ids))

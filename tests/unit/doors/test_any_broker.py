@@ -126,7 +126,7 @@ async def test_metadata_is_true_while_a_broker_is_down(cluster: Clustered) -> No
     await cluster.make_topic("alone", (3,))
     await cluster[3].node.quorums.peers.close()
     await until(lambda: all(list(cluster[one].node.brokers) == [1, 2] for one in (1, 2)))
-    await until(lambda: all(led_by(cluster, one, "t", 1) in (1, 2) for one in (1, 2)))
+    await until(lambda: all(cluster.leader(one, "t", 1) in (1, 2) for one in (1, 2)))
     for broker in (1, 2):
         served = cluster[broker]
         answer = await served.call(MetadataRequest(topics=None), 13)
@@ -144,11 +144,6 @@ async def test_metadata_is_true_while_a_broker_is_down(cluster: Clustered) -> No
         for fenced, expected in ((False, [(1, False), (2, False)]), (True, [(1, False), (2, False), (3, True)])):
             cluster_shown = await served.call(DescribeClusterRequest(include_fenced_brokers=fenced), 2)
             assert [(one.broker_id, one.is_fenced) for one in cluster_shown.brokers] == expected
-
-
-def led_by(cluster: Clustered, broker: int, topic: str, partition: int) -> int:
-    node = cluster[broker].node
-    return node.leaders.one(node.replicas.image.topics[topic], partition).leader
 
 
 def state(one: Any) -> tuple[Any, ...]:

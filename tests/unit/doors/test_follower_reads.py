@@ -137,14 +137,13 @@ async def test_what_a_follower_does_not_know_to_be_committed_waits_and_is_not_av
 async def test_a_wait_at_a_leader_ends_when_another_leads(cluster: Clustered) -> None:
     await cluster.make_topic("t")
     for version, expected in ((10, (Error.NOT_LEADER_OR_FOLLOWER,)), (12, (Error.NOT_LEADER_OR_FOLLOWER, Error.NONE))):
-        leader = cluster.replica(1, "t").leader
-        assert leader is not None
+        await until(lambda: any(cluster.replica(one, "t").leads for one in cluster.ids))
+        leader = next(one for one in cluster.ids if cluster.replica(one, "t").leads)
         waiting = cluster[leader].client.send(fetch(0, wait_ms=60_000), version)
         await parked(cluster, leader)
         other = leader % 3 + 1
         assert cluster[leader].node.housekeeping.hand_over(cluster.replica(leader, "t"), cluster[other].node.broker_id)
         assert (await answered(waiting)).error_code in expected
-        await until(lambda: all(cluster.replica(one, "t").leader == other for one in cluster.ids))  # noqa: B023
 
 
 @with_cluster()
@@ -155,11 +154,7 @@ async def test_a_wait_at_a_follower_ends_when_another_leads(cluster: Clustered) 
     await parked(cluster, 3)
     assert cluster[1].node.housekeeping.hand_over(cluster.replica(1, "t"), cluster[2].node.broker_id)
     got = await answered(waiting)
-    assert (got.error_code, got.current_leader.leader_id) in [
-        (Error.FENCED_LEADER_EPOCH, 2),
-        (Error.FENCED_LEADER_EPOCH, -1),
-        (Error.NOT_LEADER_OR_FOLLOWER, -1),
-    ]
+    assert got.error_code in (Error.FENCED_LEADER_EPOCH, Error.NOT_LEADER_OR_FOLLOWER)
 
 
 @with_cluster()

@@ -1,14 +1,17 @@
 """DescribeQuorum and ElectLeaders, asked of every broker of three."""
 
+import asyncio
 from typing import Any
 
-from tailrace.model.ids import NO_ID
+from tailrace.model.ids import NO_ID, Epoch
+from tailrace.raft.messages import BeginEpoch
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.describe_quorum import DescribeQuorumRequest, PartitionToDescribe, TopicToDescribe
 from tailrace.wire.messages.elect_leaders import ElectLeadersRequest, TopicToElect, unclean
+from tailrace.wire.messages.peers.hand_over import HandOver, PartitionToHandOver
 from tests.unit.doors.clustered import Clustered, with_cluster
 from tests.unit.doors.hostile import until
-from tests.unit.doors.served import versions
+from tests.unit.doors.served import answer_max_s, versions
 
 
 def described(*partitions: tuple[str, int]) -> DescribeQuorumRequest:
@@ -84,26 +87,12 @@ async def elect(cluster: Clustered, broker: int, *named: tuple[str, int], versio
     return {(topic.name, one.partition): one.error_code for topic in answer.topics for one in topic.partitions}
 
 
-async def move(cluster: Clustered, topic: str, partition: int, to: int) -> None:
-    """Let another broker lead, and know everywhere that it does."""
-    leader = cluster.replica(to, topic, partition).leader
-    assert leader is not None
-    replica = cluster.replica(leader, topic, partition)
-    assert cluster[leader].node.housekeeping.hand_over(replica, cluster[to].node.broker_id)
-    await until(lambda: all(leads(cluster, one, topic, partition) == to for one in cluster.ids))
-
-
-def leads(cluster: Clustered, broker: int, topic: str, partition: int) -> int:
-    node = cluster[broker].node
-    return node.leaders.one(node.replicas.image.topics[topic], partition).leader
-
-
 @with_cluster(auto_leader_rebalance_enable=False)
 async def test_preferred_leaders_are_elected_from_any_broker(cluster: Clustered) -> None:
     await cluster.make_topic("t", (1, 2, 3), (2, 3, 1))
     for broker in cluster.ids:
         version = broker - 1
-        await move(cluster, "t", 0, 3)
+        await cluster.move("t", 3, 0)
         assert await elect(cluster, broker, ("t", 0), ("t", 1), version=version) == {
             ("t", 0): Error.NONE,
             ("t", 1): Error.ELECTION_NOT_NEEDED,
@@ -114,8 +103,8 @@ async def test_preferred_leaders_are_elected_from_any_broker(cluster: Clustered)
 @with_cluster(auto_leader_rebalance_enable=False)
 async def test_all_partitions_at_once_tell_only_what_changed(cluster: Clustered) -> None:
     await cluster.make_topic("t", (1, 2, 3), (2, 3, 1), (3, 1, 2))
-    await move(cluster, "t", 0, 2)
-    await move(cluster, "t", 2, 1)
+    await cluster.move("t", 2, 0)
+    await cluster.move("t", 1, 2)
     assert await elect(cluster, 2) == {("t", 0): Error.NONE, ("t", 2): Error.NONE}
     assert await elect(cluster, 1) == {}
 
@@ -123,17 +112,32 @@ async def test_all_partitions_at_once_tell_only_what_changed(cluster: Clustered)
 @with_cluster(auto_leader_rebalance_enable=False)
 async def test_a_leader_that_has_just_changed_is_asked_again(cluster: Clustered) -> None:
     await cluster.make_topic("t", (3, 2, 1))
-    await move(cluster, "t", 0, 1)
+    await cluster.move("t", 1, 0)
     assert cluster[1].node.housekeeping.hand_over(cluster.replica(1, "t"), cluster[2].node.broker_id)
-    assert leads(cluster, 3, "t", 0) == 1  # as far as it knows
+    assert cluster.leader(3, "t") == 1  # as far as it knows
     assert await elect(cluster, 3, ("t", 0)) == {("t", 0): Error.NONE}
     assert cluster.replica(3, "t").leader == 3
+
+
+@with_cluster(auto_leader_rebalance_enable=False)
+async def test_a_leader_says_when_another_was_elected_instead(cluster: Clustered) -> None:
+    topic_id = await cluster.make_topic("t")
+    replica, epoch = cluster.replica(1, "t"), cluster.replica(1, "t").epoch
+    wanted = HandOver(partitions=(PartitionToHandOver(topic_id=topic_id, partition=0, to=3),))
+    handing = asyncio.ensure_future(cluster[1].node.calls.serve(cluster[1].node.broker_id, wanted))
+    await until(lambda: not replica.leads)
+    replica.step(BeginEpoch(sender=cluster[2].node.voter, to=replica.me, epoch=Epoch(epoch + 5)))
+    answer: Any = await asyncio.wait_for(handing, answer_max_s)
+    assert [(one.error_code, one.error_message) for one in answer.partitions] in (
+        [(Error.NOT_LEADER_OR_FOLLOWER, "broker 2 was elected instead")],
+        [(Error.NONE, None)],  # it was faster
+    )
 
 
 @with_cluster(auto_leader_rebalance_enable=False, broker_session_timeout_ms=1000)
 async def test_elections_that_cannot_be_held(cluster: Clustered) -> None:
     await cluster.make_topic("t", (3, 2, 1))
-    await move(cluster, "t", 0, 1)
+    await cluster.move("t", 1, 0)
     await cluster[3].node.quorums.peers.close()
     await until(lambda: 3 not in cluster[2].node.brokers)
     assert await elect(cluster, 2, ("t", 0), ("t", 7), ("never", 0)) == {
