@@ -1,12 +1,18 @@
-"""How long producers wait when a leader dies: one producer that writes to every partition, and notes who answers when.
+"""How long producers wait when a leader dies: one producer that writes to many partitions, and notes who answers when.
 
 Each partition gets a record now and then, so that all are busy; when a broker is killed, each partition it led gets one
 more at once, and has *resumed* when a record is acknowledged that was written after the kill. The producer is
-librdkafka's, idempotent, acks=all, with its defaults: what it waits for by itself is part of what people see.
+librdkafka's, idempotent, acks=all, with its defaults: what it waits for by itself is part of what people see. It sends
+each partition's records in requests of their own, five at a time to a broker; so no more partitions are kept busy than
+can be answered soon, however many there are.
+
+Every kill finds leadership where it belongs and the producer connected to all brokers: to one that has just come back
+librdkafka would wait seconds before it connects again, whoever it is.
 """
 
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from statistics import median
@@ -19,6 +25,7 @@ from tailrace.testing import Cluster
 poll_s: Final = 0.002
 resumed_within_s: Final = 60.0
 healthy_within_s: Final = 120.0
+look_s: Final = 0.1
 value: Final = bytes(100)
 
 
@@ -32,17 +39,17 @@ class Failover:
 
 
 class Load:
-    """Writes to all partitions in turn, in a thread of its own."""
+    """Writes to partitions in turn, in a thread of its own."""
 
-    def __init__(self, bootstrap: str, topic: str, partitions: int, *, per_second: float) -> None:
+    def __init__(self, bootstrap: str, topic: str, partitions: Sequence[int], *, per_second: float) -> None:
         self.failures: list[str] = []
         self._topic = topic
-        self._partitions = partitions
+        self.partitions = partitions
         self._per_second = per_second
         self._producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, "log_level": 0})
         self._urgent: list[int] = []  # partitions that lost their leader
-        self._waiting: dict[int, None] = dict.fromkeys(range(partitions))  # of those, who has not resumed
-        self._killed_at = -1.0  # at first every partition has to be heard of once
+        self._waiting: dict[int, None] = {}  # of those, who has not resumed
+        self._killed_at = 0.0
         self._resumed: list[float] = []
         self._all_resumed = threading.Event()
         self._stopping = threading.Event()
@@ -55,7 +62,7 @@ class Load:
             while self._urgent:
                 self._write(self._urgent.pop())
             if written < (time.monotonic() - began) * self._per_second:
-                self._write(written % self._partitions)
+                self._write(self.partitions[written % len(self.partitions)])
                 written += 1
                 self._producer.poll(0)
             else:
@@ -79,20 +86,20 @@ class Load:
                 self._all_resumed.set()
 
     def wait_until_busy(self) -> None:
-        """Until every partition has answered once."""
-        self._wait()
+        """Until every partition has answered something that was written from now on."""
+        self._expect(self.partitions, time.monotonic())
 
-    def lost(self, partitions: list[int], killed_at: float) -> Failover:
+    def lost(self, partitions: Sequence[int], killed_at: float) -> Failover:
         """The leader of these partitions was killed at that time; waits until all of them have resumed."""
-        self._resumed = []
-        self._all_resumed.clear()
-        self._killed_at = killed_at
-        self._waiting = dict.fromkeys(partitions)
-        self._urgent += partitions
-        self._wait()
+        self._expect(partitions, killed_at)
         return Failover(partitions=len(partitions), median_s=median(self._resumed), last_s=max(self._resumed))
 
-    def _wait(self) -> None:
+    def _expect(self, partitions: Sequence[int], since: float) -> None:
+        self._resumed = []
+        self._all_resumed.clear()
+        self._killed_at = since
+        self._waiting = dict.fromkeys(partitions)
+        self._urgent += partitions
         if not self._all_resumed.wait(resumed_within_s):
             raise TimeoutError(f"{len(self._waiting)} partitions were not answered within {resumed_within_s:g} s")
 
@@ -102,16 +109,30 @@ class Load:
         self._producer.flush(resumed_within_s)
 
 
-def kill_a_leader(cluster: Cluster, topic: str, load: Load) -> Failover:
-    """Kill whoever leads most of a topic, see everybody resume, and bring it back."""
-    led: dict[int, list[int]] = {}
-    for one in cluster.look(cluster.ids[0]).partitions:
-        if one.topic == topic and one.leader is not None:
-            led.setdefault(one.leader, []).append(one.partition)
-    victim = max(led, key=lambda broker: len(led[broker]))
+def kill_leader(cluster: Cluster, victim: int, topic: str, load: Load) -> Failover:
+    """Kill a broker that leads its share of a topic, see everybody resume, and bring it back."""
+    led = _wait_until_led_as_assigned(cluster, topic)
+    load.wait_until_busy()
     killed_at = time.monotonic()
     cluster.kill(victim)
-    found = load.lost(led[victim], killed_at)
+    found = load.lost([one for one in load.partitions if one in led[victim]], killed_at)
     cluster.restart(victim)
-    cluster.wait_until_healthy(healthy_within_s)
     return found
+
+
+def _wait_until_led_as_assigned(cluster: Cluster, topic: str) -> dict[int, list[int]]:
+    """Which broker leads which partitions, once that is the first replica of each and all replicas are in sync."""
+    deadline = time.monotonic() + healthy_within_s
+    cluster.wait_until_healthy(healthy_within_s)
+    while True:
+        led: dict[int, list[int]] = {broker: [] for broker in cluster.ids}
+        astray = 0
+        for one in cluster.look(cluster.ids[0]).partitions:
+            if one.topic == topic:
+                led[one.replicas[0]].append(one.partition)
+                astray += one.leader != one.replicas[0]
+        if not astray:
+            return led
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{astray} partitions were not led as assigned within {healthy_within_s:g} s")
+        time.sleep(look_s)
