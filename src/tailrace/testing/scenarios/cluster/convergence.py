@@ -56,7 +56,8 @@ class Convergence:
         return list(found.values())
 
     def compare(self) -> None:
-        """Every log, from its start to its end, on every disk."""
+        """Every log, from its start to its end, on every disk; what was damaged is repaired by now."""
+        self._watch.damaged.clear()
         for copies in self._partitions():
             for server, partition in copies:
                 self._watch.look_again(server, partition)

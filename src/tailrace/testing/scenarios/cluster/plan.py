@@ -33,6 +33,7 @@ class Plan:
     checkpoint_ms: int
     patience_ms: int  # how long a follower waits for its leader
     pause_seconds: float  # between two faults, on average
+    damage: bool  # a bit flips, once
     calm: float  # a producer rests for up to so many seconds after each acknowledgement
 
     @property
@@ -74,6 +75,7 @@ def plan_of(seed: int, seconds: float = trouble_default_seconds) -> Plan:
         patience_ms=chance.choice([800, 2_000]) if odds.link.slow_seconds < 0.5 else 2_000,
         pause_seconds=chance.choice([0.3, 0.6, 1.2]),
         calm=chance.choice([0.2, 0.4, 0.7]),
+        damage=chance.random() < 0.2,
     )
 
 

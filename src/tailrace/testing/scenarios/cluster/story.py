@@ -5,7 +5,6 @@ from collections.abc import Coroutine, Iterator
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from tailrace.testing.scenarios.cluster.budget import Budget
 from tailrace.testing.scenarios.cluster.clients import Clients
 from tailrace.testing.scenarios.cluster.convergence import Convergence, described
 from tailrace.testing.scenarios.cluster.invariants import Broken, Invariant
@@ -44,8 +43,7 @@ class Story:
             await self._settle("a broker joined")
         await self._clients.begin()
         watching = self._beside(self._keep_looking())
-        budget = Budget(self._plan, self._servers, self._watch.histories)
-        trouble = Trouble(self._world, self._plan, self._servers, budget, self._met, self._beside)
+        trouble = Trouble(self._world, self._plan, self._servers, self._watch, self._met, self._beside)
         await trouble.run([self._join for _ in range(self._plan.late)])
         await trouble.heal()
         self._clients.end()

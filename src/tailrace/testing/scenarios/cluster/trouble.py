@@ -3,15 +3,21 @@
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from typing import Any
+from typing import Any, Final
 
 from tailrace.testing.scenarios.cluster.budget import Budget
+from tailrace.testing.scenarios.cluster.damage import strike
 from tailrace.testing.scenarios.cluster.faults import Faults
 from tailrace.testing.scenarios.cluster.met import Met
 from tailrace.testing.scenarios.cluster.outages import Outages
 from tailrace.testing.scenarios.cluster.plan import Plan
 from tailrace.testing.scenarios.cluster.server import Server
+from tailrace.testing.scenarios.cluster.watch import Watch
 from tailrace.testing.simulation import World
+
+calm_max_seconds: Final = 10.0  # to wait for everybody to have everything
+look_seconds: Final = 0.05
+never: Final = float("inf")
 
 Fault = Callable[[], Coroutine[Any, Any, None]]
 Beside = Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"]
@@ -19,11 +25,14 @@ Beside = Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"]
 
 class Trouble:
     def __init__(
-        self, world: World, plan: Plan, servers: Sequence[Server], budget: Budget, met: Met, beside: Beside
+        self, world: World, plan: Plan, servers: Sequence[Server], watch: Watch, met: Met, beside: Beside
     ) -> None:
         self._world = world
         self._plan = plan
         self._servers = servers
+        self._watch = watch
+        self._met = met
+        self._budget = budget = Budget(plan, servers, watch.histories)
         self._beside = beside
         self._chance: random.Random = world.random
         self._tasks: list[asyncio.Task[None]] = []
@@ -57,15 +66,43 @@ class Trouble:
         """Until the plan's time is up; `joins` happen on the way."""
         loop, waiting = self._world.loop, list(joins)
         end = loop.time() + self._plan.seconds
+        damage_at = loop.time() + self._chance.random() * self._plan.seconds if self._plan.damage else never
         weights = [weight for weight, _ in self._menu]
         while loop.time() < end:
             await asyncio.sleep(self._chance.expovariate(1 / self._plan.pause_seconds))
             if waiting and self._chance.random() < 0.5:
                 await waiting.pop()()
+            if loop.time() >= damage_at:
+                await self._damage()
+                damage_at = never
             fault = self._chance.choices(self._menu, weights)[0][1]
             self._tasks.append(self._beside(fault()))
         for join in waiting:
             await join()
+
+    async def _damage(self) -> None:
+        """Once, on one machine, and only when everybody has everything."""
+        await self.heal()
+        if not await self._calm() or not self._budget.may_lose_a_copy:
+            return
+        server = self._chance.choice(self._servers)
+        damage = strike(server, self._chance)
+        if damage is None:
+            return
+        self._met.flipped_bits += 1
+        self._watch.damaged[server.name, damage.partition.key] = None
+        self._beside(server.start())
+        if not damage.known:
+            await self._calm()
+
+    async def _calm(self) -> bool:
+        """Wait until every replica has everything; False: it takes too long."""
+        deadline = self._world.loop.time() + calm_max_seconds
+        while not self._budget.whole:
+            if self._world.loop.time() >= deadline:
+                return False
+            await asyncio.sleep(look_seconds)
+        return True
 
     async def heal(self) -> None:
         """Everything works again, and everybody is started; what they make of it is theirs."""
