@@ -25,6 +25,7 @@ from tailrace.records.record import NewRecord
 from tailrace.wire.stored import decode_record, encode_record
 
 load_read_max_bytes: Final = 1024 * 1024
+records_per_turn: Final = 500
 
 
 class Machine(Protocol):
@@ -93,9 +94,13 @@ async def replay_batches(
     read = log.read(offset, load_read_max_bytes, limit)
     if read is None:
         read = await log.read_cold(offset, load_read_max_bytes, limit)
+    count = 0
     for batch, header in batches(read.data):
         if not header.is_control:
             for record in open_batch(batch):
                 replay(decode_record(kinds, record.value or b""))
-    await asyncio.sleep(0)  # a long log must not stall the loop
+                count += 1
+                if count % records_per_turn == 0:
+                    await asyncio.sleep(0)  # a long log must not stall the loop, nor a batch about thousands
+    await asyncio.sleep(0)
     return read.next_offset

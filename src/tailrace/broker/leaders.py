@@ -39,6 +39,13 @@ class Leaders:
             for index in range(first, len(topic.partitions))
         ]
 
+    def first_unled(self, topic: Topic, first: int) -> int:
+        """Which is the first of a topic's partitions, from `first` on, that nobody leads; their number: none is."""
+        for index in range(first, len(topic.partitions)):
+            if self.one(topic, index).leader == nobody:
+                return index
+        return len(topic.partitions)
+
     def one(self, topic: Topic, index: int) -> Leading:
         """One partition of a topic."""
         here = self._replicas.here(TopicPartition(topic.id, index))

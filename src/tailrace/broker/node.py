@@ -282,9 +282,10 @@ class Node:
         deadline = self.ports.clock.monotonic() + min(within_s, led_within_s)
         image = self.replicas.image
         for topic_id in topic_ids:
+            led = 0  # those before have been seen to be
             while topic_id not in image.removed and self.ports.clock.monotonic() < deadline:
                 topic = image.topics_by_id.get(topic_id)
-                if topic is not None and all(state.leader != nobody for state in self.leaders.of(topic)):
+                if topic is not None and (led := self.leaders.first_unled(topic, led)) == len(topic.partitions):
                     break
                 await asyncio.sleep(look_s)
 

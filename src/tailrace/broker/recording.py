@@ -7,6 +7,7 @@ from typing import Final
 
 from tailrace.broker.partition import Partition
 from tailrace.log.checkpoints import Checkpoint, store_checkpoints
+from tailrace.log.found import RecoveryPoint
 from tailrace.log.meta import write_clean_marker
 from tailrace.model.ids import TopicPartition
 from tailrace.ports import Ports
@@ -29,15 +30,23 @@ class Recording:
             await self._record(self._unrecorded)
             if self._unrecorded is not None:
                 return  # logs rely on the last points being recorded before they give others
-        checkpoints = {}
-        partitions = self._partitions()
-        for first in range(0, len(partitions), checkpoints_at_once):
-            group = partitions[first : first + checkpoints_at_once]
-            points = await asyncio.gather(*(partition.log.checkpoint() for partition in group))
-            for partition, point in zip(group, points, strict=True):
-                if point is not None:
-                    checkpoints[partition.key] = Checkpoint(recovery=point, high_watermark=partition.high_watermark)
-        await self._record(checkpoints)
+        points: dict[Partition, RecoveryPoint | None] = {}
+        stirred = []
+        for partition in self._partitions():
+            points[partition] = partition.log.point
+            if not partition.log.is_put_down:  # most have nothing to do: there may be thousands at rest
+                stirred.append(partition)
+        for first in range(0, len(stirred), checkpoints_at_once):
+            group = stirred[first : first + checkpoints_at_once]
+            given = await asyncio.gather(*(partition.log.checkpoint() for partition in group))
+            points.update(zip(group, given, strict=True))
+        await self._record(
+            {
+                partition.key: Checkpoint(recovery=point, high_watermark=partition.high_watermark)
+                for partition, point in points.items()
+                if point is not None
+            }
+        )
 
     async def _record(self, checkpoints: dict[TopicPartition, Checkpoint]) -> None:
         if checkpoints == self._recorded:

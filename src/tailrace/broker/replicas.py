@@ -32,7 +32,7 @@ from tailrace.log.checkpoints import Checkpoint
 from tailrace.log.log import Log
 from tailrace.model.faults import NotLeader, StorageFailed, UnknownTopic, UnknownTopicId
 from tailrace.model.ids import BrokerId, Epoch, Id, Offset, TopicPartition, parse_id, show_id
-from tailrace.model.settings import Settings, kind_of, parse, rows
+from tailrace.model.settings import Settings, kind_of, never_ms, parse, rows
 from tailrace.model.topics import TopicSettings, metadata_topic_id
 from tailrace.ports import Ports
 from tailrace.raft.events import Campaign
@@ -245,6 +245,12 @@ class Replicas:
                 one = rows()[name]
                 told[one.name] = parse(name, kind_of(one), value)
         return replace(self.settings, **told)
+
+    @property
+    def flush_by_time(self) -> bool:
+        """Whether `flush.ms` was set, for all topics or for any: mostly it is not, and there may be many partitions."""
+        by_default = self.effective.log_flush_ms != never_ms
+        return by_default or any("flush.ms" in topic.settings for topic in self.image.topics.values())
 
     # Partitions' lives
 

@@ -56,9 +56,10 @@ class Upkeep:
         self._node.metadata.log.sync_soon()
 
     async def _sync_what_is_due(self) -> None:
-        now_ms = self._node.ports.clock.wall_ms()
-        for partition in list(self._node.replicas.all()):
-            partition.log.sync_if_due(now_ms)
+        replicas, now_ms = self._node.replicas, self._node.ports.clock.wall_ms()
+        if replicas.flush_by_time:
+            for partition in list(replicas.all()):
+                partition.log.sync_if_due(now_ms)
 
     async def _watch_loop(self) -> None:
         clock = self._node.ports.clock

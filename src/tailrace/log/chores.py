@@ -25,6 +25,13 @@ if TYPE_CHECKING:
 events: Final = logging.getLogger(__name__)
 
 
+def is_put_down(log: "Log") -> bool:
+    if not log.known_whole or not log.segments:
+        return log.settled or not log.known_whole
+    at_end = log.point == RecoveryPoint(offset=log.end, start=log.start)
+    return log.settled and log.saved and at_end and not log.cut_covered and not any(map(_unsaved, log.segments))
+
+
 async def checkpoint(log: "Log") -> RecoveryPoint | None:
     """Damage that was found since the log was opened is no hindrance: below the point it stays damage."""
     if not log.known_whole:

@@ -208,6 +208,11 @@ class Log:
         async with self._chores:
             return await chores.checkpoint(self)
 
+    @property
+    def is_put_down(self) -> bool:
+        """Whether a checkpoint would find nothing to do."""
+        return chores.is_put_down(self)
+
     def recorded(self, point: RecoveryPoint) -> None:
         """The next start will be told of `point`: what only earlier ones needed may go."""
         if self.cut_at is not None and not self.cut_covered:
