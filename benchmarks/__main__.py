@@ -16,6 +16,7 @@ from rich.console import Console
 from benchmarks import kafka, ours, outcomes, tables
 from benchmarks.cases import Start
 from benchmarks.cases.bulk import bulk
+from benchmarks.cases.failover import failover
 from benchmarks.cases.footprint import footprint
 from benchmarks.cases.many import many_partitions
 from benchmarks.cases.nearest import nearest
@@ -47,6 +48,7 @@ cluster_cases: Final[dict[str, Case]] = {  # they start three of ours, whoever e
     "replicated-always": partial(replicated, fsync="always"),
     "nearest": nearest,
     "many": many_partitions,
+    "failover": failover,
 }
 
 

@@ -20,7 +20,7 @@ topic: Final = "busy"
 few: Final = 100
 few_kills: Final = 20
 many: Final = 3_000
-many_kills: Final = 5
+many_kills: Final = 3
 busy: Final = 100
 per_second: Final = 300.0  # records, over all busy partitions
 
