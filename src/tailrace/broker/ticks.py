@@ -16,6 +16,7 @@ from tailrace.ports import Clock
 from tailrace.raft.events import Tick
 
 never: Final = float("inf")
+wait_min_s: Final = 0.001  # nobody is looked at twice in one moment
 
 
 class Ticks:
@@ -41,23 +42,29 @@ class Ticks:
         if self._timer is not None:
             self._timer.cancel()
         self._timer_at = at
-        delay = max(0.0, at - self._clock.monotonic())
+        delay = max(wait_min_s, at - self._clock.monotonic())
         self._timer = asyncio.get_running_loop().call_later(delay, once_read, self._due)
 
     def _due(self) -> None:
         self._timer, self._timer_at = None, never
         now = self._clock.monotonic()
+        due = []
         while self._heap and self._heap[0][0] <= now:
-            at, _, member = heapq.heappop(self._heap)
-            if member.wakes_at != at:
-                continue  # it was put in again, earlier
-            member.wakes_at = None
-            if member.replica.deadline <= now:
-                self._tick(member)
-            elif not member.replica.rests:
-                self.wake(member)
-        if self._heap:
-            self._set_timer(self._heap[0][0])
+            due.append(heapq.heappop(self._heap))
+        try:
+            for at, _, member in due:
+                if member.wakes_at == at:  # else it was put in again, earlier
+                    self._look(member, now)
+        finally:
+            if self._heap:
+                self._set_timer(self._heap[0][0])
+
+    def _look(self, member: Member, now: float) -> None:
+        member.wakes_at = None
+        if member.replica.deadline <= now:
+            self._tick(member)
+        elif not member.replica.rests:
+            self.wake(member)
 
     def _tick(self, member: Member) -> None:
         if member.replica.leadership is not None:

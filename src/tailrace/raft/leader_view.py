@@ -24,7 +24,7 @@ class Following:
         return self.heard if self.pulse is None else max(self.heard, self.pulse.at)
 
     def hears(self, now: float, timeout_s: float) -> bool:
-        return not self.given_up and now - self.heard_at < timeout_s
+        return not self.given_up and now < self.heard_at + timeout_s
 
     def answered(self, now: float, pulse: Pulse | None) -> None:
         self.heard = now

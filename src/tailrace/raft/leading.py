@@ -106,7 +106,7 @@ def deadline(state: State, ship: Leadership) -> float:
 def knows_quorum(state: State, now: float) -> bool:
     """Whether a majority has fetched within the check-quorum time."""
     ship = state.leadership
-    return ship is not None and now - ship.heard_quorum_at() < state.timing.check_quorum_s
+    return ship is not None and now < ship.heard_quorum_at() + state.timing.check_quorum_s  # rounded as the deadline is
 
 
 # Giving it up

@@ -167,6 +167,11 @@ class Replica(State):
         ship = self.leadership
         return () if ship is None else ship.in_sync(self.log_end, now - self.timing.lag_max_s)
 
+    def is_followed(self, now: float) -> bool:
+        """Whether it leads, and every voter has all of its log and fetches."""
+        ship = self.leadership
+        return ship is not None and ship.all_there(self.log_end, now - self.timing.check_quorum_s)
+
     def peers(self) -> tuple[PeerProgress, ...]:
         """What a leader knows of each voter and observer but itself."""
         return () if self.leadership is None else self.leadership.progress(self.log_end)

@@ -149,6 +149,13 @@ class Leadership:
             or (self.trackers[voter].counts and self.trackers[voter].caught_up_at(log_end) >= since)
         )
 
+    def all_there(self, log_end: int, since: float) -> bool:
+        """Whether every voter has all that we have, and was heard of after `since`."""
+        return all(
+            voter == self._me or (self.has_all(voter, log_end) and self.trackers[voter].seen >= since)
+            for voter in self._voters
+        )
+
     def unheard(self) -> Voters:
         """Voters that have not fetched in this epoch: they may not know that it has begun."""
         return tuple(voter for voter in self._voters if voter != self._me and self.trackers[voter].end < 0)
