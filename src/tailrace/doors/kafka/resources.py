@@ -22,10 +22,8 @@ def resource_to_show(call: Call, kind: int, name: str) -> Resource:
     """The kind of resource that is meant; `InvalidRequest` when it has no settings, or is another broker."""
     resource = _kind(kind)
     if resource is Resource.BROKER and name not in ("", str(call.node.broker_id)):
-        raise InvalidRequest(
-            f"this is broker {call.node.broker_id}, and {name!r} was asked for: each broker shows its own settings; "
-            "an empty name means all brokers"
-        )
+        me = call.node.broker_id
+        raise InvalidRequest(f"this is broker {me}, not {name!r}: each shows its own settings; an empty name means all")
     return resource
 
 
