@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from tests.chaos.record_key import RecordKey
 
@@ -66,6 +66,12 @@ class Writer:
         return sum(map(len, self.promised))
 
     def _run(self) -> None:
+        try:
+            self._write_on()
+        except KafkaException as error:  # it found out that it was lied to, and gives up
+            self._complain(f"writer {self.number} cannot go on: {error}")
+
+    def _write_on(self) -> None:
         began, written = time.monotonic(), 0
         while not self._stopping.is_set():
             due = int((time.monotonic() - began) * self._per_second) - written
