@@ -104,7 +104,7 @@ async def test_a_brokers_settings_are_changed_at_any_broker_and_shown_by_itself(
     assert "there is no broker '9', only 1, 2, 3" in refused.error_message
     other = await shown(cluster[2], 3)
     assert other.error_code == Error.INVALID_REQUEST
-    assert "this is broker 2, and '3' was asked for: each broker shows its own settings" in other.error_message
+    assert "this is broker 2, not '3': each shows its own settings" in other.error_message
 
 
 @with_cluster()
