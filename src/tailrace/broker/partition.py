@@ -47,13 +47,26 @@ class Partition(Member):
         self.bytes_appended = 0  # in this life: lets who waits for so many bytes count instead of read
         self._waiting: deque[tuple[int, WhenCommitted]] = deque()  # by rising offset, but for duplicates, which wait
         self._watchers: dict[Callable[[], None], None] = {}  # readers at the high watermark
-        self._led_since = 0.0  # while it leads
+        self._refused_at = -pipeline_max_s  # when a batch was last refused that may be sent again
         self.leader_is_gone = False  # it was there a moment ago, and was reset or resigned: an election is under way
 
     # Writing
 
     def append(self, batch: memoryview, acks: int) -> Appended:
         """Append one batch as a client sent it; it is checked, stamped in place and written. Faults leave nothing."""
+        try:
+            appended = self._append(batch, acks)
+        except (NotLeader, NotEnoughReplicas, StorageFailed):
+            self._refused_at = self._now()
+            raise
+        except OutOfOrderSequence as fault:
+            raise self._why_out_of_order(fault) from None
+        if not appended.duplicate:
+            self.bytes_appended += len(batch)
+            self.progress()
+        return appended
+
+    def _append(self, batch: memoryview, acks: int) -> Appended:
         self._require_writable()
         header = check_batch(batch)
         if header.attributes & not_for_clients:
@@ -62,14 +75,7 @@ class Partition(Member):
             self._require_in_sync()
         if self.replica.hands_over:
             raise self._not_leader("is handing it over")
-        try:
-            appended = self.log.append(batch, header, self.replica.epoch, self.shell.clock.wall_ms())
-        except OutOfOrderSequence as fault:
-            raise self._why_out_of_order(fault) from None
-        if not appended.duplicate:
-            self.bytes_appended += len(batch)
-            self.progress()
-        return appended
+        return self.log.append(batch, header, self.replica.epoch, self.shell.clock.wall_ms())
 
     def _require_writable(self) -> None:
         """A leader may be written to before it may be read: its first batch, which announces it, commits the rest."""
@@ -78,11 +84,11 @@ class Partition(Member):
             raise self._why_not() or self._not_leader("does not lead it")
 
     def _why_out_of_order(self, fault: OutOfOrderSequence) -> Fault:
-        """Producers send several batches at once. Who was refused the first of them before this broker led must get the
-        same answer to the rest: taken for a gap, librdkafka begins a new producer epoch, in which it sends again what
-        the last leader had taken, and nobody could tell that from new records."""
-        if len(self.replica.voters) > 1 and self._now() - self._led_since < pipeline_max_s:
-            return self._not_leader(f"leads it since a moment ago, and {fault}")
+        """Producers send several batches at once. When the first was refused, and the next finds that nothing stands
+        against it any more, it must be refused all the same: taken for a gap, librdkafka begins a new producer epoch,
+        in which it sends again what other leaders have taken and not answered, and nobody could tell that from new."""
+        if self._now() - self._refused_at < pipeline_max_s:
+            return self._not_leader(f"refused what came before, and {fault}")
         return fault
 
     def _require_in_sync(self) -> None:
@@ -234,7 +240,6 @@ class Partition(Member):
 
     def _turned(self) -> None:
         super()._turned()
-        self._led_since = self._now()
         self._poke_watchers()
 
     def _poke_watchers(self) -> None:

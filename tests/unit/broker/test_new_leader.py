@@ -51,14 +51,22 @@ async def test_it_takes_batches_before_it_lets_anybody_read(cluster: Clustered) 
 
 
 @with_cluster(auto_leader_rebalance_enable=False)
-async def test_a_gap_in_a_producers_sequence_is_none_for_a_moment(cluster: Clustered) -> None:
+async def test_what_follows_on_a_refused_batch_is_refused_too(cluster: Clustered) -> None:
     await cluster.make_topic("t")
     assert await produce(cluster, 1, 0) == Error.NONE
+    assert await produce(cluster, 2, 1) == Error.NOT_LEADER_OR_FOLLOWER
     successor = hand_over(cluster, leader=1, to=2)
     await until(lambda: successor.leads)
-    assert await produce(cluster, 2, 2) == Error.NOT_LEADER_OR_FOLLOWER  # 1 was refused while nobody led
+    assert await produce(cluster, 2, 2) == Error.NOT_LEADER_OR_FOLLOWER  # it was on its way when 1 was refused
     assert [await produce(cluster, 2, one) for one in (0, 1, 2)] == [Error.NONE] * 3
     async with asyncio.timeout(2 * pipeline_max_s):
         while (told := await produce(cluster, 2, 9)) != Error.OUT_OF_ORDER_SEQUENCE_NUMBER:
             assert told == Error.NOT_LEADER_OR_FOLLOWER
             await asyncio.sleep(0.05)
+
+
+@with_cluster(auto_leader_rebalance_enable=False)
+async def test_a_gap_that_follows_on_nothing_refused_is_one(cluster: Clustered) -> None:
+    await cluster.make_topic("t")
+    assert await produce(cluster, 1, 0) == Error.NONE
+    assert await produce(cluster, 1, 2) == Error.OUT_OF_ORDER_SEQUENCE_NUMBER
