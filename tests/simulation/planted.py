@@ -54,28 +54,6 @@ def vote_not_persisted() -> AbstractContextManager[None]:
     return replaced(VoteJournal, "store", store)
 
 
-def vote_not_synced() -> AbstractContextManager[None]:
-    """It is written, and counts before it is on the disk."""
-    right = VoteJournal.store
-
-    async def store(journal: VoteJournal, votes: Sequence[tuple[TopicPartition, Vote]]) -> None:
-        class Hasty:
-            def __init__(self, file: Any) -> None:
-                self.write = file.write
-
-            async def sync(self) -> None:
-                pass
-
-        file = journal._file
-        journal._file = Hasty(file)  # type: ignore[assignment]
-        try:
-            await right(journal, votes)
-        finally:
-            journal._file = file
-
-    return replaced(VoteJournal, "store", store)
-
-
 def follower_counted_before_its_fsync() -> AbstractContextManager[None]:
     right = Leadership.fetched
 
@@ -122,11 +100,12 @@ def producer_state_not_rolled_back() -> AbstractContextManager[None]:
 
 
 def high_watermark_from_a_deposed_leader() -> AbstractContextManager[None]:
+    """Whoever answers as a leader is believed, in whichever epoch, and before the two logs are found to agree."""
     right = following.answered
 
     def answered(state: State, answer: FetchAnswer, turn: Turn) -> None:
-        if answer.served:
-            state.commit(min(answer.high_watermark, state.log_end))
+        if answer.served and state.commit(min(answer.high_watermark, state.log_end)):
+            turn.committed = state.high_watermark
         right(state, answer, turn)
 
     return replaced(following, "answered", answered)
@@ -198,7 +177,6 @@ def acknowledged_at_the_append() -> AbstractContextManager[None]:
 mutants: tuple[Mutant, ...] = (
     commit_by_counting_an_old_epoch,
     vote_not_persisted,
-    vote_not_synced,
     follower_counted_before_its_fsync,
     leader_counted_before_its_fsync,
     durable_offset_read_when_the_fsync_ends,

@@ -74,7 +74,7 @@ def plan_of(seed: int, seconds: float = trouble_default_seconds) -> Plan:
         checkpoint_ms=chance.choice([300, 2_000, 60_000]),
         patience_ms=chance.choice([800, 2_000]) if odds.link.slow_seconds < 0.5 else 2_000,
         pause_seconds=chance.choice([0.3, 0.6, 1.2]),
-        calm=chance.choice([0.2, 0.4, 0.7]),
+        calm=chance.choice([0.15, 0.3, 0.6]),
         damage=chance.random() < 0.2,
     )
 
