@@ -32,6 +32,7 @@ from tailrace.wire.messages.produce import PartitionProduced, PartitionToProduce
 host = "broker"
 data_dir = "/data"
 answer_max_s = 20.0  # virtual
+start_max_s = 60.0  # likewise
 Producer = tuple[int, int, int]  # id, epoch, first sequence
 
 
@@ -58,7 +59,7 @@ class Stage:
             await open_door(node)
             return node
 
-        self.node = await self.broker.run(serve())
+        self.node = await self.broker.run(asyncio.wait_for(serve(), start_max_s))
 
     async def stop(self) -> None:
         await self.broker.run(self.node.stop())

@@ -26,7 +26,7 @@ class Ballots:
         self._spawn = spawn
         self._waiting: dict[Member, Vote] = {}
         self._storing = False
-        self._reported = ""  # what went wrong last: said once, however often it is tried
+        self.problem: OSError | None = None  # what keeps votes from being stored now; said once, however often tried
 
     def store(self, member: Member, vote: Vote) -> None:
         self._waiting[member] = vote
@@ -46,12 +46,13 @@ class Ballots:
                     await self._journal.store([(member.key, vote) for member, vote in votes.items()])
                 except OSError as error:
                     if self._journal.failed:
+                        self.problem = self.problem or error
                         return  # the journal has said so: no vote is cast any more
                     self._waiting = votes | self._waiting
-                    self._report(f"votes of {len(votes)} partitions could not be stored: {error}")
+                    self._report(error)
                     await asyncio.sleep(retry_s)
                 else:
-                    self._reported = ""
+                    self.problem = None
                     for number, (member, vote) in enumerate(votes.items(), 1):
                         member.vote_stored(vote)
                         if number % partitions_per_turn_max == 0:
@@ -59,7 +60,8 @@ class Ballots:
         finally:
             self._storing = False
 
-    def _report(self, problem: str) -> None:
-        if problem != self._reported:
-            events.error("%s; trying again until it works", problem)
-            self._reported = problem
+    def _report(self, problem: OSError) -> None:
+        if str(problem) != str(self.problem):
+            waiting = len(self._waiting)
+            events.error("votes of %d partitions could not be stored: %s; trying again until it works", waiting, problem)
+        self.problem = problem

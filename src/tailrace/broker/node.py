@@ -130,7 +130,9 @@ class Node:
         self.metadata.begin()  # what it may not do is written down by now
         await self._listen()
         self._start_quorums()
-        await self._soon(lambda: self.metadata.leads or self.metadata.replica.voters != (self.voter,))
+        await self._soon(lambda: self.metadata.leads or not self._is_sole_voter())
+        if self._is_sole_voter() and not self.metadata.leads and self.quorums.vote_problem is not None:
+            raise self.quorums.vote_problem  # nobody else could lead, and there would be no end to waiting
         await self._follower.catch_up()
         await self.replicas.settle()
         self._start_following()
@@ -166,7 +168,7 @@ class Node:
         await self.whereabouts.recall()
 
     def _start_quorums(self) -> None:
-        if self.metadata.replica.voters == (self.voter,) and metadata_partition not in self.replicas.unfit:
+        if self._is_sole_voter() and metadata_partition not in self.replicas.unfit:
             self.metadata.step(Campaign())
         self.quorums.opened(self.metadata)
         self.spawn(self.quorums.watch())
@@ -188,6 +190,9 @@ class Node:
         deadline = self.ports.clock.monotonic() + led_within_s
         while not condition() and self.ports.clock.monotonic() < deadline:  # noqa: ASYNC110
             await asyncio.sleep(look_s)
+
+    def _is_sole_voter(self) -> bool:
+        return self.metadata.replica.voters == (self.voter,)
 
     def _leads_alone(self) -> bool:
         """Whether this broker leads what nobody else could: without a vote of others it takes one sync."""
@@ -252,6 +257,8 @@ class Node:
     @property
     def controller(self) -> Coordinator[Controller]:
         """The controller's own; `NotController` where another broker is it."""
+        if self.metadata.offline is not None and self._is_sole_voter():
+            raise StorageFailed(str(self.metadata.offline))  # it would lead no other either
         if self.controlling.coordinator is None:
             raise NotController("this broker is not the controller", self.controller_id)
         return self.controlling.coordinator

@@ -108,6 +108,11 @@ class Quorums:
     def store_vote(self, member: Member, vote: Vote) -> None:
         self._ballots.store(member, vote)
 
+    @property
+    def vote_problem(self) -> OSError | None:
+        """What keeps votes from being stored now."""
+        return self._ballots.problem
+
     def wake(self, member: Member) -> None:
         if not self._closed:
             self._ticks.wake(member)

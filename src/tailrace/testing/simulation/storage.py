@@ -31,6 +31,7 @@ class Storage:
         self.capacity_bytes = capacity_default_bytes
         self.used_bytes = 0
         self.takes_names = True
+        self._full_below = "/"
         self.power_cuts = 0
         self.locks: dict[str, str] = {}  # path → owner's words
         self._kernel = Context()  # what the kernel does belongs to no process
@@ -42,13 +43,15 @@ class Storage:
 
     # Faults
 
-    def fill(self, room_bytes: int = 0, *, new_names: bool = True) -> None:
+    def fill(self, room_bytes: int = 0, *, new_names: bool = True, below: str = "/") -> None:
         """Let `room_bytes` more be written, then answer ENOSPC; a write that does not fit leaves what fits.
 
         Without `new_names` no file or folder can be made either, as when a file system runs out of inodes.
+        With `below` one folder is full, and others are not, as where it has a quota.
         """
         self.capacity_bytes = self.used_bytes + room_bytes
         self.takes_names = new_names
+        self._full_below = below
 
     def make_room(self) -> None:
         self.capacity_bytes = capacity_default_bytes
@@ -97,7 +100,7 @@ class Storage:
 
     def write(self, image: Image, path: str, data: bytes, position: int) -> None:
         room = self.capacity_bytes - self.used_bytes + len(image.content) - position
-        fits = data if len(data) <= room else data[: max(0, room)]
+        fits = data if len(data) <= room or not path.startswith(self._full_below) else data[: max(0, room)]
         before = len(image.content)
         if fits:
             image.write(position, fits)
