@@ -63,5 +63,7 @@ class Ballots:
     def _report(self, problem: OSError) -> None:
         if str(problem) != str(self.problem):
             waiting = len(self._waiting)
-            events.error("votes of %d partitions could not be stored: %s; trying again until it works", waiting, problem)
+            events.error(
+                "votes of %d partitions could not be stored: %s; trying again until it works", waiting, problem
+            )
         self.problem = problem

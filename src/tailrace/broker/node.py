@@ -125,7 +125,7 @@ class Node:
         self.replicas.recovered(load_checkpoints(disk, folder), clean=clean, may_have_lost=may_have_lost)
         self.leaders = Leaders(self.replicas, self.broker_id, self.ports.clock)
         self.housekeeping = Housekeeping(self.replicas, self.ports.clock, self.settings, self.calls.controller)
-        self.producer_ids = ProducerIds(self.calls.controller, self.broker_id)
+        self.producer_ids = ProducerIds(self.calls.controller, self.broker_id, self.spawn)
         await self._start_metadata()
         self.metadata.begin()  # what it may not do is written down by now
         await self._listen()
@@ -207,6 +207,7 @@ class Node:
             await self.registration.register()
         except NotTakenIn as error:
             raise CannotStart(str(error)) from None
+        self.spawn(self.producer_ids.stock_up())
         await self.replicas.settle()
         self.replicas.sweep()
 

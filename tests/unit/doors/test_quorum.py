@@ -115,7 +115,8 @@ async def test_a_leader_that_has_just_changed_is_asked_again(cluster: Clustered)
     await cluster.move("t", 1, 0)
     assert cluster[1].node.housekeeping.hand_over(cluster.replica(1, "t"), cluster[2].node.broker_id)
     assert cluster.leader(3, "t") == 1  # as far as it knows
-    assert await elect(cluster, 3, ("t", 0)) == {("t", 0): Error.NONE}
+    answer = await elect(cluster, 3, ("t", 0))
+    assert answer[("t", 0)] in (Error.NONE, Error.ELECTION_NOT_NEEDED)  # it may have won instead of 2
     assert cluster.replica(3, "t").leader == 3
 
 
@@ -128,10 +129,9 @@ async def test_a_leader_says_when_another_was_elected_instead(cluster: Clustered
     await until(lambda: not replica.leads)
     replica.step(BeginEpoch(sender=cluster[2].node.voter, to=replica.me, epoch=Epoch(epoch + 5)))
     answer: Any = await asyncio.wait_for(handing, answer_max_s)
-    assert [(one.error_code, one.error_message) for one in answer.partitions] in (
-        [(Error.NOT_LEADER_OR_FOLLOWER, "broker 2 was elected instead")],
-        [(Error.NONE, None)],  # it was faster
-    )
+    (said,) = [(one.error_code, one.error_message) for one in answer.partitions]
+    instead = [(Error.NOT_LEADER_OR_FOLLOWER, f"broker {one} was elected instead") for one in (2, 1)]
+    assert said in (*instead, (Error.NONE, None))  # 3 was faster, or 1 when 2 turned out not to lead
 
 
 @with_cluster(auto_leader_rebalance_enable=False, broker_session_timeout_ms=1000)

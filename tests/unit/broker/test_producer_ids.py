@@ -1,0 +1,23 @@
+"""Producer ids: never one twice, and some in hand for when the controller cannot be reached."""
+
+from tailrace.broker.producer_ids import few
+from tests.unit.broker.simulated import Brokers, simulated
+
+
+@simulated()
+async def test_a_broker_that_is_cut_off_has_some_left(brokers: Brokers) -> None:
+    await brokers.until(lambda: brokers[3].producer_ids.in_hand >= few)
+    for one in (1, 2):
+        brokers.world.network.cut("b3", f"b{one}")
+    asked_at = brokers.world.loop.time()
+    taken = [await brokers.machine(3).run(brokers[3].producer_ids.take()) for _ in range(10)]
+    assert len(set(taken)) == 10
+    assert brokers.world.loop.time() - asked_at < 0.1
+
+
+@simulated(count=1)
+async def test_blocks_follow_on_each_other_without_a_wait_or_an_id_twice(brokers: Brokers) -> None:
+    ids = brokers[1].producer_ids
+    taken = [await brokers.machine(1).run(ids.take()) for _ in range(5 * few)]
+    assert len(set(taken)) == len(taken)
+    await brokers.until(lambda: ids.in_hand >= few)
