@@ -34,7 +34,7 @@ from tailrace.records.header import check_batch, control_bit, transactional_bit
 log_events: Final = logging.getLogger(__name__)
 
 acks_all: Final = -1
-pipeline_max_s: Final = 3.0  # how long a producer's batches may still come that it sent before it heard of a refusal
+pipeline_max_s: Final = 3.0  # how long a producer's batches may still come, ahead of one that was refused
 readable_roles: Final = (Role.FOLLOWER, Role.OBSERVER)
 not_for_clients: Final = control_bit | transactional_bit
 
@@ -47,7 +47,7 @@ class Partition(Member):
         self.bytes_appended = 0  # in this life: lets who waits for so many bytes count instead of read
         self._waiting: deque[tuple[int, WhenCommitted]] = deque()  # by rising offset, but for duplicates, which wait
         self._watchers: dict[Callable[[], None], None] = {}  # readers at the high watermark
-        self._refused_at = -pipeline_max_s  # when a batch was last refused that may be sent again
+        self._refused_at = -pipeline_max_s  # when a batch may last have been refused that will be sent again
         self.leader_is_gone = False  # it was there a moment ago, and was reset or resigned: an election is under way
 
     # Writing
@@ -75,6 +75,8 @@ class Partition(Member):
             self._require_in_sync()
         if self.replica.hands_over:
             raise self._not_leader("is handing it over")
+        if header.base_sequence > 0 and self._refused_lately() and self.log.producers.get(header.producer_id) is None:
+            raise self._not_leader(f"may have refused what comes before sequence {header.base_sequence}")
         return self.log.append(batch, header, self.replica.epoch, self.shell.clock.wall_ms())
 
     def _require_writable(self) -> None:
@@ -84,12 +86,14 @@ class Partition(Member):
             raise self._why_not() or self._not_leader("does not lead it")
 
     def _why_out_of_order(self, fault: OutOfOrderSequence) -> Fault:
-        """Producers send several batches at once. When the first was refused, and the next finds that nothing stands
-        against it any more, it must be refused all the same: taken for a gap, librdkafka begins a new producer epoch,
-        in which it sends again what other leaders have taken and not answered, and nobody could tell that from new."""
-        if self._now() - self._refused_at < pipeline_max_s:
-            return self._not_leader(f"refused what came before, and {fault}")
-        return fault
+        """Producers send several batches at once. When the first was refused, here or by the leader before, and the
+        next finds that nothing stands against it any more, it must be refused all the same: taken for a gap,
+        librdkafka begins a new producer epoch, in which it sends again what other leaders have taken and not answered,
+        and nobody could tell that from new."""
+        return self._not_leader(f"may have refused what came before: {fault}") if self._refused_lately() else fault
+
+    def _refused_lately(self) -> bool:
+        return self._now() - self._refused_at < pipeline_max_s
 
     def _require_in_sync(self) -> None:
         wanted = self.log.settings.min_insync_replicas
@@ -240,6 +244,8 @@ class Partition(Member):
 
     def _turned(self) -> None:
         super()._turned()
+        if self.replica.role is Role.LEADER and self.replica.voters != (self.me,):
+            self._refused_at = self._now()  # whoever led before has refused since then
         self._poke_watchers()
 
     def _poke_watchers(self) -> None:
