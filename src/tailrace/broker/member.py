@@ -49,6 +49,7 @@ class Member:
         self._known: tuple[Role, Epoch, Voter | None] = (replica.role, replica.epoch, replica.leader)
         log.on_durable = self._synced
         log.on_failed = self._log_failed
+        log.on_damaged = self._log_damaged
 
     @property
     def me(self) -> Voter:
@@ -304,6 +305,11 @@ class Member:
         fault = self.log.failed
         assert fault is not None
         self.go_offline(fault)
+
+    def _log_damaged(self) -> None:
+        """What was good is not any more. Where others have it they go on without this replica."""
+        if len(self.replica.voters) > 1 and not self.closed:
+            self.go_offline(StorageFailed(f"{self.name} is damaged: {self.log.damage}"))
 
     def go_offline(self, fault: StorageFailed) -> None:
         if self.offline is not None:

@@ -65,6 +65,7 @@ class Log:
         self.failed: StorageFailed | None = None
         self.on_durable: Callable[[], None] = _ignore  # `durable` has moved by a sync; not called from `append`
         self.on_failed: Callable[[], None] = _ignore
+        self.on_damaged: Callable[[], None] = _ignore
         self.begin_syncing()
         self._chores = asyncio.Lock()
         self._reader = Reader(self)
@@ -300,6 +301,7 @@ class Log:
             self.damage = Damage(file=path, position=position, offset=offset, reason=reason)
             events.error("damaged: %s", self.damage)
         self.refusal = self.refusal or f"damaged: {self.damage}"
+        self.on_damaged()
 
     def _sync_failed(self, error: BaseException) -> None:
         self.close_for_good(f"{self.folder} could not be synced, what was written last may be lost: {error}")
