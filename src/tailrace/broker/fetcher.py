@@ -106,7 +106,6 @@ class Fetcher:
         if asked is None:
             asked = self.members[member] = Asked(self)
             self._by_key[member.key] = member
-            self._forgotten.pop(member.key, None)
         elif asked.fetch == fetch:
             return
         if asked.fetch is None or not _same_log(asked.fetch, fetch):
@@ -158,8 +157,8 @@ class Fetcher:
         if not self._in_flight:
             dirty |= _first(self._durable, fetch_named_max - len(dirty))
         self._hurry = bool(self._dirty)
+        wanted, settings = self._wanted(dirty), self._settings
         forgotten, self._forgotten = self._forgotten, {}
-        settings = self._settings
         frame = write_replica_fetch(
             self._requests,
             replica_id=self._me.broker,
@@ -168,7 +167,7 @@ class Fetcher:
             max_bytes=settings.replica_fetch_response_max_bytes,
             session_id=self._session,
             session_epoch=self._epoch,
-            topics=self._wanted(dirty),
+            topics=wanted,
             forgotten=_by_topic((key.topic_id, key.partition) for key in forgotten),
         )
         self._in_flight.append(self._requests)
@@ -183,6 +182,8 @@ class Fetcher:
             asked, fetch = self.members[member], member.replica.fetch()
             if fetch is None or fetch.to.broker != self.broker:
                 continue
+            if asked.fetch is None and self._epoch != opening:
+                self._forgotten[member.key] = None  # what it was told meanwhile was thrown away
             if asked.fetch is None or not _same_log(asked.fetch, fetch):
                 asked.request = self._requests  # else what is answered to the last one holds for this one, too
             elif self._in_flight and asked.fetch != fetch:

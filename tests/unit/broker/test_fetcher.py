@@ -25,3 +25,22 @@ async def test_a_high_watermark_is_heard_though_another_partition_was_in_a_hurry
             await brokers.elapse(brokers.world.random.uniform(0, 0.01))
         for replica in (leader, follower):
             await brokers.until(lambda one=replica, all_of_it=end: one.high_watermark == all_of_it, within_seconds=3.0)  # type: ignore[misc]
+
+
+@simulated(odds=uneven)
+async def test_a_high_watermark_is_heard_though_the_partition_left_and_came_back(brokers: Brokers) -> None:
+    """As where it stood for election, in vain, while an answer was on its way."""
+    await brokers.make_topic("t", (1, 2, 3))
+    leader, follower = brokers.replica(1, "t"), brokers.replica(2, "t")
+    quorums = brokers[2].quorums
+
+    def leave_and_return() -> None:
+        quorums._leave(follower)
+        quorums.fetch_changed(follower)
+
+    for _ in range(bursts):
+        end = brokers.append(1, "t")
+        await brokers.elapse(brokers.world.random.uniform(0, 0.05))
+        brokers.within(2, leave_and_return)
+        await brokers.until(lambda all_of_it=end: leader.high_watermark == all_of_it, within_seconds=3.0)  # type: ignore[misc]
+        await brokers.until(lambda all_of_it=end: follower.high_watermark == all_of_it, within_seconds=3.0)  # type: ignore[misc]
