@@ -132,7 +132,10 @@ class Fetcher:
         return None if asked is None else asked.fetch
 
     def ask_again(self, member: Member) -> None:
-        if member in self.members:
+        """What stands at the leader's, as if it had never been asked: answers to that are not taken any more."""
+        asked = self.members.get(member)
+        if asked is not None:
+            asked.fetch = None
             self._dirty[member] = None
             self._soon()
 

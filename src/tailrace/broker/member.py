@@ -308,11 +308,11 @@ class Member:
 
     def _log_damaged(self) -> None:
         """What was good is not any more. Where others have it they go on without this replica."""
-        if len(self.replica.voters) > 1 and not self.closed:
+        if len(self.replica.voters) > 1:
             self.go_offline(StorageFailed(f"{self.name} is damaged: {self.log.damage}"))
 
     def go_offline(self, fault: StorageFailed) -> None:
-        if self.offline is not None:
+        if self.offline is not None or self.closed:
             return
         events.critical("%s is offline until the broker restarts: %s", self.name, fault)
         farewell = self.replica.step(Resign(), self._now(), self.shell.chance())

@@ -29,7 +29,7 @@ class Reader:
     def read(self, offset: int, max_bytes: int, limit: int) -> Read | None:
         log = self._log
         max_bytes = max(max_bytes, batch_header_bytes)  # it comes from clients: less could not even find a batch
-        if offset >= limit or not log.start <= offset < log.end or log.damage is not None:
+        if offset >= limit or not log.start <= offset < log.end or log.damage is not None or not log.segments:
             nothing = self._outside(offset, limit)
             if nothing is not None:
                 return nothing
@@ -119,7 +119,7 @@ class Reader:
         log = self._log
         if not log.start <= offset <= log.end:
             raise OffsetOutOfRange(f"offset {offset} lies outside {log.start} to {log.end}")
-        if log.damage is not None and offset >= log.damage.offset:
+        if (log.damage is not None and offset >= log.damage.offset) or (offset < log.end and not log.segments):
             raise StorageFailed(f"{log.folder} is {log.refusal}")
         return Read(b"", offset) if offset >= limit or offset == log.end else None
 

@@ -174,4 +174,8 @@ async def test_a_deleted_log_is_gone(tmp_path: Path) -> None:
     await log.delete()
     assert names(tmp_path) == []
     with pytest.raises(StorageFailed, match="deleted"):
+        log.read(0, 1000, 1)
+    with pytest.raises(StorageFailed, match="deleted"):
+        await log.read_cold(0, 1000, 1)
+    with pytest.raises(StorageFailed, match="deleted"):
         put(log)

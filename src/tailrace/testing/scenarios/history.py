@@ -82,7 +82,10 @@ async def _start(caller: Caller, topic: str, partition: int) -> int | None:
     asked = PartitionAsked(partition=partition, timestamp=earliest)
     request = ListOffsetsRequest(topics=(TopicAsked(name=topic, partitions=(asked,)),))
     response: ListOffsetsResponse | None = await caller.call(request, 8)
-    return None if response is None else response.topics[0].partitions[0].offset
+    if response is None:
+        return None
+    answer = response.topics[0].partitions[0]
+    return None if answer.error_code == Error.NOT_LEADER_OR_FOLLOWER else answer.offset  # it may stop just now
 
 
 def check_promises(history: History, producer: RememberingProducer, acknowledged: Mapping[int, int]) -> None:
