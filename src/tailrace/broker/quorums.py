@@ -33,7 +33,8 @@ from tailrace.wire.hot_fetch import PartitionFetched
 events: Final = logging.getLogger(__name__)
 
 look_s: Final = 0.2  # between two looks at the pulses
-fetch_again_s: Final = 0.5
+fetch_again_s: Final = 0.02  # at first; twice as long each time
+fetch_again_max_s: Final = 0.5
 
 Spawn = Callable[[Coroutine[Any, Any, None]], None]
 Serve = Callable[[BrokerId, object], Awaitable[object]]
@@ -69,6 +70,7 @@ class Quorums:
         self._hearing = Hearing(find, ports.clock)
         self._fetchers: dict[tuple[BrokerId, LaneKind], Fetcher] = {}
         self._fetching: dict[Member, Fetcher] = {}
+        self._vain: dict[Member, float] = {}  # fetched in vain: how long to wait the next time
         self._behind: dict[Member, None] = {}  # followers far from the end: they fetch on a lane of their own
         self._sessions: dict[PeerConnection, ReplicaSession] = {}
         self._left: dict[Member, float] = {}  # leaders that a follower has left, and when to look at their quorums
@@ -88,6 +90,7 @@ class Quorums:
         self._pacing.forget(member)
         self._leave(member)
         self._behind.pop(member, None)
+        self._vain.pop(member, None)
         self._left.pop(member, None)
         for session in list(member.sessions):
             session.deposed(member)
@@ -160,7 +163,9 @@ class Quorums:
         return fetcher
 
     def fetch_again(self, member: Member) -> None:
-        asyncio.get_running_loop().call_later(fetch_again_s, self._fetch_again, member)
+        wait_s = self._vain.get(member, fetch_again_s)
+        self._vain[member] = min(2 * wait_s, fetch_again_max_s)
+        asyncio.get_running_loop().call_later(wait_s, self._fetch_again, member)
 
     def _fetch_again(self, member: Member) -> None:
         fetcher = self._fetching.get(member)
@@ -186,6 +191,7 @@ class Quorums:
 
     def took(self, member: Member, fetched: PartitionFetched, fetcher: Fetcher) -> None:
         """Who got as much as an answer holds and is not at the end yet fetches on the other lane until it is."""
+        self._vain.pop(member, None)
         behind = member in self._behind
         if fetched.high_watermark <= member.log.end:
             self._behind.pop(member, None)

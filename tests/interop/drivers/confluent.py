@@ -6,10 +6,10 @@ coordinator, though librdkafka looks for one in the background.
 
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import confluent_kafka
 from confluent_kafka import (
@@ -49,6 +49,15 @@ from tests.interop.client import (
     TopicShape,
     deadline_s,
     end,
+)
+
+T = TypeVar("T")
+
+not_known_yet = (
+    KafkaError._UNKNOWN_PARTITION,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.LEADER_NOT_AVAILABLE,
 )
 
 
@@ -227,9 +236,12 @@ class Confluent(Client):
             consumer.close()
 
     def watermarks(self, topic: str, partition: int = 0) -> tuple[int, int]:
+        return _patiently(lambda: self._watermarks(TopicPartition(topic, partition)))
+
+    def _watermarks(self, where: TopicPartition) -> tuple[int, int]:
         consumer = self._consumer(Reading())
         try:
-            low, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=deadline_s)
+            low, high = consumer.get_watermark_offsets(where, timeout=deadline_s)
             return low, high
         finally:
             consumer.close()
@@ -316,3 +328,15 @@ class Confluent(Client):
             (failure,) = self._admin.elect_leaders(ElectionType.PREFERRED, wanted).result(deadline_s).values()
             if failure is not None:
                 raise failure
+
+
+def _patiently(ask: Callable[[], T]) -> T:
+    """Ask again while a broker has not heard yet of what another has done, which librdkafka then remembers."""
+    until = time.monotonic() + deadline_s
+    while True:
+        try:
+            return ask()
+        except KafkaException as error:
+            if error.args[0].code() not in not_known_yet or time.monotonic() > until:
+                raise
+            time.sleep(0.01)
