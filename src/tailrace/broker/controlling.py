@@ -109,13 +109,12 @@ class Controlling:
             if known is not None and known.directory != voter.directory and len(voters) > 1:
                 self._partition.step(RemoveVoter(voter))  # its disk was replaced
                 return
-        live = [image.brokers[broker] for broker in image.live]
-        if len(live) < metadata_voters or len(voters) >= metadata_voters:
-            return
-        for broker in live:
-            if broker.id not in [voter.broker for voter in voters]:
-                self._partition.step(AddVoter(Voter(broker=broker.id, directory=broker.directory)))
-                return  # one at a time, and refused until it has caught up
+        # Who fetches at this moment: one that died a moment ago would cost two voters their quorum.
+        there = dict.fromkeys(session.broker for session in self._partition.sessions)
+        ready = [image.brokers[one] for one in image.live if one in there and one not in [two.broker for two in voters]]
+        if len(voters) < metadata_voters <= len(voters) + len(ready):
+            # one at a time, and refused until it has caught up
+            self._partition.step(AddVoter(Voter(broker=ready[0].id, directory=ready[0].directory)))
 
 
 def _raise_features(controller: Controller) -> Proposal[None]:

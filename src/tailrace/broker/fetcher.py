@@ -18,7 +18,7 @@ from typing import Final, Protocol, TypeVar
 
 from tailrace.broker.member import Member
 from tailrace.broker.peers import Lane
-from tailrace.model.ids import BrokerId, Epoch, Id, Offset, TopicPartition
+from tailrace.model.ids import NO_ID, BrokerId, Epoch, Id, Offset, TopicPartition
 from tailrace.model.limits import fetch_named_max
 from tailrace.model.settings import Settings
 from tailrace.ports import Clock
@@ -313,7 +313,9 @@ def _first(members: dict[Member, None], count: int) -> dict[Member, None]:
 
 
 def _voter(member: Member, broker: int) -> Voter | None:
-    return next((voter for voter in member.replica.voters if voter.broker == broker), None)
+    """Who was named as the leader. It may vote since later than we know: which disk it has is found out later."""
+    known = (voter for voter in member.replica.voters if voter.broker == broker)
+    return next(known, None if broker < 0 else Voter(BrokerId(broker), NO_ID))
 
 
 def _by_topic(pairs: Iterable[tuple[Id, T]]) -> list[tuple[Id, list[T]]]:

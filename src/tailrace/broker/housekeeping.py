@@ -128,7 +128,8 @@ class Housekeeping:
                 partition.step(RemoveVoter(voter))
                 return
         for broker in place.replicas:
-            if broker not in [voter.broker for voter in voters] and broker in brokers:
+            votes = broker in [voter.broker for voter in voters]
+            if not votes and broker in brokers and _fetches(partition, broker):
                 partition.step(AddVoter(Voter(broker=broker, directory=brokers[broker].directory)))
                 return
 

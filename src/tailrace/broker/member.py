@@ -29,6 +29,7 @@ from tailrace.records.header import read_header
 events: Final = logging.getLogger(__name__)
 
 announce_again_s: Final = 1.0
+cut_again_s: Final = 0.5
 
 
 class Member:
@@ -216,14 +217,22 @@ class Member:
         self.progress()
 
     async def _cut(self, end: int) -> None:
-        before = self.log.end
+        """What the disk has no room for yet, a mark that the log was cut, is tried again."""
+        before, told = self.log.end, False
+        while not self.closed:
+            try:
+                await self.log.truncate_to(end)
+                break
+            except (OSError, StorageFailed) as error:
+                if self.log.failed is not None or self.offline is not None:
+                    self._cutting = False
+                    self.go_offline(StorageFailed(f"{self.name} could not be cut at {end}: {error}"))
+                    return
+                if not told:
+                    events.error("%s cannot be cut at %d, trying again until it works: %s", self.name, end, error)
+                told = True
+                await asyncio.sleep(cut_again_s)
         if self.closed:
-            return
-        try:
-            await self.log.truncate_to(end)
-        except (OSError, StorageFailed) as error:
-            self._cutting = False
-            self.go_offline(StorageFailed(f"{self.name} could not be cut at {end}: {error}"))
             return
         events.info("%s: cut from %d to %d, which its leader does not have", self.name, before, self.log.end)
         self._cutting = False

@@ -1,6 +1,6 @@
 """The rules of followers and observers: whom to fetch from, what to believe, what to cut, when to give a leader up."""
 
-from tailrace.model.ids import Offset
+from tailrace.model.ids import NO_ID, Offset
 from tailrace.raft import electing
 from tailrace.raft.divergence import cut
 from tailrace.raft.effects import Turn
@@ -91,6 +91,14 @@ def epoch_begun(state: State, news: BeginEpoch, turn: Turn) -> None:
     if state.following is not None and state.following.leader.broker == news.sender.broker:
         state.following.leader = news.sender  # it knows its disk best
         state.following.answered(turn.now, state.following.pulse)
+
+
+def voters_known(state: State) -> None:
+    """A leader may be followed before the log says which disk it has."""
+    known = state.following
+    if known is not None and known.leader.directory == NO_ID:
+        same = (voter for voter in state.voters if voter.broker == known.leader.broker)
+        known.leader = next(same, known.leader)
 
 
 def epoch_ended(state: State, news: EndEpoch, turn: Turn) -> None:

@@ -129,6 +129,7 @@ class Replica(State):
         self.history.appended(news.offset, news.voters)
         if self.leadership is not None:
             self.leadership.voters_are(news.voters, turn.now)
+        following.voters_known(self)
         self.settle(turn)
 
     # Questions

@@ -119,7 +119,10 @@ class PeerConnection(FramedProtocol):
         self._greeted = greeted
         self._stop_timer()
         self._frame_max_bytes = self._acceptor.frame_max_bytes
-        answer = PeerHelloAnswer(cluster_id=cluster_id, broker_id=me.broker, directory_id=me.directory)
+        neighbours = () if greeted.joins else self._acceptor.neighbours()
+        answer = PeerHelloAnswer(
+            cluster_id=cluster_id, broker_id=me.broker, directory_id=me.directory, neighbours=neighbours
+        )
         self.send([answer_frame(answer, 0, number)])
         self._acceptor.greeted(self)
 

@@ -16,6 +16,7 @@ from tailrace.model.limits import peer_connections_max, peer_request_max_bytes
 from tailrace.model.settings import Settings
 from tailrace.ports import Listener, Net
 from tailrace.raft.voters import Voter
+from tailrace.wire.messages.peers.hello import Neighbour
 
 
 class Acceptor:
@@ -27,6 +28,7 @@ class Acceptor:
         told: PeerEvents,
         complaints: Complaints,
         met: Callable[[BrokerId], None],
+        neighbours: Callable[[], tuple[Neighbour, ...]],
     ) -> None:
         """`met` hears of each broker that has connected: it is there, so it can be connected to."""
         self.me = me
@@ -34,6 +36,7 @@ class Acceptor:
         self.told = told
         self.complaints = complaints
         self.frame_max_bytes = max(settings.socket_request_max_bytes, peer_request_max_bytes)
+        self.neighbours = neighbours
         self._met = met
         self._listener: Listener | None = None
         self._connections: dict[PeerConnection, None] = {}

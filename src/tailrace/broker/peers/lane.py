@@ -5,7 +5,7 @@ What is sent while it is down is dropped: Raft repeats what matters, and fetchin
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -19,7 +19,7 @@ from tailrace.model.ids import BrokerId
 from tailrace.model.limits import peer_control_unsent_max_bytes, peer_fetch_unsent_max_bytes
 from tailrace.ports import Ports
 from tailrace.ports.disk import Buffer
-from tailrace.wire.messages.peers.hello import PeerHello
+from tailrace.wire.messages.peers.hello import Neighbour, PeerHello
 
 events: Final = logging.getLogger(__name__)
 
@@ -30,13 +30,21 @@ reasons_told_max: Final = 20
 
 
 class Lane:
-    def __init__(self, ports: Ports, hello: PeerHello, told: PeerEvents, complaints: Complaints) -> None:
+    def __init__(
+        self,
+        ports: Ports,
+        hello: PeerHello,
+        told: PeerEvents,
+        complaints: Complaints,
+        told_of: Callable[[Sequence[Neighbour]], None],
+    ) -> None:
         self.broker = BrokerId(hello.to)
         self.kind = LaneKind(hello.lane)
         self._ports = ports
         self._hello = hello
         self._told = told
         self._complaints = complaints
+        self._told_of = told_of
         self._address: tuple[str, int] | None = None
         self._connection: OutgoingConnection | None = None  # set while it is up
         self._closing: OutgoingConnection | None = None
@@ -138,6 +146,7 @@ class Lane:
         self._connection = connection
         self._up_since = self._ports.clock.monotonic()
         self._told.lane_up(self)
+        self._told_of(connection.neighbours)
 
     def answered(self, frame: memoryview) -> None:
         if self.kind is LaneKind.CONTROL:

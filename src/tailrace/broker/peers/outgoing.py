@@ -12,7 +12,7 @@ from tailrace.ports import Net
 from tailrace.ports.disk import Buffer
 from tailrace.ports.net import give_up_after
 from tailrace.wire.framing import FramedProtocol, FrameError
-from tailrace.wire.messages.peers.hello import PeerHello, PeerHelloAnswer
+from tailrace.wire.messages.peers.hello import Neighbour, PeerHello, PeerHelloAnswer
 from tailrace.wire.primitives import WireError
 
 connect_max_s: Final = 3.0  # to be connected and greeted
@@ -43,6 +43,7 @@ class OutgoingConnection(FramedProtocol):
         self._unsent_max_bytes = unsent_max_bytes
         self._why = "the other side closed it"
         self._up = False
+        self.neighbours: tuple[Neighbour, ...] = ()
         self._greeted: asyncio.Future[Unreachable | None] = asyncio.get_running_loop().create_future()
         self._ended = asyncio.Event()
         self._linger: asyncio.TimerHandle | None = None
@@ -75,6 +76,7 @@ class OutgoingConnection(FramedProtocol):
         if number != hello_number:
             raise WireError(f"answer {number} came before the hello's")
         check_answer(answer, self._hello)
+        self.neighbours = answer.neighbours
         self._frame_max_bytes = frame_max_bytes
         self._up = True
         if not self._greeted.done():

@@ -6,7 +6,9 @@ cluster grows with the number of brokers.
 """
 
 import asyncio
-from typing import Any
+from collections.abc import Sequence
+from itertools import islice
+from typing import Any, Final
 
 from tailrace import __version__
 from tailrace.broker.peers.acceptor import Acceptor
@@ -23,7 +25,9 @@ from tailrace.model.settings import Settings
 from tailrace.ports import Ports
 from tailrace.raft.messages import Message
 from tailrace.raft.voters import Voter
-from tailrace.wire.messages.peers.hello import PeerHello
+from tailrace.wire.messages.peers.hello import Neighbour, PeerHello
+
+neighbours_told_max: Final = 12  # a hello is short
 
 
 class Peers:
@@ -33,7 +37,7 @@ class Peers:
         self._cluster_id = cluster_id
         self._events = events
         self._complaints = Complaints(ports.clock)
-        self._acceptor = Acceptor(me, cluster_id, settings, events, self._complaints, self._met)
+        self._acceptor = Acceptor(me, cluster_id, settings, events, self._complaints, self._met, self._neighbours)
         self._known: dict[BrokerId, tuple[str, int]] = {}
         self._lanes: dict[tuple[BrokerId, LaneKind], Lane] = {}
         self._gathered: dict[BrokerId, list[tuple[TopicPartition, Message]]] = {}
@@ -73,7 +77,7 @@ class Peers:
                 lane=kind,
                 release=__version__,
             )
-            lane = self._lanes[broker, kind] = Lane(self._ports, hello, self._events, self._complaints)
+            lane = self._lanes[broker, kind] = Lane(self._ports, hello, self._events, self._complaints, self._told_of)
             if broker in self._known:
                 lane.lead_to(*self._known[broker])
         return lane
@@ -87,6 +91,16 @@ class Peers:
         for kind in LaneKind:
             if (lane := self._lanes.get((broker, kind))) is not None:
                 lane.try_now()
+
+    def _neighbours(self) -> tuple[Neighbour, ...]:
+        some = islice(self._known.items(), neighbours_told_max)
+        return tuple(Neighbour(broker_id=one, host=host, port=port) for one, (host, port) in some)
+
+    def _told_of(self, neighbours: Sequence[Neighbour]) -> None:
+        """One that was away for long may know none of those that lead now."""
+        for one in neighbours:
+            if BrokerId(one.broker_id) not in self._known:
+                self.know(BrokerId(one.broker_id), one.host, one.port)
 
     @property
     def live(self) -> tuple[BrokerId, ...]:

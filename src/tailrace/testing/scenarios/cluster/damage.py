@@ -36,8 +36,6 @@ class Spot(NamedTuple):
 
 
 class Damage(NamedTuple):
-    """What was done, and whether it is for the broker to find."""
-
     partition: Partition
     known: bool  # below the checkpoint; otherwise it looks like a torn tail
 
@@ -57,6 +55,8 @@ def strike(server: Server, chance: random.Random) -> Damage | None:
     safe = 0 if checkpoint is None else checkpoint.recovery.offset
     spots = _spots(server, partition)
     below, above = [spot for spot in spots if spot.last < safe][-1:], [spot for spot in spots if spot.base >= safe]
+    if not below and not above:
+        return None
     known = bool(below) and (not above or chance.random() < 0.5)
     spot = below[0] if known else chance.choice(above)
     storage.flip_bit(spot.path, spot.position + chance.choice([at for at in range(spot.size) if at not in unchecked]))

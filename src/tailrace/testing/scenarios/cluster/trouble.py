@@ -87,12 +87,12 @@ class Trouble:
             return
         server = self._chance.choice(self._servers)
         damage = strike(server, self._chance)
-        if damage is None:
-            return
-        self._met.flipped_bits += 1
-        self._watch.damaged[server.name, damage.partition.key] = None
-        self._beside(server.start())
-        if not damage.known:
+        if damage is not None:
+            self._met.flipped_bits += 1
+            self._watch.damaged[server.name, damage.partition.key] = None
+        if not server.runs:
+            self._beside(server.start())
+        if damage is not None and not damage.known:
             await self._calm()
 
     async def _calm(self) -> bool:

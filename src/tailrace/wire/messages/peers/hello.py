@@ -1,7 +1,7 @@
 """PeerHello: the first thing said on a connection between brokers: who speaks, whom it means, which lane."""
 
 from tailrace.model.ids import NO_ID, Id
-from tailrace.wire.schema import Int8, Int16, Int32, message, wire
+from tailrace.wire.schema import Int8, Int16, Int32, message, struct, wire
 
 
 @message(api=1000, versions="0-0", flexible="0+")
@@ -16,6 +16,15 @@ class PeerHello:
     release: str = ""  # for people
 
 
+@struct
+class Neighbour:
+    """Where another broker is found, as far as the one that answers knows."""
+
+    broker_id: Int32
+    host: str
+    port: Int32
+
+
 @message(api=1000, versions="0-0", flexible="0+")
 class PeerHelloAnswer:
     """Who was reached, or why it does not talk."""
@@ -25,3 +34,4 @@ class PeerHelloAnswer:
     cluster_id: str = ""
     broker_id: Int32 = -1
     directory_id: Id = NO_ID
+    neighbours: tuple[Neighbour, ...] = ()

@@ -1,0 +1,39 @@
+"""Replicas that come back late, or without room: they find their leader, and end with its log."""
+
+from tests.unit.broker.simulated import Brokers, simulated
+
+
+@simulated(count=2)
+async def test_a_broker_that_knows_only_a_former_voter_finds_the_leader(brokers: Brokers) -> None:
+    brokers.kill(2)  # while broker 1 is the only voter, and none that died may join it
+    await brokers.start(3)
+    await brokers.start(4)
+    await brokers.until(lambda: len(brokers[4].metadata.replica.voters) == 3)
+    await brokers.stop(1)
+    await brokers.until(lambda: any(brokers[one].is_controller for one in (3, 4)))
+    await brokers.start(1)
+    assert not brokers[1].is_controller
+    await brokers.start(2)
+    metadata = brokers[2].metadata
+    await brokers.until(lambda: metadata.leader in (3, 4) and len(metadata.replica.voters) == 3)
+
+
+@simulated(log_checkpoint_interval_ms=500)
+async def test_a_log_that_cannot_be_cut_for_want_of_room_is_cut_later(brokers: Brokers) -> None:
+    await brokers.make_topic("t", (1, 2, 3))
+    end = brokers.append(1, "t")
+    old = brokers.replica(1, "t")
+    await brokers.until(lambda: old.high_watermark == end)
+    brokers.world.network.isolate("b1")
+    for _ in range(5):
+        brokers.append(1, "t")
+    await brokers.until(lambda: old.log.point is not None and old.log.point.offset == old.log.end)
+    await brokers.until(lambda: any(brokers.replica(one, "t").leads for one in (2, 3)))
+    brokers.machine(1).storage.fill(10_000, new_names=False)  # a vote can be stored, the mark of a cut cannot
+    brokers.world.network.heal()
+    await brokers.elapse(5.0)
+    assert old.offline is None
+    assert old.log.end > end
+    brokers.machine(1).storage.make_room()
+    leader = next(brokers.replica(one, "t") for one in (2, 3) if brokers.replica(one, "t").leads)
+    await brokers.until(lambda: old.log.end == old.high_watermark == leader.log.end)
