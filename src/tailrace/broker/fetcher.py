@@ -314,7 +314,7 @@ def _first(members: dict[Member, None], count: int) -> dict[Member, None]:
 
 def _voter(member: Member, broker: int) -> Voter | None:
     """Who was named as the leader. It may vote since later than we know: which disk it has is found out later."""
-    known = (voter for voter in member.replica.voters if voter.broker == broker)
+    known = (voter for voter in (member.me, *member.replica.voters) if voter.broker == broker)
     return next(known, None if broker < 0 else Voter(BrokerId(broker), NO_ID))
 
 

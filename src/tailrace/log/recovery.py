@@ -192,7 +192,8 @@ class Recovery:
         indexes = segment.load_now()
         if indexes is not None:
             try:
-                return await self._find_from(segment, indexes.rewind(target), target)
+                # at least the last batch below is looked at, as the one most likely to be wrong
+                return await self._find_from(segment, indexes.rewind(max(segment.base, target - 1)), target)
             except Damaged:
                 pass  # perhaps only the index is wrong
         segment.begin_indexes()

@@ -128,7 +128,7 @@ class State:
 
     def learn(self, epoch: Epoch, leader: Voter | None, turn: Turn) -> None:
         """Somebody says that `epoch` has begun, and perhaps who leads in it."""
-        leader = None if leader == self.me else leader
+        leader = None if leader is not None and leader.broker == self.me.broker else leader
         if epoch > self.epoch:
             self.begin(epoch, no_voter, turn)
             if leader is None:

@@ -14,6 +14,8 @@ loses power then, and no bit flips.
 from collections.abc import Sequence
 from typing import Final
 
+from tailrace.broker.partition import Partition
+from tailrace.model.ids import TopicPartition
 from tailrace.model.topics import metadata_topic_id
 from tailrace.testing.scenarios.cluster.committed import Histories
 from tailrace.testing.scenarios.cluster.plan import Plan
@@ -49,11 +51,23 @@ class Budget:
 
     @property
     def whole(self) -> bool:
-        """Whether every replica everywhere has all that is committed, and may vote."""
-        return all(server.serves and not server.paused and self._has_all(server) for server in self._servers)
+        """Whether every replica everywhere has all that any has, and may vote."""
+        if not all(server.serves and not server.paused for server in self._servers):
+            return False
+        copies: dict[TopicPartition, list[Partition]] = {}
+        for server in self._servers:
+            for one in partitions_of(server):
+                copies.setdefault(one.key, []).append(one)
+        return all(self._is_whole(key, replicas) for key, replicas in copies.items())
 
-    def _has_all(self, server: Server) -> bool:
+    def _is_whole(self, key: TopicPartition, replicas: Sequence[Partition]) -> bool:
+        """More may be committed than anybody knows yet, and a voter may not have heard of a new topic."""
+        most = max(self._histories.of(key).end, *(one.log.end for one in replicas))
+        there = [one.me for one in replicas]
         return all(
-            one.log.end >= self._histories.of(one.key).end and one.replica.may_vote and one.log.damage is None
-            for one in partitions_of(server)
+            one.log.end == most
+            and one.replica.may_vote
+            and one.log.damage is None
+            and all(voter in there for voter in one.replica.voters)
+            for one in replicas
         )

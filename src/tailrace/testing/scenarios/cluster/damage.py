@@ -1,7 +1,7 @@
 """A bit flips on one machine's disk while its broker is down, in a calm: see `budget`.
 
-Below the recorded checkpoint that is damage. Recovery looks at the bytes that lead to the checkpoint, so it is one of
-those that flips: the broker must find out when it starts, and neither vote nor count until it has everything anew;
+Below the recorded checkpoint that is damage. Recovery looks at the bytes of a segment that lead to the checkpoint, so
+it is one of those that flips: the broker must find out when it starts, and neither vote nor count until it has everything anew;
 other faults go on at once. Above the checkpoint a flip cannot be told from a torn tail: the log is cut there, and the
 calm lasts until that machine has caught up.
 """
@@ -54,7 +54,9 @@ def strike(server: Server, chance: random.Random) -> Damage | None:
     checkpoint = recorded.get(partition.key)
     safe = 0 if checkpoint is None else checkpoint.recovery.offset
     spots = _spots(server, partition)
-    below, above = [spot for spot in spots if spot.last < safe][-1:], [spot for spot in spots if spot.base >= safe]
+    home = max((one for one in partition.log.segments if one.base <= safe), key=lambda one: one.base)
+    below = [spot for spot in spots if spot.last < safe and spot.path == home.path_of(segment_suffix)][-1:]
+    above = [spot for spot in spots if spot.base >= safe]
     if not below and not above:
         return None
     known = bool(below) and (not above or chance.random() < 0.5)

@@ -87,7 +87,7 @@ class Outages:
 
     async def _hold_up_syncs(self, servers: Sequence[Server]) -> None:
         """For a moment, mostly."""
-        if self._chance.random() < 0.3:
+        if self._chance.random() < 0.1:
             return
         storages = [server.machine.storage for server in servers]
         before = [storage.odds for storage in storages]

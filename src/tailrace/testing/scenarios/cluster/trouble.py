@@ -43,7 +43,7 @@ class Trouble:
     def _weighed(self, faults: Faults, outages: Outages) -> list[tuple[int, Fault]]:
         alone: list[tuple[int, Fault]] = [
             (3, outages.kill),
-            (6, outages.lose_power),
+            (9, outages.lose_power),
             (4, outages.crash_in_mid_write),
             (1, outages.black_out),
             (2, outages.stop),
