@@ -1,9 +1,9 @@
 """A bit flips on one machine's disk while its broker is down, in a calm: see `budget`.
 
-Below the recorded checkpoint that is damage. Recovery looks at the bytes of a segment that lead to the checkpoint, so
-it is one of those that flips: the broker must find out when it starts, and neither vote nor count until it has everything anew;
-other faults go on at once. Above the checkpoint a flip cannot be told from a torn tail: the log is cut there, and the
-calm lasts until that machine has caught up.
+Below the recorded checkpoint that is damage. Recovery looks at the bytes of a segment that lead to the checkpoint, and
+it is one of those that flips: the broker must find out when it starts, and neither vote nor count until it has
+everything anew; other faults go on at once. Above the checkpoint a flip cannot be told from a torn tail: the log is cut
+there, and the calm lasts until that machine has caught up.
 """
 
 import random
@@ -51,8 +51,7 @@ def strike(server: Server, chance: random.Random) -> Damage | None:
     server.crash(power_loss=False)
     storage = server.machine.storage
     recorded = load_checkpoints(SimDisk(storage, Incarnation(onlooker, 0)), data_dir) or {}
-    checkpoint = recorded.get(partition.key)
-    safe = 0 if checkpoint is None else checkpoint.recovery.offset
+    safe = recorded[partition.key].recovery.offset if partition.key in recorded else 0
     spots = _spots(server, partition)
     home = max((one for one in partition.log.segments if one.base <= safe), key=lambda one: one.base)
     below = [spot for spot in spots if spot.last < safe and spot.path == home.path_of(segment_suffix)][-1:]
