@@ -1,7 +1,7 @@
-"""Apache Kafka 4.3, one node, beside us: its jars from Maven Central, kept in the user's cache directory.
+"""Apache Kafka 4.3 beside us, one node or several: its jars from Maven Central, kept in the user's cache directory.
 
 Its defaults, but for what one node needs (replication factors of 1) and for deleting at once, so that the files of
-one round do not burden the next.
+one round do not burden the next. In a cluster each node is a controller, too, as each of ours is.
 """
 
 import os
@@ -10,11 +10,12 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
 from benchmarks import frames
+from benchmarks.brokers import Brokers
 from benchmarks.connection import Connection, Refused
 from benchmarks.processes import DidNotStart, Server, stop
 
@@ -29,8 +30,8 @@ artifacts: Final = (
 )
 settings: Final = """\
 process.roles=broker,controller
-node.id=1
-controller.quorum.voters=1@127.0.0.1:{controller}
+node.id={node}
+controller.quorum.voters={voters}
 listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
 controller.listener.names=CONTROLLER
 log.dirs={data}
@@ -101,11 +102,38 @@ def pom() -> str:
 @contextmanager
 def serving(folder: Path) -> Iterator[Server]:
     """Kafka with an empty log in `folder`; stopped at the end."""
+    with cluster(folder, 1) as brokers:
+        yield brokers.servers[0]
+
+
+@contextmanager
+def cluster(folder: Path, count: int = 3) -> Iterator[Brokers]:
+    """Nodes with empty logs, up and whole."""
+    ports = free_ports(2 * count)
+    addresses = list(zip(ports[::2], ports[1::2], strict=True))  # clients', the controller's
+    voters = ",".join(f"{node}@127.0.0.1:{controller}" for node, (_, controller) in enumerate(addresses, 1))
+    with ExitStack() as stack:
+        nodes = []
+        for node, (port, controller) in enumerate(addresses, 1):
+            own = folder / f"node-{node}"
+            own.mkdir()
+            text = settings.format(node=node, voters=voters, port=port, controller=controller, data=own / "data")
+            (own / "server.properties").write_text(text)
+            nodes.append((port, stack.enter_context(started(own)), own / "kafka.log"))
+        for port, process, log in nodes:
+            wait_until_ready(process, port, log)
+        servers = (Server(name="kafka", host="127.0.0.1", port=port, pid=process.pid) for port, process, _ in nodes)
+        brokers = Brokers(servers=tuple(servers))
+        brokers.wait_until_well()
+        yield brokers
+
+
+@contextmanager
+def started(folder: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    """One node, formatted and running."""
     java = ["java", f"-Xms{heap}", f"-Xmx{heap}", "-cp", f"{jars()}/*"]
     java.append(f"-Dlog4j2.configurationFile={folder / 'log4j2.properties'}")
-    port, controller = free_ports()
     config, log = folder / "server.properties", folder / "kafka.log"
-    config.write_text(settings.format(port=port, controller=controller, data=folder / "data"))
     (folder / "log4j2.properties").write_text(log_settings)
     with log.open("ab") as out:
         tool = [*java, "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(config)]
@@ -113,16 +141,16 @@ def serving(folder: Path) -> Iterator[Server]:
             raise DidNotStart(f"Kafka could not format its log:\n{log.read_text()[-1000:]}")
         process = subprocess.Popen([*java, "kafka.Kafka", str(config)], stdout=out, stderr=out)
     try:
-        wait_until_ready(process, port, log)
-        yield Server(name="kafka", host="127.0.0.1", port=port, pid=process.pid)
+        yield process
     finally:
         stop(process)
 
 
-def free_ports() -> tuple[int, int]:
-    """Two ports that were free a moment ago: Kafka cannot pick its controller's port by itself."""
-    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as other:
-        return one.getsockname()[1], other.getsockname()[1]
+def free_ports(count: int) -> list[int]:
+    """Ports that were free a moment ago: Kafka cannot pick its controller's port by itself."""
+    with ExitStack() as stack:
+        held = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
+        return [one.getsockname()[1] for one in held]
 
 
 def wait_until_ready(process: "subprocess.Popen[bytes]", port: int, log: Path) -> None:

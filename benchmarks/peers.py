@@ -3,7 +3,7 @@
 All servers stay up for the whole run, and a short round first warms everybody: Kafka's compiler has seen every path
 before anything counts. Then three rounds in which each contest visits Kafka, ours without fsync (as Kafka does by
 default) and ours with `always`, in an order that rotates. Topics are fresh, and deleted afterwards. Ratios are of
-medians.
+medians. Then three brokers of each, with three replicas: see `clusters`.
 
 Our `always` is asked for acks=all: with acks=1 the fsync would not stand in the way of the answer.
 """
@@ -18,7 +18,7 @@ from typing import Final
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from benchmarks import kafka, ours, outcomes, tables
+from benchmarks import clusters, kafka, ours, outcomes, tables
 from benchmarks.connection import create_topic, delete_topic
 from benchmarks.contests import Entrant, Figure, contests
 from benchmarks.machine import machine_outcomes, scratch
@@ -91,24 +91,31 @@ def judge(found: Found, entrants: list[Entrant]) -> list[Outcome]:
 
 def run(names: list[str]) -> list[Outcome]:
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with scratch() as folder, ExitStack() as stack, Progress(*columns, console=Console(stderr=True)) as progress:
+    with scratch() as folder, Progress(*columns, console=Console(stderr=True)) as progress:
         found = list(machine_outcomes(folder))
-        entrants = enter(stack, folder)
-        return found + judge(compete(entrants, names, progress), entrants)
+        if alone := [name for name in names if name in contests]:
+            with ExitStack() as stack:
+                entrants = enter(stack, folder)
+                found += judge(compete(entrants, alone, progress), entrants)
+        if clusters.name in names:
+            task = progress.add_task("", total=None)
+            found += clusters.compete(folder, lambda what: progress.update(task, description=what))
+        return found
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.peers", description="Our broker beside Apache Kafka.")
-    parser.add_argument("contests", nargs="*", help=f"only these, and no file is written: {', '.join(contests)}")
+    every = [*contests, clusters.name]
+    parser.add_argument("contests", nargs="*", help=f"only these, and no file is written: {', '.join(every)}")
     given = parser.parse_args()
-    if unknown := [name for name in given.contests if name not in contests]:
+    if unknown := [name for name in given.contests if name not in every]:
         parser.error(f"no such contest: {', '.join(unknown)}")
     try:
         kafka.jars()
     except kafka.Missing as missing:
         print(f"bench-peers skipped: {missing}")
         return 0
-    found = run(given.contests or list(contests))
+    found = run(given.contests or every)
     for outcome in found:
         print(json.dumps(outcome.as_json(), ensure_ascii=False))
     tables.show(found, title=f"Tailrace beside Apache Kafka {kafka.version}", beside="kafka")
