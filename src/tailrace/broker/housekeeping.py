@@ -4,6 +4,10 @@ Reports go to the controller, many in one call, soon after an election and when 
 not be reported is tried again. A partition with one replica is not reported: nobody else can lead it.
 Leadership goes back to the first replica in assignment order once that has caught up, a few partitions at a time.
 A voter whose broker came back with another disk is replaced by the new one once that has caught up.
+
+Partitions at rest are not looked at, and there may be thousands: one whose followers all have all of it, and are heard
+of, is let go until it *stirs*. It does when it grows, when a follower fetches anew, falls silent or leaves, when a
+broker comes or goes.
 """
 
 import asyncio
@@ -17,6 +21,7 @@ from tailrace.broker.replicas import Replicas
 from tailrace.cluster.image import PartitionPlace
 from tailrace.model.faults import Fault
 from tailrace.model.ids import BrokerId
+from tailrace.model.limits import partitions_per_turn_max
 from tailrace.model.settings import Settings
 from tailrace.ports import Clock
 from tailrace.raft.events import AddVoter, RemoveVoter, Transfer
@@ -42,6 +47,7 @@ class Housekeeping:
         self._call_controller = call_controller
         self._unreported: dict[Partition, None] = {}
         self._reported: dict[Partition, tuple[int, ...]] = {}  # in-sync sets of partitions led here
+        self._stirred: dict[Partition, None] = {}  # of those, who has to be looked at
         self._wanted = asyncio.Event()
 
     def leader_changed(self, member: Member) -> None:
@@ -51,6 +57,25 @@ class Housekeeping:
             self._wanted.set()
         elif not member.leads:
             self._reported.pop(member, None)
+        self.stirred(member)
+
+    def stirred(self, member: Member) -> None:
+        assert isinstance(member, Partition)
+        member.at_rest = False
+        if member.leads and self._is_shared(member):
+            self._stirred[member] = None
+        else:
+            self._stirred.pop(member, None)
+
+    def brokers_changed(self) -> None:
+        """One has come, gone, or got another disk."""
+        for partition in self._replicas.all():
+            if partition.at_rest:
+                self.stirred(partition)
+
+    def _is_shared(self, partition: Partition) -> bool:
+        place = self._replicas.image.place(*partition.key)
+        return place is not None and len(place.replicas) > 1
 
     # Reports
 
@@ -94,13 +119,35 @@ class Housekeeping:
         return tuple(voter.broker for voter in partition.replica.in_sync(self._clock.monotonic()))
 
     async def watch_in_sync(self) -> None:
-        """Report in-sync sets that have changed, for ever."""
+        """Report in-sync sets that have changed, and let go who is at rest, for ever."""
         while True:
             await asyncio.sleep(in_sync_look_s)
-            for partition, told in list(self._reported.items()):
-                if partition.leads and self._in_sync(partition) != told:
-                    self._unreported[partition] = None
-                    self._wanted.set()
+            for number, partition in enumerate(list(self._stirred), 1):
+                self._look(partition)
+                if number % partitions_per_turn_max == 0:
+                    await asyncio.sleep(0)
+
+    def _look(self, partition: Partition) -> None:
+        told = self._reported.get(partition)
+        if not partition.leads:
+            self._stirred.pop(partition, None)
+        elif told is not None and self._in_sync(partition) != told:
+            self._unreported[partition] = None
+            self._wanted.set()
+        elif told is not None and self._is_well(partition, told):
+            partition.at_rest = True
+            self._stirred.pop(partition, None)
+
+    def _is_well(self, partition: Partition, in_sync: tuple[int, ...]) -> bool:
+        """Whether nothing is left to be done, or waited for."""
+        brokers, place = self._replicas.image.brokers, self._replicas.image.place(*partition.key)
+        if place is None or not partition.replica.is_followed(self._clock.monotonic()):
+            return place is None
+        if self._settings.auto_leader_rebalance_enable and place.replicas[0] != partition.me.broker:
+            return False
+        voters = partition.replica.voters
+        disks = all(voter.broker in brokers and brokers[voter.broker].directory == voter.directory for voter in voters)
+        return disks and sorted(in_sync) == sorted(place.replicas)
 
     # Leadership where it belongs
 
@@ -109,7 +156,7 @@ class Housekeeping:
         while True:
             await asyncio.sleep(self._settings.leader_imbalance_check_interval_seconds)
             given = 0
-            for partition in self._replicas.all():
+            for partition in list(self._stirred):
                 place = self._replicas.image.place(*partition.key)
                 if place is not None and len(place.replicas) > 1 and partition.leads:
                     self._look_at_disks(partition, place)

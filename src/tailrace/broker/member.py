@@ -43,6 +43,7 @@ class Member:
         self.offline: StorageFailed | None = None
         self.closed = False  # its topic is gone, or this broker has nothing to do with it any more
         self.wakes_at: float | None = None  # when `tick` is due, as the shell has it
+        self.at_rest = False  # it leads, and nobody looks after it until it stirs
         self.announcing = False  # until it is committed readers would see an end that lies before what they have read
         self._to_regain: tuple[Epoch, int] | None = None  # where a leader's log ended: it votes once it has all of that
         self._cutting = False
@@ -287,12 +288,18 @@ class Member:
         grew = log.end > replica.log_end
         moved = replica.progress(log.end, log.durable)
         if self.sessions and grew:
+            self.stir()
             for session in self.sessions:
                 session.grew(self)
         if moved:
             self._moved_on()
         if replica.leadership is None:
             self.shell.fetch_changed(self)
+
+    def stir(self) -> None:
+        """Something happens to it: its followers may fall behind, or have caught up."""
+        if self.at_rest:
+            self.shell.stirred(self)
 
     def _moved_on(self) -> None:
         """The high watermark has moved."""

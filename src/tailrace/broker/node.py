@@ -34,6 +34,7 @@ from tailrace.broker.upkeep import Upkeep
 from tailrace.broker.votes import VoteJournal
 from tailrace.broker.whereabouts import Whereabouts
 from tailrace.cluster.controller import Controller
+from tailrace.cluster.records import BrokerFenced, BrokerRegistered
 from tailrace.log.checkpoints import load_checkpoints
 from tailrace.log.meta import exchange_boot_id, store_meta, take_clean_marker
 from tailrace.log.state_file import Unreadable
@@ -163,6 +164,7 @@ class Node:
         self.recording = Recording(self.ports, self.settings.data_dir, self.partitions)
         self.controlling = Controlling(self.metadata, self.replicas.image, self.ports.clock, self.settings, self.spawn)
         self.quorums.on_leader_changed = self._leader_changed
+        self.quorums.on_stirred = self.housekeeping.stirred
         self.quorums.on_repaired = self.replicas.repaired
         self._follower = MetadataFollower(self.metadata, self._committed)
         await self.whereabouts.recall()
@@ -219,6 +221,8 @@ class Node:
             self.whereabouts.heard(record)
             if self._following:
                 self.registration.committed(record)
+            if isinstance(record, BrokerRegistered | BrokerFenced):
+                self.housekeeping.brokers_changed()
         if self._following:  # while it starts, a topic may be read of that was deleted later
             self.whereabouts.keep_voters()
             self.spawn(self.replicas.settle())

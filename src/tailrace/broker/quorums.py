@@ -60,6 +60,7 @@ class Quorums:
         self.timing = timing_of(settings)
         self.peers: Peers  # set once the broker knows its cluster
         self.on_leader_changed: Callable[[Member], None] = _nobody_listens
+        self.on_stirred: Callable[[Member], None] = _nobody_listens
         self.on_repaired: Callable[[Member], None] = _nobody_listens
         self._ports = ports
         self._settings = settings
@@ -130,6 +131,9 @@ class Quorums:
 
     def leader_changed(self, member: Member) -> None:
         self.on_leader_changed(member)
+
+    def stirred(self, member: Member) -> None:
+        self.on_stirred(member)
 
     def repaired(self, member: Member) -> None:
         self.on_repaired(member)
@@ -245,6 +249,7 @@ class Quorums:
     # Pulses
 
     def left(self, member: Member) -> None:
+        member.stir()
         self._left[member] = self.now() + self.timing.check_quorum_s + look_s
         self._look_at_left_again()
 

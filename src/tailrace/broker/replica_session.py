@@ -129,6 +129,7 @@ class ReplicaSession:
             told = self.told[key] = Told(self, member, wanted)
             member.sessions[self] = None
         told.named(wanted)
+        member.stir()
         peer = Voter(broker=self.broker, directory=wanted.directory)
         member.step(
             Fetched(
@@ -252,6 +253,7 @@ class ReplicaSession:
         if timeout_s <= now - self.heard_at < 2 * timeout_s:  # later news of others is told by their sessions
             for told in list(self.told.values()):
                 told.member.tick()
+                told.member.stir()
 
     # The end
 

@@ -41,6 +41,9 @@ class Shell(Protocol):
 
     def leader_changed(self, member: "Member") -> None: ...
 
+    def stirred(self, member: "Member") -> None:
+        """It was at rest, and is not any more."""
+
     def repaired(self, member: "Member") -> None:
         """It has again what it may have lost, and votes."""
 

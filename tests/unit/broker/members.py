@@ -60,6 +60,9 @@ class Noting:
     def leader_changed(self, member: Member) -> None:
         pass
 
+    def stirred(self, member: Member) -> None:
+        pass
+
     def repaired(self, member: Member) -> None:
         self.repaired_ones.append(member)
 
