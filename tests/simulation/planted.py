@@ -133,9 +133,14 @@ def epoch_cache_not_truncated() -> AbstractContextManager[None]:
     return replaced(truncation, "_cut", cut)
 
 
-def controller_without_quorum_answers() -> AbstractContextManager[None]:
+@contextmanager
+def controller_without_quorum_answers() -> Iterator[None]:
     """Whoever led once goes on as if it did, until somebody tells it otherwise."""
-    return replaced(leading, "knows_quorum", lambda state, now: state.leadership is not None)
+    with (
+        replaced(leading, "knows_quorum", lambda state, now: state.leadership is not None),
+        replaced(Partition, "hears_quorum", lambda partition: True),
+    ):
+        yield
 
 
 def vote_to_a_recreated_topic() -> AbstractContextManager[None]:

@@ -31,6 +31,7 @@ def seen(
     stored: bool = True,
     leads: bool = False,
     mark: int = 0,
+    committed: int = 1,
     start: int = 0,
     end: int = 10,
     damaged: bool = False,
@@ -38,7 +39,7 @@ def seen(
 ) -> Seen:
     me = voters[broker - 1]
     known = (me,) if alone else voters
-    return Seen(f"b{broker}", life, key, me, known, epoch, stored, leads, mark, start, end, damaged)
+    return Seen(f"b{broker}", life, key, me, known, epoch, stored, leads, mark, committed, start, end, damaged)
 
 
 def entry(base: int, count: int = 1, *, epoch: int = 1, crc: int = 7, producer: int = -1, sequence: int = -1) -> Entry:
@@ -107,6 +108,13 @@ class TestMarks:
         marks.seen(seen(epoch=5))
         with breaks(Invariant.RISING):
             marks.seen(seen(epoch=4))
+
+    def test_a_leader_counts_for_an_epoch_before_its_own(self) -> None:
+        marks = Marks()
+        marks.seen(seen(leads=True, epoch=2, mark=5))  # as it was when it was elected
+        with breaks(Invariant.OWN_EPOCH):
+            marks.seen(seen(leads=True, epoch=2, mark=6, committed=1))
+        marks.seen(seen(leads=True, epoch=2, mark=8, committed=2))
 
     def test_log_is_cut_below_the_high_watermark(self) -> None:
         with breaks(Invariant.PREFIX):

@@ -5,9 +5,9 @@ batch, replays them into the machine at once, and gives the answer when the high
 reads, and refusals, wait for what they may have seen, too. So nobody is told anything that a crash could take back.
 An append that fails leaves the machine as it was: records are replayed only once they are in the log.
 
-A leader that was replaced without knowing it must not answer: an answer is given only while a majority has fetched
-within the check-quorum time, and that is looked at after the wait. When leadership is lost the whole coordinator is
-dropped with its machine; the next one is built by replay.
+A leader that was replaced without knowing it must not answer: an answer is given only while a majority is connected,
+and has fetched within the check-quorum time, and that is looked at after the wait. When leadership is lost the whole
+coordinator is dropped with its machine; the next one is built by replay.
 """
 
 import asyncio
@@ -77,8 +77,8 @@ class Coordinator(Generic[M]):
         """Wait until all that the machine has seen is committed, and this broker is known to lead still."""
         await self.partition.committed()
         self._require_leadership()
-        if not self.partition.replica.knows_quorum(self._clock.monotonic()):
-            raise NotLeader(f"{self.partition.name}: this broker has not heard from a majority for a while")
+        if not self.partition.hears_quorum():
+            raise NotLeader(f"{self.partition.name}: this broker does not hear from a majority")
 
     def _require_leadership(self) -> None:
         self.partition.require_leader()

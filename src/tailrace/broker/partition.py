@@ -29,6 +29,7 @@ from tailrace.model.ids import Epoch, TopicPartition, nobody
 from tailrace.raft.events import Event, Resign
 from tailrace.raft.leader_view import Following
 from tailrace.raft.replica import Replica, Role
+from tailrace.raft.voters import majority
 from tailrace.records.header import check_batch, control_bit, transactional_bit
 
 log_events: Final = logging.getLogger(__name__)
@@ -145,6 +146,14 @@ class Partition(Member):
         else:
             return False
         return True
+
+    def hears_quorum(self) -> bool:
+        """Whether a majority is connected at this moment, and was heard of lately. Those whose connection is gone may
+        have elected another in the next: only who hears a quorum may say what is, and what is not."""
+        since = self._now() - self.replica.timing.check_quorum_s
+        there = [session.broker for session in self.sessions if session.heard_at >= since]
+        voters = self.replica.voters
+        return sum(voter == self.me or voter.broker in there for voter in voters) >= majority(len(voters))
 
     # Reading
 

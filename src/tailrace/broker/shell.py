@@ -51,6 +51,8 @@ class Shell(Protocol):
 class Followers(Protocol):
     """A peer's fetch session, which wants to know of news."""
 
+    heard_at: float
+
     @property
     def broker(self) -> BrokerId: ...
 

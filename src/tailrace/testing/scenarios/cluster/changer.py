@@ -11,6 +11,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Final
 
+from tailrace.broker.coordinator import Coordinator
+from tailrace.cluster.controller import Controller
 from tailrace.model.ids import Id
 from tailrace.testing.scenarios.cluster.invariants import Broken, Invariant
 from tailrace.testing.scenarios.cluster.router import Router
@@ -26,9 +28,13 @@ pause_max_seconds: Final = 1.5
 again_seconds: Final = 0.2
 not_now: Final = (Error.INVALID_REPLICATION_FACTOR,)  # too few brokers are there
 
+Controlling = Callable[[str], Coordinator[Controller] | None]
+
 
 class Changer:
-    def __init__(self, router: Router, prefix: str, replicas: int, controlling: Callable[[str], object]) -> None:
+    def __init__(
+        self, router: Router, prefix: str, replicas: int, controlling: Callable[[str], Coordinator[Controller] | None]
+    ) -> None:
         self.name = router.name
         self._router = router
         self._prefix = prefix

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
+from tailrace.broker.coordinator import Coordinator
+from tailrace.cluster.controller import Controller
 from tailrace.testing.scenarios.cluster.changer import Changer, create_version
 from tailrace.testing.scenarios.cluster.invariants import Broken, Invariant
 from tailrace.testing.scenarios.cluster.looker import Looker
@@ -12,6 +14,7 @@ from tailrace.testing.scenarios.cluster.plan import Plan
 from tailrace.testing.scenarios.cluster.reader import Reader
 from tailrace.testing.scenarios.cluster.router import Router
 from tailrace.testing.scenarios.cluster.server import Server
+from tailrace.testing.scenarios.cluster.skeptic import Skeptic
 from tailrace.testing.scenarios.cluster.watch import Watch
 from tailrace.testing.scenarios.cluster.writer import Manner, Writer
 from tailrace.testing.simulation import World
@@ -59,12 +62,13 @@ class Clients:
         self.writers.append(Writer(self._router("w9"), claims, safe, lambda: self._changer.topic, 0, plan.calm))
         self._reader = Reader(self._router("reader"), claims, self._readable)
         self._looker = Looker(self._router("looker"), watch.leaders)
-        self._all: list[Client] = [*self.writers, self._reader, self._looker, self._changer]
+        skeptic = Skeptic(self._router("skeptic"), plan.replicas, self._controlling)
+        self._all: list[Client] = [*self.writers, self._reader, self._looker, self._changer, skeptic]
 
     def _router(self, name: str) -> Router:
         return Router(self._ports, self._world.random, name, lambda: [server.name for server in self._servers])
 
-    def _controlling(self, host: str) -> object:
+    def _controlling(self, host: str) -> Coordinator[Controller] | None:
         """What makes a broker the controller: another object each time it becomes it; None while it is not."""
         server = next(server for server in self._servers if server.name == host)
         return server.node.controlling.coordinator if server.serves and server.node is not None else None

@@ -49,6 +49,34 @@ class Faults:
         await self._last(1.0, 5.0)
         self._network.heal(one.name)
 
+    async def swing(self) -> None:
+        """A leader is cut off, writes what nobody else gets, is cut, and leads again before its clients have gone."""
+        one = self.leader() or self.any()
+        self._met.cuts += 1
+        for other in self._servers:
+            if other is not one:
+                self._network.cut(one.name, other.name)
+        await self._last(1.0, 3.0)
+        self._network.heal(one.name)
+        await self._last(0.05, 0.6)
+        for other in self._servers:
+            if other is not one:
+                self._hand_all_over(other, one)
+
+    def _hand_all_over(self, server: Server, to: Server) -> None:
+        """Whatever one broker leads, and another can."""
+        me = getattr(to.node, "voter", None)  # while it starts it does not know who it is
+
+        async def hand_over() -> None:
+            for partition in list(partitions_of(server)):
+                wanted = [voter for voter in partition.replica.others if voter == me]
+                if partition.replica.role is Role.LEADER and wanted:
+                    partition.step(Transfer(wanted[0]))
+
+        if server.runs and not server.paused and to.runs:
+            self._met.transfers += 1
+            server.machine.spawn(hand_over())
+
     async def isolate(self) -> None:
         """One broker hears nobody at all."""
         one = self.any()
@@ -125,11 +153,14 @@ class Faults:
         server.machine.spawn(hand_over())
 
     def leader(self) -> Server | None:
-        """A broker that leads something, mostly."""
-        leading = [
-            server for server in self._servers if any(one.replica.role is Role.LEADER for one in partitions_of(server))
+        """A broker that leads something, mostly; often the controller, whose partition comes first."""
+        leads = [
+            (server, [one.replica.role is Role.LEADER for one in partitions_of(server)]) for server in self._servers
         ]
-        return self._chance.choice(leading) if leading and self._chance.random() < 0.8 else None
+        controllers = [server for server, roles in leads if roles[:1] == [True]]
+        leading = [server for server, roles in leads if any(roles)]
+        chosen = controllers if controllers and self._chance.random() < 0.3 else leading
+        return self._chance.choice(chosen) if chosen and self._chance.random() < 0.8 else None
 
     async def _last(self, low_seconds: float, high_seconds: float) -> None:
         await asyncio.sleep(self._chance.uniform(low_seconds, high_seconds))

@@ -10,6 +10,7 @@ class Invariant(StrEnum):
     NOTHING_LOST = "no acknowledged write lost"
     ONE_VALUE = "one value per offset"
     NO_DUPLICATES = "no duplicates under idempotence"
+    OWN_EPOCH = "a leader commits by counting only what is of its own epoch"
     RISING = "monotonic high watermark and epochs"
     DAMAGED = "a damaged replica never leads with a damaged prefix"
     LATE_VOTE = "a late vote never touches a recreated topic"

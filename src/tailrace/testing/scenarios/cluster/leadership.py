@@ -49,6 +49,9 @@ class Marks:
             return
         if seen.high_watermark < before.high_watermark or seen.epoch < before.epoch:
             raise Broken(Invariant.RISING, f"{seen} was {before}")
+        led_on = before.leads and seen.leads and before.epoch == seen.epoch
+        if led_on and seen.high_watermark > before.high_watermark and seen.committed_epoch != seen.epoch:
+            raise Broken(Invariant.OWN_EPOCH, f"{seen}, whose last entry is of epoch {seen.committed_epoch}")
 
 
 def check_undamaged(seen: Seen) -> None:

@@ -31,7 +31,7 @@ class Router:
         self.ports = ports
         self.chance = chance
         self.name = name
-        self._hosts = hosts  # all that there are, up or not
+        self.hosts = hosts  # all that there are, up or not
         self._callers: dict[str, Caller] = {}
 
     async def ask(self, host: str, request: object, version: int) -> Any | None:
@@ -46,7 +46,7 @@ class Router:
         return await self.ask(self.any_host(), request, version)
 
     def any_host(self) -> str:
-        return self.chance.choice(self._hosts())
+        return self.chance.choice(self.hosts())
 
     async def describe(self, topics: Sequence[str] | None) -> MetadataResponse | None:
         wanted = None if topics is None else tuple(TopicWanted(name=topic) for topic in topics)

@@ -16,6 +16,7 @@ class Seen(NamedTuple):
     stored: bool  # the epoch is on disk, and may be heard of
     leads: bool
     high_watermark: int
+    committed_epoch: int  # of the last entry below it; -1: there is none
     start: int
     end: int
     damaged: bool  # and it knows

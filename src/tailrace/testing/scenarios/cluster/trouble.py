@@ -54,7 +54,8 @@ class Trouble:
             (2, faults.isolate),
         ]
         together: list[tuple[int, Fault]] = [
-            (7, faults.cut_off),
+            (5, faults.cut_off),
+            (4, faults.swing),
             (3, faults.cut),
             (3, faults.cut_one_way),
             (3, faults.reset),

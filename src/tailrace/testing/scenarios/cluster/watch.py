@@ -152,6 +152,7 @@ def sighting(server: Server, partition: Partition, life: int) -> Seen:
         stored=replica.stored,
         leads=replica.role is Role.LEADER,
         high_watermark=replica.high_watermark,
+        committed_epoch=log.epochs.epoch_at(replica.high_watermark - 1),
         start=log.start,
         end=log.end,
         damaged=log.damage is not None,

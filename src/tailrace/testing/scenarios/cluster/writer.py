@@ -3,6 +3,9 @@
 An idempotent one sends up to four batches one behind the other, and again until they are acknowledged; a plain one with
 acks=all does the same, one at a time, and may so write a batch twice. With acks=1 it sends each batch once and takes
 any answer. When its topic is gone, and one of the same name is there, it begins anew with another producer id.
+
+Some are loyal: they ask the same broker again, mostly, whoever leads by now. It may lead again, after it has forgotten
+what it had taken from them.
 """
 
 import asyncio
@@ -26,6 +29,7 @@ init_version: Final = 4
 timeout_ms: Final = 1000
 again_seconds: Final = 0.1
 sizes: Final = (0, 10, 10, 300)
+loyalty: Final = 0.9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +62,7 @@ class Writer:
         self._calm = calm
         self._topic_id: Id | None = None
         self._leader: str | None = None  # whom to send to, as far as known
+        self._loyal = manner.idempotent and self._chance.random() < 0.5
         self._begin_anew()
         self.acknowledged = 0  # batches, with acks=all
         self.hurried = 0  # batches, with acks=1
@@ -147,7 +152,7 @@ class Writer:
         left: list[Unsure] = []
         for one, answer in zip(window, answers, strict=True):
             if answer is None:
-                self._leader = None
+                self._turn_to(None)
             elif self._is_taken(one, answer, topic_id, behind_another=bool(left)):
                 continue
             left.append(one)
@@ -158,7 +163,7 @@ class Writer:
         if said.error_code != 0:
             self._refused(Error(said.error_code), behind_another)
             hosts = {node.node_id: node.host for node in answer.node_endpoints}
-            self._leader = hosts.get(said.current_leader.leader_id)
+            self._turn_to(hosts.get(said.current_leader.leader_id))
             return False
         self._known = True
         if self._manner.acks < 0:
@@ -168,6 +173,10 @@ class Writer:
         else:
             self.hurried += 1
         return True
+
+    def _turn_to(self, leader: str | None) -> None:
+        if self.stopping or not self._loyal or self._chance.random() > loyalty:
+            self._leader = leader
 
     def _refused(self, error: Error, behind_another: bool) -> None:
         self.refused += 1
