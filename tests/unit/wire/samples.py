@@ -63,7 +63,7 @@ class _Sampling:
             return None
         if field.name.endswith("error_code"):
             return self._chance.choice(error_codes).value
-        if field.name == "log_append_time_ms":  # the twin makes a date of it
+        if field.name in ("log_append_time_ms", "retention_time_ms"):  # the twin makes a date or a duration of it
             return self._chance.choice([-1, self._chance.randrange(4 * 10**12)])
         return self._value(field.kind)
 

@@ -8,10 +8,12 @@ from tailrace.wire.messages.alter_configs import AlterConfigsRequest, AlterConfi
 from tailrace.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from tailrace.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 from tailrace.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from tailrace.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from tailrace.wire.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
 from tailrace.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from tailrace.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from tailrace.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
+from tailrace.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from tailrace.wire.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 from tailrace.wire.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
 from tailrace.wire.messages.describe_topic_partitions import (
@@ -21,16 +23,24 @@ from tailrace.wire.messages.describe_topic_partitions import (
 from tailrace.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 from tailrace.wire.messages.fetch import FetchRequest, FetchResponse
 from tailrace.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from tailrace.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from tailrace.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
 from tailrace.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from tailrace.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from tailrace.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from tailrace.wire.messages.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
+from tailrace.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from tailrace.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from tailrace.wire.messages.metadata import MetadataRequest, MetadataResponse
+from tailrace.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from tailrace.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from tailrace.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from tailrace.wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 from tailrace.wire.messages.produce import ProduceRequest, ProduceResponse
+from tailrace.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from tailrace.wire.schema import Versions, declaration
 
 
@@ -64,7 +74,15 @@ messages: Final = _by_key(
     (FetchRequest, FetchResponse),
     (ListOffsetsRequest, ListOffsetsResponse),
     (MetadataRequest, MetadataResponse),
+    (OffsetCommitRequest, OffsetCommitResponse),
+    (OffsetFetchRequest, OffsetFetchResponse),
     (FindCoordinatorRequest, FindCoordinatorResponse),
+    (JoinGroupRequest, JoinGroupResponse),
+    (HeartbeatRequest, HeartbeatResponse),
+    (LeaveGroupRequest, LeaveGroupResponse),
+    (SyncGroupRequest, SyncGroupResponse),
+    (DescribeGroupsRequest, DescribeGroupsResponse),
+    (ListGroupsRequest, ListGroupsResponse),
     (ApiVersionsRequest, ApiVersionsResponse),
     (CreateTopicsRequest, CreateTopicsResponse),
     (DeleteTopicsRequest, DeleteTopicsResponse),
@@ -75,8 +93,10 @@ messages: Final = _by_key(
     (AlterConfigsRequest, AlterConfigsResponse),
     (DescribeLogDirsRequest, DescribeLogDirsResponse),
     (CreatePartitionsRequest, CreatePartitionsResponse),
+    (DeleteGroupsRequest, DeleteGroupsResponse),
     (ElectLeadersRequest, ElectLeadersResponse),
     (IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse),
+    (OffsetDeleteRequest, OffsetDeleteResponse),
     (DescribeQuorumRequest, DescribeQuorumResponse),
     (DescribeClusterRequest, DescribeClusterResponse),
     (ListConfigResourcesRequest, ListConfigResourcesResponse),

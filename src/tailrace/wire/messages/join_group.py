@@ -1,0 +1,49 @@
+"""JoinGroup: take part in a group, or come back for its next generation."""
+
+from tailrace.wire.schema import Int16, Int32, message, struct, wire
+
+
+@struct
+class JoiningProtocol:
+    """One way of sharing work that a member knows, and what it has to say about itself in it."""
+
+    name: str
+    metadata: bytes
+
+
+@message(api=11, versions="0-9", flexible="6+")
+class JoinGroupRequest:
+    """Who joins, and what it can do. An empty `member_id`: it has none yet."""
+
+    group_id: str
+    session_timeout_ms: Int32
+    rebalance_timeout_ms: Int32 = wire(since=1, default=-1, ignorable=True)  # -1: the session timeout
+    member_id: str
+    group_instance_id: str | None = wire(since=5, nullable="5+", default=None)  # of a static member
+    protocol_type: str
+    protocols: tuple[JoiningProtocol, ...]  # the favourite first
+    reason: str | None = wire(since=8, nullable="8+", default=None, ignorable=True)
+
+
+@struct
+class JoinedMember:
+    """A member as its leader sees it."""
+
+    member_id: str
+    group_instance_id: str | None = wire(since=5, nullable="5+", default=None, ignorable=True)
+    metadata: bytes
+
+
+@message(api=11, versions="0-9", flexible="6+")
+class JoinGroupResponse:
+    """The new generation. Only its leader is told who else is in it."""
+
+    throttle_time_ms: Int32 = wire(since=2, default=0, ignorable=True)
+    error_code: Int16 = 0
+    generation_id: Int32 = -1
+    protocol_type: str | None = wire(since=7, nullable="7+", default=None, ignorable=True)
+    protocol_name: str | None = wire(nullable="7+", default="")
+    leader: str = ""
+    skip_assignment: bool = wire(since=9, default=False, ignorable=True)
+    member_id: str = ""
+    members: tuple[JoinedMember, ...] = ()

@@ -1,0 +1,60 @@
+"""OffsetCommit: write down how far a group has read."""
+
+from tailrace.model.ids import NO_ID, Id
+from tailrace.wire.schema import Int16, Int32, Int64, message, struct, wire
+
+
+@struct
+class PartitionToCommit:
+    """The next offset to read, and a note beside it."""
+
+    partition: Int32
+    committed_offset: Int64
+    committed_leader_epoch: Int32 = wire(since=6, default=-1, ignorable=True)
+    committed_metadata: str | None = wire(nullable="0+")
+
+
+@struct
+class TopicToCommit:
+    """A topic, by name, from version 10 on by id."""
+
+    name: str = wire(until=9, default="", ignorable=True)
+    topic_id: Id = wire(since=10, default=NO_ID, ignorable=True)
+    partitions: tuple[PartitionToCommit, ...]
+
+
+@message(api=8, versions="2-10", flexible="8+")
+class OffsetCommitRequest:
+    """Who commits: generation -1 and no member id is somebody who takes no part in the group."""
+
+    group_id: str
+    generation_id_or_member_epoch: Int32 = -1
+    member_id: str = ""
+    group_instance_id: str | None = wire(since=7, nullable="7+", default=None)
+    retention_time_ms: Int64 = wire(until=4, default=-1, ignorable=True)  # -1: as the broker says
+    topics: tuple[TopicToCommit, ...]
+
+
+@struct
+class CommittedPartition:
+    """What became of one."""
+
+    partition: Int32
+    error_code: Int16 = 0
+
+
+@struct
+class CommittedTopic:
+    """The answers of one topic."""
+
+    name: str = wire(until=9, default="", ignorable=True)
+    topic_id: Id = wire(since=10, default=NO_ID, ignorable=True)
+    partitions: tuple[CommittedPartition, ...]
+
+
+@message(api=8, versions="2-10", flexible="8+")
+class OffsetCommitResponse:
+    """What became of each."""
+
+    throttle_time_ms: Int32 = wire(since=3, default=0, ignorable=True)
+    topics: tuple[CommittedTopic, ...]

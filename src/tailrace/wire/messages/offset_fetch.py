@@ -1,0 +1,88 @@
+"""OffsetFetch: how far groups have read."""
+
+from tailrace.model.ids import NO_ID, Id
+from tailrace.wire.schema import Int16, Int32, Int64, message, struct, wire
+
+
+@struct
+class TopicWanted:
+    """A topic and the partitions asked for."""
+
+    name: str
+    partition_indexes: tuple[Int32, ...]
+
+
+@struct
+class GroupTopicWanted:
+    """The same among several groups; from version 10 on by id."""
+
+    name: str = wire(until=9, default="", ignorable=True)
+    topic_id: Id = wire(since=10, default=NO_ID, ignorable=True)
+    partition_indexes: tuple[Int32, ...]
+
+
+@struct
+class GroupWanted:
+    """One of several groups; no topics: all that it has read."""
+
+    group_id: str
+    member_id: str | None = wire(since=9, nullable="9+", default=None, ignorable=True)
+    member_epoch: Int32 = wire(since=9, default=-1, ignorable=True)
+    topics: tuple[GroupTopicWanted, ...] | None = wire(nullable="8+")
+
+
+@message(api=9, versions="1-10", flexible="6+")
+class OffsetFetchRequest:
+    """One group up to version 7, several from 8 on."""
+
+    group_id: str = wire(until=7, default="")
+    topics: tuple[TopicWanted, ...] | None = wire(until=7, nullable="2-7", default=())
+    groups: tuple[GroupWanted, ...] = wire(since=8, default=())
+    require_stable: bool = wire(since=7, default=False)
+
+
+@struct
+class FetchedPartition:
+    """An offset, -1 where there is none, and the note beside it."""
+
+    partition: Int32
+    committed_offset: Int64
+    committed_leader_epoch: Int32 = wire(since=5, default=-1, ignorable=True)
+    metadata: str | None = wire(nullable="0+", default="")
+    error_code: Int16 = 0
+
+
+@struct
+class FetchedTopic:
+    """The answers of one topic."""
+
+    name: str
+    partitions: tuple[FetchedPartition, ...]
+
+
+@struct
+class FetchedGroupTopic:
+    """The same among several groups."""
+
+    name: str = wire(until=9, default="", ignorable=True)
+    topic_id: Id = wire(since=10, default=NO_ID, ignorable=True)
+    partitions: tuple[FetchedPartition, ...]
+
+
+@struct
+class FetchedGroup:
+    """The answers of one group."""
+
+    group_id: str
+    topics: tuple[FetchedGroupTopic, ...] = ()
+    error_code: Int16 = 0
+
+
+@message(api=9, versions="1-10", flexible="6+")
+class OffsetFetchResponse:
+    """What each group has read."""
+
+    throttle_time_ms: Int32 = wire(since=3, default=0, ignorable=True)
+    topics: tuple[FetchedTopic, ...] = wire(until=7, default=())
+    error_code: Int16 = wire(since=2, until=7, default=0, ignorable=True)
+    groups: tuple[FetchedGroup, ...] = wire(since=8, default=())
