@@ -5,20 +5,20 @@ brokers that have not fetched the metadata for `broker.session.timeout.ms` are f
 brought to three, one at a time, once there are three brokers. A broker that finds itself fenced registers again.
 """
 
-import asyncio
 import logging
 from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, Final
 
-from tailrace.broker.coordinator import Coordinator
+from tailrace.broker.coordinator import Coordinator, codec_of
 from tailrace.broker.partition import Partition
 from tailrace.broker.pauses import pause
+from tailrace.broker.tenure import Tenure
 from tailrace.cluster.controller import Controller
 from tailrace.cluster.image import Image
 from tailrace.cluster.records import record_kinds
 from tailrace.model.faults import Fault
-from tailrace.model.ids import BrokerId, Epoch, Id
+from tailrace.model.ids import BrokerId, Id
 from tailrace.model.proposal import Proposal
 from tailrace.model.settings import Settings
 from tailrace.ports import Clock
@@ -41,13 +41,13 @@ class Controlling:
         settings: Settings,
         spawn: Callable[[Coroutine[Any, Any, None]], None],
     ) -> None:
-        self.coordinator: Coordinator[Controller] | None = None  # while this broker is the controller
         self._partition = partition
+        self._tenure = Tenure(
+            partition, Controller, codec_of(record_kinds), clock, spawn, begins=self._begins, ends=self._ends
+        )
         self._image = image  # the committed one
         self._clock = clock
         self._settings = settings
-        self._spawn = spawn
-        self._taking_over: Epoch | None = None
         self._met: dict[Id, float] = {}  # when this controller first saw each life of a broker
 
     @property
@@ -55,30 +55,21 @@ class Controlling:
         """Who is the controller, as far as known here."""
         return self._partition.leader
 
-    def leader_changed(self) -> None:
-        leads, epoch = self._partition.leads, self._partition.epoch
-        if self.coordinator is not None and (not leads or self.coordinator.epoch != epoch):
-            events.info("this broker is not the controller any more")
-            self.coordinator = None
-        if leads and self.coordinator is None and self._taking_over != epoch:
-            self._taking_over = epoch
-            self._spawn(self._take_over(epoch))
+    @property
+    def coordinator(self) -> Coordinator[Controller] | None:
+        """While this broker is the controller."""
+        return self._tenure.coordinator
 
-    async def _take_over(self, epoch: Epoch) -> None:
-        coordinator = Coordinator(self._partition, Controller(), record_kinds, self._clock)
-        try:
-            await coordinator.load()
-            if self._partition.leads and self._partition.epoch == epoch:
-                self._met.clear()
-                self.coordinator = coordinator
-                events.info("this broker is the controller, in epoch %d", epoch)
-                await coordinator.write(_raise_features)
-        except Fault as fault:
-            events.warning("this broker could not act as controller in epoch %d: %s", epoch, fault)
-            asyncio.get_running_loop().call_later(look_s, self.leader_changed)
-        finally:
-            if self._taking_over == epoch:
-                self._taking_over = None
+    def leader_changed(self) -> None:
+        self._tenure.leader_changed()
+
+    async def _begins(self, coordinator: Coordinator[Controller]) -> None:
+        self._met.clear()
+        events.info("this broker is the controller, in epoch %d", coordinator.epoch)
+        await coordinator.write(_raise_features)
+
+    def _ends(self) -> None:
+        events.info("this broker is not the controller any more")
 
     async def watch(self) -> None:
         """Look after brokers and voters, for ever; harmless while another is the controller."""

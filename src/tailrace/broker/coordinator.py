@@ -3,7 +3,8 @@
 A handler looks at the machine and returns a proposal: records, and an answer. The runtime appends the records as one
 batch, replays them into the machine at once, and gives the answer when the high watermark has passed them; answers to
 reads, and refusals, wait for what they may have seen, too. So nobody is told anything that a crash could take back.
-An append that fails leaves the machine as it was: records are replayed only once they are in the log.
+An append that fails leaves what is replayed as it was: that happens only once records are in the log. A machine that
+keeps more than that, such as who waits for whom, is dropped then (`is_broken`).
 
 A leader that was replaced without knowing it must not answer: an answer is given only while a majority is connected,
 and has fetched within the check-quorum time, and that is looked at after the wait. When leadership is lost the whole
@@ -11,7 +12,8 @@ coordinator is dropped with its machine; the next one is built by replay.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from tailrace.broker.partition import Partition
@@ -21,7 +23,7 @@ from tailrace.model.proposal import Proposal
 from tailrace.ports import Clock
 from tailrace.records.build import build_batch
 from tailrace.records.opened import batches, open_batch
-from tailrace.records.record import NewRecord
+from tailrace.records.record import NewRecord, Record
 from tailrace.wire.stored import decode_record, encode_record
 
 load_read_max_bytes: Final = 1024 * 1024
@@ -36,19 +38,36 @@ M = TypeVar("M", bound=Machine)
 T = TypeVar("T")
 
 
+@dataclass(frozen=True, slots=True)
+class Codec:
+    """How a machine's records stand in its log."""
+
+    encode: Callable[[Any, int], NewRecord]  # a record, at a time
+    decode: Callable[[Record], Any]
+
+
+def codec_of(kinds: Mapping[int, type]) -> Codec:
+    """Records of our own, by their type numbers; see `wire.stored`."""
+    return Codec(
+        lambda record, now_ms: NewRecord(value=encode_record(record), timestamp=now_ms),
+        lambda stored: decode_record(kinds, stored.value or b""),
+    )
+
+
 class Coordinator(Generic[M]):
-    def __init__(self, partition: Partition, machine: M, kinds: Mapping[int, type], clock: Clock) -> None:
+    def __init__(self, partition: Partition, machine: M, codec: Codec, clock: Clock) -> None:
         self.partition = partition
         self.epoch: Epoch = partition.epoch  # the only one it serves in
         self.machine = machine
-        self._kinds = kinds  # record classes by their type number
+        self.is_broken = False  # an append failed after the machine had decided: it may know what the log does not
+        self._codec = codec
         self._clock = clock
 
     async def load(self) -> None:
         """Replay the log up to its end; the machine serves from then on."""
         log, offset = self.partition.log, self.partition.log.start
         while offset < log.end:
-            offset = await replay_batches(self.partition, offset, log.end, self._kinds, self.machine.replay)
+            offset = await replay_batches(self.partition, offset, log.end, self._codec.decode, self.machine.replay)
 
     async def write(self, handler: Callable[[M], Proposal[T]]) -> T:
         """Let the machine decide, append what it proposes, answer when that is committed. Faults come out as raised."""
@@ -59,13 +78,19 @@ class Coordinator(Generic[M]):
             await self.settled()
             raise
         if proposal.records:
-            now_ms = self._clock.wall_ms()
-            rows = [NewRecord(value=encode_record(record), timestamp=now_ms) for record in proposal.records]
-            self.partition.append_own(build_batch(rows))
-            for record in proposal.records:
-                self.machine.replay(record)
+            self._append(proposal.records)
         await self.settled()
         return proposal.answer
+
+    def _append(self, records: Sequence[object]) -> None:
+        now_ms = self._clock.wall_ms()
+        try:
+            self.partition.append_own(build_batch([self._codec.encode(record, now_ms) for record in records]))
+        except Fault:
+            self.is_broken = True
+            raise
+        for record in records:
+            self.machine.replay(record)
 
     async def read(self, handler: Callable[[M], T]) -> T:
         self._require_leadership()
@@ -87,7 +112,7 @@ class Coordinator(Generic[M]):
 
 
 async def replay_batches(
-    partition: Partition, offset: int, limit: int, kinds: Mapping[int, type], replay: Callable[[Any], None]
+    partition: Partition, offset: int, limit: int, decode: Callable[[Record], Any], replay: Callable[[Any], None]
 ) -> int:
     """Hand on some records from `offset` on, below `limit`; where to go on."""
     log = partition.log
@@ -98,7 +123,7 @@ async def replay_batches(
     for batch, header in batches(read.data):
         if not header.is_control:
             for record in open_batch(batch):
-                replay(decode_record(kinds, record.value or b""))
+                replay(decode(record))
                 count += 1
                 if count % records_per_turn == 0:
                     await asyncio.sleep(0)  # a long log must not stall the loop, nor a batch about thousands

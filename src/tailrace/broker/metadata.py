@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from tailrace.broker.coordinator import replay_batches
+from tailrace.broker.coordinator import codec_of, replay_batches
 from tailrace.broker.partition import Partition
 from tailrace.cluster.records import record_kinds
 from tailrace.model.faults import Fault
@@ -20,6 +20,7 @@ class MetadataFollower:
     def __init__(self, partition: Partition, committed: Callable[[Sequence[object]], None]) -> None:
         self._partition = partition
         self._committed = committed
+        self._decode = codec_of(record_kinds).decode
         self._moved = asyncio.Event()
         self._waiting: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
         self.applied = partition.log.start  # all below is folded
@@ -30,7 +31,7 @@ class MetadataFollower:
         while self.applied < self._partition.high_watermark:
             records: list[Any] = []
             limit = self._partition.high_watermark
-            self.applied = await replay_batches(self._partition, self.applied, limit, record_kinds, records.append)
+            self.applied = await replay_batches(self._partition, self.applied, limit, self._decode, records.append)
             self._committed(records)
         waiting, self._waiting = self._waiting, []
         for condition, done in waiting:

@@ -10,7 +10,7 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from tailrace.broker.coordinator import replay_batches
+from tailrace.broker.coordinator import codec_of, replay_batches
 from tailrace.cluster.records import BrokerRegistered, record_kinds
 from tailrace.log.meta import FirstVoter, store_meta
 from tailrace.model.ids import BrokerId
@@ -34,7 +34,7 @@ class Whereabouts:
                 node.quorums.peers.know(voter.broker_id, voter.host, voter.port)
         offset, end = log.start, log.end
         while offset < end and (log.voter_sets or node.metadata.replica.voters != (node.voter,)):
-            offset = await replay_batches(node.metadata, offset, end, record_kinds, self.heard)
+            offset = await replay_batches(node.metadata, offset, end, codec_of(record_kinds).decode, self.heard)
 
     def heard(self, record: object) -> None:
         if isinstance(record, BrokerRegistered) and record.peer_port > 0 and record.broker_id != self._node.broker_id:
