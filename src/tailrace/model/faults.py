@@ -182,6 +182,65 @@ class CoordinatorUnavailable(Fault):
     retry: ClassVar[bool] = True
 
 
+class CoordinatorLoading(Fault):
+    """The coordinator is being built from its log."""
+
+    retry: ClassVar[bool] = True
+
+
+class NotCoordinator(Fault):
+    """Another broker coordinates this, or none does yet."""
+
+    retry: ClassVar[bool] = True
+
+
+class InvalidGroupId(Fault): ...
+
+
+class GroupNotFound(Fault): ...
+
+
+class NonEmptyGroup(Fault): ...
+
+
+class GroupFull(Fault): ...
+
+
+class UnknownMember(Fault): ...
+
+
+class MemberIdRequired(Fault):
+    """A new member shall come back with the id that it is given here: one that is gone by then was never in."""
+
+    def __init__(self, message: str, member_id: str = "") -> None:
+        super().__init__(message)
+        self.member_id = member_id
+
+
+class FencedInstance(Fault):
+    """Another client has come as the same static member."""
+
+
+class IllegalGeneration(Fault): ...
+
+
+class RebalanceInProgress(Fault): ...
+
+
+class InconsistentProtocol(Fault):
+    """A member that cannot share work with the others."""
+
+
+class InvalidSessionTimeout(Fault): ...
+
+
+class OffsetMetadataTooLarge(Fault): ...
+
+
+class SubscribedToTopic(Fault):
+    """The group reads the topic whose offsets shall be forgotten."""
+
+
 class StorageFailed(Fault):
     """The disk is full, a sync failed, or the bytes asked for are damaged."""
 
@@ -233,6 +292,21 @@ AnyFault = (
     | InconsistentCluster
     | TimedOut
     | CoordinatorUnavailable
+    | CoordinatorLoading
+    | NotCoordinator
+    | InvalidGroupId
+    | GroupNotFound
+    | NonEmptyGroup
+    | GroupFull
+    | UnknownMember
+    | MemberIdRequired
+    | FencedInstance
+    | IllegalGeneration
+    | RebalanceInProgress
+    | InconsistentProtocol
+    | InvalidSessionTimeout
+    | OffsetMetadataTooLarge
+    | SubscribedToTopic
     | StorageFailed
     | FetchSessionUnknown
     | FetchSessionEpochWrong

@@ -56,7 +56,12 @@ partitions_per_topic_max = 10_000
 partitions_per_request_max = 10_000
 partitions_per_broker_max = 100_000  # one takes some 4 KiB of memory before its first record
 
+# Groups
+group_subscriptions_max_bytes = 16 * MiB  # of all members of a group: its generation is one record
+group_pending_members_max = 10_000  # ids given out to clients that have not come back yet, per group
+
 assert record_batch_max_bytes < frame_max_bytes
+assert group_subscriptions_max_bytes + small_request_max_bytes < record_batch_max_bytes
 assert fetch_answer_max_bytes < frame_max_bytes
 assert fetch_answer_scarce_bytes < fetch_answer_max_bytes < answers_unsent_max_bytes
 assert 4 * fault_text_max_chars < client_text_max_bytes

@@ -5,7 +5,27 @@ from typing import assert_never, cast
 from tailrace.model import faults
 from tailrace.wire.errors import Error
 
-# Those of who leads and who is there; whatever is in neither list is a type error.
+# Those of coordinators and groups.
+GroupFault = (
+    faults.CoordinatorUnavailable
+    | faults.CoordinatorLoading
+    | faults.NotCoordinator
+    | faults.InvalidGroupId
+    | faults.GroupNotFound
+    | faults.NonEmptyGroup
+    | faults.GroupFull
+    | faults.UnknownMember
+    | faults.MemberIdRequired
+    | faults.FencedInstance
+    | faults.IllegalGeneration
+    | faults.RebalanceInProgress
+    | faults.InconsistentProtocol
+    | faults.InvalidSessionTimeout
+    | faults.OffsetMetadataTooLarge
+    | faults.SubscribedToTopic
+)
+
+# Those of who leads and who is there; whatever is in no list is a type error.
 ClusterFault = (
     faults.NotLeader
     | faults.FencedLeaderEpoch
@@ -20,6 +40,7 @@ ClusterFault = (
     | faults.BrokerNotAvailable
     | faults.DuplicateBroker
     | faults.InconsistentCluster
+    | GroupFault
 )
 
 
@@ -67,8 +88,6 @@ def error_of(fault: faults.Fault) -> Error:
             return Error.INVALID_PRODUCER_EPOCH
         case faults.TimedOut():
             return Error.REQUEST_TIMED_OUT
-        case faults.CoordinatorUnavailable():
-            return Error.COORDINATOR_NOT_AVAILABLE
         case faults.StorageFailed():
             return Error.KAFKA_STORAGE_ERROR
         case faults.RefusedElsewhere():
@@ -109,5 +128,43 @@ def _of_the_cluster(one: ClusterFault) -> Error:
             return Error.DUPLICATE_BROKER_REGISTRATION
         case faults.InconsistentCluster():
             return Error.INCONSISTENT_CLUSTER_ID
+        case _:
+            return _of_groups(one)
+
+
+def _of_groups(one: GroupFault) -> Error:
+    match one:
+        case faults.CoordinatorUnavailable():
+            return Error.COORDINATOR_NOT_AVAILABLE
+        case faults.CoordinatorLoading():
+            return Error.COORDINATOR_LOAD_IN_PROGRESS
+        case faults.NotCoordinator():
+            return Error.NOT_COORDINATOR
+        case faults.InvalidGroupId():
+            return Error.INVALID_GROUP_ID
+        case faults.GroupNotFound():
+            return Error.GROUP_ID_NOT_FOUND
+        case faults.NonEmptyGroup():
+            return Error.NON_EMPTY_GROUP
+        case faults.GroupFull():
+            return Error.GROUP_MAX_SIZE_REACHED
+        case faults.UnknownMember():
+            return Error.UNKNOWN_MEMBER_ID
+        case faults.MemberIdRequired():
+            return Error.MEMBER_ID_REQUIRED
+        case faults.FencedInstance():
+            return Error.FENCED_INSTANCE_ID
+        case faults.IllegalGeneration():
+            return Error.ILLEGAL_GENERATION
+        case faults.RebalanceInProgress():
+            return Error.REBALANCE_IN_PROGRESS
+        case faults.InconsistentProtocol():
+            return Error.INCONSISTENT_GROUP_PROTOCOL
+        case faults.InvalidSessionTimeout():
+            return Error.INVALID_SESSION_TIMEOUT
+        case faults.OffsetMetadataTooLarge():
+            return Error.OFFSET_METADATA_TOO_LARGE
+        case faults.SubscribedToTopic():
+            return Error.GROUP_SUBSCRIBED_TO_TOPIC
         case _:
             assert_never(one)

@@ -1,0 +1,218 @@
+"""The groups whose state is kept in one partition of `__consumer_offsets`: the machine that its leader runs.
+
+Requests come as calls with a `Turn`, which gathers the records to append and the answers to give. A refusal is raised,
+and then nothing has changed. `replay` alone changes what is in the log: offsets, and which generation stands. The
+order that the shell must keep: append, replay, and answer when committed; drop the machine if the append fails.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from tailrace.groups import joining, offsets, rebalance, syncing
+from tailrace.groups.alarms import Alarm, Alarms
+from tailrace.groups.group import ClassicGroup
+from tailrace.groups.offsets import Committed, Place
+from tailrace.groups.records import Entry, GroupMetadataKey, GroupMetadataValue, OffsetCommitKey, OffsetCommitValue
+from tailrace.groups.requests import Joining, MemberId, Syncing, Ticket
+from tailrace.groups.states import Cause, State
+from tailrace.groups.turn import Turn
+from tailrace.model.faults import (
+    Fault,
+    GroupNotFound,
+    InvalidGroupId,
+    NonEmptyGroup,
+    RebalanceInProgress,
+    SubscribedToTopic,
+    UnknownMember,
+)
+
+no_generation = -1
+
+
+class Groups:
+    def __init__(self) -> None:
+        self.groups: dict[str, ClassicGroup] = {}
+        self.offsets: dict[str, dict[Place, Committed]] = {}  # by group, of which there always is one
+        self.alarms = Alarms()
+        self._serves = False
+
+    # The log
+
+    def replay(self, entry: Entry) -> None:
+        match entry:
+            case Entry(OffsetCommitKey() as key, OffsetCommitValue() as value):
+                self._group(key.group)
+                place = Place(key.topic, key.partition)
+                self.offsets.setdefault(key.group, {})[place] = offsets.committed_of(value)
+            case Entry(OffsetCommitKey() as key, None):
+                kept = self.offsets.get(key.group, {})
+                kept.pop(Place(key.topic, key.partition), None)
+            case Entry(GroupMetadataKey() as key, GroupMetadataValue() as value):
+                group = self._group(key.group)
+                if self._serves:
+                    group.replay(value)
+                else:
+                    group.restore(value)
+            case Entry(GroupMetadataKey() as key, None):
+                self.groups.pop(key.group, None)
+                self.offsets.pop(key.group, None)
+
+    def _group(self, group_id: str) -> ClassicGroup:
+        if group_id not in self.groups:
+            self.groups[group_id] = ClassicGroup(group_id)
+        return self.groups[group_id]
+
+    def serve(self, turn: Turn) -> None:
+        """The log is read: members have a session from now on to be heard of."""
+        self._serves = True
+        for group in self.groups.values():
+            for member in group.members.values():
+                group.hear(member, turn)
+            if len(group.members) > turn.rules.max_size:
+                rebalance.prepare(group, turn)
+
+    # Members
+
+    def join(self, group_id: str, wanted: Joining, ticket: Ticket, new_id: str, turn: Turn) -> None:
+        _check_id(group_id)
+        known = self.groups.get(group_id)
+        if known is None and wanted.who.member_id:
+            raise _unknown(group_id, wanted.who)
+        group = known or ClassicGroup(group_id)
+        joining.join(group, wanted, ticket, new_id, turn)
+        self.groups[group_id] = group
+
+    def sync(self, group_id: str, wanted: Syncing, ticket: Ticket, turn: Turn) -> None:
+        syncing.sync(self._of_member(group_id, wanted.who), wanted, ticket, turn)
+
+    def heartbeat(self, group_id: str, who: MemberId, generation: int, turn: Turn) -> None:
+        syncing.heartbeat(self._of_member(group_id, who), who, generation, turn)
+
+    def leave(self, group_id: str, who: Sequence[MemberId], turn: Turn) -> list[Fault | None]:
+        """What became of each."""
+        _check_id(group_id)
+        results: list[Fault | None] = []
+        for one in who:
+            try:
+                group = self._of_member(group_id, one)
+                syncing.leave(group, one, turn)
+                self._drop_if_nothing(group, turn)
+                results.append(None)
+            except Fault as fault:
+                results.append(fault)
+        return results
+
+    def _of_member(self, group_id: str, who: MemberId) -> ClassicGroup:
+        _check_id(group_id)
+        group = self.groups.get(group_id)
+        if group is None:
+            raise _unknown(group_id, who)
+        return group
+
+    def ring(self, turn: Turn) -> None:
+        """Do what is due."""
+        while (alarm := self.alarms.take(turn.now)) is not None:
+            group = self.groups.get(alarm.group_id)
+            if group is not None:
+                self._due(group, alarm, turn)
+
+    def _due(self, group: ClassicGroup, alarm: Alarm, turn: Turn) -> None:
+        match alarm.what:
+            case "join":
+                rebalance.time_to_join_is_up(group, turn)
+            case "sync":
+                rebalance.time_to_sync_is_up(group, turn)
+            case _:
+                rebalance.session_is_over(group, alarm.member_id, turn)
+        self._drop_if_nothing(group, turn)
+
+    def _drop_if_nothing(self, group: ClassicGroup, turn: Turn) -> None:
+        """Somebody was to join, and never came: nothing of this group is in the log."""
+        unused = group.state is State.EMPTY and not group.pending and not group.generation
+        if unused and not self.offsets.get(group.id):
+            group.move(Cause.REMOVED, turn)
+            del self.groups[group.id]
+
+    # Offsets
+
+    def commit(
+        self, group_id: str, who: MemberId, generation: int, wanted: Mapping[Place, Committed], turn: Turn
+    ) -> None:
+        """Write down how far a group has read; `generation` below 0: by somebody who is not in it."""
+        group = self.groups.get(group_id)
+        if group is None:
+            if generation >= 0:
+                raise GroupNotFound(f"there is no group {group_id}, and so no generation {generation}")
+        elif generation >= 0 or group.state is not State.EMPTY:
+            self._check_committer(group, who, generation, turn)
+        turn.records += [offsets.entry(group_id, place, one) for place, one in wanted.items()]
+
+    def _check_committer(self, group: ClassicGroup, who: MemberId, generation: int, turn: Turn) -> None:
+        member = group.find(who)
+        group.require_generation(generation)
+        if group.state is State.COMPLETING:
+            raise RebalanceInProgress(f"group {group.id} is being shared out")
+        group.hear(member, turn)
+
+    def committed(self, group_id: str) -> Mapping[Place, Committed]:
+        return self.offsets.get(group_id, {})
+
+    def forget(self, group_id: str, places: Sequence[Place], turn: Turn) -> list[Fault | None]:
+        """Forget offsets of topics that a group does not read; what became of each."""
+        group = self.find(group_id)
+        subscribed = group.subscribed if group.members else frozenset()
+        if subscribed is None:
+            raise NonEmptyGroup(f"group {group_id} has members, and does not say what they read")
+        kept = self.committed(group_id)
+        results: list[Fault | None] = []
+        for place in places:
+            if place.topic in subscribed:
+                results.append(SubscribedToTopic(f"group {group_id} reads {place.topic}"))
+                continue
+            results.append(None)
+            if place in kept:
+                turn.records.append(offsets.entry(group_id, place, None))
+        return results
+
+    # Ends
+
+    def find(self, group_id: str) -> ClassicGroup:
+        _check_id(group_id)
+        if group_id not in self.groups:
+            raise GroupNotFound(f"there is no group {group_id}")
+        return self.groups[group_id]
+
+    def delete(self, group_id: str, turn: Turn) -> None:
+        """Forget a group that nobody is in, and how far it has read."""
+        group = self.find(group_id)
+        if group.state is not State.EMPTY:
+            raise NonEmptyGroup(f"group {group_id} has members")
+        self._delete(group, turn)
+
+    def _delete(self, group: ClassicGroup, turn: Turn) -> None:
+        turn.records += [offsets.entry(group.id, place, None) for place in self.committed(group.id)]
+        turn.records.append(Entry(GroupMetadataKey(group=group.id), None))
+        for pending in group.pending:
+            turn.alarms.cancel(group.session_of(pending))
+        group.move(Cause.REMOVED, turn)
+
+    def expire(self, group_ids: Sequence[str], is_gone: Callable[[str], bool], turn: Turn) -> None:
+        """Forget what need not be kept: old offsets, those of topics that are gone, groups of which nothing is left."""
+        retention_ms = turn.rules.offsets_retention_ms
+        for group in [self.groups[one] for one in group_ids if one in self.groups]:
+            kept = self.committed(group.id)
+            old = offsets.expired(group, kept, turn.wall_ms, retention_ms)
+            over = {place: None for place in kept if is_gone(place.topic)} | dict.fromkeys(old)
+            nothing_left = len(over) == len(kept) and group.state is State.EMPTY and not group.pending
+            if nothing_left and (over or turn.wall_ms - group.state_since_ms >= retention_ms):
+                self._delete(group, turn)
+            else:
+                turn.records += [offsets.entry(group.id, place, None) for place in over]
+
+
+def _check_id(group_id: str) -> None:
+    if not group_id:
+        raise InvalidGroupId("a group needs a name")
+
+
+def _unknown(group_id: str, who: MemberId) -> UnknownMember:
+    return UnknownMember(f"{who.member_id or who.instance_id or 'nobody'} is not in group {group_id}: there is none")

@@ -1,0 +1,85 @@
+"""How far groups have read: offsets with a note and the leader's epoch, until they expire.
+
+An offset is kept while its group reads the topic. It is forgotten `offsets.retention.minutes` after that: after the
+last member went, or, in a group that only commits and never had members, after the last commit.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from tailrace.groups.group import ClassicGroup
+from tailrace.groups.records import Entry, OffsetCommitKey, OffsetCommitValue
+from tailrace.groups.states import State
+from tailrace.model.faults import OffsetMetadataTooLarge
+
+
+class Place(NamedTuple):
+    topic: str
+    partition: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committed:
+    """The next offset to read."""
+
+    offset: int
+    leader_epoch: int = -1
+    metadata: str = ""
+    committed_ms: int = -1
+    expires_ms: int = -1  # -1: as the broker says
+
+
+def committed_of(value: OffsetCommitValue) -> Committed:
+    return Committed(
+        offset=value.offset,
+        leader_epoch=value.leader_epoch,
+        metadata=value.metadata,
+        committed_ms=value.commit_timestamp,
+        expires_ms=value.expire_timestamp,
+    )
+
+
+def entry(group_id: str, place: Place, committed: Committed | None) -> Entry:
+    """For the log; None: it is forgotten."""
+    key = OffsetCommitKey(group=group_id, topic=place.topic, partition=place.partition)
+    if committed is None:
+        return Entry(key, None)
+    value = OffsetCommitValue(
+        offset=committed.offset,
+        leader_epoch=committed.leader_epoch,
+        metadata=committed.metadata,
+        commit_timestamp=committed.committed_ms,
+        expire_timestamp=committed.expires_ms,
+    )
+    return Entry(key, value)
+
+
+def check_metadata(metadata: str, max_bytes: int) -> None:
+    size = len(metadata.encode())
+    if size > max_bytes:
+        raise OffsetMetadataTooLarge(f"a note of {size} bytes; offset.metadata.max.bytes is {max_bytes}")
+
+
+def expired(group: ClassicGroup, offsets: Mapping[Place, Committed], now_ms: int, retention_ms: int) -> list[Place]:
+    """Which offsets of a group need not be kept any more."""
+    since = _unused_since(group)
+    return [place for place, one in offsets.items() if _is_over(one, since(place, one), now_ms, retention_ms)]
+
+
+def _is_over(one: Committed, since_ms: int | None, now_ms: int, retention_ms: int) -> bool:
+    if since_ms is None:
+        return False
+    return now_ms >= (one.expires_ms if one.expires_ms >= 0 else since_ms + retention_ms)
+
+
+def _unused_since(group: ClassicGroup) -> Callable[[Place, Committed], int | None]:
+    """Since when nobody uses an offset; None: somebody does."""
+    if group.protocol_type is None:
+        return lambda place, one: one.committed_ms
+    if group.state is State.EMPTY:
+        return lambda place, one: max(one.committed_ms, group.state_since_ms)
+    subscribed = group.subscribed if group.state is State.STABLE else None
+    if subscribed is None:
+        return lambda place, one: None
+    return lambda place, one: None if place.topic in subscribed else one.committed_ms

@@ -1,0 +1,126 @@
+"""The records of `__consumer_offsets`, in Kafka's own form: other people's tools read them.
+
+A key begins with its type, a value with its version, both two bytes; the rest is as declared. A record without value
+takes back what the key names. Values are written in the versions that Kafka 4.3 writes, and read in all there are.
+"""
+
+import struct
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from tailrace.model.ids import NO_ID, Id
+from tailrace.records.record import NewRecord, Record
+from tailrace.wire.compile import decode, encode
+from tailrace.wire.primitives import WireError
+from tailrace.wire.schema import Int32, Int64, declaration, record, wire
+from tailrace.wire.schema import struct as part
+
+number: Final = struct.Struct(">h")
+written_version: Final = 3  # of both values
+
+
+@record(type=1, versions="0-1", flexible="none")
+class OffsetCommitKey:
+    """How far a group has read a partition; types 0 and 1 are the same."""
+
+    group: str
+    topic: str
+    partition: Int32
+
+
+@record(type=1, versions="0-4", flexible="4+")
+class OffsetCommitValue:
+    """The next offset to read."""
+
+    offset: Int64
+    leader_epoch: Int32 = wire(since=3, default=-1, ignorable=True)
+    metadata: str
+    commit_timestamp: Int64
+    expire_timestamp: Int64 = wire(since=1, until=1, default=-1)  # -1: as the broker says
+    topic_id: Id = wire(since=4, tag=0, default=NO_ID)
+
+
+@record(type=2, versions="2-2", flexible="none")
+class GroupMetadataKey:
+    """A classic group."""
+
+    group: str
+
+
+@part
+class StoredMember:
+    """A member, in the protocol that its generation uses."""
+
+    member_id: str
+    group_instance_id: str | None = wire(since=3, nullable="3+", default=None, ignorable=True)
+    client_id: str
+    client_host: str
+    rebalance_timeout: Int32 = wire(since=1, default=-1, ignorable=True)
+    session_timeout: Int32
+    subscription: bytes
+    assignment: bytes
+
+
+@record(type=2, versions="0-4", flexible="4+")
+class GroupMetadataValue:
+    """A generation whose work was shared out, or a group that nobody is in."""
+
+    protocol_type: str
+    generation: Int32
+    protocol: str | None = wire(nullable="0+")
+    leader: str | None = wire(nullable="0+")
+    current_state_timestamp: Int64 = wire(since=2, default=-1, ignorable=True)
+    members: tuple[StoredMember, ...]
+
+
+Key = OffsetCommitKey | GroupMetadataKey
+Value = OffsetCommitValue | GroupMetadataValue
+
+
+class Entry(NamedTuple):
+    """One record; without value, what the key names is gone."""
+
+    key: Key
+    value: Value | None
+
+
+kinds: Final[Mapping[int, tuple[type[Key], type[Value]]]] = MappingProxyType(
+    {
+        0: (OffsetCommitKey, OffsetCommitValue),
+        1: (OffsetCommitKey, OffsetCommitValue),
+        2: (GroupMetadataKey, GroupMetadataValue),
+    }
+)
+
+
+def encode_entry(entry: Entry, timestamp_ms: int) -> NewRecord:
+    key_type = declaration(type(entry.key)).number
+    key = number.pack(key_type) + encode(entry.key, key_type)
+    return NewRecord(key=key, value=None if entry.value is None else _value(entry.value), timestamp=timestamp_ms)
+
+
+def _value(value: Value) -> bytes:
+    version = written_version
+    if isinstance(value, OffsetCommitValue) and value.expire_timestamp != -1:
+        version = 1  # the only one that can say so
+    return number.pack(version) + encode(value, version)
+
+
+def decode_entry(stored: Record) -> Entry:
+    key_type = _number(stored.key or b"")
+    if key_type not in kinds:
+        raise WireError(f"the record at offset {stored.offset} has key type {key_type}, which we do not know")
+    key_class, value_class = kinds[key_type]
+    key, _ = decode(key_class, key_type, stored.key or b"", number.size)
+    if stored.value is None:
+        return Entry(key, None)
+    value, _ = decode(value_class, _number(stored.value), stored.value, number.size)
+    return Entry(key, value)
+
+
+def _number(data: bytes) -> int:
+    if len(data) < number.size:
+        raise WireError(f"a record of {len(data)} bytes ends before its type or version")
+    found: int = number.unpack_from(data)[0]
+    return found

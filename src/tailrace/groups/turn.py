@@ -1,0 +1,43 @@
+"""One turn of the machine: when it is, which rules hold, and what comes of it.
+
+The shell appends `records` and replays them, and only when they are committed gives `answers`. Whoever was parked with
+a ticket is answered in some later turn, once.
+"""
+
+from dataclasses import dataclass, field
+
+from tailrace.groups.alarms import Alarm, Alarms
+from tailrace.groups.records import Entry
+from tailrace.groups.requests import Answer, Ticket
+from tailrace.groups.states import Move
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """The broker's settings for groups."""
+
+    min_session_timeout_ms: int
+    max_session_timeout_ms: int
+    initial_rebalance_delay_ms: int
+    max_size: int
+    offset_metadata_max_bytes: int
+    offsets_retention_ms: int
+
+
+@dataclass(slots=True, kw_only=True)
+class Turn:
+    now: float  # seconds of a clock that never goes back
+    wall_ms: int
+    rules: Rules
+    alarms: Alarms
+    records: list[Entry] = field(default_factory=list)
+    answers: list[tuple[Ticket, Answer]] = field(default_factory=list)
+    moves: list[tuple[str, Move]] = field(default_factory=list)  # of which group
+
+    def alarm(self, alarm: Alarm, after_ms: int) -> None:
+        self.alarms.set(alarm, self.now + after_ms / 1000)
+
+    def answer(self, ticket: Ticket | None, answer: Answer) -> None:
+        """Answer a ticket; where there is none nobody waits."""
+        if ticket is not None:
+            self.answers.append((ticket, answer))

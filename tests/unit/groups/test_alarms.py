@@ -1,0 +1,44 @@
+"""Alarms against the simplest thing that could be right: a dictionary that is walked."""
+
+import random
+
+from tailrace.groups.alarms import Alarm, Alarms
+
+
+def ring(alarms: Alarms, now: float) -> list[Alarm]:
+    found = []
+    while (alarm := alarms.take(now)) is not None:
+        found.append(alarm)
+    return found
+
+
+def test_any_order_of_setting_putting_off_and_cancelling() -> None:
+    for seed in range(200):
+        chance, alarms = random.Random(seed), Alarms()
+        simple: dict[Alarm, float] = {}
+        now = 0.0
+        for _ in range(100):
+            alarm = Alarm("g", "session", str(chance.randrange(5)))
+            match chance.randrange(4):
+                case 0 | 1:
+                    simple[alarm] = now + chance.randrange(1, 20)
+                    alarms.set(alarm, simple[alarm])
+                case 2:
+                    simple.pop(alarm, None)
+                    alarms.cancel(alarm)
+                case 3:
+                    now += chance.randrange(10)
+                    due = [one for one, at in simple.items() if at <= now]
+                    assert sorted(ring(alarms, now)) == sorted(due)
+                    simple = {one: at for one, at in simple.items() if at > now}
+            assert len(alarms) == len(simple)
+            assert not simple or (alarms.first or now) <= min(simple.values())
+
+
+def test_what_is_put_off_again_and_again_costs_one_entry() -> None:
+    alarms = Alarms()
+    for at in range(1000):
+        alarms.set(Alarm("g", "session", "m"), float(at + 10))
+    assert alarms.first == 10.0
+    assert ring(alarms, 11.0) == []
+    assert alarms.first == 1009.0
