@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from tailrace.broker.peers import Unreachable
-from tailrace.cluster.controller import Controller
+from tailrace.cluster.controller import Controller, NewTopic
 from tailrace.cluster.records import BrokerRegistered, PartitionLed
 from tailrace.model.faults import (
     InvalidRequest,
@@ -18,11 +18,13 @@ from tailrace.model.faults import (
 )
 from tailrace.model.ids import BrokerId, Id, TopicPartition, nobody
 from tailrace.model.proposal import Proposal
+from tailrace.model.topics import internal_topic_settings
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.peers.forward import Forward, ForwardAnswer
 from tailrace.wire.messages.peers.hand_over import HandedOver, HandOver, HandOverAnswer, PartitionToHandOver
 from tailrace.wire.messages.peers.join_cluster import JoinCluster, JoinClusterAnswer, MetadataVoter
 from tailrace.wire.messages.peers.leave_cluster import LeaveCluster, LeaveClusterAnswer
+from tailrace.wire.messages.peers.make_internal_topic import MakeInternalTopic, MakeInternalTopicAnswer
 from tailrace.wire.messages.peers.move_start import MoveStart, MoveStartAnswer
 from tailrace.wire.messages.peers.register_broker import RegisterBroker, RegisterBrokerAnswer
 from tailrace.wire.messages.peers.report_leaders import ReportLeaders, ReportLeadersAnswer
@@ -133,6 +135,9 @@ class Calls:
                 return await self._forwarded(request)
             case HandOver():
                 return await self._hand_over(request)
+            case MakeInternalTopic():
+                topic_id = await self._write(partial(_make_internal, request, self._node.ports.random.new_id))
+                return MakeInternalTopicAnswer(topic_id=topic_id)
         raise InvalidRequest(f"{type(request).__name__} is nothing that a broker serves")
 
     async def _write(self, propose: "Callable[[Controller], Proposal[Any]]") -> Any:
@@ -206,6 +211,20 @@ def _leave(request: LeaveCluster, controller: Controller) -> "Proposal[None]":
     if broker is None or broker.incarnation != request.incarnation_id:
         return Proposal(None)  # another life of it is there already
     return controller.fence(broker.id)
+
+
+def _make_internal(request: MakeInternalTopic, new_id: Callable[[], Id], controller: Controller) -> "Proposal[Id]":
+    if (there := controller.image.topics.get(request.name)) is not None:
+        return Proposal(there.id)
+    wanted = NewTopic(
+        name=request.name,
+        partitions=request.partitions,
+        replication_factor=request.replication_factor,
+        settings=internal_topic_settings,
+        internal=True,
+    )
+    made = controller.create_topic(wanted, new_id)
+    return Proposal(made.answer.id, made.records)
 
 
 def _report(request: ReportLeaders, controller: Controller) -> "Proposal[None]":

@@ -16,6 +16,7 @@ from tailrace.broker.calls import Calls
 from tailrace.broker.controlling import Controlling
 from tailrace.broker.coordinator import Coordinator
 from tailrace.broker.fetch_sessions import FetchSessions
+from tailrace.broker.grouping import Grouping
 from tailrace.broker.housekeeping import Housekeeping
 from tailrace.broker.identity import WrongDirectory, identify
 from tailrace.broker.joining import CannotJoin
@@ -72,6 +73,7 @@ class Node:
         self._tasks: dict[asyncio.Task[Any], None] = {}
         self.registration = Registration(self)
         self.whereabouts = Whereabouts(self)
+        self.grouping = Grouping(self)
         self._following = False  # the metadata, live
 
     # Starting
@@ -179,6 +181,7 @@ class Node:
         self._following = True
         self.spawn(self._follower.follow())
         self.spawn(self.controlling.watch())
+        self.spawn(self.grouping.forget_old())
         self.spawn(self.housekeeping.report())
         self.spawn(self.housekeeping.watch_in_sync())
         self.spawn(self.housekeeping.give_back())
@@ -225,6 +228,7 @@ class Node:
                 self.housekeeping.brokers_changed()
         if self._following:  # while it starts, a topic may be read of that was deleted later
             self.whereabouts.keep_voters()
+            self.grouping.committed(records)
             self.spawn(self.replicas.settle())
 
     def _leader_changed(self, member: Member) -> None:
@@ -233,6 +237,7 @@ class Node:
         else:
             self.replicas.changed(member.key.topic_id)
             self.housekeeping.leader_changed(member)
+            self.grouping.leader_changed(member)
 
     def _find(self, key: TopicPartition) -> Member | None:
         return self.metadata if key == metadata_partition else self.replicas.here(key)
@@ -322,6 +327,7 @@ class Node:
     async def stop(self) -> None:
         """Hand over, write everything down and let go of the data directory, whatever the disk says."""
         self.stopping = True
+        self.grouping.stop()
         await leave(self)
         self.replicas.resign()
         self.metadata.resign(StorageFailed("this broker stops"))

@@ -18,6 +18,7 @@ from tailrace.model.faults import (
     Fault,
     FencedLeaderEpoch,
     InvalidBatch,
+    InvalidTopicName,
     NotEnoughReplicas,
     NotLeader,
     OffsetNotAvailable,
@@ -26,6 +27,7 @@ from tailrace.model.faults import (
     UnknownLeaderEpoch,
 )
 from tailrace.model.ids import Epoch, TopicPartition, nobody
+from tailrace.model.topics import internal_topics
 from tailrace.raft.events import Event, Resign
 from tailrace.raft.leader_view import Following
 from tailrace.raft.replica import Replica, Role
@@ -49,6 +51,7 @@ class Partition(Member):
         self._waiting: deque[tuple[int, WhenCommitted]] = deque()  # by rising offset, but for duplicates, which wait
         self._watchers: dict[Callable[[], None], None] = {}  # readers at the high watermark
         self._refused_at = -pipeline_max_s  # when a batch may last have been refused that will be sent again
+        self.is_internal = name.rpartition("-")[0] in internal_topics
         self.leader_is_gone = False  # it was there a moment ago, and was reset or resigned: an election is under way
 
     # Writing
@@ -69,6 +72,8 @@ class Partition(Member):
 
     def _append(self, batch: memoryview, acks: int) -> Appended:
         self._require_writable()
+        if self.is_internal:
+            raise InvalidTopicName(f"{self.name} is written by brokers only")
         header = check_batch(batch)
         if header.attributes & not_for_clients:
             raise InvalidBatch("control and transactional batches are written by coordinators only")

@@ -32,6 +32,7 @@ class NewTopic:
     replication_factor: int  # -1: three, or as many as there are live brokers
     assignment: Mapping[int, Sequence[int]] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
+    internal: bool = False  # one of the brokers' own, under a name that nobody else can have
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +55,7 @@ class MorePartitions:
 
 
 def create(image: Image, load: Load, wanted: NewTopic, new_id: Callable[[], Id]) -> Proposal[TopicCreated]:
-    _check_name(image, wanted.name)
+    _check_name(image, wanted)
     for name, value in wanted.settings.items():
         check_topic_setting(name, value)
     places = _places(image, load, wanted)
@@ -79,6 +80,8 @@ def create(image: Image, load: Load, wanted: NewTopic, new_id: Callable[[], Id])
 
 def grow(image: Image, load: Load, topic: Topic, wanted: MorePartitions) -> Proposal[Topic]:
     now = len(topic.partitions)
+    if topic.name in internal_topics:
+        raise InvalidTopicName(f"{topic.name} is one of the broker's own topics, and cannot grow: keys would move")
     if not now < wanted.total <= partitions_per_topic_max:
         raise InvalidPartitions(
             f"{topic.name} has {now} partitions; the new total must be from {now + 1} "
@@ -99,9 +102,10 @@ def grow(image: Image, load: Load, topic: Topic, wanted: MorePartitions) -> Prop
     return Proposal(topic, _added(image, topic.id, now, places))
 
 
-def _check_name(image: Image, name: str) -> None:
+def _check_name(image: Image, wanted: NewTopic) -> None:
+    name = wanted.name
     check_topic_name(name)
-    if name in internal_topics:
+    if wanted.internal != (name in internal_topics):
         raise InvalidTopicName(f"{name} is one of the broker's own topics")
     if (close := image.names_by_plain.get(plain(name))) is not None:
         raise too_close(name, close)

@@ -112,6 +112,16 @@ class Settings:
     log_message_timestamp_after_max_ms: int = setting("log.message.timestamp.after.max.ms", 3_600_000, "How far a timestamp may lie in the future.", **between(0, never_ms))
     message_max_bytes: int = setting("message.max.bytes", MiB + 12, "The largest record batch.", **between(0, record_batch_max_bytes))
 
+    offsets_topic_num_partitions: int = setting("offsets.topic.num.partitions", 12, "Partitions of __consumer_offsets, which keeps what groups have read; fixed when the first group comes. Each is led, and its groups coordinated, by one broker.", **between(1, 10_000))
+    offsets_topic_replication_factor: int = setting("offsets.topic.replication.factor", -1, "Their replicas; -1: three, or as many as there are brokers.", check=lambda value: value == -1 or 1 <= value <= 100, wants="-1 or from 1 to 100")
+    offsets_retention_minutes: int = setting("offsets.retention.minutes", 7 * 24 * 60, "How long a group's offsets are kept after its last member went, or after the last commit where it never had one.", **between(1, 2**31 - 1))
+    offsets_retention_check_interval_ms: int = setting("offsets.retention.check.interval.ms", 600_000, "How often old offsets are looked for.", **between(1, never_ms))
+    offset_metadata_max_bytes: int = setting("offset.metadata.max.bytes", 4096, "The longest note that a client may keep beside an offset.", **between(0, MiB))
+    group_initial_rebalance_delay_ms: int = setting("group.initial.rebalance.delay.ms", 3000, "How long a group that begins waits for more members to come.", **between(0, hour_ms))
+    group_min_session_timeout_ms: int = setting("group.min.session.timeout.ms", 6000, "The shortest session.timeout.ms a member may ask for.", **between(1, 2**31 - 1))
+    group_max_session_timeout_ms: int = setting("group.max.session.timeout.ms", 1_800_000, "The longest.", **between(1, 2**31 - 1))
+    group_max_size: int = setting("group.max.size", 2**31 - 1, "How many members a group may have.", **between(1, 2**31 - 1))
+
     producer_id_expiration_ms: int = setting("producer.id.expiration.ms", day_ms, "After how long an idle producer's sequence numbers are forgotten.", **between(1, never_ms))
     socket_request_max_bytes: int = setting("socket.request.max.bytes", frame_max_bytes, "The largest request.", **between(1024, frame_max_bytes))
     fetch_partition_max_bytes: int = setting("fetch.partition.max.bytes", MiB, "The most one partition gives to one fetch. More makes answers queue in the socket and is slower, unless the network is slow.", **between(1024, fetch_answer_max_bytes))

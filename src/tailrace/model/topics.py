@@ -6,6 +6,7 @@ never silently ignored. `TopicSettings` holds the values of one topic, its own l
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
 from tailrace.model.faults import InvalidSetting, InvalidTopicName
@@ -17,6 +18,11 @@ name_letters: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTU
 metadata_topic: Final = "__cluster_metadata"
 metadata_topic_id: Final = Id(bytes(15) + b"\x01")  # the same in every cluster, as in Kafka
 internal_topics: Final = ("__consumer_offsets", "__transaction_state", "__share_group_state", metadata_topic)
+offsets_topic: Final = "__consumer_offsets"
+# What coordinators remember must not be forgotten by age. Segments are small: a new leader reads all of them.
+internal_topic_settings: Final = MappingProxyType(
+    {"retention.ms": "-1", "retention.bytes": "-1", "segment.bytes": str(100 * MiB)}
+)
 
 
 @dataclass(frozen=True, slots=True)

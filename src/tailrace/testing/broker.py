@@ -6,7 +6,7 @@
 It is the program that people run, `tailrace serve`, so what a test sees is what they get. The broker outlives nobody:
 it reads its standard input, a pipe whose other end this process holds, and stops when that end is closed, which
 the system does whichever way this process dies. Variables named TAILRACE_… are not passed on: a test's broker is
-what the test says.
+what the test says; only a group's first members do not wait for others, unless it says so.
 
 Starting and stopping come in two halves, so that the brokers of a cluster can do either at the same time.
 """
@@ -185,7 +185,7 @@ class Broker:
 
     def _environment(self) -> dict[str, str]:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("TAILRACE_")}
-        told = {"kafka_port": 0, "data_dir": str(self.data_dir)} | self._settings
+        told = {"kafka_port": 0, "data_dir": str(self.data_dir), "group_initial_rebalance_delay_ms": 0} | self._settings
         return inherited | {variable_name(name): str(value) for name, value in told.items()}
 
     def _ready_address(self, process: "subprocess.Popen[bytes]", timeout_s: float) -> str:

@@ -17,6 +17,8 @@ cluster_operations: Final = _bits(
     create, cluster_action, describe_configs, describe, alter_configs, alter, idempotent_write
 )
 
+group_operations: Final = _bits(read, delete, describe, describe_configs, alter_configs)
+
 
 def allowed_on_topic(asked: bool) -> int:
     return topic_operations if asked else not_asked
@@ -24,3 +26,7 @@ def allowed_on_topic(asked: bool) -> int:
 
 def allowed_on_cluster(asked: bool) -> int:
     return cluster_operations if asked else not_asked
+
+
+def allowed_on_group(asked: bool) -> int:
+    return group_operations if asked else not_asked

@@ -14,23 +14,33 @@ from tailrace.doors.kafka.handlers.alter_configs import alter_configs
 from tailrace.doors.kafka.handlers.api_versions import api_versions
 from tailrace.doors.kafka.handlers.create_partitions import create_partitions
 from tailrace.doors.kafka.handlers.create_topics import create_topics
+from tailrace.doors.kafka.handlers.delete_groups import delete_groups
 from tailrace.doors.kafka.handlers.delete_records import delete_records
 from tailrace.doors.kafka.handlers.delete_topics import delete_topics
 from tailrace.doors.kafka.handlers.describe_cluster import describe_cluster
 from tailrace.doors.kafka.handlers.describe_configs import describe_configs
+from tailrace.doors.kafka.handlers.describe_groups import describe_groups
 from tailrace.doors.kafka.handlers.describe_log_dirs import describe_log_dirs
 from tailrace.doors.kafka.handlers.describe_quorum import describe_quorum
 from tailrace.doors.kafka.handlers.describe_topic_partitions import describe_topic_partitions
 from tailrace.doors.kafka.handlers.elect_leaders import elect_leaders
 from tailrace.doors.kafka.handlers.fetch import fetch
 from tailrace.doors.kafka.handlers.find_coordinator import find_coordinator
+from tailrace.doors.kafka.handlers.heartbeat import heartbeat
 from tailrace.doors.kafka.handlers.incremental_alter_configs import incremental_alter_configs
 from tailrace.doors.kafka.handlers.init_producer_id import init_producer_id
+from tailrace.doors.kafka.handlers.join_group import join_group
+from tailrace.doors.kafka.handlers.leave_group import leave_group
 from tailrace.doors.kafka.handlers.list_config_resources import list_config_resources
+from tailrace.doors.kafka.handlers.list_groups import list_groups
 from tailrace.doors.kafka.handlers.list_offsets import list_offsets
 from tailrace.doors.kafka.handlers.metadata import metadata
+from tailrace.doors.kafka.handlers.offset_commit import offset_commit
+from tailrace.doors.kafka.handlers.offset_delete import offset_delete
+from tailrace.doors.kafka.handlers.offset_fetch import offset_fetch
 from tailrace.doors.kafka.handlers.offset_for_leader_epoch import offset_for_leader_epoch
 from tailrace.doors.kafka.handlers.produce import produce
+from tailrace.doors.kafka.handlers.sync_group import sync_group
 from tailrace.wire.messages import messages
 from tailrace.wire.schema import Versions, declaration
 
@@ -72,7 +82,15 @@ _table: Final = (
     Api(key=1, name="Fetch", versions=Versions(4, 18), flexible_since=12, hot=fetch),
     _api(2, list_offsets),
     _api(3, metadata),
+    _api(8, offset_commit),
+    _api(9, offset_fetch),
     _api(10, find_coordinator),
+    _api(11, join_group),
+    _api(12, heartbeat),
+    _api(13, leave_group),
+    _api(14, sync_group),
+    _api(15, describe_groups),
+    _api(16, list_groups),
     _api(18, api_versions),
     _api(19, create_topics, by_controller=True),
     _api(20, delete_topics, by_controller=True),
@@ -83,8 +101,10 @@ _table: Final = (
     _api(33, alter_configs, by_controller=True),
     _api(35, describe_log_dirs),
     _api(37, create_partitions, by_controller=True),
+    _api(42, delete_groups),
     _api(43, elect_leaders),
     _api(44, incremental_alter_configs, by_controller=True),
+    _api(47, offset_delete),
     _api(55, describe_quorum, by_controller=True),
     _api(60, describe_cluster),
     _api(74, list_config_resources),

@@ -1,4 +1,4 @@
-"""FindCoordinator: who keeps a group's or a transaction's state. Nobody yet: clients hear so, and may try again."""
+"""FindCoordinator: who keeps a group's state. Nobody keeps transactions yet: clients hear so, and may try again."""
 
 from typing import Final
 
@@ -10,23 +10,38 @@ from tailrace.wire.messages.find_coordinator import Coordinator, FindCoordinator
 
 no_port: Final = -1
 first_with_many: Final = 4
-first_with: Final = {0: 0, 1: 1, 2: 6}  # groups, transactions, share groups
+groups: Final = 0
+first_with: Final = {groups: 0, 1: 1, 2: 6}  # groups, transactions, share groups
 
 
 async def find_coordinator(request: FindCoordinatorRequest, call: Call) -> FindCoordinatorResponse:
-    fault: Fault = CoordinatorUnavailable("groups and transactions are not supported yet")
-    if request.key_type not in first_with or call.version < first_with[request.key_type]:
-        fault = InvalidRequest(f"FindCoordinator version {call.version} knows no key type {request.key_type}")
-    error, message = error_of(fault), str(fault)
-    call.connection.door.warn_once(
-        f"client {call.client_id!r} asks for a coordinator, and will go on asking: {message}; "
-        "let it read by assignment, and commit no offsets"
-    )
-    if call.version < first_with_many:
-        return FindCoordinatorResponse(error_code=error, error_message=message, node_id=nobody, port=no_port)
+    if call.version >= first_with_many:
+        found = [await _find(call, request.key_type, key) for key in request.coordinator_keys]
+        return FindCoordinatorResponse(coordinators=tuple(found))
+    one = await _find(call, request.key_type, request.key)
     return FindCoordinatorResponse(
-        coordinators=tuple(
-            Coordinator(key=key, node_id=nobody, host="", port=no_port, error_code=error, error_message=message)
-            for key in request.coordinator_keys
-        )
+        error_code=one.error_code, error_message=one.error_message, node_id=one.node_id, host=one.host, port=one.port
     )
+
+
+async def _find(call: Call, key_type: int, key: str) -> Coordinator:
+    try:
+        if key_type not in first_with or call.version < first_with[key_type]:
+            raise InvalidRequest(f"FindCoordinator version {call.version} knows no key type {key_type}")
+        if key_type != groups:
+            raise _not_yet(call)
+        broker = await call.node.grouping.find(key)
+        known = call.node.replicas.image.brokers.get(broker)
+        if known is None or not known.kafka_port:
+            raise CoordinatorUnavailable(f"broker {broker} coordinates group {key}, and has not said where it is")
+    except Fault as fault:
+        return Coordinator(
+            key=key, node_id=nobody, host="", port=no_port, error_code=error_of(fault), error_message=str(fault)
+        )
+    return Coordinator(key=key, node_id=known.id, host=known.host, port=known.kafka_port)
+
+
+def _not_yet(call: Call) -> Fault:
+    fault = CoordinatorUnavailable("transactions and share groups are not supported yet")
+    call.connection.door.warn_once(f"client {call.client_id!r} asks for a coordinator, and will go on asking: {fault}")
+    return fault

@@ -15,6 +15,7 @@ from tailrace.wire.messages.peers.hand_over import HandOver, HandOverAnswer
 from tailrace.wire.messages.peers.hello import PeerHello, PeerHelloAnswer
 from tailrace.wire.messages.peers.join_cluster import JoinCluster, JoinClusterAnswer
 from tailrace.wire.messages.peers.leave_cluster import LeaveCluster, LeaveClusterAnswer
+from tailrace.wire.messages.peers.make_internal_topic import MakeInternalTopic, MakeInternalTopicAnswer
 from tailrace.wire.messages.peers.move_start import MoveStart, MoveStartAnswer
 from tailrace.wire.messages.peers.register_broker import RegisterBroker, RegisterBrokerAnswer
 from tailrace.wire.messages.peers.report_leaders import ReportLeaders, ReportLeadersAnswer
@@ -41,4 +42,5 @@ peer_messages: Final = _by_key(
     (MoveStart, MoveStartAnswer),
     (Forward, ForwardAnswer),
     (HandOver, HandOverAnswer),
+    (MakeInternalTopic, MakeInternalTopicAnswer),
 )

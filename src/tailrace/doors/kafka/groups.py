@@ -1,0 +1,31 @@
+"""What handlers of groups share: who coordinates a group here, and how a member is named."""
+
+from typing import Final
+
+from tailrace.broker.group_seat import GroupSeat
+from tailrace.doors.kafka.call import Call
+from tailrace.model.faults import InvalidGroupId
+
+hex_parts: Final = (8, 12, 16, 20)  # where a UUID has its dashes
+
+
+def seat_of(call: Call, group_id: str) -> GroupSeat:
+    """The coordinator of a group with members; only offsets can be kept under no name."""
+    if not group_id:
+        raise InvalidGroupId("a group needs a name")
+    return call.node.grouping.seat(group_id)
+
+
+def new_member_id(call: Call, instance_id: str | None) -> str:
+    """As Kafka makes them: people recognise their clients by it."""
+    digits = call.node.ports.random.new_id().hex()
+    cuts = zip((0, *hex_parts), (*hex_parts, len(digits)), strict=True)
+    return f"{instance_id or client_id(call)}-" + "-".join(digits[begin:end] for begin, end in cuts)
+
+
+def client_id(call: Call) -> str:
+    return call.client_id or ""
+
+
+def client_host(call: Call) -> str:
+    return "/" + call.connection.peer.rpartition(":")[0]

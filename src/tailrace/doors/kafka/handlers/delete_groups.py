@@ -1,0 +1,19 @@
+"""DeleteGroups: forget groups that nobody is in, and how far they have read. Each is answered on its own."""
+
+from tailrace.doors.kafka.call import Call
+from tailrace.doors.kafka.faults import error_of
+from tailrace.doors.kafka.groups import seat_of
+from tailrace.model.faults import Fault
+from tailrace.wire.messages.delete_groups import DeletedGroup, DeleteGroupsRequest, DeleteGroupsResponse
+
+
+async def delete_groups(request: DeleteGroupsRequest, call: Call) -> DeleteGroupsResponse:
+    return DeleteGroupsResponse(results=tuple([await _delete(call, one) for one in request.groups_names]))
+
+
+async def _delete(call: Call, group_id: str) -> DeletedGroup:
+    try:
+        await seat_of(call, group_id).act(lambda machine, turn: machine.delete(group_id, turn))
+    except Fault as fault:
+        return DeletedGroup(group_id=group_id, error_code=error_of(fault))
+    return DeletedGroup(group_id=group_id)

@@ -1,0 +1,117 @@
+"""OffsetFetch: how far groups have read, of one group up to version 7, of several from 8 on.
+
+An offset that was never committed is -1, and no error. `require_stable` asks to wait for transactions, of which there
+are none yet.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from tailrace.doors.kafka.call import Call
+from tailrace.doors.kafka.faults import error_of
+from tailrace.groups.offsets import Committed, Place
+from tailrace.model.faults import Fault, UnknownTopicId
+from tailrace.model.ids import NO_ID, Id, show_id
+from tailrace.wire.messages.offset_fetch import (
+    FetchedGroup,
+    FetchedGroupTopic,
+    FetchedPartition,
+    FetchedTopic,
+    GroupWanted,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+)
+
+first_with_error: Final = 2
+first_with_groups: Final = 8
+first_by_id: Final = 10
+no_offset: Final = -1
+
+
+class Wanted(NamedTuple):
+    """A topic of a request; the name is empty where an id says nothing to us."""
+
+    name: str
+    topic_id: Id
+    partitions: Sequence[int]
+
+
+async def offset_fetch(request: OffsetFetchRequest, call: Call) -> OffsetFetchResponse:
+    if call.version >= first_with_groups:
+        return OffsetFetchResponse(groups=tuple([await _group(call, one) for one in request.groups]))
+    topics = (
+        None if request.topics is None else [Wanted(one.name, NO_ID, one.partition_indexes) for one in request.topics]
+    )
+    try:
+        fetched = await _fetch(call, request.group_id, topics)
+    except Fault as fault:
+        if call.version >= first_with_error:
+            return OffsetFetchResponse(error_code=error_of(fault))
+        fetched = [(topic, [_nothing(one, error_of(fault)) for one in topic.partitions]) for topic in topics or ()]
+    return OffsetFetchResponse(
+        topics=tuple(FetchedTopic(name=topic.name, partitions=tuple(partitions)) for topic, partitions in fetched)
+    )
+
+
+async def _group(call: Call, wanted: GroupWanted) -> FetchedGroup:
+    topics = None
+    if wanted.topics is not None:
+        topics = [_named(call, one.name, one.topic_id, one.partition_indexes) for one in wanted.topics]
+    try:
+        fetched = await _fetch(call, wanted.group_id, topics)
+    except Fault as fault:
+        return FetchedGroup(group_id=wanted.group_id, error_code=error_of(fault))
+    return FetchedGroup(
+        group_id=wanted.group_id,
+        topics=tuple(
+            FetchedGroupTopic(name=topic.name, topic_id=topic.topic_id, partitions=tuple(partitions))
+            for topic, partitions in fetched
+        ),
+    )
+
+
+def _named(call: Call, name: str, topic_id: bytes, partitions: Sequence[int]) -> Wanted:
+    if call.version < first_by_id:
+        return Wanted(name, NO_ID, partitions)
+    known = call.node.replicas.image.topics_by_id.get(Id(topic_id))
+    return Wanted("" if known is None else known.name, Id(topic_id), partitions)
+
+
+async def _fetch(
+    call: Call, group_id: str, wanted: Sequence[Wanted] | None
+) -> list[tuple[Wanted, list[FetchedPartition]]]:
+    """What was committed of what is wanted; of None, all there is."""
+    kept = await call.node.grouping.seat(group_id).ask(lambda machine: dict(machine.committed(group_id)))
+    topics = _all(call, kept) if wanted is None else wanted
+    return [(topic, [_fetched(topic, one, kept) for one in topic.partitions]) for topic in topics]
+
+
+def _all(call: Call, kept: Mapping[Place, Committed]) -> list[Wanted]:
+    partitions: dict[str, list[int]] = {}
+    for place in kept:
+        partitions.setdefault(place.topic, []).append(place.partition)
+    topics = call.node.replicas.image.topics
+    return [
+        Wanted(name, topics[name].id if name in topics else NO_ID, numbers)
+        for name, numbers in partitions.items()
+        if name in topics or call.version < first_by_id
+    ]
+
+
+def _fetched(topic: Wanted, partition: int, kept: Mapping[Place, Committed]) -> FetchedPartition:
+    if not topic.name and topic.topic_id != NO_ID:
+        fault = UnknownTopicId(f"there is no topic with id {show_id(topic.topic_id)}")
+        return _nothing(partition, error_of(fault))
+    committed = kept.get(Place(topic.name, partition))
+    if committed is None:
+        return _nothing(partition)
+    return FetchedPartition(
+        partition=partition,
+        committed_offset=committed.offset,
+        committed_leader_epoch=committed.leader_epoch,
+        metadata=committed.metadata,
+    )
+
+
+def _nothing(partition: int, error_code: int = 0) -> FetchedPartition:
+    return FetchedPartition(partition=partition, committed_offset=no_offset, metadata="", error_code=error_code)
