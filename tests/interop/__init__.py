@@ -7,7 +7,8 @@ itself into `LEDGER.md`, a list that only grows (`ledger.py`).
 
 `test_three_brokers.py` runs the main flows again on a cluster of ours, with what only a cluster can show: brokers die.
 
-There are no consumer groups here: every reader is given its partition and its first offset, and needs no coordinator.
+Most readers are given their partition and first offset, and need no coordinator. Members of groups (`test_groups*.py`)
+are processes of their own (`members/`), so that they can be killed.
 
 The same tests run against any broker: `TAILRACE_INTEROP_BOOTSTRAP=127.0.0.1:9092 pytest tests/interop`. Every one
 of them that needs no cluster passes on Apache Kafka 4.3: that is what makes a failure here ours.

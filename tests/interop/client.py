@@ -8,7 +8,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
+
+if TYPE_CHECKING:
+    from tests.interop.member import Member
 
 Compression = Literal["none", "gzip", "snappy", "lz4", "zstd"]
 Acks = Literal[0, 1, "all"]
@@ -30,6 +33,8 @@ class Code(IntEnum):
     INVALID_PARTITIONS = 37
     INVALID_REPLICATION_FACTOR = 38
     INVALID_CONFIG = 40
+    NON_EMPTY_GROUP = 68
+    GROUP_ID_NOT_FOUND = 69
 
 
 class Refused(Exception):
@@ -104,6 +109,15 @@ class QuorumShape:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GroupShape:
+    """A group as described to a client."""
+
+    state: str
+    protocol: str
+    clients: tuple[str, ...]  # the client id of each member
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
     """How to read: first offset, how long a fetch may wait, how many bytes it may bring, what to do when lost."""
 
@@ -165,6 +179,28 @@ class Client:
 
     def consume_near(self, topic: str, count: int, rack: str) -> tuple[list[Received], int]:
         """Read as somebody in a rack; the records, and the broker that gave them."""
+        raise NotImplementedError
+
+    def member(self, topic: str, group: str, strategy: str = "range", instance: str = "") -> "Member":
+        """A process that subscribes, as a member of a group."""
+        raise NotImplementedError
+
+    def list_groups(self) -> dict[str, str]:
+        """All groups, and their states, where the client tells them."""
+        raise NotImplementedError
+
+    def describe_group(self, group: str) -> GroupShape:
+        raise NotImplementedError
+
+    def committed(self, group: str, topic: str) -> dict[int, int]:
+        """How far a group has read each partition."""
+        raise NotImplementedError
+
+    def commit(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
+        """Let a group that nobody is in go on elsewhere."""
+        raise NotImplementedError
+
+    def delete_group(self, group: str) -> None:
         raise NotImplementedError
 
     def offset_at(self, topic: str, timestamp_ms: int, partition: int = 0) -> int:

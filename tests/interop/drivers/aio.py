@@ -20,6 +20,7 @@ from tests.interop.client import (
     Client,
     ClusterShape,
     Compression,
+    GroupShape,
     Message,
     Reader,
     Reading,
@@ -30,6 +31,7 @@ from tests.interop.client import (
     deadline_s,
     end,
 )
+from tests.interop.member import Member
 
 Answer = TypeVar("Answer")
 own_sources = (1, 2)  # DescribeConfigs: set on the topic, set on the broker
@@ -184,6 +186,21 @@ class Aiokafka(Client):
             await consumer.seek_to_end(where)
         else:
             consumer.seek(where, start)
+
+    def member(self, topic: str, group: str, strategy: str = "range", instance: str = "") -> Member:
+        return Member("aio", self.bootstrap, topic, group, strategy, instance)
+
+    def list_groups(self) -> dict[str, str]:
+        return {group: "" for group, _ in self._loop.run(self._admin.list_consumer_groups())}
+
+    def describe_group(self, group: str) -> GroupShape:
+        (answer,) = self._loop.run(self._admin.describe_consumer_groups([group]))
+        ((_, _, state, _, protocol, members),) = answer.groups
+        return GroupShape(state=state, protocol=protocol, clients=tuple(member[1] for member in members))
+
+    def committed(self, group: str, topic: str) -> dict[int, int]:
+        found = self._loop.run(self._admin.list_consumer_group_offsets(group))
+        return {where.partition: one.offset for where, one in found.items() if where.topic == topic}
 
     def offset_at(self, topic: str, timestamp_ms: int, partition: int = 0) -> int:
         return self._loop.run(self._offset_at(TopicPartition(topic, partition), timestamp_ms))

@@ -36,7 +36,6 @@ from confluent_kafka.admin import (
 
 from tests.interop.client import (
     Acks,
-    Client,
     ClusterShape,
     Code,
     Compression,
@@ -50,6 +49,7 @@ from tests.interop.client import (
     deadline_s,
     end,
 )
+from tests.interop.drivers.confluent_groups import ConfluentGroups
 
 T = TypeVar("T")
 
@@ -116,11 +116,12 @@ def _received(message: Delivered) -> Received:
     )
 
 
-class Confluent(Client):
+class Confluent(ConfluentGroups):
     name = "confluent-kafka"
     also = frozenset(
         {
             "any bytes",
+            "cooperative-sticky",
             "default counts",
             "describing creates nothing",
             "empty is not null",

@@ -15,7 +15,6 @@ from kafka.protocol.consumer.offsets import OffsetSpec
 
 from tests.interop.client import (
     Acks,
-    Client,
     ClusterShape,
     Compression,
     Message,
@@ -29,6 +28,7 @@ from tests.interop.client import (
     deadline_s,
     end,
 )
+from tests.interop.drivers.kafka_python_groups import KafkaPythonGroups
 
 preferred = 0  # the kind of election
 
@@ -69,11 +69,12 @@ def _received(record: Any) -> Received:
     )
 
 
-class KafkaPython(Client):
+class KafkaPython(KafkaPythonGroups):
     name = "kafka-python"
     also = frozenset(
         {
             "any bytes",
+            "cooperative-sticky",
             "default counts",
             "describing creates nothing",
             "empty is not null",

@@ -1,0 +1,48 @@
+"""confluent-kafka and consumer groups: members, and what an administrator sees and does."""
+
+from collections.abc import Mapping
+from concurrent.futures import Future
+from typing import Any
+
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from tests.interop.client import Client, GroupShape, Refused, deadline_s
+from tests.interop.member import Member
+
+
+def only(futures: Mapping[Any, "Future[Any]"]) -> Any:
+    (future,) = futures.values()
+    try:
+        return future.result(deadline_s)
+    except KafkaException as refusal:
+        raise Refused(refusal.args[0].code(), refusal.args[0].str()) from refusal
+
+
+class ConfluentGroups(Client):
+    _admin: AdminClient
+
+    def member(self, topic: str, group: str, strategy: str = "range", instance: str = "") -> Member:
+        return Member("confluent", self.bootstrap, topic, group, strategy, instance)
+
+    def list_groups(self) -> dict[str, str]:
+        found = self._admin.list_consumer_groups().result(deadline_s)
+        assert not found.errors
+        return {one.group_id: one.state.name.title() for one in found.valid}
+
+    def describe_group(self, group: str) -> GroupShape:
+        found = only(self._admin.describe_consumer_groups([group]))
+        clients = tuple(one.client_id for one in found.members)
+        return GroupShape(state=found.state.name.title(), protocol=found.partition_assignor, clients=clients)
+
+    def committed(self, group: str, topic: str) -> dict[int, int]:
+        found = only(self._admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)]))
+        return {one.partition: one.offset for one in found.topic_partitions if one.topic == topic}
+
+    def commit(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
+        wanted = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
+        done = only(self._admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, wanted)]))
+        assert all(one.error is None for one in done.topic_partitions)
+
+    def delete_group(self, group: str) -> None:
+        only(self._admin.delete_consumer_groups([group]))

@@ -1,0 +1,12 @@
+"""Programs that are members of a group, one for each client: `BOOTSTRAP TOPIC GROUP STRATEGY INSTANCE`.
+
+They print what they are given and what they read, commit by themselves all 100 ms, and leave at SIGTERM. An empty
+instance makes a dynamic member.
+"""
+
+import sys
+
+
+def say(*words: object) -> None:
+    sys.stdout.write(" ".join(map(str, words)) + "\n")
+    sys.stdout.flush()

@@ -1,0 +1,42 @@
+"""A member that uses confluent-kafka."""
+
+import signal
+import sys
+import threading
+from typing import Any
+
+from confluent_kafka import Consumer
+
+from tests.interop.members import say
+
+
+def main(bootstrap: str, topic: str, group: str, strategy: str, instance: str) -> None:
+    over = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: over.set())
+    static: dict[str, Any] = {"group.instance.id": instance} if instance else {}
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": group,
+            "partition.assignment.strategy": strategy,
+            "session.timeout.ms": 6000,
+            "heartbeat.interval.ms": 300,
+            "auto.commit.interval.ms": 100,
+            "auto.offset.reset": "earliest",
+            **static,
+        }
+    )
+    consumer.subscribe([topic])
+    had: list[int] | None = None
+    while not over.is_set():
+        message = consumer.poll(0.05)
+        if message is not None and message.error() is None:
+            say("got", message.partition(), message.offset())
+        has = sorted(one.partition for one in consumer.assignment())
+        if has != had:
+            had = has
+            say("assigned", *has)
+    consumer.close()
+
+
+main(*sys.argv[1:])

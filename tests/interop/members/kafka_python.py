@@ -1,0 +1,50 @@
+"""A member that uses kafka-python.
+
+It polls for long: version 3.0 forgets its assignment when the time given to `poll` ends while it waits for SyncGroup.
+"""
+
+import signal
+import sys
+import threading
+
+from kafka import KafkaConsumer
+from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
+from kafka.coordinator.assignors.range import RangePartitionAssignor
+from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+
+from tests.interop.members import say
+
+strategies = {
+    "range": RangePartitionAssignor,
+    "roundrobin": RoundRobinPartitionAssignor,
+    "cooperative-sticky": CooperativeStickyAssignor,
+}
+
+
+def main(bootstrap: str, topic: str, group: str, strategy: str, instance: str) -> None:
+    over = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: over.set())
+    consumer = KafkaConsumer(
+        topic,
+        bootstrap_servers=bootstrap,
+        group_id=group,
+        group_instance_id=instance or None,
+        partition_assignment_strategy=[strategies[strategy]],
+        session_timeout_ms=6000,
+        heartbeat_interval_ms=300,
+        auto_commit_interval_ms=100,
+        auto_offset_reset="earliest",
+    )
+    had: list[int] | None = None
+    while not over.is_set():
+        for messages in consumer.poll(2000).values():
+            for message in messages:
+                say("got", message.partition, message.offset)
+        has = sorted(one.partition for one in consumer.assignment())
+        if has != had:
+            had = has
+            say("assigned", *has)
+    consumer.close()
+
+
+main(*sys.argv[1:])

@@ -1,0 +1,59 @@
+"""Groups of a cluster: members find the coordinator wherever it is, and again when it is killed."""
+
+import os
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tailrace.broker.grouping import partition_of
+from tailrace.model.topics import offsets_topic
+from tailrace.testing import Cluster
+from tests.interop.client import Client
+from tests.interop.conftest import clients_of, eventually
+from tests.interop.drivers.confluent import Confluent
+from tests.interop.feature import feature
+from tests.interop.member import soon
+from tests.interop.test_groups import everything, fill, partitions, read, shared
+from tests.interop.test_groups import group as group
+from tests.interop.test_groups import test_range as test_range
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    if "TAILRACE_INTEROP_BOOTSTRAP" in os.environ:
+        pytest.skip("these tests stop and start brokers of their own")
+    with Cluster(3, proxied=False) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def clients(cluster: Cluster) -> Iterator[Callable[[type[Client]], Client]]:
+    yield from clients_of(cluster.bootstrap)
+
+
+@pytest.fixture
+def topic(name: str, bench: Client) -> str:
+    bench.create_topic(name, partitions=partitions, replication=3)
+    eventually(lambda: name in bench.list_topics())
+    return name
+
+
+@feature("the coordinator is killed: both members go on, every message is read, no commit is lost", "member")
+def test_coordinator_killed(client: Client, topic: str, group: str, bench: Client, cluster: Cluster) -> None:
+    fill(bench, topic, 10)
+    with client.member(topic, group) as first, client.member(topic, group) as second:
+        soon(lambda: shared(first, second))
+        soon(lambda: bench.committed(group, topic) == dict.fromkeys(everything, 10))
+        leaders = bench.describe_topic(offsets_topic).leaders
+        coordinator = leaders[partition_of(group, len(leaders))]
+        cluster.kill(coordinator)
+        try:
+            fill(bench, topic, 10)
+            soon(lambda: len(dict.fromkeys(read(first, second))) == 20 * partitions)
+            last = dict(read(first, second))
+            soon(
+                lambda: all(at > last[one] for one, at in Confluent(cluster.bootstrap).committed(group, topic).items())
+            )
+        finally:
+            cluster.restart(coordinator)
+            cluster.wait_until_healthy()
