@@ -1,8 +1,9 @@
 """A member of a group, each on a connection of its own: a JoinGroup that waits holds up what comes behind it."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from types import MappingProxyType
 from typing import Any, Final
 
 from tailrace.ports import system_ports
@@ -16,6 +17,7 @@ from tests.unit.doors.served import Served
 from tests.unit.groups.stage import subscription
 
 answer_max_s: Final = 10.0
+nothing: Final[Mapping[str, bytes]] = MappingProxyType({})
 settings: Final[dict[str, Any]] = {"group_initial_rebalance_delay_ms": 0, "group_min_session_timeout_ms": 100}
 
 
@@ -51,7 +53,7 @@ class Member:
             return await self.join(version, *topics, protocol_type=protocol_type)
         return answer
 
-    async def sync(self, version: int = 5, **parts: bytes) -> Any:
+    async def sync(self, parts: Mapping[str, bytes] = nothing, version: int = 5) -> Any:
         assignments = tuple(MemberAssignment(member_id=one, assignment=part) for one, part in parts.items())
         request = SyncGroupRequest(
             group_id=self.group,
@@ -81,7 +83,7 @@ class Member:
     async def begin(self, *topics: str) -> None:
         """Be the only member of a generation, and have everything."""
         assert (await self.join(9, *topics)).error_code == 0
-        assert (await self.sync(**{self.id: b"all"})).assignment == b"all"
+        assert (await self.sync({self.id: b"all"})).assignment == b"all"
 
     def close(self) -> None:
         self._client.close()

@@ -19,7 +19,7 @@ async def test_every_version_joins_syncs_and_leaves(served: Served) -> None:
             assert (joined.error_code, joined.generation_id, joined.protocol_name) == (0, 1, "range")
             assert joined.leader == joined.member_id == joined.members[0].member_id != ""
             assert joined.protocol_type == ("consumer" if version >= 7 else None)
-            synced = await one.sync(min(version, 5), **{one.id: b"mine"})
+            synced = await one.sync({one.id: b"mine"}, min(version, 5))
             assert (synced.error_code, synced.assignment) == (0, b"mine")
             assert await one.heartbeat(min(version, 4)) == 0
             left = await one.leave(min(version, 5))
@@ -38,7 +38,7 @@ async def test_two_members_wait_for_each_other(served: Served) -> None:
         assert (await joining).leader == first.id
         assert sorted(one.member_id for one in joined.members) == sorted((first.id, second.id))
         waiting = asyncio.create_task(second.sync())
-        assert (await first.sync(**{first.id: b"1", second.id: b"2"})).assignment == b"1"
+        assert (await first.sync({first.id: b"1", second.id: b"2"})).assignment == b"1"
         assert (await waiting).assignment == b"2"
 
 
