@@ -103,9 +103,6 @@ class GroupSeat:
                 some = groups[at : at + groups_per_turn]
                 await self.act(partial(_expire, some, is_gone))
 
-    def stop(self) -> None:
-        self._ends()
-
     # Inside
 
     def _serving(self) -> Coordinator[Groups]:

@@ -110,11 +110,6 @@ class Grouping:
             for seat in self.seats:
                 await seat.expire(self._is_gone())
 
-    def stop(self) -> None:
-        """Whoever waits is told that somebody else coordinates."""
-        for seat in self._seats.values():
-            seat.stop()
-
 
 def rules_of(settings: Settings) -> Rules:
     return Rules(

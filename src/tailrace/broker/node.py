@@ -327,7 +327,6 @@ class Node:
     async def stop(self) -> None:
         """Hand over, write everything down and let go of the data directory, whatever the disk says."""
         self.stopping = True
-        self.grouping.stop()
         await leave(self)
         self.replicas.resign()
         self.metadata.resign(StorageFailed("this broker stops"))
