@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from tailrace import __version__
-from tailrace.cli import bench, cluster, consume, demo, log, produce, settings, simulate, topics
+from tailrace.cli import bench, cluster, consume, demo, groups, log, produce, settings, simulate, topics
 from tailrace.cli.failure import Failed
 from tailrace.cli.usage import Command
 
@@ -44,6 +44,7 @@ def serve(context: typer.Context) -> None:
 app.command(cls=Command)(demo.demo)
 app.add_typer(cluster.commands, name="cluster")
 app.add_typer(topics.commands, name="topic")
+app.add_typer(groups.commands, name="group")
 app.command(cls=Command)(produce.produce)
 app.command(cls=Command)(consume.consume)
 app.add_typer(log.commands, name="log")

@@ -1,0 +1,119 @@
+"""What there is to know about a group: its members, and how far it has read."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from tailrace.cli.client import answer, answer_timeout_s, asking
+
+if TYPE_CHECKING:
+    from confluent_kafka import TopicPartition
+    from confluent_kafka.admin import AdminClient
+
+
+class MemberFacts(TypedDict):
+    member: str
+    client: str
+    host: str
+    partitions: list[str]  # topic-number
+
+
+class OffsetFacts(TypedDict):
+    topic: str
+    partition: int
+    committed: int
+    end: int | None  # None: the topic is gone
+    lag: int | None
+
+
+class GroupFacts(TypedDict):
+    group: str
+    state: str
+    assignor: str
+    coordinator: int
+    members: list[MemberFacts]
+    offsets: list[OffsetFacts]
+
+
+def group_facts(client: "AdminClient", group: str, bootstrap: str) -> GroupFacts:
+    with asking(bootstrap, f"describe group {group}"):
+        (future,) = client.describe_consumer_groups([group], request_timeout=answer_timeout_s).values()
+    found = answer(future, bootstrap, f"describe group {group}")
+    members = [
+        MemberFacts(
+            member=one.member_id,
+            client=one.client_id,
+            host=one.host,
+            partitions=[f"{part.topic}-{part.partition}" for part in one.assignment.topic_partitions],
+        )
+        for one in found.members
+    ]
+    return GroupFacts(
+        group=group,
+        state=found.state.name.lower().replace("_", " "),
+        assignor=found.partition_assignor,
+        coordinator=found.coordinator.id if found.coordinator is not None else -1,
+        members=members,
+        offsets=_lags(client, committed(client, group, bootstrap), bootstrap),
+    )
+
+
+def committed(client: "AdminClient", group: str, bootstrap: str) -> "list[TopicPartition]":
+    """How far a group has read, as far as it has read anything."""
+    from confluent_kafka import ConsumerGroupTopicPartitions
+
+    with asking(bootstrap, f"ask what group {group} has read"):
+        wanted = [ConsumerGroupTopicPartitions(group)]
+        (future,) = client.list_consumer_group_offsets(wanted, request_timeout=answer_timeout_s).values()
+    found = answer(future, bootstrap, f"ask what group {group} has read").topic_partitions or []
+    return sorted((one for one in found if one.offset >= 0), key=lambda one: (one.topic, one.partition))
+
+
+def _lags(client: "AdminClient", read: "Sequence[TopicPartition]", bootstrap: str) -> list[OffsetFacts]:
+    from confluent_kafka import KafkaException
+
+    ends: dict[tuple[str, int], int] = {}
+    for one, future in _asked(client, read, spec("latest"), bootstrap).items():
+        try:
+            ends[one.topic, one.partition] = future.result(2 * answer_timeout_s).offset
+        except KafkaException:
+            continue  # the topic is gone
+    return [
+        OffsetFacts(
+            topic=one.topic,
+            partition=one.partition,
+            committed=one.offset,
+            end=(end := ends.get((one.topic, one.partition))),
+            lag=None if end is None else max(0, end - one.offset),
+        )
+        for one in read
+    ]
+
+
+def spec(name: str, *timestamp_ms: int) -> Any:
+    """What to look up: `earliest`, `latest`, or `for_timestamp` with a time. The client has no types for it."""
+    from confluent_kafka.admin import OffsetSpec
+
+    return getattr(OffsetSpec, name)(*timestamp_ms)
+
+
+def _asked(
+    client: "AdminClient", wanted: "Sequence[TopicPartition]", wanted_at: Any, bootstrap: str
+) -> "dict[TopicPartition, Any]":
+    from confluent_kafka import TopicPartition
+
+    if not wanted:
+        return {}
+    with asking(bootstrap, "look up offsets"):
+        places = {TopicPartition(one.topic, one.partition): wanted_at for one in wanted}
+        return dict(client.list_offsets(places, request_timeout=answer_timeout_s))
+
+
+def offsets_at(
+    client: "AdminClient", wanted: "Sequence[TopicPartition]", wanted_at: Any, bootstrap: str
+) -> dict[tuple[str, int], int]:
+    """Where partitions are at the beginning, at the end or at a time; -1: nothing is so late."""
+    asked = _asked(client, wanted, wanted_at, bootstrap)
+    return {
+        (one.topic, one.partition): answer(future, bootstrap, f"look up offsets of {one.topic}").offset
+        for one, future in asked.items()
+    }

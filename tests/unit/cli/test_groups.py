@@ -1,0 +1,82 @@
+"""`tailrace group`: what people and scripts see."""
+
+import json
+import time
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer
+
+from tailrace.testing import Broker
+from tests.unit.cli.program import Program
+
+
+@pytest.fixture
+def read(tailrace: Program, topic: str, broker: Broker) -> str:
+    """A topic with six messages, four of which group `topic` has read."""
+    tailrace("topic", "create", topic)
+    tailrace("produce", topic, stdin="a\nb\nc\nd\ne\nf\n")
+    settings = {"bootstrap.servers": broker.bootstrap, "group.id": topic, "enable.auto.commit": False}
+    consumer = Consumer({**settings, "auto.offset.reset": "earliest"})
+    consumer.subscribe([topic])
+    got = consumer.consume(4, timeout=30)
+    assert [one.value() for one in got] == [b"a", b"b", b"c", b"d"]
+    (row,) = described(tailrace, topic)["members"]
+    assert (row["client"], row["partitions"]) == ("rdkafka", [f"{topic}-0"])
+    consumer.commit(message=got[-1], asynchronous=False)
+    consumer.close()
+    return topic
+
+
+def described(tailrace: Program, group: str) -> Any:
+    (facts,) = json.loads(tailrace("group", "describe", group, "--json").out)
+    return facts
+
+
+def test_a_group_is_listed_described_and_deleted(tailrace: Program, read: str) -> None:
+    assert read in tailrace("group", "list").out.splitlines()
+    assert {"group": read, "state": "empty"} in json.loads(tailrace("group", "list", "--json").out)
+    facts = described(tailrace, read)
+    assert (facts["state"], facts["members"]) == ("empty", [])
+    assert facts["offsets"] == [{"topic": read, "partition": 0, "committed": 4, "end": 6, "lag": 2}]
+    shown = tailrace("group", "describe", read).out.splitlines()
+    assert shown[0] == f"{read}  empty, coordinated by broker 1"
+    assert [read, "0", "4", "6", "2"] in [line.split() for line in shown]
+    gone = tailrace("group", "delete", read)
+    assert (gone.code, gone.err) == (0, f"deleted {read}\n")
+    assert read not in tailrace("group", "list").out.splitlines()
+    again = tailrace("group", "delete", read)
+    assert again.code == 1
+    assert "GROUP_ID_NOT_FOUND" in again.err
+
+
+def test_a_reset_is_shown_first_and_done_on_request(tailrace: Program, read: str) -> None:
+    shown = tailrace("group", "reset-offsets", read, "--to-earliest")
+    assert shown.code == 0
+    assert shown.err == "nothing was changed; --execute does it\n"
+    assert [read, "0", "4", "0"] in [line.split() for line in shown.out.splitlines()]
+    assert described(tailrace, read)["offsets"][0]["committed"] == 4
+    for words, after in (
+        (("--to-earliest",), 0),
+        (("--to-latest",), 6),
+        (("--to-offset", "5"), 5),
+        (("--to-offset", "99"), 6),
+        (("--back", "1h"), 0),
+        (("--to-time", time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(time.time() + 3600))), 6),
+    ):
+        done = tailrace("group", "reset-offsets", read, *words, "--execute", "--json")
+        assert json.loads(done.out)[0]["after"] == after, words
+        assert described(tailrace, read)["offsets"][0]["committed"] == after
+
+
+def test_a_group_that_never_was_can_begin_where_one_likes(tailrace: Program, read: str) -> None:
+    fresh = f"{read}-fresh"
+    assert tailrace("group", "reset-offsets", fresh, "--to-offset", "2").code == 1
+    done = tailrace("group", "reset-offsets", fresh, "--topic", read, "--to-offset", "2", "--execute")
+    assert (done.code, done.err) == (0, f"reset {fresh}\n")
+    assert described(tailrace, fresh)["offsets"][0]["committed"] == 2
+
+
+def test_what_is_said_wrongly(tailrace: Program, read: str) -> None:
+    for words in ((), ("--to-earliest", "--to-latest"), ("--back", "soon"), ("--to-time", "yesterday")):
+        assert tailrace("group", "reset-offsets", read, *words).code == 2
