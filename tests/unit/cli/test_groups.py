@@ -77,6 +77,12 @@ def test_a_group_that_never_was_can_begin_where_one_likes(tailrace: Program, rea
     assert described(tailrace, fresh)["offsets"][0]["committed"] == 2
 
 
+def test_a_group_that_is_not_there(tailrace: Program) -> None:
+    shown = tailrace("group", "describe", "nobody")
+    assert shown.code == 1
+    assert "there is no group nobody" in shown.err
+
+
 def test_what_is_said_wrongly(tailrace: Program, read: str) -> None:
     for words in ((), ("--to-earliest", "--to-latest"), ("--back", "soon"), ("--to-time", "yesterday")):
         assert tailrace("group", "reset-offsets", read, *words).code == 2
