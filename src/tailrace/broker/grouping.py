@@ -94,11 +94,14 @@ class Grouping:
 
     def committed(self, records: Sequence[object]) -> None:
         """Offsets of a topic that was deleted are none of a topic that is made later under its name."""
-        if any(isinstance(record, TopicRemoved) for record in records):
+        removed = self._node.replicas.image.removed
+        gone = {removed[Id(record.topic_id)]: None for record in records if isinstance(record, TopicRemoved)}
+        if gone:
             for seat in self.seats:
-                self._node.spawn(seat.expire(self._is_gone()))
+                self._node.spawn(seat.expire(gone.__contains__))
 
     def _is_gone(self) -> Callable[[str], bool]:
+        """What nobody heard of when it was deleted: there was no coordinator just then."""
         image = self._node.replicas.image
         gone = {name: None for name in image.removed.values() if name not in image.topics}
         return gone.__contains__

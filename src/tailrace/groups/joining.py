@@ -73,7 +73,8 @@ def _is_full(group: ClassicGroup, wanted: Joining, max_size: int) -> bool:
     if group.state is State.PREPARING:
         waiting = sum(one.joining is not None for one in group.members.values())
         return (known is None or known.joining is None) and waiting >= max_size
-    return known is None and (len(group.members) >= max_size or len(group.pending) >= group_pending_members_max)
+    too_many_pending = len(group.pending) >= group_pending_members_max and who.member_id not in group.pending
+    return known is None and (len(group.members) >= max_size or too_many_pending)
 
 
 def _add(group: ClassicGroup, member_id: str, wanted: Joining, ticket: Ticket, turn: Turn) -> None:

@@ -1,7 +1,8 @@
 """The records of `__consumer_offsets`, in Kafka's own form: other people's tools read them.
 
 A key begins with its type, a value with its version, both two bytes; the rest is as declared. A record without value
-takes back what the key names. Values are written in the versions that Kafka 4.3 writes, and read in all there are.
+takes back what the key names. Values are written in version 3, which all Kafka releases of today read, and read in all
+versions there are.
 """
 
 import struct

@@ -1,0 +1,56 @@
+"""What one group may cost: its generation must fit a record, and ids that were given out are counted."""
+
+from dataclasses import replace
+
+import pytest
+
+from tailrace.groups.groups import Groups
+from tailrace.groups.requests import Joining, MemberId
+from tailrace.groups.turn import Turn
+from tailrace.model.faults import GroupFull, MemberIdRequired
+from tailrace.model.limits import group_pending_members_max, group_subscriptions_max_bytes
+from tests.unit.groups.stage import Stage
+
+
+def wanted(metadata: bytes, *, id_required: bool = False) -> Joining:
+    return Joining(
+        who=MemberId(""),
+        client_id="c",
+        client_host="/h",
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=10_000,
+        protocol_type="consumer",
+        protocols={"range": metadata},
+        id_required=id_required,
+    )
+
+
+def turn(groups: Groups) -> Turn:
+    return Turn(now=0.0, wall_ms=0, rules=Stage().rules, alarms=groups.alarms)
+
+
+def test_what_members_say_of_themselves_is_bounded_for_the_group() -> None:
+    groups = Groups()
+    quarter = bytes(group_subscriptions_max_bytes // 4)
+    for number in range(4):
+        groups.join("g", wanted(quarter), number, f"m{number}", turn(groups))
+    with pytest.raises(GroupFull, match="bytes"):
+        groups.join("g", wanted(b"x"), 4, "m4", turn(groups))
+    groups.join("h", wanted(b"x"), 5, "m5", turn(groups))
+
+
+def test_ids_that_nobody_comes_back_with_are_bounded() -> None:
+    groups = Groups()
+    for number in range(group_pending_members_max):
+        told = turn(groups)
+        groups.join("g", wanted(b"x", id_required=True), number, f"m{number}", told)
+        assert isinstance(told.answers[0][1], MemberIdRequired)
+    with pytest.raises(GroupFull):
+        groups.join("g", wanted(b"x", id_required=True), 0, "one too many", turn(groups))
+    back = replace(wanted(b"x"), who=MemberId("m7"))
+    groups.join("g", back, 7, "", turn(groups))  # who was given one may come back
+    assert list(groups.groups["g"].members) == ["m7"]
+    groups.leave("g", [MemberId("m7")], turn(groups))
+    groups.ring(Turn(now=11.0, wall_ms=0, rules=Stage().rules, alarms=groups.alarms))
+    assert not groups.groups["g"].pending
+    assert len(groups.alarms) == 0
