@@ -20,12 +20,15 @@ from tailrace.wire.messages.create_partitions import CreatePartitionsRequest
 from tailrace.wire.messages.create_topics import CreateTopicsRequest
 from tailrace.wire.messages.delete_records import DeleteRecordsRequest
 from tailrace.wire.messages.delete_topics import DeleteTopicsRequest
+from tailrace.wire.messages.join_group import JoinGroupRequest
 from tailrace.wire.messages.metadata import MetadataRequest
 from tailrace.wire.primitives import WireError
 
 partitions_asked_max: Final = 8
 strange_topics_max: Final = 100
 waits_max_ms: Final = 20
+session_max_ms: Final = 6000
+rebalance_max_ms: Final = 50
 topic_resource: Final = 2
 fetch_key: Final = 1
 
@@ -59,6 +62,8 @@ class Guard:
                 named = [*request.topic_names, *(topic.name for topic in request.topics)]
                 ids = [topic.topic_id for topic in request.topics]
                 fine = not any(name in self.lasting for name in named) and not any(i in self.lasting_ids for i in ids)
+            case JoinGroupRequest():  # for a member that may take long others have to wait
+                fine = request.session_timeout_ms <= session_max_ms and request.rebalance_timeout_ms <= rebalance_max_ms
             case DeleteRecordsRequest():
                 fine = not any(topic.name in self.lasting for topic in request.topics)
             case _:

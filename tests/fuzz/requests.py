@@ -104,6 +104,19 @@ by_name: Final[Mapping[str, Choose]] = {
     "value": lambda chance, world: chance.choice(["delete", "100000", "producer", "-1", "x"]),
     "config_operation": lambda chance, world: chance.randrange(4),
     "broker_ids": lambda chance, world: (world.broker_id,),
+    "group_id": lambda chance, world: chance.choice(["g", "h", ""]),
+    "groups_names": lambda chance, world: ("g",),
+    "coordinator_keys": lambda chance, world: ("g", "h"),
+    "key_type": lambda chance, world: 0,
+    "member_id": lambda chance, world: chance.choice(["", "", "somebody"]),
+    "group_instance_id": lambda chance, world: chance.choice([None, None, "i", "j"]),
+    "session_timeout_ms": lambda chance, world: chance.choice([6000, 6000, 1]),
+    "rebalance_timeout_ms": lambda chance, world: chance.choice([1, 50]),  # others wait for it
+    "generation_id": lambda chance, world: chance.choice([-1, 0, 1, 2]),
+    "generation_id_or_member_epoch": lambda chance, world: chance.choice([-1, -1, 1]),
+    "protocol_type": lambda chance, world: "consumer",
+    "committed_metadata": lambda chance, world: chance.choice([None, "", "note"]),
+    "partition_indexes": lambda chance, world: tuple(range(partitions_each)),
 }
 names_of_settings: Final = ("NewTopicConfig", "NewConfig", "ConfigChange")
 names_of_topics: Final = ("name", "topic", "key")

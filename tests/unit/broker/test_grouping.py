@@ -124,6 +124,8 @@ async def test_a_coordinator_that_could_not_write_reads_its_log_again(brokers: B
     brokers.machine(1).storage.fill(0)
     assert await sync(brokers, here, beside, other) == Error.COORDINATOR_NOT_AVAILABLE
     brokers.machine(1).storage.make_room()
+    request = HeartbeatRequest(group_id="g", generation_id=1, member_id=member)
+    assert (await brokers.call(here, request, 4)).error_code == Error.COORDINATOR_LOAD_IN_PROGRESS
     assert await heartbeat(brokers, here, member) == 0
     assert await heartbeat(brokers, here, other, beside) == Error.UNKNOWN_MEMBER_ID
 
