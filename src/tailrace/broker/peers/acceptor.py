@@ -49,7 +49,9 @@ class Acceptor:
 
     def opened(self, connection: PeerConnection) -> None:
         self._connections[connection] = None
-        if len(self._connections) > peer_connections_max:
+        if self._closed:
+            connection.close_quietly()  # it had been accepted when we stopped to listen
+        elif len(self._connections) > peer_connections_max:
             connection.close(f"there are {peer_connections_max} connections of peers already")
 
     def greeted(self, connection: PeerConnection) -> None:
