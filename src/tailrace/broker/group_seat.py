@@ -63,15 +63,13 @@ class GroupSeat:
         coordinator = self._serving()
         turn = self._turn(coordinator.machine)
         try:
-            result = await coordinator.write(lambda machine: Proposal(handler(machine, turn), turn.records))
+            result = await coordinator.write(lambda machine: self._decide(machine, handler, turn))
         except Fault as fault:
             problem = as_coordinators(fault)
             for ticket, _ in turn.answers:
                 self._answer(ticket, problem)
             self._look_at(coordinator)
-            raise problem from fault
-        finally:
-            self._set_timer()
+            raise problem from None
         for ticket, answer in turn.answers:
             self._answer(ticket, answer)
         return result
@@ -81,7 +79,7 @@ class GroupSeat:
         try:
             return await self._serving().read(question)
         except Fault as fault:
-            raise as_coordinators(fault) from fault
+            raise as_coordinators(fault) from None
 
     async def answered(self, handler: Callable[[Groups, Waiting, Turn], None]) -> Answer:
         """Do something that is answered now or later, by whoever makes it possible; faults come out as raised."""
@@ -111,6 +109,12 @@ class GroupSeat:
         if self.is_taken:
             raise CoordinatorLoading(f"{self._tenure.partition.name} is being read")
         raise NotCoordinator(f"this broker does not serve {self._tenure.partition.name}")
+
+    def _decide(self, machine: Groups, handler: Callable[[Groups, Turn], T], turn: Turn) -> Proposal[T]:
+        try:
+            return Proposal(handler(machine, turn), turn.records)
+        finally:
+            self._set_timer(machine)
 
     def _look_at(self, coordinator: Coordinator[Groups]) -> None:
         """After a fault: is this the machine that the log says, and does it serve?"""
@@ -142,10 +146,9 @@ class GroupSeat:
         else:
             ticket.set_result(answer)
 
-    def _set_timer(self) -> None:
+    def _set_timer(self, machine: Groups) -> None:
         """Look again when the first alarm may ring."""
-        coordinator = self._tenure.coordinator
-        first = None if coordinator is None else coordinator.machine.alarms.first
+        first = machine.alarms.first
         if first is None or (self._timer is not None and self._timer_at <= first):
             return
         if self._timer is not None:
