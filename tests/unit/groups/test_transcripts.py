@@ -1,4 +1,4 @@
-"""Run the transcripts of `tests/transcripts/groups`: each line is a command, the indented lines under it what follows.
+"""The transcripts of `tests/transcripts/groups`.
 
 `python -m tests.unit.groups.test_transcripts` writes them anew, to be read before they are committed.
 """
@@ -9,21 +9,9 @@ import pytest
 
 from tailrace.groups.states import transitions
 from tests.unit.groups.stage import Stage
+from tests.unit.state_tables import replay, transcripts_of
 
-folder = Path(__file__).parents[2] / "transcripts" / "groups"
-transcripts = sorted(folder.glob("*.txt"))
-
-
-def replay(text: str, stage: Stage) -> str:
-    """The transcript as the code writes it."""
-    lines = []
-    for line in text.splitlines():
-        if line.startswith("    "):
-            continue
-        lines.append(line)
-        if line and not line.startswith("#"):
-            lines += [f"    {outcome}" for outcome in stage.play(line)]
-    return "\n".join(lines) + "\n"
+transcripts = transcripts_of("groups")
 
 
 @pytest.mark.parametrize("path", transcripts, ids=lambda path: path.stem)
@@ -36,8 +24,7 @@ def test_every_row_of_the_state_table_is_taken() -> None:
     stage = Stage()
     for path in transcripts:
         replay(path.read_text(), stage)
-    taken = {(move.state, move.cause) for move in stage.moves}
-    assert taken == set(transitions)
+    assert {(move.state, move.cause) for move in stage.moves} == set(transitions)
 
 
 if __name__ == "__main__":

@@ -1,35 +1,15 @@
 """docs/raft.md shows the state table as it is. `python -m tests.unit.raft.test_diagram` draws it anew."""
 
-from pathlib import Path
+from tailrace.raft.roles import transitions
+from tests.unit.state_tables import Page
 
-from tailrace.raft.roles import Role, transitions
-
-page = Path(__file__).parents[3] / "docs" / "raft.md"
-begin, end = "<!-- made from raft/roles.py -->\n", "<!-- up to here -->\n"
-
-
-def diagram() -> str:
-    """Mermaid, one arrow for each pair of states, and a table with a row for each row."""
-    causes: dict[tuple[Role, Role], list[str]] = {}
-    for (role, cause), to in transitions.items():
-        causes.setdefault((role, to), []).append(cause.value)
-    arrows = [f"    {role.value} --> {to.value}: {'<br/>'.join(why)}\n" for (role, to), why in causes.items()]
-    rows = [f"| {role.value} | {cause.value} | {to.value} |\n" for (role, cause), to in transitions.items()]
-    starts = "    [*] --> unattached: votes\n    [*] --> observer: does not\n"
-    mermaid = f"```mermaid\nstateDiagram-v2\n{starts}{''.join(arrows)}```\n"
-    return f"{mermaid}\n| in | when it | becomes |\n|---|---|---|\n{''.join(rows)}"
-
-
-def drawn(text: str) -> str:
-    before, _, rest = text.partition(begin)
-    _, _, after = rest.partition(end)
-    return before + begin + diagram() + end + after
+page = Page("raft.md", "raft/roles.py", {"unattached": "votes", "observer": "does not"})
 
 
 def test_the_page_shows_the_table_as_it_is() -> None:
-    text = page.read_text()
-    assert text == drawn(text), "draw it anew: python -m tests.unit.raft.test_diagram"
+    drawn = page.drawn(transitions)
+    assert page.path.read_text() == drawn, "draw it anew: python -m tests.unit.raft.test_diagram"
 
 
 if __name__ == "__main__":
-    page.write_text(drawn(page.read_text()))
+    page.path.write_text(page.drawn(transitions))

@@ -21,8 +21,8 @@ from tailrace.raft.state import Inconsistent, State
 from tests.unit.raft.histories import History
 from tests.unit.raft.stage import Stage
 from tests.unit.raft.test_replica import test_a_deposed_leaders_high_watermark_is_not_taken
-from tests.unit.raft.test_transcripts import folder, replay
 from tests.unit.raft.toy import Member
+from tests.unit.state_tables import replay, transcripts_of
 
 seeds_max = 400
 steps = 6000
@@ -210,7 +210,7 @@ def test_without_pre_vote_the_transcript_reads_otherwise(monkeypatch: pytest.Mon
             return self.pre or super().won
 
     monkeypatch.setattr(electing, "Ballot", Hasty)
-    text = (folder / "prevote.txt").read_text()
+    (text,) = [path.read_text() for path in transcripts_of("raft") if path.stem == "prevote"]
     assert "1 leader → unattached" not in text.split("\n\n")[0]
     assert "1 leader → unattached" in replay(text, Stage()).split("\n\n")[0]
 

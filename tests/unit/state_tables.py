@@ -1,0 +1,60 @@
+"""What every state table is held to: its transcripts play as written, take every row, and its page shows it as it is.
+
+A transcript is text: each line a command, the indented lines under it what follows. A page has a diagram and a table
+between two marks, drawn from the code.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+tests = Path(__file__).parents[1]
+Transitions = Mapping[Any, Any]  # (state, cause) to state, each an Enum
+up_to_here = "<!-- up to here -->\n"
+
+
+class Stage(Protocol):
+    def play(self, line: str) -> list[str]:
+        """Carry out a command; what follows."""
+
+
+def transcripts_of(room: str) -> list[Path]:
+    return sorted((tests / "transcripts" / room).glob("*.txt"))
+
+
+def replay(text: str, stage: Stage) -> str:
+    """The transcript as the code writes it."""
+    lines = []
+    for line in text.splitlines():
+        if line.startswith("    "):
+            continue
+        lines.append(line)
+        if line and not line.startswith("#"):
+            lines += [f"    {outcome}" for outcome in stage.play(line)]
+    return "\n".join(lines) + "\n"
+
+
+class Page:
+    """A page of the docs that shows a table; `starts` are the arrows into it."""
+
+    def __init__(self, name: str, made_from: str, starts: Mapping[str, str]) -> None:
+        self.path = tests.parent / "docs" / name
+        self._begin = f"<!-- made from {made_from} -->\n"
+        self._starts = starts
+
+    def drawn(self, transitions: Transitions) -> str:
+        """The page as it should be."""
+        before, _, rest = self.path.read_text().partition(self._begin)
+        _, _, after = rest.partition(up_to_here)
+        return before + self._begin + self._diagram(transitions) + up_to_here + after
+
+    def _diagram(self, transitions: Transitions) -> str:
+        """Mermaid, one arrow for each pair of states, and a table with a row for each row."""
+        causes: dict[tuple[Any, Any], list[str]] = {}
+        for (state, cause), to in transitions.items():
+            causes.setdefault((state, to), []).append(cause.value)
+        starts = "".join(f"    [*] --> {state}: {why}\n" for state, why in self._starts.items())
+        arrows = [f"    {state.value} --> {to.value}: {'<br/>'.join(why)}\n" for (state, to), why in causes.items()]
+        rows = [f"| {state.value} | {cause.value} | {to.value} |\n" for (state, cause), to in transitions.items()]
+        mermaid = f"```mermaid\nstateDiagram-v2\n{starts}{''.join(arrows)}```\n"
+        return f"{mermaid}\n| in | when it | becomes |\n|---|---|---|\n{''.join(rows)}"
