@@ -64,11 +64,11 @@ class Controlling:
         self._tenure.leader_changed()
 
     async def _begins(self, coordinator: Coordinator[Controller]) -> None:
-        self._met.clear()
-        events.info("this broker is the controller, in epoch %d", coordinator.epoch)
         await coordinator.write(_raise_features)
+        events.info("this broker is the controller, in epoch %d", coordinator.epoch)
 
     def _ends(self) -> None:
+        self._met.clear()
         events.info("this broker is not the controller any more")
 
     async def watch(self) -> None:

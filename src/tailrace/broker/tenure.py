@@ -66,7 +66,6 @@ class Tenure(Generic[M]):
             await coordinator.load()
             if self.partition.leads and self.partition.epoch == epoch:
                 self.coordinator = coordinator
-                await self._begins(coordinator)
         except Fault as fault:
             events.warning("%s could not be served in epoch %d: %s", self.partition.name, epoch, fault)
             asyncio.get_running_loop().call_later(again_s, self.leader_changed)
@@ -75,3 +74,14 @@ class Tenure(Generic[M]):
         finally:
             if self._loading == epoch:
                 self._loading = None
+        await self._begin(coordinator)
+
+    async def _begin(self, coordinator: Coordinator[M]) -> None:
+        """It serves by now; what it does first is done again until it is committed."""
+        while self.coordinator is coordinator:
+            try:
+                await self._begins(coordinator)
+                return
+            except Fault as fault:
+                events.info("%s: not all is well yet: %s", self.partition.name, fault)
+                await asyncio.sleep(again_s)
