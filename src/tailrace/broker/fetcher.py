@@ -300,7 +300,7 @@ class Fetcher:
 
 
 def _same_log(one: Fetched, other: Fetched) -> bool:
-    """Whether they differ in what is durable at most, which a Progress message tells sooner."""
+    """Whether they differ in what is durable at most, which a `Synced` message tells sooner."""
     return (one.end, one.last_epoch, one.epoch, one.to) == (other.end, other.last_epoch, other.epoch, other.to)
 
 

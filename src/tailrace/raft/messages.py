@@ -131,7 +131,7 @@ class FetchAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Synced:
-    """An fsync ended at a replica whose fetch, at `end` and `last_epoch`, is parked (the batched Progress message).
+    """An fsync ended at a replica whose fetch, at `end` and `last_epoch`, is parked.
 
     It names the log it speaks of: what was durable before a truncation says nothing about what came after it.
     """

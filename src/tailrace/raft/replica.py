@@ -150,10 +150,6 @@ class Replica(State):
         """What to ask for next, and whom; None: nobody, for now."""
         return following.fetch(self)
 
-    def knows_quorum(self, now: float) -> bool:
-        """Whether it leads, and a majority has fetched within the check-quorum time."""
-        return leading.knows_quorum(self, now)
-
     @property
     def hands_over(self) -> bool:
         """Whether leadership is about to go to a successor, which has to catch up: append nothing for clients."""

@@ -12,6 +12,7 @@ from itertools import groupby
 from tailrace.model.ids import BrokerId, Epoch
 from tailrace.raft.effects import Effects, Vote
 from tailrace.raft.events import AddVoter, Campaign, Event, LeaderGone, RemoveVoter, Repaired, Resign, Transfer
+from tailrace.raft.leading import knows_quorum
 from tailrace.raft.roles import Move
 from tailrace.raft.voters import Voter, no_voter
 from tests.unit.raft.telling import name, names, told
@@ -206,7 +207,7 @@ class Stage:
         self.lines.append(names(self.members[int(one)].replica.in_sync(self.now_ms / 1000)))
 
     def show_quorum(self, one: str) -> None:
-        self.lines.append("yes" if self.members[int(one)].replica.knows_quorum(self.now_ms / 1000) else "no")
+        self.lines.append("yes" if knows_quorum(self.members[int(one)].replica, self.now_ms / 1000) else "no")
 
     # Inside
 

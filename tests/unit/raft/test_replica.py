@@ -7,6 +7,7 @@ import pytest
 from tailrace.log.epochs import EpochCache
 from tailrace.model.ids import Epoch, Offset
 from tailrace.raft.events import Campaign, Tick, VotersAppended, VoteStored
+from tailrace.raft.leading import knows_quorum
 from tailrace.raft.messages import BeginEpoch, EpochEnd, EpochSeen, FetchAnswer, Fetched, VoteAnswer, VoteRequest
 from tailrace.raft.replica import Replica, Role
 from tailrace.raft.state import Inconsistent
@@ -88,13 +89,13 @@ def test_a_session_that_goes_on_counts_as_fetches_of_all_its_partitions() -> Non
     assert led.deadline == 0.1 + led.timing.check_quorum_s
     session.at = 60.0  # nobody told this replica
     assert led.deadline == 60.0 + led.timing.check_quorum_s
-    assert led.knows_quorum(61.0)
+    assert knows_quorum(led, 61.0)
     assert led.step(Tick(), now=61.0).moves == ()
     assert led.in_sync(60.0) == (one, two)
     led.progress(11, 11)  # now `two` lags, but only since a moment ago
     assert led.in_sync(60.5) == (one, two)
     assert led.in_sync(90.5) == (one,)
-    assert not led.knows_quorum(62.0)
+    assert not knows_quorum(led, 62.0)
     assert led.step(Tick(), now=62.0).moves[-1].to is Role.RESIGNED
 
 
@@ -189,7 +190,7 @@ def test_a_sole_voter_waits_for_nobody() -> None:
     alone = Replica(me=one, epoch=Epoch(0), log_end=Offset(0), high_watermark=Offset(0))
     alone.step(Campaign())
     alone.step(VoteStored(Epoch(1)))
-    assert alone.knows_quorum(1e9)
+    assert knows_quorum(alone, 1e9)
     assert alone.deadline == float("inf")
     assert alone.in_sync(1e9) == (one,)
     assert alone.fetch() is None
