@@ -1,96 +1,31 @@
-"""This broker as the coordinator of consumer groups: one machine for each partition of `__consumer_offsets` it leads.
+"""This broker as the coordinator of consumer groups: a machine for each partition of `__consumer_offsets` led here."""
 
-A group belongs to the partition that its name hashes to, as with Kafka; the topic is made when the first group is
-looked for. Twelve partitions, and not Kafka's fifty, are enough to spread groups over a dozen brokers: a broker's
-commits share the fsyncs of few files, and a failover moves few logs.
-"""
-
-import logging
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from tailrace.broker.group_seat import GroupSeat
-from tailrace.broker.member import Member
 from tailrace.broker.partition import Partition
 from tailrace.broker.pauses import pause
-from tailrace.cluster.image import Topic
+from tailrace.broker.seats import Kept, Seats
 from tailrace.cluster.records import TopicRemoved
 from tailrace.groups.turn import Rules
-from tailrace.model.faults import CoordinatorUnavailable, Fault, NotCoordinator
-from tailrace.model.ids import BrokerId, Id, TopicPartition, nobody
+from tailrace.model.ids import Id
 from tailrace.model.settings import Settings
 from tailrace.model.topics import offsets_topic
-from tailrace.wire.messages.peers.make_internal_topic import MakeInternalTopic
 
 if TYPE_CHECKING:
     from tailrace.broker.node import Node
 
-events: Final = logging.getLogger(__name__)
 
-
-class Grouping:
+class Grouping(Seats[GroupSeat]):
     def __init__(self, node: "Node") -> None:
-        self._node = node
-        self._rules = rules_of(node.settings)
-        self._seats: dict[TopicPartition, GroupSeat] = {}  # of partitions that this broker has led
+        settings = node.settings
+        partitions, replicas = settings.offsets_topic_num_partitions, settings.offsets_topic_replication_factor
+        super().__init__(node, Kept("group", offsets_topic, partitions, replicas), self._take_seat)
+        self._rules = rules_of(settings)
 
-    # Who coordinates what
-
-    async def find(self, group_id: str) -> BrokerId:
-        """The coordinator of a group."""
-        topic = self._topic or await self._make_topic()
-        leader = self._node.leaders.one(topic, partition_of(group_id, len(topic.partitions))).leader
-        if leader == nobody:
-            raise CoordinatorUnavailable(f"nobody leads the partition of {offsets_topic} that keeps group {group_id}")
-        return leader
-
-    @property
-    def _topic(self) -> Topic | None:
-        return self._node.replicas.image.topics.get(offsets_topic)
-
-    async def _make_topic(self) -> Topic:
-        settings = self._node.settings
-        wanted = MakeInternalTopic(
-            name=offsets_topic,
-            partitions=settings.offsets_topic_num_partitions,
-            replication_factor=settings.offsets_topic_replication_factor,
-        )
-        try:
-            made = await self._node.calls.controller(wanted)
-        except Fault as fault:
-            raise CoordinatorUnavailable(f"{offsets_topic} could not be made: {fault}") from fault
-        await self._node.until_led([Id(made.topic_id)])
-        topic = self._topic
-        if topic is None:
-            raise CoordinatorUnavailable(f"{offsets_topic} is being made")
-        return topic
-
-    def seat(self, group_id: str) -> GroupSeat:
-        """Where a group is coordinated, if that is here."""
-        topic = self._topic
-        if topic is not None:
-            key = TopicPartition(topic.id, partition_of(group_id, len(topic.partitions)))
-            if key in self._seats and self._seats[key].is_taken:
-                return self._seats[key]
-        raise NotCoordinator(f"this broker does not coordinate group {group_id}")
-
-    @property
-    def seats(self) -> Sequence[GroupSeat]:
-        return [seat for seat in self._seats.values() if seat.is_taken]
-
-    # What happens to the partitions
-
-    def leader_changed(self, member: Member) -> None:
-        topic = self._topic
-        if topic is None or member.key.topic_id != topic.id:
-            if member.key in self._seats:
-                self._seats.pop(member.key).leader_changed()
-            return
-        if member.key not in self._seats and member.leads:
-            assert isinstance(member, Partition)
-            self._seats[member.key] = GroupSeat(member, self._rules, self._node.ports, self._node.spawn)
-        if member.key in self._seats:
-            self._seats[member.key].leader_changed()
+    def _take_seat(self, partition: Partition) -> GroupSeat:
+        return GroupSeat(partition, self._rules, self._node.ports, self._node.spawn)
 
     def committed(self, records: Sequence[object]) -> None:
         """Offsets of a topic that was deleted are none of a topic that is made later under its name."""
@@ -123,12 +58,3 @@ def rules_of(settings: Settings) -> Rules:
         offset_metadata_max_bytes=settings.offset_metadata_max_bytes,
         offsets_retention_ms=settings.offsets_retention_minutes * 60_000,
     )
-
-
-def partition_of(group_id: str, partitions: int) -> int:
-    """Java's hash of the name, made positive as Kafka does it."""
-    value = 0
-    data = group_id.encode("utf-16-be", "surrogatepass")
-    for at in range(0, len(data), 2):
-        value = (31 * value + int.from_bytes(data[at : at + 2], "big")) & 0xFFFFFFFF
-    return (0 if value == 0x80000000 else value if value < 0x80000000 else 0x100000000 - value) % partitions

@@ -1,9 +1,5 @@
-"""What is due when: many deadlines, most of which are put off before they come, as heartbeats do.
+"""What groups have to look at when its time comes."""
 
-Putting one off costs a dictionary entry; the heap finds out when it gets there.
-"""
-
-from heapq import heappop, heappush
 from typing import NamedTuple
 
 
@@ -13,48 +9,3 @@ class Alarm(NamedTuple):
     group_id: str
     what: str
     member_id: str = ""
-
-
-class Alarms:
-    def __init__(self) -> None:
-        self._due: dict[Alarm, float] = {}
-        self._queued: dict[Alarm, float] = {}  # the heap's entry that counts; never later than due
-        self._heap: list[tuple[float, Alarm]] = []
-
-    def __len__(self) -> int:
-        return len(self._due)
-
-    def set(self, alarm: Alarm, at: float) -> None:
-        """Let it ring at `at`, and not when it was to ring before."""
-        self._due[alarm] = at
-        if alarm not in self._queued or at < self._queued[alarm]:
-            self._queue(alarm, at)
-
-    def cancel(self, alarm: Alarm) -> None:
-        self._due.pop(alarm, None)
-
-    def _queue(self, alarm: Alarm, at: float) -> None:
-        self._queued[alarm] = at
-        heappush(self._heap, (at, alarm))
-
-    @property
-    def first(self) -> float | None:
-        """When to look next; perhaps there is nothing then. None: no alarm is set."""
-        return self._heap[0][0] if self._heap else None
-
-    def take(self, now: float) -> Alarm | None:
-        """The first that is due now, which is not set any more; None: nothing is due.
-
-        One at a time: what one of them brings about may put off the next."""
-        while self._heap and self._heap[0][0] <= now:
-            at, alarm = heappop(self._heap)
-            if self._queued.get(alarm) != at:
-                continue  # another entry counts
-            del self._queued[alarm]
-            due = self._due.get(alarm)
-            if due is not None and due > now:
-                self._queue(alarm, due)
-            elif due is not None:
-                del self._due[alarm]
-                return alarm
-        return None

@@ -8,13 +8,14 @@ order that the shell must keep: append, replay, and answer when committed; drop 
 from collections.abc import Callable, Mapping, Sequence
 
 from tailrace.groups import joining, offsets, rebalance, syncing
-from tailrace.groups.alarms import Alarm, Alarms
+from tailrace.groups.alarms import Alarm
 from tailrace.groups.group import ClassicGroup
 from tailrace.groups.offsets import Committed, Place
 from tailrace.groups.records import Entry, GroupMetadataKey, GroupMetadataValue, OffsetCommitKey, OffsetCommitValue
 from tailrace.groups.requests import Joining, MemberId, Syncing, Ticket
 from tailrace.groups.states import Cause, State
 from tailrace.groups.turn import Turn
+from tailrace.model.alarms import Alarms
 from tailrace.model.faults import (
     Fault,
     GroupNotFound,
@@ -32,7 +33,7 @@ class Groups:
     def __init__(self) -> None:
         self.groups: dict[str, ClassicGroup] = {}
         self.offsets: dict[str, dict[Place, Committed]] = {}  # by group, of which there always is one
-        self.alarms = Alarms()
+        self.alarms: Alarms[Alarm] = Alarms()
         self._serves = False
 
     # The log

@@ -6,10 +6,11 @@ a ticket is answered in some later turn, once.
 
 from dataclasses import dataclass, field
 
-from tailrace.groups.alarms import Alarm, Alarms
+from tailrace.groups.alarms import Alarm
 from tailrace.groups.records import Entry
 from tailrace.groups.requests import Answer, Ticket
 from tailrace.groups.states import Move
+from tailrace.model.alarms import Alarms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +30,7 @@ class Turn:
     now: float  # seconds of a clock that never goes back
     wall_ms: int
     rules: Rules
-    alarms: Alarms
+    alarms: Alarms[Alarm]
     records: list[Entry] = field(default_factory=list)
     answers: list[tuple[Ticket, Answer]] = field(default_factory=list)
     moves: list[tuple[str, Move]] = field(default_factory=list)  # of which group

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from tailrace.broker.grouping import partition_of
 from tailrace.broker.partition import Partition
+from tailrace.broker.seats import partition_of
 from tailrace.model.topics import offsets_topic
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.find_coordinator import FindCoordinatorRequest

@@ -2,10 +2,11 @@
 
 import random
 
-from tailrace.groups.alarms import Alarm, Alarms
+from tailrace.groups.alarms import Alarm
+from tailrace.model.alarms import Alarms
 
 
-def ring(alarms: Alarms, now: float) -> list[Alarm]:
+def ring(alarms: Alarms[Alarm], now: float) -> list[Alarm]:
     found = []
     while (alarm := alarms.take(now)) is not None:
         found.append(alarm)
@@ -14,7 +15,8 @@ def ring(alarms: Alarms, now: float) -> list[Alarm]:
 
 def test_any_order_of_setting_putting_off_and_cancelling() -> None:
     for seed in range(200):
-        chance, alarms = random.Random(seed), Alarms()
+        chance = random.Random(seed)
+        alarms: Alarms[Alarm] = Alarms()
         simple: dict[Alarm, float] = {}
         now = 0.0
         for _ in range(100):
@@ -36,7 +38,7 @@ def test_any_order_of_setting_putting_off_and_cancelling() -> None:
 
 
 def test_what_is_put_off_again_and_again_costs_one_entry() -> None:
-    alarms = Alarms()
+    alarms: Alarms[Alarm] = Alarms()
     for at in range(1000):
         alarms.set(Alarm("g", "session", "m"), float(at + 10))
     assert alarms.first == 10.0

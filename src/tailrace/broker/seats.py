@@ -1,0 +1,105 @@
+"""This broker as a coordinator: one seat for each partition it leads of the topic that keeps their state.
+
+Whatever is coordinated has a name, and belongs to the partition that its name hashes to, as with Kafka; the topic is
+made when the first name is looked for. Twelve partitions, and not Kafka's fifty, are enough to spread names over a
+dozen brokers: a broker's writes share the fsyncs of few files, and a failover moves few logs.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+
+from tailrace.broker.member import Member
+from tailrace.broker.partition import Partition
+from tailrace.broker.seat import Seat
+from tailrace.cluster.image import Topic
+from tailrace.model.faults import CoordinatorUnavailable, Fault, NotCoordinator
+from tailrace.model.ids import BrokerId, Id, TopicPartition, nobody
+from tailrace.wire.messages.peers.make_internal_topic import MakeInternalTopic
+
+if TYPE_CHECKING:
+    from tailrace.broker.node import Node
+
+S = TypeVar("S", bound=Seat[Any, Any])
+
+
+class Kept(NamedTuple):
+    """What is coordinated, and where it is kept."""
+
+    kind: str  # "group": what messages call a name
+    topic: str
+    partitions: int  # of the topic, when it is made
+    replication_factor: int
+
+
+class Seats(Generic[S]):
+    def __init__(self, node: "Node", kept: Kept, take: Callable[[Partition], S]) -> None:
+        self._node = node
+        self._kept = kept
+        self._take = take
+        self._seats: dict[TopicPartition, S] = {}  # of partitions that this broker has led
+
+    # Who coordinates what
+
+    async def find(self, name: str) -> BrokerId:
+        """The coordinator of a name."""
+        topic = self.topic or await self._make_topic()
+        leader = self._node.leaders.one(topic, partition_of(name, len(topic.partitions))).leader
+        if leader == nobody:
+            kept = self._kept
+            raise CoordinatorUnavailable(f"nobody leads the partition of {kept.topic} that keeps {kept.kind} {name}")
+        return leader
+
+    @property
+    def topic(self) -> Topic | None:
+        return self._node.replicas.image.topics.get(self._kept.topic)
+
+    async def _make_topic(self) -> Topic:
+        kept = self._kept
+        wanted = MakeInternalTopic(
+            name=kept.topic, partitions=kept.partitions, replication_factor=kept.replication_factor
+        )
+        try:
+            made = await self._node.calls.controller(wanted)
+        except Fault as fault:
+            raise CoordinatorUnavailable(f"{kept.topic} could not be made: {fault}") from fault
+        await self._node.until_led([Id(made.topic_id)])
+        topic = self.topic
+        if topic is None:
+            raise CoordinatorUnavailable(f"{kept.topic} is being made")
+        return topic
+
+    def seat(self, name: str) -> S:
+        """Where something is coordinated, if that is here."""
+        topic = self.topic
+        if topic is not None:
+            key = TopicPartition(topic.id, partition_of(name, len(topic.partitions)))
+            if key in self._seats and self._seats[key].is_taken:
+                return self._seats[key]
+        raise NotCoordinator(f"this broker does not coordinate {self._kept.kind} {name}")
+
+    @property
+    def seats(self) -> Sequence[S]:
+        return [seat for seat in self._seats.values() if seat.is_taken]
+
+    # What happens to the partitions
+
+    def leader_changed(self, member: Member) -> None:
+        topic = self.topic
+        if topic is None or member.key.topic_id != topic.id:
+            if member.key in self._seats:
+                self._seats.pop(member.key).leader_changed()
+            return
+        if member.key not in self._seats and member.leads:
+            assert isinstance(member, Partition)
+            self._seats[member.key] = self._take(member)
+        if member.key in self._seats:
+            self._seats[member.key].leader_changed()
+
+
+def partition_of(name: str, partitions: int) -> int:
+    """Java's hash of the name, made positive as Kafka does it."""
+    value = 0
+    data = name.encode("utf-16-be", "surrogatepass")
+    for at in range(0, len(data), 2):
+        value = (31 * value + int.from_bytes(data[at : at + 2], "big")) & 0xFFFFFFFF
+    return (0 if value == 0x80000000 else value if value < 0x80000000 else 0x100000000 - value) % partitions
