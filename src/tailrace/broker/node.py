@@ -32,6 +32,7 @@ from tailrace.broker.recording import Recording
 from tailrace.broker.registration import NotTakenIn, Registration
 from tailrace.broker.replicas import Replicas
 from tailrace.broker.upkeep import Upkeep
+from tailrace.broker.verifying import Verifier
 from tailrace.broker.votes import VoteJournal
 from tailrace.broker.whereabouts import Whereabouts
 from tailrace.cluster.controller import Controller
@@ -74,6 +75,7 @@ class Node:
         self.registration = Registration(self)
         self.whereabouts = Whereabouts(self)
         self.grouping = Grouping(self)
+        self.verifier: Verifier | None = None  # what asks coordinators of transactions; None: there are none
         self._following = False  # the metadata, live
 
     # Starting

@@ -13,7 +13,7 @@ from collections import OrderedDict
 from typing import Final, NamedTuple
 
 from tailrace.log.state_file import Unreadable, read_state, write_state
-from tailrace.model.faults import InvalidBatch, OutOfOrderSequence, ProducerFenced
+from tailrace.model.faults import InvalidBatch, OutOfOrderSequence, StaleProducerEpoch
 from tailrace.model.limits import producer_batches_kept, producers_per_partition_max
 from tailrace.records.header import BatchHeader
 
@@ -70,7 +70,7 @@ class ProducerStates:
                     return sent
             raise OutOfOrderSequence(f"producer {header.producer_id} sent sequence {first} after {last}")
         if epoch < producer.epoch:
-            raise ProducerFenced(f"producer {header.producer_id} has epoch {producer.epoch} by now, not {epoch}")
+            raise StaleProducerEpoch(f"producer {header.producer_id} has epoch {producer.epoch} by now, not {epoch}")
         if first != 0:
             raise OutOfOrderSequence(f"producer {header.producer_id} begins epoch {epoch} with sequence {first}")
         return None

@@ -89,8 +89,22 @@ class OffsetOutOfRange(Fault): ...
 class OutOfOrderSequence(Fault): ...
 
 
-class ProducerFenced(Fault):
+class StaleProducerEpoch(Fault):
     """The producer's epoch is older than one the partition has seen."""
+
+
+class CoordinatorFenced(Fault):
+    """A marker from a coordinator after which another has written one."""
+
+
+class InvalidTransactionState(Fault):
+    """What is asked for does not fit the state that the transaction is in."""
+
+
+class Unverified(Fault):
+    """Whether a batch is part of a transaction could not be found out, or is not so any more; nothing was appended."""
+
+    retry: ClassVar[bool] = True
 
 
 class NotLeader(Fault):
@@ -275,7 +289,10 @@ AnyFault = (
     | BatchTooLarge
     | OffsetOutOfRange
     | OutOfOrderSequence
-    | ProducerFenced
+    | StaleProducerEpoch
+    | CoordinatorFenced
+    | InvalidTransactionState
+    | Unverified
     | NotLeader
     | FencedLeaderEpoch
     | UnknownLeaderEpoch

@@ -25,6 +25,11 @@ GroupFault = (
     | faults.SubscribedToTopic
 )
 
+# Those of producers and their transactions.
+TransactionFault = (
+    faults.StaleProducerEpoch | faults.CoordinatorFenced | faults.InvalidTransactionState | faults.Unverified
+)
+
 # Those of who leads and who is there; whatever is in no list is a type error.
 ClusterFault = (
     faults.NotLeader
@@ -41,6 +46,7 @@ ClusterFault = (
     | faults.DuplicateBroker
     | faults.InconsistentCluster
     | GroupFault
+    | TransactionFault
 )
 
 
@@ -84,8 +90,6 @@ def error_of(fault: faults.Fault) -> Error:
             return Error.OFFSET_OUT_OF_RANGE
         case faults.OutOfOrderSequence():
             return Error.OUT_OF_ORDER_SEQUENCE_NUMBER
-        case faults.ProducerFenced():
-            return Error.INVALID_PRODUCER_EPOCH
         case faults.TimedOut():
             return Error.REQUEST_TIMED_OUT
         case faults.StorageFailed():
@@ -132,7 +136,7 @@ def _of_the_cluster(one: ClusterFault) -> Error:
             return _of_groups(one)
 
 
-def _of_groups(one: GroupFault) -> Error:
+def _of_groups(one: GroupFault | TransactionFault) -> Error:
     match one:
         case faults.CoordinatorUnavailable():
             return Error.COORDINATOR_NOT_AVAILABLE
@@ -166,5 +170,19 @@ def _of_groups(one: GroupFault) -> Error:
             return Error.OFFSET_METADATA_TOO_LARGE
         case faults.SubscribedToTopic():
             return Error.GROUP_SUBSCRIBED_TO_TOPIC
+        case _:
+            return _of_transactions(one)
+
+
+def _of_transactions(one: TransactionFault) -> Error:
+    match one:
+        case faults.StaleProducerEpoch():
+            return Error.INVALID_PRODUCER_EPOCH
+        case faults.CoordinatorFenced():
+            return Error.TRANSACTION_COORDINATOR_FENCED
+        case faults.InvalidTransactionState():
+            return Error.INVALID_TXN_STATE
+        case faults.Unverified():
+            return Error.NOT_ENOUGH_REPLICAS  # the one that every client answers by sending the same again
         case _:
             assert_never(one)

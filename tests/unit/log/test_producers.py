@@ -7,7 +7,7 @@ import pytest
 from tailrace.log.producers import ProducerStates
 from tailrace.log.state_file import Unreadable
 from tailrace.model import limits
-from tailrace.model.faults import InvalidBatch, OutOfOrderSequence, ProducerFenced
+from tailrace.model.faults import InvalidBatch, OutOfOrderSequence, StaleProducerEpoch
 from tailrace.records.header import read_header
 from tests.unit.log.logs import day_ms, now, on_loop, one_batch, open_log, put
 
@@ -55,7 +55,7 @@ async def test_epochs_fence(tmp_path: Path) -> None:
     with pytest.raises(OutOfOrderSequence, match="begins epoch 4"):
         put(log, sent(1, epoch=4))
     put(log, sent(0, epoch=4))
-    with pytest.raises(ProducerFenced):
+    with pytest.raises(StaleProducerEpoch):
         put(log, sent(1, epoch=3))
     assert not put(log, sent(1, epoch=4)).duplicate
 

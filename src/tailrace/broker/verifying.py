@@ -1,0 +1,72 @@
+"""What a partition asks before it takes the first batch of a transaction (KIP-890).
+
+A transaction's coordinator writes markers to the partitions that it knows to take part. A batch that reaches any other
+partition, late or by mistake, would stay open there for ever and hold up every reader of committed records. So a
+partition that has no open transaction of the producer asks the coordinator first, which either confirms that the
+partition takes part (clients that add partitions themselves) or adds it (clients of transactions v2, Produce 12 on).
+
+Between the answer and the append the transaction may end. A `Guard` is taken before the question; any marker of the
+producer that is written meanwhile makes it worthless, as does another leader: the batch is refused then, and the
+producer asks again.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from tailrace.model.ids import Epoch
+from tailrace.wire.errors import Error
+
+NamedPartition = tuple[str, int]  # topic and number
+
+
+class Verifier(Protocol):
+    """Whoever can ask the coordinator of a transactional id, wherever that is."""
+
+    async def verify(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        partitions: Sequence[NamedPartition],
+        *,
+        add: bool,
+    ) -> Mapping[NamedPartition, Error]:
+        """Which of these are no part of the producer's transaction, and why; none: all of them are.
+
+        `add` makes them part of it. A `Fault` says that nobody could be asked; nothing is known then. It is asked once:
+        whether to ask again is the caller's to decide.
+        """
+
+
+class Guard:
+    """The right to begin a producer's transaction on a partition, while nothing comes between."""
+
+    __slots__ = ("leader_epoch", "producer_id", "valid")
+
+    def __init__(self, producer_id: int, leader_epoch: Epoch) -> None:
+        self.producer_id = producer_id
+        self.leader_epoch = leader_epoch
+        self.valid = True
+
+
+class Guards:
+    """Those that are taken on one partition."""
+
+    def __init__(self) -> None:
+        self._taken: dict[int, list[Guard]] = {}  # by producer
+
+    def take(self, producer_id: int, leader_epoch: Epoch) -> Guard:
+        guard = Guard(producer_id, leader_epoch)
+        self._taken.setdefault(producer_id, []).append(guard)
+        return guard
+
+    def give_back(self, guard: Guard) -> None:
+        taken = self._taken[guard.producer_id]
+        taken.remove(guard)
+        if not taken:
+            del self._taken[guard.producer_id]
+
+    def invalidate(self, producer_id: int) -> None:
+        """A marker of this producer is written."""
+        for guard in self._taken.get(producer_id, ()):
+            guard.valid = False
