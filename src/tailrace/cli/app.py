@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from tailrace import __version__
-from tailrace.cli import bench, cluster, consume, demo, groups, log, produce, settings, simulate, topics
+from tailrace.cli import bench, cluster, consume, demo, doctor, groups, log, produce, settings, simulate, topics
 from tailrace.cli.failure import Failed
 from tailrace.cli.usage import Command
 
@@ -51,6 +51,7 @@ app.add_typer(log.commands, name="log")
 app.command(cls=Command)(bench.bench)
 app.command(cls=Command)(simulate.simulate)
 app.command(cls=Command)(settings.settings)
+app.command(cls=Command)(doctor.doctor)
 
 
 def run(words: Sequence[str]) -> int:

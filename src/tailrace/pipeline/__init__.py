@@ -1,0 +1,25 @@
+"""Topics as Spark DataFrames, and a history in Parquet that can prove itself.
+
+    spark = session()
+    spark.read.format("tailrace").option("kafka.bootstrap.servers", "127.0.0.1:9092").option("subscribe", "orders")
+
+It speaks to brokers through Kafka's protocol alone, so it runs against Apache Kafka too. Spark, Arrow and numpy are
+imported when one of these names is asked for, never by `import tailrace` or a broker's start.
+"""
+
+from importlib import import_module
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from tailrace.pipeline.jvm.session import session
+
+__all__ = ["session"]
+
+_homes: Final = MappingProxyType({"session": "jvm.session"})  # name to the module that has it
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _homes:
+        raise AttributeError(f"tailrace.pipeline has no {name}; it has {', '.join(sorted(_homes))}")
+    return getattr(import_module(f"tailrace.pipeline.{_homes[name]}"), name)

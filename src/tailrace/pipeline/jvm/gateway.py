@@ -1,0 +1,105 @@
+"""Start a local driver's JVM ourselves, the way Spark's launcher would, but for three things.
+
+- SPARK_HOME stays out of its environment: with it, Python workers import Spark from a zip without byte code, which
+  doubles the time of a session's first query.
+- No shell and no second JVM that only works out the command line of the first.
+- The classes come from an archive, when there is one (see `class_archive`).
+
+The JVM ends when its standard input does, that is with us, whichever way we end. It tells its port in a file.
+"""
+
+import os
+import signal
+import struct
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from tailrace.pipeline.jvm.java import Java
+
+start_timeout_s: Final = 120.0
+poll_s: Final = 0.02
+opened_packages: Final = [
+    "java.lang",
+    "java.lang.invoke",
+    "java.lang.reflect",
+    "java.io",
+    "java.net",
+    "java.nio",
+    "java.util",
+    "java.util.concurrent",
+    "java.util.concurrent.atomic",
+    "jdk.internal.ref",
+    "sun.nio.ch",
+    "sun.nio.cs",
+    "sun.security.action",
+    "sun.util.calendar",
+]  # what Spark's launcher opens to itself
+_port: Final = struct.Struct(">i")
+
+
+class JvmFailed(RuntimeError):
+    """The JVM did not come up."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gateway:
+    process: "subprocess.Popen[bytes]"
+    port: int
+    secret: str
+
+
+def spark_jars() -> Path:
+    """Where pip put Spark's jars."""
+    import pyspark
+
+    return Path(pyspark.__file__).parent / "jars"
+
+
+def launch(java: Java, options: Sequence[str], settings: Mapping[str, str]) -> Gateway:
+    """A JVM that waits for this process to drive it."""
+    with tempfile.TemporaryDirectory(prefix="tailrace-jvm-") as folder:
+        told = Path(folder) / "address"
+        environment = {name: value for name, value in os.environ.items() if name != "SPARK_HOME"}
+        environment |= {"_PYSPARK_DRIVER_CONN_INFO_PATH": str(told), "SPARK_CONNECT_MODE": "0"}
+        environment.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # a local session talks to nobody else
+        process = subprocess.Popen(
+            [*_command(java, options, settings)],
+            stdin=subprocess.PIPE,
+            env=environment,
+            preexec_fn=_ignore_interrupt,
+        )
+        _wait_for(told, process)
+        said = told.read_bytes()
+    (port,) = _port.unpack_from(said)
+    return Gateway(process=process, port=port, secret=said[2 * _port.size :].decode())
+
+
+def _command(java: Java, options: Sequence[str], settings: Mapping[str, str]) -> list[str]:
+    opens = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in opened_packages]
+    memory = settings.get("spark.driver.memory", "1g")
+    confs = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
+    return [
+        str(java.program), "-cp", f"{spark_jars()}/*", f"-Xmx{memory}", "-XX:+IgnoreUnrecognizedVMOptions", *options,
+        *opens, "-Dio.netty.tryReflectionSetAccessible=true", "--enable-native-access=ALL-UNNAMED",
+        "org.apache.spark.deploy.SparkSubmit", *confs, "pyspark-shell",
+    ]  # fmt: skip
+
+
+def _wait_for(told: Path, process: "subprocess.Popen[bytes]") -> None:
+    deadline = time.monotonic() + start_timeout_s
+    while not told.is_file():  # Spark writes it under another name, and renames it
+        if process.poll() is not None:
+            raise JvmFailed(f"Spark's JVM ended with code {process.returncode}; what it printed says why")
+        if time.monotonic() > deadline:
+            process.kill()
+            raise JvmFailed(f"Spark's JVM was not up after {start_timeout_s:g} s, and was ended")
+        time.sleep(poll_s)
+
+
+def _ignore_interrupt() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the driver, which then ends the JVM

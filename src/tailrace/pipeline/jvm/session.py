@@ -1,0 +1,117 @@
+"""A Spark session that starts with nothing installed but `tailrace[spark]`, and starts fast.
+
+It chooses the Java, makes the Python workers those of this environment, and keeps a laptop's session to the laptop: no
+web page, addresses of the loopback only, a shuffle of as many parts as are useful here. Settings that are given win.
+A master that is not local is left to Spark's own launcher, with the same Java and Python.
+"""
+
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from tailrace.pipeline.jvm.class_archive import archive_options, build_in_background
+from tailrace.pipeline.jvm.gateway import Gateway, launch
+from tailrace.pipeline.jvm.java import Java, find_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+no_settings: Final[Mapping[str, str]] = MappingProxyType({})
+local_settings: Final = MappingProxyType(
+    {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),
+        "spark.log.level": "ERROR",
+    }
+)
+everywhere: Final = MappingProxyType(
+    {
+        "spark.sql.python.filterPushdown.enabled": "true",  # filters on offset, partition and time reach our source
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+    }
+)
+quick_options: Final = ("-XX:+UseSerialGC",)  # other collectors start threads that a laptop's session has no work for
+brief_options: Final = ("-XX:TieredStopAtLevel=1",)
+
+
+def session(
+    name: str = "tailrace",
+    *,
+    master: str = "local[*]",
+    settings: Mapping[str, str] = no_settings,
+    brief: bool = False,
+    keep_classes: bool = True,
+) -> "SparkSession":
+    """The Spark session of this process, started if there is none.
+
+    `brief` is for sessions that live for seconds, tests above all: the JVM then compiles quickly rather than well.
+    `keep_classes` lets the first session make the archive that speeds up later ones, in the background.
+    """
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    is_local = master.startswith("local[") or master == "local"
+    told = {**everywhere, **(local_settings if is_local else {}), **settings, "spark.master": master}
+    if SparkContext._gateway is None:
+        java = find_java()
+        os.environ["JAVA_HOME"] = str(java.home)
+        if is_local:
+            start_gateway(java, [*archive_options(java), *(brief_options if brief else ())], told)
+            if keep_classes:
+                build_in_background(java)
+    builder = SparkSession.builder.appName(name)
+    for setting, value in told.items():
+        builder = builder.config(setting, value)
+    return builder.getOrCreate()
+
+
+def start_gateway(java: Java, options: Sequence[str], settings: Mapping[str, str] = no_settings) -> Gateway:
+    """Start a JVM and let Spark's Python half find it."""
+    from pyspark import SparkContext
+
+    gateway = launch(java, [*quick_options, *options], settings)
+    found = {"PYSPARK_GATEWAY_PORT": str(gateway.port), "PYSPARK_GATEWAY_SECRET": gateway.secret}
+    os.environ.update(found)
+    SparkContext._ensure_initialized()
+    for variable in found:  # it is ours alone: no child of this process shall find it
+        del os.environ[variable]
+    SparkContext._gateway.proc = gateway.process
+    return gateway
+
+
+def warm_up() -> None:
+    """Do a little of what people do, so that its classes are loaded."""
+    from pyspark.sql import functions
+
+    spark = session(keep_classes=False)
+    spark.dataSource.register(_one_row_source())
+    rows = spark.read.format("one row").load()
+    rows.unionByName(rows).groupBy("number").agg(functions.count("*")).collect()
+    spark.stop()
+
+
+def _one_row_source() -> type:
+    from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+
+    class OneRow(DataSourceReader):
+        def read(self, partition: InputPartition) -> Iterator[tuple[int]]:
+            yield (1,)
+
+    class OneRowSource(DataSource):
+        @classmethod
+        def name(cls) -> str:
+            return "one row"
+
+        def schema(self) -> str:
+            return "number int"
+
+        def reader(self, schema: object) -> OneRow:
+            return OneRow()
+
+    return OneRowSource
