@@ -81,7 +81,7 @@ class Partition(Member):
             self._require_in_sync()
         if self.replica.hands_over:
             raise self._not_leader("is handing it over")
-        if header.base_sequence > 0 and self._refused_lately() and self.log.producers.get(header.producer_id) is None:
+        if header.base_sequence > 0 and self.log.producers.get(header.producer_id) is None and self._refused_lately():
             raise self._not_leader(f"may have refused what comes before sequence {header.base_sequence}")
         return self.log.append(batch, header, self.replica.epoch, self.shell.clock.wall_ms())
 
@@ -228,21 +228,25 @@ class Partition(Member):
 
     def progress(self) -> None:
         super().progress()
-        self._answer_held()
+        if self._waiting:
+            self._answer_held()
 
     def step(self, event: Event, records: memoryview | None = None) -> None:
         super().step(event, records)
-        self._answer_held()
+        if self._waiting:
+            self._answer_held()
 
     def _answer_held(self) -> None:
         """Where more than a majority is asked for, an offset may be acknowledged long after it was committed."""
-        if self._waiting and self.log.settings.min_insync_replicas > 1:
+        if self.log.settings.min_insync_replicas > 1:
             self._answer()
 
     def _moved_on(self) -> None:
         super()._moved_on()
-        self._answer()
-        self._poke_watchers()
+        if self._waiting:
+            self._answer()
+        if self._watchers:
+            self._poke_watchers()
 
     def _look_up(self) -> None:
         super()._look_up()
@@ -263,9 +267,8 @@ class Partition(Member):
         self._poke_watchers()
 
     def _poke_watchers(self) -> None:
-        if self._watchers:
-            for poke in list(self._watchers):
-                poke()
+        for poke in list(self._watchers):
+            poke()
 
     def _answer(self) -> None:
         waiting, acknowledged = self._waiting, self.acknowledged

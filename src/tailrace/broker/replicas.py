@@ -179,7 +179,7 @@ class Replicas:
                     self._fresh[opened] = None
             partition = partitions[index]
             if partition is not None:
-                partition.log.settings = settings
+                partition.log.use(settings)
                 behind = place.start > partition.log.start and partition.log.refusal is None
                 if behind and not await partition.begin_at(place.start):
                     self._touched[topic.id] = None  # once it has come so far

@@ -84,7 +84,7 @@ class Log:
         self._unsynced_since_ms: int | None = None
         self.refilling = False  # it was thrown away, and what it held has not all come back yet: it vouches for nothing
         self.refusal = None if found.damage is None else f"damaged: {found.damage}"
-        self.settings = settings
+        self.use(settings)
 
     @classmethod
     async def open(
@@ -117,13 +117,9 @@ class Log:
         log.recorded_offset = 0 if recovery is None else recovery.offset
         return log
 
-    @property
-    def settings(self) -> TopicSettings:
-        return self._settings
-
-    @settings.setter
-    def settings(self, settings: TopicSettings) -> None:
-        self._settings = settings
+    def use(self, settings: TopicSettings) -> None:
+        """Go by these settings from now on."""
+        self.settings = settings
         self._append_time = settings.message_timestamp_type == "LogAppendTime"
         for segment in self.segments:
             segment.set_interval(settings.index_interval_bytes)
@@ -144,7 +140,7 @@ class Log:
         if producer and (sent := self.producers.check(header)) is not None:
             return Appended(sent.base_offset, sent.last_offset, True, sent.append_time_ms)
         if not internal:
-            check_limits(self._settings, len(batch), header, now_ms, append_time=self._append_time)
+            check_limits(self.settings, len(batch), header, now_ms, append_time=self._append_time)
         new_epoch = epoch != self.epochs.last
         assert not new_epoch or epoch > self.epochs.last, f"epoch {epoch} after {self.epochs.last}"
         append_time, timestamp = create_time, header.max_timestamp
@@ -175,7 +171,7 @@ class Log:
         self._unsynced_records += records
         if self._unsynced_since_ms is None:
             self._unsynced_since_ms = now_ms
-        if self._unsynced_records >= self._settings.flush_messages:
+        if self._unsynced_records >= self.settings.flush_messages:
             self.sync_soon()
 
     # Reading
@@ -276,7 +272,7 @@ class Log:
     def sync_if_due(self, now_ms: int) -> None:
         """Honour `flush.ms`: to be called from time to time."""
         since = self._unsynced_since_ms
-        if since is not None and now_ms - since >= self._settings.flush_ms:
+        if since is not None and now_ms - since >= self.settings.flush_ms:
             self.sync_soon()
 
     def flush(self) -> "asyncio.Future[None]":

@@ -114,7 +114,7 @@ class Replica(State):
         if ship is None:
             self.log_end, self.durable = Offset(log_end), Offset(durable)
             return following.commit(self)
-        if log_end > self.log_end:
+        if ship.trackers and log_end > self.log_end:
             ship.grows(self.log_end)
         self.log_end, self.durable = Offset(log_end), Offset(durable)
         return leading.commit(self)

@@ -153,7 +153,7 @@ async def test_a_followers_batches_are_kept_as_they_are(tmp_path: Path) -> None:
 async def test_settings_can_change(tmp_path: Path) -> None:
     log = await open_log(tmp_path / "p")
     put(log)
-    log.settings = topic(segment_bytes=1024, max_message_bytes=10)
+    log.use(topic(segment_bytes=1024, max_message_bytes=10))
     with pytest.raises(BatchTooLarge):
         put(log)
 

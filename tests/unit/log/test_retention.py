@@ -84,9 +84,9 @@ async def test_what_comes_while_retention_looks_stays(tmp_path: Path, batches: i
 async def test_by_size(tmp_path: Path) -> None:
     log = await filled(tmp_path / "p", kept_for(size=0))
     one = log.segments[0].size
-    log.settings = kept_for(size=3 * one + 1)
+    log.use(kept_for(size=3 * one + 1))
     assert await log.retain(now, log.end) == 1
-    log.settings = kept_for(size=0)
+    log.use(kept_for(size=0))
     assert await log.retain(now, log.end) == 3  # the active one stays
     assert log.start == 8
 
