@@ -8,6 +8,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
+# pip compiles what it installs; brokers that run from the checkout would otherwise compile it anew at every start.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup run demo check test bench bench-peers interop fuzz simulate mutants chaos tighten programs
 
