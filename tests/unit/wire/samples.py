@@ -65,6 +65,8 @@ class _Sampling:
             return self._chance.choice(error_codes).value
         if field.name in ("log_append_time_ms", "retention_time_ms"):  # the twin makes a date or a duration of it
             return self._chance.choice([-1, self._chance.randrange(4 * 10**12)])
+        if field.name == "transaction_start_time_ms":  # likewise, and it knows no -1 there
+            return self._chance.randrange(4 * 10**12)
         return self._value(field.kind)
 
     def _value(self, kind: Kind) -> Any:

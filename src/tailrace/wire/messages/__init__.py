@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from tailrace.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+from tailrace.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 from tailrace.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from tailrace.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from tailrace.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
@@ -20,7 +22,9 @@ from tailrace.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
 )
+from tailrace.wire.messages.describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
 from tailrace.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
+from tailrace.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
 from tailrace.wire.messages.fetch import FetchRequest, FetchResponse
 from tailrace.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from tailrace.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -34,6 +38,7 @@ from tailrace.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResp
 from tailrace.wire.messages.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
 from tailrace.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from tailrace.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from tailrace.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 from tailrace.wire.messages.metadata import MetadataRequest, MetadataResponse
 from tailrace.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from tailrace.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
@@ -41,6 +46,7 @@ from tailrace.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchR
 from tailrace.wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 from tailrace.wire.messages.produce import ProduceRequest, ProduceResponse
 from tailrace.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from tailrace.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from tailrace.wire.schema import Versions, declaration
 
 
@@ -89,6 +95,10 @@ messages: Final = _by_key(
     (DeleteRecordsRequest, DeleteRecordsResponse),
     (InitProducerIdRequest, InitProducerIdResponse),
     (OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse),
+    (AddPartitionsToTxnRequest, AddPartitionsToTxnResponse),
+    (AddOffsetsToTxnRequest, AddOffsetsToTxnResponse),
+    (EndTxnRequest, EndTxnResponse),
+    (TxnOffsetCommitRequest, TxnOffsetCommitResponse),
     (DescribeConfigsRequest, DescribeConfigsResponse),
     (AlterConfigsRequest, AlterConfigsResponse),
     (DescribeLogDirsRequest, DescribeLogDirsResponse),
@@ -99,6 +109,8 @@ messages: Final = _by_key(
     (OffsetDeleteRequest, OffsetDeleteResponse),
     (DescribeQuorumRequest, DescribeQuorumResponse),
     (DescribeClusterRequest, DescribeClusterResponse),
+    (DescribeTransactionsRequest, DescribeTransactionsResponse),
+    (ListTransactionsRequest, ListTransactionsResponse),
     (ListConfigResourcesRequest, ListConfigResourcesResponse),
     (DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse),
 )

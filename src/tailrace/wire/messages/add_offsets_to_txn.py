@@ -1,0 +1,21 @@
+"""AddOffsetsToTxn: a transaction will commit offsets of a group."""
+
+from tailrace.wire.schema import Int16, Int32, Int64, message
+
+
+@message(api=25, versions="0-4", flexible="3+")
+class AddOffsetsToTxnRequest:
+    """Which transaction, which group."""
+
+    transactional_id: str
+    producer_id: Int64
+    producer_epoch: Int16
+    group_id: str
+
+
+@message(api=25, versions="0-4", flexible="3+")
+class AddOffsetsToTxnResponse:
+    """Whether it may."""
+
+    throttle_time_ms: Int32 = 0
+    error_code: Int16 = 0
