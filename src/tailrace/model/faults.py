@@ -7,23 +7,9 @@ Doors match on `AnyFault` and end with `assert_never`, so a new fault is a type 
 
 from typing import ClassVar
 
+from tailrace.model.fault import Fault as Fault
 from tailrace.model.ids import BrokerId, Epoch, no_epoch, nobody
-from tailrace.model.limits import fault_text_max_chars
-
-
-class Fault(Exception):
-    """The base of all faults; `str(fault)` is a sentence for the person who meets it."""
-
-    retry: ClassVar[bool] = False
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
-        self.message = message
-
-    def __str__(self) -> str:
-        if len(self.message) > fault_text_max_chars:
-            return self.message[:fault_text_max_chars] + "…"
-        return self.message
+from tailrace.model.transaction_faults import AnyTransactionFault
 
 
 class UnknownTopic(Fault):
@@ -293,6 +279,7 @@ AnyFault = (
     | CoordinatorFenced
     | InvalidTransactionState
     | Unverified
+    | AnyTransactionFault
     | NotLeader
     | FencedLeaderEpoch
     | UnknownLeaderEpoch

@@ -60,7 +60,11 @@ partitions_per_broker_max = 100_000  # one takes some 4 KiB of memory before its
 group_subscriptions_max_bytes = 16 * MiB  # of all members of a group: its generation is one record
 group_pending_members_max = 10_000  # ids given out to clients that have not come back yet, per group
 
+# Transactions
+partitions_per_transaction_max = 100_000  # a transaction is one record
+
 assert record_batch_max_bytes < frame_max_bytes
+assert partitions_per_transaction_max * (topic_name_max_chars + 8) < record_batch_max_bytes
 assert group_subscriptions_max_bytes + small_request_max_bytes < record_batch_max_bytes
 assert fetch_answer_max_bytes < frame_max_bytes
 assert fetch_answer_scarce_bytes < fetch_answer_max_bytes < answers_unsent_max_bytes

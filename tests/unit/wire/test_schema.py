@@ -30,6 +30,10 @@ kafka_offers = {
     21: ("DeleteRecords", "0-2", 2),
     22: ("InitProducerId", "0-5", 2),
     23: ("OffsetForLeaderEpoch", "2-4", 4),
+    24: ("AddPartitionsToTxn", "0-5", 3),
+    25: ("AddOffsetsToTxn", "0-4", 3),
+    26: ("EndTxn", "0-5", 3),
+    28: ("TxnOffsetCommit", "0-5", 3),
     32: ("DescribeConfigs", "1-4", 4),
     33: ("AlterConfigs", "0-2", 2),
     35: ("DescribeLogDirs", "1-5", 2),
@@ -40,6 +44,8 @@ kafka_offers = {
     47: ("OffsetDelete", "0-0", 1),  # never
     55: ("DescribeQuorum", "0-2", 0),
     60: ("DescribeCluster", "0-2", 0),
+    65: ("DescribeTransactions", "0-0", 0),
+    66: ("ListTransactions", "0-2", 0),
     74: ("ListConfigResources", "0-1", 0),
     75: ("DescribeTopicPartitions", "0-0", 0),
 }

@@ -1,0 +1,1 @@
+"""Transactions, pure: events in, records, markers and answers out; `transactions` is the machine."""

@@ -1,0 +1,104 @@
+"""A transactional id and the transaction that runs under it, as a value: each change makes another one.
+
+Epochs fence. Whoever takes the name gets a higher epoch, and nobody with a lower one is listened to any more. A client
+of transactions v2 gets a new one at each end, too, so that what is late is known by its epoch (KIP-890). The markers of
+such an end carry the new epoch: partitions refuse what is older from then on. An epoch has 15 bits; before they run out
+the name goes on under another producer id.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from tailrace.transactions.records import Entry, StoredPartitions, TransactionLogKey, TransactionLogValue
+from tailrace.transactions.states import State, prepared, states_by_number, status_numbers
+
+nothing: Final = -1  # no id, no epoch, no time
+last_epoch_of_an_id: Final = 2**15 - 2  # the one after it is for fencing only
+first_epoch_version: Final = 2  # of transactions, that has a new epoch at each end
+
+
+class Place(NamedTuple):
+    topic: str
+    partition: int
+
+
+class Producer(NamedTuple):
+    """Who writes, in which of its lives."""
+
+    id: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transaction:
+    transactional_id: str
+    producer_id: int = nothing  # nothing: nobody has come yet
+    epoch: int = nothing
+    last_epoch: int = nothing  # of the same client; nothing: another one has come since
+    previous_producer_id: int = nothing
+    next_producer_id: int = nothing  # which takes over when the end that is prepared is complete
+    timeout_ms: int
+    state: State = State.EMPTY
+    places: tuple[Place, ...] = ()  # no two are the same
+    started_ms: int = nothing  # wall clock
+    updated_ms: int = nothing
+    client_version: int = 0  # of transactions, as its producer speaks
+
+    @property
+    def producer(self) -> Producer:
+        return Producer(self.producer_id, self.epoch)
+
+    @property
+    def is_prepared(self) -> bool:
+        """Whether its end is decided, and under way."""
+        return self.state in prepared
+
+    @property
+    def is_exhausted(self) -> bool:
+        return self.epoch >= last_epoch_of_an_id
+
+
+def entry(transaction: Transaction) -> Entry:
+    """For the log."""
+    topics: dict[str, list[int]] = {}
+    for place in transaction.places:
+        topics.setdefault(place.topic, []).append(place.partition)
+    value = TransactionLogValue(
+        producer_id=transaction.producer_id,
+        previous_producer_id=transaction.previous_producer_id,
+        next_producer_id=transaction.next_producer_id,
+        producer_epoch=transaction.epoch,
+        transaction_timeout_ms=transaction.timeout_ms,
+        transaction_status=status_numbers[transaction.state],
+        transaction_partitions=_stored(topics),
+        transaction_last_update_timestamp_ms=transaction.updated_ms,
+        transaction_start_timestamp_ms=transaction.started_ms,
+        client_transaction_version=transaction.client_version,
+        last_epoch=transaction.last_epoch,
+    )
+    return Entry(TransactionLogKey(transactional_id=transaction.transactional_id), value)
+
+
+def _stored(topics: Mapping[str, list[int]]) -> tuple[StoredPartitions, ...] | None:
+    """As Kafka writes it: no list where there are none."""
+    return tuple(StoredPartitions(topic=one, partition_ids=tuple(ids)) for one, ids in topics.items()) or None
+
+
+def transaction_of(key: TransactionLogKey, value: TransactionLogValue) -> Transaction:
+    return Transaction(
+        transactional_id=key.transactional_id,
+        producer_id=value.producer_id,
+        epoch=value.producer_epoch,
+        last_epoch=value.last_epoch,
+        previous_producer_id=value.previous_producer_id,
+        next_producer_id=value.next_producer_id,
+        timeout_ms=value.transaction_timeout_ms,
+        state=states_by_number[value.transaction_status],
+        places=tuple(
+            Place(one.topic, number) for one in value.transaction_partitions or () for number in one.partition_ids
+        ),
+        started_ms=value.transaction_start_timestamp_ms,
+        updated_ms=value.transaction_last_update_timestamp_ms,
+        client_version=value.client_transaction_version,
+    )

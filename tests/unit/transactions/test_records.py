@@ -1,0 +1,98 @@
+"""`__transaction_state` byte by byte, as Kafka writes it: its own tools must be able to read ours, and we theirs."""
+
+import pytest
+
+from tailrace.records.record import Record
+from tailrace.transactions.records import (
+    Entry,
+    StoredPartitions,
+    TransactionLogKey,
+    TransactionLogValue,
+    decode_entry,
+    encode_entry,
+)
+from tailrace.transactions.states import State, status_numbers
+from tailrace.transactions.transaction import Place, Transaction, entry, transaction_of
+from tailrace.wire.primitives import WireError
+
+key = b"\0\0" + b"\0\1x"
+tail = bytes(6) + b"\x01\x00" + bytes(6) + b"\x02\x00"  # when it was updated, and when it began
+value_0 = (
+    b"\0\0" + bytes(6) + b"\x03\xe8" + b"\0\5" + b"\0\0\xea\x60" + b"\1" + b"\0\0\0\1" + b"\0\1t" + b"\0\0\0\1\0\0\0\2"
+) + tail
+value_1 = (
+    b"\0\1" + bytes(6) + b"\x03\xe8" + b"\0\5" + b"\0\0\xea\x60" + b"\1" + b"\2" + b"\2t" + b"\2\0\0\0\2" + b"\0" + tail
+)
+tags = b"\3" + b"\0\x08" + bytes(7) + b"\7" + b"\1\x08" + bytes(7) + b"\x09" + b"\2\2\0\2"
+no_state = value_0.replace(b"\x60\1", b"\x60\x08")
+partitions = (StoredPartitions(topic="t", partition_ids=(2,)),)
+plain = TransactionLogValue(
+    producer_id=1000,
+    producer_epoch=5,
+    transaction_timeout_ms=60_000,
+    transaction_status=1,
+    transaction_partitions=partitions,
+    transaction_last_update_timestamp_ms=256,
+    transaction_start_timestamp_ms=512,
+)
+name = TransactionLogKey(transactional_id="x")
+
+
+def test_bytes_and_back() -> None:
+    written = encode_entry(Entry(name, plain), 99)
+    assert (written.key, written.value, written.timestamp) == (key, value_1 + b"\0", 99)
+    assert decode_entry(Record(0, 99, key, value_1 + b"\0")) == Entry(name, plain)
+    assert encode_entry(Entry(name, None), 99).value is None
+    assert decode_entry(Record(0, 99, key, None)) == Entry(name, None)
+
+
+def test_what_kafka_writes_is_read() -> None:
+    assert decode_entry(Record(0, 0, key, value_0)).value == plain
+    read = decode_entry(Record(0, 0, key, value_1 + tags)).value
+    assert read is not None
+    assert (read.previous_producer_id, read.next_producer_id, read.client_transaction_version) == (7, 9, 2)
+
+
+def test_our_own_field_is_a_tag_that_others_skip() -> None:
+    written = encode_entry(entry(Transaction(transactional_id="x", timeout_ms=1, last_epoch=4)), 0).value
+    assert written is not None
+    assert written.endswith(b"\1" + b"\x90\x4e" + b"\2" + b"\0\4")
+
+
+def test_a_transaction_comes_back_as_it_was() -> None:
+    one = Transaction(
+        transactional_id="x",
+        producer_id=1,
+        epoch=2,
+        last_epoch=1,
+        previous_producer_id=3,
+        next_producer_id=4,
+        timeout_ms=5,
+        state=State.PREPARE_ABORT,
+        places=(Place("t", 1), Place("t", 0), Place("u", 7)),
+        started_ms=6,
+        updated_ms=7,
+        client_version=2,
+    )
+    stored = decode_entry(Record(0, 0, encode_entry(entry(one), 0).key, encode_entry(entry(one), 0).value))
+    assert stored.value is not None
+    assert transaction_of(stored.key, stored.value) == one
+
+
+def test_states_have_kafkas_numbers() -> None:
+    assert [state.value for state in sorted(status_numbers, key=lambda one: status_numbers[one])] == [
+        "Empty",
+        "Ongoing",
+        "PrepareCommit",
+        "PrepareAbort",
+        "CompleteCommit",
+        "CompleteAbort",
+        "Dead",
+        "PrepareEpochFence",
+    ]
+
+
+@pytest.mark.parametrize(("key", "value"), [(b"", b""), (b"\0", b""), (b"\0\x63x", b""), (key, b"\0\x09"), (key, no_state)])
+def test_what_is_not_known_is_refused(key: bytes, value: bytes) -> None:
+    with pytest.raises(WireError):
+        decode_entry(Record(5, 0, key, value))

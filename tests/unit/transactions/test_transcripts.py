@@ -1,0 +1,32 @@
+"""The transcripts of `tests/transcripts/transactions`.
+
+`python -m tests.unit.transactions.test_transcripts` writes them anew, to be read before they are committed.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from tailrace.transactions.states import transitions
+from tests.unit.state_tables import replay, transcripts_of
+from tests.unit.transactions.stage import Stage
+
+transcripts = transcripts_of("transactions")
+
+
+@pytest.mark.parametrize("path", transcripts, ids=lambda path: path.stem)
+def test_transcript(path: Path) -> None:
+    text = path.read_text()
+    assert replay(text, Stage()) == text
+
+
+def test_every_row_of_the_state_table_is_taken() -> None:
+    stage = Stage()
+    for path in transcripts:
+        replay(path.read_text(), stage)
+    assert {(move.state, move.cause) for move in stage.moves} == set(transitions)
+
+
+if __name__ == "__main__":
+    for path in transcripts:
+        path.write_text(replay(path.read_text(), Stage()))
