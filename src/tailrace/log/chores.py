@@ -11,9 +11,17 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from tailrace.log.found import RecoveryPoint
-from tailrace.log.names import cut_name, epochs_name, named, offsets_named, producers_suffix, unfinished_suffix
+from tailrace.log.names import (
+    aborted_suffix,
+    cut_name,
+    epochs_name,
+    named,
+    offsets_named,
+    producers_suffix,
+    unfinished_suffix,
+)
+from tailrace.log.producing import producers_at
 from tailrace.log.segment import Segment
-from tailrace.log.truncation import producers_at
 from tailrace.log.voters import forget_below_start
 from tailrace.log.writing import roll
 from tailrace.model.faults import OffsetOutOfRange
@@ -29,7 +37,7 @@ def is_put_down(log: "Log") -> bool:
     if not log.known_whole or not log.segments:
         return log.settled or not log.known_whole
     at_end = log.point == RecoveryPoint(offset=log.end, start=log.start)
-    return log.settled and log.saved and at_end and not log.cut_covered and not any(map(_unsaved, log.segments))
+    return log.settled and log.saved and at_end and not log.cut_covered and not _has_unsaved(log)
 
 
 async def checkpoint(log: "Log") -> RecoveryPoint | None:
@@ -41,7 +49,7 @@ async def checkpoint(log: "Log") -> RecoveryPoint | None:
         return log.point
     end = log.end
     point = RecoveryPoint(offset=end, start=log.start)
-    if log.saved and point == log.point and not log.cut_covered and not any(map(_unsaved, log.segments)):
+    if log.saved and point == log.point and not log.cut_covered and not _has_unsaved(log):
         log.settled = True
         return point
     log.settled = False
@@ -63,6 +71,10 @@ async def _put_down(log: "Log", end: int) -> None:
     if epochs_unsaved:
         fresh[f"{log.folder}/{epochs_name}"] = log.epochs.dump()
         log.epochs.unsaved = False
+    aborted = log.aborted.unsaved()
+    for base, index in aborted.items():
+        fresh[f"{log.folder}/{named(base, aborted_suffix)}"] = index.dump()
+        index.unsaved = False
     try:
         writes = (write_new(disk, path, data) for path, data in fresh.items())
         ended = await asyncio.gather(log.flush(), _save_indexes(log), *writes, return_exceptions=True)
@@ -74,7 +86,10 @@ async def _put_down(log: "Log", end: int) -> None:
         await disk.sync_dir(log.folder)
     except BaseException:
         log.epochs.unsaved = log.epochs.unsaved or epochs_unsaved
+        for index in aborted.values():
+            index.unsaved = True
         raise
+    log.aborted.forget_sealed(log.segments[-1].base)
 
 
 async def _save_indexes(log: "Log") -> None:
@@ -85,6 +100,10 @@ async def _save_indexes(log: "Log") -> None:
                 break  # it grows on; what came meanwhile is the next checkpoint's
             if not _unsaved(segment):  # it may have grown, and been sealed, while its files were synced
                 segment.forget_indexes()
+
+
+def _has_unsaved(log: "Log") -> bool:
+    return bool(log.aborted.unsaved()) or any(map(_unsaved, log.segments))
 
 
 def _unsaved(segment: Segment) -> bool:
@@ -158,6 +177,7 @@ async def begin_anew(log: "Log", offset: int) -> None:
     log.start = log.end = offset
     log.durable = max(log.durable, offset)
     log.saved = False
+    log.producers.transactions.forget()
     if log.segments:
         roll(log)
         await log.flush()
@@ -171,6 +191,7 @@ async def _remove_first(log: "Log", count: int) -> None:
             segment = log.segments.pop(0)
             log.start = max(log.start, log.segments[0].base)
             log.epochs.advance_start(log.start)
+            log.aborted.forget_below(log.segments[0].base)
             log.syncer.files.pop(segment.file, None)
             segment.remove_files()
             await log.ports.disk.sync_dir(log.folder)

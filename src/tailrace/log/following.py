@@ -11,7 +11,7 @@ from tailrace.log.refusal import refused
 from tailrace.log.voters import write_control
 from tailrace.log.writing import write
 from tailrace.model.faults import CorruptBatch, StorageFailed
-from tailrace.records.header import BatchHeader, check_intact, control_bit, log_append_time_bit
+from tailrace.records.header import BatchHeader, check_intact, control_bit
 from tailrace.records.opened import batches
 
 if TYPE_CHECKING:
@@ -46,9 +46,8 @@ def _append(log: "Log", batch: memoryview, header: BatchHeader, now_ms: int) -> 
         log.segments[-1].has_gaps = True
     if header.leader_epoch != log.epochs.last:
         log.epochs.begin(header.leader_epoch, header.base_offset)
-    if header.producer_id >= 0 and header.base_sequence >= 0:
-        append_time = header.max_timestamp if header.attributes & log_append_time_bit else -1
-        log.producers.sent(header, header.base_offset, append_time, now_ms)
+    if (aborted := log.producers.replay(header, batch, now_ms)) is not None:
+        log.aborted.add(log.segments[-1].base, aborted)
 
 
 def _write_gap(log: "Log", goes_on: int) -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from tailrace.log.aborted import AbortedIndexes
 from tailrace.log.epochs import EpochCache
 from tailrace.log.producers import ProducerStates
 from tailrace.log.segment import Segment
@@ -40,6 +41,7 @@ class Recovered:
     end: int = 0
     epochs: EpochCache = field(default_factory=EpochCache)
     producers: ProducerStates
+    aborted: AbortedIndexes = field(default_factory=AbortedIndexes)
     voter_sets: VoterSets = field(default_factory=list)
     damage: Damage | None = None
     held_to: RecoveryPoint | None = None  # past damage that was found above the point: it must not be cut later on

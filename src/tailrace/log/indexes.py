@@ -124,8 +124,8 @@ class Indexes:
     def load(cls, base: int, interval_bytes: int, offsets: bytes, times: bytes, segment_size: int) -> Self:
         """Indexes from their files; `Unreadable` when they cannot be those of a segment of this size."""
         indexes = cls(base, interval_bytes)
-        indexes.offsets = OffsetIndex.load(_checked(offsets), segment_size)
-        indexes.times = TimeIndex.load(_checked(times))
+        indexes.offsets = OffsetIndex.load(checked(offsets), segment_size)
+        indexes.times = TimeIndex.load(checked(times))
         if segment_size and not indexes.times:
             raise Unreadable("a time index without an entry")
         indexes._offsets_saved, indexes._times_saved = len(indexes.offsets), len(indexes.times)
@@ -143,7 +143,7 @@ class Indexes:
 def last_time(times: bytes) -> int | None:
     """The highest timestamp of a segment, from the file of its time index; None when the file is not to be trusted."""
     try:
-        last = TimeIndex.load(_checked(times)[-time_entry_bytes:]).timestamps
+        last = TimeIndex.load(checked(times)[-time_entry_bytes:]).timestamps
     except Unreadable:
         return None
     return last[0] if last else None
@@ -153,7 +153,7 @@ def _checksum(data: bytes) -> int:
     return int.from_bytes(data[-checksum_bytes:])
 
 
-def _checked(data: bytes) -> bytes:
+def checked(data: bytes) -> bytes:
     """The entries of an index file."""
     entries = data[:-checksum_bytes]
     if len(data) < checksum_bytes or crc32c(entries) != _checksum(data):

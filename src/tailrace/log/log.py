@@ -15,6 +15,8 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from tailrace.log import chores, following, lookup, refill, truncation
+from tailrace.log.aborted import Aborted
+from tailrace.log.aborting import aborted_between
 from tailrace.log.admission import check_limits
 from tailrace.log.found import Damage, Recovered, RecoveryPoint
 from tailrace.log.lookup import Timed
@@ -60,6 +62,7 @@ class Log:
         self.durable = found.end
         self.epochs = found.epochs
         self.producers = found.producers
+        self.aborted = found.aborted
         self.voter_sets = found.voter_sets  # who votes from which offset on, rising: what control batches have said
         self.damage = found.damage
         self.failed: StorageFailed | None = None
@@ -153,8 +156,8 @@ class Log:
         put(self, batch, base, base + header.last_offset_delta, timestamp, now_ms)
         if new_epoch:
             self.epochs.begin(epoch, base)
-        if producer:
-            self.producers.sent(header, base, append_time, now_ms)
+        if producer and (aborted := self.producers.note(header, batch, base, append_time, now_ms)) is not None:
+            self.aborted.add(self.segments[-1].base, aborted)
         return Appended(base, self.end - 1, False, append_time)
 
     def append_as_is(self, data: memoryview, now_ms: int) -> int:
@@ -186,6 +189,22 @@ class Log:
     async def read_cold(self, offset: int, max_bytes: int, limit: int) -> Read:
         """As `read`, off the loop."""
         return await self._reader.read_cold(offset, max_bytes, limit)
+
+    def last_stable(self, high_watermark: int) -> int:
+        """Below this offset, which is not above the high watermark, every transaction is decided."""
+        transactions = self.producers.transactions
+        if not transactions.any:
+            return high_watermark
+        return max(self.start, transactions.last_stable(high_watermark))
+
+    def aborted_between(self, offset: int, upto: int) -> list[Aborted] | None:
+        """Aborted transactions that a reader of these offsets must know of; None when the disk must be waited for."""
+        found = self.aborted.find(offset, upto)
+        return None if isinstance(found, int) else found
+
+    async def aborted_between_cold(self, offset: int, upto: int) -> list[Aborted]:
+        """As `aborted_between`, off the loop."""
+        return await aborted_between(self, offset, upto)
 
     async def offset_for_time(self, timestamp_ms: int, limit: int) -> Timed | None:
         """The first record below `limit` that is not older than `timestamp_ms`."""

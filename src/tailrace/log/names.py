@@ -6,6 +6,7 @@ from typing import Final
 segment_suffix: Final = ".log"
 index_suffix: Final = ".index"
 times_suffix: Final = ".timeindex"
+aborted_suffix: Final = ".txnindex"
 producers_suffix: Final = ".producers"
 gap_suffix: Final = ".gap"
 voters_suffix: Final = ".voters"

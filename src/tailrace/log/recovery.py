@@ -19,9 +19,11 @@ import logging
 from collections.abc import AsyncIterator
 from typing import Final
 
+from tailrace.log.aborted import AbortedIndexes
 from tailrace.log.cut_mark import load_cut
 from tailrace.log.epochs import EpochCache
 from tailrace.log.found import Damage, Recovered, RecoveryPoint
+from tailrace.log.found_aborted import found_aborted
 from tailrace.log.found_voters import FoundVoters
 from tailrace.log.gaps import read_gap, write_gaps_back
 from tailrace.log.names import cut_name, epochs_name, gap_suffix, offsets_named, segment_suffix
@@ -32,9 +34,10 @@ from tailrace.log.state_file import Unreadable
 from tailrace.log.strays import strays
 from tailrace.log.walk import Found, chunk_bytes, walk
 from tailrace.log.write_back import write_back
+from tailrace.model.faults import CorruptBatch
 from tailrace.model.limits import batch_header_bytes
 from tailrace.ports.disk import Disk, read_file
-from tailrace.records.header import BatchHeader, log_append_time_bit, no_producer, read_header
+from tailrace.records.header import BatchHeader, read_header
 
 events: Final = logging.getLogger(__name__)
 
@@ -59,6 +62,7 @@ class Recovery:
             if self._segments and gap >= self._segments[0].base:
                 self._segments[self._home(gap)].has_gaps = True
         self._producers = ProducerStates(expiration_ms)
+        self._aborted = AbortedIndexes()
         self._epochs = EpochCache()
         self._voters = FoundVoters(disk, folder, self._names)
         self._cut = False  # whether anything was taken away
@@ -119,12 +123,14 @@ class Recovery:
         if damage is not None and (point is None or damage.offset >= point.offset):
             held_to = RecoveryPoint(offset=damage.offset + 1, start=min(start, damage.offset))
         self._epochs.advance_start(start)
+        self._aborted.cut(end, self._last.base)
         return Recovered(
             segments=self._segments,
             start=min(start, end),
             end=end,
             epochs=self._epochs,
             producers=self._producers,
+            aborted=self._aborted,
             voter_sets=self._voters.sets,
             damage=damage,
             held_to=held_to,
@@ -151,6 +157,7 @@ class Recovery:
             reason = "who votes from here on cannot be read"
             raise Damaged(Damage(file=self._voters.path_of(untold), position=0, offset=untold, reason=reason))
         have = self._load_producers(target)
+        self._aborted = found_aborted(self._disk, self._names, self._segments[home], target)
         know = self._load_epochs()
         self._epochs.truncate_to(target)
         since = min(have, target if know else self._segments[0].base)
@@ -166,8 +173,11 @@ class Recovery:
                 header = found.header
                 if header.base_offset >= target:
                     return
-                if header.base_offset >= have:
-                    self._note_producer(header)
+                try:
+                    if header.base_offset >= have:
+                        self._producers.replay(header, found.data, self._now_ms)
+                except CorruptBatch:
+                    break  # a marker that cannot be read: likewise
                 self._note_epoch(header)
 
     def _load_producers(self, target: int) -> int:
@@ -253,7 +263,8 @@ class Recovery:
                     return expected
                 self._note(segment, found)
                 self._note_epoch(header)
-                self._note_producer(header)
+                if (aborted := self._producers.replay(header, found.data, self._now_ms)) is not None:
+                    self._aborted.add(segment.base, aborted)
                 expected = header.last_offset + 1
         return expected
 
@@ -329,11 +340,6 @@ class Recovery:
     def _note_epoch(self, header: BatchHeader) -> None:
         if header.leader_epoch > self._epochs.last:
             self._epochs.begin(header.leader_epoch, header.base_offset)
-
-    def _note_producer(self, header: BatchHeader) -> None:
-        if header.producer_id != no_producer and header.base_sequence >= 0:
-            append_time = header.max_timestamp if header.attributes & log_append_time_bit else -1
-            self._producers.sent(header, header.base_offset, append_time, self._now_ms)
 
 
 def unreadable(folder: str, point: RecoveryPoint | None, expiration_ms: int, error: OSError) -> Recovered:

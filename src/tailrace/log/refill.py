@@ -15,6 +15,7 @@ one, which is marked as cut at 0 (`cut_mark`).
 import asyncio
 from typing import TYPE_CHECKING, Final
 
+from tailrace.log.aborted import AbortedIndexes
 from tailrace.log.cut_mark import store_cut
 from tailrace.log.names import refilling_name
 from tailrace.log.producers import ProducerStates
@@ -62,6 +63,7 @@ def _let_go(log: "Log") -> None:
     log.epochs.truncate_to(0)
     log.epochs.advance_start(0)
     log.producers = ProducerStates(log.producers.expiration_ms)
+    log.aborted = AbortedIndexes()
     log.voter_sets.clear()
     log.damage = log.point = None
     log.recorded_offset = 0

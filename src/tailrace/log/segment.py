@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Final
 
 from tailrace.log.indexes import Indexes, last_time, no_timestamp
-from tailrace.log.names import index_suffix, named, segment_suffix, times_suffix
+from tailrace.log.names import aborted_suffix, index_suffix, named, segment_suffix, times_suffix
 from tailrace.log.state_file import Unreadable
 from tailrace.log.walk import Found, walk_cold
 from tailrace.model.faults import StorageFailed
@@ -80,8 +80,8 @@ class Segment:
     async def load(self) -> Indexes | None:
         """The indexes, loaded off the loop or made again; None when the segment was removed meanwhile."""
         if self.indexes is None and not self.removed:
-            offsets = await self._read_cold(self.path_of(index_suffix))
-            times = b"" if self.removed else await self._read_cold(self.path_of(times_suffix))
+            offsets = await self.read_beside(index_suffix)
+            times = b"" if self.removed else await self.read_beside(times_suffix)
             if self.indexes is None and not self.removed:
                 self._accept(offsets, times)
                 if self.indexes is None:
@@ -131,15 +131,16 @@ class Segment:
         return self._max_timestamp
 
     async def _last_time(self) -> int | None:
-        return None if self.removed else last_time(await self._read_cold(self.path_of(times_suffix)))
+        return None if self.removed else last_time(await self.read_beside(times_suffix))
 
     async def know_first_timestamp(self) -> None:
         """For a segment that becomes the active one again."""
         if self.first_timestamp == not_yet and self.size:
             self.first_timestamp = read_header(await self.file.read_cold(0, batch_header_bytes)).base_timestamp
 
-    async def _read_cold(self, path: str) -> bytes:
+    async def read_beside(self, suffix: str) -> bytes:
         """An index file; nothing where it cannot be read: the batches know what it said."""
+        path = self.path_of(suffix)
         if not self._disk.exists(path):
             return b""
         try:
@@ -181,6 +182,6 @@ class Segment:
     def remove_files(self) -> None:
         self.removed = True
         self.file.close()
-        for suffix in (index_suffix, times_suffix, segment_suffix):
+        for suffix in (index_suffix, times_suffix, aborted_suffix, segment_suffix):
             if self._disk.exists(self.path_of(suffix)):
                 self._disk.remove(self.path_of(suffix))

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from tailrace.log.names import (
+    aborted_suffix,
     gap_suffix,
     index_suffix,
     named,
@@ -18,5 +19,5 @@ def strays(names: list[str], bases: Sequence[int], end: int) -> Iterator[str]:
     yield from (name for name in names if name.endswith(unfinished_suffix))
     yield from (named(one, producers_suffix) for one in offsets_named(names, producers_suffix) if one > end)
     yield from (named(one, gap_suffix) for one in offsets_named(names, gap_suffix) if not bases[0] <= one < end)
-    for suffix in (index_suffix, times_suffix):
+    for suffix in (index_suffix, times_suffix, aborted_suffix):
         yield from (named(one, suffix) for one in offsets_named(names, suffix) if one not in bases)

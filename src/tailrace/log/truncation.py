@@ -1,20 +1,20 @@
 """Cutting a log's tail off, as a follower does whose leader knows better (Raft §5.3).
 
-Producer state, epochs and voters are rolled back with the bytes: epochs and voters by cutting, producers from the last
-snapshot below the cut and the headers after it. The cut is marked before it is made (`cut_mark`). Removed names and the
-shorter file are synced by the next round, before anything written over them counts as durable.
+Producer state, epochs, voters and aborted transactions are rolled back with the bytes: producers, and what they had
+open, from the last snapshot below the cut and the batches after it, the others by cutting. The cut is marked before it
+is made (`cut_mark`). Removed names and the shorter file are synced by the next round, before anything written over them
+counts as durable.
 """
 
 from typing import TYPE_CHECKING
 
+from tailrace.log.aborting import load_aborted
 from tailrace.log.cut_mark import store_cut
 from tailrace.log.names import gap_suffix, named, offsets_named, producers_suffix, voters_suffix
-from tailrace.log.producers import ProducerStates
-from tailrace.log.snapshots import last_snapshot
+from tailrace.log.producing import producers_at
 from tailrace.log.voters import forget_from
 from tailrace.log.walk import walk_cold
 from tailrace.model.faults import OffsetOutOfRange
-from tailrace.records.header import log_append_time_bit
 
 if TYPE_CHECKING:
     from tailrace.log.log import Log
@@ -29,6 +29,7 @@ async def truncate_to(log: "Log", offset: int) -> None:
     try:
         number, end, position = await _find_cut(log, offset)
         producers = await producers_at(log, end)
+        await load_aborted(log, log.segments[number].base)
         await _mark(log, end)
     finally:
         log.refusal = before
@@ -66,26 +67,6 @@ async def _mark(log: "Log", end: int) -> None:
         await store_cut(log.ports.disk, log.folder, log.cut_at)
 
 
-async def producers_at(log: "Log", end: int) -> ProducerStates:
-    """What producers had sent when the log ended at `end`: from the last snapshot before, and the headers since."""
-    now_ms, disk = log.ports.clock.wall_ms(), log.ports.disk
-    have, states = log.segments[0].base, ProducerStates(log.producers.expiration_ms)
-    snapshot = last_snapshot(disk, log.folder, disk.names(log.folder), end, states.expiration_ms)
-    if snapshot is not None:
-        have, states = snapshot
-    for segment, after in zip(list(log.segments), [*log.segments[1:], None], strict=True):
-        if segment.base >= end or (after is not None and after.base <= have):
-            continue
-        async for found in walk_cold(segment.file, 0, segment.size, check=False):
-            header = found.header
-            if header is None or found.problem is not None or header.base_offset >= end:
-                break
-            if header.base_offset >= have and header.producer_id >= 0 and header.base_sequence >= 0:
-                append_time = header.max_timestamp if header.attributes & log_append_time_bit else -1
-                states.sent(header, header.base_offset, append_time, now_ms)
-    return states
-
-
 def _cut(log: "Log", number: int, end: int, position: int) -> None:
     disk, syncer = log.ports.disk, log.syncer
     for segment in reversed(log.segments[number + 1 :]):
@@ -107,6 +88,7 @@ def _cut(log: "Log", number: int, end: int, position: int) -> None:
     log.saved = False
     log.recorded_offset = min(log.recorded_offset, end)
     log.epochs.truncate_to(end)
+    log.aborted.cut(end, last.base)
     forget_from(log, end)
     syncer.truncated(end)
     syncer.files[last.file] = None

@@ -33,10 +33,13 @@ _no_headers: Final = varint(0)
 
 control_key: Final = Struct(">hh")  # version and type of a control record
 control_key_version: Final = 0
+abort_type: Final = 0
+commit_type: Final = 1
 leader_change_type: Final = 2
 voters_type: Final = 6
 control_version: Final = 0  # of the values that follow
 value_version: Final = Struct(">h")
+marker_layout: Final = Struct(">hi")  # version and the coordinator's epoch
 leader_change_layout: Final = Struct(">hi")  # version and leader
 voter_layout: Final = Struct(">i16s")  # its id and directory
 quorum_versions_layout: Final = Struct(">hh")  # the lowest and the highest that a voter understands
@@ -115,6 +118,17 @@ def voters_batch(*, voters: Sequence[tuple[int, Id]], base_offset: int, leader_e
     for voter, directory in voters:
         value += voter_layout.pack(voter, directory) + _no_endpoints + quorum_versions_layout.pack(0, 1) + b"\0\0"
     return _control_batch(voters_type, value + b"\0", base_offset, leader_epoch, timestamp)
+
+
+def marker_batch(
+    *, committed: bool, producer_id: int, producer_epoch: int, coordinator_epoch: int, timestamp: int
+) -> bytearray:
+    """The control batch that ends a producer's transaction on a partition: Kafka's EndTransactionMarker."""
+    key = control_key.pack(control_key_version, commit_type if committed else abort_type)
+    record = NewRecord(value=marker_layout.pack(control_version, coordinator_epoch), key=key, timestamp=timestamp)
+    return build_batch(
+        [record], producer_id=producer_id, producer_epoch=producer_epoch, transactional=True, control=True
+    )
 
 
 def _control_batch(type: int, value: bytes, base_offset: int, leader_epoch: int, timestamp: int) -> bytearray:

@@ -1,4 +1,4 @@
-"""What a control batch says: that a leader begins, or who votes from here on.
+"""What a control batch says: that a leader begins, who votes from here on, or how a transaction ended.
 
 A control batch has one record; its key holds a version and a type, its value begins with a version of its own. What we
 do not know means nothing to us, and is None: other types, and later versions. A value that we do know, and that is not
@@ -13,11 +13,14 @@ from tailrace.model.faults import CorruptBatch
 from tailrace.model.ids import Id
 from tailrace.ports.disk import Buffer
 from tailrace.records.build import (
+    abort_type,
+    commit_type,
     control_key,
     control_key_version,
     control_version,
     leader_change_layout,
     leader_change_type,
+    marker_layout,
     quorum_versions_layout,
     value_version,
     voter_layout,
@@ -40,7 +43,15 @@ class VotersChange:
     voters: VoterIds  # all of them, from this batch on
 
 
-ControlRecord = LeaderChange | VotersChange
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marker:
+    """The producer of the batch has ended its transaction; which one, and in which epoch, its header says."""
+
+    committed: bool  # else aborted
+    coordinator_epoch: int
+
+
+ControlRecord = LeaderChange | VotersChange | Marker
 
 
 def read_control(batch: Buffer) -> ControlRecord | None:
@@ -58,6 +69,8 @@ def read_control(batch: Buffer) -> ControlRecord | None:
     try:
         if kind == leader_change_type:
             return LeaderChange(leader=leader_change_layout.unpack_from(value)[1])
+        if kind in (abort_type, commit_type):
+            return Marker(committed=kind == commit_type, coordinator_epoch=marker_layout.unpack_from(value)[1])
         return VotersChange(voters=_voters(_Value(value))) if kind == voters_type else None
     except (struct.error, IndexError) as error:
         raise CorruptBatch(f"a control record of type {kind} is cut short or garbled: {error}") from None

@@ -10,8 +10,8 @@ from kio.serial import entity_reader
 
 from tailrace.model.faults import CorruptBatch
 from tailrace.model.ids import Id
-from tailrace.records.build import build_batch, leader_change_batch, voters_batch
-from tailrace.records.control import LeaderChange, VotersChange, read_control
+from tailrace.records.build import build_batch, leader_change_batch, marker_batch, voters_batch
+from tailrace.records.control import LeaderChange, Marker, VotersChange, read_control
 from tailrace.records.header import check_batch
 from tailrace.records.opened import open_batch
 from tailrace.records.record import NewRecord
@@ -58,6 +58,18 @@ def test_a_voters_record_is_kafkas() -> None:
 def test_a_leader_change_is_told_apart() -> None:
     batch = leader_change_batch(leader=2, voters=(2,), granting=(2,), base_offset=0, leader_epoch=1, timestamp=0)
     assert read_control(batch) == LeaderChange(leader=2)
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_a_marker_is_kafkas(committed: bool) -> None:
+    batch = marker_batch(committed=committed, producer_id=7, producer_epoch=2, coordinator_epoch=5, timestamp=77)
+    header = check_batch(memoryview(batch))
+    assert (header.producer_id, header.producer_epoch, header.base_sequence) == (7, 2, -1)
+    assert header.is_control
+    assert header.is_transactional
+    assert open_batch(batch)[0].key == bytes.fromhex("0000 0001" if committed else "0000 0000")  # COMMIT, ABORT
+    assert value_of(batch) == bytes.fromhex("0000 00000005")
+    assert read_control(batch) == Marker(committed=committed, coordinator_epoch=5)
 
 
 def test_what_another_kafka_writes_is_understood() -> None:
