@@ -12,6 +12,7 @@ from crc32c import crc32c
 
 from tailrace.model.ids import Id
 from tailrace.model.limits import batch_header_bytes
+from tailrace.ports.disk import Buffer
 from tailrace.records.compress import Compression, compress, compressions
 from tailrace.records.header import (
     checked_from,
@@ -64,15 +65,40 @@ def build_batch(
     if not records:
         raise ValueError("a batch needs at least one record")
     base_timestamp = records[0].timestamp
-    body = _encode(records, base_timestamp)
+    return seal_batch(
+        _encode(records, base_timestamp),
+        count=len(records),
+        base_timestamp=base_timestamp,
+        max_timestamp=max(record.timestamp for record in records),
+        base_offset=base_offset,
+        leader_epoch=leader_epoch,
+        compression=compression,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        flags=(log_append_time_bit if timestamp_type == "LogAppendTime" else 0)
+        | (transactional_bit if transactional else 0)
+        | (control_bit if control else 0),
+    )
+
+
+def seal_batch(
+    body: Buffer,
+    *,
+    count: int,
+    base_timestamp: int,
+    max_timestamp: int,
+    base_offset: int = 0,
+    leader_epoch: int = -1,
+    compression: Compression = "none",
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+    flags: int = 0,
+) -> bytearray:
+    """One batch of `count` records that are encoded already, by whoever does that in bulk."""
     if compression != "none":
         body = compress(compression, body)
-    attributes = (
-        compressions.index(compression)
-        | (log_append_time_bit if timestamp_type == "LogAppendTime" else 0)
-        | (transactional_bit if transactional else 0)
-        | (control_bit if control else 0)
-    )
     batch = bytearray(batch_header_bytes)
     layout.pack_into(
         batch,
@@ -82,14 +108,14 @@ def build_batch(
         leader_epoch,
         2,
         0,
-        attributes,
-        len(records) - 1,
+        compressions.index(compression) | flags,
+        count - 1,
         base_timestamp,
-        max(record.timestamp for record in records),
+        max_timestamp,
         producer_id,
         producer_epoch,
         base_sequence,
-        len(records),
+        count,
     )
     batch += body
     _crc.pack_into(batch, crc_at, crc32c(memoryview(batch)[checked_from:]))

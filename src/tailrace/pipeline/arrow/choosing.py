@@ -1,0 +1,92 @@
+"""Which batches of a fetch a reader may see, and why it may not see the others.
+
+Control batches are for brokers and clients, never for people. A batch of an aborted transaction is for nobody: the
+broker says where each aborted transaction of a producer begins, and the producer's next abort marker ends it. Reading
+uncommitted, all that producers wrote is seen.
+
+What is left out is remembered with its reason: an offset that is in no file of a history is then either explained, or
+missing.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from crc32c import crc32c
+
+from tailrace.model.faults import CorruptBatch
+from tailrace.ports.disk import Buffer
+from tailrace.records.build import control_key
+from tailrace.records.header import BatchHeader, checked_from
+from tailrace.records.opened import batches, open_batch
+from tailrace.wire.messages.fetch import AbortedTransaction
+
+Reason = Literal["control", "aborted"]
+abort_marker = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """Offsets that hold no record for a reader."""
+
+    first: int
+    last: int
+    reason: Reason
+
+
+@dataclass(slots=True, kw_only=True)
+class Chosen:
+    data: memoryview
+    seen: list[tuple[int, BatchHeader]] = field(default_factory=list)  # each with its place in `data`
+    left_out: list[LeftOut] = field(default_factory=list)
+    end: int = -1  # where to read on; -1 when no whole batch was there
+
+
+def choose(data: Buffer, aborted: Iterable[AbortedTransaction] | None = None) -> Chosen:
+    """The batches for a reader of committed records; `aborted` as the broker gave it, None to read uncommitted."""
+    chosen = Chosen(data=memoryview(data))
+    place = 0
+    waiting = sorted(aborted or (), key=lambda one: one.first_offset, reverse=True)
+    under_way: dict[int, None] = {}  # producers whose transaction of this place was aborted
+    for batch, header in batches(data):
+        _check(batch, header)
+        chosen.end = header.last_offset + 1
+        while waiting and waiting[-1].first_offset <= header.last_offset:
+            under_way[waiting.pop().producer_id] = None
+        reason = _reason(batch, header, under_way)
+        if reason is None:
+            chosen.seen.append((place, header))
+        else:
+            chosen.left_out.append(LeftOut(first=header.base_offset, last=header.last_offset, reason=reason))
+        place += header.size
+    return chosen
+
+
+def _reason(batch: memoryview, header: BatchHeader, under_way: dict[int, None]) -> Reason | None:
+    if header.is_control:
+        if _is_abort(batch):
+            under_way.pop(header.producer_id, None)
+        return "control"
+    return "aborted" if header.is_transactional and header.producer_id in under_way else None
+
+
+def _is_abort(batch: memoryview) -> bool:
+    records = open_batch(batch)
+    key = records[0].key if records else None
+    return key is not None and len(key) >= control_key.size and control_key.unpack_from(key)[1] == abort_marker
+
+
+def _check(batch: memoryview, header: BatchHeader) -> None:
+    if crc32c(batch[checked_from:]) != header.crc:
+        raise CorruptBatch(f"the batch at offset {header.base_offset} does not fit its checksum")
+
+
+def merged(left_out: Sequence[LeftOut]) -> list[LeftOut]:
+    """The same, with neighbours of one reason as one."""
+    whole: list[LeftOut] = []
+    for one in left_out:
+        if whole and whole[-1].reason == one.reason and whole[-1].last + 1 == one.first:
+            whole[-1] = LeftOut(first=whole[-1].first, last=one.last, reason=one.reason)
+        else:
+            whole.append(one)
+    return whole

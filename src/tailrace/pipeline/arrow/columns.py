@@ -1,0 +1,65 @@
+"""Records as Arrow columns. Bytes are copied once, in bulk, out of the run that all batches were laid into."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tailrace.pipeline.arrow.chain import chain
+from tailrace.pipeline.arrow.choosing import Chosen
+from tailrace.pipeline.arrow.fields import read_fields
+from tailrace.pipeline.arrow.header_columns import header_lists
+from tailrace.pipeline.arrow.pieces import pieces
+from tailrace.records.header import BatchHeader
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Columns:
+    """Records as columns, in offset order."""
+
+    offset: np.ndarray
+    timestamp: np.ndarray  # milliseconds since 1970
+    timestamp_type: np.ndarray
+    key: pa.Array
+    value: pa.Array
+    headers: pa.Array | None  # lists of (name, value), both bytes; None when they were not asked for
+    batch: np.ndarray  # the number of each record's batch
+    batches: tuple[BatchHeader, ...]
+
+    def __len__(self) -> int:
+        return len(self.offset)
+
+    def within(self, first: int, end: int) -> "Columns":
+        """Those from offset `first` up to, not including, `end`."""
+        low, high = np.searchsorted(self.offset, [first, end])
+        if low == 0 and high == len(self):
+            return self
+        return Columns(
+            offset=self.offset[low:high],
+            timestamp=self.timestamp[low:high],
+            timestamp_type=self.timestamp_type[low:high],
+            key=self.key[low:high],
+            value=self.value[low:high],
+            headers=None if self.headers is None else self.headers[low:high],
+            batch=self.batch[low:high],
+            batches=self.batches,
+        )
+
+
+def decode(chosen: Chosen, *, headers: bool = False) -> Columns | None:
+    """The records of the batches that may be seen; None when there are none. `CorruptBatch` like `open_batch`."""
+    if not chosen.seen:
+        return None
+    found = chain(chosen.data, chosen.seen)
+    fields = read_fields(found)
+    lists = header_lists(found, fields) if headers or fields.header_counts.any() else None
+    return Columns(
+        offset=fields.offset,
+        timestamp=fields.timestamp,
+        timestamp_type=fields.timestamp_type,
+        key=pieces(found.data, fields.key),
+        value=pieces(found.data, fields.value),
+        headers=lists if headers else None,
+        batch=found.batch,
+        batches=found.headers,
+    )

@@ -1,0 +1,96 @@
+"""All numbers of all records at once: where keys, values and headers stand, offsets, timestamps.
+
+The rules are those of `records/opened.py`: every field within its record, offsets that rise and stay within their
+batch, timestamps of 64 bits. One record that breaks one makes its batch corrupt.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tailrace.model.faults import CorruptBatch
+from tailrace.pipeline.arrow.chain import Chain
+from tailrace.pipeline.arrow.varints import read_varints
+from tailrace.records.header import log_append_time_bit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spans:
+    """Where pieces of bytes stand; size -1 is null."""
+
+    start: np.ndarray
+    size: np.ndarray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fields:
+    offset: np.ndarray
+    timestamp: np.ndarray  # milliseconds since 1970
+    timestamp_type: np.ndarray  # 0: the producer's, 1: the broker's
+    key: Spans
+    value: Spans
+    header_counts: np.ndarray
+    headers_at: np.ndarray  # where a record's first header stands
+
+
+def read_fields(found: Chain) -> Fields:
+    try:
+        return _read_fields(found)
+    except IndexError:
+        raise CorruptBatch("the last record of the batch is cut short") from None
+
+
+def _read_fields(found: Chain) -> Fields:
+    data = np.frombuffer(found.data, np.uint8)
+    size, at = read_varints(data, found.at)
+    _demand(size > 0, "a record has a length that cannot be")
+    later, at = read_varints(data, at + 1)  # the byte before holds attributes: none are defined
+    delta, at = read_varints(data, at)
+    key, at = read_spans(data, at, found.end)
+    value, at = read_spans(data, at, found.end)
+    counts, at = read_varints(data, at)
+    _demand((counts >= 0) & (counts <= (found.end - at) // 2), "a record has more headers than bytes")
+    _demand((counts > 0) | (at == found.end), "a record ends elsewhere than it says")
+    timestamp, kind = _timestamps(found, later)
+    return Fields(
+        offset=_offsets(found, delta),
+        timestamp=timestamp,
+        timestamp_type=kind,
+        key=key,
+        value=value,
+        header_counts=counts,
+        headers_at=at,
+    )
+
+
+def read_spans(data: np.ndarray, at: np.ndarray, end: np.ndarray) -> tuple[Spans, np.ndarray]:
+    """A field of bytes at each of these positions, and the positions after them."""
+    size, start = read_varints(data, at)
+    _demand((size >= -1) & (size <= end - start), "a field is longer than its record")
+    return Spans(start=start, size=size), start + np.maximum(size, 0)
+
+
+def _offsets(found: Chain, delta: np.ndarray) -> np.ndarray:
+    base = np.array([header.base_offset for header in found.headers], np.int64)
+    last = np.array([header.last_offset_delta for header in found.headers], np.int64)
+    _demand((delta >= 0) & (delta <= last[found.batch]), "an offset lies outside its batch")
+    same_batch = found.batch[1:] == found.batch[:-1]
+    _demand((delta[1:] > delta[:-1]) | ~same_batch, "offsets do not rise within a batch")
+    return base[found.batch] + delta
+
+
+def _timestamps(found: Chain, later: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    base = np.array([header.base_timestamp for header in found.headers], np.int64)[found.batch]
+    appended = np.array([bool(header.attributes & log_append_time_bit) for header in found.headers])[found.batch]
+    stamp = base + later
+    overflow = ((base ^ stamp) & (later ^ stamp)) < 0
+    _demand(~overflow | appended, "a timestamp does not fit 64 bits")
+    if appended.any():
+        newest = np.array([header.max_timestamp for header in found.headers], np.int64)[found.batch]
+        stamp = np.where(appended, newest, stamp)
+    return stamp, appended.astype(np.int32)
+
+
+def _demand(holds: np.ndarray, otherwise: str) -> None:
+    if not holds.all():
+        raise CorruptBatch(f"{otherwise} (record {int(np.flatnonzero(~holds)[0])} of those read)")

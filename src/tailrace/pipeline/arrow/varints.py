@@ -1,0 +1,59 @@
+"""Numbers of variable length, many at a time: one at each of an array of positions.
+
+Nearly all take one byte, and the rest nearly always two; so each round looks only at those that go on.
+"""
+
+import numpy as np
+
+from tailrace.model.faults import CorruptBatch
+from tailrace.records.varints import varint_max_bytes
+
+
+def read_varints(data: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The numbers at these positions, and the positions after them. IndexError past the end: the caller's to catch."""
+    byte = data[at]
+    value = (byte & 0x7F).astype(np.uint64)
+    after = at + 1
+    longer = np.flatnonzero(byte >= 0x80)
+    for shift in range(7, 7 * varint_max_bytes, 7):
+        if not len(longer):
+            break
+        byte = data[after[longer]]
+        value[longer] |= (byte & 0x7F).astype(np.uint64) << np.uint64(shift)
+        after[longer] += 1
+        longer = longer[byte >= 0x80]
+    if len(longer):
+        raise CorruptBatch(f"a number in the batch has more than {varint_max_bytes} bytes")
+    return unzigzag(value), after
+
+
+def unzigzag(value: np.ndarray) -> np.ndarray:
+    signed = (value >> np.uint64(1)).astype(np.int64)
+    return signed ^ -((value & np.uint64(1)).astype(np.int64))
+
+
+def varint_sizes(numbers: np.ndarray) -> np.ndarray:
+    """How many bytes each number takes."""
+    left = zigzag(numbers)
+    sizes = np.ones(len(left), np.int64)
+    while (left := left >> np.uint64(7)).any():
+        sizes += left > 0
+    return sizes
+
+
+def zigzag(numbers: np.ndarray) -> np.ndarray:
+    return ((numbers << 1) ^ (numbers >> 63)).view(np.uint64)
+
+
+def write_varints(data: np.ndarray, at: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+    """Write a number at each of these positions; the positions after them."""
+    left, after = zigzag(numbers), at.copy()
+    going = np.arange(len(left))
+    while len(going):
+        value = left[going]
+        more = value > 0x7F
+        data[after[going]] = (value & np.uint64(0x7F)).astype(np.uint8) | (more.astype(np.uint8) << 7)
+        after[going] += 1
+        left[going] = value >> np.uint64(7)
+        going = going[more]
+    return after
