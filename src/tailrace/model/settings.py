@@ -122,6 +122,12 @@ class Settings:
     group_max_session_timeout_ms: int = setting("group.max.session.timeout.ms", 1_800_000, "The longest.", **between(1, 2**31 - 1))
     group_max_size: int = setting("group.max.size", 2**31 - 1, "How many members a group may have.", **between(1, 2**31 - 1))
 
+    transaction_state_log_num_partitions: int = setting("transaction.state.log.num.partitions", 12, "Partitions of __transaction_state, which keeps transactions; fixed when the first transactional producer comes. Each is led, and its transactions coordinated, by one broker.", **between(1, 10_000))
+    transaction_state_log_replication_factor: int = setting("transaction.state.log.replication.factor", -1, "Their replicas; -1: three, or as many as there are brokers.", check=lambda value: value == -1 or 1 <= value <= 100, wants="-1 or from 1 to 100")
+    transaction_max_timeout_ms: int = setting("transaction.max.timeout.ms", 900_000, "The longest transaction.timeout.ms a producer may ask for; after its own, an open transaction is aborted.", **between(1, 2**31 - 1))
+    transactional_id_expiration_ms: int = setting("transactional.id.expiration.ms", 7 * day_ms, "How long a transactional id is remembered after its last transaction.", **between(1, never_ms))
+    transaction_remove_expired_interval_ms: int = setting("transaction.remove.expired.transaction.cleanup.interval.ms", hour_ms, "How often unused transactional ids are looked for.", **between(1, never_ms))
+
     producer_id_expiration_ms: int = setting("producer.id.expiration.ms", day_ms, "After how long an idle producer's sequence numbers are forgotten.", **between(1, never_ms))
     socket_request_max_bytes: int = setting("socket.request.max.bytes", frame_max_bytes, "The largest request.", **between(1024, frame_max_bytes))
     fetch_partition_max_bytes: int = setting("fetch.partition.max.bytes", MiB, "The most one partition gives to one fetch. More makes answers queue in the socket and is slower, unless the network is slow.", **between(1024, fetch_answer_max_bytes))

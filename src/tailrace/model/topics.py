@@ -17,8 +17,9 @@ from tailrace.model.settings import SettingError, Settings, never_ms, parse
 name_letters: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 metadata_topic: Final = "__cluster_metadata"
 metadata_topic_id: Final = Id(bytes(15) + b"\x01")  # the same in every cluster, as in Kafka
-internal_topics: Final = ("__consumer_offsets", "__transaction_state", "__share_group_state", metadata_topic)
 offsets_topic: Final = "__consumer_offsets"
+transactions_topic: Final = "__transaction_state"
+internal_topics: Final = (offsets_topic, transactions_topic, "__share_group_state", metadata_topic)
 # What coordinators remember must not be forgotten by age. Segments are small: a new leader reads all of them.
 internal_topic_settings: Final = MappingProxyType(
     {"retention.ms": "-1", "retention.bytes": "-1", "segment.bytes": str(100 * MiB)}

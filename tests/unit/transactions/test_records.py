@@ -92,7 +92,9 @@ def test_states_have_kafkas_numbers() -> None:
     ]
 
 
-@pytest.mark.parametrize(("key", "value"), [(b"", b""), (b"\0", b""), (b"\0\x63x", b""), (key, b"\0\x09"), (key, no_state)])
+@pytest.mark.parametrize(
+    ("key", "value"), [(b"", b""), (b"\0", b""), (b"\0\x63x", b""), (key, b"\0\x09"), (key, no_state)]
+)
 def test_what_is_not_known_is_refused(key: bytes, value: bytes) -> None:
     with pytest.raises(WireError):
         decode_entry(Record(5, 0, key, value))
