@@ -12,16 +12,18 @@ coordinator is dropped with its machine; the next one is built by replay.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from tailrace.broker.partition import Partition
 from tailrace.model.faults import Fault, NotLeader
 from tailrace.model.ids import Epoch
-from tailrace.model.proposal import Proposal
+from tailrace.model.proposal import InTransaction, Proposal, TransactionEnded
 from tailrace.ports import Clock
 from tailrace.records.build import build_batch
+from tailrace.records.control import Marker, read_control
+from tailrace.records.header import BatchHeader
 from tailrace.records.opened import batches, open_batch
 from tailrace.records.record import NewRecord, Record
 from tailrace.wire.stored import decode_record, encode_record
@@ -83,19 +85,31 @@ class Coordinator(Generic[M]):
         return proposal.answer
 
     def _append(self, records: Sequence[object]) -> None:
-        now_ms = self._clock.wall_ms()
         try:
-            self.partition.append_own(build_batch([self._codec.encode(record, now_ms) for record in records]))
+            self.partition.append_own(self._batch(records, self._clock.wall_ms()))
         except Fault:
             self.is_broken = True
             raise
         for record in records:
             self.machine.replay(record)
 
+    def _batch(self, records: Sequence[Any], now_ms: int) -> bytearray:
+        first = records[0]
+        if not isinstance(first, InTransaction):
+            return build_batch([self._codec.encode(record, now_ms) for record in records])
+        return build_batch(
+            [self._codec.encode(one.record, now_ms) for one in records],
+            producer_id=first.producer_id,
+            producer_epoch=first.producer_epoch,
+            transactional=True,
+        )
+
     async def read(self, handler: Callable[[M], T]) -> T:
         self._require_leadership()
-        answer = handler(self.machine)
-        await self.settled()
+        try:
+            answer = handler(self.machine)
+        finally:
+            await self.settled()
         return answer
 
     async def settled(self) -> None:
@@ -111,6 +125,18 @@ class Coordinator(Generic[M]):
             raise NotLeader(f"{self.partition.name}: epoch {self.epoch} is over")
 
 
+def _said(batch: memoryview, header: BatchHeader, decode: Callable[[Record], Any]) -> Iterator[Any]:
+    """What a batch says to a machine, in its order."""
+    if header.is_control:
+        said = read_control(batch) if header.is_transactional else None
+        if isinstance(said, Marker):
+            yield TransactionEnded(header.producer_id, said.committed)
+        return
+    for record in open_batch(batch):
+        one = decode(record)
+        yield InTransaction(header.producer_id, header.producer_epoch, one) if header.is_transactional else one
+
+
 async def replay_batches(
     partition: Partition, offset: int, limit: int, decode: Callable[[Record], Any], replay: Callable[[Any], None]
 ) -> int:
@@ -121,11 +147,10 @@ async def replay_batches(
         read = await log.read_cold(offset, load_read_max_bytes, limit)
     count = 0
     for batch, header in batches(read.data):
-        if not header.is_control:
-            for record in open_batch(batch):
-                replay(decode(record))
-                count += 1
-                if count % records_per_turn == 0:
-                    await asyncio.sleep(0)  # a long log must not stall the loop, nor a batch about thousands
+        for record in _said(batch, header, decode):
+            replay(record)
+            count += 1
+            if count % records_per_turn == 0:
+                await asyncio.sleep(0)  # a long log must not stall the loop, nor a batch about thousands
     await asyncio.sleep(0)
     return read.next_offset

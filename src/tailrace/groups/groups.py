@@ -11,6 +11,7 @@ from tailrace.groups import joining, offsets, rebalance, syncing
 from tailrace.groups.alarms import Alarm
 from tailrace.groups.group import ClassicGroup
 from tailrace.groups.offsets import Committed, Place
+from tailrace.groups.pending import PendingOffsets
 from tailrace.groups.records import Entry, GroupMetadataKey, GroupMetadataValue, OffsetCommitKey, OffsetCommitValue
 from tailrace.groups.requests import Joining, MemberId, Syncing, Ticket
 from tailrace.groups.states import Cause, State
@@ -19,12 +20,14 @@ from tailrace.model.alarms import Alarms
 from tailrace.model.faults import (
     Fault,
     GroupNotFound,
+    IllegalGeneration,
     InvalidGroupId,
     NonEmptyGroup,
     RebalanceInProgress,
     SubscribedToTopic,
     UnknownMember,
 )
+from tailrace.model.proposal import InTransaction, TransactionEnded
 
 no_generation = -1
 
@@ -33,17 +36,23 @@ class Groups:
     def __init__(self) -> None:
         self.groups: dict[str, ClassicGroup] = {}
         self.offsets: dict[str, dict[Place, Committed]] = {}  # by group, of which there always is one
+        self.pending = PendingOffsets()
         self.alarms: Alarms[Alarm] = Alarms()
+        self._order = 0  # of the offset written last
         self._serves = False
 
     # The log
 
-    def replay(self, entry: Entry) -> None:
+    def replay(self, entry: Entry | InTransaction | TransactionEnded) -> None:
         match entry:
             case Entry(OffsetCommitKey() as key, OffsetCommitValue() as value):
+                self._keep(key.group, Place(key.topic, key.partition), offsets.committed_of(value, self._next_order()))
+            case InTransaction(producer_id, epoch, Entry(OffsetCommitKey() as key, OffsetCommitValue() as value)):
                 self._group(key.group)
-                place = Place(key.topic, key.partition)
-                self.offsets.setdefault(key.group, {})[place] = offsets.committed_of(value)
+                committed = offsets.committed_of(value, self._next_order())
+                self.pending.add(producer_id, epoch, key.group, Place(key.topic, key.partition), committed)
+            case TransactionEnded(producer_id, committed=is_committed):
+                self._end(producer_id, is_committed)
             case Entry(OffsetCommitKey() as key, None):
                 kept = self.offsets.get(key.group, {})
                 kept.pop(Place(key.topic, key.partition), None)
@@ -56,6 +65,20 @@ class Groups:
             case Entry(GroupMetadataKey() as key, None):
                 self.groups.pop(key.group, None)
                 self.offsets.pop(key.group, None)
+
+    def _keep(self, group_id: str, place: Place, committed: Committed) -> None:
+        self._group(group_id)
+        self.offsets.setdefault(group_id, {})[place] = committed
+
+    def _next_order(self) -> int:
+        self._order += 1
+        return self._order
+
+    def _end(self, producer_id: int, is_committed: bool) -> None:
+        for group_id, place, committed in self.pending.end(producer_id):
+            known = self.committed(group_id).get(place)
+            if is_committed and (known is None or known.order < committed.order):
+                self._keep(group_id, place, committed)
 
     def _group(self, group_id: str) -> ClassicGroup:
         if group_id not in self.groups:
@@ -129,7 +152,7 @@ class Groups:
     def _drop_if_nothing(self, group: ClassicGroup, turn: Turn) -> None:
         """Somebody was to join, and never came: nothing of this group is in the log."""
         unused = group.state is State.EMPTY and not group.pending and not group.generation
-        if unused and not self.offsets.get(group.id):
+        if unused and not self.offsets.get(group.id) and not self.pending.places(group.id):
             group.move(Cause.REMOVED, turn)
             del self.groups[group.id]
 
@@ -153,6 +176,25 @@ class Groups:
         if group.state is State.COMPLETING:
             raise RebalanceInProgress(f"group {group.id} is being shared out")
         group.hear(member, turn)
+
+    def commit_in_transaction(
+        self,
+        group_id: str,
+        who: MemberId,
+        generation: int,
+        producer: tuple[int, int],
+        wanted: Mapping[Place, Committed],
+        turn: Turn,
+    ) -> None:
+        """The same by a transaction's producer, for when that is committed. Older clients do not say who they are."""
+        group = self.groups.get(group_id)
+        if group is None and generation >= 0:
+            raise IllegalGeneration(f"there is no group {group_id}, and so no generation {generation}")
+        named = generation >= 0 or who.member_id or who.instance_id is not None
+        if group is not None and named and (generation >= 0 or group.state is not State.EMPTY):
+            group.find(who)
+            group.require_generation(generation)
+        turn.records += [InTransaction(*producer, offsets.entry(group_id, place, one)) for place, one in wanted.items()]
 
     def committed(self, group_id: str) -> Mapping[Place, Committed]:
         return self.offsets.get(group_id, {})
@@ -203,7 +245,8 @@ class Groups:
             kept = self.committed(group.id)
             old = offsets.expired(group, kept, turn.wall_ms, retention_ms)
             over = {place: None for place in kept if is_gone(place.topic)} | dict.fromkeys(old)
-            nothing_left = len(over) == len(kept) and group.state is State.EMPTY and not group.pending
+            is_waited_for = group.pending or self.pending.places(group.id)
+            nothing_left = len(over) == len(kept) and group.state is State.EMPTY and not is_waited_for
             if nothing_left and (over or turn.wall_ms - group.state_since_ms >= retention_ms):
                 self._delete(group, turn)
             else:

@@ -5,7 +5,7 @@ last member went, or, in a group that only commits and never had members, after 
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tailrace.groups.group import ClassicGroup
@@ -28,15 +28,17 @@ class Committed:
     metadata: str = ""
     committed_ms: int = -1
     expires_ms: int = -1  # -1: as the broker says
+    order: int = field(default=0, compare=False)  # how late it was written, of all in one log
 
 
-def committed_of(value: OffsetCommitValue) -> Committed:
+def committed_of(value: OffsetCommitValue, order: int = 0) -> Committed:
     return Committed(
         offset=value.offset,
         leader_epoch=value.leader_epoch,
         metadata=value.metadata,
         committed_ms=value.commit_timestamp,
         expires_ms=value.expire_timestamp,
+        order=order,
     )
 
 

@@ -11,6 +11,7 @@ from tailrace.groups.records import Entry
 from tailrace.groups.requests import Answer, Ticket
 from tailrace.groups.states import Move
 from tailrace.model.alarms import Alarms
+from tailrace.model.proposal import InTransaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +32,7 @@ class Turn:
     wall_ms: int
     rules: Rules
     alarms: Alarms[Alarm]
-    records: list[Entry] = field(default_factory=list)
+    records: list[Entry | InTransaction] = field(default_factory=list)
     answers: list[tuple[Ticket, Answer]] = field(default_factory=list)
     moves: list[tuple[str, Move]] = field(default_factory=list)  # of which group
 

@@ -1,10 +1,30 @@
-"""What a pure coordinator answers to a request: records to append, and what to say once they are committed."""
+"""What a pure coordinator answers to a request: records to append, and what to say once they are committed.
+
+Records may be part of a producer's transaction. Then all of a proposal are.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class InTransaction:
+    """A record that counts only if its producer's transaction is committed."""
+
+    producer_id: int
+    producer_epoch: int
+    record: object
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionEnded:
+    """A marker in the log: what the producer has written in its transaction counts now, or never will."""
+
+    producer_id: int
+    committed: bool
 
 
 @dataclass(frozen=True, slots=True)

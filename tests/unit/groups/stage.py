@@ -17,6 +17,7 @@ from tailrace.groups.requests import Joining, MemberId, Syncing
 from tailrace.groups.states import Move
 from tailrace.groups.turn import Rules, Turn
 from tailrace.model.faults import Fault
+from tailrace.model.proposal import InTransaction, TransactionEnded
 from tests.unit.groups.telling import answered, moved, written
 
 group_id = "g"
@@ -48,7 +49,7 @@ class Stage:
         )
         self.now_ms = 1_000_000
         self.groups = Groups()
-        self.log: list[Entry] = []
+        self.log: list[Entry | InTransaction | TransactionEnded] = []
         self.clients: dict[str, Client] = {}
         self.lines: list[str] = []
         self.tickets = 0
@@ -147,6 +148,25 @@ class Stage:
         member = MemberId(client.member_id)
         self._turn(lambda turn: self.groups.commit(group_id, member, number, {place: one}, turn), who, told="committed")
 
+    def commit_in_transaction(
+        self, who: str, offset: str, place: str, producer: str, epoch: str, generation: str
+    ) -> None:
+        client = self._client(who)
+        number = int(generation) if generation else client.generation
+        topic, _, partition = place.partition("-")
+        wanted = {Place(topic, int(partition)): Committed(offset=int(offset), committed_ms=self.now_ms)}
+        member, producer_now = MemberId(client.member_id), (int(producer), int(epoch))
+        self._turn(
+            lambda turn: self.groups.commit_in_transaction(group_id, member, number, producer_now, wanted, turn),
+            who,
+            told="noted",
+        )
+
+    def end_transaction(self, producer: str, how: str) -> None:
+        """Its marker is appended, and replayed."""
+        self.log.append(TransactionEnded(int(producer), how == "committed"))
+        self.groups.replay(self.log[-1])
+
     def delete(self) -> None:
         self._turn(lambda turn: self.groups.delete(group_id, turn), "an administrator")
 
@@ -178,6 +198,8 @@ class Stage:
         self.lines.append("there is no group" if group is None else _described(group))
         for place, one in self.groups.committed(group_id).items():
             self.lines.append(f"{place.topic}-{place.partition} is read up to {one.offset}")
+        for place in self.groups.pending.places(group_id):
+            self.lines.append(f"{place.topic}-{place.partition} is part of a transaction")
 
     # Inside
 
@@ -238,10 +260,14 @@ commands: dict[str, Callable[..., None]] = {
     r"(\w+) forgets its id": Stage.forget_id,
     r"(\w+) says it is (\w+)": Stage.pose,
     r"(\w+) commits (\d+) of (\w+)-(\d)(?: in generation (-?\d+))?": Stage.commit,
+    r"(\w+) commits (\d+) of (\w+-\d) in a transaction of (\d+)/(\d+)(?:, generation (-?\d+))?": (
+        Stage.commit_in_transaction
+    ),
+    r"the transaction of (\d+) is (committed|aborted)": Stage.end_transaction,
     r"the group is deleted": Stage.delete,
     r"(\w+)-(\d) is forgotten": Stage.forget,
     r"old offsets are looked for(?:, topic (\w+) is gone)?": Stage.expire,
     r"(\d+) s pass(?:, (.+?) heartbeats?)?": Stage.elapse,
     r"show": Stage.show,
 }
-speechless = (Stage.begin, Stage.forget_id, Stage.pose)
+speechless = (Stage.begin, Stage.end_transaction, Stage.forget_id, Stage.pose)

@@ -4,6 +4,7 @@ from tailrace.groups.records import Entry, GroupMetadataValue, OffsetCommitKey, 
 from tailrace.groups.requests import Answer, Joined, Synced
 from tailrace.groups.states import Move
 from tailrace.model.faults import Fault
+from tailrace.model.proposal import InTransaction
 from tailrace.wire.faults import error_of
 
 
@@ -23,8 +24,10 @@ def answered(who: str, answer: Answer) -> str:
             return f"{who} is refused: {error_of(answer).name}"
 
 
-def written(entry: Entry) -> str:
+def written(entry: Entry | InTransaction) -> str:
     match entry:
+        case InTransaction(producer_id, epoch, Entry() as inner):
+            return f"{written(inner)}, if the transaction of {producer_id}/{epoch} is committed"
         case Entry(OffsetCommitKey() as key, OffsetCommitValue() as value):
             return f"written: {key.topic}-{key.partition} is read up to {value.offset}"
         case Entry(OffsetCommitKey() as key, _):

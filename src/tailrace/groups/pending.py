@@ -1,0 +1,33 @@
+"""Offsets that were committed in a transaction which has not ended: they count when it is committed, and never if not.
+
+Of two commits of one partition the one that was written later stands, whichever transaction ends first.
+"""
+
+from collections.abc import Iterator
+
+from tailrace.groups.offsets import Committed, Place
+
+
+class PendingOffsets:
+    def __init__(self) -> None:
+        self._by_producer: dict[int, dict[str, dict[Place, Committed]]] = {}  # and by group
+        self._epochs: dict[int, int] = {}  # of those producers
+
+    def add(self, producer_id: int, epoch: int, group_id: str, place: Place, committed: Committed) -> None:
+        self._by_producer.setdefault(producer_id, {}).setdefault(group_id, {})[place] = committed
+        self._epochs[producer_id] = epoch
+
+    def end(self, producer_id: int) -> Iterator[tuple[str, Place, Committed]]:
+        """Forget what a producer has committed; what that was."""
+        self._epochs.pop(producer_id, None)
+        for group_id, places in self._by_producer.pop(producer_id, {}).items():
+            for place, committed in places.items():
+                yield group_id, place, committed
+
+    def epoch_of(self, producer_id: int) -> int | None:
+        """The epoch of a producer that has something pending."""
+        return self._epochs.get(producer_id)
+
+    def places(self, group_id: str) -> dict[Place, None]:
+        """Of a group."""
+        return {place: None for groups in self._by_producer.values() for place in groups.get(group_id, ())}
