@@ -29,6 +29,7 @@ from tailrace.wire.messages.peers.move_start import MoveStart, MoveStartAnswer
 from tailrace.wire.messages.peers.register_broker import RegisterBroker, RegisterBrokerAnswer
 from tailrace.wire.messages.peers.report_leaders import ReportLeaders, ReportLeadersAnswer
 from tailrace.wire.messages.peers.take_producer_ids import TakeProducerIds, TakeProducerIdsAnswer
+from tailrace.wire.messages.peers.write_markers import WriteMarkers
 
 if TYPE_CHECKING:
     from tailrace.broker.node import Node
@@ -135,6 +136,8 @@ class Calls:
                 return await self._forwarded(request)
             case HandOver():
                 return await self._hand_over(request)
+            case WriteMarkers():
+                return await self._node.marking.serve(request)
             case MakeInternalTopic():
                 topic_id = await self._write(partial(_make_internal, request, self._node.ports.random.new_id))
                 return MakeInternalTopicAnswer(topic_id=topic_id)

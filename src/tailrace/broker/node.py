@@ -22,6 +22,7 @@ from tailrace.broker.identity import WrongDirectory, identify
 from tailrace.broker.joining import CannotJoin
 from tailrace.broker.leaders import Leaders
 from tailrace.broker.leaving import leave
+from tailrace.broker.marking import Marking
 from tailrace.broker.member import Member
 from tailrace.broker.metadata import MetadataFollower
 from tailrace.broker.partition import Partition
@@ -75,6 +76,7 @@ class Node:
         self.registration = Registration(self)
         self.whereabouts = Whereabouts(self)
         self.grouping = Grouping(self)
+        self.marking = Marking(self)
         self.verifier: Verifier | None = None  # what asks coordinators of transactions; None: there are none
         self._following = False  # the metadata, live
 

@@ -13,11 +13,12 @@ from typing import Final
 
 from tailrace.broker.member import Member
 from tailrace.broker.shell import Shell
+from tailrace.broker.verifying import Guard, Guards, require_part_of_transaction
 from tailrace.log.log import Appended, Log, Read
+from tailrace.log.markers import marker_is_due
 from tailrace.model.faults import (
     Fault,
     FencedLeaderEpoch,
-    InvalidBatch,
     InvalidTopicName,
     NotEnoughReplicas,
     NotLeader,
@@ -32,6 +33,7 @@ from tailrace.raft.events import Event, Resign
 from tailrace.raft.leader_view import Following
 from tailrace.raft.replica import Replica, Role
 from tailrace.raft.voters import majority
+from tailrace.records.build import marker_batch
 from tailrace.records.header import check_batch, control_bit, transactional_bit
 
 log_events: Final = logging.getLogger(__name__)
@@ -39,7 +41,7 @@ log_events: Final = logging.getLogger(__name__)
 acks_all: Final = -1
 pipeline_max_s: Final = 3.0  # how long a producer's batches may still come, ahead of one that was refused
 readable_roles: Final = (Role.FOLLOWER, Role.OBSERVER)
-not_for_clients: Final = control_bit | transactional_bit
+not_plain: Final = control_bit | transactional_bit
 
 WhenCommitted = Callable[[Fault | None], None]
 
@@ -51,15 +53,18 @@ class Partition(Member):
         self._waiting: deque[tuple[int, WhenCommitted]] = deque()  # by rising offset, but for duplicates, which wait
         self._watchers: dict[Callable[[], None], None] = {}  # readers at the high watermark
         self._refused_at = -pipeline_max_s  # when a batch may last have been refused that will be sent again
+        self.guards = Guards()
         self.is_internal = name.rpartition("-")[0] in internal_topics
         self.leader_is_gone = False  # it was there a moment ago, and was reset or resigned: an election is under way
 
     # Writing
 
-    def append(self, batch: memoryview, acks: int) -> Appended:
-        """Append one batch as a client sent it; it is checked, stamped in place and written. Faults leave nothing."""
+    def append(self, batch: memoryview, acks: int, guard: Guard | None = None) -> Appended:
+        """Append one batch as a client sent it; it is checked, stamped in place and written. Faults leave nothing.
+
+        `guard` lets a transaction begin here; without one a transaction is refused."""
         try:
-            appended = self._append(batch, acks)
+            appended = self._append(batch, acks, guard)
         except (NotLeader, NotEnoughReplicas, StorageFailed):
             self._refused_at = self._now()
             raise
@@ -70,13 +75,13 @@ class Partition(Member):
             self.progress()
         return appended
 
-    def _append(self, batch: memoryview, acks: int) -> Appended:
+    def _append(self, batch: memoryview, acks: int, guard: Guard | None) -> Appended:
         self._require_writable()
         if self.is_internal:
             raise InvalidTopicName(f"{self.name} is written by brokers only")
         header = check_batch(batch)
-        if header.attributes & not_for_clients:
-            raise InvalidBatch("control and transactional batches are written by coordinators only")
+        if header.attributes & not_plain:
+            require_part_of_transaction(self.log.producers, header, guard, self.epoch)
         if acks == acks_all and self.log.settings.min_insync_replicas > 1:
             self._require_in_sync()
         if self.replica.hands_over:
@@ -84,6 +89,30 @@ class Partition(Member):
         if header.base_sequence > 0 and self.log.producers.get(header.producer_id) is None and self._refused_lately():
             raise self._not_leader(f"may have refused what comes before sequence {header.base_sequence}")
         return self.log.append(batch, header, self.replica.epoch, self.shell.clock.wall_ms())
+
+    async def write_marker(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        coordinator_epoch: int,
+        committed: bool,
+        *,
+        transaction_version: int = 0,
+    ) -> None:
+        """End a producer's transaction here; done when that is committed. One that is repeated changes nothing."""
+        self.require_leader()
+        states = self.log.producers
+        if marker_is_due(states, producer_id, producer_epoch, coordinator_epoch, transaction_version):
+            batch = marker_batch(
+                committed=committed,
+                producer_id=producer_id,
+                producer_epoch=producer_epoch,
+                coordinator_epoch=coordinator_epoch,
+                timestamp=self.shell.clock.wall_ms(),
+            )
+            self.append_own(batch)
+        self.guards.invalidate(producer_id)
+        await self.committed()
 
     def _require_writable(self) -> None:
         """A leader may be written to before it may be read: its first batch, which announces it, commits the rest."""
@@ -162,12 +191,21 @@ class Partition(Member):
 
     # Reading
 
-    def read(self, offset: int, max_bytes: int) -> Read | None:
-        """Whole batches below the high watermark, from the one that holds `offset`; None: it takes the disk."""
-        return self.log.read(offset, max_bytes, self.replica.high_watermark)
+    @property
+    def last_stable(self) -> int:
+        """Readers of committed records stop here: what lies above may be part of a transaction that is not decided."""
+        return self.log.last_stable(self.replica.high_watermark)
 
-    async def read_cold(self, offset: int, max_bytes: int) -> Read:
-        return await self.log.read_cold(offset, max_bytes, self.replica.high_watermark)
+    def readable(self, *, committed: bool) -> int:
+        """Nobody reads past this."""
+        return self.last_stable if committed else self.replica.high_watermark
+
+    def read(self, offset: int, max_bytes: int, *, committed: bool = False) -> Read | None:
+        """Whole batches below what is readable, from the one that holds `offset`; None: it takes the disk."""
+        return self.log.read(offset, max_bytes, self.readable(committed=committed))
+
+    async def read_cold(self, offset: int, max_bytes: int, *, committed: bool = False) -> Read:
+        return await self.log.read_cold(offset, max_bytes, self.readable(committed=committed))
 
     def end_of_epoch(self, epoch: int) -> tuple[int, int]:
         """The largest epoch up to `epoch` that wrote here, and the offset after its last batch; (-1, -1): unknown.

@@ -13,7 +13,10 @@ producer asks again.
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from tailrace.log.producers import ProducerStates
+from tailrace.model.faults import Fault, InvalidBatch, Unverified
 from tailrace.model.ids import Epoch
+from tailrace.records.header import BatchHeader, control_bit
 from tailrace.wire.errors import Error
 
 NamedPartition = tuple[str, int]  # topic and number
@@ -41,12 +44,14 @@ class Verifier(Protocol):
 class Guard:
     """The right to begin a producer's transaction on a partition, while nothing comes between."""
 
-    __slots__ = ("leader_epoch", "producer_id", "valid")
+    __slots__ = ("leader_epoch", "producer_id", "refused", "valid", "verified")
 
     def __init__(self, producer_id: int, leader_epoch: Epoch) -> None:
         self.producer_id = producer_id
         self.leader_epoch = leader_epoch
-        self.valid = True
+        self.valid = True  # nothing has come between
+        self.verified = False  # the coordinator has said yes
+        self.refused: Fault | None = None  # it has said no, or could not be asked
 
 
 class Guards:
@@ -70,3 +75,27 @@ class Guards:
         """A marker of this producer is written."""
         for guard in self._taken.get(producer_id, ()):
             guard.valid = False
+
+
+def is_in_transaction(producers: ProducerStates, producer_id: int, producer_epoch: int) -> bool:
+    """Whether a producer has a transaction open, in this epoch: nobody need be asked then."""
+    if producer_id not in producers.transactions.open:
+        return False
+    known = producers.get(producer_id)
+    return known is not None and known.epoch == producer_epoch
+
+
+def require_part_of_transaction(
+    producers: ProducerStates, header: BatchHeader, guard: Guard | None, leader_epoch: Epoch
+) -> None:
+    """Whether a client's batch that is no plain one may be appended."""
+    if header.attributes & control_bit:
+        raise InvalidBatch("control batches are written by brokers only")
+    if guard is None:
+        raise InvalidBatch("a transactional batch in a request without a transactional id")
+    if is_in_transaction(producers, header.producer_id, header.producer_epoch):
+        return
+    if guard.refused is not None:
+        raise guard.refused
+    if not guard.verified or not guard.valid or guard.leader_epoch != leader_epoch:
+        raise Unverified(f"the transaction of producer {header.producer_id} has ended while it was asked for")

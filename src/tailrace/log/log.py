@@ -136,11 +136,11 @@ class Log:
     def append(
         self, batch: memoryview, header: BatchHeader, epoch: int, now_ms: int, *, internal: bool = False
     ) -> Appended:
-        """Append a leader's batch, already checked: stamp it in place, write it. `internal`: no limits apply."""
+        """Append a leader's batch, already checked: stamp it in place, write it. `internal`: it is a broker's own."""
         if self.refusal is not None:
             raise StorageFailed(f"{self.folder} is {self.refusal}")
         producer = header.producer_id >= 0
-        if producer and (sent := self.producers.check(header)) is not None:
+        if producer and not internal and (sent := self.producers.check(header)) is not None:
             return Appended(sent.base_offset, sent.last_offset, True, sent.append_time_ms)
         if not internal:
             check_limits(self.settings, len(batch), header, now_ms, append_time=self._append_time)

@@ -55,10 +55,6 @@ class Producer:
     def last_sequence(self) -> int:
         return self.sent[-1].last_sequence if self.sent else no_sequence
 
-    def begin_epoch(self, epoch: int) -> None:
-        if epoch != self.epoch:
-            self.epoch, self.sent = epoch, []
-
 
 class ProducerStates:
     def __init__(self, expiration_ms: int) -> None:
@@ -76,8 +72,6 @@ class ProducerStates:
         """The original when this batch is a duplicate; None when it may be appended; else a fault."""
         first = header.base_sequence
         if first < 0 or header.producer_epoch < 0:
-            if header.attributes & control_bit:
-                return None  # a marker has no sequence
             raise InvalidBatch(f"producer {header.producer_id} sent epoch {header.producer_epoch}, sequence {first}")
         producer = self._producers.get(header.producer_id)
         if producer is None:
@@ -105,7 +99,7 @@ class ProducerStates:
 
     def replay(self, header: BatchHeader, batch: memoryview, now_ms: int) -> Aborted | None:
         """As `note`, for a batch that stands in the log already."""
-        if header.producer_id < 0 or (header.base_sequence < 0 and not header.is_control):
+        if header.producer_id < 0:
             return None
         append_time = header.max_timestamp if header.attributes & log_append_time_bit else -1
         return self.note(header, batch, header.base_offset, append_time, now_ms)
@@ -116,8 +110,11 @@ class ProducerStates:
         """Remember a producer's batch that is in the log now; the transaction that it aborts, if it does."""
         if header.attributes & control_bit:
             return self._end(header, batch, base_offset, now_ms)
-        self.sent(header, base_offset, append_time_ms, now_ms)
+        if header.base_sequence >= 0:
+            self.sent(header, base_offset, append_time_ms, now_ms)
         if header.attributes & transactional_bit:
+            if header.base_sequence < 0:  # a coordinator's own, in a producer's name
+                self._in_epoch(header.producer_id, header.producer_epoch, now_ms)
             self.transactions.begin(header.producer_id, base_offset)
         return None
 
@@ -125,17 +122,22 @@ class ProducerStates:
         said, producer_id = read_control(batch), header.producer_id
         if not isinstance(said, Marker):
             return None
-        producer = self._producers.get(producer_id)
-        if producer is None:
-            producer = Producer(header.producer_epoch, [], now_ms)
-            self._add(producer_id, producer, now_ms)
-        producer.begin_epoch(header.producer_epoch)
-        producer.coordinator_epoch = said.coordinator_epoch
-        self._used(producer_id, producer, now_ms)
+        self._in_epoch(producer_id, header.producer_epoch, now_ms).coordinator_epoch = said.coordinator_epoch
         first = self.transactions.end(producer_id, offset)
         if first is None or said.committed:
             return None
         return Aborted(producer_id, first, offset, self.transactions.first_open(offset + 1))
+
+    def _in_epoch(self, producer_id: int, epoch: int, now_ms: int) -> Producer:
+        """A producer that is in this epoch now."""
+        producer = self._producers.get(producer_id)
+        if producer is None:
+            producer = Producer(epoch, [], now_ms)
+            self._add(producer_id, producer, now_ms)
+        if epoch != producer.epoch:
+            producer.epoch, producer.sent = epoch, []
+        self._used(producer_id, producer, now_ms)
+        return producer
 
     def sent(self, header: BatchHeader, base_offset: int, append_time_ms: int, now_ms: int) -> None:
         """Remember a batch that is in the log now."""

@@ -52,6 +52,7 @@ _answer_4: Final = struct.Struct(">ihqq")
 _answer_5: Final = struct.Struct(">ihqqq")
 _answer_12: Final = struct.Struct(">ihqqqBi")
 _no_aborted: Final = b"\xff\xff\xff\xff"
+_aborted: Final = struct.Struct(">qq")
 replica_state_layout: Final = struct.Struct(">iq")
 _id: Final = struct.Struct("16s")
 _usual_tags: Final = struct.Struct(">3s16s3sq")  # directory and durable offset, as `hot_replica_fetch` writes them
@@ -101,6 +102,7 @@ class PartitionFetched(NamedTuple):
     diverging: tuple[int, int] | None = None  # the largest epoch the logs share, and where the leader's part of it ends
     log_end: int = -1  # the leader's, for a replica that may not vote
     preferred_replica: int = -1  # read there, it is nearer (KIP-392), version 11 on
+    aborted: Sequence[tuple[int, int]] | None = None  # producers, and where what they aborted began; None: not asked
 
 
 def read_fetch(frame: memoryview, at: int, version: int) -> FetchHead:
@@ -284,7 +286,7 @@ def _partition_old(out: list[Buffer], body: bytearray, version: int, one: Partit
         body += _answer_5.pack(one.partition, one.error, one.high_watermark, one.last_stable, one.log_start)
     else:
         body += _answer_4.pack(one.partition, one.error, one.high_watermark, one.last_stable)
-    body += _no_aborted
+    body += _no_aborted if one.aborted is None else _aborted_old(one.aborted)
     if version >= 11:
         body += int32.pack(one.preferred_replica)
     body += int32.pack(len(one.records))
@@ -292,15 +294,37 @@ def _partition_old(out: list[Buffer], body: bytearray, version: int, one: Partit
 
 
 def _partition_flexible(out: list[Buffer], body: bytearray, version: int, one: PartitionFetched) -> bytearray:
-    partition, error, high_watermark, last_stable, log_start, records, leader, epoch, diverging, log_end, preferred = (
-        one
-    )
-    no_aborted = 0
-    body += _answer_12.pack(partition, error, high_watermark, last_stable, log_start, no_aborted, preferred)
+    (
+        partition,
+        error,
+        high_watermark,
+        last_stable,
+        log_start,
+        records,
+        leader,
+        epoch,
+        diverging,
+        log_end,
+        preferred,
+        aborted,
+    ) = one
+    if aborted is None:
+        body += _answer_12.pack(partition, error, high_watermark, last_stable, log_start, 0, preferred)
+    else:
+        body += _answer_5.pack(partition, error, high_watermark, last_stable, log_start)
+        body += _aborted_flexible(aborted) + int32.pack(preferred)
     body += uvarint(len(records) + 1)
     body = _put_records(out, body, records)
     body += b"\0" if leader < 0 and epoch < 0 and diverging is None and log_end < 0 else _answer_tags(one)
     return body
+
+
+def _aborted_old(aborted: Sequence[tuple[int, int]]) -> bytes:
+    return int32.pack(len(aborted)) + b"".join(_aborted.pack(*one) for one in aborted)
+
+
+def _aborted_flexible(aborted: Sequence[tuple[int, int]]) -> bytes:
+    return uvarint(len(aborted) + 1) + b"".join(_aborted.pack(*one) + b"\0" for one in aborted)
 
 
 def _answer_tags(one: PartitionFetched) -> bytes:

@@ -61,10 +61,10 @@ async def test_it_waits_for_as_much_as_it_wants_and_counts_instead_of_reading(se
     looks = 0
     read = partition.read
 
-    def counted(offset: int, max_bytes: int) -> Read | None:
+    def counted(offset: int, max_bytes: int, *, committed: bool = False) -> Read | None:
         nonlocal looks
         looks += 1
-        return read(offset, max_bytes)
+        return read(offset, max_bytes, committed=committed)
 
     partition.read = counted  # type: ignore[method-assign]
     for _ in range(99):
@@ -119,10 +119,10 @@ async def test_an_error_of_ours_costs_one_connection_not_the_broker(served: Serv
     await put(served, 10)
     partition = served.node.replicas.find("t", 0)
 
-    async def broken(self: Partition, offset: int, max_bytes: int) -> Read:
+    async def broken(self: Partition, offset: int, max_bytes: int, *, committed: bool = False) -> Read:
         raise RuntimeError("planted")
 
-    partition.read = lambda offset, max_bytes: None  # type: ignore[method-assign]
+    partition.read = lambda offset, max_bytes, *, committed=False: None  # type: ignore[method-assign]
     partition.read_cold = broken.__get__(partition)  # type: ignore[method-assign]
     with pytest.raises(ConnectionLost):
         await asyncio.wait_for(served.client.call(fetch(0, min_bytes=1), 11), answer_max_s)

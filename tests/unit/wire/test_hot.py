@@ -214,7 +214,7 @@ def test_fetch_answers_are_those_of_the_twin(version: int) -> None:
     answers = [
         PartitionFetched(0, 0, 10, 9, 1, b"r" * 200),
         PartitionFetched(1, 6, leader=3, leader_epoch=9),
-        PartitionFetched(2, 0, 10, 9, 1, memoryview(b"s"), preferred_replica=5),
+        PartitionFetched(2, 0, 10, 9, 1, memoryview(b"s"), preferred_replica=5, aborted=[(7, 2**40), (8, 0)]),
     ]
     out = write_fetched(correlation_id, version, 70, 4711, [(topic, answers), (topic, [])], endpoints)
     raw = body_of(b"".join(out), version >= 12)
@@ -223,6 +223,8 @@ def test_fetch_answers_are_those_of_the_twin(version: int) -> None:
     first, second, third = response.topics[0].partitions
     assert (first.records, third.records) == (b"r" * 200, b"s")
     assert (first.high_watermark, first.last_stable_offset) == (10, 9)
+    assert first.aborted_transactions is None
+    assert [(one.producer_id, one.first_offset) for one in third.aborted_transactions or ()] == [(7, 2**40), (8, 0)]
     if version >= 5:
         assert first.log_start_offset == 1
     if version >= 7:

@@ -143,7 +143,7 @@ def _compare(twin: Any, frame: bytes) -> None:
 
 
 def _facts(one: PartitionFetched) -> tuple[object, ...]:
-    return (*one[:5], bytes(one.records), one.leader, one.leader_epoch, one.diverging or (-1, -1), *one[9:])
+    return (*one[:5], bytes(one.records), one.leader, one.leader_epoch, one.diverging or (-1, -1), *one[9:11])
 
 
 def _twin_facts(one: Any) -> tuple[object, ...]:

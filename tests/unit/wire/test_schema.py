@@ -33,6 +33,7 @@ kafka_offers = {
     24: ("AddPartitionsToTxn", "0-5", 3),
     25: ("AddOffsetsToTxn", "0-4", 3),
     26: ("EndTxn", "0-5", 3),
+    27: ("WriteTxnMarkers", "1-2", 1),
     28: ("TxnOffsetCommit", "0-5", 3),
     32: ("DescribeConfigs", "1-4", 4),
     33: ("AlterConfigs", "0-2", 2),
@@ -44,6 +45,7 @@ kafka_offers = {
     47: ("OffsetDelete", "0-0", 1),  # never
     55: ("DescribeQuorum", "0-2", 0),
     60: ("DescribeCluster", "0-2", 0),
+    61: ("DescribeProducers", "0-0", 0),
     65: ("DescribeTransactions", "0-0", 0),
     66: ("ListTransactions", "0-2", 0),
     74: ("ListConfigResources", "0-1", 0),

@@ -22,6 +22,7 @@ from tests.unit.wire.samples import every_message, is_private, name_of, samples
 
 # What we call otherwise than Kafka does, beside units of time, which kio drops.
 kafka_names = {
+    "committed": {"transaction_result"},
     "config_names": {"configuration_keys"},
     "forgotten_topics": {"forgotten_topics_data"},
     "is_future": {"is_future_key"},
@@ -31,7 +32,13 @@ kafka_names = {
     "error_code": {"partition_error_code"},
     "name": {"topic", "topic_name"},
     "partition": {"partition_index", "index", "partition_id"},
-    "partitions": {"partition_data", "partition_responses", "partition_result", "results_by_partition"},
+    "partitions": {
+        "partition_data",
+        "partition_indexes",
+        "partition_responses",
+        "partition_result",
+        "results_by_partition",
+    },
     "producer_epoch": {"v3_and_below_producer_epoch"},
     "producer_id": {"v3_and_below_producer_id"},
     "replicas": {"replica_nodes"},

@@ -34,6 +34,7 @@ class Call:
         "connection",
         "correlation_id",
         "frame",
+        "holds",
         "node",
         "version",
     )
@@ -57,6 +58,7 @@ class Call:
         self.body = b""  # of a request that another broker may have to serve
         self.client_id = client_id
         self.answer: Answer | None = None
+        self.holds = False  # the client's later requests wait until this one is let go or answered
         self.abandoned: Callable[[], None] | None = None  # called when the client is gone before its answer
 
     def reply(self, answer: Answer) -> None:

@@ -208,7 +208,7 @@ class KafkaConnection(FramedProtocol):
             self._put(call.answer)
             return
         self._waiting.append(call)
-        if not api.pipelined:
+        if not api.pipelined or call.holds:
             self._holding = call
             self.paused = True
         elif len(self._waiting) >= requests_in_flight_max:
@@ -226,6 +226,13 @@ class KafkaConnection(FramedProtocol):
             self._flush()
         if self.paused:
             self._go_on()
+
+    def let_go(self, call: Call) -> None:
+        """Later requests need not wait for this one any more."""
+        if call is self._holding:
+            self._holding = None
+            if self.paused:
+                self._go_on()
 
     def _put(self, answer: Answer) -> None:
         if isinstance(answer, bytes):

@@ -21,6 +21,7 @@ from tailrace.doors.kafka.handlers.describe_cluster import describe_cluster
 from tailrace.doors.kafka.handlers.describe_configs import describe_configs
 from tailrace.doors.kafka.handlers.describe_groups import describe_groups
 from tailrace.doors.kafka.handlers.describe_log_dirs import describe_log_dirs
+from tailrace.doors.kafka.handlers.describe_producers import describe_producers
 from tailrace.doors.kafka.handlers.describe_quorum import describe_quorum
 from tailrace.doors.kafka.handlers.describe_topic_partitions import describe_topic_partitions
 from tailrace.doors.kafka.handlers.elect_leaders import elect_leaders
@@ -41,6 +42,7 @@ from tailrace.doors.kafka.handlers.offset_fetch import offset_fetch
 from tailrace.doors.kafka.handlers.offset_for_leader_epoch import offset_for_leader_epoch
 from tailrace.doors.kafka.handlers.produce import produce
 from tailrace.doors.kafka.handlers.sync_group import sync_group
+from tailrace.doors.kafka.handlers.write_txn_markers import write_txn_markers
 from tailrace.wire.messages import messages
 from tailrace.wire.schema import Versions, declaration
 
@@ -97,6 +99,7 @@ _table: Final = (
     _api(21, delete_records),
     _api(22, init_producer_id),
     _api(23, offset_for_leader_epoch),
+    _api(27, write_txn_markers),
     _api(32, describe_configs),
     _api(33, alter_configs, by_controller=True),
     _api(35, describe_log_dirs),
@@ -107,6 +110,7 @@ _table: Final = (
     _api(47, offset_delete),
     _api(55, describe_quorum, by_controller=True),
     _api(60, describe_cluster),
+    _api(61, describe_producers),
     _api(74, list_config_resources),
     _api(75, describe_topic_partitions),
 )

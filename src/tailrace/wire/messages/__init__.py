@@ -17,6 +17,7 @@ from tailrace.wire.messages.describe_cluster import DescribeClusterRequest, Desc
 from tailrace.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 from tailrace.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from tailrace.wire.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+from tailrace.wire.messages.describe_producers import DescribeProducersRequest, DescribeProducersResponse
 from tailrace.wire.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
 from tailrace.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
@@ -47,6 +48,7 @@ from tailrace.wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochR
 from tailrace.wire.messages.produce import ProduceRequest, ProduceResponse
 from tailrace.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from tailrace.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
+from tailrace.wire.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from tailrace.wire.schema import Versions, declaration
 
 
@@ -109,6 +111,8 @@ messages: Final = _by_key(
     (OffsetDeleteRequest, OffsetDeleteResponse),
     (DescribeQuorumRequest, DescribeQuorumResponse),
     (DescribeClusterRequest, DescribeClusterResponse),
+    (DescribeProducersRequest, DescribeProducersResponse),
+    (WriteTxnMarkersRequest, WriteTxnMarkersResponse),
     (DescribeTransactionsRequest, DescribeTransactionsResponse),
     (ListTransactionsRequest, ListTransactionsResponse),
     (ListConfigResourcesRequest, ListConfigResourcesResponse),

@@ -7,6 +7,9 @@ stuck behind a large one.
 
 A follower serves what it knows to be committed, to clients that know of this (version 11 on, KIP-392). An offset that
 is in its log and not known to be committed waits, and is refused as not available when the time is up.
+
+Who reads committed records gets nothing past the last stable offset, and with what it gets the transactions in there
+that were aborted: to leave those out is the client's part (KIP-98).
 """
 
 import asyncio
@@ -19,6 +22,7 @@ from tailrace.broker.partition import Partition
 from tailrace.doors.kafka.call import Answer, Call
 from tailrace.doors.kafka.faults import error_of
 from tailrace.doors.kafka.hints import endpoints_of, hint_for
+from tailrace.log.aborted import Aborted
 from tailrace.log.log import Read
 from tailrace.model.faults import Fault
 from tailrace.model.ids import BrokerId, Id
@@ -27,6 +31,7 @@ from tailrace.wire.hot_fetch import FetchHead, PartitionFetched, PartitionWanted
 from tailrace.wire.primitives import WireError
 
 first_from_followers: Final = 11
+read_committed: Final = 1
 
 TopicsFetched = dict[str | Id, list[PartitionFetched]]
 
@@ -67,6 +72,7 @@ class Fetching:
         self._session = session
         self._whole = session is None or head.session_epoch == opening  # every partition is answered, changed or not
         self._wanted = list(_once(head) if session is None else session.wanted())
+        self._committed = head.isolation == read_committed
         self._min_bytes = head.min_bytes
         self._max_bytes = min(head.max_bytes, call.connection.door.answer_max_bytes)
         self._max_wait_s = min(head.max_wait_ms, fetch_wait_max_ms) / 1000
@@ -120,11 +126,12 @@ class Fetching:
             if self._size and room <= 0:
                 return _fetched(wanted, partition, b"")
             max_bytes = min(wanted.max_bytes, room, self._call.node.settings.fetch_partition_max_bytes)
-            read = partition.read(wanted.offset, max_bytes)
-            if read is None:
+            read = partition.read(wanted.offset, max_bytes, committed=self._committed)
+            aborted = self._aborted_in(partition, wanted.offset, read) if read and self._committed else None
+            if read is None or (aborted is None and self._committed):
                 self._cold.append(Cold(topic, place, partition, wanted, max_bytes))
                 return _fetched(wanted, partition, b"")
-            return self._took(wanted, partition, read)
+            return self._took(wanted, partition, read, aborted)
         except Fault as fault:
             return self._refused(topic, wanted, fault)
 
@@ -137,17 +144,25 @@ class Fetching:
         partition.require_epoch(wanted.leader_epoch)
         return partition
 
+    def _aborted_in(self, partition: Partition, offset: int, read: Read) -> list[Aborted] | None:
+        return partition.log.aborted_between(offset, read.next_offset) if read.data else []
+
     def _nearer(self, partition: Partition, offset: int) -> BrokerId | None:
         node = self._call.node
         now = node.ports.clock.monotonic()
         return nearer_replica(partition, node.replicas.image.brokers, self._rack, offset, now)
 
-    def _took(self, wanted: PartitionWanted, partition: Partition, read: Read) -> PartitionFetched:
+    def _took(
+        self, wanted: PartitionWanted, partition: Partition, read: Read, aborted: list[Aborted] | None
+    ) -> PartitionFetched:
         if self._size and len(read.data) > self._max_bytes - self._size:
             return _fetched(wanted, partition, b"")  # only the first may be over the limit
         self._size += len(read.data)
-        self._done |= bool(read.data) and read.next_offset < partition.high_watermark
-        return _fetched(wanted, partition, read.data)
+        self._done |= bool(read.data) and read.next_offset < partition.readable(committed=self._committed)
+        fetched = _fetched(wanted, partition, read.data)
+        if aborted is None:
+            return fetched
+        return fetched._replace(aborted=[(one.producer_id, one.first_offset) for one in aborted])
 
     def _refused(self, topic: str | Id, wanted: PartitionWanted, fault: Fault) -> PartitionFetched:
         self._done = True
@@ -180,11 +195,12 @@ class Fetching:
     def _remember(self) -> None:
         """Note where the partitions stand that were just looked at."""
         self._watched = {
-            partition: Seen(
-                partition.bytes_appended if partition.high_watermark == partition.log.end else -1, partition.epoch
-            )
+            partition: Seen(partition.bytes_appended if self._reads_to_end(partition) else -1, partition.epoch)
             for partition in self._found
         }
+
+    def _reads_to_end(self, partition: Partition) -> bool:
+        return partition.readable(committed=self._committed) == partition.log.end
 
     def _may_be_enough(self) -> bool:
         """Whether looking again can be worth it: reading costs more than counting. In doubt, it is."""
@@ -220,12 +236,18 @@ class Fetching:
     async def _read_off_loop(self) -> None:
         for cold in self._cold:
             try:
-                read = await cold.partition.read_cold(cold.wanted.offset, cold.max_bytes)
-                fetched = self._took(cold.wanted, cold.partition, read)
+                fetched = self._took(cold.wanted, cold.partition, *await self._read_one_cold(cold))
             except Fault as fault:
                 fetched = self._refused(cold.topic, cold.wanted, fault)
             self._topics[cold.topic][cold.place] = fetched
         self._call.reply(self._answer())
+
+    async def _read_one_cold(self, cold: Cold) -> tuple[Read, list[Aborted] | None]:
+        partition, offset = cold.partition, cold.wanted.offset
+        read = await partition.read_cold(offset, cold.max_bytes, committed=self._committed)
+        if not self._committed:
+            return read, None
+        return read, await partition.log.aborted_between_cold(offset, read.next_offset) if read.data else []
 
     # Answering
 
@@ -267,5 +289,5 @@ def _once(head: FetchHead) -> Iterable[tuple[str | Id, PartitionWanted]]:
 def _fetched(
     wanted: PartitionWanted, partition: Partition, records: bytes | bytearray | memoryview
 ) -> PartitionFetched:
-    high_watermark = partition.high_watermark
-    return PartitionFetched(wanted.partition, 0, high_watermark, high_watermark, partition.log.start, records)
+    log, high_watermark = partition.log, partition.high_watermark
+    return PartitionFetched(wanted.partition, 0, high_watermark, log.last_stable(high_watermark), log.start, records)

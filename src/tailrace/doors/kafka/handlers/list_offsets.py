@@ -2,7 +2,7 @@
 
 Negative timestamps name places: -1 the end, -2 the start, -3 the largest timestamp, -4 the start of what is stored
 here; -5 the end of what is stored remotely and -6 the start of what is still to be stored there (nothing is).
-Consumers of either isolation level see the same end: there are no transactions yet.
+Who reads committed records finds nothing at the last stable offset or above, which is the end for it.
 """
 
 from collections.abc import Container
@@ -22,6 +22,7 @@ from tailrace.wire.messages.list_offsets import (
     TopicOffsets,
 )
 
+read_committed: Final = 1
 latest: Final = -1
 earliest: Final = -2
 max_timestamp: Final = -3
@@ -42,17 +43,20 @@ nothing: Final = Timed(offset=-1, timestamp=no_time, epoch=-1)
 
 async def list_offsets(request: ListOffsetsRequest, call: Call) -> ListOffsetsResponse:
     twice = repeated((topic.name, one.partition) for topic in request.topics for one in topic.partitions)
+    committed = request.isolation_level == read_committed
     topics = [
         TopicOffsets(
             name=topic.name,
-            partitions=tuple([await _look_up(call, topic.name, one, twice) for one in topic.partitions]),
+            partitions=tuple([await _look_up(call, topic.name, one, twice, committed) for one in topic.partitions]),
         )
         for topic in request.topics
     ]
     return ListOffsetsResponse(topics=tuple(topics))
 
 
-async def _look_up(call: Call, topic: str, asked: PartitionAsked, twice: Container[tuple[str, int]]) -> PartitionOffset:
+async def _look_up(
+    call: Call, topic: str, asked: PartitionAsked, twice: Container[tuple[str, int]], committed: bool
+) -> PartitionOffset:
     try:
         if (topic, asked.partition) in twice:
             raise InvalidRequest(f"partition {asked.partition} of {topic} is named twice in one request")
@@ -61,7 +65,7 @@ async def _look_up(call: Call, topic: str, asked: PartitionAsked, twice: Contain
         partition = call.node.replicas.find(topic, asked.partition)
         partition.require_leader()
         partition.require_epoch(asked.current_leader_epoch)
-        found = await _find(partition, asked.timestamp)
+        found = await _find(partition, asked.timestamp, partition.readable(committed=committed))
     except Fault as fault:
         return PartitionOffset(partition=asked.partition, error_code=error_of(fault))
     return PartitionOffset(
@@ -69,8 +73,8 @@ async def _look_up(call: Call, topic: str, asked: PartitionAsked, twice: Contain
     )
 
 
-async def _find(partition: Partition, timestamp: int) -> Timed:
-    log, limit = partition.log, partition.high_watermark
+async def _find(partition: Partition, timestamp: int, limit: int) -> Timed:
+    log = partition.log
     if timestamp == latest:
         return Timed(limit, no_time, partition.epoch)
     if timestamp in (earliest, earliest_local):

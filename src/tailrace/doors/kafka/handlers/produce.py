@@ -3,29 +3,106 @@
 acks=0 is never answered; acks=1 when the leader has appended; acks=all when the high watermark has passed the batch.
 Each partition answers for itself; where another broker leads, the answer says who and where (KIP-951). The batch is
 stamped and written straight from the receive buffer.
+
+A request in a transaction may have to ask the coordinator first (`broker.verifying`). It waits then with a copy of its
+batches, and holds up what its client sends after it: a producer's batches are taken in the order in which they came.
 """
 
 import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 from tailrace.broker.partition import Partition, acks_all
+from tailrace.broker.verification import Verification
+from tailrace.broker.verifying import Guard
 from tailrace.doors.kafka.call import Answer, Call
 from tailrace.doors.kafka.faults import error_of
 from tailrace.doors.kafka.hints import endpoints_of, hint_for
 from tailrace.log.log import Appended
 from tailrace.model.faults import Fault, InvalidAcks, InvalidBatch, InvalidRequest, TimedOut
 from tailrace.model.ids import Id
-from tailrace.wire.hot_produce import PartitionAnswer, PartitionData, ProduceHead, write_produced
+from tailrace.model.limits import batch_header_bytes
+from tailrace.records.header import read_header
+from tailrace.wire.hot_produce import PartitionAnswer, PartitionData, ProduceHead, TopicData, write_produced
 from tailrace.wire.primitives import WireError
 
+first_with_abortable: Final = 11
+first_that_adds: Final = 12  # clients of transactions v2 leave it to the partition's leader to add partitions
+
 TopicAnswers = list[tuple[str | Id, list[PartitionAnswer]]]
+Guards = Mapping[tuple[str | Id, int], Guard]
+no_guards: Final[Guards] = MappingProxyType({})
 
 
 def produce(call: Call) -> Answer | None:
     if call.version < 3:
         raise WireError(f"Produce version {call.version} carries an old message format; use version 3 or newer")
     head = call.connection.produce_reader.read(call.frame, call.at, call.version)
+    if head.transactional_id is not None:
+        return _in_transaction(call, head, head.transactional_id)
+    return _serve(call, head, no_guards)
+
+
+def _in_transaction(call: Call, head: ProduceHead, transactional_id: str) -> Answer | None:
+    adds, says_abortable = call.version >= first_that_adds, call.version >= first_with_abortable
+    verification = Verification(transactional_id, adds=adds, says_abortable=says_abortable)
+    guards = _guards(call, head, verification)
+    if verification.is_needed and call.node.verifier is not None:
+        call.holds = True
+        call.connection.beside(_ask_first(call, _copied(head), verification, guards), "a Produce")
+        return None
+    try:
+        return _serve(call, head, guards)
+    finally:
+        verification.done()
+
+
+async def _ask_first(call: Call, head: ProduceHead, verification: Verification, guards: Guards) -> None:
+    assert call.node.verifier is not None
+    try:
+        await verification.ask(call.node.verifier)
+        answer = _serve(call, head, guards)
+    finally:
+        verification.done()
+    if answer is None:
+        call.connection.let_go(call)
+    else:
+        call.reply(answer)
+
+
+def _guards(call: Call, head: ProduceHead, verification: Verification) -> Guards:
+    """A guard for every transactional batch of partitions that are here; the rest is refused later on."""
+    guards: dict[tuple[str | Id, int], Guard] = {}
+    for topic, partitions in head.topics:
+        for number, records in partitions:
+            if records is None or len(records) < batch_header_bytes or (topic, number) in guards:
+                continue
+            header = read_header(records)
+            if header.is_transactional:
+                with suppress(Fault):
+                    guards[topic, number] = verification.guard(call.node.replicas.find(topic, number), header)
+    return guards
+
+
+def _copied(head: ProduceHead) -> ProduceHead:
+    """The frame is gone when its callback returns."""
+    topics = [
+        TopicData(
+            topic,
+            [
+                PartitionData(number, None if records is None else memoryview(bytearray(records)))
+                for number, records in partitions
+            ],
+        )
+        for topic, partitions in head.topics
+    ]
+    return head._replace(topics=topics)
+
+
+def _serve(call: Call, head: ProduceHead, guards: Guards) -> Answer | None:
     topics: TopicAnswers = []
     waiting: Waiting | None = None
     refused = False
@@ -34,7 +111,7 @@ def produce(call: Call) -> Answer | None:
         topics.append((topic, answers))
         for data in partitions:
             try:
-                partition, appended = _append(call, head, topic, data)
+                partition, appended = _append(call, head, topic, data, guards)
             except Fault as fault:
                 answers.append(_refused(call, topic, data.partition, fault))
                 refused = True
@@ -53,15 +130,18 @@ def produce(call: Call) -> Answer | None:
     return _written(call, topics, refused)
 
 
-def _append(call: Call, head: ProduceHead, topic: str | Id, data: PartitionData) -> tuple[Partition, Appended]:
-    if head.transactional_id is not None:
+def _append(
+    call: Call, head: ProduceHead, topic: str | Id, data: PartitionData, guards: Guards
+) -> tuple[Partition, Appended]:
+    if head.transactional_id is not None and call.node.verifier is None:
         raise InvalidRequest("transactions are not supported yet")
     if not -1 <= head.acks <= 1:
         raise InvalidAcks(f"acks={head.acks}: it must be 0, 1 or -1 (all)")
     partition = call.node.replicas.find(topic, data.partition)
     if not data.records:
         raise InvalidBatch("there is no record batch")
-    return partition, partition.append(data.records, head.acks)
+    guard = guards.get((topic, data.partition)) if guards else None
+    return partition, partition.append(data.records, head.acks, guard)
 
 
 def _refused(call: Call, topic: str | Id, partition: int, fault: Fault) -> PartitionAnswer:

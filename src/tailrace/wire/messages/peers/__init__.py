@@ -20,6 +20,7 @@ from tailrace.wire.messages.peers.move_start import MoveStart, MoveStartAnswer
 from tailrace.wire.messages.peers.register_broker import RegisterBroker, RegisterBrokerAnswer
 from tailrace.wire.messages.peers.report_leaders import ReportLeaders, ReportLeadersAnswer
 from tailrace.wire.messages.peers.take_producer_ids import TakeProducerIds, TakeProducerIdsAnswer
+from tailrace.wire.messages.peers.write_markers import WriteMarkers, WriteMarkersAnswer
 from tailrace.wire.schema import declaration
 
 hello_key: Final = 1000
@@ -43,4 +44,5 @@ peer_messages: Final = _by_key(
     (Forward, ForwardAnswer),
     (HandOver, HandOverAnswer),
     (MakeInternalTopic, MakeInternalTopicAnswer),
+    (WriteMarkers, WriteMarkersAnswer),
 )

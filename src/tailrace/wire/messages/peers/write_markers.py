@@ -1,0 +1,37 @@
+"""WriteMarkers: a coordinator of transactions has a leader end some on its partitions, which it names by topic id."""
+
+from tailrace.model.ids import Id
+from tailrace.wire.schema import Int8, Int16, Int32, Int64, message, struct, wire
+
+
+@struct
+class PartitionToMark:
+    topic_id: Id
+    partition: Int32
+
+
+@struct
+class Marker:
+    """How one producer's transaction ended."""
+
+    producer_id: Int64
+    producer_epoch: Int16
+    coordinator_epoch: Int32
+    committed: bool
+    transaction_version: Int8
+    partitions: tuple[PartitionToMark, ...]
+
+
+@message(api=1020, versions="0-0", flexible="0+")
+class WriteMarkers:
+    markers: tuple[Marker, ...]
+
+
+@message(api=1020, versions="0-0", flexible="0+")
+class WriteMarkersAnswer:
+    """An error code for every partition of every marker, in the order of the request; 0: the marker is committed."""
+
+    error_code: Int16 = 0
+    error_message: str | None = wire(nullable="0+", default=None)
+    controller: Int32 = -1
+    codes: tuple[Int16, ...] = ()
