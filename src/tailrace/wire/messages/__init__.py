@@ -8,6 +8,11 @@ from tailrace.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, Ad
 from tailrace.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 from tailrace.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from tailrace.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from tailrace.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
+from tailrace.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from tailrace.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 from tailrace.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from tailrace.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
@@ -115,6 +120,8 @@ messages: Final = _by_key(
     (WriteTxnMarkersRequest, WriteTxnMarkersResponse),
     (DescribeTransactionsRequest, DescribeTransactionsResponse),
     (ListTransactionsRequest, ListTransactionsResponse),
+    (ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse),
+    (ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse),
     (ListConfigResourcesRequest, ListConfigResourcesResponse),
     (DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse),
 )

@@ -1,0 +1,50 @@
+"""ConsumerGroupHeartbeat: take part in a group whose coordinator shares out the work (KIP-848).
+
+One request for everything: joining, staying, saying what one owns, leaving. What did not change is left out."""
+
+from tailrace.model.ids import Id
+from tailrace.wire.schema import Int16, Int32, message, struct, wire
+
+
+@struct
+class OwnedTopic:
+    """Partitions of one topic."""
+
+    topic_id: Id
+    partitions: tuple[Int32, ...]
+
+
+@message(api=68, versions="0-1", flexible="0+")
+class ConsumerGroupHeartbeatRequest:
+    """Who says so: epoch 0 joins, -1 leaves, -2 leaves for a while. None: as before."""
+
+    group_id: str
+    member_id: str
+    member_epoch: Int32
+    instance_id: str | None = wire(nullable="0+", default=None)
+    rack_id: str | None = wire(nullable="0+", default=None)
+    rebalance_timeout_ms: Int32 = -1  # -1: as before
+    subscribed_topic_names: tuple[str, ...] | None = wire(nullable="0+", default=None)
+    subscribed_topic_regex: str | None = wire(since=1, nullable="1+", default=None)
+    server_assignor: str | None = wire(nullable="0+", default=None)
+    topic_partitions: tuple[OwnedTopic, ...] | None = wire(nullable="0+", default=None)  # what it owns
+
+
+@struct
+class Assignment:
+    """All that a member has from now on."""
+
+    topic_partitions: tuple[OwnedTopic, ...]
+
+
+@message(api=68, versions="0-1", flexible="0+")
+class ConsumerGroupHeartbeatResponse:
+    """The member's epoch, and what it has, when that changed."""
+
+    throttle_time_ms: Int32 = 0
+    error_code: Int16 = 0
+    error_message: str | None = wire(nullable="0+", default=None)
+    member_id: str | None = wire(nullable="0+", default=None)
+    member_epoch: Int32 = 0
+    heartbeat_interval_ms: Int32 = 0
+    assignment: Assignment | None = wire(nullable="0+", default=None)
