@@ -6,6 +6,7 @@ again. What a group does is in `joining`, `syncing` and `rebalance`.
 """
 
 from collections.abc import Iterable, Mapping
+from typing import ClassVar
 
 from tailrace.groups.alarms import Alarm
 from tailrace.groups.member import Member
@@ -18,6 +19,8 @@ from tailrace.model.faults import FencedInstance, IllegalGeneration, UnknownMemb
 
 
 class ClassicGroup:
+    kind: ClassVar = "classic"
+
     def __init__(self, group_id: str) -> None:
         self.id = group_id
         self.state = State.EMPTY
@@ -125,6 +128,19 @@ class ClassicGroup:
         turn.alarm(self.session_of(member.id), member.session_timeout_ms)
 
     # Questions
+
+    @property
+    def is_empty(self) -> bool:
+        return self.state is State.EMPTY
+
+    @property
+    def is_unused(self) -> bool:
+        """Nobody is in it, and nobody is expected."""
+        return self.is_empty and not self.pending
+
+    def is_old(self, now_ms: int, retention_ms: int) -> bool:
+        """Nobody was in it for long."""
+        return self.is_unused and now_ms - self.state_since_ms >= retention_ms
 
     @property
     def all_have_joined(self) -> bool:

@@ -6,13 +6,19 @@ order that the shell must keep: append, replay, and answer when committed; drop 
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
-from tailrace.groups import joining, offsets, rebalance, syncing
+from tailrace.groups import joining, kinds, offsets, rebalance, syncing
 from tailrace.groups.alarms import Alarm
+from tailrace.groups.consumer import heartbeat, leaving
+from tailrace.groups.consumer.draft import Draft
+from tailrace.groups.consumer.group import ConsumerGroup
+from tailrace.groups.consumer.requests import Heartbeat, Told, check
 from tailrace.groups.group import ClassicGroup
+from tailrace.groups.kept import KeptGroups
+from tailrace.groups.kinds import AnyGroup
 from tailrace.groups.offsets import Committed, Place
-from tailrace.groups.pending import PendingOffsets
-from tailrace.groups.records import Entry, GroupMetadataKey, GroupMetadataValue, OffsetCommitKey, OffsetCommitValue
+from tailrace.groups.records import Entry, GroupMetadataKey
 from tailrace.groups.requests import Joining, MemberId, Syncing, Ticket
 from tailrace.groups.states import Cause, State
 from tailrace.groups.turn import Turn
@@ -22,73 +28,32 @@ from tailrace.model.faults import (
     GroupNotFound,
     IllegalGeneration,
     InvalidGroupId,
+    InvalidRequest,
     NonEmptyGroup,
     RebalanceInProgress,
     SubscribedToTopic,
     UnknownMember,
 )
-from tailrace.model.proposal import InTransaction, TransactionEnded
+from tailrace.model.proposal import InTransaction
 
 no_generation = -1
+K = TypeVar("K", ClassicGroup, ConsumerGroup)
 
 
-class Groups:
+class Groups(KeptGroups):
     def __init__(self) -> None:
-        self.groups: dict[str, ClassicGroup] = {}
-        self.offsets: dict[str, dict[Place, Committed]] = {}  # by group, of which there always is one
-        self.pending = PendingOffsets()
+        super().__init__()
         self.alarms: Alarms[Alarm] = Alarms()
-        self._order = 0  # of the offset written last
-        self._serves = False
-
-    # The log
-
-    def replay(self, entry: Entry | InTransaction | TransactionEnded) -> None:
-        match entry:
-            case Entry(OffsetCommitKey() as key, OffsetCommitValue() as value):
-                self._keep(key.group, Place(key.topic, key.partition), offsets.committed_of(value, self._next_order()))
-            case InTransaction(producer_id, epoch, Entry(OffsetCommitKey() as key, OffsetCommitValue() as value)):
-                self._group(key.group)
-                committed = offsets.committed_of(value, self._next_order())
-                self.pending.add(producer_id, epoch, key.group, Place(key.topic, key.partition), committed)
-            case TransactionEnded(producer_id, committed=is_committed):
-                self._end(producer_id, is_committed)
-            case Entry(OffsetCommitKey() as key, None):
-                kept = self.offsets.get(key.group, {})
-                kept.pop(Place(key.topic, key.partition), None)
-            case Entry(GroupMetadataKey() as key, GroupMetadataValue() as value):
-                group = self._group(key.group)
-                if self._serves:
-                    group.replay(value)
-                else:
-                    group.restore(value)
-            case Entry(GroupMetadataKey() as key, None):
-                self.groups.pop(key.group, None)
-                self.offsets.pop(key.group, None)
-
-    def _keep(self, group_id: str, place: Place, committed: Committed) -> None:
-        self._group(group_id)
-        self.offsets.setdefault(group_id, {})[place] = committed
-
-    def _next_order(self) -> int:
-        self._order += 1
-        return self._order
-
-    def _end(self, producer_id: int, is_committed: bool) -> None:
-        for group_id, place, committed in self.pending.end(producer_id):
-            known = self.committed(group_id).get(place)
-            if is_committed and (known is None or known.order < committed.order):
-                self._keep(group_id, place, committed)
-
-    def _group(self, group_id: str) -> ClassicGroup:
-        if group_id not in self.groups:
-            self.groups[group_id] = ClassicGroup(group_id)
-        return self.groups[group_id]
 
     def serve(self, turn: Turn) -> None:
         """The log is read: members have a session from now on to be heard of."""
         self._serves = True
+        for group_id in self.offsets:
+            self._group(group_id)
         for group in self.groups.values():
+            if isinstance(group, ConsumerGroup):
+                leaving.expect_all(group, turn)
+                continue
             for member in group.members.values():
                 group.hear(member, turn)
             if len(group.members) > turn.rules.max_size:
@@ -101,8 +66,10 @@ class Groups:
         known = self.groups.get(group_id)
         if known is None and wanted.who.member_id:
             raise _unknown(group_id, wanted.who)
-        group = known or ClassicGroup(group_id)
+        group = kinds.as_classic(known, group_id)
         joining.join(group, wanted, ticket, new_id, turn)
+        if isinstance(known, ConsumerGroup):
+            Draft(known, turn).end()
         self.groups[group_id] = group
 
     def sync(self, group_id: str, wanted: Syncing, ticket: Ticket, turn: Turn) -> None:
@@ -128,16 +95,35 @@ class Groups:
     def _of_member(self, group_id: str, who: MemberId) -> ClassicGroup:
         _check_id(group_id)
         group = self.groups.get(group_id)
-        if group is None:
+        if not isinstance(group, ClassicGroup):
             raise _unknown(group_id, who)
         return group
 
+    def beat(self, group_id: str, beat: Heartbeat, turn: Turn) -> Told:
+        """A member of a consumer group is there, comes or goes (KIP-848)."""
+        if not group_id:
+            raise InvalidRequest("a group needs a name")
+        check(beat, turn.rules.assignors)
+        known = self.groups.get(group_id)
+        if beat.epoch < 0:
+            return leaving.leave(kinds.consumer_group(known, group_id), beat, turn)
+        group = kinds.as_consumer(known, group_id, beat)
+        told = heartbeat.heartbeat(group, beat, turn)
+        if isinstance(known, ClassicGroup):
+            kinds.give_way(known, turn)
+        return told
+
     def ring(self, turn: Turn) -> None:
-        """Do what is due."""
+        """Do what is due. Members of a consumer group go together, for each of them changes what is left."""
+        gone: dict[str, list[str]] = {}
         while (alarm := self.alarms.take(turn.now)) is not None:
             group = self.groups.get(alarm.group_id)
-            if group is not None:
+            if isinstance(group, ClassicGroup):
                 self._due(group, alarm, turn)
+            elif group is not None and leaving.must_go(group, alarm):
+                gone.setdefault(group.id, []).append(alarm.member_id)
+        for group_id, members in gone.items():
+            leaving.let_go(kinds.consumer_group(self.groups[group_id], group_id), dict.fromkeys(members), turn)
 
     def _due(self, group: ClassicGroup, alarm: Alarm, turn: Turn) -> None:
         match alarm.what:
@@ -159,13 +145,24 @@ class Groups:
     # Offsets
 
     def commit(
-        self, group_id: str, who: MemberId, generation: int, wanted: Mapping[Place, Committed], turn: Turn
+        self,
+        group_id: str,
+        who: MemberId,
+        generation: int,
+        wanted: Mapping[Place, Committed],
+        turn: Turn,
+        *,
+        knows_epochs: bool = True,
     ) -> None:
-        """Write down how far a group has read; `generation` below 0: by somebody who is not in it."""
+        """Write down how far a group has read; `generation` below 0: by somebody who is not in it.
+
+        In a consumer group it is the member's epoch. `knows_epochs`: the request can say so."""
         group = self.groups.get(group_id)
         if group is None:
             if generation >= 0:
                 raise GroupNotFound(f"there is no group {group_id}, and so no generation {generation}")
+        elif isinstance(group, ConsumerGroup):
+            kinds.check_committer(group, who.member_id, generation, knows_epochs=knows_epochs)
         elif generation >= 0 or group.state is not State.EMPTY:
             self._check_committer(group, who, generation, turn)
         turn.records += [offsets.entry(group_id, place, one) for place, one in wanted.items()]
@@ -191,13 +188,15 @@ class Groups:
         if group is None and generation >= 0:
             raise IllegalGeneration(f"there is no group {group_id}, and so no generation {generation}")
         named = generation >= 0 or who.member_id or who.instance_id is not None
-        if group is not None and named and (generation >= 0 or group.state is not State.EMPTY):
-            group.find(who)
-            group.require_generation(generation)
+        if group is not None and named and (generation >= 0 or not group.is_empty):
+            kinds.check_generation(group, who, generation)
         turn.records += [InTransaction(*producer, offsets.entry(group_id, place, one)) for place, one in wanted.items()]
 
-    def committed(self, group_id: str) -> Mapping[Place, Committed]:
-        return self.offsets.get(group_id, {})
+    def check_reader(self, group_id: str, member_id: str | None, epoch: int) -> None:
+        """Whether somebody may be told how far a group has read: a member only while it is in its epoch."""
+        group = self.groups.get(group_id)
+        if isinstance(group, ConsumerGroup) and not (member_id is None and epoch < 0):
+            kinds.check_epoch(group, member_id or "", epoch)
 
     def forget(self, group_id: str, places: Sequence[Place], turn: Turn) -> list[Fault | None]:
         """Forget offsets of topics that a group does not read; what became of each."""
@@ -218,21 +217,30 @@ class Groups:
 
     # Ends
 
-    def find(self, group_id: str) -> ClassicGroup:
+    def find(self, group_id: str) -> AnyGroup:
         _check_id(group_id)
         if group_id not in self.groups:
             raise GroupNotFound(f"there is no group {group_id}")
         return self.groups[group_id]
 
+    def find_kind(self, group_id: str, kind: type[K]) -> K:
+        group = self.find(group_id)
+        if not isinstance(group, kind):
+            raise GroupNotFound(f"group {group_id} is no {kind.kind} group")
+        return group
+
     def delete(self, group_id: str, turn: Turn) -> None:
         """Forget a group that nobody is in, and how far it has read."""
         group = self.find(group_id)
-        if group.state is not State.EMPTY:
+        if not group.is_empty:
             raise NonEmptyGroup(f"group {group_id} has members")
         self._delete(group, turn)
 
-    def _delete(self, group: ClassicGroup, turn: Turn) -> None:
+    def _delete(self, group: AnyGroup, turn: Turn) -> None:
         turn.records += [offsets.entry(group.id, place, None) for place in self.committed(group.id)]
+        if isinstance(group, ConsumerGroup):
+            Draft(group, turn).end()
+            return
         turn.records.append(Entry(GroupMetadataKey(group=group.id), None))
         for pending in group.pending:
             turn.alarms.cancel(group.session_of(pending))
@@ -245,9 +253,8 @@ class Groups:
             kept = self.committed(group.id)
             old = offsets.expired(group, kept, turn.wall_ms, retention_ms)
             over = {place: None for place in kept if is_gone(place.topic)} | dict.fromkeys(old)
-            is_waited_for = group.pending or self.pending.places(group.id)
-            nothing_left = len(over) == len(kept) and group.state is State.EMPTY and not is_waited_for
-            if nothing_left and (over or turn.wall_ms - group.state_since_ms >= retention_ms):
+            nothing_left = len(over) == len(kept) and not self.pending.places(group.id)
+            if nothing_left and (group.is_old(turn.wall_ms, retention_ms) or (over and group.is_unused)):
                 self._delete(group, turn)
             else:
                 turn.records += [offsets.entry(group.id, place, None) for place in over]

@@ -1,14 +1,16 @@
 """How far groups have read: offsets with a note and the leader's epoch, until they expire.
 
 An offset is kept while its group reads the topic. It is forgotten `offsets.retention.minutes` after that: after the
-last member went, or, in a group that only commits and never had members, after the last commit.
+last member went, or, in a group that only commits and never had members, after the last commit. A consumer group of
+KIP-848 does not know when its last member went: there the last commit counts, as with Kafka.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tailrace.groups.group import ClassicGroup
+from tailrace.groups.consumer.group import ConsumerGroup
+from tailrace.groups.kinds import AnyGroup
 from tailrace.groups.records import Entry, OffsetCommitKey, OffsetCommitValue
 from tailrace.groups.states import State
 from tailrace.model.faults import OffsetMetadataTooLarge
@@ -63,7 +65,7 @@ def check_metadata(metadata: str, max_bytes: int) -> None:
         raise OffsetMetadataTooLarge(f"a note of {size} bytes; offset.metadata.max.bytes is {max_bytes}")
 
 
-def expired(group: ClassicGroup, offsets: Mapping[Place, Committed], now_ms: int, retention_ms: int) -> list[Place]:
+def expired(group: AnyGroup, offsets: Mapping[Place, Committed], now_ms: int, retention_ms: int) -> list[Place]:
     """Which offsets of a group need not be kept any more."""
     since = _unused_since(group)
     return [place for place, one in offsets.items() if _is_over(one, since(place, one), now_ms, retention_ms)]
@@ -75,8 +77,11 @@ def _is_over(one: Committed, since_ms: int | None, now_ms: int, retention_ms: in
     return now_ms >= (one.expires_ms if one.expires_ms >= 0 else since_ms + retention_ms)
 
 
-def _unused_since(group: ClassicGroup) -> Callable[[Place, Committed], int | None]:
+def _unused_since(group: AnyGroup) -> Callable[[Place, Committed], int | None]:
     """Since when nobody uses an offset; None: somebody does."""
+    if isinstance(group, ConsumerGroup):
+        read = group.subscribed
+        return lambda place, one: None if place.topic in read else one.committed_ms
     if group.protocol_type is None:
         return lambda place, one: one.committed_ms
     if group.state is State.EMPTY:

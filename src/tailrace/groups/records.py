@@ -1,15 +1,16 @@
 """The records of `__consumer_offsets`, in Kafka's own form: other people's tools read them.
 
 A key begins with its type, a value with its version, both two bytes; the rest is as declared. A record without value
-takes back what the key names. Values are written in version 3, which all Kafka releases of today read, and read in all
-versions there are.
+takes back what the key names. The values here are written in version 3, which all Kafka releases of today read, and
+read in all versions there are; those of KIP-848 are in `consumer.records`.
 """
 
 import struct
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, get_args
 
+from tailrace.groups.consumer.records import ConsumerKey, ConsumerValue
 from tailrace.model.ids import NO_ID, Id
 from tailrace.records.record import NewRecord, Record
 from tailrace.wire.compile import decode, encode
@@ -18,7 +19,7 @@ from tailrace.wire.schema import Int32, Int64, declaration, record, wire
 from tailrace.wire.schema import struct as part
 
 number: Final = struct.Struct(">h")
-written_version: Final = 3  # of both values
+written_version: Final = 3  # of both values here
 
 
 @record(type=1, versions="0-1", flexible="none")
@@ -75,8 +76,8 @@ class GroupMetadataValue:
     members: tuple[StoredMember, ...]
 
 
-Key = OffsetCommitKey | GroupMetadataKey
-Value = OffsetCommitValue | GroupMetadataValue
+Key = OffsetCommitKey | GroupMetadataKey | ConsumerKey
+Value = OffsetCommitValue | GroupMetadataValue | ConsumerValue
 
 
 class Entry(NamedTuple):
@@ -92,6 +93,10 @@ kinds: Final[Mapping[int, tuple[type[Key], type[Value]]]] = MappingProxyType(
         1: (OffsetCommitKey, OffsetCommitValue),
         2: (GroupMetadataKey, GroupMetadataValue),
     }
+    | {
+        declaration(key).number: (key, value)
+        for key, value in zip(get_args(ConsumerKey), get_args(ConsumerValue), strict=True)
+    }
 )
 
 
@@ -102,7 +107,7 @@ def encode_entry(entry: Entry, timestamp_ms: int) -> NewRecord:
 
 
 def _value(value: Value) -> bytes:
-    version = written_version
+    version = min(written_version, declaration(type(value)).versions.last)
     if isinstance(value, OffsetCommitValue) and value.expire_timestamp != -1:
         version = 1  # the only one that can say so
     return number.pack(version) + encode(value, version)

@@ -7,9 +7,11 @@ a ticket is answered in some later turn, once.
 from dataclasses import dataclass, field
 
 from tailrace.groups.alarms import Alarm
+from tailrace.groups.consumer.states import Taken
 from tailrace.groups.records import Entry
 from tailrace.groups.requests import Answer, Ticket
 from tailrace.groups.states import Move
+from tailrace.groups.topics import NoTopics, Topics
 from tailrace.model.alarms import Alarms
 from tailrace.model.proposal import InTransaction
 
@@ -24,6 +26,12 @@ class Rules:
     max_size: int
     offset_metadata_max_bytes: int
     offsets_retention_ms: int
+    consumer_session_timeout_ms: int = 45_000
+    consumer_heartbeat_interval_ms: int = 5000
+    consumer_max_size: int = 2**31 - 1
+    assignors: tuple[str, ...] = ("uniform", "range")  # the first is taken where nobody has a wish
+    may_upgrade: bool = True  # a classic group, to a consumer group
+    may_downgrade: bool = True
 
 
 @dataclass(slots=True, kw_only=True)
@@ -32,9 +40,11 @@ class Turn:
     wall_ms: int
     rules: Rules
     alarms: Alarms[Alarm]
+    topics: Topics = field(default_factory=NoTopics)
     records: list[Entry | InTransaction] = field(default_factory=list)
     answers: list[tuple[Ticket, Answer]] = field(default_factory=list)
     moves: list[tuple[str, Move]] = field(default_factory=list)  # of which group
+    steps: list[tuple[str, Taken]] = field(default_factory=list)  # of which member of a consumer group
 
     def alarm(self, alarm: Alarm, after_ms: int) -> None:
         self.alarms.set(alarm, self.now + after_ms / 1000)

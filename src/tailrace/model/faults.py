@@ -224,6 +224,25 @@ class FencedInstance(Fault):
 class IllegalGeneration(Fault): ...
 
 
+class FencedMemberEpoch(Fault):
+    """A member that is not where it should be: it gives up all it has, and joins anew (KIP-848)."""
+
+
+class StaleMemberEpoch(Fault):
+    """A member has a newer epoch by now, and hears of it in its next heartbeat (KIP-848)."""
+
+
+class UnreleasedInstance(Fault):
+    """A static member is there still."""
+
+
+class UnsupportedAssignor(Fault): ...
+
+
+class InvalidExpression(Fault):
+    """A subscription that is no regular expression."""
+
+
 class RebalanceInProgress(Fault): ...
 
 
@@ -306,6 +325,11 @@ AnyFault = (
     | MemberIdRequired
     | FencedInstance
     | IllegalGeneration
+    | FencedMemberEpoch
+    | StaleMemberEpoch
+    | UnreleasedInstance
+    | UnsupportedAssignor
+    | InvalidExpression
     | RebalanceInProgress
     | InconsistentProtocol
     | InvalidSessionTimeout

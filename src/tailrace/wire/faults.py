@@ -18,6 +18,11 @@ GroupFault = (
     | faults.MemberIdRequired
     | faults.FencedInstance
     | faults.IllegalGeneration
+    | faults.FencedMemberEpoch
+    | faults.StaleMemberEpoch
+    | faults.UnreleasedInstance
+    | faults.UnsupportedAssignor
+    | faults.InvalidExpression
     | faults.RebalanceInProgress
     | faults.InconsistentProtocol
     | faults.InvalidSessionTimeout
@@ -164,6 +169,16 @@ def _of_groups(one: GroupFault | TransactionFault) -> Error:
             return Error.FENCED_INSTANCE_ID
         case faults.IllegalGeneration():
             return Error.ILLEGAL_GENERATION
+        case faults.FencedMemberEpoch():
+            return Error.FENCED_MEMBER_EPOCH
+        case faults.StaleMemberEpoch():
+            return Error.STALE_MEMBER_EPOCH
+        case faults.UnreleasedInstance():
+            return Error.UNRELEASED_INSTANCE_ID
+        case faults.UnsupportedAssignor():
+            return Error.UNSUPPORTED_ASSIGNOR
+        case faults.InvalidExpression():
+            return Error.INVALID_REGULAR_EXPRESSION
         case faults.RebalanceInProgress():
             return Error.REBALANCE_IN_PROGRESS
         case faults.InconsistentProtocol():

@@ -195,7 +195,7 @@ class Stage:
 
     def show(self) -> None:
         group = self.groups.groups.get(group_id)
-        self.lines.append("there is no group" if group is None else _described(group))
+        self.lines.append(_described(group) if isinstance(group, ClassicGroup) else "there is no group")
         for place, one in self.groups.committed(group_id).items():
             self.lines.append(f"{place.topic}-{place.partition} is read up to {one.offset}")
         for place in self.groups.pending.places(group_id):

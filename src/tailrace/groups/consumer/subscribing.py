@@ -1,0 +1,75 @@
+"""What members read, and when it is time to share it out anew: the group's epoch, and the target of that epoch.
+
+The epoch rises when a member comes, goes or reads something else, and when a topic that is read appears, grows or
+vanishes: the hash of those topics changes then. Topics are looked at in the next heartbeat of any member after they
+have changed, as are the names that regular expressions match.
+"""
+
+from hashlib import blake2b
+from typing import Final
+
+from tailrace.groups.consumer.assigning import assignors
+from tailrace.groups.consumer.draft import Draft
+from tailrace.groups.consumer.expressions import matching
+from tailrace.groups.consumer.group import ConsumerGroup
+from tailrace.groups.consumer.shares import Share
+from tailrace.groups.consumer.sharing import Wish
+from tailrace.groups.topics import Topics
+from tailrace.groups.turn import Turn
+from tailrace.model.ids import Id
+
+hash_bytes: Final = 8
+
+
+def look(draft: Draft, *, changed: bool) -> None:
+    """Bring expressions, epoch and target up to date; `changed`: somebody came, went or reads something else."""
+    group, topics = draft.group, draft.turn.topics
+    _match(draft, topics)
+    found = hash_of(group, topics)
+    if changed or found != group.metadata_hash:
+        draft.raise_epoch(found)
+    group.looked_at = topics.revision
+
+
+def _match(draft: Draft, topics: Topics) -> None:
+    group = draft.group
+    used = {one.profile.subscribed_topic_regex or "": None for one in group.members.values()}
+    for expression in [one for one in group.expressions if one not in used]:
+        draft.match(expression, None)
+    for expression in used:
+        if expression and (group.looked_at != topics.revision or expression not in group.expressions):
+            names = matching(expression, topics.names())
+            if group.expressions.get(expression) != names:
+                draft.match(expression, names)
+
+
+def hash_of(group: ConsumerGroup, topics: Topics) -> int:
+    """Of the topics that are read and there, with their partitions; 0: there are none."""
+    found = {name: topics.find(name) for member in group.members.values() for name in group.topics_of(member)}
+    there = sorted((name, known.id, known.partitions) for name, known in found.items() if known is not None)
+    if not there:
+        return 0
+    return int.from_bytes(blake2b(repr(there).encode(), digest_size=hash_bytes).digest(), "big", signed=True)
+
+
+def retarget(draft: Draft) -> None:
+    """Work out who shall have what, if that is not known for the group's epoch. Only what changes is written."""
+    group = draft.group
+    if group.epoch == group.assignment_epoch:
+        return
+    for member_id, share in _shares(group, draft.turn).items():
+        if group.target.get(member_id) != share:
+            draft.aim(member_id, share)
+    draft.aimed(group.epoch)
+
+
+def _shares(group: ConsumerGroup, turn: Turn) -> dict[str, Share]:
+    partitions: dict[Id, int] = {}
+    wishes: dict[str, Wish] = {}
+    for member in group.members.values():
+        known = [turn.topics.find(name) for name in dict.fromkeys(group.topics_of(member))]
+        there = [one for one in known if one is not None]
+        partitions |= {one.id: one.partitions for one in there}
+        reads = tuple(sorted(one.id for one in there))
+        wishes[member.id] = Wish(member.instance_id, reads, group.target.get(member.id, ()))
+    return assignors[group.assignor(turn.rules.assignors[0])](wishes, partitions)
