@@ -80,6 +80,7 @@ class World:
 
     def write(self, turn: Turn) -> None:
         for entry in turn.records:
+            assert isinstance(entry, Entry)
             self.log.append(entry)
             self.groups.replay(entry)
 

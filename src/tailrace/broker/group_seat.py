@@ -16,6 +16,7 @@ from tailrace.broker.seat import Seat, Spawn
 from tailrace.groups.groups import Groups
 from tailrace.groups.records import decode_entry, encode_entry
 from tailrace.groups.requests import Answer
+from tailrace.groups.topics import Topics
 from tailrace.groups.turn import Rules, Turn
 from tailrace.model.faults import Fault, NotCoordinator
 from tailrace.ports import Ports
@@ -27,9 +28,10 @@ codec: Final = Codec(encode_entry, decode_entry)
 
 
 class GroupSeat(Seat[Groups, Turn]):
-    def __init__(self, partition: Partition, rules: Rules, ports: Ports, spawn: Spawn) -> None:
+    def __init__(self, partition: Partition, rules: Rules, topics: Topics, ports: Ports, spawn: Spawn) -> None:
         super().__init__(partition, Groups, codec, ports, spawn)
         self.rules = rules
+        self._topics = topics
         self._waiting: dict[Waiting, None] = {}
 
     async def answered(self, handler: Callable[[Groups, Waiting, Turn], None]) -> Answer:
@@ -56,7 +58,13 @@ class GroupSeat(Seat[Groups, Turn]):
 
     def _turn(self, machine: Groups) -> Turn:
         clock = self._ports.clock
-        return Turn(now=clock.monotonic(), wall_ms=clock.wall_ms(), rules=self.rules, alarms=machine.alarms)
+        return Turn(
+            now=clock.monotonic(),
+            wall_ms=clock.wall_ms(),
+            rules=self.rules,
+            alarms=machine.alarms,
+            topics=self._topics,
+        )
 
     def _done(self, turn: Turn) -> None:
         for ticket, answer in turn.answers:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from tailrace.broker.group_seat import GroupSeat
+from tailrace.broker.group_topics import ClusterTopics
 from tailrace.broker.partition import Partition
 from tailrace.broker.pauses import pause
 from tailrace.broker.seats import Kept, Seats
@@ -23,12 +24,14 @@ class Grouping(Seats[GroupSeat]):
         partitions, replicas = settings.offsets_topic_num_partitions, settings.offsets_topic_replication_factor
         super().__init__(node, Kept("group", offsets_topic, partitions, replicas), self._take_seat)
         self._rules = rules_of(settings)
+        self._topics = ClusterTopics(lambda: node.replicas.image)
 
     def _take_seat(self, partition: Partition) -> GroupSeat:
-        return GroupSeat(partition, self._rules, self._node.ports, self._node.spawn)
+        return GroupSeat(partition, self._rules, self._topics, self._node.ports, self._node.spawn)
 
     def committed(self, records: Sequence[object]) -> None:
         """Offsets of a topic that was deleted are none of a topic that is made later under its name."""
+        self._topics.committed(records)
         removed = self._node.replicas.image.removed
         gone = {removed[Id(record.topic_id)]: None for record in records if isinstance(record, TopicRemoved)}
         if gone:
@@ -57,4 +60,10 @@ def rules_of(settings: Settings) -> Rules:
         max_size=settings.group_max_size,
         offset_metadata_max_bytes=settings.offset_metadata_max_bytes,
         offsets_retention_ms=settings.offsets_retention_minutes * 60_000,
+        consumer_session_timeout_ms=settings.group_consumer_session_timeout_ms,
+        consumer_heartbeat_interval_ms=settings.group_consumer_heartbeat_interval_ms,
+        consumer_max_size=settings.group_consumer_max_size,
+        assignors=tuple(settings.group_consumer_assignors.split(",")),
+        may_upgrade=settings.group_consumer_migration_policy in ("bidirectional", "upgrade"),
+        may_downgrade=settings.group_consumer_migration_policy in ("bidirectional", "downgrade"),
     )

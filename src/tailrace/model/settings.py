@@ -58,9 +58,15 @@ Fsync = Literal["always", "interval", "never"]
 hour_ms: Final = 3600 * 1000
 day_ms: Final = 24 * hour_ms
 never_ms: Final = 2**63 - 1
+assignors: Final = ("uniform", "range")
 # What Kubernetes puts into every container's environment when there is a Service named `tailrace`.
 injected_variable: Final = re.compile(r"TAILRACE_(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT(_[0-9]+_TCP(_.+)?)?)")
 truth_words: Final = MappingProxyType({"yes": True, "on": True, "1": True, "no": False, "off": False, "0": False})
+
+
+def are_assignors(text: str) -> bool:
+    names = text.split(",")
+    return all(one in assignors for one in names) and len(dict.fromkeys(names)) == len(names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +128,12 @@ class Settings:
     group_max_session_timeout_ms: int = setting("group.max.session.timeout.ms", 1_800_000, "The longest.", **between(1, 2**31 - 1))
     group_max_size: int = setting("group.max.size", 2**31 - 1, "How many members a group may have.", **between(1, 2**31 - 1))
 
+    group_consumer_session_timeout_ms: int = setting("group.consumer.session.timeout.ms", 45_000, "How long a member of the consumer protocol (KIP-848) may be silent.", **between(1, 2**31 - 1))
+    group_consumer_heartbeat_interval_ms: int = setting("group.consumer.heartbeat.interval.ms", 5000, "How often such a member is told to be heard of; less than the session.", **between(1, 2**31 - 1))
+    group_consumer_max_size: int = setting("group.consumer.max.size", 2**31 - 1, "How many members a group of that protocol may have.", **between(1, 2**31 - 1))
+    group_consumer_assignors: str = setting("group.consumer.assignors", "uniform,range", "How work can be shared out; the first is taken where members have no wish.", check=are_assignors, wants="uniform, range or both, with a comma")
+    group_consumer_migration_policy: str = setting("group.consumer.migration.policy", "bidirectional", "Whether a group changes its protocol while members run: upgrade lets members of the consumer protocol into a classic group, downgrade makes it classic again when the last of them goes.", **one_of("bidirectional", "upgrade", "downgrade", "disabled"))
+
     transaction_state_log_num_partitions: int = setting("transaction.state.log.num.partitions", 12, "Partitions of __transaction_state, which keeps transactions; fixed when the first transactional producer comes. Each is led, and its transactions coordinated, by one broker.", **between(1, 10_000))
     transaction_state_log_replication_factor: int = setting("transaction.state.log.replication.factor", -1, "Their replicas; -1: three, or as many as there are brokers.", check=lambda value: value == -1 or 1 <= value <= 100, wants="-1 or from 1 to 100")
     transaction_max_timeout_ms: int = setting("transaction.max.timeout.ms", 900_000, "The longest transaction.timeout.ms a producer may ask for; after its own, an open transaction is aborted.", **between(1, 2**31 - 1))
@@ -142,6 +154,16 @@ class Settings:
 
 
 def check_relations(settings: Settings) -> None:
+    _check_waits(settings)
+    beat_ms, session_ms = settings.group_consumer_heartbeat_interval_ms, settings.group_consumer_session_timeout_ms
+    if beat_ms >= session_ms:
+        raise SettingError(
+            f"group.consumer.heartbeat.interval.ms={beat_ms} and group.consumer.session.timeout.ms={session_ms}: "
+            "the first must be less than the second"
+        )
+
+
+def _check_waits(settings: Settings) -> None:
     """A follower whose fetch is kept too long would take its leader for dead, or be taken for dead itself."""
     wait_ms = settings.replica_fetch_wait_max_ms
     for name in ("controller.quorum.fetch.timeout.ms", "broker.session.timeout.ms", "replica.lag.time.max.ms"):

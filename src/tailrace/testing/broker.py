@@ -185,7 +185,8 @@ class Broker:
 
     def _environment(self) -> dict[str, str]:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("TAILRACE_")}
-        told = {"kafka_port": 0, "data_dir": str(self.data_dir), "group_initial_rebalance_delay_ms": 0} | self._settings
+        quick = {"group_initial_rebalance_delay_ms": 0, "group_consumer_heartbeat_interval_ms": 500}
+        told = {"kafka_port": 0, "data_dir": str(self.data_dir)} | quick | self._settings
         return inherited | {variable_name(name): str(value) for name, value in told.items()}
 
     def _ready_address(self, process: "subprocess.Popen[bytes]", timeout_s: float) -> str:

@@ -226,6 +226,7 @@ class ConsumerStage:
         self.lines += [stepped(member, taken) for member, taken in turn.steps]
         self.taken |= {taken: None for _, taken in turn.steps}
         for entry in turn.records:
+            assert isinstance(entry, Entry), "nothing here is done in transactions"
             self.log.append(entry)
             self.groups.replay(entry)
             self.lines.append(written(entry))

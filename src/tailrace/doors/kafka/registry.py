@@ -12,6 +12,8 @@ from typing import Any, Final
 from tailrace.doors.kafka.call import Answer, Call
 from tailrace.doors.kafka.handlers.alter_configs import alter_configs
 from tailrace.doors.kafka.handlers.api_versions import api_versions
+from tailrace.doors.kafka.handlers.consumer_group_describe import consumer_group_describe
+from tailrace.doors.kafka.handlers.consumer_group_heartbeat import consumer_group_heartbeat
 from tailrace.doors.kafka.handlers.create_partitions import create_partitions
 from tailrace.doors.kafka.handlers.create_topics import create_topics
 from tailrace.doors.kafka.handlers.delete_groups import delete_groups
@@ -111,6 +113,8 @@ _table: Final = (
     _api(55, describe_quorum, by_controller=True),
     _api(60, describe_cluster),
     _api(61, describe_producers),
+    _api(68, consumer_group_heartbeat),
+    _api(69, consumer_group_describe),
     _api(74, list_config_resources),
     _api(75, describe_topic_partitions),
 )

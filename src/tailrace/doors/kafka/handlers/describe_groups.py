@@ -1,6 +1,6 @@
 """DescribeGroups: who is in classic groups, and what each member has. What members have is told of stable groups only.
 
-A group that is not there is "Dead", and from version 6 on an error."""
+A group that is not there, or of the other kind, is "Dead", and from version 6 on an error."""
 
 from typing import Final
 
@@ -41,7 +41,7 @@ async def _described(call: Call, group_id: str, operations: int) -> DescribedGro
 
 
 def _shown(machine: Groups, group_id: str, operations: int) -> DescribedGroup:
-    group = machine.find(group_id)
+    group = machine.find_kind(group_id, ClassicGroup)
     is_stable = group.state is State.STABLE
     return DescribedGroup(
         group_id=group_id,

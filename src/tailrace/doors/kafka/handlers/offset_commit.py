@@ -9,7 +9,13 @@ from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.faults import error_of
 from tailrace.groups.offsets import Committed, Place, check_metadata
 from tailrace.groups.requests import MemberId
-from tailrace.model.faults import Fault, GroupNotFound, IllegalGeneration, UnknownTopic, UnknownTopicId
+from tailrace.model.faults import (
+    Fault,
+    GroupNotFound,
+    IllegalGeneration,
+    UnknownTopic,
+    UnknownTopicId,
+)
 from tailrace.model.ids import show_id
 from tailrace.wire.messages.offset_commit import (
     CommittedPartition,
@@ -21,6 +27,7 @@ from tailrace.wire.messages.offset_commit import (
 )
 
 first_by_id: Final = 10
+first_with_member_epochs: Final = 9
 first_to_know_of_groups: Final = 9  # before, a group that is not there had another generation
 as_the_broker_says: Final = -1
 
@@ -88,9 +95,12 @@ def _committed(request: OffsetCommitRequest, call: Call, one: PartitionToCommit)
 async def _commit(request: OffsetCommitRequest, call: Call, wanted: dict[Place, Committed]) -> Fault | None:
     who = MemberId(request.member_id, request.group_instance_id)
     group_id, generation = request.group_id, request.generation_id_or_member_epoch
+    epochs = call.version >= first_with_member_epochs
     try:
         seat = call.node.grouping.seat(group_id)
-        await seat.act(lambda machine, turn: machine.commit(group_id, who, generation, wanted, turn))
+        await seat.act(
+            lambda machine, turn: machine.commit(group_id, who, generation, wanted, turn, knows_epochs=epochs)
+        )
     except GroupNotFound as fault:
         return fault if call.version >= first_to_know_of_groups else IllegalGeneration(str(fault))
     except Fault as fault:

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.faults import error_of
+from tailrace.groups.groups import Groups
 from tailrace.groups.offsets import Committed, Place
 from tailrace.model.faults import Fault, UnknownTopicId
 from tailrace.model.ids import NO_ID, Id, show_id
@@ -58,7 +59,7 @@ async def _group(call: Call, wanted: GroupWanted) -> FetchedGroup:
     if wanted.topics is not None:
         topics = [_named(call, one.name, one.topic_id, one.partition_indexes) for one in wanted.topics]
     try:
-        fetched = await _fetch(call, wanted.group_id, topics)
+        fetched = await _fetch(call, wanted.group_id, topics, wanted.member_id, wanted.member_epoch)
     except Fault as fault:
         return FetchedGroup(group_id=wanted.group_id, error_code=error_of(fault))
     return FetchedGroup(
@@ -78,10 +79,15 @@ def _named(call: Call, name: str, topic_id: bytes, partitions: Sequence[int]) ->
 
 
 async def _fetch(
-    call: Call, group_id: str, wanted: Sequence[Wanted] | None
+    call: Call, group_id: str, wanted: Sequence[Wanted] | None, member_id: str | None = None, epoch: int = -1
 ) -> list[tuple[Wanted, list[FetchedPartition]]]:
     """What was committed of what is wanted; of None, all there is."""
-    kept = await call.node.grouping.seat(group_id).ask(lambda machine: dict(machine.committed(group_id)))
+
+    def read(machine: Groups) -> Mapping[Place, Committed]:
+        machine.check_reader(group_id, member_id, epoch)
+        return dict(machine.committed(group_id))
+
+    kept = await call.node.grouping.seat(group_id).ask(read)
     topics = _all(call, kept) if wanted is None else wanted
     return [(topic, [_fetched(topic, one, kept) for one in topic.partitions]) for topic in topics]
 

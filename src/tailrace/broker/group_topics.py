@@ -1,0 +1,26 @@
+"""The topics of the cluster, for groups: as this broker's committed metadata has them."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from tailrace.cluster.image import Image
+from tailrace.cluster.records import PartitionAdded, TopicAdded, TopicRemoved
+from tailrace.groups.topics import KnownTopic
+from tailrace.model.topics import internal_topics
+
+
+class ClusterTopics:
+    def __init__(self, image: Callable[[], Image]) -> None:
+        self._image = image
+        self.revision = 0
+
+    def committed(self, records: Sequence[object]) -> None:
+        """They are in the image already."""
+        if any(isinstance(record, TopicAdded | PartitionAdded | TopicRemoved) for record in records):
+            self.revision += 1
+
+    def find(self, name: str) -> KnownTopic | None:
+        topic = self._image().topics.get(name)
+        return None if topic is None else KnownTopic(topic.id, len(topic.partitions))
+
+    def names(self) -> Iterable[str]:
+        return [name for name in self._image().topics if name not in internal_topics]
