@@ -7,4 +7,8 @@ from typing import Any
 
 
 def __getattr__(name: str) -> Any:
-    raise AttributeError(name)
+    if name != "DefaultSource":
+        raise AttributeError(name)
+    from tailrace.pipeline.data_source import TailraceSource
+
+    return TailraceSource

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tailrace.pipeline.kafka.cluster import Cluster
 from tailrace.testing import Broker
 
 if TYPE_CHECKING:
@@ -30,3 +31,9 @@ def broker(tailrace_broker: Broker) -> Broker:
 def topic() -> str:
     """A name that no other test has."""
     return f"topic-{uuid.uuid4().hex[:8]}"
+
+
+@pytest.fixture(scope="session")
+def cluster(broker: Broker) -> Iterator[Cluster]:
+    with Cluster(broker.bootstrap) as cluster:
+        yield cluster

@@ -12,11 +12,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from tailrace.pipeline.data_source import register
     from tailrace.pipeline.jvm.session import session
 
-__all__ = ["session"]
+__all__ = ["register", "session"]
 
-_homes: Final = MappingProxyType({"session": "jvm.session"})  # name to the module that has it
+_homes: Final = MappingProxyType(
+    {"register": "data_source", "session": "jvm.session"}
+)  # name to the module that has it
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,45 @@
+"""`format("tailrace")`: what Spark finds under that name."""
+
+from collections.abc import MutableMapping
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSource
+
+from tailrace.pipeline.source.options import read_options
+from tailrace.pipeline.source.rows import schema_ddl
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+    from tailrace.pipeline.source.batch import BatchReader
+    from tailrace.pipeline.source.stream import StreamReader
+
+
+class TailraceSource(DataSource):
+    """Topics of Tailrace, or of any broker that speaks Kafka's protocol."""
+
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        self.options = dict(options)
+
+    @classmethod
+    def name(cls) -> str:
+        return "tailrace"
+
+    def schema(self) -> str:
+        return schema_ddl(headers=self.options.get("includeheaders", "false").lower() == "true")
+
+    def reader(self, schema: "StructType") -> "BatchReader":
+        from tailrace.pipeline.source.batch import batch_reader
+
+        return batch_reader(read_options(self.options, "batch"), schema)
+
+    def streamReader(self, schema: "StructType") -> "StreamReader":  # noqa: N802 Spark's name
+        from tailrace.pipeline.source.stream import StreamReader
+
+        return StreamReader(read_options(self.options, "stream"), schema)
+
+
+def register(spark: "SparkSession") -> None:
+    """For clusters where Spark cannot find it by itself: those that get the package with `--py-files`."""
+    spark.dataSource.register(TailraceSource)

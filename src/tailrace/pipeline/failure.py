@@ -1,0 +1,17 @@
+"""How the pipeline fails: with a sentence that says what happened, which value was wrong, and what to do."""
+
+
+class PipelineFailed(RuntimeError):
+    """A job could not do what it was asked to."""
+
+
+class BrokersSilent(PipelineFailed):
+    """No broker answered, or none of them could within the time allowed."""
+
+
+class DataLost(PipelineFailed):
+    """Records that were to be read are gone from the topic."""
+
+
+class NotOurHistory(PipelineFailed):
+    """A folder that holds no history of ours, or one that somebody else has written into."""

@@ -1,0 +1,154 @@
+"""A cluster as a reader or writer sees it: which topics there are, who leads what, and how to ask until it answers.
+
+Leaders move and brokers restart. A question that fails for such a reason is asked again, with fresh metadata, until it
+is answered or the time is up; what a broker refuses for good is said at once.
+"""
+
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeVar
+
+from tailrace.model.addresses import parse_addresses
+from tailrace.pipeline.failure import BrokersSilent, PipelineFailed
+from tailrace.pipeline.kafka.connection import Connection
+from tailrace.wire.errors import Error
+from tailrace.wire.messages.find_coordinator import FindCoordinatorRequest
+from tailrace.wire.messages.metadata import MetadataRequest, TopicWanted
+
+T = TypeVar("T")
+
+patience_s: Final = 60.0  # how long a question is asked again
+pause_s: Final = 0.05
+request_timeout_s: Final = 30.0
+
+
+class TopicPartition(NamedTuple):
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class AskAgain(Exception):
+    """A broker said that the same question may be answered later."""
+
+
+class Cluster:
+    def __init__(self, bootstrap: str, *, timeout_s: float = request_timeout_s, patience_s: float = patience_s) -> None:
+        try:
+            self._bootstrap = parse_addresses(bootstrap)
+        except ValueError as error:
+            raise PipelineFailed(f"kafka.bootstrap.servers = {bootstrap!r}: {error}") from None
+        self._timeout_s = timeout_s
+        self._patience_s = patience_s
+        self._connections: dict[tuple[str, int], Connection] = {}
+        self._leaders: dict[TopicPartition, tuple[str, int]] = {}
+
+    def __enter__(self) -> "Cluster":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        for connection in self._connections.values():
+            connection.close()
+        self._connections = {}
+
+    def partitions(self, topics: Sequence[str]) -> list[TopicPartition]:
+        """All partitions of these topics; it fails when one is not there."""
+        return self.until_answered(lambda: self._partitions(topics))
+
+    def matching(self, pattern: str) -> list[TopicPartition]:
+        """All partitions of the topics whose whole name matches; none of the brokers' own."""
+        try:
+            wanted = re.compile(pattern)
+        except re.error as error:
+            raise PipelineFailed(f"subscribePattern = {pattern!r} is no regular expression: {error}") from None
+        answer = self.until_answered(lambda: self._metadata(None))
+        names = [one.name for one in answer.topics if not one.is_internal and wanted.fullmatch(one.name)]
+        return self.partitions(sorted(names)) if names else []
+
+    def ask_any(self, request: object) -> Any:
+        """Ask whichever broker can be reached."""
+        return self.until_answered(lambda: self._anybody().call(request))
+
+    def leader(self, partition: TopicPartition) -> Connection:
+        """A connection to who leads a partition."""
+        if partition not in self._leaders:
+            self._partitions([partition.topic])
+        if partition not in self._leaders:
+            raise AskAgain(f"{partition} has no leader")
+        return self._connection(*self._leaders[partition])
+
+    def coordinator(self, key: str, key_type: int) -> Connection:
+        """A connection to the coordinator of a group (0) or a transactional id (1)."""
+        found = self._anybody().call(FindCoordinatorRequest(key=key, key_type=key_type))
+        check(found.error_code, f"find the coordinator of {key}")
+        return self._connection(found.host, found.port)
+
+    def by_leader(self, partitions: Sequence[TopicPartition]) -> dict[Connection, list[TopicPartition]]:
+        groups: dict[Connection, list[TopicPartition]] = {}
+        for partition in partitions:
+            groups.setdefault(self.leader(partition), []).append(partition)
+        return groups
+
+    def until_answered(self, ask: Callable[[], T]) -> T:
+        """Ask again, with fresh metadata, while the answer is that it may come later."""
+        deadline = time.monotonic() + self._patience_s
+        while True:
+            try:
+                return ask()
+            except (AskAgain, BrokersSilent) as why:
+                self.close()
+                self._leaders = {}
+                if time.monotonic() > deadline:
+                    raise BrokersSilent(f"{why}; given up after {self._patience_s:g} s") from None
+                time.sleep(pause_s)
+
+    def _partitions(self, topics: Sequence[str]) -> list[TopicPartition]:
+        answer = self._metadata(topics)
+        brokers: Mapping[int, tuple[str, int]] = {one.node_id: (one.host, one.port) for one in answer.brokers}
+        found = []
+        for topic in answer.topics:
+            if topic.error_code == Error.UNKNOWN_TOPIC_OR_PARTITION:
+                raise PipelineFailed(f"there is no topic {topic.name}; `tailrace topic list` shows what is there")
+            check(topic.error_code, f"find topic {topic.name}")
+            for one in topic.partitions:
+                partition = TopicPartition(topic.name, one.partition)
+                found.append(partition)
+                if one.leader_id in brokers:
+                    self._leaders[partition] = brokers[one.leader_id]
+        return sorted(found)
+
+    def _metadata(self, topics: Sequence[str] | None) -> Any:
+        wanted = None if topics is None else tuple(TopicWanted(name=name) for name in topics)
+        return self._anybody().call(MetadataRequest(topics=wanted, allow_auto_topic_creation=False))
+
+    def _anybody(self) -> Connection:
+        for connection in self._connections.values():
+            return connection
+        reasons = []
+        for host, port in self._bootstrap:
+            try:
+                return self._connection(host, port)
+            except BrokersSilent as silent:
+                reasons.append(str(silent))
+        raise BrokersSilent("; ".join(reasons))
+
+    def _connection(self, host: str, port: int) -> Connection:
+        if (host, port) not in self._connections:
+            self._connections[host, port] = Connection(host, port, self._timeout_s)
+        return self._connections[host, port]
+
+
+def check(code: int, what: str) -> None:
+    """Nothing when there is no error; `AskAgain` or a failure that says what was asked."""
+    if code == Error.NONE:
+        return
+    error = Error(code)
+    if error.retriable:
+        raise AskAgain(f"cannot {what}: {error.name}")
+    raise PipelineFailed(f"cannot {what}: the broker says {error.name}")

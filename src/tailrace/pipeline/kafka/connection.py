@@ -1,0 +1,118 @@
+"""One connection to one broker: a request out, its answer back. Several may be under way; answers come in order.
+
+The answer's bytes live in a buffer that is used again for the next, so that reading a topic from end to end touches the
+same few megabytes of memory: records in an answer are valid until the next call of `receive`.
+"""
+
+import socket
+from collections import deque
+from typing import Any, Final
+
+from tailrace.model.limits import frame_max_bytes
+from tailrace.pipeline.failure import BrokersSilent
+from tailrace.wire.compile import decode_whole, encode_into, is_flexible
+from tailrace.wire.framing import length_bytes, length_layout
+from tailrace.wire.headers import read_response_header, request_header
+from tailrace.wire.messages import messages
+from tailrace.wire.messages.api_versions import ApiVersionsRequest
+from tailrace.wire.primitives import WireError
+from tailrace.wire.schema import declaration
+
+client_id: Final = "tailrace-spark"
+connect_timeout_s: Final = 10.0
+# The newest versions in which topics still go by their names, and groups one at a time.
+highest_used: Final = {0: 12, 1: 12, 2: 7, 3: 9, 8: 7, 9: 7, 10: 3, 22: 4, 24: 3, 25: 3, 26: 3, 28: 3}
+
+
+class Connection:
+    def __init__(self, host: str, port: int, timeout_s: float) -> None:
+        self.address = f"{host}:{port}"
+        self._pending: deque[tuple[int, int, int]] = deque()  # correlation id, API and version of what is under way
+        self._next_id = 0
+        self._buffer = bytearray()
+        try:
+            self._socket = socket.create_connection((host, port), min(timeout_s, connect_timeout_s))
+            self._socket.settimeout(timeout_s)
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._highest = self._ask_versions()
+        except OSError as error:
+            raise BrokersSilent(f"no broker at {self.address}: {error.strerror or error}") from None
+
+    def call(self, request: object) -> Any:
+        """Send a request and wait for its answer."""
+        self.send(request)
+        return self.receive()
+
+    def send(self, request: object) -> None:
+        """Send a request; `receive` gives its answer."""
+        key = declaration(type(request)).number
+        self._send(request, key, self._version(key))
+
+    def receive(self) -> Any:
+        """The answer to the oldest request that has none yet."""
+        correlation_id, key, version = self._pending.popleft()
+        response = messages[key].response
+        frame = self._frame()
+        try:
+            found, at = read_response_header(frame, 0, key, is_flexible(response, version))
+            if found != correlation_id:
+                raise WireError(f"answer {found} came where {correlation_id} was due")
+            return decode_whole(response, version, frame, at)
+        except WireError as error:
+            self.close()
+            raise BrokersSilent(f"{self.address} answered what is no answer: {error}") from None
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def _ask_versions(self) -> dict[int, int]:
+        key = declaration(ApiVersionsRequest).number
+        self._send(ApiVersionsRequest(), key, 0)
+        return {one.api_key: one.max_version for one in self.receive().api_keys}
+
+    def _version(self, key: int) -> int:
+        if key not in self._highest:
+            raise BrokersSilent(f"{self.address} does not serve {messages[key].name}")
+        declared = messages[key].versions
+        version = min(self._highest[key], highest_used.get(key, declared.last))
+        if version not in declared:
+            raise BrokersSilent(f"{self.address} serves {messages[key].name} only up to version {version}: too old")
+        return version
+
+    def _send(self, request: object, key: int, version: int) -> None:
+        self._next_id += 1
+        frame = bytearray(length_bytes)
+        frame += request_header(key, version, self._next_id, client_id, is_flexible(type(request), version))
+        encode_into(frame, request, version)
+        length_layout.pack_into(frame, 0, len(frame) - length_bytes)
+        try:
+            self._socket.sendall(frame)
+        except OSError as error:
+            raise self._lost(error) from None
+        self._pending.append((self._next_id, key, version))
+
+    def _frame(self) -> memoryview:
+        (size,) = length_layout.unpack(self._exactly(length_bytes))
+        if not 0 < size <= frame_max_bytes:
+            self.close()
+            raise BrokersSilent(f"{self.address} sent a frame of {size} bytes; it may be no Kafka broker")
+        return self._exactly(size)
+
+    def _exactly(self, size: int) -> memoryview:
+        if size > len(self._buffer):
+            self._buffer = bytearray(size)
+        view = memoryview(self._buffer)[:size]
+        got = 0
+        while got < size:
+            try:
+                count = self._socket.recv_into(view[got:])
+            except OSError as error:
+                raise self._lost(error) from None
+            if not count:
+                raise self._lost(None)
+            got += count
+        return view
+
+    def _lost(self, error: OSError | None) -> BrokersSilent:
+        self.close()
+        return BrokersSilent(f"the connection to {self.address} broke: {error or 'it was closed'}")

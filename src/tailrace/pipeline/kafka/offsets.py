@@ -1,0 +1,93 @@
+"""Which offsets partitions have: at their start, at their end, at a time; and those that a group has written down."""
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Final
+
+from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition, check
+from tailrace.wire.messages.list_offsets import ListOffsetsRequest, PartitionAsked, TopicAsked
+from tailrace.wire.messages.offset_commit import OffsetCommitRequest, PartitionToCommit, TopicToCommit
+from tailrace.wire.messages.offset_fetch import OffsetFetchRequest, TopicWanted
+
+at_the_end: Final = -1
+at_the_start: Final = -2
+no_offset: Final = -1
+group_key: Final = 0
+
+Offsets = dict[TopicPartition, int]
+
+
+def start_offsets(cluster: Cluster, partitions: Sequence[TopicPartition]) -> Offsets:
+    return offsets_at(cluster, dict.fromkeys(partitions, at_the_start))
+
+
+def end_offsets(cluster: Cluster, partitions: Sequence[TopicPartition], *, committed: bool) -> Offsets:
+    """Where a reader may read up to: for one of committed records only below the first open transaction."""
+    return offsets_at(cluster, dict.fromkeys(partitions, at_the_end), committed=committed)
+
+
+def offsets_at(cluster: Cluster, times: Mapping[TopicPartition, int], *, committed: bool = False) -> Offsets:
+    """The offset of the first record at or after each time in milliseconds; -1 where there is none."""
+    return cluster.until_answered(lambda: _offsets_at(cluster, times, committed=committed)) if times else {}
+
+
+def _offsets_at(cluster: Cluster, times: Mapping[TopicPartition, int], *, committed: bool) -> Offsets:
+    found: Offsets = {}
+    for connection, partitions in cluster.by_leader(sorted(times)).items():
+        topics = tuple(
+            TopicAsked(
+                name=topic,
+                partitions=tuple(PartitionAsked(partition=one.partition, timestamp=times[one]) for one in ones),
+            )
+            for topic, ones in groupby(partitions, lambda one: one.topic)
+        )
+        answer = connection.call(ListOffsetsRequest(isolation_level=int(committed), topics=topics))
+        for topic in answer.topics:
+            for one in topic.partitions:
+                partition = TopicPartition(topic.name, one.partition)
+                check(one.error_code, f"look up offsets of {partition}")
+                found[partition] = one.offset
+    return found
+
+
+def commit_offsets(cluster: Cluster, group: str, offsets: Mapping[TopicPartition, int], note: str = "") -> None:
+    """Write down how far a group has come, as somebody who takes no part in it."""
+
+    def ask() -> None:
+        topics = tuple(
+            TopicToCommit(
+                name=topic,
+                partitions=tuple(
+                    PartitionToCommit(partition=one.partition, committed_offset=offsets[one], committed_metadata=note)
+                    for one in ones
+                ),
+            )
+            for topic, ones in groupby(sorted(offsets), lambda one: one.topic)
+        )
+        answer = cluster.coordinator(group, group_key).call(OffsetCommitRequest(group_id=group, topics=topics))
+        for topic in answer.topics:
+            for one in topic.partitions:
+                check(one.error_code, f"commit offsets of {topic.name}-{one.partition} for group {group}")
+
+    if offsets:
+        cluster.until_answered(ask)
+
+
+def committed_offsets(cluster: Cluster, group: str, partitions: Sequence[TopicPartition]) -> Offsets:
+    """What a group has written down, for those partitions where it has."""
+
+    def ask() -> Offsets:
+        wanted = tuple(
+            TopicWanted(name=topic, partition_indexes=tuple(one.partition for one in ones))
+            for topic, ones in groupby(sorted(partitions), lambda one: one.topic)
+        )
+        answer = cluster.coordinator(group, group_key).call(OffsetFetchRequest(group_id=group, topics=wanted))
+        check(answer.error_code, f"read the offsets of group {group}")
+        found = {}
+        for topic in answer.topics:
+            for one in topic.partitions:
+                check(one.error_code, f"read the offsets of group {group}")
+                found[TopicPartition(topic.name, one.partition)] = one.committed_offset
+        return {partition: offset for partition, offset in found.items() if offset != no_offset}
+
+    return cluster.until_answered(ask)

@@ -1,0 +1,89 @@
+"""Options by the names that Spark's kafka source and sink gave them, whatever case they come in; a typo is an error.
+
+Spark hands them over in lower case, and it would never say that nobody looked at one.
+"""
+
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from typing import Final
+
+from tailrace.pipeline.failure import PipelineFailed
+
+kafka_prefix: Final = "kafka."
+spark_own: Final = ("path",)  # what Spark itself adds
+kafka_settings: Final = (
+    "kafka.bootstrap.servers",
+    "kafka.client.id",
+    "kafka.fetch.max.bytes",
+    "kafka.group.id",
+    "kafka.isolation.level",
+    "kafka.max.partition.fetch.bytes",
+    "kafka.request.timeout.ms",
+    "kafka.security.protocol",
+    "kafka.compression.type",
+    "kafka.batch.size",
+    "kafka.acks",
+    "kafka.transaction.timeout.ms",
+)
+# Those of Kafka's own consumer and producer that mean nothing here: what they would decide, Spark or we decide.
+kafka_ignored: Final = (
+    "kafka.enable.auto.commit",
+    "kafka.fetch.min.bytes",
+    "kafka.fetch.max.wait.ms",
+    "kafka.linger.ms",
+    "kafka.max.poll.records",
+    "kafka.metadata.max.age.ms",
+    "kafka.retries",
+    "kafka.session.timeout.ms",
+    "kafka.enable.idempotence",
+    "kafka.delivery.timeout.ms",
+)
+
+
+class Options:
+    """What was given, each asked for by its proper name."""
+
+    def __init__(self, given: Mapping[str, str], known: Iterable[str]) -> None:
+        names = {name.lower(): name for name in (*known, *kafka_settings, *kafka_ignored)}
+        for name in given:
+            if name.lower() not in names and name.lower() not in spark_own:
+                raise PipelineFailed(_unknown(name, names))
+        self._given = {names.get(name.lower(), name): value for name, value in given.items()}
+        if not self._given.get("kafka.bootstrap.servers"):
+            raise PipelineFailed("kafka.bootstrap.servers is missing: say where a broker is, such as 127.0.0.1:9092")
+        if self.one_of("kafka.security.protocol", ("PLAINTEXT",), "PLAINTEXT") != "PLAINTEXT":
+            raise PipelineFailed("kafka.security.protocol: only PLAINTEXT is there yet")
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._given
+
+    def __getitem__(self, name: str) -> str:
+        return self._given[name]
+
+    def text(self, name: str, default: str = "") -> str:
+        return self._given.get(name, default)
+
+    def one_of(self, name: str, choices: tuple[str, ...], default: str) -> str:
+        value = self._given.get(name, default)
+        for choice in choices:
+            if choice.lower() == value.lower():
+                return choice
+        raise PipelineFailed(f"{name} = {value!r}: it is one of {', '.join(choices)}")
+
+    def flag(self, name: str, *, default: bool) -> bool:
+        return self.one_of(name, ("true", "false"), str(default).lower()) == "true"
+
+    def number(self, name: str) -> int | None:
+        """A whole number of at least 1; None when it was not given."""
+        value = self._given.get(name)
+        if value is None:
+            return None
+        if not value.isdecimal() or int(value) < 1:
+            raise PipelineFailed(f"{name} = {value!r}: it is a whole number of at least 1")
+        return int(value)
+
+
+def _unknown(name: str, names: Mapping[str, str]) -> str:
+    near = get_close_matches(name.lower(), names, n=1, cutoff=0.6)
+    hint = f"did you mean {names[near[0]]}?" if near else f"known are {', '.join(sorted(names.values()))}"
+    return f"there is no option {name}; {hint}"

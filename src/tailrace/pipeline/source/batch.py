@@ -1,0 +1,103 @@
+"""A batch read: what lies between two edges when the query is planned.
+
+Filters on topic, partition, offset and timestamp narrow the ranges before anything is read. Spark still applies them to
+every row, so they only have to leave out nothing that could match. A lower bound in time does: no record before the
+first one that is as late can match. An upper bound does not narrow anything: records may come out of order.
+"""
+
+import sys
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+
+from tailrace.pipeline.failure import DataLost
+from tailrace.pipeline.kafka.cluster import Cluster
+from tailrace.pipeline.kafka.offsets import Offsets, end_offsets, offsets_at, start_offsets
+from tailrace.pipeline.source.edges import resolve
+from tailrace.pipeline.source.narrowing import Bounds, bounds_of
+from tailrace.pipeline.source.options import ReadOptions
+from tailrace.pipeline.source.rows import checked_columns
+from tailrace.pipeline.source.splitting import ranges
+from tailrace.pipeline.source.task import ReadTask, advice
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+pushdown_worker: Final = "pyspark.sql.worker.data_source_pushdown_filters"
+
+
+class BatchReader(DataSourceReader):
+    def __init__(self, options: ReadOptions, schema: "StructType") -> None:
+        self._options = options
+        self._task = read_task(options, schema)
+        self._bounds = Bounds()
+
+    def partitions(self) -> list[InputPartition]:
+        options = self._options
+        with options.cluster() as cluster:
+            all_of_them = options.subscription.partitions(cluster)
+            wanted = [one for one in all_of_them if self._bounds.admits(one)]
+            start = resolve(cluster, options.start, wanted, committed=options.committed)
+            end = resolve(cluster, options.end, wanted, committed=options.committed)
+            start, end = self._narrowed(cluster, start, end)
+            start = within_the_log(cluster, start, end, options)
+        found = ranges(start, end, at_least=options.min_partitions, most_records=options.max_records)
+        return [InputPartition(one) for one in found]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return self._task.rows(partition.value)
+
+    def _narrowed(self, cluster: Cluster, start: Offsets, end: Offsets) -> tuple[Offsets, Offsets]:
+        bounds = self._bounds
+        if bounds.earliest_ms is not None:
+            late = offsets_at(cluster, dict.fromkeys(start, bounds.earliest_ms))
+            start = {one: max(start[one], late[one]) if late[one] >= 0 else end[one] for one in start}
+        start = {one: max(offset, bounds.first_offset) for one, offset in start.items()}
+        return start, {one: max(start[one], min(offset, bounds.end_offset)) for one, offset in end.items()}
+
+
+class FilteredBatchReader(BatchReader):
+    """The same where filters are handed over; Spark refuses a reader that could take them while it gives none."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 Spark's name
+        self._bounds = bounds_of(filters)
+        return filters
+
+
+def batch_reader(options: ReadOptions, schema: "StructType") -> BatchReader:
+    main: Any = sys.modules.get("__main__")
+    running = getattr(getattr(main, "__spec__", None), "name", "")
+    takes_filters = running == pushdown_worker or pushdown_worker in sys.modules
+    return (FilteredBatchReader if takes_filters else BatchReader)(options, schema)
+
+
+def read_task(options: ReadOptions, schema: "StructType") -> ReadTask:
+    columns = checked_columns(schema, headers=options.headers)
+    return ReadTask(
+        bootstrap=options.bootstrap,
+        columns=tuple(columns),
+        committed=options.committed,
+        headers="headers" in columns,
+        fail_on_data_loss=options.fail_on_data_loss,
+        fetch_bytes=options.fetch_bytes,
+    )
+
+
+def within_the_log(cluster: Cluster, start: Offsets, end: Offsets, options: ReadOptions) -> Offsets:
+    """Starts that are in the log. `DataLost` where one is not, unless it was said that this is no failure."""
+    first = start_offsets(cluster, sorted(start))
+    lost = [one for one in start if start[one] < first[one] and start[one] < end[one]]
+    if options.fail_on_data_loss:
+        for one in lost:
+            raise DataLost(f"{one} was to be read from offset {start[one]}, and begins at {first[one]}. {advice}")
+        _refuse_beyond(cluster, end, options)
+    return {one: max(start[one], first[one]) if start[one] < end[one] else start[one] for one in start}
+
+
+def _refuse_beyond(cluster: Cluster, end: Offsets, options: ReadOptions) -> None:
+    last = end_offsets(cluster, sorted(end), committed=False)
+    for one in end:
+        if end[one] > last[one]:
+            raise DataLost(f"{one} was to be read up to offset {end[one]}, and ends at {last[one]}. {advice}")

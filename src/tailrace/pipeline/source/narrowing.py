@@ -1,0 +1,65 @@
+"""What filters say about topics, partitions, offsets and times: bounds within which every row that could match lies."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from pyspark.sql.datasource import EqualTo, Filter, GreaterThan, GreaterThanOrEqual, In, LessThan, LessThanOrEqual
+
+from tailrace.pipeline.kafka.cluster import TopicPartition
+
+no_end = 2**63 - 1
+
+
+@dataclass(slots=True, kw_only=True)
+class Bounds:
+    topics: tuple[Any, ...] | None = None  # None: any
+    partitions: tuple[Any, ...] | None = None
+    first_offset: int = 0
+    end_offset: int = no_end
+    earliest_ms: int | None = None
+
+    def admits(self, partition: TopicPartition) -> bool:
+        return (self.topics is None or partition.topic in self.topics) and (
+            self.partitions is None or partition.partition in self.partitions
+        )
+
+
+def bounds_of(filters: Iterable[Filter]) -> Bounds:
+    bounds = Bounds()
+    for one in filters:
+        if isinstance(one, EqualTo | In | GreaterThan | GreaterThanOrEqual | LessThan | LessThanOrEqual):
+            _narrow(bounds, one, one.attribute[0])
+    return bounds
+
+
+def _narrow(bounds: Bounds, one: Filter, column: str) -> None:
+    match column, one:
+        case "topic", EqualTo() | In():
+            bounds.topics = _both(bounds.topics, _values(one))
+        case "partition", EqualTo() | In():
+            bounds.partitions = _both(bounds.partitions, _values(one))
+        case "offset", EqualTo():
+            bounds.first_offset = max(bounds.first_offset, one.value)
+            bounds.end_offset = min(bounds.end_offset, one.value + 1)
+        case "offset", GreaterThan() | GreaterThanOrEqual():
+            bounds.first_offset = max(bounds.first_offset, one.value + isinstance(one, GreaterThan))
+        case "offset", LessThan() | LessThanOrEqual():
+            bounds.end_offset = min(bounds.end_offset, one.value + isinstance(one, LessThanOrEqual))
+        case "timestamp", EqualTo() | GreaterThan() | GreaterThanOrEqual():
+            bounds.earliest_ms = max(bounds.earliest_ms or 0, _ms(one.value))
+
+
+def _values(one: Any) -> tuple[Any, ...]:
+    return tuple(one.value) if isinstance(one, In) else (one.value,)
+
+
+def _both(known: tuple[Any, ...] | None, more: tuple[Any, ...]) -> tuple[Any, ...]:
+    return more if known is None else tuple(value for value in known if value in more)
+
+
+def _ms(value: datetime) -> int:
+    """Rounded down: a bound may be too early, never too late."""
+    aware = value if value.tzinfo is not None else value.astimezone(UTC)
+    return int(aware.timestamp() * 1000)

@@ -1,0 +1,127 @@
+"""What a reader was asked to do, checked before anything is read."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from tailrace.pipeline.durations import milliseconds
+from tailrace.pipeline.failure import PipelineFailed
+from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
+from tailrace.pipeline.option_names import Options
+from tailrace.pipeline.source.edges import Edge, ending_edge, starting_edge
+from tailrace.pipeline.source.offset_json import parse_assignment
+
+known: Final = (
+    "subscribe", "subscribePattern", "assign", "startingOffsets", "endingOffsets", "startingTimestamp",
+    "endingTimestamp", "startingOffsetsByTimestamp", "endingOffsetsByTimestamp",
+    "startingOffsetsByTimestampStrategy", "failOnDataLoss",
+    "maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay", "minPartitions", "maxRecordsPerPartition",
+    "includeHeaders", "groupIdPrefix", "queryId", "fetchOffset.numRetries", "fetchOffset.retryIntervalMs",
+)  # fmt: skip
+subscriptions: Final = ("subscribe", "subscribePattern", "assign")
+default_prefix: Final = "tailrace-spark"
+default_delay_ms: Final = 15 * 60 * 1000
+fetch_default_bytes: Final = 4 * 1024 * 1024
+
+Mode = Literal["batch", "stream"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subscription:
+    kind: str  # one of `subscriptions`
+    value: str
+
+    def partitions(self, cluster: Cluster) -> list[TopicPartition]:
+        if self.kind == "subscribePattern":
+            return cluster.matching(self.value)
+        if self.kind == "assign":
+            wanted = parse_assignment(self.value)
+            there = cluster.partitions(sorted({one.topic: None for one in wanted}))
+            missing = [str(one) for one in wanted if one not in there]
+            if missing:
+                raise PipelineFailed(f"assign names partitions that are not there: {', '.join(missing)}")
+            return wanted
+        return cluster.partitions([name.strip() for name in self.value.split(",") if name.strip()])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadOptions:
+    bootstrap: str
+    subscription: Subscription
+    start: Edge
+    end: Edge
+    committed: bool
+    fail_on_data_loss: bool
+    headers: bool
+    min_partitions: int | None
+    max_records: int | None  # of one task
+    max_offsets: int | None  # of one trigger
+    min_offsets: int | None
+    max_delay_ms: int
+    query_id: str
+    group: str  # where consumed offsets are committed; empty: nowhere
+    fetch_bytes: int
+
+    def cluster(self) -> Cluster:
+        return Cluster(self.bootstrap)
+
+    @property
+    def start_group(self) -> str:
+        """The group that remembers where a query that began at `latest` began."""
+        return f"{default_prefix}-start-{self.query_id}"
+
+
+def read_options(given: Mapping[str, str], mode: Mode) -> ReadOptions:
+    options = Options(given, known)
+    start, end = starting_edge(options, mode), ending_edge(options)
+    query_id = options.text("queryId")
+    if mode == "stream":
+        _refuse_for_streams(options, start, query_id)
+    return ReadOptions(
+        bootstrap=options["kafka.bootstrap.servers"],
+        subscription=_subscription(options),
+        start=start,
+        end=end,
+        committed=options.one_of("kafka.isolation.level", ("read_committed", "read_uncommitted"), "read_committed")
+        == "read_committed",
+        fail_on_data_loss=options.flag("failOnDataLoss", default=True),
+        headers=options.flag("includeHeaders", default=False),
+        min_partitions=options.number("minPartitions"),
+        max_records=options.number("maxRecordsPerPartition"),
+        max_offsets=options.number("maxOffsetsPerTrigger"),
+        min_offsets=options.number("minOffsetsPerTrigger"),
+        max_delay_ms=milliseconds("maxTriggerDelay", options.text("maxTriggerDelay"), default_delay_ms),
+        query_id=query_id,
+        group=_group(options, query_id),
+        fetch_bytes=options.number("kafka.max.partition.fetch.bytes") or fetch_default_bytes,
+    )
+
+
+def _subscription(options: Options) -> Subscription:
+    found = [kind for kind in subscriptions if kind in options]
+    if len(found) != 1:
+        said = " and ".join(found) if found else "none of them"
+        raise PipelineFailed(f"say what to read with one of {', '.join(subscriptions)}; given: {said}")
+    if not options[found[0]].strip():
+        raise PipelineFailed(f"{found[0]} is empty: name a topic")
+    return Subscription(kind=found[0], value=options[found[0]])
+
+
+def _group(options: Options, query_id: str) -> str:
+    if "kafka.group.id" in options:
+        return options["kafka.group.id"]
+    if "groupIdPrefix" in options:
+        return f"{options['groupIdPrefix']}-{query_id}" if query_id else options["groupIdPrefix"]
+    return f"{default_prefix}-{query_id}" if query_id else ""
+
+
+def _refuse_for_streams(options: Options, start: Edge, query_id: str) -> None:
+    for name in ("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp"):
+        if name in options:
+            raise PipelineFailed(f"{name} is for batch reads: a stream has no end")
+    if start.needs_memory and not query_id:
+        raise PipelineFailed(
+            "a stream that starts at `latest` needs the option queryId, a name for this query that stays the same: "
+            "Spark asks for the start again after a crash, and what came in between would be lost without a word. "
+            'Under this name it is kept on the broker. Or begin elsewhere: option("startingOffsets", "earliest").'
+        )

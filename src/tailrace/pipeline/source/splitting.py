@@ -1,0 +1,50 @@
+"""Which offsets each task reads.
+
+One range a partition, in the order of partitions; more when `minPartitions` or `maxRecordsPerPartition` ask for it:
+then the longest are cut into pieces of about one length, as many as their share of all offsets.
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+from tailrace.pipeline.kafka.cluster import TopicPartition
+from tailrace.pipeline.kafka.fetching import Range
+
+
+def ranges(
+    start: Mapping[TopicPartition, int],
+    end: Mapping[TopicPartition, int],
+    *,
+    at_least: int | None = None,
+    most_records: int | None = None,
+) -> list[Range]:
+    whole = [Range(partition=one, start=start[one], end=end[one]) for one in sorted(end) if start[one] < end[one]]
+    if most_records is not None:
+        whole = [piece for one in whole for piece in cut(one, -(-(one.end - one.start) // most_records))]
+    if at_least is not None and whole and len(whole) < at_least:
+        whole = [piece for one in whole for piece in cut(one, _share(one, whole, at_least))]
+    return whole
+
+
+def cut(one: Range, pieces: int) -> list[Range]:
+    """The range in so many pieces, their lengths at most one apart; fewer when it is shorter."""
+    length = one.end - one.start
+    pieces = max(1, min(pieces, length))
+    edges = [one.start + length * number // pieces for number in range(pieces + 1)]
+    return [Range(partition=one.partition, start=first, end=last) for first, last in pairwise(edges)]
+
+
+def _share(one: Range, whole: Sequence[Range], at_least: int) -> int:
+    total = sum(other.end - other.start for other in whole)
+    return -(-(one.end - one.start) * at_least // total)
+
+
+def limited(
+    start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int], most: int
+) -> dict[TopicPartition, int]:
+    """Ends nearer by so much that at most about `most` offsets lie between; each partition gets its share of them."""
+    total = sum(end[one] - start[one] for one in end)
+    if total <= most:
+        return dict(end)
+    shares = {one: max(1, (end[one] - start[one]) * most // total) for one in end if end[one] > start[one]}
+    return {one: start[one] + shares.get(one, 0) for one in end}

@@ -1,0 +1,135 @@
+"""A streaming read: from where the last micro-batch ended to wherever it may go now.
+
+Spark keeps the offsets in its checkpoint, but for one case: it asks for the first offset again when a query died in its
+very first batch. A start at `latest` would then skip what came in between; so it is written down on the broker, in a
+group named by the option `queryId`, before Spark hears of it. What has been consumed is committed to a group as well,
+one batch late, as Spark tells it: for people and tools that watch the lag, never to read from.
+"""
+
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    ReadMinRows,
+    SupportsTriggerAvailableNow,
+)
+
+from tailrace.pipeline.failure import DataLost
+from tailrace.pipeline.kafka.cluster import Cluster
+from tailrace.pipeline.kafka.offsets import (
+    Offsets,
+    commit_offsets,
+    committed_offsets,
+    end_offsets,
+    start_offsets,
+)
+from tailrace.pipeline.source.batch import read_task, within_the_log
+from tailrace.pipeline.source.edges import resolve
+from tailrace.pipeline.source.offset_json import OffsetJson, from_json, to_json
+from tailrace.pipeline.source.options import ReadOptions
+from tailrace.pipeline.source.splitting import limited, ranges
+from tailrace.pipeline.source.task import advice
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    def __init__(self, options: ReadOptions, schema: "StructType") -> None:
+        self._options = options
+        self._task = read_task(options, schema)
+        self._cluster: Cluster | None = None  # of the driver's side; tasks have their own
+        self._target: Offsets | None = None  # where a query that ends with what is available now ends
+        self._moved_at = time.monotonic()  # when a batch was begun last
+
+    def initialOffset(self) -> OffsetJson:  # noqa: N802 Spark's name, as are those below
+        options = self._options
+        partitions = options.subscription.partitions(self._brokers())
+        if not options.start.needs_memory:
+            return to_json(resolve(self._brokers(), options.start, partitions, committed=options.committed))
+        kept = committed_offsets(self._brokers(), options.start_group, partitions)
+        if not kept:
+            kept = resolve(self._brokers(), options.start, partitions, committed=options.committed)
+            commit_offsets(self._brokers(), options.start_group, kept, note=f"start of {options.query_id}")
+        later = [one for one in partitions if one not in kept]
+        return to_json({**kept, **start_offsets(self._brokers(), later)})
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        if self._options.max_offsets is not None:
+            return ReadMaxRows(self._options.max_offsets)
+        return ReadAllAvailable()
+
+    def latestOffset(self, start: OffsetJson, limit: ReadLimit) -> OffsetJson:  # noqa: N802
+        begin, end = self._known(from_json(start)), self._ends()
+        end = {one: max(offset, begin.get(one, 0)) for one, offset in end.items()}
+        begin = {one: begin.get(one, 0) for one in end}
+        if self._should_wait(begin, end, limit):
+            return start
+        if isinstance(limit, ReadMaxRows):
+            end = limited(begin, end, limit.max_rows)
+        if end != begin:
+            self._moved_at = time.monotonic()
+        return to_json(end)
+
+    def reportLatestOffset(self) -> OffsetJson:  # noqa: N802
+        return to_json(self._ends())
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        self._target = self._ends()
+
+    def partitions(self, start: OffsetJson, end: OffsetJson) -> list[InputPartition]:
+        options = self._options
+        last = from_json(end)
+        first = self._known(from_json(start))
+        begin = within_the_log(self._brokers(), {one: first.get(one, 0) for one in last}, last, options)
+        found = ranges(begin, last, at_least=options.min_partitions, most_records=options.max_records)
+        return [InputPartition(one) for one in found]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return self._task.rows(partition.value)
+
+    def commit(self, end: OffsetJson) -> None:
+        if self._options.group:
+            commit_offsets(self._brokers(), self._options.group, from_json(end))
+
+    def stop(self) -> None:
+        if self._cluster is not None:
+            self._cluster.close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_cluster": None}  # to a task it travels without its connections
+
+    def _brokers(self) -> Cluster:
+        if self._cluster is None:
+            self._cluster = self._options.cluster()
+        return self._cluster
+
+    def _known(self, begin: Offsets) -> Offsets:
+        """Where each partition that is there now begins: one that is new since begins with its log."""
+        partitions = self._options.subscription.partitions(self._brokers())
+        gone = [one for one in begin if one not in partitions]
+        if gone and self._options.fail_on_data_loss:
+            raise DataLost(f"{gone[0]} is not there any more. {advice}")
+        fresh = [one for one in partitions if one not in begin]
+        return {one: begin[one] for one in begin if one in partitions} | start_offsets(self._brokers(), fresh)
+
+    def _ends(self) -> Offsets:
+        partitions = self._options.subscription.partitions(self._brokers())
+        end = end_offsets(self._brokers(), partitions, committed=self._options.committed)
+        if self._target is None:
+            return end
+        return {one: min(offset, self._target[one]) for one, offset in end.items() if one in self._target}
+
+    def _should_wait(self, begin: Offsets, end: Offsets, limit: ReadLimit) -> bool:
+        """Whether too little is there for a batch, by `minOffsetsPerTrigger`, and it has not waited too long."""
+        wanted = limit.min_rows if isinstance(limit, ReadMinRows) else self._options.min_offsets
+        if wanted is None or self._target is not None:
+            return False
+        waited_ms = (time.monotonic() - self._moved_at) * 1000
+        return sum(end.values()) - sum(begin.values()) < wanted and waited_ms < self._options.max_delay_ms

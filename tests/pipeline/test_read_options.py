@@ -1,0 +1,112 @@
+"""What a reader is asked, without Spark: options, edges, offset JSON, ranges."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tailrace.pipeline.failure import PipelineFailed
+from tailrace.pipeline.kafka.cluster import TopicPartition
+from tailrace.pipeline.kafka.fetching import Range
+from tailrace.pipeline.source.offset_json import from_json, parse_offsets, to_json
+from tailrace.pipeline.source.options import read_options
+from tailrace.pipeline.source.splitting import limited, ranges
+
+basis = {"kafka.bootstrap.servers": "127.0.0.1:9092", "subscribe": "orders"}
+p0, p1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
+
+
+def test_an_unknown_option_is_an_error_with_the_nearest_name() -> None:
+    with pytest.raises(PipelineFailed, match="no option startingoffset; did you mean startingOffsets"):
+        read_options({**basis, "startingoffset": "earliest"}, "batch")
+
+
+def test_names_come_in_any_case() -> None:
+    options = read_options({**{name.lower(): value for name, value in basis.items()}, "MINPARTITIONS": "4"}, "batch")
+    assert options.min_partitions == 4
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({}, "one of subscribe, subscribePattern, assign; given: none"),
+        ({"subscribe": "a", "assign": '{"a":[0]}'}, "given: subscribe and assign"),
+        ({"subscribe": " "}, "subscribe is empty"),
+        ({"subscribe": "a", "minPartitions": "none"}, "minPartitions = 'none': it is a whole number"),
+        ({"subscribe": "a", "failOnDataLoss": "maybe"}, "failOnDataLoss = 'maybe': it is one of true, false"),
+        ({"subscribe": "a", "startingOffsets": "latest"}, "would read nothing"),
+        ({"subscribe": "a", "endingOffsets": "earliest"}, "would read nothing"),
+        ({"subscribe": "a", "startingOffsets": "first"}, "earliest, latest, or JSON"),
+        ({"subscribe": "a", "startingOffsets": '{"a":3}'}, "write it like"),
+        ({"subscribe": "a", "startingTimestamp": "today"}, "milliseconds since 1970"),
+        ({"subscribe": "a", "maxTriggerDelay": "soon"}, "a duration is a number"),
+        ({"subscribe": "a", "kafka.security.protocol": "SSL"}, "it is one of PLAINTEXT"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(given: dict[str, str], said: str) -> None:
+    with pytest.raises(PipelineFailed, match=said):
+        read_options({"kafka.bootstrap.servers": "127.0.0.1:9092", **given}, "batch")
+
+
+def test_a_stream_that_starts_at_latest_needs_a_query_id() -> None:
+    with pytest.raises(PipelineFailed, match="needs the option queryId"):
+        read_options(basis, "stream")
+    assert read_options({**basis, "queryId": "bills"}, "stream").start_group.endswith("bills")
+    assert read_options({**basis, "startingOffsets": "earliest"}, "stream").group == ""
+
+
+def test_a_stream_has_no_end() -> None:
+    with pytest.raises(PipelineFailed, match="endingOffsets is for batch reads"):
+        read_options({**basis, "startingOffsets": "earliest", "endingOffsets": "latest"}, "stream")
+
+
+def test_whose_group_gets_the_offsets() -> None:
+    stream = {**basis, "startingOffsets": "earliest"}
+    assert read_options({**stream, "kafka.group.id": "g", "queryId": "q"}, "stream").group == "g"
+    assert read_options({**stream, "groupIdPrefix": "p", "queryId": "q"}, "stream").group == "p-q"
+    assert read_options({**stream, "queryId": "q"}, "stream").group == "tailrace-spark-q"
+
+
+@given(st.dictionaries(st.tuples(st.sampled_from("abc"), st.integers(0, 20)), st.integers(0, 2**62)))
+def test_offsets_come_back_and_are_always_written_in_order(told: dict[tuple[str, int], int]) -> None:
+    offsets = {TopicPartition(*one): offset for one, offset in told.items()}
+    written = to_json(offsets)
+    assert from_json(written) == offsets
+    assert list(from_json(written)) == sorted(offsets)
+
+
+def test_what_people_write_is_read() -> None:
+    assert parse_offsets("startingOffsets", '{"orders":{"0":-2,"1":7}}') == {p0: -2, p1: 7}
+
+
+spans = st.dictionaries(
+    st.builds(TopicPartition, st.sampled_from("ab"), st.integers(0, 3)),
+    st.tuples(st.integers(0, 100), st.integers(0, 100)).map(lambda two: tuple(sorted(two))),
+    max_size=5,
+)
+
+
+@given(spans, st.none() | st.integers(1, 30), st.none() | st.integers(1, 30))
+def test_pieces_cover_every_offset_once(
+    told: dict[TopicPartition, tuple[int, int]], at_least: int | None, most: int | None
+) -> None:
+    start, end = {one: two[0] for one, two in told.items()}, {one: two[1] for one, two in told.items()}
+    pieces = ranges(start, end, at_least=at_least, most_records=most)
+    offsets = [(piece.partition, offset) for piece in pieces for offset in range(piece.start, piece.end)]
+    assert offsets == [(one, offset) for one in sorted(told) for offset in range(start[one], end[one])]
+    if most is not None:
+        assert all(piece.end - piece.start <= most for piece in pieces)
+    if at_least is not None:
+        assert len(pieces) >= min(at_least, len(offsets))
+
+
+@given(spans, st.integers(1, 200))
+def test_a_limit_moves_every_partition_on(told: dict[TopicPartition, tuple[int, int]], most: int) -> None:
+    start, end = {one: two[0] for one, two in told.items()}, {one: two[1] for one, two in told.items()}
+    near = limited(start, end, most)
+    assert all(start[one] <= near[one] <= end[one] for one in told)
+    assert all(near[one] > start[one] for one in told if end[one] > start[one])
+    assert sum(near[one] - start[one] for one in told) <= most + len(told)
+
+
+def test_one_range_a_partition() -> None:
+    assert ranges({p0: 3, p1: 5}, {p0: 9, p1: 5}) == [Range(partition=p0, start=3, end=9)]
