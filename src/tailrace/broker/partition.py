@@ -26,6 +26,7 @@ from tailrace.model.faults import (
     OutOfOrderSequence,
     StorageFailed,
     UnknownLeaderEpoch,
+    Unverified,
 )
 from tailrace.model.ids import Epoch, TopicPartition, nobody
 from tailrace.model.topics import internal_topics
@@ -65,7 +66,7 @@ class Partition(Member):
         `guard` lets a transaction begin here; without one a transaction is refused."""
         try:
             appended = self._append(batch, acks, guard)
-        except (NotLeader, NotEnoughReplicas, StorageFailed):
+        except (NotLeader, NotEnoughReplicas, StorageFailed, Unverified):
             self._refused_at = self._now()
             raise
         except OutOfOrderSequence as fault:
@@ -102,6 +103,7 @@ class Partition(Member):
         """End a producer's transaction here; done when that is committed. One that is repeated changes nothing."""
         self.require_leader()
         states = self.log.producers
+        states.transactions.settle(self.high_watermark)
         if marker_is_due(states, producer_id, producer_epoch, coordinator_epoch, transaction_version):
             batch = marker_batch(
                 committed=committed,
@@ -278,6 +280,10 @@ class Partition(Member):
         """Where more than a majority is asked for, an offset may be acknowledged long after it was committed."""
         if self.log.settings.min_insync_replicas > 1:
             self._answer()
+
+    def _append_fetched(self, records: memoryview) -> None:
+        super()._append_fetched(records)
+        self.log.producers.transactions.settle(self.high_watermark)
 
     def _moved_on(self) -> None:
         super()._moved_on()

@@ -27,6 +27,7 @@ columns_in_order = (
 )  # fmt: skip
 may_be_null = ("key", "value")
 only_wide = ("epoch", "producer_id", "sequence", "headers", "kind", "compression")
+of_transactions = ("transactional", "commit", "abort")  # kinds of batches that say who sent them even in a narrow table
 
 What = Annotated[
     str | None,
@@ -75,6 +76,8 @@ def verify(
 ) -> None:
     """Check every batch: whole, right checksum, offsets in order, records that can be read.
 
+    Markers end transactions; those that have none yet are open.
+
     Exit code 1 when anything is wrong.
 
     After a crash the last bytes of a partition may be torn: a broker cuts those off when it starts.
@@ -95,13 +98,16 @@ def verify(
             [{"topic": folder.topic, "partition": folder.key.partition} | asdict(report) for folder, report in reports]
         )
     else:
-        columns = ("topic", "partition", "segments", "batches", "records", "bytes", "start", "end", "state")
+        columns = (
+            "topic", "partition", "segments", "batches", "records", "markers", "open", "bytes", "start", "end", "state",
+        )  # fmt: skip
         print_table(
             columns,
             [
                 (
-                    folder.topic, folder.key.partition, report.segments, report.batches, report.records, report.bytes,
-                    report.start, report.end, f"{len(report.problems)} bad" if report.problems else "good",
+                    folder.topic, folder.key.partition, report.segments, report.batches, report.records, report.markers,
+                    report.open, report.bytes, report.start, report.end,
+                    f"{len(report.problems)} bad" if report.problems else "good",
                 )
                 for folder, report in reports
             ],
@@ -117,7 +123,10 @@ def _show(folder: "PartitionFolder", rows: "Iterator[Row]", most: int, *, wide: 
     shown = list(islice(rows, most))
     print(f"{folder.topic} partition {folder.key.partition}  {folder.path}")
     used = [name for name in columns_in_order if any(_holds(row, name) for row in shown)]
-    narrow = [name for name in used if wide or name not in only_wide]
+    hidden: tuple[str, ...] = () if wide else only_wide
+    if any(row.get("kind") in of_transactions for row in shown):
+        hidden = tuple(name for name in hidden if name not in ("kind", "producer_id"))
+    narrow = [name for name in used if name not in hidden]
     print_table([name.replace("_", " ") for name in narrow], [[_cell(row, name) for name in narrow] for row in shown])
     if next(rows, None) is not None:
         say(f"Only the first {most} are shown: --max, --offset and --json show more.")

@@ -14,6 +14,7 @@ from tailrace.model.faults import CorruptBatch, InvalidBatch
 from tailrace.model.ids import show_id
 from tailrace.ports import Disk
 from tailrace.records.compress import compressions
+from tailrace.records.control import Marker
 from tailrace.records.header import BatchHeader, no_producer
 from tailrace.records.record import Record
 from tailrace.wire.primitives import WireError
@@ -29,7 +30,7 @@ def batch_rows(disk: Disk, folder: PartitionFolder, offset: int) -> Iterator[Row
         if batch.header is None or batch.problem is not None:
             yield where | {"problem": batch.problem or "unreadable"}
         elif batch.header.last_offset >= offset:
-            yield where | _header(batch.header)
+            yield where | _header(batch.header) | {"kind": _kind(batch, batch.header)}
 
 
 def record_rows(disk: Disk, folder: PartitionFolder, offset: int) -> Iterator[Row]:
@@ -41,6 +42,8 @@ def record_rows(disk: Disk, folder: PartitionFolder, offset: int) -> Iterator[Ro
         for record in records:
             if record.offset >= offset:
                 yield _place(folder) | _record(record, is_metadata=folder.key == metadata_partition)
+        if batch.header is not None and (marker := batch.marker()) is not None:
+            yield _place(folder) | _marker(batch.header, marker)
         if problem is not None:
             at = {"file": batch.file.rpartition("/")[2], "position": batch.position}
             yield _place(folder) | at | {"problem": problem}
@@ -73,8 +76,22 @@ def _header(header: BatchHeader) -> Row:
         "compression": compressions[header.compression] if header.compression < len(compressions) else "?",
         "producer_id": header.producer_id if has_producer else None,
         "sequence": header.base_sequence if has_producer else None,
-        "kind": "control" if header.is_control else "transactional" if header.is_transactional else "data",
         "problem": None,
+    }
+
+
+def _kind(batch: Stored, header: BatchHeader) -> str:
+    if (marker := batch.marker()) is not None:
+        return "commit" if marker.committed else "abort"
+    return "control" if header.is_control else "transactional" if header.is_transactional else "data"
+
+
+def _marker(header: BatchHeader, marker: Marker) -> Row:
+    return {
+        "offset": header.base_offset,
+        "time": _time(header.max_timestamp),
+        "kind": "commit" if marker.committed else "abort",
+        "producer_id": header.producer_id,
     }
 
 

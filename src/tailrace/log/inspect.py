@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from tailrace.log.names import named, offsets_named, segment_suffix
+from tailrace.log.transactions import Transactions
 from tailrace.log.walk import walk
 from tailrace.model.faults import BatchTooLarge, CorruptBatch, InvalidBatch
 from tailrace.ports.disk import Disk
+from tailrace.records.control import Marker, read_control
 from tailrace.records.header import BatchHeader
 from tailrace.records.opened import open_batch
 from tailrace.records.record import Record
@@ -30,6 +32,16 @@ class Stored(NamedTuple):
     def records(self) -> list[Record]:
         return open_batch(self.data)
 
+    def marker(self) -> Marker | None:
+        """What it says of its producer's transaction, if it ends one; a batch that cannot be read says nothing."""
+        if self.problem is not None:
+            return None
+        try:
+            said = read_control(self.data)
+        except (CorruptBatch, InvalidBatch):
+            return None
+        return said if isinstance(said, Marker) else None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
@@ -46,6 +58,8 @@ class Report:
     segments: int
     batches: int  # good ones
     records: int
+    markers: int  # ends of transactions, which are records, too
+    open: int  # transactions that have no marker yet
     bytes: int  # of good batches
     start: int
     end: int
@@ -66,7 +80,8 @@ def stored_batches(disk: Disk, folder: str) -> Iterator[Stored]:
 
 def verify(disk: Disk, folder: str) -> Report:
     bases = offsets_named(disk.names(folder), segment_suffix)
-    batches = records = size = 0
+    batches = records = markers = size = 0
+    transactions = Transactions()
     end, epoch = bases[0] if bases else 0, -1
     problems: list[Problem] = []
     for batch in stored_batches(disk, folder):
@@ -80,15 +95,30 @@ def verify(disk: Disk, folder: str) -> Report:
             batches += 1
             records += batch.header.records
             size += batch.header.size
+            markers += _fold(transactions, batch)
     return Report(
         segments=len(bases),
         batches=batches,
         records=records,
+        markers=markers,
+        open=len(transactions.open),
         bytes=size,
         start=bases[0] if bases else 0,
         end=end,
         problems=tuple(problems),
     )
+
+
+def _fold(transactions: Transactions, batch: Stored) -> bool:
+    """Take part in a good batch of a transaction; whether it is a marker."""
+    header = batch.header
+    if header is None or not header.is_transactional:
+        return False
+    if batch.marker() is None:
+        transactions.begin(header.producer_id, header.base_offset)
+        return False
+    transactions.end(header.producer_id, header.base_offset)
+    return True
 
 
 def _wrong(batch: Stored, expected: int, epoch: int) -> str | None:

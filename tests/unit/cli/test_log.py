@@ -8,6 +8,8 @@ from confluent_kafka import Producer
 
 from tailrace.testing import Broker
 from tests.unit.cli.program import deadline_s, run_tailrace
+from tests.unit.log.logs import on_loop, open_log
+from tests.unit.log.transacting import mark, send
 
 
 @pytest.fixture(scope="module")
@@ -119,3 +121,29 @@ def test_a_partition_whose_name_nobody_knows_goes_by_its_id(left_behind: Path, t
     (tmp_path / folder.name).symlink_to(folder)
     (report,) = json.loads(run_tailrace("log", "verify", str(tmp_path / folder.name), "--json").out)
     assert f"{report['topic']}-0" == folder.name
+
+
+def test_markers_are_shown_and_counted(tmp_path: Path) -> None:
+    folder = tmp_path / "AAAAAAAAAAAAAAAAAAAACg-0"
+
+    @on_loop
+    async def write() -> None:
+        log = await open_log(folder)
+        for producer, commits in ((7, True), (8, False), (9, None)):
+            send(log, producer)
+            if commits is not None:
+                mark(log, producer, commits=commits)
+
+    write()
+    batches = [json.loads(line) for line in run_tailrace("log", "dump", str(folder), "--json").out.splitlines()]
+    assert [(one["kind"], one["producer_id"]) for one in batches] == [
+        ("transactional", 7),
+        ("commit", 7),
+        ("transactional", 8),
+        ("abort", 8),
+        ("transactional", 9),
+    ]
+    shown = run_tailrace("log", "dump", str(folder), "--records").out
+    assert [line.split()[0] for line in shown.splitlines() if "commit" in line or "abort" in line] == ["1", "3"]
+    (report,) = json.loads(run_tailrace("log", "verify", str(folder), "--json").out)
+    assert (report["records"], report["markers"], report["open"], report["problems"]) == (5, 2, 1, [])

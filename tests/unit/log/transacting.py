@@ -1,0 +1,35 @@
+"""Transactions of producers in a log: their batches, and the markers that end them."""
+
+from tailrace.log.log import Log
+from tailrace.records.build import build_batch, marker_batch
+from tailrace.records.header import read_header
+from tailrace.records.record import NewRecord
+from tests.unit.log.logs import now, put
+
+
+def send(log: Log, producer: int, *, epoch: int = 0, sequence: int | None = None, value: bytes = b"v") -> int:
+    """One record in a transaction; its offset."""
+    known = log.producers.get(producer)
+    if sequence is None:
+        sequence = known.last_sequence + 1 if known is not None and known.epoch == epoch else 0
+    batch = build_batch(
+        [NewRecord(value=value, timestamp=now)],
+        producer_id=producer,
+        producer_epoch=epoch,
+        base_sequence=sequence,
+        transactional=True,
+    )
+    return put(log, memoryview(batch)).base_offset
+
+
+def mark(log: Log, producer: int, *, commits: bool = False, epoch: int = 0, coordinator: int = 0) -> int:
+    batch = memoryview(
+        marker_batch(
+            committed=commits,
+            producer_id=producer,
+            producer_epoch=epoch,
+            coordinator_epoch=coordinator,
+            timestamp=now,
+        )
+    )
+    return log.append(batch, read_header(batch), 1, now, internal=True).base_offset
