@@ -54,7 +54,7 @@ def bootstrap() -> Iterator[str]:
         return
     from tailrace.testing import Broker
 
-    with Broker() as broker:
+    with Broker(group_consumer_session_timeout_ms=3000) as broker:  # as long as a killed member is waited for
         yield broker.bootstrap
 
 

@@ -40,8 +40,19 @@ def topic(name: str, bench: Client) -> str:
 
 @feature("the coordinator is killed: both members go on, every message is read, no commit is lost", "member")
 def test_coordinator_killed(client: Client, topic: str, group: str, bench: Client, cluster: Cluster) -> None:
+    kill_coordinator(client, topic, group, bench, cluster, "range")
+
+
+@feature("the same with members of the consumer protocol (KIP-848)", "member", "consumer protocol")
+def test_coordinator_of_consumers_killed(
+    client: Client, topic: str, group: str, bench: Client, cluster: Cluster
+) -> None:
+    kill_coordinator(client, topic, group, bench, cluster, "consumer")
+
+
+def kill_coordinator(client: Client, topic: str, group: str, bench: Client, cluster: Cluster, strategy: str) -> None:
     fill(bench, topic, 10)
-    with client.member(topic, group) as first, client.member(topic, group) as second:
+    with client.member(topic, group, strategy) as first, client.member(topic, group, strategy) as second:
         soon(lambda: shared(first, second))
         soon(lambda: bench.committed(group, topic) == dict.fromkeys(everything, 10))
         leaders = bench.describe_topic(offsets_topic).leaders

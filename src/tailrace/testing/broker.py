@@ -20,6 +20,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, Self
 
 from tailrace.model.settings import load, variable_name
@@ -28,6 +29,9 @@ from tailrace.testing.broker_log import BrokerLog, LogFile, LogLines, last_lines
 start_timeout_s = 20.0
 stop_timeout_s = 20.0
 ready_prefix = "ready kafka="
+
+# Tests wait for groups: they begin at once, and members hear soon what changed.
+quick_groups = MappingProxyType({"group_initial_rebalance_delay_ms": 0, "group_consumer_heartbeat_interval_ms": 500})
 
 
 class BrokerFailed(RuntimeError):
@@ -48,7 +52,7 @@ class Broker:
         on_log: Callable[[str], None] | None = None,
         **settings: object,
     ) -> None:
-        load({}, {}, settings)  # a wrong name or value shows here, in the test's own traceback
+        load({}, {}, {**quick_groups, **settings})  # a wrong name or value shows here, in the test's own traceback
         self._settings = settings
         self._folder = tempfile.TemporaryDirectory(prefix="tailrace-", ignore_cleanup_errors=True)
         self._log: BrokerLog = LogFile(Path(self._folder.name) / "broker.log") if on_log is None else LogLines(on_log)
@@ -185,8 +189,7 @@ class Broker:
 
     def _environment(self) -> dict[str, str]:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("TAILRACE_")}
-        quick = {"group_initial_rebalance_delay_ms": 0, "group_consumer_heartbeat_interval_ms": 500}
-        told = {"kafka_port": 0, "data_dir": str(self.data_dir)} | quick | self._settings
+        told = {"kafka_port": 0, "data_dir": str(self.data_dir)} | dict(quick_groups) | self._settings
         return inherited | {variable_name(name): str(value) for name, value in told.items()}
 
     def _ready_address(self, process: "subprocess.Popen[bytes]", timeout_s: float) -> str:

@@ -121,6 +121,7 @@ class Confluent(ConfluentGroups):
     also = frozenset(
         {
             "any bytes",
+            "consumer protocol",
             "cooperative-sticky",
             "default counts",
             "describing creates nothing",

@@ -14,16 +14,15 @@ def main(bootstrap: str, topic: str, group: str, strategy: str, instance: str) -
     over = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: over.set())
     static: dict[str, Any] = {"group.instance.id": instance} if instance else {}
+    classic = {"partition.assignment.strategy": strategy, "session.timeout.ms": 6000, "heartbeat.interval.ms": 300}
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
             "group.id": group,
-            "partition.assignment.strategy": strategy,
-            "session.timeout.ms": 6000,
-            "heartbeat.interval.ms": 300,
             "auto.commit.interval.ms": 100,
             "auto.offset.reset": "earliest",
             **static,
+            **({"group.protocol": "consumer"} if strategy == "consumer" else classic),
         }
     )
     consumer.subscribe([topic])
