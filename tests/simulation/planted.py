@@ -10,6 +10,7 @@ from typing import Any
 
 from tailrace.broker.partition import Partition
 from tailrace.broker.quorums import Quorums
+from tailrace.broker.verifying import Guard
 from tailrace.broker.votes import VoteJournal
 from tailrace.log import truncation
 from tailrace.log.log import Appended, Log, Read
@@ -85,7 +86,7 @@ def durable_offset_read_when_the_fsync_ends() -> AbstractContextManager[None]:
 def duplicate_acknowledged_before_its_original() -> AbstractContextManager[None]:
     right = Partition.append
 
-    def append(partition: Partition, batch: memoryview, acks: int) -> Appended:
+    def append(partition: Partition, batch: memoryview, acks: int, guard: Guard | None = None) -> Appended:
         appended = right(partition, batch, acks)
         return appended._replace(last_offset=-1) if appended.duplicate else appended
 
@@ -169,7 +170,7 @@ def torn_tail_kept() -> AbstractContextManager[None]:
 
 
 def readers_see_past_the_high_watermark() -> AbstractContextManager[None]:
-    def read(partition: Partition, offset: int, max_bytes: int) -> Read | None:
+    def read(partition: Partition, offset: int, max_bytes: int, *, committed: bool = False) -> Read | None:
         return partition.log.read(offset, max_bytes, partition.log.end)
 
     return replaced(Partition, "read", read)
