@@ -57,6 +57,30 @@ def test_static(client: Client, topic: str, group: str, bench: Client) -> None:
         assert len(first.assignments) == changes
 
 
+@feature("a classic member shares partitions with one of this protocol, which leaves: the first takes all", "member")
+def test_migration(client: Client, topic: str, group: str, bench: Client) -> None:
+    migrate(client, topic, group, bench, "range")
+
+
+@feature("the same with a classic member that is cooperative", "member", "cooperative-sticky")
+def test_cooperative_migration(client: Client, topic: str, group: str, bench: Client) -> None:
+    migrate(client, topic, group, bench, "cooperative-sticky")
+
+
+def migrate(client: Client, topic: str, group: str, bench: Client, strategy: str) -> None:
+    fill(bench, topic, 10)
+    with client.member(topic, group, strategy) as old:
+        soon(lambda: old.assigned == everything and len(old.got) == 10 * partitions)
+        with bench.member(topic, group, protocol) as new:
+            soon(lambda: shared(old, new))
+            fill(bench, topic, 10)
+            soon(lambda: sorted(dict.fromkeys(read(old, new))) == all_below(20))
+            new.leave()
+        soon(lambda: old.assigned == everything)
+        fill(bench, topic, 5)
+        soon(lambda: sorted(dict.fromkeys(read(old, new))) == all_below(25))
+
+
 @feature("subscribe by a regular expression that the broker matches", *uses)
 def test_expression(client: Client, topic: str, group: str, bench: Client) -> None:
     fill(bench, topic, 5)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from tailrace.cluster.image import Image
 from tailrace.cluster.records import PartitionAdded, TopicAdded, TopicRemoved
 from tailrace.groups.topics import KnownTopic
+from tailrace.model.ids import Id
 from tailrace.model.topics import internal_topics
 
 
@@ -21,6 +22,10 @@ class ClusterTopics:
     def find(self, name: str) -> KnownTopic | None:
         topic = self._image().topics.get(name)
         return None if topic is None else KnownTopic(topic.id, len(topic.partitions))
+
+    def name_of(self, topic_id: Id) -> str | None:
+        topic = self._image().topics_by_id.get(topic_id)
+        return None if topic is None else topic.name
 
     def names(self) -> Iterable[str]:
         return [name for name in self._image().topics if name not in internal_topics]

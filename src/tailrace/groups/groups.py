@@ -8,12 +8,14 @@ order that the shell must keep: append, replay, and answer when committed; drop 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from tailrace.groups import joining, kinds, offsets, rebalance, syncing
+from tailrace.groups import joining, kinds, migration, offsets, rebalance, syncing
 from tailrace.groups.alarms import Alarm
-from tailrace.groups.consumer import heartbeat, leaving
+from tailrace.groups.consumer import classic_members, heartbeat, leaving
 from tailrace.groups.consumer.draft import Draft
 from tailrace.groups.consumer.group import ConsumerGroup
+from tailrace.groups.consumer.member import away
 from tailrace.groups.consumer.requests import Heartbeat, Told, check
+from tailrace.groups.consumer.requests import joining as from_outside
 from tailrace.groups.group import ClassicGroup
 from tailrace.groups.kept import KeptGroups
 from tailrace.groups.kinds import AnyGroup
@@ -66,25 +68,41 @@ class Groups(KeptGroups):
         known = self.groups.get(group_id)
         if known is None and wanted.who.member_id:
             raise _unknown(group_id, wanted.who)
-        group = kinds.as_classic(known, group_id)
+        if isinstance(known, ConsumerGroup) and not known.is_empty:
+            joining.check_session(wanted, turn)
+            classic_members.join(known, wanted, ticket, new_id, turn)
+            return
+        group = known if isinstance(known, ClassicGroup) else ClassicGroup(group_id)
         joining.join(group, wanted, ticket, new_id, turn)
         if isinstance(known, ConsumerGroup):
             Draft(known, turn).end()
         self.groups[group_id] = group
 
     def sync(self, group_id: str, wanted: Syncing, ticket: Ticket, turn: Turn) -> None:
-        syncing.sync(self._of_member(group_id, wanted.who), wanted, ticket, turn)
+        group = self._of_member(group_id, wanted.who)
+        if isinstance(group, ConsumerGroup):
+            classic_members.sync(group, wanted, ticket, turn)
+        else:
+            syncing.sync(group, wanted, ticket, turn)
 
     def heartbeat(self, group_id: str, who: MemberId, generation: int, turn: Turn) -> None:
-        syncing.heartbeat(self._of_member(group_id, who), who, generation, turn)
+        group = self._of_member(group_id, who)
+        if isinstance(group, ConsumerGroup):
+            classic_members.heartbeat(group, who, generation, turn)
+        else:
+            syncing.heartbeat(group, who, generation, turn)
 
     def leave(self, group_id: str, who: Sequence[MemberId], turn: Turn) -> list[Fault | None]:
         """What became of each."""
         _check_id(group_id)
+        group = self.groups.get(group_id)
+        if isinstance(group, ConsumerGroup):
+            return self._leave_consumers(group, who, turn)
         results: list[Fault | None] = []
         for one in who:
             try:
-                group = self._of_member(group_id, one)
+                if group is None:
+                    raise _unknown(group_id, one)
                 syncing.leave(group, one, turn)
                 self._drop_if_nothing(group, turn)
                 results.append(None)
@@ -92,10 +110,31 @@ class Groups(KeptGroups):
                 results.append(fault)
         return results
 
-    def _of_member(self, group_id: str, who: MemberId) -> ClassicGroup:
+    def _leave_consumers(self, group: ConsumerGroup, who: Sequence[MemberId], turn: Turn) -> list[Fault | None]:
+        """Members of the classic protocol go from a consumer group, all at once: each changes what is left."""
+        results: list[Fault | None] = []
+        gone: dict[str, None] = {}
+        for one in who:
+            try:
+                gone[classic_members.find_classic(group, one).id] = None
+                results.append(None)
+            except Fault as fault:
+                results.append(fault)
+        if gone:
+            self._let_go(group, list(gone), turn)
+        return results
+
+    def _let_go(self, group: ConsumerGroup, gone: list[str], turn: Turn) -> None:
+        if migration.is_to_go_back(group, gone, turn):
+            classic = self.groups[group.id] = migration.downgraded(group, gone, turn)
+            rebalance.prepare(classic, turn)
+        else:
+            leaving.let_go(group, gone, turn)
+
+    def _of_member(self, group_id: str, who: MemberId) -> AnyGroup:
         _check_id(group_id)
         group = self.groups.get(group_id)
-        if not isinstance(group, ClassicGroup):
+        if group is None:
             raise _unknown(group_id, who)
         return group
 
@@ -106,12 +145,24 @@ class Groups(KeptGroups):
         check(beat, turn.rules.assignors)
         known = self.groups.get(group_id)
         if beat.epoch < 0:
-            return leaving.leave(kinds.consumer_group(known, group_id), beat, turn)
-        group = kinds.as_consumer(known, group_id, beat)
+            return self._go(kinds.consumer_group(known, group_id), beat, turn)
+        if isinstance(known, ConsumerGroup) or beat.epoch != from_outside:
+            return heartbeat.heartbeat(kinds.consumer_group(known, group_id), beat, turn)
+        if known is None:
+            return heartbeat.heartbeat(ConsumerGroup(group_id), beat, turn)
+        group, records = migration.upgraded(known, turn)
         told = heartbeat.heartbeat(group, beat, turn)
-        if isinstance(known, ClassicGroup):
-            kinds.give_way(known, turn)
+        turn.records[:0] = records
+        migration.give_way(known, group, turn)
         return told
+
+    def _go(self, group: ConsumerGroup, beat: Heartbeat, turn: Turn) -> Told:
+        member = heartbeat.find(group, beat.who)
+        if beat.epoch == away:
+            leaving.step_out(group, member, turn)
+        else:
+            self._let_go(group, [member.id], turn)
+        return Told(member_id=member.id, epoch=beat.epoch)
 
     def ring(self, turn: Turn) -> None:
         """Do what is due. Members of a consumer group go together, for each of them changes what is left."""
@@ -123,7 +174,7 @@ class Groups(KeptGroups):
             elif group is not None and leaving.must_go(group, alarm):
                 gone.setdefault(group.id, []).append(alarm.member_id)
         for group_id, members in gone.items():
-            leaving.let_go(kinds.consumer_group(self.groups[group_id], group_id), dict.fromkeys(members), turn)
+            self._let_go(kinds.consumer_group(self.groups[group_id], group_id), list(dict.fromkeys(members)), turn)
 
     def _due(self, group: ClassicGroup, alarm: Alarm, turn: Turn) -> None:
         match alarm.what:

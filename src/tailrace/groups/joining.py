@@ -45,13 +45,18 @@ def join(group: ClassicGroup, wanted: Joining, ticket: Ticket, new_id: str, turn
         _add(group, new_id, wanted, ticket, turn)
 
 
-def _check(group: ClassicGroup, wanted: Joining, turn: Turn) -> None:
+def check_session(wanted: Joining, turn: Turn) -> None:
     rules = turn.rules
     if not rules.min_session_timeout_ms <= wanted.session_timeout_ms <= rules.max_session_timeout_ms:
         raise InvalidSessionTimeout(
             f"a session of {wanted.session_timeout_ms} ms; group.min.session.timeout.ms is "
             f"{rules.min_session_timeout_ms}, group.max.session.timeout.ms {rules.max_session_timeout_ms}"
         )
+
+
+def _check(group: ClassicGroup, wanted: Joining, turn: Turn) -> None:
+    rules = turn.rules
+    check_session(wanted, turn)
     if _is_full(group, wanted, rules.max_size):
         raise GroupFull(f"group {group.id} has {len(group.members)} members, group.max.size is {rules.max_size}")
     size = sum(one.size_bytes for one in group.members.values()) + sum(map(len, wanted.protocols.values()))

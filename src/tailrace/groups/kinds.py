@@ -1,15 +1,10 @@
 """The two kinds of groups, and how one becomes the other: a name belongs to one group, whose offsets stay."""
 
 from tailrace.groups.consumer.group import ConsumerGroup
-from tailrace.groups.consumer.requests import Heartbeat, joining
 from tailrace.groups.group import ClassicGroup
-from tailrace.groups.records import Entry, GroupMetadataKey
 from tailrace.groups.requests import MemberId
-from tailrace.groups.turn import Turn
 from tailrace.model.faults import (
-    GroupNotFound,
     IllegalGeneration,
-    InconsistentProtocol,
     StaleMemberEpoch,
     UnknownMember,
     UnsupportedVersion,
@@ -26,31 +21,6 @@ def consumer_group(known: AnyGroup | None, group_id: str) -> ConsumerGroup:
     if not isinstance(known, ConsumerGroup):
         raise UnknownMember(f"nobody is in a consumer group {group_id}: there is none")
     return known
-
-
-def as_consumer(known: AnyGroup | None, group_id: str, beat: Heartbeat) -> ConsumerGroup:
-    """The group of somebody who joins, or is in it."""
-    if beat.epoch != joining or isinstance(known, ConsumerGroup):
-        return consumer_group(known, group_id)
-    if known is not None and not known.is_empty:
-        raise GroupNotFound(f"group {group_id} is no consumer group, and has members")
-    return ConsumerGroup(group_id)
-
-
-def give_way(group: ClassicGroup, turn: Turn) -> None:
-    """A consumer group takes the place of a classic one that nobody is in."""
-    for pending in group.pending:
-        turn.alarms.cancel(group.session_of(pending))
-    turn.records.insert(0, Entry(GroupMetadataKey(group=group.id), None))
-
-
-def as_classic(known: AnyGroup | None, group_id: str) -> ClassicGroup:
-    """The group of somebody who joins by the classic protocol; an empty consumer group makes room for it."""
-    if isinstance(known, ClassicGroup):
-        return known
-    if known is not None and not known.is_empty:
-        raise InconsistentProtocol(f"group {group_id} is a consumer group, and has members")
-    return ClassicGroup(group_id)
 
 
 def check_committer(group: ConsumerGroup, member_id: str, epoch: int, *, knows_epochs: bool) -> None:

@@ -18,6 +18,8 @@ class Topics(Protocol):
 
     def find(self, name: str) -> KnownTopic | None: ...
 
+    def name_of(self, topic_id: Id) -> str | None: ...
+
     def names(self) -> Iterable[str]:
         """Those that a regular expression may match: no internal ones."""
 
@@ -28,6 +30,9 @@ class NoTopics:
     revision = 0
 
     def find(self, name: str) -> KnownTopic | None:
+        return None
+
+    def name_of(self, topic_id: Id) -> str | None:
         return None
 
     def names(self) -> Iterable[str]:

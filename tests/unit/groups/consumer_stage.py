@@ -15,11 +15,12 @@ from tailrace.groups.consumer.states import Taken
 from tailrace.groups.groups import Groups
 from tailrace.groups.offsets import Committed, Place
 from tailrace.groups.records import Entry
-from tailrace.groups.requests import MemberId
+from tailrace.groups.requests import Answer, MemberId
 from tailrace.groups.topics import KnownTopic
 from tailrace.groups.turn import Rules, Turn
 from tailrace.model.faults import Fault
 from tailrace.model.ids import Id, TopicPartition
+from tests.unit.groups import telling
 from tests.unit.groups.consumer_telling import partitions, refused, stepped, told, written
 
 group_id = "g"
@@ -52,6 +53,9 @@ class StagedTopics:
     def find(self, name: str) -> KnownTopic | None:
         return self.topics.get(name)
 
+    def name_of(self, topic_id: Id) -> str | None:
+        return next((name for name, topic in self.topics.items() if topic.id == topic_id), None)
+
     def names(self) -> Iterable[str]:
         return list(self.topics)
 
@@ -82,12 +86,15 @@ class ConsumerStage:
 
     def play(self, line: str) -> list[str]:
         self.lines = []
-        for pattern, command in commands.items():
+        for pattern, command in self.commands().items():
             found = re.fullmatch(pattern, line)
             if found:
                 command(self, *found.groups(default=""))
                 return self.lines or ([] if command in speechless else ["nothing"])
         raise ValueError(f"no such command: {line}")
+
+    def commands(self) -> dict[str, Callable[..., None]]:
+        return commands
 
     # Setting up
 
@@ -95,6 +102,8 @@ class ConsumerStage:
         self._clear()
         if size := re.search(r"size (\d+)", rest):
             self.rules = replace(self.rules, consumer_max_size=int(size[1]))
+        may = "no migration" not in rest
+        self.rules = replace(self.rules, may_upgrade=may, may_downgrade=may)
 
     def make_topic(self, name: str, count: str) -> None:
         self.topics.make(name, int(count))
@@ -193,8 +202,11 @@ class ConsumerStage:
             if self.now_ms % 1000 == 0:
                 for who in but.split():
                     lines = list(self.lines)
-                    self.beat(who, "")
+                    self.be_heard(who)
                     self.lines = lines
+
+    def be_heard(self, who: str) -> None:
+        self.beat(who, "")
 
     def show(self) -> None:
         group = self.groups.groups.get(group_id)
@@ -223,6 +235,7 @@ class ConsumerStage:
             self.lines.append(refused(who, fault))
             assert [turn.records, turn.answers, turn.steps] == [[], [], []], "a refusal changes nothing"
             return
+        self.lines += [telling.moved(move) for _, move in turn.moves]
         self.lines += [stepped(member, taken) for member, taken in turn.steps]
         self.taken |= {taken: None for _, taken in turn.steps}
         for entry in turn.records:
@@ -230,8 +243,14 @@ class ConsumerStage:
             self.log.append(entry)
             self.groups.replay(entry)
             self.lines.append(written(entry))
+        for ticket, given in turn.answers:
+            self.answered(str(ticket), given)
         if answer:
             self.lines.append(answer)
+
+    def answered(self, who: str, answer: Answer) -> None:
+        """Somebody who waited is answered; members of this protocol never wait."""
+        raise NotImplementedError
 
 
 def id_of(topic: str) -> Id:

@@ -3,12 +3,14 @@
 from collections.abc import Iterable
 
 from tailrace.groups.consumer import records as kept
+from tailrace.groups.consumer.embedded import EmbeddedAssignment
 from tailrace.groups.consumer.requests import Told
 from tailrace.groups.consumer.shares import restored
 from tailrace.groups.consumer.states import Taken
-from tailrace.groups.records import Entry, GroupMetadataKey
+from tailrace.groups.records import Entry, GroupMetadataKey, GroupMetadataValue
 from tailrace.model.faults import Fault
 from tailrace.model.ids import TopicPartition
+from tailrace.wire.compile import decode
 from tailrace.wire.faults import error_of
 from tests.unit.groups import telling
 
@@ -58,6 +60,11 @@ def _what(entry: Entry) -> str:
             return _of_a_member(entry)
 
 
+def _embedded(data: bytes) -> str:
+    found, _ = decode(EmbeddedAssignment, 3, data, 2)
+    return ",".join(f"{one.topic}{number}" for one in found.assigned_partitions for number in one.partitions) or "-"
+
+
 def _of_a_member(entry: Entry) -> str:
     match entry:
         case Entry(kept.ConsumerGroupTargetAssignmentMemberKey() as key, None):
@@ -76,5 +83,8 @@ def _of_a_member(entry: Entry) -> str:
             rest = f", gives up {gives_up}" if now.partitions_pending_revocation else ""
             has = partitions(restored(now.assigned_partitions))
             return f"{key.member_id} has {has} in epoch {now.member_epoch}{rest}"
+        case Entry(_, GroupMetadataValue() as value):
+            members = ", ".join(f"{one.member_id}={_embedded(one.assignment)}" for one in value.members)
+            return f"generation {value.generation}, {value.protocol}: {members or 'nobody'}"
         case _:
             return telling.written(entry).removeprefix("written: ")

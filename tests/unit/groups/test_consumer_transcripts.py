@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tailrace.groups.consumer.states import steps
-from tests.unit.groups.consumer_stage import ConsumerStage
+from tests.unit.groups.mixed_stage import MixedStage
 from tests.unit.state_tables import replay, transcripts_of
 
 transcripts = transcripts_of("consumer_groups")
@@ -17,11 +17,11 @@ transcripts = transcripts_of("consumer_groups")
 @pytest.mark.parametrize("path", transcripts, ids=lambda path: path.stem)
 def test_transcript(path: Path) -> None:
     text = path.read_text()
-    assert replay(text, ConsumerStage()) == text
+    assert replay(text, MixedStage()) == text
 
 
 def test_every_row_of_the_state_table_is_taken() -> None:
-    stage = ConsumerStage()
+    stage = MixedStage()
     for path in transcripts:
         replay(path.read_text(), stage)
     assert {(taken.state, taken.step) for taken in stage.taken} == set(steps)
@@ -29,4 +29,4 @@ def test_every_row_of_the_state_table_is_taken() -> None:
 
 if __name__ == "__main__":
     for path in transcripts:
-        path.write_text(replay(path.read_text(), ConsumerStage()))
+        path.write_text(replay(path.read_text(), MixedStage()))

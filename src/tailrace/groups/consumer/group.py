@@ -35,7 +35,7 @@ class ConsumerGroup:
         self.expressions: dict[str, tuple[str, ...]] = {}  # the topics that regular expressions match
         # Known only to the coordinator that serves.
         self.looked_at = -1  # the revision of the topics for which epoch and expressions are right
-        self.unsynced: dict[str, None] = {}  # members of the classic protocol that joined, and have not synced
+        self.called: dict[str, None] = {}  # members of the classic protocol that were told to join again
 
     def copy(self) -> "ConsumerGroup":
         """To try things on."""
@@ -43,7 +43,7 @@ class ConsumerGroup:
         other.epoch, other.metadata_hash, other.assignment_epoch = self.epoch, self.metadata_hash, self.assignment_epoch
         other.members, other.static, other.target = dict(self.members), dict(self.static), dict(self.target)
         other.owners, other.expressions = dict(self.owners), dict(self.expressions)
-        other.looked_at, other.unsynced = self.looked_at, dict(self.unsynced)
+        other.looked_at = self.looked_at
         return other
 
     # The log
@@ -158,6 +158,12 @@ class ConsumerGroup:
     def rebalance_of(self, member_id: str) -> Alarm:
         return Alarm(self.id, "rebalance", member_id)
 
+    def join_of(self, member_id: str) -> Alarm:
+        return Alarm(self.id, "join", member_id)
+
+    def sync_of(self, member_id: str) -> Alarm:
+        return Alarm(self.id, "sync", member_id)
+
     def hear(self, member: ConsumerMember, turn: Turn) -> None:
         """A member gave a sign of life."""
         classic = member.profile.classic_member_metadata
@@ -166,5 +172,5 @@ class ConsumerGroup:
 
     def silence(self, member_id: str, turn: Turn) -> None:
         """Nothing is expected of a member any more."""
-        turn.alarms.cancel(self.session_of(member_id))
-        turn.alarms.cancel(self.rebalance_of(member_id))
+        for alarm_of in (self.session_of, self.rebalance_of, self.join_of, self.sync_of):
+            turn.alarms.cancel(alarm_of(member_id))

@@ -38,7 +38,7 @@ def heartbeat(group: ConsumerGroup, beat: Heartbeat, turn: Turn) -> Told:
             take_the_place_of(draft, replaced, member_id)
         update(draft, member_id, profile)
         retarget(draft)
-        reconcile(draft, member_id, beat.owned, joins=beat.epoch == joining)
+        reconcile(draft, member_id, beat.owned, is_sure=beat.epoch == joining)
         group.looked_at = draft.group.looked_at
         member = draft.member(member_id)
     else:

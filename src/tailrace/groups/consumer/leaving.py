@@ -6,24 +6,17 @@ from dataclasses import replace
 from tailrace.groups.alarms import Alarm
 from tailrace.groups.consumer.draft import Draft
 from tailrace.groups.consumer.group import ConsumerGroup
-from tailrace.groups.consumer.heartbeat import find
-from tailrace.groups.consumer.member import away
-from tailrace.groups.consumer.requests import Heartbeat, Told
+from tailrace.groups.consumer.member import ConsumerMember, away
 from tailrace.groups.consumer.states import MemberState
 from tailrace.groups.consumer.subscribing import look
 from tailrace.groups.turn import Turn
 
 
-def leave(group: ConsumerGroup, beat: Heartbeat, turn: Turn) -> Told:
-    member = find(group, beat.who)
-    if beat.epoch == away:
-        standing = replace(member.standing, epoch=away, revoking=())
-        Draft(group, turn).stand(member.id, standing)
-        turn.alarms.cancel(group.rebalance_of(member.id))
-        group.hear(member, turn)  # so long it may be away
-    else:
-        let_go(group, [member.id], turn)
-    return Told(member_id=member.id, epoch=beat.epoch)
+def step_out(group: ConsumerGroup, member: ConsumerMember, turn: Turn) -> None:
+    """A static member leaves for a while: for a session, what it has is kept for it."""
+    Draft(group, turn).stand(member.id, replace(member.standing, epoch=away, revoking=()))
+    turn.alarms.cancel(group.rebalance_of(member.id))
+    group.hear(member, turn)
 
 
 def let_go(group: ConsumerGroup, member_ids: Iterable[str], turn: Turn) -> None:
@@ -41,12 +34,12 @@ def must_go(group: ConsumerGroup, alarm: Alarm) -> bool:
     member = group.members.get(alarm.member_id)
     if member is None:
         return False
-    return alarm.what == "session" or member.standing.state is MemberState.UNREVOKED
+    return alarm.what != "rebalance" or member.standing.state is MemberState.UNREVOKED
 
 
 def expect_all(group: ConsumerGroup, turn: Turn) -> None:
     """The log is read: members have a session from now on to be heard of, and as long as ever to give things up."""
     for member in group.members.values():
         group.hear(member, turn)
-        if member.standing.state is MemberState.UNREVOKED:
+        if member.standing.state is MemberState.UNREVOKED and not member.is_classic:
             turn.alarm(group.rebalance_of(member.id), member.profile.rebalance_timeout_ms)

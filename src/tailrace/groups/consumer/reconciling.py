@@ -13,23 +13,23 @@ from tailrace.groups.consumer.shares import Share, both, share, without
 from tailrace.groups.consumer.states import MemberState, Step, Taken, steps
 
 
-def reconcile(draft: Draft, member_id: str, owned: Share | None, *, joins: bool = False) -> None:
-    """`owned` is what the member says it has; None: it does not say. Who joins has given up all that it ever had."""
+def reconcile(draft: Draft, member_id: str, owned: Share | None, *, is_sure: bool = False) -> None:
+    """`owned` is what the member says it has; None: it does not say. `is_sure`: it cannot have been told of more."""
     group, member = draft.group, draft.member(member_id)
     if group.has_arrived(member):
         return
-    step, standing = _next(group, member, owned, joins)
+    step, standing = _next(group, member, owned, is_sure)
     if standing == member.standing:
         return
     draft.turn.steps.append((member_id, Taken(member.standing.state, step, standing.state)))
     draft.stand(member_id, standing)
-    if standing.state is MemberState.UNREVOKED:
+    if standing.state is MemberState.UNREVOKED and not member.is_classic:  # those must join again in time
         draft.turn.alarm(group.rebalance_of(member_id), member.profile.rebalance_timeout_ms)
     else:
         draft.turn.alarms.cancel(group.rebalance_of(member_id))
 
 
-def _next(group: ConsumerGroup, member: ConsumerMember, owned: Share | None, joins: bool) -> tuple[Step, Standing]:
+def _next(group: ConsumerGroup, member: ConsumerMember, owned: Share | None, is_sure: bool) -> tuple[Step, Standing]:
     now, target = member.standing, group.target.get(member.id, ())
     epoch = now.epoch
     if now.state is MemberState.UNREVOKED:
@@ -39,7 +39,7 @@ def _next(group: ConsumerGroup, member: ConsumerMember, owned: Share | None, joi
     keeps = both(now.assigned, target)
     gives_up = without(now.assigned, target)
     # A member that does not have it yet may have been told to, and begin at any moment: it must be told first.
-    if gives_up and not joins:
+    if gives_up and (not is_sure or _has(gives_up, owned)):
         return Step.GIVE_UP, _stand(now, Step.GIVE_UP, epoch, keeps, gives_up)
     wants = without(target, keeps)
     gets = tuple(one for one in wants if group.owners.get(one, member.id) == member.id)
