@@ -15,6 +15,7 @@ from tailrace.groups.consumer.embedded import (
     assignment_of,
 )
 from tailrace.groups.requests import Answer, Joined, Joining, MemberId, Synced, Syncing
+from tailrace.groups.turn import Turn
 from tailrace.model.faults import Fault
 from tailrace.wire.compile import encode
 from tests.unit.groups.consumer_stage import Client, ConsumerStage, group_id
@@ -72,10 +73,12 @@ class MixedStage(ConsumerStage):
     def heartbeat(self, who: str, generation: str) -> None:
         client = self.clients[who]
         member, number = MemberId(who, client.static), int(generation) if generation else client.epoch
-        self._turn(lambda turn: self._heard(who, self.groups.heartbeat(group_id, member, number, turn)), who)
 
-    def _heard(self, who: str, _: None) -> str:
-        return f"{who} is told: fine"
+        def hear(turn: Turn) -> str:
+            self.groups.heartbeat(group_id, member, number, turn)
+            return f"{who} is told: fine"
+
+        self._turn(hear, who)
 
     def leave_old(self, who: str, rest: str) -> None:
         names = [who, *rest.split()]
