@@ -1,7 +1,8 @@
 """Markers on their way from a coordinator of transactions to the leaders of partitions, and what leaders do with them.
 
 A coordinator asks by `Marking.send`, whether the leader is another broker or this one: it waits for an answer either
-way. Each marker is answered for itself, when the high watermark has passed it.
+way. Each marker is answered for itself, when the high watermark has passed it; one whose partition has lost its
+majority is given up after a moment, so that it does not hold up those beside it, and is to be sent again.
 """
 
 import asyncio
@@ -12,12 +13,16 @@ from tailrace.model.faults import Fault
 from tailrace.model.ids import BrokerId, Id
 from tailrace.wire.errors import Error
 from tailrace.wire.faults import error_of
-from tailrace.wire.messages.peers.write_markers import Marker, PartitionToMark, WriteMarkers, WriteMarkersAnswer
+from tailrace.wire.messages.peers.write_markers import Marker, WriteMarkers, WriteMarkersAnswer
+from tailrace.wire.messages.write_txn_markers import MarkerToWrite
 
 if TYPE_CHECKING:
     from tailrace.broker.node import Node
 
 marker_timeout_s: Final = 10.0
+committed_within_s: Final = 0.5  # where there is a majority it takes milliseconds
+
+AnyMarker = Marker | MarkerToWrite
 
 
 class Marking:
@@ -39,20 +44,27 @@ class Marking:
         return [[Error(next(codes)) for _ in marker.partitions] for marker in markers]
 
     async def serve(self, request: WriteMarkers) -> WriteMarkersAnswer:
-        wanted = [(marker, place) for marker in request.markers for place in marker.partitions]
-        codes = await asyncio.gather(*(self._write(marker, place) for marker, place in wanted))
-        return WriteMarkersAnswer(codes=tuple(codes))
+        writes = [
+            self.write(Id(place.topic_id), place.partition, marker, committed_within_s)
+            for marker in request.markers
+            for place in marker.partitions
+        ]
+        return WriteMarkersAnswer(codes=tuple(await asyncio.gather(*writes)))
 
-    async def _write(self, marker: Marker, place: PartitionToMark) -> Error:
+    async def write(self, topic: str | Id, number: int, marker: AnyMarker, within_s: float) -> Error:
+        """Write a marker to a partition that this broker leads; what became of it."""
         try:
-            partition = self._node.replicas.find(Id(place.topic_id), place.partition)
-            await partition.write_marker(
-                marker.producer_id,
-                marker.producer_epoch,
-                marker.coordinator_epoch,
-                marker.committed,
-                transaction_version=marker.transaction_version,
-            )
+            partition = self._node.replicas.find(topic, number)
+            async with asyncio.timeout(within_s):
+                await partition.write_marker(
+                    marker.producer_id,
+                    marker.producer_epoch,
+                    marker.coordinator_epoch,
+                    marker.committed,
+                    transaction_version=marker.transaction_version,
+                )
         except Fault as fault:
             return error_of(fault)
+        except TimeoutError:
+            return Error.REQUEST_TIMED_OUT
         return Error.NONE

@@ -93,6 +93,8 @@ def require_part_of_transaction(
         raise InvalidBatch("control batches are written by brokers only")
     if guard is None:
         raise InvalidBatch("a transactional batch in a request without a transactional id")
+    if header.producer_id < 0:
+        raise InvalidBatch("a transactional batch without a producer id")
     if is_in_transaction(producers, header.producer_id, header.producer_epoch):
         return
     if guard.refused is not None:

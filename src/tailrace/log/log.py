@@ -33,7 +33,7 @@ from tailrace.model.settings import Fsync
 from tailrace.model.topics import TopicSettings
 from tailrace.ports import Ports
 from tailrace.ports.disk import File
-from tailrace.records.header import BatchHeader, control_bit, stamp, stamp_append_time
+from tailrace.records.header import BatchHeader, control_bit, stamp, stamp_append_time, transactional_bit
 
 __all__ = ["Appended", "Damage", "Log", "Read", "RecoveryPoint", "Timed"]
 
@@ -156,9 +156,17 @@ class Log:
         put(self, batch, base, base + header.last_offset_delta, timestamp, now_ms)
         if new_epoch:
             self.epochs.begin(epoch, base)
-        if producer and (aborted := self.producers.note(header, batch, base, append_time, now_ms)) is not None:
-            self.aborted.add(self.segments[-1].base, aborted)
+        if header.attributes & transactional_bit:
+            self._note_transaction(header, batch, base, append_time, now_ms)
+        elif producer:
+            self.producers.sent(header, base, append_time, now_ms)
         return Appended(base, self.end - 1, False, append_time)
+
+    def _note_transaction(
+        self, header: BatchHeader, batch: memoryview, base: int, append_time_ms: int, now_ms: int
+    ) -> None:
+        if (aborted := self.producers.note(header, batch, base, append_time_ms, now_ms)) is not None:
+            self.aborted.add(self.segments[-1].base, aborted)
 
     def append_as_is(self, data: memoryview, now_ms: int) -> int:
         """Append a leader's batches as a follower got them: their offsets and epochs stand. How many were whole."""

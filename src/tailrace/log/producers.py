@@ -136,7 +136,8 @@ class ProducerStates:
             self._add(producer_id, producer, now_ms)
         if epoch != producer.epoch:
             producer.epoch, producer.sent = epoch, []
-        self._used(producer_id, producer, now_ms)
+        producer.used_ms = now_ms
+        self._producers.move_to_end(producer_id)
         return producer
 
     def sent(self, header: BatchHeader, base_offset: int, append_time_ms: int, now_ms: int) -> None:
@@ -160,9 +161,6 @@ class ProducerStates:
             producer.sent.append(batch)
             if len(producer.sent) > producer_batches_kept:
                 del producer.sent[0]
-        self._used(producer_id, producer, now_ms)
-
-    def _used(self, producer_id: int, producer: Producer, now_ms: int) -> None:
         producer.used_ms = now_ms
         self._producers.move_to_end(producer_id)
 

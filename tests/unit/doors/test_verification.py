@@ -157,6 +157,32 @@ async def test_a_client_that_leaves_meanwhile_leaves_no_guard(served: Served) ->
 
 
 @with_broker()
+async def test_a_transactional_batch_names_its_producer(served: Served) -> None:
+    await served.make_topic("t")
+    oracle_for(served)
+    assert await send(served, "a", producer=-1) == (Error.INVALID_RECORD, -1)
+    assert await send(served, "a", sequence=-1) == (Error.INVALID_RECORD, -1)
+    assert await latest(served, isolation=0) == 0
+
+
+@with_broker()
+async def test_what_comes_behind_a_refused_batch_is_refused_too(served: Served) -> None:
+    """It would be taken for the producer's first, and the refused one, sent again, for a gap."""
+    await served.make_topic("t")
+    oracle = oracle_for(served)
+    oracle.codes = [Error.NOT_COORDINATOR]
+    waiting = [served.client.send(produce(str(number), sequence=number), 11) for number in range(3)]
+    answers = await asyncio.wait_for(asyncio.gather(*waiting), answer_max_s)
+    codes = [Error(one.topics[0].partitions[0].error_code) for one in answers]
+    assert codes == [Error.NOT_ENOUGH_REPLICAS, Error.NOT_LEADER_OR_FOLLOWER, Error.NOT_LEADER_OR_FOLLOWER]
+    assert [await send(served, str(number), sequence=number) for number in range(3)] == [
+        (Error.NONE, 0),
+        (Error.NONE, 1),
+        (Error.NONE, 2),
+    ]
+
+
+@with_broker()
 async def test_no_answer_is_wanted(served: Served) -> None:
     await served.make_topic("t")
     oracle_for(served)

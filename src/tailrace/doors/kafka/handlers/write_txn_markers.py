@@ -6,9 +6,8 @@ coordinator knows any more.
 
 import asyncio
 
+from tailrace.broker.marking import marker_timeout_s
 from tailrace.doors.kafka.call import Call
-from tailrace.doors.kafka.faults import error_of
-from tailrace.model.faults import Fault
 from tailrace.wire.messages.write_txn_markers import (
     MarkedPartition,
     MarkedTopic,
@@ -42,14 +41,5 @@ async def write_txn_markers(request: WriteTxnMarkersRequest, call: Call) -> Writ
 
 
 async def _write(call: Call, marker: MarkerToWrite, topic: str, number: int) -> MarkedPartition:
-    try:
-        await call.node.replicas.find(topic, number).write_marker(
-            marker.producer_id,
-            marker.producer_epoch,
-            marker.coordinator_epoch,
-            marker.committed,
-            transaction_version=marker.transaction_version,
-        )
-    except Fault as fault:
-        return MarkedPartition(partition=number, error_code=error_of(fault))
-    return MarkedPartition(partition=number)
+    code = await call.node.marking.write(topic, number, marker, marker_timeout_s)
+    return MarkedPartition(partition=number, error_code=code)
