@@ -2,11 +2,12 @@
 
 Producer state, epochs, voters and aborted transactions are rolled back with the bytes: producers, and what they had
 open, from the last snapshot below the cut and the batches after it, the others by cutting. The cut is marked before it
-is made (`cut_mark`). Removed names and the shorter file are synced by the next round, before anything written over them
-counts as durable.
+is made (`cut_mark`), and on the disk before anything is written over it: otherwise a crash could leave a part of what
+was cut below a part of what replaced it. Both are whole batches that fit, where a leader took again what the one before
+it had taken, and the later epoch would vouch for the whole.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tailrace.log.aborting import load_aborted
 from tailrace.log.cut_mark import store_cut
@@ -19,25 +20,29 @@ from tailrace.model.faults import OffsetOutOfRange
 if TYPE_CHECKING:
     from tailrace.log.log import Log
 
+being_truncated: Final = "being truncated"
+
 
 async def truncate_to(log: "Log", offset: int) -> None:
     if offset >= log.end:
         return
     if offset < log.start:
         raise OffsetOutOfRange(f"offset {offset} lies below the start {log.start}")
-    before, log.refusal = log.refusal, "being truncated"
+    before, log.refusal = log.refusal, being_truncated
     try:
         number, end, position = await _find_cut(log, offset)
         producers = await producers_at(log, end)
         await load_aborted(log, log.segments[number].base)
         await _mark(log, end)
+        try:
+            _cut(log, number, end, position)
+        except OSError as error:
+            log.close_for_good(f"{log.folder} could not be truncated: {error}")
+        log.producers = producers
+        await log.flush()
     finally:
-        log.refusal = before
-    try:
-        _cut(log, number, end, position)
-    except OSError as error:
-        log.close_for_good(f"{log.folder} could not be truncated: {error}")
-    log.producers = producers
+        if log.refusal == being_truncated:
+            log.refusal = before
 
 
 async def _find_cut(log: "Log", offset: int) -> tuple[int, int, int]:

@@ -188,18 +188,46 @@ async def test_flush_ms_is_honoured(tmp_path: Path) -> None:
     assert disk.held == []
 
 
+async def begun_to_cut(log: Log, end: int) -> "asyncio.Task[None]":
+    """The log is shorter, and its disk has not been asked, or has not answered."""
+    cutting = asyncio.create_task(log.truncate_to(end))
+    while log.end > end:
+        await asyncio.sleep(0)
+    return cutting
+
+
 @on_loop
 async def test_a_round_under_way_says_nothing_about_what_replaces_the_tail(tmp_path: Path) -> None:
     log, disk, moves = await held_log(tmp_path / "p")
     for _ in range(4):
         put(log)
     await turns()
-    await log.truncate_to(1)
-    put(log, one_batch([b"other"]))
+    cutting = await begun_to_cut(log, 1)
     await disk.release()
     assert (log.durable, moves) == (1, [1])
     await disk.release()
+    await cutting
+    put(log, one_batch([b"other"]))
+    await turns()
+    await disk.release()
     assert (log.durable, moves) == (2, [1, 2])
+
+
+@on_loop
+async def test_nothing_is_written_over_a_cut_that_is_not_on_the_disk(tmp_path: Path) -> None:
+    """A crash could leave a part of each otherwise, and nothing to tell that they do not belong together."""
+    log, disk, _ = await held_log(tmp_path / "p")
+    for _ in range(3):
+        put(log)
+    await turns()
+    await disk.release()
+    cutting = await begun_to_cut(log, 1)
+    with pytest.raises(StorageFailed, match="being truncated"):
+        put(log, one_batch([b"other"]))
+    await turns()
+    await disk.release()
+    await cutting
+    assert put(log, one_batch([b"other"])).base_offset == 1
 
 
 @on_loop
