@@ -28,6 +28,7 @@ from tailrace.wire.messages.peers.make_internal_topic import MakeInternalTopic, 
 from tailrace.wire.messages.peers.move_start import MoveStart, MoveStartAnswer
 from tailrace.wire.messages.peers.register_broker import RegisterBroker, RegisterBrokerAnswer
 from tailrace.wire.messages.peers.report_leaders import ReportLeaders, ReportLeadersAnswer
+from tailrace.wire.messages.peers.take_part import TakePart
 from tailrace.wire.messages.peers.take_producer_ids import TakeProducerIds, TakeProducerIdsAnswer
 from tailrace.wire.messages.peers.write_markers import WriteMarkers
 
@@ -137,10 +138,12 @@ class Calls:
             case HandOver():
                 return await self._hand_over(request)
             case WriteMarkers():
-                return await self._node.marking.serve(request)
+                return await self._node.marking.serve(caller, request)
             case MakeInternalTopic():
                 topic_id = await self._write(partial(_make_internal, request, self._node.ports.random.new_id))
                 return MakeInternalTopicAnswer(topic_id=topic_id)
+            case TakePart():
+                return await self._node.transacting.taking_part.serve(request)
         raise InvalidRequest(f"{type(request).__name__} is nothing that a broker serves")
 
     async def _write(self, propose: "Callable[[Controller], Proposal[Any]]") -> Any:

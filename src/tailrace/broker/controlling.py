@@ -29,7 +29,7 @@ events: Final = logging.getLogger(__name__)
 
 look_s: Final = 0.5
 metadata_voters: Final = 3  # when there are as many brokers
-feature_levels: Final = {"metadata.version": 1, "group.version": 1}
+feature_levels: Final = {"metadata.version": 1, "group.version": 1, "transaction.version": 2}
 
 
 class Controlling:

@@ -13,12 +13,14 @@ from typing import Any, Final
 from tailrace.broker.coordinator import Codec
 from tailrace.broker.partition import Partition
 from tailrace.broker.seat import Seat, Spawn
+from tailrace.broker.verifying import Guards
 from tailrace.groups.groups import Groups
 from tailrace.groups.records import decode_entry, encode_entry
 from tailrace.groups.requests import Answer
 from tailrace.groups.topics import Topics
 from tailrace.groups.turn import Rules, Turn
 from tailrace.model.faults import Fault, NotCoordinator
+from tailrace.model.proposal import TransactionEnded
 from tailrace.ports import Ports
 
 Waiting = asyncio.Future[Answer]
@@ -33,6 +35,7 @@ class GroupSeat(Seat[Groups, Turn]):
         self.rules = rules
         self._topics = topics
         self._waiting: dict[Waiting, None] = {}
+        partition.guards.on_marker = self._transaction_ended
 
     async def answered(self, handler: Callable[[Groups, Waiting, Turn], None]) -> Answer:
         """Do something that is answered now or later, by whoever makes it possible; faults come out as raised."""
@@ -46,6 +49,14 @@ class GroupSeat(Seat[Groups, Turn]):
             if ticket.done() and not ticket.cancelled():
                 ticket.exception()  # seen: the same fault was raised already
 
+    @property
+    def guards(self) -> Guards:
+        return self._tenure.partition.guards
+
+    def pending_epoch(self, producer_id: int) -> int | None:
+        """The epoch of a producer whose transaction is known to have this partition in it."""
+        return self._serving().machine.pending.epoch_of(producer_id)
+
     async def expire(self, is_gone: Callable[[str], bool]) -> None:
         """Forget what need not be kept, some groups at a time."""
         with suppress(Fault):  # whoever leads by now looks, too
@@ -55,6 +66,11 @@ class GroupSeat(Seat[Groups, Turn]):
                 await self.act(partial(_expire, some, is_gone))
 
     # Inside
+
+    def _transaction_ended(self, producer_id: int, committed: bool) -> None:
+        """A marker is in the log. While that is being read, it will be met there."""
+        if self._tenure.coordinator is not None:
+            self._tenure.coordinator.machine.replay(TransactionEnded(producer_id, committed))
 
     def _turn(self, machine: Groups) -> Turn:
         clock = self._ports.clock

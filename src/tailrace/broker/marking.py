@@ -3,14 +3,18 @@
 A coordinator asks by `Marking.send`, whether the leader is another broker or this one: it waits for an answer either
 way. Each marker is answered for itself, when the high watermark has passed it; one whose partition has lost its
 majority is given up after a moment, so that it does not hold up those beside it, and is to be sent again.
+
+Producers of transactions v1 have the same epoch in their next transaction, which a late marker would end. So what a
+coordinator has given up is not done any more, however late it comes: one request to a broker is under way at a time,
+and one with a lower number than the last is refused, as is one for a leader that was another since.
 """
 
 import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from tailrace.model.faults import Fault
-from tailrace.model.ids import BrokerId, Id
+from tailrace.model.faults import Fault, InvalidRequest
+from tailrace.model.ids import NO_ID, BrokerId, Id, no_epoch
 from tailrace.wire.errors import Error
 from tailrace.wire.faults import error_of
 from tailrace.wire.messages.peers.write_markers import Marker, WriteMarkers, WriteMarkersAnswer
@@ -28,14 +32,17 @@ AnyMarker = Marker | MarkerToWrite
 class Marking:
     def __init__(self, node: "Node") -> None:
         self._node = node
+        self._number = 0  # of the last request sent
+        self._heard: dict[BrokerId, tuple[Id, int]] = {}  # the life of each sender, and the number of its last request
 
     async def send(
         self, broker: BrokerId, markers: Sequence[Marker], timeout_s: float = marker_timeout_s
     ) -> list[list[Error]]:
         """Have a broker write markers; for each a code for each of its partitions. `Unreachable` when nobody knows."""
-        request = WriteMarkers(markers=tuple(markers))
+        self._number += 1
+        request = WriteMarkers(life=self._node.incarnation, number=self._number, markers=tuple(markers))
         if broker == self._node.broker_id:
-            answer = await self.serve(request)
+            answer = await self.serve(broker, request)
         else:
             answer = await self._node.quorums.peers.call(broker, request, timeout_s)
         if answer.error_code:
@@ -43,18 +50,25 @@ class Marking:
         codes = iter(answer.codes)
         return [[Error(next(codes)) for _ in marker.partitions] for marker in markers]
 
-    async def serve(self, request: WriteMarkers) -> WriteMarkersAnswer:
+    async def serve(self, caller: BrokerId, request: WriteMarkers) -> WriteMarkersAnswer:
+        life, number = self._heard.get(caller, (NO_ID, 0))
+        if life == request.life and request.number <= number:
+            raise InvalidRequest(f"markers {request.number} come after {number}: broker {caller} has given them up")
+        self._heard[caller] = Id(request.life), request.number
         writes = [
-            self.write(Id(place.topic_id), place.partition, marker, committed_within_s)
+            self.write(Id(place.topic_id), place.partition, marker, committed_within_s, place.leader_epoch)
             for marker in request.markers
             for place in marker.partitions
         ]
         return WriteMarkersAnswer(codes=tuple(await asyncio.gather(*writes)))
 
-    async def write(self, topic: str | Id, number: int, marker: AnyMarker, within_s: float) -> Error:
-        """Write a marker to a partition that this broker leads; what became of it."""
+    async def write(
+        self, topic: str | Id, number: int, marker: AnyMarker, within_s: float, leader_epoch: int = no_epoch
+    ) -> Error:
+        """Write a marker to a partition that this broker leads, in that epoch if it is known; what became of it."""
         try:
             partition = self._node.replicas.find(topic, number)
+            partition.require_epoch(leader_epoch)
             async with asyncio.timeout(within_s):
                 await partition.write_marker(
                     marker.producer_id,

@@ -32,6 +32,7 @@ from tailrace.broker.quorums import Quorums
 from tailrace.broker.recording import Recording
 from tailrace.broker.registration import NotTakenIn, Registration
 from tailrace.broker.replicas import Replicas
+from tailrace.broker.transacting import Transacting
 from tailrace.broker.upkeep import Upkeep
 from tailrace.broker.verifying import Verifier
 from tailrace.broker.votes import VoteJournal
@@ -77,7 +78,8 @@ class Node:
         self.whereabouts = Whereabouts(self)
         self.grouping = Grouping(self)
         self.marking = Marking(self)
-        self.verifier: Verifier | None = None  # what asks coordinators of transactions; None: there are none
+        self.transacting = Transacting(self)
+        self.verifier: Verifier = self.transacting.taking_part
         self._following = False  # the metadata, live
 
     # Starting
@@ -186,6 +188,7 @@ class Node:
         self.spawn(self._follower.follow())
         self.spawn(self.controlling.watch())
         self.spawn(self.grouping.forget_old())
+        self.spawn(self.transacting.forget_unused())
         self.spawn(self.housekeeping.report())
         self.spawn(self.housekeeping.watch_in_sync())
         self.spawn(self.housekeeping.give_back())
@@ -242,6 +245,7 @@ class Node:
             self.replicas.changed(member.key.topic_id)
             self.housekeeping.leader_changed(member)
             self.grouping.leader_changed(member)
+            self.transacting.leader_changed(member)
 
     def _find(self, key: TopicPartition) -> Member | None:
         return self.metadata if key == metadata_partition else self.replicas.here(key)
@@ -282,15 +286,6 @@ class Node:
         if self.settings.advertised_host:
             return self.settings.advertised_host
         return "127.0.0.1" if self.settings.host in ("0.0.0.0", "::") else self.settings.host
-
-    async def until_known(self, key: TopicPartition, start: int) -> None:
-        """Wait until this broker has heard that a partition's start was moved, or that its topic is gone."""
-        topics = self.replicas.image.topics_by_id
-
-        def known() -> bool:
-            return key.topic_id not in topics or topics[key.topic_id].partitions[key.partition].start >= start
-
-        await self._follower.until(known)
 
     async def settled(self) -> None:
         """Wait until this broker has done what is known to be committed now."""

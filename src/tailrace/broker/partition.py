@@ -113,7 +113,7 @@ class Partition(Member):
                 timestamp=self.shell.clock.wall_ms(),
             )
             self.append_own(batch)
-        self.guards.invalidate(producer_id)
+        self.guards.invalidate(producer_id, committed)
         await self.committed()
 
     def _require_writable(self) -> None:

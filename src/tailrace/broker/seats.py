@@ -42,12 +42,16 @@ class Seats(Generic[S]):
 
     async def find(self, name: str) -> BrokerId:
         """The coordinator of a name."""
-        topic = self.topic or await self._make_topic()
+        topic = await self.kept_in()
         leader = self._node.leaders.one(topic, partition_of(name, len(topic.partitions))).leader
         if leader == nobody:
             kept = self._kept
             raise CoordinatorUnavailable(f"nobody leads the partition of {kept.topic} that keeps {kept.kind} {name}")
         return leader
+
+    async def kept_in(self) -> Topic:
+        """The topic, made where nobody has looked for a name before."""
+        return self.topic or await self._make_topic()
 
     @property
     def topic(self) -> Topic | None:

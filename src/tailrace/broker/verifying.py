@@ -10,7 +10,7 @@ producer that is written meanwhile makes it worthless, as does another leader: t
 producer asks again.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from tailrace.log.producers import ProducerStates
@@ -55,10 +55,13 @@ class Guard:
 
 
 class Guards:
-    """Those that are taken on one partition."""
+    """Those that are taken on one partition; and who else wants to hear of markers there."""
+
+    __slots__ = ("_taken", "on_marker")
 
     def __init__(self) -> None:
         self._taken: dict[int, list[Guard]] = {}  # by producer
+        self.on_marker: Callable[[int, bool], None] | None = None  # whose it is, and whether it commits
 
     def take(self, producer_id: int, leader_epoch: Epoch) -> Guard:
         guard = Guard(producer_id, leader_epoch)
@@ -71,10 +74,12 @@ class Guards:
         if not taken:
             del self._taken[guard.producer_id]
 
-    def invalidate(self, producer_id: int) -> None:
+    def invalidate(self, producer_id: int, committed: bool) -> None:
         """A marker of this producer is written."""
         for guard in self._taken.get(producer_id, ()):
             guard.valid = False
+        if self.on_marker is not None:
+            self.on_marker(producer_id, committed)
 
 
 def is_in_transaction(producers: ProducerStates, producer_id: int, producer_epoch: int) -> bool:

@@ -64,6 +64,7 @@ group_expression_max_chars = 10_000  # of a regular expression that a member sub
 
 # Transactions
 partitions_per_transaction_max = 100_000  # a transaction is one record
+marks_per_call_max = 1_000  # that a coordinator sends to one broker at once; a mark has some 60 bytes
 
 assert record_batch_max_bytes < frame_max_bytes
 assert partitions_per_transaction_max * (topic_name_max_chars + 8) < record_batch_max_bytes

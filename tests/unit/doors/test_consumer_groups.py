@@ -171,3 +171,4 @@ async def test_clients_are_told_that_the_cluster_has_these_groups(served: Served
     answer = await served.call(ApiVersionsRequest(), 4)
     levels = {one.name: one.max_version_level for one in answer.finalized_features}
     assert levels["group.version"] == 1
+    assert levels["transaction.version"] == 2

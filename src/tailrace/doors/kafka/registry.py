@@ -10,6 +10,8 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from tailrace.doors.kafka.call import Answer, Call
+from tailrace.doors.kafka.handlers.add_offsets_to_txn import add_offsets_to_txn
+from tailrace.doors.kafka.handlers.add_partitions_to_txn import add_partitions_to_txn
 from tailrace.doors.kafka.handlers.alter_configs import alter_configs
 from tailrace.doors.kafka.handlers.api_versions import api_versions
 from tailrace.doors.kafka.handlers.consumer_group_describe import consumer_group_describe
@@ -26,7 +28,9 @@ from tailrace.doors.kafka.handlers.describe_log_dirs import describe_log_dirs
 from tailrace.doors.kafka.handlers.describe_producers import describe_producers
 from tailrace.doors.kafka.handlers.describe_quorum import describe_quorum
 from tailrace.doors.kafka.handlers.describe_topic_partitions import describe_topic_partitions
+from tailrace.doors.kafka.handlers.describe_transactions import describe_transactions
 from tailrace.doors.kafka.handlers.elect_leaders import elect_leaders
+from tailrace.doors.kafka.handlers.end_txn import end_txn
 from tailrace.doors.kafka.handlers.fetch import fetch
 from tailrace.doors.kafka.handlers.find_coordinator import find_coordinator
 from tailrace.doors.kafka.handlers.heartbeat import heartbeat
@@ -37,6 +41,7 @@ from tailrace.doors.kafka.handlers.leave_group import leave_group
 from tailrace.doors.kafka.handlers.list_config_resources import list_config_resources
 from tailrace.doors.kafka.handlers.list_groups import list_groups
 from tailrace.doors.kafka.handlers.list_offsets import list_offsets
+from tailrace.doors.kafka.handlers.list_transactions import list_transactions
 from tailrace.doors.kafka.handlers.metadata import metadata
 from tailrace.doors.kafka.handlers.offset_commit import offset_commit
 from tailrace.doors.kafka.handlers.offset_delete import offset_delete
@@ -44,6 +49,7 @@ from tailrace.doors.kafka.handlers.offset_fetch import offset_fetch
 from tailrace.doors.kafka.handlers.offset_for_leader_epoch import offset_for_leader_epoch
 from tailrace.doors.kafka.handlers.produce import produce
 from tailrace.doors.kafka.handlers.sync_group import sync_group
+from tailrace.doors.kafka.handlers.txn_offset_commit import txn_offset_commit
 from tailrace.doors.kafka.handlers.write_txn_markers import write_txn_markers
 from tailrace.wire.messages import messages
 from tailrace.wire.schema import Versions, declaration
@@ -101,7 +107,11 @@ _table: Final = (
     _api(21, delete_records),
     _api(22, init_producer_id),
     _api(23, offset_for_leader_epoch),
+    _api(24, add_partitions_to_txn),
+    _api(25, add_offsets_to_txn),
+    _api(26, end_txn),
     _api(27, write_txn_markers),
+    _api(28, txn_offset_commit),
     _api(32, describe_configs),
     _api(33, alter_configs, by_controller=True),
     _api(35, describe_log_dirs),
@@ -113,6 +123,8 @@ _table: Final = (
     _api(55, describe_quorum, by_controller=True),
     _api(60, describe_cluster),
     _api(61, describe_producers),
+    _api(65, describe_transactions),
+    _api(66, list_transactions),
     _api(68, consumer_group_heartbeat),
     _api(69, consumer_group_describe),
     _api(74, list_config_resources),

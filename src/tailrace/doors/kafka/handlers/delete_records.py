@@ -5,6 +5,7 @@ bring records back.
 """
 
 import asyncio
+from functools import partial
 from typing import Final
 
 from tailrace.broker.partition import Partition
@@ -13,6 +14,7 @@ from tailrace.doors.kafka.changes import repeated
 from tailrace.doors.kafka.faults import error_of
 from tailrace.doors.kafka.patience import patience_s
 from tailrace.model.faults import Fault, InvalidRequest, OffsetOutOfRange, StorageFailed, TimedOut
+from tailrace.model.ids import TopicPartition
 from tailrace.wire.messages.delete_records import (
     DeleteRecordsRequest,
     DeleteRecordsResponse,
@@ -63,7 +65,7 @@ async def _trim(call: Call, topic: str, wanted: PartitionToTrim, twice: bool, wi
             request = MoveStart(topic_id=partition.key.topic_id, partition=wanted.partition, start=start)
             async with asyncio.timeout(within_s):
                 await call.node.calls.controller(request, within_s)
-                await call.node.until_known(partition.key, start)
+                await call.node.until(partial(_is_known, call, partition.key, start))
     except Fault as fault:
         return fault
     except TimeoutError:
@@ -78,3 +80,9 @@ def _new_start(partition: Partition, wanted: PartitionToTrim) -> int:
     if not 0 <= start <= limit:
         raise OffsetOutOfRange(f"{partition.name}: offset {start} is not from 0 to the high watermark {limit}")
     return start
+
+
+def _is_known(call: Call, key: TopicPartition, start: int) -> bool:
+    """Whether this broker has heard that a partition's start was moved, or that its topic is gone."""
+    topics = call.node.replicas.image.topics_by_id
+    return key.topic_id not in topics or topics[key.topic_id].partitions[key.partition].start >= start

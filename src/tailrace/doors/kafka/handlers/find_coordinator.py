@@ -1,17 +1,20 @@
-"""FindCoordinator: who keeps a group's state. Nobody keeps transactions yet: clients hear so, and may try again."""
+"""FindCoordinator: who keeps the state of a group or of a transactional id. Nobody keeps share groups yet: clients hear
+so, and may try again."""
 
 from typing import Final
 
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.faults import error_of
 from tailrace.model.faults import CoordinatorUnavailable, Fault, InvalidRequest
-from tailrace.model.ids import nobody
+from tailrace.model.ids import BrokerId, nobody
 from tailrace.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 
 no_port: Final = -1
 first_with_many: Final = 4
 groups: Final = 0
-first_with: Final = {groups: 0, 1: 1, 2: 6}  # groups, transactions, share groups
+transactions: Final = 1
+share_groups: Final = 2
+first_with: Final = {groups: 0, transactions: 1, share_groups: 6}
 
 
 async def find_coordinator(request: FindCoordinatorRequest, call: Call) -> FindCoordinatorResponse:
@@ -28,12 +31,10 @@ async def _find(call: Call, key_type: int, key: str) -> Coordinator:
     try:
         if key_type not in first_with or call.version < first_with[key_type]:
             raise InvalidRequest(f"FindCoordinator version {call.version} knows no key type {key_type}")
-        if key_type != groups:
-            raise _not_yet(call)
-        broker = await call.node.grouping.find(key)
+        broker = await _broker(call, key_type, key)
         known = call.node.replicas.image.brokers.get(broker)
         if known is None or not known.kafka_port:
-            raise CoordinatorUnavailable(f"broker {broker} coordinates group {key}, and has not said where it is")
+            raise CoordinatorUnavailable(f"broker {broker} coordinates {key}, and has not said where it is")
     except Fault as fault:
         return Coordinator(
             key=key, node_id=nobody, host="", port=no_port, error_code=error_of(fault), error_message=str(fault)
@@ -41,7 +42,13 @@ async def _find(call: Call, key_type: int, key: str) -> Coordinator:
     return Coordinator(key=key, node_id=known.id, host=known.host, port=known.kafka_port)
 
 
-def _not_yet(call: Call) -> Fault:
-    fault = CoordinatorUnavailable("transactions and share groups are not supported yet")
+async def _broker(call: Call, key_type: int, key: str) -> BrokerId:
+    if key_type == groups:
+        return await call.node.grouping.find(key)
+    if key_type == transactions:
+        if not key:
+            raise InvalidRequest("a transactional id cannot be empty")
+        return await call.node.transacting.find(key)
+    fault = CoordinatorUnavailable("share groups are not supported yet")
     call.connection.door.warn_once(f"client {call.client_id!r} asks for a coordinator, and will go on asking: {fault}")
-    return fault
+    raise fault

@@ -1,14 +1,16 @@
-"""InitProducerId: a producer id for idempotence. Ids never repeat; transactions come with their coordinator.
+"""InitProducerId: a producer id for idempotence; with a transactional id, from its coordinator, in an epoch that fences
+whoever had the name before. Ids never repeat.
 
-A producer that already has an id and an epoch (KIP-360) gets a new id, too, as with Kafka: without a transactional id
-there is nothing that would tell its batches from another's.
+A producer that already has an id and an epoch (KIP-360) and no transactional id gets a new id, as with Kafka: there is
+nothing that would tell its batches from another's.
 """
 
 from typing import Final
 
 from tailrace.doors.kafka.call import Call
-from tailrace.doors.kafka.faults import error_of
-from tailrace.model.faults import Fault, InvalidRequest, UnsupportedVersion
+from tailrace.doors.kafka.transactions import error_for
+from tailrace.model.faults import Fault, InvalidRequest
+from tailrace.transactions.transaction import Producer
 from tailrace.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 nothing: Final = -1
@@ -16,16 +18,20 @@ nothing: Final = -1
 
 async def init_producer_id(request: InitProducerIdRequest, call: Call) -> InitProducerIdResponse:
     try:
-        _check(request)
-        return InitProducerIdResponse(producer_id=await call.node.producer_ids.take())
+        producer = await _producer(request, call)
     except Fault as fault:
-        return InitProducerIdResponse(error_code=error_of(fault), producer_id=nothing, producer_epoch=nothing)
+        error = error_for(fault, call, fenced_since=4, abortable_since=5)
+        return InitProducerIdResponse(error_code=error, producer_id=nothing, producer_epoch=nothing)
+    return InitProducerIdResponse(producer_id=producer.id, producer_epoch=producer.epoch)
 
 
-def _check(request: InitProducerIdRequest) -> None:
+async def _producer(request: InitProducerIdRequest, call: Call) -> Producer:
     if (request.producer_id == nothing) != (request.producer_epoch == nothing):
         raise InvalidRequest("a producer gives both its id and its epoch, or neither")
+    if request.transactional_id is None:
+        return Producer(await call.node.producer_ids.take(), 0)
     if request.transactional_id == "":
         raise InvalidRequest("a transactional id cannot be empty")
-    if request.transactional_id is not None:
-        raise UnsupportedVersion("transactions are not supported yet")  # final: a client that may retry would hang
+    said = Producer(request.producer_id, request.producer_epoch)
+    expected = None if said.id == nothing else said
+    return await call.node.transacting.init(request.transactional_id, request.transaction_timeout_ms, expected)

@@ -7,7 +7,8 @@ from typing import Final
 
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.faults import error_of
-from tailrace.groups.offsets import Committed, Place, check_metadata
+from tailrace.doors.kafka.offsets import placed
+from tailrace.groups.offsets import Committed, Place
 from tailrace.groups.requests import MemberId
 from tailrace.model.faults import (
     Fault,
@@ -71,13 +72,7 @@ def _placed(call: Call, topic: TopicToCommit, one: PartitionToCommit) -> Place |
         if by_id:
             return UnknownTopicId(f"there is no topic with id {show_id(topic.topic_id)}")
         return UnknownTopic(f"there is no topic {topic.name}")
-    if not 0 <= one.partition < len(found.partitions):
-        return UnknownTopic(f"{found.name} has no partition {one.partition}")
-    try:
-        check_metadata(one.committed_metadata or "", call.node.settings.offset_metadata_max_bytes)
-    except Fault as fault:
-        return fault
-    return Place(found.name, one.partition)
+    return placed(call, found, one.partition, one.committed_metadata or "")
 
 
 def _committed(request: OffsetCommitRequest, call: Call, one: PartitionToCommit) -> Committed:

@@ -1,7 +1,7 @@
 """OffsetFetch: how far groups have read, of one group up to version 7, of several from 8 on.
 
-An offset that was never committed is -1, and no error. `require_stable` asks to wait for transactions, of which there
-are none yet.
+An offset that was never committed is -1, and no error. With `require_stable`, one that a transaction has committed and
+not ended is an error: whoever reads on from the offset before might do again what the transaction has done.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,8 @@ from tailrace.doors.kafka.faults import error_of
 from tailrace.groups.groups import Groups
 from tailrace.groups.offsets import Committed, Place
 from tailrace.model.faults import Fault, UnknownTopicId
-from tailrace.model.ids import NO_ID, Id, show_id
+from tailrace.model.ids import NO_ID, Id, no_epoch, show_id
+from tailrace.model.transaction_faults import UnstableOffset
 from tailrace.wire.messages.offset_fetch import (
     FetchedGroup,
     FetchedGroupTopic,
@@ -27,6 +28,7 @@ first_with_error: Final = 2
 first_with_groups: Final = 8
 first_by_id: Final = 10
 no_offset: Final = -1
+Kept = Mapping[Place, Committed | None]  # None: a transaction that is open has committed another
 
 
 class Wanted(NamedTuple):
@@ -37,14 +39,24 @@ class Wanted(NamedTuple):
     partitions: Sequence[int]
 
 
+class Asking(NamedTuple):
+    """Who asks, and how."""
+
+    member_id: str | None  # None: nobody in particular
+    epoch: int
+    require_stable: bool
+
+
 async def offset_fetch(request: OffsetFetchRequest, call: Call) -> OffsetFetchResponse:
     if call.version >= first_with_groups:
-        return OffsetFetchResponse(groups=tuple([await _group(call, one) for one in request.groups]))
+        return OffsetFetchResponse(
+            groups=tuple([await _group(call, one, request.require_stable) for one in request.groups])
+        )
     topics = (
         None if request.topics is None else [Wanted(one.name, NO_ID, one.partition_indexes) for one in request.topics]
     )
     try:
-        fetched = await _fetch(call, request.group_id, topics)
+        fetched = await _fetch(call, request.group_id, topics, Asking(None, no_epoch, request.require_stable))
     except Fault as fault:
         if call.version >= first_with_error:
             return OffsetFetchResponse(error_code=error_of(fault))
@@ -54,12 +66,13 @@ async def offset_fetch(request: OffsetFetchRequest, call: Call) -> OffsetFetchRe
     )
 
 
-async def _group(call: Call, wanted: GroupWanted) -> FetchedGroup:
+async def _group(call: Call, wanted: GroupWanted, require_stable: bool) -> FetchedGroup:
     topics = None
     if wanted.topics is not None:
         topics = [_named(call, one.name, one.topic_id, one.partition_indexes) for one in wanted.topics]
     try:
-        fetched = await _fetch(call, wanted.group_id, topics, wanted.member_id, wanted.member_epoch)
+        asking = Asking(wanted.member_id, wanted.member_epoch, require_stable)
+        fetched = await _fetch(call, wanted.group_id, topics, asking)
     except Fault as fault:
         return FetchedGroup(group_id=wanted.group_id, error_code=error_of(fault))
     return FetchedGroup(
@@ -79,20 +92,21 @@ def _named(call: Call, name: str, topic_id: bytes, partitions: Sequence[int]) ->
 
 
 async def _fetch(
-    call: Call, group_id: str, wanted: Sequence[Wanted] | None, member_id: str | None = None, epoch: int = -1
+    call: Call, group_id: str, wanted: Sequence[Wanted] | None, asking: Asking
 ) -> list[tuple[Wanted, list[FetchedPartition]]]:
     """What was committed of what is wanted; of None, all there is."""
-
-    def read(machine: Groups) -> Mapping[Place, Committed]:
-        machine.check_reader(group_id, member_id, epoch)
-        return dict(machine.committed(group_id))
-
-    kept = await call.node.grouping.seat(group_id).ask(read)
+    kept = await call.node.grouping.seat(group_id).ask(lambda machine: _kept(machine, group_id, asking))
     topics = _all(call, kept) if wanted is None else wanted
     return [(topic, [_fetched(topic, one, kept) for one in topic.partitions]) for topic in topics]
 
 
-def _all(call: Call, kept: Mapping[Place, Committed]) -> list[Wanted]:
+def _kept(machine: Groups, group_id: str, asking: Asking) -> Kept:
+    machine.check_reader(group_id, asking.member_id, asking.epoch)
+    unstable = machine.pending.places(group_id) if asking.require_stable else {}
+    return {**machine.committed(group_id), **dict.fromkeys(unstable)}
+
+
+def _all(call: Call, kept: Kept) -> list[Wanted]:
     partitions: dict[str, list[int]] = {}
     for place in kept:
         partitions.setdefault(place.topic, []).append(place.partition)
@@ -104,13 +118,16 @@ def _all(call: Call, kept: Mapping[Place, Committed]) -> list[Wanted]:
     ]
 
 
-def _fetched(topic: Wanted, partition: int, kept: Mapping[Place, Committed]) -> FetchedPartition:
+def _fetched(topic: Wanted, partition: int, kept: Kept) -> FetchedPartition:
     if not topic.name and topic.topic_id != NO_ID:
         fault = UnknownTopicId(f"there is no topic with id {show_id(topic.topic_id)}")
         return _nothing(partition, error_of(fault))
-    committed = kept.get(Place(topic.name, partition))
-    if committed is None:
+    place = Place(topic.name, partition)
+    if place not in kept:
         return _nothing(partition)
+    committed = kept[place]
+    if committed is None:
+        return _nothing(partition, error_of(UnstableOffset(f"a transaction has committed {place}, and is open")))
     return FetchedPartition(
         partition=partition,
         committed_offset=committed.offset,

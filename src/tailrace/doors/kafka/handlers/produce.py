@@ -22,7 +22,7 @@ from tailrace.doors.kafka.call import Answer, Call
 from tailrace.doors.kafka.faults import error_of
 from tailrace.doors.kafka.hints import endpoints_of, hint_for
 from tailrace.log.log import Appended
-from tailrace.model.faults import Fault, InvalidAcks, InvalidBatch, InvalidRequest, TimedOut
+from tailrace.model.faults import Fault, InvalidAcks, InvalidBatch, TimedOut
 from tailrace.model.ids import Id
 from tailrace.model.limits import batch_header_bytes
 from tailrace.records.header import read_header
@@ -50,7 +50,7 @@ def _in_transaction(call: Call, head: ProduceHead, transactional_id: str) -> Ans
     adds, says_abortable = call.version >= first_that_adds, call.version >= first_with_abortable
     verification = Verification(transactional_id, adds=adds, says_abortable=says_abortable)
     guards = _guards(call, head, verification)
-    if verification.is_needed and call.node.verifier is not None:
+    if verification.is_needed:
         call.holds = True
         call.connection.beside(_ask_first(call, _copied(head), verification, guards), "a Produce")
         return None
@@ -61,7 +61,6 @@ def _in_transaction(call: Call, head: ProduceHead, transactional_id: str) -> Ans
 
 
 async def _ask_first(call: Call, head: ProduceHead, verification: Verification, guards: Guards) -> None:
-    assert call.node.verifier is not None
     try:
         await verification.ask(call.node.verifier)
         answer = _serve(call, head, guards)
@@ -133,8 +132,6 @@ def _serve(call: Call, head: ProduceHead, guards: Guards) -> Answer | None:
 def _append(
     call: Call, head: ProduceHead, topic: str | Id, data: PartitionData, guards: Guards
 ) -> tuple[Partition, Appended]:
-    if head.transactional_id is not None and call.node.verifier is None:
-        raise InvalidRequest("transactions are not supported yet")
     if not -1 <= head.acks <= 1:
         raise InvalidAcks(f"acks={head.acks}: it must be 0, 1 or -1 (all)")
     partition = call.node.replicas.find(topic, data.partition)

@@ -19,6 +19,7 @@ from tailrace.wire.messages.peers.make_internal_topic import MakeInternalTopic, 
 from tailrace.wire.messages.peers.move_start import MoveStart, MoveStartAnswer
 from tailrace.wire.messages.peers.register_broker import RegisterBroker, RegisterBrokerAnswer
 from tailrace.wire.messages.peers.report_leaders import ReportLeaders, ReportLeadersAnswer
+from tailrace.wire.messages.peers.take_part import TakePart, TakePartAnswer
 from tailrace.wire.messages.peers.take_producer_ids import TakeProducerIds, TakeProducerIdsAnswer
 from tailrace.wire.messages.peers.write_markers import WriteMarkers, WriteMarkersAnswer
 from tailrace.wire.schema import declaration
@@ -45,4 +46,5 @@ peer_messages: Final = _by_key(
     (HandOver, HandOverAnswer),
     (MakeInternalTopic, MakeInternalTopicAnswer),
     (WriteMarkers, WriteMarkersAnswer),
+    (TakePart, TakePartAnswer),
 )

@@ -8,6 +8,7 @@ from tailrace.wire.schema import Int8, Int16, Int32, Int64, message, struct, wir
 class PartitionToMark:
     topic_id: Id
     partition: Int32
+    leader_epoch: Int32 = -1  # as the coordinator knows it: a leader that was replaced, and is back, is not meant
 
 
 @struct
@@ -24,6 +25,10 @@ class Marker:
 
 @message(api=1020, versions="0-0", flexible="0+")
 class WriteMarkers:
+    """Requests of one life of a broker to another are numbered, and one is under way at a time."""
+
+    life: Id
+    number: Int64
     markers: tuple[Marker, ...]
 
 

@@ -1,0 +1,71 @@
+"""Offsets of a group that a transaction commits: on their way into the group's partition.
+
+As for any partition that a transaction writes to (`verifying`), its coordinator is asked first, unless the partition
+is known to take part; and what was found out holds only until a marker comes.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tailrace.broker.group_seat import GroupSeat
+from tailrace.broker.seats import partition_of
+from tailrace.broker.verifying import Guard
+from tailrace.groups.groups import Groups
+from tailrace.groups.offsets import Committed, Place
+from tailrace.groups.requests import MemberId
+from tailrace.groups.turn import Turn
+from tailrace.model.faults import RefusedElsewhere, StaleProducerEpoch
+from tailrace.model.ids import no_epoch
+from tailrace.model.topics import offsets_topic
+from tailrace.model.transaction_faults import ConcurrentTransactions
+from tailrace.transactions.transaction import Producer
+
+if TYPE_CHECKING:
+    from tailrace.broker.node import Node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionalCommit:
+    transactional_id: str
+    producer: Producer
+    group_id: str
+    who: MemberId
+    generation: int  # below 0: it does not say
+    offsets: Mapping[Place, Committed]
+    adds: bool  # the client leaves it to brokers to add partitions (transactions v2)
+
+
+async def commit(node: "Node", wanted: TransactionalCommit) -> None:
+    seat = node.grouping.seat(wanted.group_id)
+    producer, known = wanted.producer, seat.pending_epoch(wanted.producer.id)
+    if known is not None and producer.epoch < known:
+        raise StaleProducerEpoch(f"producer {producer.id} has epoch {known} by now, not {producer.epoch}")
+    guard = seat.guards.take(producer.id, no_epoch)
+    try:
+        if known != producer.epoch:
+            await _verify(node, wanted)
+        await _write(seat, wanted, guard)
+    finally:
+        seat.guards.give_back(guard)
+
+
+async def _verify(node: "Node", wanted: TransactionalCommit) -> None:
+    topic = await node.grouping.kept_in()
+    place = (offsets_topic, partition_of(wanted.group_id, len(topic.partitions)))
+    refused = await node.verifier.verify(
+        wanted.transactional_id, wanted.producer.id, wanted.producer.epoch, [place], add=wanted.adds
+    )
+    for error in refused.values():
+        raise RefusedElsewhere(f"the coordinator of {wanted.transactional_id} says {error.name}", error)
+
+
+async def _write(seat: GroupSeat, wanted: TransactionalCommit, guard: Guard) -> None:
+    def write(machine: Groups, turn: Turn) -> None:
+        if not guard.valid:
+            raise ConcurrentTransactions(f"the transaction of {wanted.transactional_id} has ended meanwhile")
+        machine.commit_in_transaction(
+            wanted.group_id, wanted.who, wanted.generation, wanted.producer, wanted.offsets, turn
+        )
+
+    await seat.act(write)

@@ -1,0 +1,54 @@
+"""One partition of `__transaction_state` and its transactions, on the broker that leads it."""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Final
+
+from tailrace.broker.coordinator import Codec
+from tailrace.broker.partition import Partition
+from tailrace.broker.seat import Seat, Spawn
+from tailrace.model.faults import Fault
+from tailrace.model.ids import Epoch
+from tailrace.ports import Ports
+from tailrace.transactions.records import decode_entry, encode_entry
+from tailrace.transactions.transactions import Transactions
+from tailrace.transactions.turn import Markers, Rules, Turn
+
+names_per_turn: Final = 100  # that are looked through for unused ones
+codec: Final = Codec(encode_entry, decode_entry)
+Send = Callable[["TransactionSeat", Epoch, Markers], None]
+
+
+class TransactionSeat(Seat[Transactions, Turn]):
+    def __init__(self, partition: Partition, rules: Rules, ports: Ports, spawn: Spawn, send: Send) -> None:
+        super().__init__(partition, Transactions, codec, ports, spawn)
+        self._rules = rules
+        self._send = send
+
+    def serves_in(self, epoch: Epoch) -> bool:
+        """Whether what was decided in an epoch is still this seat's to carry out."""
+        coordinator = self._tenure.coordinator
+        return coordinator is not None and coordinator.epoch == epoch
+
+    def needs_id(self, transactional_id: str) -> bool:
+        return self._serving().machine.needs_id(transactional_id)
+
+    async def expire(self) -> None:
+        """Forget names that nobody uses, some at a time."""
+        with suppress(Fault):  # whoever leads by now looks, too
+            names = await self.ask(lambda machine: list(machine.transactions))
+            for at in range(0, len(names), names_per_turn):
+                await self.act(partial(_expire, names[at : at + names_per_turn]))
+
+    def _turn(self, machine: Transactions) -> Turn:
+        clock = self._ports.clock
+        return Turn(now=clock.monotonic(), wall_ms=clock.wall_ms(), rules=self._rules, alarms=machine.alarms)
+
+    def _done(self, turn: Turn) -> None:
+        for markers in turn.markers:
+            self._send(self, self._tenure.partition.epoch, markers)
+
+
+def _expire(names: Sequence[str], machine: Transactions, turn: Turn) -> None:
+    machine.expire(names, turn)

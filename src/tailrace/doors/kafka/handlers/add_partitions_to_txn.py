@@ -1,0 +1,81 @@
+"""AddPartitionsToTxn: partitions that a transaction will write to, all of them or none.
+
+From version 4 on, which brokers use, it may ask about several transactions, and whether partitions take part already.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from tailrace.doors.kafka.call import Call
+from tailrace.doors.kafka.transactions import error_for, seat_of
+from tailrace.model.faults import Fault
+from tailrace.model.transaction_faults import NotInTransaction
+from tailrace.transactions.transaction import Place, Producer
+from tailrace.wire.errors import Error
+from tailrace.wire.messages.add_partitions_to_txn import (
+    AddedPartition,
+    AddedTopic,
+    AddedTransaction,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    TopicToAdd,
+    TransactionToAdd,
+)
+
+first_of_brokers = 4
+client_version = 1  # of transactions: clients of v2 add nothing themselves
+
+
+async def add_partitions_to_txn(request: AddPartitionsToTxnRequest, call: Call) -> AddPartitionsToTxnResponse:
+    if call.version >= first_of_brokers:
+        done = [
+            AddedTransaction(transactional_id=one.transactional_id, topics=await _answered(call, one))
+            for one in request.transactions
+        ]
+        return AddPartitionsToTxnResponse(transactions=tuple(done))
+    wanted = TransactionToAdd(
+        transactional_id=request.transactional_id,
+        producer_id=request.producer_id,
+        producer_epoch=request.producer_epoch,
+        topics=request.topics,
+    )
+    return AddPartitionsToTxnResponse(topics=await _answered(call, wanted))
+
+
+async def _answered(call: Call, wanted: TransactionToAdd) -> tuple[AddedTopic, ...]:
+    places = [Place(topic.name, number) for topic in wanted.topics for number in topic.partitions]
+    try:
+        codes = await _codes(call, wanted, places)
+    except Fault as fault:
+        codes = dict.fromkeys(places, error_for(fault, call, fenced_since=2, abortable_since=5))
+    return tuple(_topic(topic, codes) for topic in wanted.topics)
+
+
+def _topic(topic: TopicToAdd, codes: Mapping[Place, Error]) -> AddedTopic:
+    return AddedTopic(
+        name=topic.name,
+        partitions=tuple(
+            AddedPartition(partition=number, error_code=codes.get(Place(topic.name, number), Error.NONE))
+            for number in topic.partitions
+        ),
+    )
+
+
+async def _codes(call: Call, wanted: TransactionToAdd, places: Sequence[Place]) -> Mapping[Place, Error]:
+    """What is wrong with any of them."""
+    seat = seat_of(call, wanted.transactional_id)
+    name, who = wanted.transactional_id, Producer(wanted.producer_id, wanted.producer_epoch)
+    if wanted.verify_only:
+        missing = await seat.ask(lambda machine: machine.missing(name, who, places))
+        none = error_for(NotInTransaction(""), call, fenced_since=2, abortable_since=5)
+        return dict.fromkeys(missing, none)
+    unknown = [place for place in places if not _is_there(call, place)]
+    if unknown:
+        others = dict.fromkeys(places, Error.OPERATION_NOT_ATTEMPTED)
+        return others | dict.fromkeys(unknown, Error.UNKNOWN_TOPIC_OR_PARTITION)
+    await seat.act(lambda machine, turn: machine.add(name, who, places, client_version, turn))
+    return {}
+
+
+def _is_there(call: Call, place: Place) -> bool:
+    topic = call.node.replicas.image.topics.get(place.topic)
+    return topic is not None and 0 <= place.partition < len(topic.partitions)

@@ -1,0 +1,23 @@
+"""What handlers of transactions share: who coordinates one here, and faults in the words that older clients know."""
+
+from tailrace.broker.transaction_seat import TransactionSeat
+from tailrace.doors.kafka.call import Call
+from tailrace.doors.kafka.faults import error_of
+from tailrace.model.faults import Fault, InvalidRequest
+from tailrace.model.transaction_faults import NotInTransaction, ProducerFenced
+from tailrace.wire.errors import Error
+
+
+def seat_of(call: Call, transactional_id: str) -> TransactionSeat:
+    if not transactional_id:
+        raise InvalidRequest("a transactional id cannot be empty")
+    return call.node.transacting.seat(transactional_id)
+
+
+def error_for(fault: Fault, call: Call, *, fenced_since: int, abortable_since: int) -> Error:
+    """Kafka's error code in the versions that know it, else what it was before."""
+    if isinstance(fault, ProducerFenced) and call.version < fenced_since:
+        return Error.INVALID_PRODUCER_EPOCH
+    if isinstance(fault, NotInTransaction) and call.version < abortable_since:
+        return Error.INVALID_TXN_STATE
+    return error_of(fault)

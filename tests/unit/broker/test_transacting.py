@@ -1,0 +1,153 @@
+"""Coordinators of transactions in a world that fails: what they decided is carried out, by whoever comes next."""
+
+from typing import Any
+
+from tailrace.broker.seats import partition_of
+from tailrace.model.topics import transactions_topic
+from tailrace.wire.client import ConnectionLost
+from tailrace.wire.errors import Error
+from tailrace.wire.messages.find_coordinator import FindCoordinatorRequest
+from tests.unit.broker.simulated import Brokers, simulated
+from tests.unit.doors.transacted import Transacted
+
+few: dict[str, Any] = {"transaction_state_log_num_partitions": 3, "offsets_topic_num_partitions": 3}
+elsewhere = (Error.NOT_COORDINATOR, Error.COORDINATOR_NOT_AVAILABLE, Error.NOT_LEADER_OR_FOLLOWER)
+
+
+class Producing:
+    """A transactional producer that finds its coordinator, and the leader of `t`."""
+
+    def __init__(self, brokers: Brokers) -> None:
+        self.brokers = brokers
+        self.transacted = Transacted(self._call)
+        self.leader = 1  # of topic t
+
+    async def coordinator(self) -> int:
+        request = FindCoordinatorRequest(key_type=1, coordinator_keys=("x",))
+        while True:
+            (found,) = (await self.brokers.call(self.brokers.ids[0], request, 6)).coordinators
+            if found.error_code == 0 and found.node_id in self.brokers.ids:
+                broker: int = found.node_id
+                return broker
+            await self.brokers.elapse(0.1)
+
+    async def _call(self, request: object, version: int) -> Any:
+        name = type(request).__name__
+        if name.startswith("FindCoordinator"):
+            return await self.brokers.call(self.brokers.ids[0], request, version)
+        if name.startswith("Produce"):
+            return await self.brokers.call(self.leader, request, version)
+        while True:
+            try:
+                answer = await self.brokers.call(await self.coordinator(), request, version)
+            except (ConnectionLost, ConnectionError):
+                await self.brokers.elapse(0.1)
+                continue
+            described = getattr(answer, "transaction_states", (answer,))[0]
+            if getattr(described, "error_code", 0) not in (*elsewhere, Error.COORDINATOR_LOAD_IN_PROGRESS):
+                return answer
+            await self.brokers.elapse(0.1)
+
+    async def write(self, **settings: Any) -> None:
+        """An open transaction, with one record in `t`."""
+        await self.transacted.begin(**settings)
+        assert await self.transacted.add({"t": [0]}) == [0]
+        assert await self.transacted.write("t", "v") == 0
+
+    async def end(self, *, committed: bool) -> int:
+        return await self.transacted.end(committed=committed)
+
+    async def ended(self, *states: str) -> None:
+        while (await self.transacted.described()).transaction_state not in states:
+            await self.brokers.elapse(0.05)
+
+    def last_stable(self, broker: int) -> int:
+        partition = self.brokers.replica(broker, "t")
+        return partition.log.last_stable(partition.high_watermark)
+
+
+@simulated(**few)
+async def test_what_is_decided_is_carried_out_by_the_next_coordinator(brokers: Brokers) -> None:
+    await brokers.make_topic("t", (1, 2, 3))
+    one = Producing(brokers)
+    await one.write()
+    old = await one.coordinator()
+    assert await one.end(committed=True) == 0
+    brokers.kill(old, power_loss=True)
+    await one.ended("CompleteCommit")
+    assert all(one.last_stable(broker) >= 2 for broker in brokers.ids if brokers.replica(broker, "t").leads)
+
+
+@simulated(**few)
+async def test_what_is_open_is_aborted_by_the_next_coordinator_when_its_time_is_up(brokers: Brokers) -> None:
+    await brokers.make_topic("t", (1, 2, 3))
+    one = Producing(brokers)
+    await one.write(timeout_ms=8000)
+    began = brokers.world.loop.time()
+    brokers.kill(await one.coordinator(), power_loss=True)
+    await one.ended("CompleteAbort", "PrepareAbort")
+    assert 7.0 <= brokers.world.loop.time() - began < 9.0  # by the wall clocks of two brokers
+    await one.ended("CompleteAbort")
+    assert await one.end(committed=True) == Error.PRODUCER_FENCED
+
+
+@simulated(**few)
+async def test_markers_find_the_partition_wherever_it_is_led(brokers: Brokers) -> None:
+    one = Producing(brokers)
+    await one.transacted.find()
+    here = await one.coordinator()
+    one.leader = next(broker for broker in brokers.ids if broker != here)
+    await brokers.make_topic("t", (one.leader, *(broker for broker in brokers.ids if broker != one.leader)))
+    await one.write()
+    brokers.kill(one.leader)
+    assert await one.end(committed=True) == 0
+    await one.ended("CompleteCommit")
+    assert any(one.last_stable(broker) >= 2 for broker in brokers.ids)
+
+
+@simulated(**few)
+async def test_a_topic_that_is_deleted_needs_no_marker(brokers: Brokers) -> None:
+    one = Producing(brokers)
+    await one.transacted.find()
+    here = await one.coordinator()
+    one.leader = next(broker for broker in brokers.ids if broker not in (here, 1))
+    await brokers.make_topic("t", (one.leader,))
+    await one.write()
+    brokers.kill(one.leader)
+    assert await one.end(committed=True) == 0
+    await brokers.elapse(5.0)
+    assert (await one.transacted.described()).transaction_state == "PrepareCommit"
+    await brokers.delete_topic("t")
+    await one.ended("CompleteCommit")
+
+
+@simulated(count=1, **few)
+async def test_a_coordinator_that_could_not_write_has_decided_nothing(brokers: Brokers) -> None:
+    await brokers.make_topic("t", (1,))
+    one = Producing(brokers)
+    await one.write()
+    brokers.machine(1).storage.fill(0)
+    assert await brokers_answer(one) == Error.COORDINATOR_NOT_AVAILABLE
+    brokers.machine(1).storage.make_room()
+    await one.ended("Ongoing")
+    assert await one.end(committed=False) == 0
+    await one.ended("CompleteAbort")
+
+
+async def brokers_answer(one: Producing) -> int:
+    """What EndTxn is answered, without asking again."""
+    transacted = Transacted(lambda request, version: one.brokers.call(1, request, version))
+    transacted.producer_id, transacted.epoch = one.transacted.producer_id, one.transacted.epoch
+    return await transacted.end(committed=True)
+
+
+@simulated(count=1, transactional_id_expiration_ms=60_000, transaction_remove_expired_interval_ms=1000, **few)
+async def test_unused_names_are_forgotten_by_the_clock(brokers: Brokers) -> None:
+    one = Producing(brokers)
+    await one.transacted.begin()
+    await brokers.elapse(50)
+    assert (await one.transacted.described()).error_code == 0
+    await brokers.elapse(15)
+    assert (await one.transacted.described()).error_code == Error.TRANSACTIONAL_ID_NOT_FOUND
+    partition = brokers[1].replicas.find(transactions_topic, partition_of("x", 3))
+    assert partition.log.end == 2
