@@ -6,7 +6,20 @@ from typing import Annotated
 import typer
 
 from tailrace import __version__
-from tailrace.cli import bench, cluster, consume, demo, doctor, groups, log, produce, settings, simulate, topics
+from tailrace.cli import (
+    bench,
+    cluster,
+    consume,
+    demo,
+    doctor,
+    groups,
+    log,
+    produce,
+    settings,
+    simulate,
+    topics,
+    transactions,
+)
 from tailrace.cli.failure import Failed
 from tailrace.cli.usage import Command
 
@@ -45,6 +58,7 @@ app.command(cls=Command)(demo.demo)
 app.add_typer(cluster.commands, name="cluster")
 app.add_typer(topics.commands, name="topic")
 app.add_typer(groups.commands, name="group")
+app.add_typer(transactions.commands, name="transaction")
 app.command(cls=Command)(produce.produce)
 app.command(cls=Command)(consume.consume)
 app.add_typer(log.commands, name="log")

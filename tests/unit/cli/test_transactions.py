@@ -1,0 +1,65 @@
+"""`tailrace transaction`: what people and scripts see."""
+
+import json
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaException, Producer
+
+from tailrace.testing import Broker
+from tests.unit.cli.program import Program
+
+
+@pytest.fixture
+def open_one(tailrace: Program, topic: str, broker: Broker) -> Producer:
+    """A transaction under the topic's name, with one message in it."""
+    tailrace("topic", "create", topic)
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": topic, "log_level": 0})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(topic, b"v")
+    assert producer.flush(30) == 0
+    return producer
+
+
+def described(tailrace: Program, name: str) -> Any:
+    (facts,) = json.loads(tailrace("transaction", "describe", name, "--json").out)
+    return facts
+
+
+def test_a_transaction_is_listed_described_and_aborted(tailrace: Program, topic: str, open_one: Producer) -> None:
+    facts = described(tailrace, topic)
+    assert (facts["state"], facts["partitions"], facts["coordinator"]) == ("Ongoing", [f"{topic}-0"], 1)
+    assert (facts["timeout_ms"], facts["open_ms"] >= 0) == (60_000, True)
+    shown = tailrace("transaction", "describe", topic).out.splitlines()
+    assert shown[0] == f"{topic}  Ongoing, producer {facts['producer_id']} in epoch 0, coordinated by broker 1"
+    listed = json.loads(tailrace("transaction", "list", "--state", "Ongoing", "--json").out)
+    assert {"transaction": topic, "state": "Ongoing", "producer_id": facts["producer_id"]} in listed
+    assert [topic, "Ongoing"] in [line.split()[:2] for line in tailrace("transaction", "list").out.splitlines()]
+    aborted = tailrace("transaction", "abort", topic)
+    assert (aborted.code, aborted.err) == (0, f"aborted {topic}\n")
+    assert described(tailrace, topic)["open_ms"] is None
+    assert topic not in [
+        one["transaction"] for one in json.loads(tailrace("transaction", "list", "-s", "Ongoing", "--json").out)
+    ]
+    with pytest.raises(KafkaException, match="fenced"):
+        open_one.commit_transaction(30)
+    again = tailrace("transaction", "abort", topic)
+    assert (again.code, again.err) == (0, f"fenced {topic}, which had nothing open (Empty)\n")
+
+
+def test_what_is_not_there(tailrace: Program) -> None:
+    for words in (("describe", "nobody"), ("abort", "nobody")):
+        shown = tailrace("transaction", *words)
+        assert shown.code == 1
+        assert "there is no transactional id nobody" in shown.err
+    asleep = tailrace("transaction", "list", "--state", "Asleep")
+    assert asleep.code == 1
+    assert "there is no state Asleep" in asleep.err
+
+
+def test_no_broker(tailrace: Program) -> None:
+    for bootstrap, code in (("127.0.0.1:1", 1), ("nonsense", 2)):
+        shown = tailrace("transaction", "list", "--bootstrap", bootstrap)
+        assert shown.code == code
+        assert bootstrap in shown.err
