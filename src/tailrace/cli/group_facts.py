@@ -28,6 +28,7 @@ class OffsetFacts(TypedDict):
 
 class GroupFacts(TypedDict):
     group: str
+    type: str  # classic, or consumer (KIP-848)
     state: str
     assignor: str
     coordinator: int
@@ -52,12 +53,18 @@ def group_facts(client: "AdminClient", group: str, bootstrap: str) -> GroupFacts
     ]
     return GroupFacts(
         group=group,
-        state=found.state.name.lower().replace("_", " "),
+        type=found.type.name.lower(),
+        state=words(found.state.name),
         assignor=found.partition_assignor,
         coordinator=found.coordinator.id if found.coordinator is not None else -1,
         members=members,
         offsets=_lags(client, committed(client, group, bootstrap), bootstrap),
     )
+
+
+def words(name: str) -> str:
+    """A state, as people read it."""
+    return name.lower().replace("_", " ")
 
 
 def committed(client: "AdminClient", group: str, bootstrap: str) -> "list[TopicPartition]":

@@ -7,7 +7,7 @@ import typer
 
 from tailrace.cli.client import Bootstrap, Json, admin, answer, answer_timeout_s, asking, default_bootstrap
 from tailrace.cli.failure import Failed
-from tailrace.cli.group_facts import GroupFacts, group_facts
+from tailrace.cli.group_facts import GroupFacts, group_facts, words
 from tailrace.cli.group_reset import Step, Wish, plan
 from tailrace.cli.output import print_json, print_table, say
 from tailrace.cli.usage import Command
@@ -35,11 +35,11 @@ def list_(json: Json = False, bootstrap: Bootstrap = default_bootstrap) -> None:
         found = client.list_consumer_groups(request_timeout=answer_timeout_s).result(2 * answer_timeout_s)
     if found.errors:
         raise Failed(f"not all brokers said which groups they have: {found.errors[0]}.")
-    groups = sorted((one.group_id, one.state.name.lower().replace("_", " ")) for one in found.valid)
+    groups = sorted((one.group_id, one.type.name.lower(), words(one.state.name)) for one in found.valid)
     if json:
-        print_json([{"group": name, "state": state} for name, state in groups])
+        print_json([{"group": name, "type": kind, "state": state} for name, kind, state in groups])
         return
-    for name, _ in groups:
+    for name, *_ in groups:
         print(name)
 
 
@@ -132,7 +132,7 @@ def _commit(client: "AdminClient", group: str, steps: list[Step], bootstrap: str
 
 
 def _show(facts: GroupFacts) -> None:
-    print(f"{facts['group']}  {facts['state']}, coordinated by broker {facts['coordinator']}")
+    print(f"{facts['group']}  {facts['type']}, {facts['state']}, coordinated by broker {facts['coordinator']}")
     if facts["members"]:
         rows = [(one["member"], one["client"], one["host"], " ".join(one["partitions"])) for one in facts["members"]]
         print_table(("member", "client", "host", "partitions"), rows)

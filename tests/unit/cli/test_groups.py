@@ -35,12 +35,12 @@ def described(tailrace: Program, group: str) -> Any:
 
 def test_a_group_is_listed_described_and_deleted(tailrace: Program, read: str) -> None:
     assert read in tailrace("group", "list").out.splitlines()
-    assert {"group": read, "state": "empty"} in json.loads(tailrace("group", "list", "--json").out)
+    assert {"group": read, "type": "classic", "state": "empty"} in json.loads(tailrace("group", "list", "--json").out)
     facts = described(tailrace, read)
     assert (facts["state"], facts["members"]) == ("empty", [])
     assert facts["offsets"] == [{"topic": read, "partition": 0, "committed": 4, "end": 6, "lag": 2}]
     shown = tailrace("group", "describe", read).out.splitlines()
-    assert shown[0] == f"{read}  empty, coordinated by broker 1"
+    assert shown[0] == f"{read}  classic, empty, coordinated by broker 1"
     assert [read, "0", "4", "6", "2"] in [line.split() for line in shown]
     gone = tailrace("group", "delete", read)
     assert (gone.code, gone.err) == (0, f"deleted {read}\n")
@@ -86,3 +86,19 @@ def test_a_group_that_is_not_there(tailrace: Program) -> None:
 def test_what_is_said_wrongly(tailrace: Program, read: str) -> None:
     for words in ((), ("--to-earliest", "--to-latest"), ("--back", "soon"), ("--to-time", "yesterday")):
         assert tailrace("group", "reset-offsets", read, *words).code == 2
+
+
+def test_a_consumer_group_is_shown_as_one(tailrace: Program, topic: str, broker: Broker) -> None:
+    tailrace("topic", "create", topic)
+    tailrace("produce", topic, stdin="a\n")
+    settings = {"bootstrap.servers": broker.bootstrap, "group.id": topic, "group.protocol": "consumer"}
+    consumer = Consumer({**settings, "auto.offset.reset": "earliest"})
+    consumer.subscribe([topic])
+    assert [one.value() for one in consumer.consume(1, timeout=30)] == [b"a"]
+    assert {"group": topic, "type": "consumer", "state": "stable"} in json.loads(
+        tailrace("group", "list", "--json").out
+    )
+    facts = described(tailrace, topic)
+    assert (facts["type"], facts["assignor"]) == ("consumer", "uniform")
+    assert [row["partitions"] for row in facts["members"]] == [[f"{topic}-0"]]
+    consumer.close()
