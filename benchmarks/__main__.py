@@ -18,6 +18,7 @@ from benchmarks.cases import Start
 from benchmarks.cases.bulk import bulk
 from benchmarks.cases.failover import failover
 from benchmarks.cases.footprint import footprint
+from benchmarks.cases.groups import groups
 from benchmarks.cases.many import many_partitions
 from benchmarks.cases.nearest import nearest
 from benchmarks.cases.replicated import replicated
@@ -41,6 +42,8 @@ cases: Final[dict[str, Case]] = {
     "single-always": partial(single, fsync="always"),
     "steady": partial(steady, fsync="never", acks=1),
     "steady-always": partial(steady, fsync="always", acks=-1),
+    "groups": partial(groups, fsync="never"),
+    "groups-always": partial(groups, fsync="always"),
     "footprint": footprint,
 }
 cluster_cases: Final[dict[str, Case]] = {  # they start three of ours, whoever else is in our place

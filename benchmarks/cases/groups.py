@@ -1,0 +1,46 @@
+"""Groups: offset commits a second, and how long a rebalance takes when one more member comes, by either protocol.
+
+A rebalance ends when every member has its new share. Members send heartbeats every tenth of a second, so a round of
+the protocol takes a twentieth on average: in the classic one all join again at once, in KIP-848 a member gives up, says
+so, and only then another gets; those who keep what they have work on meanwhile.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from benchmarks.cases import Start
+from benchmarks.group_load import GroupWork
+from benchmarks.ours import Fsync
+from benchmarks.outcomes import Outcome
+from benchmarks.processes import Server, measure
+
+rounds: Final = 3
+connections: Final = 50
+seconds: Final = 2.0
+member_counts: Final = (2, 50, 200)
+
+
+def groups(start: Start, folder: Path, fsync: Fsync) -> Iterator[Outcome]:
+    with start(folder, fsync) as broker:
+        yield Outcome(
+            name=f"offset commits, {connections} groups",
+            fsync=fsync,
+            acks="all",
+            unit="commits/s",
+            rounds=measured(broker, "commits", connections, seconds),
+        )
+        for kind in ("classic", "consumer") if fsync == "always" else ():
+            for count in member_counts:
+                yield Outcome(
+                    name=f"rebalance of {count} members, {kind}",
+                    fsync=fsync,
+                    acks="all",
+                    unit="ms",
+                    rounds=measured(broker, kind, count),
+                )
+
+
+def measured(server: Server, kind: str, count: int, seconds: float = 0.0) -> tuple[float, ...]:
+    work = GroupWork(kind=kind, host=server.host, port=server.port, count=count, rounds=rounds, seconds=seconds)
+    return tuple(measure("benchmarks.group_load", work))
