@@ -294,22 +294,11 @@ def _partition_old(out: list[Buffer], body: bytearray, version: int, one: Partit
 
 
 def _partition_flexible(out: list[Buffer], body: bytearray, version: int, one: PartitionFetched) -> bytearray:
-    (
-        partition,
-        error,
-        high_watermark,
-        last_stable,
-        log_start,
-        records,
-        leader,
-        epoch,
-        diverging,
-        log_end,
-        preferred,
-        aborted,
-    ) = one
-    if aborted is None:
-        body += _answer_12.pack(partition, error, high_watermark, last_stable, log_start, 0, preferred)
+    partition, error, high_watermark, last_stable, log_start, records = one[:6]
+    leader, epoch, diverging, log_end, preferred, aborted = one[6:]
+    if not aborted:
+        count = 0 if aborted is None else 1  # null, or none at all
+        body += _answer_12.pack(partition, error, high_watermark, last_stable, log_start, count, preferred)
     else:
         body += _answer_5.pack(partition, error, high_watermark, last_stable, log_start)
         body += _aborted_flexible(aborted) + int32.pack(preferred)

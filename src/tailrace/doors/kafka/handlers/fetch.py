@@ -27,6 +27,7 @@ from tailrace.log.log import Read
 from tailrace.model.faults import Fault
 from tailrace.model.ids import BrokerId, Id
 from tailrace.model.limits import fetch_wait_max_ms
+from tailrace.ports.disk import Buffer
 from tailrace.wire.hot_fetch import FetchHead, PartitionFetched, PartitionWanted, read_fetch, write_fetched
 from tailrace.wire.primitives import WireError
 
@@ -159,10 +160,8 @@ class Fetching:
             return _fetched(wanted, partition, b"")  # only the first may be over the limit
         self._size += len(read.data)
         self._done |= bool(read.data) and read.next_offset < partition.readable(committed=self._committed)
-        fetched = _fetched(wanted, partition, read.data)
-        if aborted is None:
-            return fetched
-        return fetched._replace(aborted=[(one.producer_id, one.first_offset) for one in aborted])
+        told = None if aborted is None else [(one.producer_id, one.first_offset) for one in aborted]
+        return _fetched(wanted, partition, read.data, told)
 
     def _refused(self, topic: str | Id, wanted: PartitionWanted, fault: Fault) -> PartitionFetched:
         self._done = True
@@ -287,7 +286,8 @@ def _once(head: FetchHead) -> Iterable[tuple[str | Id, PartitionWanted]]:
 
 
 def _fetched(
-    wanted: PartitionWanted, partition: Partition, records: bytes | bytearray | memoryview
+    wanted: PartitionWanted, partition: Partition, records: Buffer, aborted: list[tuple[int, int]] | None = None
 ) -> PartitionFetched:
     log, high_watermark = partition.log, partition.high_watermark
-    return PartitionFetched(wanted.partition, 0, high_watermark, log.last_stable(high_watermark), log.start, records)
+    stable = log.last_stable(high_watermark)
+    return PartitionFetched(wanted.partition, 0, high_watermark, stable, log.start, records, aborted=aborted)
