@@ -14,6 +14,7 @@ from tailrace.cli import (
     doctor,
     groups,
     log,
+    pipeline,
     produce,
     settings,
     simulate,
@@ -62,6 +63,7 @@ app.add_typer(transactions.commands, name="transaction")
 app.command(cls=Command)(produce.produce)
 app.command(cls=Command)(consume.consume)
 app.add_typer(log.commands, name="log")
+app.add_typer(pipeline.commands, name="pipeline")
 app.command(cls=Command)(bench.bench)
 app.command(cls=Command)(simulate.simulate)
 app.command(cls=Command)(settings.settings)

@@ -13,13 +13,22 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from tailrace.pipeline.data_source import register
+    from tailrace.pipeline.histories.archive import archive
+    from tailrace.pipeline.histories.audit import audit
+    from tailrace.pipeline.histories.reading import history
     from tailrace.pipeline.jvm.session import session
 
-__all__ = ["register", "session"]
+__all__ = ["archive", "audit", "history", "register", "session"]
 
-_homes: Final = MappingProxyType(
-    {"register": "data_source", "session": "jvm.session"}
-)  # name to the module that has it
+_homes: Final = MappingProxyType(  # name to the module that has it
+    {
+        "archive": "histories.archive",
+        "audit": "histories.audit",
+        "history": "histories.reading",
+        "register": "data_source",
+        "session": "jvm.session",
+    }
+)
 
 
 def __getattr__(name: str) -> Any:

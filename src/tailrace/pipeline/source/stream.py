@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    def __init__(self, options: ReadOptions, schema: "StructType") -> None:
+    def __init__(self, options: ReadOptions, schema: "StructType | None") -> None:
         self._options = options
-        self._task = read_task(options, schema)
+        self._task = None if schema is None else read_task(options, schema)
         self._cluster: Cluster | None = None  # of the driver's side; tasks have their own
         self._target: Offsets | None = None  # where a query that ends with what is available now ends
         self._moved_at = time.monotonic()  # when a batch was begun last
@@ -92,6 +92,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [InputPartition(one) for one in found]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert self._task is not None  # who gives no schema reads otherwise
         return self._task.rows(partition.value)
 
     def commit(self, end: OffsetJson) -> None:

@@ -1,0 +1,150 @@
+"""`tailrace pipeline …`: topics into a history with Spark, and the proof that it is whole."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tailrace.cli.client import Bootstrap, Json, default_bootstrap
+from tailrace.cli.failure import Failed, Misused
+from tailrace.cli.output import print_json, print_table, progress, say
+from tailrace.cli.usage import Command
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tailrace.pipeline.histories.findings import Audit
+
+commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Archive, audit and replay topics with Spark.")
+
+wrong_code = 1
+
+History = Annotated[str, typer.Argument(metavar="DIR", help="The folder of a history.")]
+Master = Annotated[str, typer.Option("--master", envvar="TAILRACE_SPARK_MASTER", help="Where Spark runs.")]
+
+
+@commands.command(cls=Command)
+def archive(
+    to: Annotated[str, typer.Option("--to", metavar="DIR", help="The folder of the history.")],
+    topics: Annotated[str, typer.Option("--topics", metavar="T[,T…]", help="Topics to archive.")] = "",
+    pattern: Annotated[str, typer.Option("--pattern", metavar="REGEX", help="Or all whose name matches.")] = "",
+    available_now: Annotated[bool, typer.Option("--available-now", help="End with what is there now.")] = False,
+    every: Annotated[float, typer.Option("--every", metavar="SECONDS", min=0.1, help="A commit so often.")] = 10.0,
+    bootstrap: Bootstrap = default_bootstrap,
+    master: Master = "local[*]",
+    json: Json = False,
+) -> None:
+    """Copy topics into a Delta-logged Parquet history, each record exactly once, until Ctrl-C.
+
+    \b
+    Examples:
+      tailrace pipeline archive --topics orders --to ./history --available-now
+      tailrace pipeline archive --pattern 'orders-.*' --to ./history --every 60
+    """
+    if bool(topics) == bool(pattern):
+        raise Misused("say what to archive: --topics orders,bills or --pattern 'orders-.*'.")
+    from tailrace.pipeline.histories.archive import archive as run
+
+    with _failing(), _session(master) as spark, progress() as bar:
+        task = bar.add_task("archiving", total=None)
+        done = run(
+            spark,
+            bootstrap,
+            to,
+            topics=[name.strip() for name in topics.split(",") if name.strip()],
+            pattern=pattern,
+            available_now=available_now,
+            trigger_s=every,
+            on_batch=lambda ranges: bar.advance(task, sum(one.count for one in ranges)),
+        )
+    counted = {"records": done.records, "files": done.files, "bytes": done.bytes, "commits": done.batches}
+    if json:
+        print_json({**counted, "ends": {str(of): end for of, end in sorted(done.ends.items())}})
+    else:
+        say(f"archived {done.records:,} records in {done.files:,} files, {done.batches} commits, to {to}")
+
+
+@commands.command(cls=Command)
+def audit(
+    history: History,
+    bootstrap: Annotated[
+        str, typer.Option("--bootstrap", "-b", metavar="HOST:PORT", help="Compare with the live log, too.")
+    ] = "",
+    master: Master = "local[*]",
+    json: Json = False,
+) -> None:
+    """Prove that a history is complete: every offset once, in order, unchanged, or with the reason why it is not there.
+
+    Exit code 0: complete. 1: something is wrong. 2: it could not be told.
+
+    \b
+    Examples:
+      tailrace pipeline audit ./history
+      tailrace pipeline audit ./history --bootstrap 127.0.0.1:9092 --json
+    """
+    from tailrace.pipeline.histories.audit import audit as run
+
+    try:
+        with _failing(), _session(master) as spark:
+            found = run(spark, history, bootstrap=bootstrap)
+    except Failed as failed:
+        raise Misused(f"cannot tell: {failed}") from None  # its exit code is the one for what cannot be told
+    if json:
+        print_json(found.to_dict())
+    else:
+        _show(found)
+    raise typer.Exit(0 if found.is_complete else wrong_code)
+
+
+def _show(found: "Audit") -> None:
+    print_table(
+        ("topic", "partition", "start", "end", "records", "no record, and why"),
+        [
+            (one.topic, one.partition, one.start, one.end, one.records,
+             ", ".join(f"{count} {reason}" for reason, count in sorted(one.explained.items())))
+            for one in found.partitions
+        ],
+    )  # fmt: skip
+    for finding in found.findings:
+        print(finding)
+    for note in found.notes:
+        print(f"note: {note}")
+    if found.is_complete:
+        compared = f", {found.compared} ranges as the live log has them" if found.compared else ""
+        print(f"complete: {found.records:,} records in {found.files:,} files{compared}")
+    else:
+        print(f"wrong: {len(found.findings)} findings")
+
+
+@contextmanager
+def _session(master: str) -> "Iterator[SparkSession]":
+    try:
+        from pyspark import SparkContext
+
+        from tailrace.pipeline.jvm.session import session
+    except ImportError as error:
+        raise Failed(f'this command needs Spark: pip install "tailrace[spark]" ({error}).') from None
+    is_ours = SparkContext._active_spark_context is None
+    spark = session("tailrace pipeline", master=master)
+    try:
+        yield spark
+    finally:
+        if is_ours:  # one that was there before us is somebody else's
+            spark.stop()
+
+
+@contextmanager
+def _failing() -> Iterator[None]:
+    """Turn what Spark throws into a sentence."""
+    from tailrace.pipeline.failure import PipelineFailed
+    from tailrace.pipeline.jvm.reasons import reason
+
+    try:
+        yield
+    except (Failed, Misused, typer.Exit):
+        raise
+    except PipelineFailed as failed:
+        raise Failed(f"{failed}.") from None
+    except Exception as error:
+        raise Failed(f"{reason(error)}.") from None

@@ -1,0 +1,140 @@
+"""`archive`: topics into a history, exactly once, as a whole micro-batch or not at all.
+
+Where it goes on: a query that ran before goes on where its checkpoint says, which lies in the history's own folder.
+Without one, each partition goes on where its history ends, and one that has none begins with its log.
+"""
+
+import fcntl
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from tailrace.pipeline.failure import PipelineFailed
+from tailrace.pipeline.histories.committing import begin, commit_batch
+from tailrace.pipeline.histories.delta_log import own_folder
+from tailrace.pipeline.histories.manifest import ArchivedRange, range_from
+from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
+from tailrace.pipeline.kafka.offsets import Offsets, start_offsets
+from tailrace.pipeline.source.offset_json import to_json
+from tailrace.pipeline.source.options import Subscription
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+records_per_file_max: Final = 2_000_000
+checkpoint_name: Final = "checkpoint"
+no_options: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Archived:
+    """What one run has added."""
+
+    batches: int
+    records: int
+    files: int
+    bytes: int
+    ends: Offsets  # how far each partition is archived now
+
+
+def archive(
+    spark: "SparkSession",
+    bootstrap: str,
+    to: str | Path,
+    *,
+    topics: Sequence[str] = (),
+    pattern: str = "",
+    available_now: bool = False,
+    trigger_s: float = 10.0,
+    options: Mapping[str, str] = no_options,
+    on_batch: Callable[[Sequence[ArchivedRange]], None] = lambda _: None,
+) -> Archived:
+    """Archive topics, until stopped or, with `available_now`, up to what is there now. What was added."""
+    from tailrace.pipeline.histories.archiving import ArchivingSource, to_option
+
+    if bool(topics) == bool(pattern):
+        raise PipelineFailed("say what to archive: topics, or a pattern that their names match")
+    history = Path(to).absolute()
+    kind, value = ("subscribePattern", pattern) if pattern else ("subscribe", ",".join(topics))
+    subscription = Subscription(kind=kind, value=value)
+    with Cluster(bootstrap) as cluster:
+        partitions = subscription.partitions(cluster)  # a topic that is not there shows before anything is written
+        with _alone(history):
+            begin(history)
+            count = Count(history, on_batch)
+            spark.dataSource.register(ArchivingSource)
+            reader = spark.readStream.format(ArchivingSource.name()).options(
+                **{
+                    "kafka.bootstrap.servers": bootstrap,
+                    kind: value,
+                    to_option: str(history),
+                    "startingOffsets": json.dumps(to_json(_starts(history, cluster, partitions))),
+                    "maxRecordsPerPartition": str(records_per_file_max),
+                    **options,
+                }
+            )
+            writer = reader.load().writeStream.foreachBatch(count.take)
+            writer = writer.option("checkpointLocation", str(history / own_folder / checkpoint_name))
+            trigger = {"availableNow": True} if available_now else {"processingTime": f"{trigger_s} seconds"}
+            query = writer.trigger(**trigger).start()
+            try:
+                query.awaitTermination()
+            finally:
+                query.stop()
+    return count.done()
+
+
+class Count:
+    """Commits the batches of a query, and keeps count."""
+
+    def __init__(self, history: Path, on_batch: Callable[[Sequence[ArchivedRange]], None]) -> None:
+        self._history, self._on_batch = history, on_batch
+        self._batches = self._records = self._files = self._bytes = 0
+
+    def take(self, frame: "DataFrame", batch: int) -> None:
+        ranges = [range_from(json.loads(row.manifest)) for row in frame.collect()]
+        if not ranges or not commit_batch(self._history, ranges, self._application(), batch):
+            return
+        self._batches += 1
+        self._records += sum(one.count for one in ranges)
+        self._files += sum(len(one.files) for one in ranges)
+        self._bytes += sum(file.size for one in ranges for file in one.files)
+        self._on_batch(ranges)
+
+    def done(self) -> Archived:
+        return Archived(
+            batches=self._batches,
+            records=self._records,
+            files=self._files,
+            bytes=self._bytes,
+            ends=begin(self._history).ends(),
+        )
+
+    def _application(self) -> str:
+        """The query's id, which Spark has put into the checkpoint: batches are counted anew in another one."""
+        told = json.loads((self._history / own_folder / checkpoint_name / "metadata").read_text())
+        return str(told["id"])
+
+
+def _starts(history: Path, cluster: Cluster, partitions: Sequence[TopicPartition]) -> Offsets:
+    ends = begin(history).ends()
+    fresh = [one for one in partitions if one not in ends]
+    return {one: ends[one] for one in partitions if one in ends} | start_offsets(cluster, fresh)
+
+
+@contextmanager
+def _alone(history: Path) -> Iterator[None]:
+    """Keep others from archiving to the same place from this machine; the log itself keeps out those of another."""
+    folder = history / own_folder
+    begin(history)
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise PipelineFailed(f"another archive is writing to {history}; stop it, or give another folder") from None
+        yield

@@ -1,0 +1,157 @@
+"""`audit`: does a history hold every record that was archived, once, in order, unchanged?
+
+First the log's own sense, then every file by its checksums, then offsets and sequences of the sound files, and, with
+brokers given, the records that the live log still has. Each finding names file, partition and offsets as far as it can.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tailrace.pipeline.histories.committing import noted_last
+from tailrace.pipeline.histories.coverage import (
+    edge_findings,
+    explained_spans,
+    offset_findings,
+    range_findings,
+    sequence_findings,
+)
+from tailrace.pipeline.histories.delta_log import Snapshot, own_folder
+from tailrace.pipeline.histories.findings import Audit, Finding, PartitionAudit
+from tailrace.pipeline.histories.live import compacted, edge_notes, edges_of
+from tailrace.pipeline.histories.manifest import ArchivedRange, HistoryFile
+from tailrace.pipeline.histories.reading import files_frame, snapshot_of
+from tailrace.pipeline.kafka.cluster import Cluster
+from tailrace.pipeline.kafka.offsets import Offsets
+from tailrace.pipeline.tasks import run_tasks
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def audit(spark: "SparkSession", path: str | Path, *, bootstrap: str = "") -> Audit:
+    """Check a history, and against the live log when brokers are named."""
+    folder = Path(path).absolute()
+    snapshot = snapshot_of(folder)
+    findings = [*_log_findings(folder, snapshot), *_stray_files(folder, snapshot), *range_findings(snapshot.ranges)]
+    bad = _file_findings(spark, folder, snapshot)
+    findings += bad.values()
+    findings += _record_findings(spark, folder, snapshot, bad)
+    notes: list[str] = []
+    compared = 0
+    if bootstrap:
+        live, notes, compared = _live_findings(spark, snapshot, bootstrap, bad)
+        findings += live
+    return Audit(
+        history=str(folder),
+        partitions=tuple(_partitions(snapshot.ranges)),
+        findings=tuple(findings),
+        notes=tuple(notes),
+        files=len(snapshot.live),
+        compared=compared,
+    )
+
+
+def _log_findings(folder: Path, snapshot: Snapshot) -> Iterator[Finding]:
+    for version in snapshot.holes:
+        yield Finding(kind="missing commit", what=f"commit {version} is not in the log", file=f"{version:020d}.json")
+    for version in range(snapshot.version + 1, noted_last(folder) + 1):
+        yield Finding(kind="missing commit", what=f"commit {version} was there", file=f"{version:020d}.json")
+    for path in snapshot.strangers:
+        yield Finding(kind="foreign commit", what="another program has added this file", file=path)
+
+
+def _stray_files(folder: Path, snapshot: Snapshot) -> Iterator[Finding]:
+    """Files that look like ours and are in no commit: whoever reads the folder itself would read them."""
+    for path in sorted(folder.rglob("*.parquet")):
+        name = str(path.relative_to(folder))
+        if name not in snapshot.live and not name.startswith((own_folder, "_delta_log")) and path.name[0] not in "._":
+            yield Finding(kind="stray file", what="no commit names it; remove it, or find out who wrote it", file=name)
+
+
+def _file_findings(spark: "SparkSession", folder: Path, snapshot: Snapshot) -> dict[str, Finding]:
+    """By path, what is wrong with files."""
+    files = [asdict(file) for file in snapshot.live.values()]
+    wrong = run_tasks(spark, "tailrace.pipeline.histories.file_checks:check_file", files, str(folder))
+    owners = {file.path: one for one in snapshot.ranges for file in one.files}
+    return {path: _of_file(owners[path], snapshot.live[path], what) for path, what in wrong if what}
+
+
+def _of_file(one: ArchivedRange, file: HistoryFile, wrong: str) -> Finding:
+    gone = wrong == "missing"
+    return Finding(
+        kind="missing file" if gone else "damaged file",
+        what=f"{file.count} records were in it" if gone else wrong,
+        file=file.path,
+        topic=one.topic,
+        partition=one.partition,
+        first=file.first,
+        last=file.last,
+    )
+
+
+def _record_findings(spark: "SparkSession", folder: Path, snapshot: Snapshot, bad: dict[str, Finding]) -> list[Finding]:
+    sound = Snapshot(live={path: file for path, file in snapshot.live.items() if path not in bad})
+    frame = files_frame(spark, folder, sound)
+    owners = {file.path: one.of for one in snapshot.ranges for file in one.files}
+    damaged = [(owners[path], finding.first, finding.last) for path, finding in bad.items()]
+    explained = explained_spans(snapshot.ranges, damaged)
+    return [
+        *edge_findings(frame, snapshot.ranges, explained),
+        *offset_findings(frame, explained),
+        *([] if bad else sequence_findings(frame)),  # what damaged files held would be missed there once more
+    ]
+
+
+def _live_findings(
+    spark: "SparkSession", snapshot: Snapshot, bootstrap: str, bad: dict[str, Finding]
+) -> tuple[list[Finding], list[str], int]:
+    topics = sorted({one.topic: None for one in snapshot.ranges})
+    with Cluster(bootstrap) as cluster:
+        starts, ends, notes = edges_of(cluster, topics)
+        shrinking = compacted(cluster, sorted({of.topic: None for of in starts}))
+    findings, more = edge_notes(snapshot.ends(), starts, ends)
+    there = [one for one in snapshot.ranges if _is_there(one, starts, ends)]
+    there = [one for one in there if not any(file.path in bad for file in one.files)]
+    differing, older = _compared(spark, there, bootstrap, shrinking)
+    return findings + differing, notes + more + older, len(there)
+
+
+def _is_there(one: ArchivedRange, starts: Offsets, ends: Offsets) -> bool:
+    return one.of in starts and starts[one.of] <= one.start and one.end <= ends[one.of] and bool(one.files)
+
+
+def _compared(
+    spark: "SparkSession", ranges: Sequence[ArchivedRange], bootstrap: str, shrinking: Sequence[str]
+) -> tuple[list[Finding], list[str]]:
+    things = [one.to_dict() for one in ranges]
+    answers = run_tasks(spark, "tailrace.pipeline.histories.live:fetch_again", things, bootstrap)
+    files = {file.path: (one, file) for one in ranges for file in one.files}
+    findings, notes = [], []
+    for path, records, content in (found for answer in answers for found in answer):
+        one, file = files[path]
+        if content == file.content:
+            continue
+        if records < file.count and one.topic in shrinking:
+            notes.append(f"{path}: the log has {records} of its {file.count} records since it was compacted")
+        else:
+            finding = _of_file(one, file, f"the log has {records} records there, and not the same")
+            findings.append(replace(finding, kind="differs from the log"))
+    return findings, notes
+
+
+def _partitions(ranges: Sequence[ArchivedRange]) -> Iterator[PartitionAudit]:
+    for of in sorted({one.of: None for one in ranges}):
+        ours = [one for one in ranges if one.of == of]
+        explained: dict[str, int] = {}
+        for gap in (gap for one in ours for gap in one.gaps):
+            explained[gap.reason] = explained.get(gap.reason, 0) + gap.count
+        yield PartitionAudit(
+            topic=of.topic,
+            partition=of.partition,
+            start=min(one.start for one in ours),
+            end=max(one.end for one in ours),
+            records=sum(one.count for one in ours),
+            explained=explained,
+        )

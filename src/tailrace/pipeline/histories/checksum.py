@@ -1,0 +1,61 @@
+"""A checksum of records that does not depend on how they are laid out, only on what they are and in which order.
+
+Each column has a running CRC-32C, of its numbers or of its lengths and bytes; the whole is the CRC-32C of those. So
+it can be taken while records pass by in pieces of any size: when they are archived, when a file is read again, and
+when the same offsets are fetched from the live log.
+"""
+
+import struct
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from crc32c import crc32c
+
+
+class ContentChecksum:
+    def __init__(self) -> None:
+        self._of: dict[str, int] = {}
+
+    def add(self, table: pa.Table | pa.RecordBatch) -> None:
+        """Take in records as `layout.to_table` makes them, or a file of them has them."""
+        for name in ("offset", "timestamp"):
+            self._numbers(name, _numbers(table.column(name)))
+        for name in ("key", "value"):
+            self._bytes(name, table.column(name))
+        lists = _whole(table.column("headers"))
+        self._numbers("headers", _lengths(pc.list_value_length(lists)))
+        flat = lists.flatten()
+        for name in ("key", "value"):
+            self._bytes(f"headers.{name}", flat.field(name))
+
+    @property
+    def value(self) -> int:
+        packed = b"".join(struct.pack(">I", self._of[name]) for name in sorted(self._of))
+        return int(crc32c(packed))
+
+    def _numbers(self, name: str, numbers: np.ndarray) -> None:
+        raw = np.ascontiguousarray(numbers, "<i8").tobytes()
+        self._of[name] = crc32c(raw, self._of.get(name, 0))
+
+    def _bytes(self, name: str, column: pa.Array | pa.ChunkedArray) -> None:
+        array = _whole(column)
+        self._numbers(f"{name}.lengths", _lengths(pc.binary_length(array)))
+        if len(array):
+            edges = np.frombuffer(array.buffers()[1], np.int32, len(array) + 1, 4 * array.offset)
+            data = array.buffers()[2]
+            raw = memoryview(data)[int(edges[0]) : int(edges[-1])] if data is not None else b""
+            self._of[name] = crc32c(raw, self._of.get(name, 0))
+
+
+def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def _numbers(column: pa.Array | pa.ChunkedArray) -> np.ndarray:
+    array = _whole(column)
+    return (array.cast(pa.int64()) if pa.types.is_timestamp(array.type) else array).to_numpy(zero_copy_only=False)
+
+
+def _lengths(column: pa.Array) -> np.ndarray:
+    return pc.fill_null(column, -1).to_numpy(zero_copy_only=False)

@@ -1,0 +1,113 @@
+"""Make what tasks have written part of the history: one commit a micro-batch, once.
+
+Before it is written: every range accounts for all its offsets, and begins where the history of its partition ends.
+A batch that is in already, as the log's transaction of our query says, is not written again: Spark repeats the batch
+that was under way when a query died, and its tasks write the same files again.
+"""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from uuid import uuid4
+
+from tailrace.pipeline.failure import NotOurHistory, PipelineFailed
+from tailrace.pipeline.histories.delta_log import (
+    Action,
+    CommitTaken,
+    Snapshot,
+    add_actions,
+    commit,
+    engine,
+    own_folder,
+    read_log,
+    sync_folder,
+)
+from tailrace.pipeline.histories.layout import spark_schema_json
+from tailrace.pipeline.histories.manifest import ArchivedRange
+
+last_commit_name = "last-commit"
+
+
+def begin(history: Path) -> Snapshot:
+    """The history as it is, founded if there is none. `NotOurHistory` when something else is there."""
+    snapshot = read_log(history)
+    if snapshot.version >= 0:
+        return snapshot
+    if history.is_dir() and any(history.iterdir()) and not (history / own_folder).is_dir():
+        raise NotOurHistory(f"{history} is not empty, and holds no history of ours: give another folder")
+    try:
+        commit(history, 0, _founding(str(uuid4())))
+    except CommitTaken:
+        raise NotOurHistory(f"somebody else has begun a table in {history} at this moment") from None
+    note_last(history, 0)
+    return read_log(history)
+
+
+def commit_batch(history: Path, ranges: Sequence[ArchivedRange], application: str, batch: int) -> bool:
+    """Add a batch; False when it was in already."""
+    snapshot = read_log(history)
+    if snapshot.transactions.get(application, -1) >= batch:
+        return False
+    check_ranges(snapshot, ranges)
+    now_ms = int(time.time() * 1000)
+    told = {"ranges": [one.to_dict() for one in ranges]}
+    actions: list[Action] = [
+        {"commitInfo": {"timestamp": now_ms, "operation": "ARCHIVE", "engineInfo": engine, "tailrace": told}},
+        {"txn": {"appId": application, "version": batch, "lastUpdated": now_ms}},
+        *add_actions(ranges, now_ms),
+    ]
+    for folder in dict.fromkeys((history / file.path).parent for one in ranges for file in one.files):
+        sync_folder(folder)
+    try:
+        commit(history, snapshot.version + 1, actions)
+    except CommitTaken:
+        raise PipelineFailed(f"another archive writes to {history} at the same time; stop one of them") from None
+    note_last(history, snapshot.version + 1)
+    return True
+
+
+def check_ranges(snapshot: Snapshot, ranges: Sequence[ArchivedRange]) -> None:
+    ends = snapshot.ends()
+    for one in sorted(ranges, key=lambda one: (one.of, one.start)):
+        if not one.is_whole:
+            lost = f"{one.of} {one.start}…{one.end - 1}: not all offsets are accounted for"
+            raise PipelineFailed(f"{lost}; nothing was committed")
+        if one.start != ends.get(one.of, one.start):
+            raise PipelineFailed(
+                f"{one.of} is archived up to {ends[one.of]}, and this batch begins at {one.start}; nothing was "
+                "committed. Does another archive write here, or is this another checkpoint's?"
+            )
+        ends[one.of] = one.end
+
+
+def note_last(history: Path, version: int) -> None:
+    """Write down the number of the last commit, so that an audit notices when the log's tail is gone."""
+    folder = history / own_folder
+    folder.mkdir(parents=True, exist_ok=True)
+    fresh = folder / f".{last_commit_name}"
+    fresh.write_text(f"{version}\n")
+    fresh.replace(folder / last_commit_name)
+
+
+def noted_last(history: Path) -> int:
+    try:
+        return int((history / own_folder / last_commit_name).read_text())
+    except (OSError, ValueError):
+        return -1
+
+
+def _founding(history_id: str) -> list[Action]:
+    return [
+        {"commitInfo": {"timestamp": int(time.time() * 1000), "operation": "CREATE TABLE", "engineInfo": engine}},
+        {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
+        {
+            "metaData": {
+                "id": history_id,
+                "format": {"provider": "parquet", "options": {}},
+                "schemaString": spark_schema_json(),
+                "partitionColumns": ["topic", "date"],
+                "configuration": {"tailrace.history": history_id},
+                "createdTime": int(time.time() * 1000),
+            }
+        },
+    ]

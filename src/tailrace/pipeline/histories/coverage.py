@@ -1,0 +1,125 @@
+"""Is every offset there, once, or explained? And does each producer's sequence go on without a step back or a leap?
+
+Offsets and sequences are read by Spark itself, from the columns alone. What it finds between two neighbours is held
+against the manifest: offsets that hold no record are listed there with their reason, and those of files that are
+known to be damaged are not counted as missing twice.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from tailrace.pipeline.histories.findings import Finding, Kind
+from tailrace.pipeline.histories.manifest import ArchivedRange
+from tailrace.pipeline.kafka.cluster import TopicPartition
+from tailrace.pipeline.kafka.offsets import Offsets
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Spans = list[tuple[int, int]]  # both ends included, in order
+sequence_count = 2**31
+
+
+def offset_findings(frame: "DataFrame", explained: dict[TopicPartition, Spans]) -> list[Finding]:
+    """Gaps and duplicates between neighbouring offsets."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as f
+
+    order = Window.partitionBy("topic", "partition").orderBy("offset")
+    steps = frame.select("topic", "partition", "offset", f.lag("offset").over(order).alias("before"))
+    found = []
+    for row in steps.where("offset - before <> 1").orderBy("topic", "partition", "offset").collect():
+        of = TopicPartition(row.topic, row.partition)
+        if row.offset == row.before:
+            what = "this offset is in the history more than once"
+            found.append(_finding("duplicate", what, of, row.offset, row.offset))
+        else:
+            found += missing(of, row.before + 1, row.offset - 1, explained.get(of, []))
+    return found
+
+
+def edge_findings(
+    frame: "DataFrame", ranges: Sequence[ArchivedRange], explained: dict[TopicPartition, Spans]
+) -> list[Finding]:
+    """What is missing before a partition's first record and after its last."""
+    from pyspark.sql import functions as f
+
+    edges = frame.groupBy("topic", "partition").agg(f.min("offset").alias("first"), f.max("offset").alias("last"))
+    present = {TopicPartition(row.topic, row.partition): (row["first"], row["last"]) for row in edges.collect()}
+    found = []
+    for of in sorted({one.of: None for one in ranges}):
+        start = min(one.start for one in ranges if one.of == of)
+        end = max(one.end for one in ranges if one.of == of)
+        first, last = present.get(of, (end, end - 1))
+        found += missing(of, start, min(first, end) - 1, explained.get(of, []))
+        found += missing(of, max(last + 1, start), end - 1, explained.get(of, [])) if last >= start else []
+    return found
+
+
+def sequence_findings(frame: "DataFrame") -> list[Finding]:
+    """Producers number their records without a hole; a leap over more records than lie between has lost some."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as f
+
+    keys = ("topic", "partition", "producerId", "producerEpoch")
+    order = Window.partitionBy(*keys).orderBy("offset")
+    numbered = frame.where("producerId >= 0 and sequence >= 0").select(*keys, "offset", "sequence")
+    step = f.pmod(f.col("sequence") - f.lag("sequence").over(order), f.lit(sequence_count))
+    steps = numbered.select(*keys, "offset", f.lag("offset").over(order).alias("before"), step.alias("step"))
+    wrong = steps.where("before is not null and offset <> before and (step = 0 or step > offset - before)")
+    return [
+        _finding(
+            "producer sequence", f"producer {row.producerId} goes {row.step} numbers further between these offsets",
+            TopicPartition(row.topic, row.partition), row.before, row.offset,
+        )
+        for row in wrong.orderBy("topic", "partition", "offset").collect()
+    ]  # fmt: skip
+
+
+def missing(of: TopicPartition, first: int, last: int, explained: Iterable[tuple[int, int]]) -> list[Finding]:
+    """Of these offsets, those that nothing explains."""
+    found, at = [], first
+    for begin, end in explained:
+        if end < at:
+            continue
+        if begin > last:
+            break
+        if begin > at:
+            found.append(_finding("gap", "records are missing, and nothing says why", of, at, begin - 1))
+        at = end + 1
+    if at <= last:
+        found.append(_finding("gap", "records are missing, and nothing says why", of, at, last))
+    return found
+
+
+def explained_spans(
+    ranges: Sequence[ArchivedRange], damaged: Sequence[tuple[TopicPartition, int, int]]
+) -> dict[TopicPartition, Spans]:
+    """By partition, the offsets that need no record: gaps of the manifest, and what damaged files held."""
+    spans: dict[TopicPartition, Spans] = {}
+    for one in ranges:
+        spans.setdefault(one.of, []).extend((gap.first, gap.last) for gap in one.gaps)
+    for of, first, last in damaged:
+        spans.setdefault(of, []).append((first, last))
+    return {of: sorted(those) for of, those in spans.items()}
+
+
+def range_findings(ranges: Sequence[ArchivedRange]) -> list[Finding]:
+    """Ranges that do not add up, or do not follow one upon the other."""
+    found: list[Finding] = []
+    ends: Offsets = {}
+    for one in sorted(ranges, key=lambda one: (one.of, one.start)):
+        if not one.is_whole:
+            what = "records and explained gaps of this range do not add up"
+            found.append(_finding("unaccounted range", what, one.of, one.start, one.end - 1))
+        before = ends.get(one.of, one.start)
+        if one.start > before:
+            found.append(_finding("gap", "no commit archived these offsets", one.of, before, one.start - 1))
+        elif one.start < before:
+            found.append(_finding("duplicate", "two commits archived these offsets", one.of, one.start, before - 1))
+        ends[one.of] = max(before, one.end)
+    return found
+
+
+def _finding(kind: Kind, what: str, of: TopicPartition, first: int, last: int) -> Finding:
+    return Finding(kind=kind, what=what, topic=of.topic, partition=of.partition, first=first, last=last)

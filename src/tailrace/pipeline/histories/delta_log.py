@@ -1,0 +1,140 @@
+"""The log of a history, in Delta's protocol: one JSON file a commit, which is there as a whole or not at all.
+
+Written by ourselves: a few actions of protocol versions 1 and 2, which every reader of Delta tables knows (`add`,
+`remove`, `txn`, `metaData`, `protocol`, `commitInfo`). Our manifest stands in `commitInfo`, which others pass over. A
+commit's file is linked into place under its number, which fails when that number is taken: so two writers cannot both
+have it.
+"""
+
+import json
+import os
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from tailrace.pipeline.failure import NotOurHistory
+from tailrace.pipeline.histories.manifest import ArchivedRange, HistoryFile, range_from
+from tailrace.pipeline.kafka.offsets import Offsets
+
+folder_name: Final = "_delta_log"
+own_folder: Final = "_tailrace"
+engine: Final = "tailrace"
+commit_name: Final = re.compile(r"(\d{20})\.json")
+
+Action = dict[str, Any]
+
+
+class CommitTaken(Exception):
+    """Somebody else has written the commit of this number."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Snapshot:
+    """What the commits up to `version` say together."""
+
+    version: int = -1  # of the last commit; -1: none
+    history_id: str = ""
+    ranges: list[ArchivedRange] = field(default_factory=list)  # in order of commits
+    live: dict[str, HistoryFile] = field(default_factory=dict)  # by path
+    strangers: list[str] = field(default_factory=list)  # paths that another program's commits added
+    transactions: dict[str, int] = field(default_factory=dict)  # by application: the last batch that is in
+    holes: list[int] = field(default_factory=list)  # numbers of commits that are missing
+
+    def ends(self) -> Offsets:
+        """How far each partition has been archived."""
+        ends: Offsets = {}
+        for one in self.ranges:
+            ends[one.of] = max(one.end, ends.get(one.of, 0))
+        return ends
+
+
+def read_log(history: Path) -> Snapshot:
+    """The history as it is now; empty when there is none. `NotOurHistory` when somebody else's table is there."""
+    snapshot = Snapshot()
+    for version, path in commits(history):
+        snapshot.holes += range(snapshot.version + 1, version)
+        snapshot.version = version
+        for action in _actions(path):
+            _apply(snapshot, action)
+    if snapshot.version >= 0 and not snapshot.history_id:
+        raise NotOurHistory(f"{history} holds a Delta table that is no history of ours")
+    return snapshot
+
+
+def commits(history: Path) -> list[tuple[int, Path]]:
+    folder = history / folder_name
+    if not folder.is_dir():
+        return []
+    found = [(commit_name.fullmatch(path.name), path) for path in folder.iterdir()]
+    return sorted((int(match[1]), path) for match, path in found if match)
+
+
+def commit(history: Path, version: int, actions: Iterable[Action]) -> None:
+    """Write one commit. `CommitTaken` when its number is taken."""
+    folder = history / folder_name
+    folder.mkdir(parents=True, exist_ok=True)
+    fresh, final = folder / f".{version}.{os.getpid()}", folder / f"{version:020d}.json"
+    with fresh.open("w") as file:
+        file.writelines(json.dumps(action, sort_keys=True) + "\n" for action in actions)
+        file.flush()
+        os.fsync(file.fileno())
+    try:
+        os.link(fresh, final)
+    except FileExistsError:
+        raise CommitTaken(f"{final.name} is there already") from None
+    finally:
+        fresh.unlink()
+    sync_folder(folder)
+
+
+def sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def add_actions(ranges: Sequence[ArchivedRange], now_ms: int) -> list[Action]:
+    """What Delta wants to know of new files."""
+    return [add_action(one, file, now_ms) for one in ranges for file in one.files]
+
+
+def add_action(one: ArchivedRange, file: HistoryFile, now_ms: int) -> Action:
+    bounds = {"minValues": {"offset": file.first}, "maxValues": {"offset": file.last}}
+    tags = {"first": file.first, "last": file.last, "count": file.count, "crc32c": file.crc, "content": file.content}
+    return {
+        "add": {
+            "path": file.path,
+            "partitionValues": {"topic": one.topic, "date": file.date},
+            "size": file.size,
+            "modificationTime": now_ms,
+            "dataChange": True,
+            "stats": json.dumps({"numRecords": file.count, **bounds}),
+            "tags": {f"tailrace.{name}": str(value) for name, value in tags.items()},
+        }
+    }
+
+
+def _actions(path: Path) -> list[Action]:
+    try:
+        return [json.loads(line) for line in path.read_text().splitlines() if line]
+    except ValueError as error:
+        raise NotOurHistory(f"the commit {path} cannot be read: {error}") from None
+
+
+def _apply(snapshot: Snapshot, action: Action) -> None:
+    if "metaData" in action:
+        snapshot.history_id = action["metaData"].get("configuration", {}).get("tailrace.history", "")
+    elif "txn" in action:
+        snapshot.transactions[action["txn"]["appId"]] = action["txn"]["version"]
+    elif "commitInfo" in action and "tailrace" in action["commitInfo"]:
+        new = [range_from(one) for one in action["commitInfo"]["tailrace"]["ranges"]]
+        snapshot.ranges += new
+        snapshot.live |= {file.path: file for one in new for file in one.files}
+    elif "remove" in action:
+        snapshot.live.pop(action["remove"]["path"], None)
+    elif "add" in action and action["add"]["path"] not in snapshot.live:
+        snapshot.strangers.append(action["add"]["path"])

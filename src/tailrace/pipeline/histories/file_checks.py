@@ -1,0 +1,46 @@
+"""One file of a history, held against what the log says of it: there, whole, and with the records that were written.
+
+The checksum of its bytes finds any change; that of its content, taken again from what a reader of Parquet makes of it,
+says besides that what was meant to be written is what is read. Both run in Spark's tasks, a file each.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from tailrace.pipeline.histories.checksum import ContentChecksum
+from tailrace.pipeline.histories.manifest import HistoryFile
+from tailrace.pipeline.histories.writing import sync_and_sum
+
+
+def wrong_with(folder: Path, file: HistoryFile) -> str:
+    """What is wrong with a file, in a sentence; empty when nothing is."""
+    path = folder / file.path
+    if not path.is_file():
+        return "missing"
+    size, crc = sync_and_sum(path)
+    if size != file.size:
+        return f"it has {size} bytes, and had {file.size}"
+    if crc != file.crc:
+        return f"its checksum is {crc:08x}, and was {file.crc:08x}"
+    return _wrong_inside(path, file)
+
+
+def _wrong_inside(path: Path, file: HistoryFile) -> str:
+    content, count = ContentChecksum(), 0
+    with pq.ParquetFile(path, page_checksum_verification=True) as parquet:
+        for batch in parquet.iter_batches(columns=["key", "value", "offset", "timestamp", "headers"]):
+            content.add(batch)
+            count += len(batch)
+    if count != file.count:
+        return f"it has {count} records, and had {file.count}"
+    if content.value != file.content:
+        return "its records are not those that were written"
+    return ""
+
+
+def check_file(told: dict[str, Any], folder: str) -> tuple[str, str]:
+    """For `run_tasks`: a file's path, and what is wrong with it."""
+    file = HistoryFile(**told)
+    return file.path, wrong_with(Path(folder), file)

@@ -1,0 +1,93 @@
+"""How records lie in the files of a history: their columns, their folders and names.
+
+Timestamps are kept to the millisecond as the log has them, header names as bytes, and of each record who produced it
+and as which in its sequence, so that nothing is lost on the way back and an audit can follow producers.
+"""
+
+import json
+from datetime import UTC, datetime
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from tailrace.pipeline.arrow.columns import Columns
+from tailrace.pipeline.arrow.header_columns import header_type
+from tailrace.pipeline.kafka.cluster import TopicPartition
+
+day_ms: Final = 24 * 60 * 60 * 1000
+days_max: Final = 2_932_896  # the last day of the year 9999
+file_schema: Final = pa.schema(
+    [
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", pa.timestamp("ms", "UTC")),
+        ("timestampType", pa.int32()),
+        ("headers", pa.list_(header_type)),
+        ("producerId", pa.int64()),
+        ("producerEpoch", pa.int32()),
+        ("sequence", pa.int32()),
+    ]
+)
+spark_ddl: Final = (
+    "key binary, value binary, partition int, offset bigint, timestamp timestamp, timestampType int, "
+    "headers array<struct<key:binary,value:binary>>, producerId bigint, producerEpoch int, sequence int, "
+    "topic string, date date"
+)
+spark_names: Final = {"bigint": "long", "int": "integer"}  # what JSON calls the types of SQL
+
+
+def spark_schema_json() -> str:
+    """The columns as Delta's metadata lists them."""
+    pair = {"type": "struct", "fields": [_field("key", "binary"), _field("value", "binary")]}
+    lists = {"type": "array", "elementType": pair, "containsNull": True}
+    named = [part.strip().split(" ", 1) for part in spark_ddl.replace("binary,value:", "binary;value:").split(",")]
+    columns = [(name, lists if name == "headers" else spark_names.get(kind, kind)) for name, kind in named]
+    return json.dumps({"type": "struct", "fields": [_field(name, kind) for name, kind in columns]})
+
+
+def _field(name: str, kind: object) -> dict[str, object]:
+    return {"name": name, "type": kind, "nullable": True, "metadata": {}}
+
+
+def to_table(columns: Columns, partition: int) -> pa.Table:
+    """The records of one partition as a file has them."""
+    batches = columns.batches
+    ids = np.array([batch.producer_id for batch in batches], np.int64)[columns.batch]
+    epochs = np.array([batch.producer_epoch for batch in batches], np.int32)[columns.batch]
+    arrays = [
+        columns.key,
+        columns.value,
+        pa.array(np.full(len(columns), partition, np.int32)),
+        pa.array(columns.offset),
+        pa.array(columns.timestamp).view(pa.timestamp("ms", "UTC")),
+        pa.array(columns.timestamp_type),
+        columns.headers,
+        pa.array(ids),
+        pa.array(epochs),
+        pa.array(_sequences(columns)),
+    ]
+    return pa.Table.from_arrays(arrays, schema=file_schema)
+
+
+def _sequences(columns: Columns) -> np.ndarray:
+    """Of each record the number that its producer gave it; -1 where it gave none. They wrap around after 2³¹ - 1."""
+    base = np.array([batch.base_sequence for batch in columns.batches], np.int64)[columns.batch]
+    first = np.array([batch.base_offset for batch in columns.batches], np.int64)[columns.batch]
+    numbers = (base + columns.offset - first) & 0x7FFFFFFF
+    return np.where(base < 0, -1, numbers).astype(np.int32)
+
+
+def days(timestamps: np.ndarray) -> np.ndarray:
+    """The day of each timestamp, counted from 1970; what no calendar has is put at its nearest end."""
+    return np.clip(timestamps // day_ms, 0, days_max)
+
+
+def date_of(day: int) -> str:
+    return datetime.fromtimestamp(day * day_ms / 1000, UTC).date().isoformat()
+
+
+def file_path(partition: TopicPartition, date: str, start: int, end: int) -> str:
+    return f"topic={partition.topic}/date={date}/{partition.partition:05d}-{start:020d}-{end:020d}.parquet"

@@ -1,0 +1,83 @@
+"""What a task says it has archived: the offsets it went through, the files it wrote, and what it left out and why."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from tailrace.pipeline.kafka.cluster import TopicPartition
+
+WhyLeftOut = Literal["control", "aborted", "compaction", "retention"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gap:
+    """Offsets, both ends included, that hold no record for a reader."""
+
+    first: int
+    last: int
+    reason: str  # one of `WhyLeftOut`
+
+    @property
+    def count(self) -> int:
+        return self.last - self.first + 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryFile:
+    path: str  # from the history's folder on
+    size: int  # bytes
+    crc: int  # CRC-32C of all its bytes
+    content: int  # checksum of the records, however they are laid out
+    count: int
+    first: int  # offsets, both included
+    last: int
+    earliest_ms: int
+    latest_ms: int
+    date: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchivedRange:
+    """Offsets of one partition from `start` up to, not including, `end`: all of them accounted for."""
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+    count: int  # records in the files
+    gaps: tuple[Gap, ...]
+    files: tuple[HistoryFile, ...]
+
+    @property
+    def of(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.partition)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether records and gaps together are as many as there are offsets."""
+        return self.count + sum(gap.count for gap in self.gaps) == self.end - self.start
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self), sort_keys=True)
+
+
+def range_from(told: Mapping[str, Any]) -> ArchivedRange:
+    gaps = tuple(Gap(**gap) for gap in told["gaps"])
+    files = tuple(HistoryFile(**file) for file in told["files"])
+    return ArchivedRange(**{**told, "gaps": gaps, "files": files})
+
+
+def gaps_between(present: Sequence[tuple[int, int]], start: int, end: int, reason: str) -> list[Gap]:
+    """What lies between ranges (ends excluded) that are in order."""
+    gaps, at = [], start
+    for first, after in present:
+        if first > at:
+            gaps.append(Gap(first=at, last=first - 1, reason=reason))
+        at = max(at, after)
+    if at < end:
+        gaps.append(Gap(first=at, last=end - 1, reason=reason))
+    return gaps

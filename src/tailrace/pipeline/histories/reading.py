@@ -1,0 +1,36 @@
+"""`history`: the live files of a history as a native Spark DataFrame.
+
+Spark reads Parquet itself, so a query reads only the columns, row groups and days that it needs, and nothing crosses to
+Python. Deleted and uncommitted files are not seen, because the files are listed by the log.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tailrace.pipeline.failure import NotOurHistory
+from tailrace.pipeline.histories.delta_log import Snapshot, read_log
+from tailrace.pipeline.histories.layout import spark_ddl
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def history(spark: "SparkSession", path: str | Path) -> "DataFrame":
+    """All records of a history, with the columns of the source, and who produced them."""
+    folder = Path(path).absolute()
+    return files_frame(spark, folder, snapshot_of(folder))
+
+
+def snapshot_of(folder: Path) -> Snapshot:
+    """The history in this folder. `NotOurHistory` when there is none."""
+    snapshot = read_log(folder)
+    if snapshot.version < 0:
+        raise NotOurHistory(f"there is no history in {folder}; `tailrace pipeline archive` makes one")
+    return snapshot
+
+
+def files_frame(spark: "SparkSession", folder: Path, snapshot: Snapshot) -> "DataFrame":
+    if not snapshot.live:
+        return spark.createDataFrame([], spark_ddl)
+    paths = [str(folder / path) for path in sorted(snapshot.live)]
+    return spark.read.schema(spark_ddl).option("basePath", str(folder)).parquet(*paths)

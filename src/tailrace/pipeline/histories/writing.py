@@ -1,0 +1,148 @@
+"""Archive one range of offsets: fetch, decode, and write Parquet, all within the Python worker.
+
+One file for each day that the records' timestamps fall on, mostly one. It is written under a name that nobody reads,
+synced, and renamed; a task that runs again writes the same names again. What the log does not have is noted with its
+reason.
+"""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from crc32c import crc32c
+
+from tailrace.model.limits import MiB
+from tailrace.pipeline.arrow.choosing import merged
+from tailrace.pipeline.arrow.columns import Columns, decode
+from tailrace.pipeline.histories.checksum import ContentChecksum
+from tailrace.pipeline.histories.layout import date_of, days, file_path, file_schema, to_table
+from tailrace.pipeline.histories.manifest import ArchivedRange, Gap, HistoryFile, gaps_between
+from tailrace.pipeline.kafka.cluster import Cluster
+from tailrace.pipeline.kafka.fetching import Range, fetch
+
+archive_fetch_bytes = 16 * MiB
+reads_at_once_bytes = 4 * MiB
+
+
+class DayFile:
+    """The records of one day among a range, on their way to disk."""
+
+    def __init__(self, folder: Path, path: str, date: str) -> None:
+        self._path, self._final, self._date = path, folder / path, date
+        self._final.parent.mkdir(parents=True, exist_ok=True)
+        self._fresh = self._final.with_name(f".{self._final.name}.{os.getpid()}")
+        self._writer = pq.ParquetWriter(
+            self._fresh,
+            file_schema,
+            compression="zstd",
+            compression_level=1,
+            use_dictionary=["partition", "timestampType", "producerId", "producerEpoch"],
+            write_statistics=["offset", "timestamp", "partition"],
+            write_page_checksum=True,
+        )
+        self._checksum = ContentChecksum()
+        self._offsets: list[tuple[int, int]] = []
+        self._times: list[tuple[int, int]] = []
+        self._count = 0
+
+    def add(self, table: pa.Table, offset: np.ndarray, timestamp: np.ndarray) -> None:
+        self._writer.write_table(table, row_group_size=len(table))
+        self._checksum.add(table)
+        self._offsets.append((int(offset[0]), int(offset[-1])))
+        self._times.append((int(timestamp.min()), int(timestamp.max())))
+        self._count += len(table)
+
+    def finish(self) -> HistoryFile:
+        """Close it and give it its name."""
+        first, last = self._offsets[0][0], self._offsets[-1][1]
+        told = {"first": first, "last": last, "count": self._count, "content": self._checksum.value}
+        self._writer.add_key_value_metadata({f"tailrace.{name}": str(value) for name, value in told.items()})
+        self._writer.close()
+        size, crc = sync_and_sum(self._fresh)
+        self._fresh.replace(self._final)
+        return HistoryFile(
+            path=self._path,
+            size=size,
+            crc=crc,
+            content=self._checksum.value,
+            count=self._count,
+            first=first,
+            last=last,
+            earliest_ms=min(earliest for earliest, _ in self._times),
+            latest_ms=max(latest for _, latest in self._times),
+            date=self._date,
+        )
+
+    def discard(self) -> None:
+        self._writer.close()
+        self._fresh.unlink(missing_ok=True)
+
+
+def archive_range(cluster: Cluster, wanted: Range, folder: Path, *, committed: bool = True) -> ArchivedRange:
+    """Write the records of a range; what was written."""
+    files: dict[str, DayFile] = {}
+    left_out: list[Gap] = []
+    present: list[tuple[int, int]] = []  # runs of offsets that were accounted for, in order
+    try:
+        for chosen in fetch(cluster, wanted, committed=committed, max_bytes=archive_fetch_bytes):
+            for one in merged(chosen.left_out):
+                first, last = max(one.first, wanted.start), min(one.last, wanted.end - 1)
+                if first <= last:
+                    left_out.append(Gap(first=first, last=last, reason=one.reason))
+                    present.append((first, last + 1))
+            columns = decode(chosen, headers=True)
+            columns = columns.within(wanted.start, wanted.end) if columns is not None else None
+            if columns is not None and len(columns):
+                present += runs(columns.offset)
+                _write(columns, wanted, folder, files)
+    except BaseException:
+        for file in files.values():
+            file.discard()
+        raise
+    done = tuple(files[date].finish() for date in sorted(files))
+    gaps = left_out + gaps_between(sorted(present), wanted.start, wanted.end, "compaction")
+    return ArchivedRange(
+        topic=wanted.partition.topic,
+        partition=wanted.partition.partition,
+        start=wanted.start,
+        end=wanted.end,
+        count=sum(file.count for file in done),
+        gaps=tuple(sorted(gaps, key=lambda gap: gap.first)),
+        files=done,
+    )
+
+
+def runs(offsets: np.ndarray) -> list[tuple[int, int]]:
+    """Rising offsets as runs without a hole, their ends excluded."""
+    breaks = np.flatnonzero(np.diff(offsets) != 1)
+    firsts = offsets[np.concatenate([[0], breaks + 1])]
+    lasts = offsets[np.concatenate([breaks, [len(offsets) - 1]])]
+    return list(zip(firsts.tolist(), (lasts + 1).tolist(), strict=True))
+
+
+def by_day(columns: Columns, partition: int) -> list[tuple[str, pa.Table, np.ndarray]]:
+    """The records as tables, one for each day, each with the places of its records among all."""
+    table, day = to_table(columns, partition), days(columns.timestamp)
+    if day[0] == day[-1] and (day == day[0]).all():
+        return [(date_of(int(day[0])), table, np.arange(len(table)))]
+    places = [(int(one), np.flatnonzero(day == one)) for one in np.unique(day)]
+    return [(date_of(one), table.take(pa.array(those)), those) for one, those in places]
+
+
+def sync_and_sum(path: Path) -> tuple[int, int]:
+    """Bring a file to the disk; its size and the CRC-32C of its bytes."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+        size, crc = 0, 0
+        while piece := file.read(reads_at_once_bytes):
+            size, crc = size + len(piece), crc32c(piece, crc)
+    return size, crc
+
+
+def _write(columns: Columns, wanted: Range, folder: Path, files: dict[str, DayFile]) -> None:
+    for date, table, places in by_day(columns, wanted.partition.partition):
+        if date not in files:
+            files[date] = DayFile(folder, file_path(wanted.partition, date, wanted.start, wanted.end), date)
+        files[date].add(table, columns.offset[places], columns.timestamp[places])

@@ -1,0 +1,23 @@
+"""Why a query failed, in our own words: they stand somewhere in the middle of a page of Java's."""
+
+import re
+from typing import Final
+
+from tailrace.pipeline.failure import PipelineFailed
+
+_ours: Final = re.compile(r"tailrace\.pipeline\.failure\.\w+: (.*)")
+_theirs: Final = re.compile(r"^(?:\w+\.)*(\w+(?:Error|Exception)): (.+)$", re.MULTILINE)
+
+
+def reason(error: BaseException) -> str:
+    """The sentence of the failure that is behind an exception of Spark's; else its own first line."""
+    if isinstance(error, PipelineFailed):
+        return str(error)
+    text = str(error)
+    found = _ours.findall(text)
+    if found:
+        return str(found[-1])
+    python = _theirs.findall(text)
+    if python:
+        return f"{python[-1][0]}: {python[-1][1]}"
+    return text.strip().split("\n")[0] or type(error).__name__

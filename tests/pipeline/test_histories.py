@@ -1,0 +1,184 @@
+"""Archive and audit: exactly once over restarts, complete or named, and no false alarm."""
+
+import json
+import random
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tailrace.pipeline import archive, audit, history
+from tailrace.pipeline.failure import NotOurHistory, PipelineFailed
+from tailrace.pipeline.histories.committing import begin, check_ranges, commit_batch
+from tailrace.pipeline.histories.delta_log import read_log
+from tailrace.pipeline.histories.manifest import ArchivedRange, Gap
+from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
+from tailrace.records.record import NewRecord
+from tailrace.testing import Broker
+from tests.pipeline.damage import harms
+from tests.pipeline.topics import first_time, make_topic, numbered, shorten, write
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+spark_only = pytest.mark.spark
+day_ms = 24 * 60 * 60 * 1000
+
+
+def two_days(count: int, start: int = 0) -> list[NewRecord]:
+    """Records whose timestamps go to and fro between two days."""
+    return [
+        one._replace(timestamp=first_time + (number % 2) * day_ms + number, headers=(("n", b"%d" % number),))
+        for number, one in enumerate(numbered(count, start), start)
+    ]
+
+
+@pytest.fixture(scope="module")
+def whole(spark: "SparkSession", broker: Broker, cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A healthy history of two partitions in three commits; tests harm copies of it."""
+    folder = tmp_path_factory.mktemp("whole") / "history"
+    topic = "orders-to-harm"
+    make_topic(cluster, topic, 2)
+    for number in range(3):
+        for partition in range(2):
+            write(cluster, topic, two_days(20, 20 * number), partition=partition)
+        archive(spark, broker.bootstrap, folder, topics=[topic], available_now=True)
+    return folder
+
+
+@spark_only
+def test_each_record_is_there_once_over_restarts(
+    spark: "SparkSession", broker: Broker, cluster: Cluster, topic: str, tmp_path: Path
+) -> None:
+    make_topic(cluster, topic, 2)
+    write(cluster, topic, two_days(30), compression="zstd")
+    first = archive(spark, broker.bootstrap, tmp_path / "h", topics=[topic], available_now=True)
+    assert (first.records, first.batches, first.files) == (30, 1, 2)
+    write(cluster, topic, two_days(30, 30))
+    write(cluster, topic, numbered(5), partition=1)
+    second = archive(spark, broker.bootstrap, tmp_path / "h", pattern=f"{topic}.*", available_now=True)
+    assert second.records == 35
+    assert second.ends == {TopicPartition(topic, 0): 60, TopicPartition(topic, 1): 5}
+    rows = history(spark, tmp_path / "h").orderBy("partition", "offset").collect()
+    assert [(row.partition, row.offset) for row in rows] == [(0, n) for n in range(60)] + [(1, n) for n in range(5)]
+    assert [bytes(row.value) for row in rows[:60]] == [one.value for one in two_days(60)]
+    assert {str(row.date) for row in rows} == {"2023-11-14", "2023-11-15"}
+
+
+@spark_only
+def test_a_lost_checkpoint_goes_on_where_the_history_ends(
+    spark: "SparkSession", broker: Broker, cluster: Cluster, topic: str, tmp_path: Path
+) -> None:
+    make_topic(cluster, topic)
+    write(cluster, topic, numbered(10))
+    archive(spark, broker.bootstrap, tmp_path / "h", topics=[topic], available_now=True)
+    shutil.rmtree(tmp_path / "h" / "_tailrace" / "checkpoint")
+    write(cluster, topic, numbered(10, 10))
+    assert archive(spark, broker.bootstrap, tmp_path / "h", topics=[topic], available_now=True).records == 10
+    assert audit(spark, tmp_path / "h", bootstrap=broker.bootstrap).is_complete
+
+
+@spark_only
+def test_reading_a_history_scans_only_what_is_needed(spark: "SparkSession", whole: Path) -> None:
+    frame = history(spark, whole).where("topic = 'orders-to-harm' and offset > 5").select("offset")
+    plan = frame._jdf.queryExecution().executedPlan().toString()
+    assert "ReadSchema: struct<offset:bigint>" in plan
+    assert "PushedFilters: [IsNotNull(offset), GreaterThan(offset,5)]" in plan
+    assert "PartitionFilters: [isnotnull(topic" in plan
+
+
+@spark_only
+def test_a_healthy_history_is_complete(spark: "SparkSession", broker: Broker, whole: Path) -> None:
+    found = audit(spark, whole, bootstrap=broker.bootstrap)
+    assert (found.findings, found.notes, found.records) == ((), (), 120)
+    assert found.compared == 6
+
+
+@spark_only
+@pytest.mark.parametrize("seed", range(10))
+def test_damage_is_found_and_named(spark: "SparkSession", whole: Path, tmp_path: Path, seed: int) -> None:
+    folder = tmp_path / "history"
+    shutil.copytree(whole, folder)
+    dice = random.Random(seed)
+    harm = harms[seed % len(harms)](folder, dice)
+    found = audit(spark, folder)
+    assert not found.is_complete
+    assert (harm.kind, harm.file) in [(finding.kind, finding.file) for finding in found.findings]
+
+
+@spark_only
+def test_a_history_that_retention_overtook_is_no_false_alarm(
+    spark: "SparkSession", broker: Broker, cluster: Cluster, topic: str, tmp_path: Path
+) -> None:
+    make_topic(cluster, topic)
+    for number in range(3):
+        write(cluster, topic, numbered(10, 10 * number))
+    shorten(cluster, topic, 10)
+    archive(spark, broker.bootstrap, tmp_path / "h", topics=[topic], available_now=True)
+    shorten(cluster, topic, 20)
+    found = audit(spark, tmp_path / "h", bootstrap=broker.bootstrap)
+    assert found.findings == ()
+    assert found.partitions[0].start == 10
+
+
+@spark_only
+def test_a_log_that_was_made_anew_is_seen(
+    spark: "SparkSession", broker: Broker, cluster: Cluster, topic: str, tmp_path: Path
+) -> None:
+    make_topic(cluster, topic)
+    write(cluster, topic, numbered(10))
+    archive(spark, broker.bootstrap, tmp_path / "h", topics=[topic], available_now=True)
+    commit = tmp_path / "h" / "_delta_log" / "00000000000000000001.json"
+    text = commit.read_text()
+    for name in (topic, f"topic={topic}"):
+        text = text.replace(name, name.replace(topic, "orders-to-harm"))
+    commit.write_text(text)
+    (tmp_path / "h" / f"topic={topic}").rename(tmp_path / "h" / "topic=orders-to-harm")
+    found = audit(spark, tmp_path / "h", bootstrap=broker.bootstrap)
+    assert [finding.kind for finding in found.findings] == ["differs from the log"]
+
+
+@spark_only
+def test_a_topic_that_is_not_there_shows_before_anything_is_written(
+    spark: "SparkSession", broker: Broker, tmp_path: Path
+) -> None:
+    with pytest.raises(PipelineFailed, match="no topic never-made"):
+        archive(spark, broker.bootstrap, tmp_path / "h", topics=["never-made"], available_now=True)
+    assert not (tmp_path / "h").exists()
+
+
+def a_range(start: int, end: int, **changed: object) -> ArchivedRange:
+    gap = Gap(first=start, last=end - 1, reason="control")
+    told = {"topic": "t", "partition": 0, "start": start, "end": end, "count": 0, "gaps": (gap,), "files": ()}
+    return ArchivedRange(**{**told, **changed})  # type: ignore[arg-type]
+
+
+def test_a_batch_is_committed_once(tmp_path: Path) -> None:
+    begin(tmp_path / "h")
+    assert commit_batch(tmp_path / "h", [a_range(0, 5)], "query", 0)
+    assert not commit_batch(tmp_path / "h", [a_range(0, 5)], "query", 0)
+    assert commit_batch(tmp_path / "h", [a_range(5, 6)], "query", 1)
+    assert read_log(tmp_path / "h").ends() == {TopicPartition("t", 0): 6}
+
+
+def test_what_does_not_follow_is_not_committed(tmp_path: Path) -> None:
+    begin(tmp_path / "h")
+    commit_batch(tmp_path / "h", [a_range(0, 5)], "query", 0)
+    with pytest.raises(PipelineFailed, match="archived up to 5, and this batch begins at 7"):
+        commit_batch(tmp_path / "h", [a_range(7, 9)], "query", 1)
+    with pytest.raises(PipelineFailed, match="not all offsets are accounted for"):
+        commit_batch(tmp_path / "h", [a_range(5, 9, count=1)], "query", 1)
+    check_ranges(read_log(tmp_path / "h"), [a_range(6, 9), a_range(5, 6)])
+
+
+def test_a_folder_that_is_not_ours_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "letters").mkdir()
+    (tmp_path / "letters" / "a.txt").write_text("dear")
+    with pytest.raises(NotOurHistory, match="holds no history of ours"):
+        begin(tmp_path / "letters")
+    table = tmp_path / "table" / "_delta_log"
+    table.mkdir(parents=True)
+    (table / f"{0:020d}.json").write_text(json.dumps({"metaData": {"id": "x"}}))
+    with pytest.raises(NotOurHistory, match="no history of ours"):
+        begin(tmp_path / "table")

@@ -1,0 +1,58 @@
+"""`tailrace pipeline …` as scripts use it: what it prints, and its exit codes."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tailrace.cli.main import main
+from tailrace.pipeline.histories.delta_log import read_log
+from tailrace.pipeline.kafka.cluster import Cluster
+from tailrace.testing import Broker
+from tests.pipeline.topics import make_topic, numbered, write
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+def test_archive_and_audit(
+    spark: "SparkSession",
+    broker: Broker,
+    cluster: Cluster,
+    topic: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    make_topic(cluster, topic)
+    write(cluster, topic, numbered(10))
+    folder = str(tmp_path / "history")
+    words = ["pipeline", "archive", "--bootstrap", broker.bootstrap, "--topics", topic, "--to", folder]
+    assert main([*words, "--available-now", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["records"] == 10
+    assert main(["pipeline", "audit", folder, "--bootstrap", broker.bootstrap]) == 0
+    assert "complete: 10 records in 1 files, 1 ranges as the live log has them" in capsys.readouterr().out
+    path = next(iter(read_log(tmp_path / "history").live))
+    (tmp_path / "history" / path).unlink()
+    assert main(["pipeline", "audit", folder, "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert told["verdict"] == "wrong"
+    assert [(one["kind"], one["file"], one["first"], one["last"]) for one in told["findings"]] == [
+        ("missing file", path, 0, 9)
+    ]
+
+
+def test_what_cannot_be_told(spark: "SparkSession", tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["pipeline", "audit", str(tmp_path)]) == 2
+    assert "there is no history in" in capsys.readouterr().err
+
+
+def test_a_topic_that_is_not_there(
+    spark: "SparkSession", broker: Broker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["pipeline", "archive", "--bootstrap", broker.bootstrap, "--to", str(tmp_path / "h")]
+    assert main([*words, "--topics", "never-made", "--available-now"]) == 1
+    assert "there is no topic never-made" in capsys.readouterr().err
+    assert main(words) == 2
