@@ -15,8 +15,10 @@ from tailrace.broker.partition import Partition
 from tailrace.broker.seat import Seat, Spawn
 from tailrace.broker.verifying import Guards
 from tailrace.groups.groups import Groups
+from tailrace.groups.offsets import Place
 from tailrace.groups.records import decode_entry, encode_entry
 from tailrace.groups.requests import Answer
+from tailrace.groups.restating import restate, restate_offsets, size
 from tailrace.groups.topics import Topics
 from tailrace.groups.turn import Rules, Turn
 from tailrace.model.faults import Fault, NotCoordinator
@@ -27,6 +29,8 @@ Waiting = asyncio.Future[Answer]
 
 groups_per_turn: Final = 100  # that are looked through for old offsets
 codec: Final = Codec(encode_entry, decode_entry)
+offsets_per_turn: Final = 1000  # that are said once more
+restated_at_times: Final = 4  # as many records as are needed
 
 
 class GroupSeat(Seat[Groups, Turn]):
@@ -64,6 +68,30 @@ class GroupSeat(Seat[Groups, Turn]):
             for at in range(0, len(groups), groups_per_turn):
                 some = groups[at : at + groups_per_turn]
                 await self.act(partial(_expire, some, is_gone))
+
+    async def restate(self, at_least: int) -> int | None:
+        """Say all that counts once more, if the log has become long; from where on it says all. None: not now."""
+        log = self._tenure.partition.log
+        begin, length = log.end, log.end - log.start
+        with suppress(Fault):
+            needed = await self.ask(size)
+            if length < max(at_least, restated_at_times * needed) or await self.ask(has_pending):
+                return None
+            groups = await self.ask(lambda machine: list(machine.groups))
+            for at in range(0, len(groups), groups_per_turn):
+                if not await self._restate_some(groups[at : at + groups_per_turn]):
+                    return None
+            return begin
+        return None
+
+    async def _restate_some(self, groups: Sequence[str]) -> bool:
+        if not await self.act(lambda machine, turn: restate(machine, groups, turn)):
+            return False
+        places = await self.ask(lambda machine: [(one, place) for one in groups for place in machine.committed(one)])
+        for at in range(0, len(places), offsets_per_turn):
+            if not await self.act(partial(_restate_offsets, places[at : at + offsets_per_turn])):
+                return False
+        return True
 
     # Inside
 
@@ -106,3 +134,12 @@ class GroupSeat(Seat[Groups, Turn]):
 
 def _expire(groups: Sequence[str], is_gone: Callable[[str], bool], machine: Groups, turn: Turn) -> None:
     machine.expire(groups, is_gone, turn)
+
+
+def _restate_offsets(places: Sequence[tuple[str, Place]], machine: Groups, turn: Turn) -> bool:
+    return restate_offsets(machine, places, turn)
+
+
+def has_pending(machine: Groups) -> bool:
+    """Whether a transaction has committed offsets, and has not ended: they count where they were written."""
+    return not machine.pending.is_empty

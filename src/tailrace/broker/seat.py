@@ -24,6 +24,7 @@ from tailrace.model.faults import (
     StorageFailed,
     UnknownTopic,
 )
+from tailrace.model.ids import TopicPartition
 from tailrace.model.proposal import Proposal
 from tailrace.ports import Ports
 
@@ -57,6 +58,10 @@ class Seat(Generic[M, U]):
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
         self._tenure = Tenure(partition, build, codec, ports.clock, spawn, begins=self._begins, ends=self._ends)
+
+    @property
+    def key(self) -> TopicPartition:
+        return self._tenure.partition.key
 
     @property
     def is_taken(self) -> bool:

@@ -28,6 +28,10 @@ class PendingOffsets:
         """The epoch of a producer that has something pending."""
         return self._epochs.get(producer_id)
 
+    @property
+    def is_empty(self) -> bool:
+        return not self._by_producer
+
     def places(self, group_id: str) -> dict[Place, None]:
         """Of a group."""
         return {place: None for groups in self._by_producer.values() for place in groups.get(group_id, ())}

@@ -59,6 +59,7 @@ partitions_per_broker_max = 100_000  # one takes some 4 KiB of memory before its
 # Groups
 group_subscriptions_max_bytes = 16 * MiB  # of all members of a group: its generation is one record
 group_pending_members_max = 10_000  # ids given out to clients that have not come back yet, per group
+offsets_log_cut_min_records = 100_000  # of a partition of __consumer_offsets: a shorter one is read in seconds
 group_subscribed_names_max = 1_000_000  # that all members of a consumer group name
 group_expression_max_chars = 10_000  # of a regular expression that a member subscribes by
 

@@ -34,10 +34,14 @@ def partition(brokers: Brokers, broker: int) -> Partition:
     return brokers[broker].replicas.find(offsets_topic, partition_of("g", 3))
 
 
-async def commit(brokers: Brokers, broker: int, offset: int) -> int:
+async def commit(brokers: Brokers, broker: int, offset: int, member_id: str = "") -> int:
     one = PartitionToCommit(partition=0, committed_offset=offset, committed_metadata="")
     topic = TopicToCommit(name="t", partitions=(one,))
-    answer = await brokers.call(broker, OffsetCommitRequest(group_id="g", topics=(topic,)), 9)
+    generation = 1 if member_id else -1
+    request = OffsetCommitRequest(
+        group_id="g", generation_id_or_member_epoch=generation, member_id=member_id, topics=(topic,)
+    )
+    answer = await brokers.call(broker, request, 9)
     error: int = answer.topics[0].partitions[0].error_code
     return error
 
@@ -151,3 +155,25 @@ async def test_old_offsets_are_forgotten_by_the_clock(brokers: Brokers) -> None:
     assert await committed(brokers, here) == (0, 5)
     await brokers.elapse(15)
     assert await committed(brokers, here) == (0, -1)
+
+
+@simulated(**few)
+async def test_a_log_that_has_become_long_begins_anew_and_says_the_same(brokers: Brokers) -> None:
+    await brokers.make_topic("t", (1, 2, 3))
+    here = await coordinator(brokers, 1)
+    member = await begin(brokers, here)
+    for offset in range(30):
+        assert await commit(brokers, here, offset, member) == 0
+    grouping, machine = brokers[here].grouping, brokers.machine(here)
+    end = partition(brokers, here).log.end
+    await machine.run(grouping.cut(grouping.seat("g"), at_least=end + 1))
+    assert partition(brokers, here).log.start == 0, "it is not long yet"
+    await machine.run(grouping.cut(grouping.seat("g"), at_least=10))
+    await brokers.until(lambda: all(partition(brokers, one).log.start == end for one in brokers.ids))
+    assert partition(brokers, here).log.end - end == 2, "the group, and how far it has read"
+    asked = next(one for one in brokers.ids if one != here)
+    brokers.kill(here, power_loss=True)
+    await brokers.until(lambda: any(partition(brokers, one).leads for one in brokers.ids))
+    there = await coordinator(brokers, asked)
+    assert await heartbeat(brokers, there, member) == 0
+    assert await committed(brokers, there) == (0, 29)
