@@ -1,13 +1,17 @@
 """Markers between brokers: each is answered for itself, wherever its leader is, and none holds up the others."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
 from tailrace.broker.peers import Unreachable
+from tailrace.model.faults import InvalidRequest
 from tailrace.model.ids import BrokerId, Id
+from tailrace.records.build import build_batch
+from tailrace.records.record import NewRecord
 from tailrace.wire.errors import Error
-from tailrace.wire.messages.peers.write_markers import Marker, PartitionToMark
+from tailrace.wire.messages.peers.write_markers import Marker, PartitionToMark, WriteMarkers, WriteMarkersAnswer
 from tests.unit.doors.clustered import Clustered, with_cluster
 
 
@@ -48,3 +52,38 @@ async def test_a_broker_that_is_gone_is_said_to_be(cluster: Clustered) -> None:
     await cluster[1].node.quorums.peers.close()
     with pytest.raises(Unreachable):
         await cluster[2].node.marking.send(BrokerId(1), [marker(topic_id, 0)], timeout_s=0.2)
+
+
+@with_cluster(brokers=1)
+async def test_a_late_marker_never_touches_the_next_transaction(cluster: Clustered) -> None:
+    """With transactions v1 the next one has the same epoch: only its sender knows that a marker was given up."""
+    node = cluster[1].node
+    topic_id = await cluster.make_topic("t", (1,))
+    other = Id(b"another broker's")
+
+    async def arrives(number: int, life: Id = other, leader_epoch: int = -1) -> WriteMarkersAnswer:
+        place = PartitionToMark(topic_id=topic_id, partition=0, leader_epoch=leader_epoch)
+        one = replace(marker(topic_id), transaction_version=1, partitions=(place,))
+        return await node.marking.serve(BrokerId(2), WriteMarkers(life=life, number=number, markers=(one,)))
+
+    def begin(sequence: int) -> None:
+        batch = build_batch(
+            [NewRecord(value=b"v")], producer_id=7, producer_epoch=0, base_sequence=sequence, transactional=True
+        )
+        partition = cluster.replica(1, "t")
+        guard = partition.guards.take(7, partition.epoch)
+        guard.verified = True
+        partition.append(memoryview(batch), -1, guard)
+
+    begin(0)
+    assert (await arrives(2)).codes == (Error.NONE,)
+    begin(1)
+    for late in (1, 2):
+        with pytest.raises(InvalidRequest, match="given them up"):
+            await arrives(late)
+    epoch = cluster.replica(1, "t").epoch
+    assert (await arrives(3, leader_epoch=epoch + 1)).codes == (Error.UNKNOWN_LEADER_EPOCH,)
+    assert cluster.replica(1, "t").log.producers.transactions.open == {7: 2}
+    assert (await arrives(4, leader_epoch=epoch)).codes == (Error.NONE,)
+    assert cluster.replica(1, "t").log.producers.transactions.open == {}
+    assert (await arrives(1, life=Id(b"its next life...."[:16]))).codes == (Error.NONE,)
