@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 
 if TYPE_CHECKING:
     from tests.interop.member import Member
+    from tests.interop.transactor import Transactor
 
 Compression = Literal["none", "gzip", "snappy", "lz4", "zstd"]
 Acks = Literal[0, 1, "all"]
@@ -183,6 +184,10 @@ class Client:
 
     def member(self, topic: str, group: str, strategy: str = "range", instance: str = "") -> "Member":
         """A process that subscribes, as a member of a group."""
+        raise NotImplementedError
+
+    def transactor(self, name: str, timeout_ms: int = 60_000) -> "AbstractContextManager[Transactor]":
+        """A transactional producer under a name."""
         raise NotImplementedError
 
     def list_groups(self) -> dict[str, str]:

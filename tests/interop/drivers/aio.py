@@ -31,7 +31,9 @@ from tests.interop.client import (
     deadline_s,
     end,
 )
+from tests.interop.drivers.aio_transactions import AioTransactor
 from tests.interop.member import Member
+from tests.interop.transactor import Transactor
 
 Answer = TypeVar("Answer")
 own_sources = (1, 2)  # DescribeConfigs: set on the topic, set on the broker
@@ -87,7 +89,16 @@ def check(code: int, text: str | None = None) -> None:
 
 class Aiokafka(Client):
     name = "aiokafka"
-    also = frozenset({"any bytes", "empty is not null", "error when lost", "null headers", "timestamps"})
+    also = frozenset(
+        {
+            "any bytes",
+            "asks the next coordinator again",
+            "empty is not null",
+            "error when lost",
+            "null headers",
+            "timestamps",
+        }
+    )
 
     def __init__(self, bootstrap: str) -> None:
         super().__init__(bootstrap)
@@ -189,6 +200,14 @@ class Aiokafka(Client):
 
     def member(self, topic: str, group: str, strategy: str = "range", instance: str = "") -> Member:
         return Member("aio", self.bootstrap, topic, group, strategy, instance)
+
+    @contextmanager
+    def transactor(self, name: str, timeout_ms: int = 60_000) -> Iterator[Transactor]:
+        transactor = AioTransactor(self._loop, self._common, name, timeout_ms)
+        try:
+            yield transactor
+        finally:
+            transactor.close()
 
     def list_groups(self) -> dict[str, str]:
         return {group: "" for group, _ in self._loop.run(self._admin.list_consumer_groups())}

@@ -50,6 +50,7 @@ from tests.interop.client import (
     end,
 )
 from tests.interop.drivers.confluent_groups import ConfluentGroups
+from tests.interop.drivers.confluent_transactions import ConfluentTransactions
 
 T = TypeVar("T")
 
@@ -116,11 +117,12 @@ def _received(message: Delivered) -> Received:
     )
 
 
-class Confluent(ConfluentGroups):
+class Confluent(ConfluentGroups, ConfluentTransactions):
     name = "confluent-kafka"
     also = frozenset(
         {
             "any bytes",
+            "asks the next coordinator again",
             "consumer protocol",
             "cooperative-sticky",
             "default counts",

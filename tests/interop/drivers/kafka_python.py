@@ -29,6 +29,7 @@ from tests.interop.client import (
     end,
 )
 from tests.interop.drivers.kafka_python_groups import KafkaPythonGroups
+from tests.interop.drivers.kafka_python_transactions import KafkaPythonTransactions
 
 preferred = 0  # the kind of election
 
@@ -69,7 +70,7 @@ def _received(record: Any) -> Received:
     )
 
 
-class KafkaPython(KafkaPythonGroups):
+class KafkaPython(KafkaPythonGroups, KafkaPythonTransactions):
     name = "kafka-python"
     also = frozenset(
         {

@@ -1,0 +1,78 @@
+"""confluent-kafka and transactions."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+
+from tests.interop.client import Client, Refused, deadline_s
+from tests.interop.transactor import Transactor
+
+
+@contextmanager
+def surfaced() -> Iterator[None]:
+    try:
+        yield
+    except KafkaException as refusal:
+        raise Refused(refusal.args[0].code(), refusal.args[0].str()) from refusal
+
+
+class ConfluentTransactor:
+    def __init__(self, bootstrap: str, name: str, timeout_ms: int) -> None:
+        self._bootstrap = bootstrap
+        self._producer = Producer(
+            {
+                "bootstrap.servers": bootstrap,
+                "transactional.id": name,
+                "transaction.timeout.ms": timeout_ms,
+                "message.timeout.ms": timeout_ms,
+                "linger.ms": 0,
+                "log_level": 0,
+            }
+        )
+        with surfaced():
+            self._producer.init_transactions(deadline_s)
+
+    def begin(self) -> None:
+        with surfaced():
+            self._producer.begin_transaction()
+
+    def write(self, topic: str, *values: bytes, partition: int = 0) -> None:
+        with surfaced():
+            for value in values:
+                self._producer.produce(topic, value, partition=partition)
+            left = self._producer.flush(deadline_s)
+        if left:
+            raise Refused(-1, f"{left} were not taken")
+
+    def commit_offsets(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
+        consumer = Consumer({"bootstrap.servers": self._bootstrap, "group.id": group})
+        places = [TopicPartition(topic, number, offset) for number, offset in offsets.items()]
+        try:
+            with surfaced():
+                self._producer.send_offsets_to_transaction(places, consumer.consumer_group_metadata(), deadline_s)
+        finally:
+            consumer.close()
+
+    def commit(self) -> None:
+        with surfaced():
+            self._producer.commit_transaction(deadline_s)
+
+    def abort(self) -> None:
+        with surfaced():
+            self._producer.abort_transaction(deadline_s)
+
+    def close(self) -> None:
+        self._producer.purge()
+        with suppress(KafkaException):  # one that was fenced says so here, too
+            self._producer.flush(deadline_s)
+
+
+class ConfluentTransactions(Client):
+    @contextmanager
+    def transactor(self, name: str, timeout_ms: int = 60_000) -> Iterator[Transactor]:
+        transactor = ConfluentTransactor(self.bootstrap, name, timeout_ms)
+        try:
+            yield transactor
+        finally:
+            transactor.close()

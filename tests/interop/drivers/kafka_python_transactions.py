@@ -1,0 +1,66 @@
+"""kafka-python and transactions."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from kafka import KafkaProducer, TopicPartition
+from kafka.errors import KafkaError
+from kafka.structs import OffsetAndMetadata
+
+from tests.interop.client import Client, Refused, deadline_s
+from tests.interop.transactor import Transactor
+
+no_epoch = -1
+
+
+@contextmanager
+def surfaced() -> Iterator[None]:
+    try:
+        yield
+    except KafkaError as refusal:
+        raise Refused(getattr(refusal, "errno", -1), str(refusal)) from refusal
+
+
+class KafkaPythonTransactor:
+    def __init__(self, bootstrap: str, name: str, timeout_ms: int) -> None:
+        self._producer = KafkaProducer(
+            bootstrap_servers=bootstrap, transactional_id=name, transaction_timeout_ms=timeout_ms, retry_backoff_ms=10
+        )
+        with surfaced():
+            self._producer.init_transactions()
+
+    def begin(self) -> None:
+        with surfaced():
+            self._producer.begin_transaction()
+
+    def write(self, topic: str, *values: bytes, partition: int = 0) -> None:
+        with surfaced():
+            sent = [self._producer.send(topic, value, partition=partition) for value in values]
+            for one in sent:
+                one.get(deadline_s)
+
+    def commit_offsets(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
+        wanted = {TopicPartition(topic, one): OffsetAndMetadata(at, "", no_epoch) for one, at in offsets.items()}
+        with surfaced():
+            self._producer.send_offsets_to_transaction(wanted, group)
+
+    def commit(self) -> None:
+        with surfaced():
+            self._producer.commit_transaction()
+
+    def abort(self) -> None:
+        with surfaced():
+            self._producer.abort_transaction()
+
+    def close(self) -> None:
+        self._producer.close(0)
+
+
+class KafkaPythonTransactions(Client):
+    @contextmanager
+    def transactor(self, name: str, timeout_ms: int = 60_000) -> Iterator[Transactor]:
+        transactor = KafkaPythonTransactor(self.bootstrap, name, timeout_ms)
+        try:
+            yield transactor
+        finally:
+            transactor.close()
