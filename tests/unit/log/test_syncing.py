@@ -191,7 +191,7 @@ async def test_flush_ms_is_honoured(tmp_path: Path) -> None:
 async def begun_to_cut(log: Log, end: int) -> "asyncio.Task[None]":
     """The log is shorter, and its disk has not been asked, or has not answered."""
     cutting = asyncio.create_task(log.truncate_to(end))
-    while log.end > end:
+    while log.end > end:  # noqa: ASYNC110
         await asyncio.sleep(0)
     return cutting
 
