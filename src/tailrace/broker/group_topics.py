@@ -1,6 +1,6 @@
 """The topics of the cluster, for groups: as this broker's committed metadata has them."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from tailrace.cluster.image import Image
 from tailrace.cluster.records import PartitionAdded, TopicAdded, TopicRemoved
@@ -13,6 +13,8 @@ class ClusterTopics:
     def __init__(self, image: Callable[[], Image]) -> None:
         self._image = image
         self.revision = 0
+        self._names: Mapping[str, None] = {}
+        self._names_of = -1  # which revision they are of
 
     def committed(self, records: Sequence[object]) -> None:
         """They are in the image already."""
@@ -27,5 +29,8 @@ class ClusterTopics:
         topic = self._image().topics_by_id.get(topic_id)
         return None if topic is None else topic.name
 
-    def names(self) -> Iterable[str]:
-        return [name for name in self._image().topics if name not in internal_topics]
+    def names(self) -> Mapping[str, None]:
+        if self._names_of != self.revision:
+            self._names_of = self.revision
+            self._names = {name: None for name in self._image().topics if name not in internal_topics}
+        return self._names

@@ -1,6 +1,7 @@
 """The topics of the cluster, as far as groups have to know them: whoever runs the machine knows them all."""
 
-from collections.abc import Iterable
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from tailrace.model.ids import Id
@@ -20,8 +21,8 @@ class Topics(Protocol):
 
     def name_of(self, topic_id: Id) -> str | None: ...
 
-    def names(self) -> Iterable[str]:
-        """Those that a regular expression may match: no internal ones."""
+    def names(self) -> Mapping[str, None]:
+        """Those that a regular expression may match: no internal ones. The same mapping for the same revision."""
 
 
 class NoTopics:
@@ -35,5 +36,5 @@ class NoTopics:
     def name_of(self, topic_id: Id) -> str | None:
         return None
 
-    def names(self) -> Iterable[str]:
-        return ()
+    def names(self) -> Mapping[str, None]:
+        return MappingProxyType({})

@@ -61,6 +61,8 @@ group_subscriptions_max_bytes = 16 * MiB  # of all members of a group: its gener
 group_pending_members_max = 10_000  # ids given out to clients that have not come back yet, per group
 offsets_log_cut_min_records = 100_000  # of a partition of __consumer_offsets: a shorter one is read in seconds
 group_subscribed_names_max = 1_000_000  # that all members of a consumer group name
+group_owned_partitions_max = 100_000  # that a member of a consumer group may say it has
+group_expressions_max = 100  # regular expressions of a group, each of which is tried on every new topic
 group_expression_max_chars = 10_000  # of a regular expression that a member subscribes by
 
 # Transactions

@@ -5,7 +5,7 @@ where the transcript says so, or when it confirms what it was told. `t0` is part
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from tailrace.groups.consumer.group import ConsumerGroup
@@ -56,8 +56,8 @@ class StagedTopics:
     def name_of(self, topic_id: Id) -> str | None:
         return next((name for name, topic in self.topics.items() if topic.id == topic_id), None)
 
-    def names(self) -> Iterable[str]:
-        return list(self.topics)
+    def names(self) -> Mapping[str, None]:
+        return dict.fromkeys(self.topics)
 
 
 class Client:

@@ -44,7 +44,7 @@ def join(group: ConsumerGroup, wanted: Joining, ticket: Ticket, new_id: str, tur
     update(draft, member_id, _profile(wanted, subscription.topics, subscription.rack_id))
     retarget(draft)
     reconcile(draft, member_id, partitions_of(subscription.owned_partitions, turn.topics), is_sure=True)
-    group.looked_at = draft.group.looked_at
+    group.has_looked(draft.group)
     member = draft.member(member_id)
     group.called.pop(member_id, None)
     group.hear(member, turn)

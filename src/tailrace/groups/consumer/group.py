@@ -4,7 +4,7 @@ Whoever is about to write something tries it on a copy first (`Draft`): the same
 records are handed on. What a group does is in `heartbeat`, `subscribing`, `reconciling` and `leaving`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import ClassVar
 
@@ -35,6 +35,7 @@ class ConsumerGroup:
         self.expressions: dict[str, tuple[str, ...]] = {}  # the topics that regular expressions match
         # Known only to the coordinator that serves.
         self.looked_at = -1  # the revision of the topics for which epoch and expressions are right
+        self.names: Mapping[str, None] = {}  # of all topics at that revision: expressions were tried on them
         self.called: dict[str, None] = {}  # members of the classic protocol that were told to join again
 
     def copy(self) -> "ConsumerGroup":
@@ -43,7 +44,7 @@ class ConsumerGroup:
         other.epoch, other.metadata_hash, other.assignment_epoch = self.epoch, self.metadata_hash, self.assignment_epoch
         other.members, other.static, other.target = dict(self.members), dict(self.static), dict(self.target)
         other.owners, other.expressions = dict(self.owners), dict(self.expressions)
-        other.looked_at = self.looked_at
+        other.looked_at, other.names = self.looked_at, self.names
         return other
 
     # The log
@@ -127,6 +128,10 @@ class ConsumerGroup:
     def is_old(self, now_ms: int, retention_ms: int) -> bool:
         """Its offsets say how long it is kept: without them it is nothing."""
         return self.is_empty
+
+    def has_looked(self, other: "ConsumerGroup") -> None:
+        """What a copy of this has looked at is looked at."""
+        self.looked_at, self.names = other.looked_at, other.names
 
     def has_arrived(self, member: ConsumerMember) -> bool:
         return member.standing.state is MemberState.STABLE and member.standing.epoch == self.assignment_epoch

@@ -20,10 +20,11 @@ from tailrace.model.faults import (
     FencedInstance,
     FencedMemberEpoch,
     GroupFull,
+    InvalidExpression,
     UnknownMember,
     UnreleasedInstance,
 )
-from tailrace.model.limits import group_subscribed_names_max
+from tailrace.model.limits import group_expressions_max, group_subscribed_names_max
 
 
 def heartbeat(group: ConsumerGroup, beat: Heartbeat, turn: Turn) -> Told:
@@ -39,7 +40,7 @@ def heartbeat(group: ConsumerGroup, beat: Heartbeat, turn: Turn) -> Told:
         update(draft, member_id, profile)
         retarget(draft)
         reconcile(draft, member_id, beat.owned, is_sure=beat.epoch == joining)
-        group.looked_at = draft.group.looked_at
+        group.has_looked(draft.group)
         member = draft.member(member_id)
     else:
         member = known
@@ -106,10 +107,16 @@ def _check(group: ConsumerGroup, known: ConsumerMember | None, profile: Profile,
     if known is not None and known.profile == profile:
         return
     if profile.subscribed_topic_regex:
-        compiled(profile.subscribed_topic_regex)
+        check_expression(group, profile.subscribed_topic_regex)
     names = sum(len(one.profile.subscribed_topic_names) for one in group.members.values())
     if names + len(profile.subscribed_topic_names) > group_subscribed_names_max:
         raise GroupFull(f"group {group.id}: its members name more than {group_subscribed_names_max} topics")
+
+
+def check_expression(group: ConsumerGroup, expression: str) -> None:
+    if expression not in group.expressions and len(group.expressions) >= group_expressions_max:
+        raise InvalidExpression(f"group {group.id} has {len(group.expressions)} other expressions: use one of those")
+    compiled(expression)
 
 
 def profile_of(beat: Heartbeat, before: Profile | None) -> Profile:

@@ -28,7 +28,7 @@ def look(draft: Draft, *, changed: bool) -> None:
     found = hash_of(group, topics)
     if changed or found != group.metadata_hash:
         draft.raise_epoch(found)
-    group.looked_at = topics.revision
+    group.looked_at, group.names = topics.revision, topics.names()
 
 
 def _match(draft: Draft, topics: Topics) -> None:
@@ -36,11 +36,17 @@ def _match(draft: Draft, topics: Topics) -> None:
     used = {one.profile.subscribed_topic_regex or "": None for one in group.members.values()}
     for expression in [one for one in group.expressions if one not in used]:
         draft.match(expression, None)
+    names = topics.names()
+    new = [name for name in names if name not in group.names] if group.expressions else ()
     for expression in used:
-        if expression and (group.looked_at != topics.revision or expression not in group.expressions):
-            names = matching(expression, topics.names())
-            if group.expressions.get(expression) != names:
-                draft.match(expression, names)
+        before = group.expressions.get(expression)
+        if expression and before is None:
+            draft.match(expression, matching(expression, names))
+        elif before is not None and group.looked_at != topics.revision:
+            # Only what is new is tried: with many topics and expressions, all of it would take its time.
+            after = tuple(sorted({name: None for name in (*before, *matching(expression, new)) if name in names}))
+            if after != before:
+                draft.match(expression, after)
 
 
 def hash_of(group: ConsumerGroup, topics: Topics) -> int:

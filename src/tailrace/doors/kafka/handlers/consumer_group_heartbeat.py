@@ -10,6 +10,7 @@ from tailrace.groups.consumer.shares import Share, by_topic, share
 from tailrace.groups.requests import MemberId
 from tailrace.model.faults import Fault, InvalidRequest
 from tailrace.model.ids import Id, TopicPartition
+from tailrace.model.limits import group_owned_partitions_max
 from tailrace.wire.messages.consumer_group_heartbeat import (
     Assignment,
     ConsumerGroupHeartbeatRequest,
@@ -23,10 +24,10 @@ last_to_be_given_an_id: Final = 0
 async def consumer_group_heartbeat(
     request: ConsumerGroupHeartbeatRequest, call: Call
 ) -> ConsumerGroupHeartbeatResponse:
-    beat = _beat(request, call)
     try:
         if not request.group_id:
             raise InvalidRequest("a group needs a name")
+        beat = _beat(request, call)
         seat = seat_of(call, request.group_id)
         told = await seat.act(lambda machine, turn: machine.beat(request.group_id, beat, turn))
     except Fault as fault:
@@ -53,6 +54,9 @@ def _beat(request: ConsumerGroupHeartbeatRequest, call: Call) -> Heartbeat:
 
 
 def _owned(topics: tuple[OwnedTopic, ...]) -> Share:
+    count = sum(len(topic.partitions) for topic in topics)
+    if count > group_owned_partitions_max:
+        raise InvalidRequest(f"a member that has {count} partitions; {group_owned_partitions_max} are allowed")
     return share(TopicPartition(Id(topic.topic_id), one) for topic in topics for one in topic.partitions)
 
 

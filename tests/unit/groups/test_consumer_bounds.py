@@ -1,0 +1,72 @@
+"""What one consumer group may cost: expressions and names are counted, and expressions cost what they are worth."""
+
+import pytest
+
+from tailrace.groups.consumer import expressions
+from tailrace.groups.consumer.group import ConsumerGroup
+from tailrace.groups.consumer.requests import Heartbeat
+from tailrace.groups.groups import Groups
+from tailrace.groups.requests import MemberId
+from tailrace.groups.turn import Turn
+from tailrace.model.faults import GroupFull, InvalidExpression
+from tailrace.model.limits import group_expression_max_chars, group_expressions_max, group_subscribed_names_max
+from tests.unit.groups.consumer_stage import StagedTopics, plain_rules
+
+
+class Coordinator:
+    def __init__(self) -> None:
+        self.groups = Groups()
+        self.topics = StagedTopics()
+
+    def join(self, name: str, expression: str | None = None, names: tuple[str, ...] | None = None) -> None:
+        turn = Turn(now=0.0, wall_ms=0, rules=plain_rules, alarms=self.groups.alarms, topics=self.topics)
+        beat = Heartbeat(
+            who=MemberId(name), epoch=0, rebalance_timeout_ms=1, names=names, expression=expression, owned=()
+        )
+        self.groups.beat("g", beat, turn)
+        for entry in turn.records:
+            self.groups.replay(entry)
+
+
+def test_a_group_has_so_many_expressions() -> None:
+    coordinator = Coordinator()
+    for number in range(group_expressions_max):
+        coordinator.join(f"m{number}", f"t{number}")
+    with pytest.raises(InvalidExpression, match="other expressions"):
+        coordinator.join("one too many", "another")
+    coordinator.join("one more", "t0")  # which is known
+
+
+def test_an_expression_is_so_long() -> None:
+    coordinator = Coordinator()
+    with pytest.raises(InvalidExpression, match="characters"):
+        coordinator.join("m", "t" * (group_expression_max_chars + 1))
+    with pytest.raises(InvalidExpression):
+        coordinator.join("m", "((a{1000}){1000}){1000}")  # short, and would need all memory
+
+
+def test_members_name_so_many_topics() -> None:
+    coordinator = Coordinator()
+    half = tuple(str(number) for number in range(group_subscribed_names_max // 2))
+    coordinator.join("a", names=half)
+    coordinator.join("b", names=half)
+    with pytest.raises(GroupFull, match="topics"):
+        coordinator.join("c", names=("t",))
+
+
+def test_an_expression_that_would_take_others_ages_takes_none() -> None:
+    assert expressions.matching("(a|aa|aaa)+b", ["a" * 200, "a" * 200 + "b"]) == ("a" * 200 + "b",)
+
+
+def test_new_topics_are_found_among_many_and_old_ones_forgotten() -> None:
+    coordinator = Coordinator()
+    for number in range(50):
+        coordinator.topics.make(f"t{number}", 1)
+    coordinator.join("m", "t.*")
+    coordinator.join("m", "t.*")  # all are known by now, and only what is new is tried
+    for name in ("t50", "u"):
+        coordinator.topics.make(name, 1)
+    coordinator.topics.remove("t7")
+    coordinator.join("m", "t.*")
+    group = coordinator.groups.find_kind("g", ConsumerGroup)
+    assert group.expressions["t.*"] == tuple(sorted(f"t{number}" for number in range(51) if number != 7))
