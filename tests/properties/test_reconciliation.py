@@ -147,11 +147,14 @@ class World:
     def owners(self) -> dict[TopicPartition, str]:
         """Who works on what; two who do are a bug."""
         found: dict[TopicPartition, str] = {}
-        for client in self.clients.values():
-            for one in client.works_on:
-                assert one not in found, f"{one} is worked on by {found[one]} and {client.name}"
-                found[one] = client.name
+        for name, partitions in self.working():
+            for one in partitions:
+                assert one not in found, f"{one} is worked on by {found[one]} and {name}"
+                found[one] = name
         return found
+
+    def working(self) -> list[tuple[str, Share]]:
+        return [(client.name, client.works_on) for client in self.clients.values()]
 
 
 def len_of(topics: StagedTopics, name: str) -> int:
