@@ -49,6 +49,11 @@ class TransactionSeat(Seat[Transactions, Turn]):
         for markers in turn.markers:
             self._send(self, self._tenure.partition.epoch, markers)
 
+    def _failed(self, turn: Turn, fault: Fault) -> None:
+        """It may be in the log all the same, and be committed yet: build anew what the log says, and carry that out."""
+        if turn.markers:
+            self._tenure.start_over()
+
 
 def _expire(names: Sequence[str], machine: Transactions, turn: Turn) -> None:
     machine.expire(names, turn)

@@ -147,7 +147,9 @@ class Transactions:
     # Time
 
     def _await_end(self, transaction: Transaction, turn: Turn) -> None:
+        # Clocks may have been set, or differ between brokers: nobody waits longer than the whole time for that.
         left_ms = max(0, transaction.started_ms + transaction.timeout_ms - turn.wall_ms)
+        left_ms = min(left_ms, transaction.timeout_ms)
         turn.alarms.set(Alarm(transaction.transactional_id), turn.now + left_ms / 1000)
 
     def ring(self, turn: Turn) -> None:

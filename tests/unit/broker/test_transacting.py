@@ -1,11 +1,13 @@
 """Coordinators of transactions in a world that fails: what they decided is carried out, by whoever comes next."""
 
 from typing import Any
+from unittest.mock import patch
 
 from tailrace.broker.seats import partition_of
 from tailrace.model.topics import transactions_topic
 from tailrace.wire.client import ConnectionLost
 from tailrace.wire.errors import Error
+from tailrace.wire.messages.end_txn import EndTxnRequest
 from tailrace.wire.messages.find_coordinator import FindCoordinatorRequest
 from tests.unit.broker.simulated import Brokers, simulated
 from tests.unit.doors.transacted import Transacted
@@ -76,6 +78,33 @@ async def test_what_is_decided_is_carried_out_by_the_next_coordinator(brokers: B
     brokers.kill(old, power_loss=True)
     await one.ended("CompleteCommit")
     assert all(one.last_stable(broker) >= 2 for broker in brokers.ids if brokers.replica(broker, "t").leads)
+
+
+@simulated(**few)
+async def test_what_is_decided_is_carried_out_though_nobody_could_be_told(brokers: Brokers) -> None:
+    await brokers.make_topic("t", (1, 2, 3))
+    one = Producing(brokers)
+    await one.write()
+    here = await one.coordinator()
+    partition = brokers[here].replicas.find(transactions_topic, partition_of("x", 3))
+    with patch.object(partition, "hears_quorum", lambda: False):
+        producer_id, epoch = one.transacted.producer_id, one.transacted.epoch
+        request = EndTxnRequest(transactional_id="x", producer_id=producer_id, producer_epoch=epoch, committed=True)
+        assert (await brokers.call(here, request, 4)).error_code == Error.NOT_COORDINATOR
+    await one.ended("CompleteCommit")
+
+
+@simulated(**few)
+async def test_clocks_that_were_set_keep_no_transaction_open(brokers: Brokers) -> None:
+    await brokers.make_topic("t", (1, 2, 3))
+    one = Producing(brokers)
+    await one.write(timeout_ms=8000)
+    for broker in brokers.ids:
+        brokers.machine(broker).clock.jump(-3_600_000)
+    began = brokers.world.loop.time()
+    brokers.kill(await one.coordinator(), power_loss=True)
+    await one.ended("CompleteAbort")
+    assert brokers.world.loop.time() - began < 12.0
 
 
 @simulated(**few)
