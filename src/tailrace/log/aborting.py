@@ -11,7 +11,7 @@ from tailrace.log.names import aborted_suffix
 from tailrace.log.producing import producers_at
 from tailrace.log.segment import Segment
 from tailrace.log.state_file import Unreadable
-from tailrace.model.faults import CorruptBatch, OffsetOutOfRange
+from tailrace.model.faults import CorruptBatch
 
 if TYPE_CHECKING:
     from tailrace.log.log import Log
@@ -29,8 +29,7 @@ async def load_aborted(log: "Log", base: int) -> None:
     if not log.aborted.is_on_disk(base):
         return
     segment = next((one for one in log.segments if one.base == base), None)
-    if segment is None:
-        raise OffsetOutOfRange(f"{log.folder}: the segment of offset {base} was removed while it was read")
+    assert segment is not None, "an index is forgotten with its segment"
     try:
         index = AbortedIndex.load(await segment.read_beside(aborted_suffix))
     except Unreadable:

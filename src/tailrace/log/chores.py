@@ -195,6 +195,7 @@ async def _remove_first(log: "Log", count: int) -> None:
             log.syncer.files.pop(segment.file, None)
             segment.remove_files()
             await log.ports.disk.sync_dir(log.folder)
+            segment.remove_aborted()
         forget_below_start(log)
     except OSError as error:
         events.error("%s: a segment could not be removed, it will come back at the next start: %s", log.folder, error)

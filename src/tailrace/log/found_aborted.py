@@ -9,16 +9,20 @@ from tailrace.log.state_file import Unreadable
 from tailrace.ports.disk import Disk, read_file
 
 
-def found_aborted(disk: Disk, names: Sequence[str], home: Segment, target: int) -> AbortedIndexes:
-    """What is known below `target`, which lies in `home`; the segments after that are scanned from their beginning."""
-    found = AbortedIndexes()
-    for base in offsets_named(names, aborted_suffix):
-        if base < home.base:
-            found.know(base, None)
-        elif base == home.base:
-            found.know(base, _index(read_file(disk, home.path_of(aborted_suffix)), target))
+def found_aborted(
+    disk: Disk, names: Sequence[str], segments: Sequence[Segment], home: int, target: int
+) -> AbortedIndexes:
+    """What is known below `target`, which lies in segment `home`; those after that are scanned from their beginning."""
+    found, there = AbortedIndexes(), dict.fromkeys(offsets_named(names, aborted_suffix))
+    for number, segment in enumerate(segments):
+        if segment.base not in there:
+            continue
+        if number < home:
+            found.know(segment.base, None)
+        elif number == home:
+            found.know(segment.base, _index(read_file(disk, segment.path_of(aborted_suffix)), target))
         else:
-            found.know(base, AbortedIndex())
+            found.know(segment.base, AbortedIndex())
     return found
 
 

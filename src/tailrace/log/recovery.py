@@ -157,7 +157,7 @@ class Recovery:
             reason = "who votes from here on cannot be read"
             raise Damaged(Damage(file=self._voters.path_of(untold), position=0, offset=untold, reason=reason))
         have = self._load_producers(target)
-        self._aborted = found_aborted(self._disk, self._names, self._segments[home], target)
+        self._aborted = found_aborted(self._disk, self._names, self._segments, home, target)
         know = self._load_epochs()
         self._epochs.truncate_to(target)
         since = min(have, target if know else self._segments[0].base)
@@ -300,6 +300,7 @@ class Recovery:
         """Remove a segment and all after it."""
         for segment in self._segments[number:]:
             segment.remove_files()
+            segment.remove_aborted()
             self._cut = True
         del self._segments[number:]
 

@@ -180,8 +180,16 @@ class Segment:
         self.indexes = None
 
     def remove_files(self) -> None:
+        """All but the index of aborted transactions, which cannot be missed: nobody would make it again, should a crash
+        bring the segment back. It goes when the segment surely has (`remove_aborted`)."""
         self.removed = True
         self.file.close()
-        for suffix in (index_suffix, times_suffix, aborted_suffix, segment_suffix):
-            if self._disk.exists(self.path_of(suffix)):
-                self._disk.remove(self.path_of(suffix))
+        for suffix in (index_suffix, times_suffix, segment_suffix):
+            self._remove(suffix)
+
+    def remove_aborted(self) -> None:
+        self._remove(aborted_suffix)
+
+    def _remove(self, suffix: str) -> None:
+        if self._disk.exists(self.path_of(suffix)):
+            self._disk.remove(self.path_of(suffix))

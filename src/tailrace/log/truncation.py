@@ -77,6 +77,7 @@ def _cut(log: "Log", number: int, end: int, position: int) -> None:
     for segment in reversed(log.segments[number + 1 :]):
         syncer.files.pop(segment.file, None)
         segment.remove_files()
+        segment.remove_aborted()  # what comes back is scanned
     del log.segments[number + 1 :]
     last = log.segments[-1]
     last.file.truncate(position)

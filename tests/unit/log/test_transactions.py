@@ -1,5 +1,6 @@
 """Transactions in one partition's log: what opens and ends them, what is stable, and what was aborted."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,21 @@ import pytest
 from tailrace.log.log import Log
 from tailrace.log.producers import ProducerStates
 from tailrace.model.faults import InvalidTransactionState, OutOfOrderSequence, StaleProducerEpoch
-from tests.unit.log.logs import cut_file, day_ms, names, now, on_loop, one_batch, open_log, put, segment_path, topic
+from tests.unit.log.logs import (
+    cut_file,
+    day_ms,
+    image_of,
+    names,
+    now,
+    on_loop,
+    one_batch,
+    open_log,
+    put,
+    restore,
+    segment_path,
+    topic,
+    trouble,
+)
 from tests.unit.log.transacting import mark, send
 
 
@@ -177,6 +192,51 @@ async def test_retention_takes_the_index_of_a_segment_with_it(tmp_path: Path) ->
     assert any(name.endswith(".txnindex") for name in names(tmp_path / "p"))
     await log.retain(now + 1000, log.end)
     assert not any(name.endswith(".txnindex") for name in names(tmp_path / "p"))
+    assert await aborted(log, log.start) == []
+
+
+@on_loop
+async def test_a_segment_that_comes_back_has_its_index(tmp_path: Path) -> None:
+    """The power may go before it is on the disk that the segment is gone; nobody would look for what was aborted."""
+    disk, ports = trouble()
+    settings = topic(segment_bytes=200, retention_ms=1)
+    log = await open_log(tmp_path / "p", settings=settings, ports=ports)
+    send(log, 7)
+    mark(log, 7)
+    for _ in range(2):
+        put(log)
+    point = await log.checkpoint()
+    before = image_of(tmp_path / "p")
+    disk.hold = True
+    retaining = asyncio.ensure_future(log.retain(now + 1000, log.end))
+    while segment_path(tmp_path / "p").exists():  # it syncs other things before
+        await disk.release()
+    left = image_of(tmp_path / "p")
+    retaining.cancel()
+    restore(tmp_path / "p", before | left)  # names that were removed, and not synced
+    for name in before:
+        if name.endswith(".txnindex") and name not in left:
+            (tmp_path / "p" / name).unlink()
+    log = await open_log(tmp_path / "p", settings=settings, recovery=point)
+    assert (log.start, await aborted(log)) == (0, [(7, 0, 1)])
+
+
+@on_loop
+async def test_an_index_whose_segment_is_gone_means_nothing(tmp_path: Path) -> None:
+    settings = topic(segment_bytes=200, retention_ms=1)
+    log = await open_log(tmp_path / "p", settings=settings)
+    send(log, 7)
+    mark(log, 7)
+    for _ in range(4):
+        put(log)
+    await log.checkpoint()
+    (left,) = (tmp_path / "p").glob("*.txnindex")
+    data = left.read_bytes()
+    await log.retain(now + 1000, log.end - 1)
+    point = await log.close()
+    left.write_bytes(data)  # its removal was not on the disk
+    log = await open_log(tmp_path / "p", settings=settings, recovery=point, clean=True)
+    assert log.start > 1
     assert await aborted(log, log.start) == []
 
 
