@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, Final
 
 from tailrace.broker.coordinator import Codec
+from tailrace.broker.group_topics import ClusterTopics
 from tailrace.broker.partition import Partition
 from tailrace.broker.seat import Seat, Spawn
 from tailrace.broker.verifying import Guards
@@ -19,7 +20,6 @@ from tailrace.groups.offsets import Place
 from tailrace.groups.records import decode_entry, encode_entry
 from tailrace.groups.requests import Answer
 from tailrace.groups.restating import restate, restate_offsets, size
-from tailrace.groups.topics import Topics
 from tailrace.groups.turn import Rules, Turn
 from tailrace.model.faults import Fault, NotCoordinator
 from tailrace.model.proposal import TransactionEnded
@@ -34,7 +34,7 @@ restated_at_times: Final = 4  # as many records as are needed
 
 
 class GroupSeat(Seat[Groups, Turn]):
-    def __init__(self, partition: Partition, rules: Rules, topics: Topics, ports: Ports, spawn: Spawn) -> None:
+    def __init__(self, partition: Partition, rules: Rules, topics: ClusterTopics, ports: Ports, spawn: Spawn) -> None:
         super().__init__(partition, Groups, codec, ports, spawn)
         self.rules = rules
         self._topics = topics
@@ -108,6 +108,7 @@ class GroupSeat(Seat[Groups, Turn]):
             rules=self.rules,
             alarms=machine.alarms,
             topics=self._topics,
+            own_settings=self._topics.group_settings,
         )
 
     def _done(self, turn: Turn) -> None:

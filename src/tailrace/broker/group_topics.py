@@ -1,4 +1,4 @@
-"""The topics of the cluster, for groups: as this broker's committed metadata has them."""
+"""What groups must know of the cluster, as this broker's committed metadata has it: topics, and groups' settings."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -20,6 +20,10 @@ class ClusterTopics:
         """They are in the image already."""
         if any(isinstance(record, TopicAdded | PartitionAdded | TopicRemoved) for record in records):
             self.revision += 1
+
+    @property
+    def group_settings(self) -> Mapping[str, Mapping[str, str]]:
+        return self._image().group_settings
 
     def find(self, name: str) -> KnownTopic | None:
         topic = self._image().topics.get(name)

@@ -16,7 +16,7 @@ from tailrace.broker.partition import Partition, gone
 from tailrace.broker.quorums import Quorums
 from tailrace.broker.unfit import Unfit
 from tailrace.broker.votes import VoteJournal
-from tailrace.cluster.image import Image, PartitionPlace, Topic
+from tailrace.cluster.image import Image, PartitionPlace, Resource, Topic
 from tailrace.cluster.records import (
     BrokerFenced,
     BrokerRegistered,
@@ -140,9 +140,10 @@ class Replicas:
                 case TopicAdded() | PartitionAdded() | TopicRemoved() | PartitionStartMoved():
                     self._touched[Id(record.topic_id)] = None
                     self.changed(Id(record.topic_id))
-                case SettingChanged():
-                    topics = [self.image.topics[record.owner]] if record.resource == 2 else self.image.topics.values()
-                    self._touched.update((topic.id, None) for topic in topics)
+                case SettingChanged() if record.resource == Resource.TOPIC:
+                    self._touched[self.image.topics[record.owner].id] = None
+                case SettingChanged() if record.resource == Resource.BROKER:
+                    self._touched.update(dict.fromkeys(self.image.topics_by_id))
                 case _:
                     pass
 

@@ -149,6 +149,8 @@ class Controller:
     def _own_settings(self, resource: Resource, owner: str) -> Mapping[str, str]:
         if resource is Resource.TOPIC:
             return self.find(owner).settings
+        if resource is Resource.GROUP:
+            return self.image.group_settings.get(owner, {})
         return self.image.broker_settings.get(owner, {})
 
     def take_producer_ids(self, broker: BrokerId) -> Proposal[range]:

@@ -31,6 +31,7 @@ class Resource(IntEnum):
 
     TOPIC = 2
     BROKER = 4
+    GROUP = 32
 
 
 @dataclass(slots=True)
@@ -74,6 +75,7 @@ class Image:
     names_by_plain: dict[str, str] = field(default_factory=dict)  # topics' names by what metrics make of them
     removed: dict[Id, str] = field(default_factory=dict)  # topics that were here: their folders may be deleted
     broker_settings: dict[str, dict[str, str]] = field(default_factory=dict)  # by broker id as text; "": all brokers
+    group_settings: dict[str, dict[str, str]] = field(default_factory=dict)  # by group, which need not be there
     features: dict[str, int] = field(default_factory=dict)
     next_producer_id: int = 0  # never falls: ids below are somebody's
 
@@ -133,12 +135,16 @@ class Image:
     def _change_setting(self, record: SettingChanged) -> None:
         if record.resource == Resource.TOPIC:
             own = self.topics[record.owner].settings
+        elif record.resource == Resource.GROUP:
+            own = self.group_settings.setdefault(record.owner, {})
         else:
             own = self.broker_settings.setdefault(record.owner, {})
         if record.value is None:
             own.pop(record.name, None)
         else:
             own[record.name] = record.value
+        if record.resource == Resource.GROUP and not own:
+            del self.group_settings[record.owner]
 
     @property
     def live(self) -> Sequence[BrokerId]:

@@ -1,4 +1,4 @@
-"""How a request changes the settings of a topic or a broker: set, delete, append to or subtract from a list."""
+"""How a request changes settings of a topic, a broker or a group: set, delete, append to or subtract from a list."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,6 +7,7 @@ from typing import Final
 
 from tailrace.cluster.image import Resource
 from tailrace.model.faults import InvalidSetting
+from tailrace.model.group_settings import check_group, check_group_setting
 from tailrace.model.settings import SettingError, check, kind_of, parse, row, rows
 from tailrace.model.topics import check_topic_setting, topic_settings
 
@@ -43,11 +44,16 @@ def changed_settings(
     names = [change.name for change in changes]
     if len(dict.fromkeys(names)) != len(names):
         raise InvalidSetting(f"a setting is named twice: {', '.join(names)}")
+    after = dict(own)
     for change in changes:
         value = _new_value(own, change)
+        after.pop(change.name, None)
         if value is not None:
             check_setting(resource, change.name, value)
+            after[change.name] = value
         yield change.name, value
+    if resource is Resource.GROUP:
+        check_group(after)
 
 
 def _new_value(own: Mapping[str, str], change: SettingChange) -> str | None:
@@ -73,6 +79,9 @@ def _default(name: str) -> str:
 def check_setting(resource: Resource, name: str, value: str) -> None:
     if resource is Resource.TOPIC:
         check_topic_setting(name, value)
+        return
+    if resource is Resource.GROUP:
+        check_group_setting(name, value)
         return
     one = rows().get(name)
     if one is None:

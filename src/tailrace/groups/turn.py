@@ -4,6 +4,7 @@ The shell appends `records` and replays them, and only when they are committed g
 a ticket is answered in some later turn, once.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tailrace.groups.alarms import Alarm
@@ -13,6 +14,7 @@ from tailrace.groups.requests import Answer, Ticket
 from tailrace.groups.states import Move
 from tailrace.groups.topics import NoTopics, Topics
 from tailrace.model.alarms import Alarms
+from tailrace.model.group_settings import heartbeat_interval, session_timeout
 from tailrace.model.proposal import InTransaction
 
 
@@ -41,10 +43,21 @@ class Turn:
     rules: Rules
     alarms: Alarms[Alarm]
     topics: Topics = field(default_factory=NoTopics)
+    own_settings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # of groups that have any
     records: list[Entry | InTransaction] = field(default_factory=list)
     answers: list[tuple[Ticket, Answer]] = field(default_factory=list)
     moves: list[tuple[str, Move]] = field(default_factory=list)  # of which group
     steps: list[tuple[str, Taken]] = field(default_factory=list)  # of which member of a consumer group
+
+    def session_timeout_ms(self, group_id: str) -> int:
+        """Of members of a consumer group."""
+        return int(self._own(group_id).get(session_timeout, self.rules.consumer_session_timeout_ms))
+
+    def heartbeat_interval_ms(self, group_id: str) -> int:
+        return int(self._own(group_id).get(heartbeat_interval, self.rules.consumer_heartbeat_interval_ms))
+
+    def _own(self, group_id: str) -> Mapping[str, str]:
+        return self.own_settings.get(group_id, {})
 
     def alarm(self, alarm: Alarm, after_ms: int) -> None:
         self.alarms.set(alarm, self.now + after_ms / 1000)

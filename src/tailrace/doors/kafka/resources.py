@@ -1,4 +1,4 @@
-"""What has settings, as requests name it: a topic, a broker, or with an empty name all brokers together.
+"""What has settings, as requests name it: a topic, a broker, with an empty name all brokers together, or a group.
 
 A broker's settings are shown by itself alone, for only it knows what it was started with; they are changed by the
 controller, for any broker that has joined.
@@ -20,7 +20,7 @@ from tailrace.wire.messages.alter_configs import AlteredResource
 
 def resource_to_show(call: Call, kind: int, name: str) -> Resource:
     """The kind of resource that is meant; `InvalidRequest` when it has no settings, or is another broker."""
-    resource = _kind(kind)
+    resource = _kind(kind, name)
     if resource is Resource.BROKER and name not in ("", str(call.node.broker_id)):
         me = call.node.broker_id
         raise InvalidRequest(f"this is broker {me}, not {name!r}: each shows its own settings; an empty name means all")
@@ -28,7 +28,7 @@ def resource_to_show(call: Call, kind: int, name: str) -> Resource:
 
 
 def _resource_to_alter(controller: Controller, kind: int, name: str) -> Resource:
-    resource = _kind(kind)
+    resource = _kind(kind, name)
     if resource is Resource.BROKER and name:
         known = [str(broker) for broker in sorted(controller.image.brokers)]
         if name not in known:
@@ -36,9 +36,12 @@ def _resource_to_alter(controller: Controller, kind: int, name: str) -> Resource
     return resource
 
 
-def _kind(kind: int) -> Resource:
-    if kind not in (Resource.TOPIC, Resource.BROKER):
-        raise InvalidRequest(f"there are no settings of resource type {kind}, only of topics (2) and brokers (4)")
+def _kind(kind: int, name: str) -> Resource:
+    if kind not in tuple(Resource):
+        known = "topics (2), brokers (4) and groups (32)"
+        raise InvalidRequest(f"there are no settings of resource type {kind}, only of {known}")
+    if kind == Resource.GROUP and not name:
+        raise InvalidRequest("a group needs a name")
     return Resource(kind)
 
 

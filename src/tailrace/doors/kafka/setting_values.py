@@ -11,6 +11,7 @@ from typing import Final
 
 from tailrace.broker.node import Node
 from tailrace.cluster.settings import changeable_broker_settings, list_settings
+from tailrace.model.group_settings import broker_names
 from tailrace.model.settings import kind_of, row, rows
 from tailrace.model.topics import TopicSetting, text_of, topic_settings
 from tailrace.wire.messages.describe_configs import ConfigSynonym, DescribedConfig
@@ -27,6 +28,7 @@ class Source(IntEnum):
     ALL_BROKERS = 3
     START = 4
     DEFAULT = 5
+    GROUP = 8
 
 
 class Kind(IntEnum):
@@ -68,6 +70,17 @@ def broker_values(node: Node, wanted: Wanted) -> Iterator[DescribedConfig]:
             read_only = name not in changeable_broker_settings
             places = list(_broker_places(node, name))
             yield _described(name, _kind(name, kind_of(one)), row(one).help, places, wanted, read_only=read_only)
+
+
+def group_values(node: Node, group_id: str, wanted: Wanted) -> Iterator[DescribedConfig]:
+    """All settings of a group, whether it is there or not."""
+    own = node.replicas.image.group_settings.get(group_id, {})
+    for name, broker_name in broker_names.items():
+        if wanted.has(name):
+            places = list(_broker_places(node, broker_name))
+            if name in own:
+                places.insert(0, ConfigSynonym(name=name, value=own[name], source=Source.GROUP))
+            yield _described(name, Kind.INT, row(rows()[broker_name]).help, places, wanted)
 
 
 def all_brokers_values(node: Node, wanted: Wanted) -> Iterator[DescribedConfig]:

@@ -172,7 +172,7 @@ class ConsumerGroup:
     def hear(self, member: ConsumerMember, turn: Turn) -> None:
         """A member gave a sign of life."""
         classic = member.profile.classic_member_metadata
-        timeout_ms = turn.rules.consumer_session_timeout_ms if classic is None else classic.session_timeout_ms
+        timeout_ms = turn.session_timeout_ms(self.id) if classic is None else classic.session_timeout_ms
         turn.alarm(self.session_of(member.id), timeout_ms)
 
     def silence(self, member_id: str, turn: Turn) -> None:

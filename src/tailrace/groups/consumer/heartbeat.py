@@ -49,7 +49,7 @@ def heartbeat(group: ConsumerGroup, beat: Heartbeat, turn: Turn) -> Told:
     return Told(
         member_id=member_id,
         epoch=member.standing.epoch,
-        interval_ms=turn.rules.consumer_heartbeat_interval_ms,
+        interval_ms=turn.heartbeat_interval_ms(group.id),
         assigned=member.standing.assigned if beat.is_full or changed else None,
     )
 

@@ -1,4 +1,4 @@
-"""DescribeConfigs: the settings of topics and brokers, each with its value and where that was set.
+"""DescribeConfigs: the settings of topics, brokers and groups, each with its value and where that was set.
 
 A broker with an empty name stands for all of them: then only what was set for all is shown. No setting is secret.
 """
@@ -9,7 +9,14 @@ from tailrace.cluster.image import Resource
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.faults import error_of
 from tailrace.doors.kafka.resources import resource_to_show
-from tailrace.doors.kafka.setting_values import Wanted, all_brokers, all_brokers_values, broker_values, topic_values
+from tailrace.doors.kafka.setting_values import (
+    Wanted,
+    all_brokers,
+    all_brokers_values,
+    broker_values,
+    group_values,
+    topic_values,
+)
 from tailrace.model.faults import Fault, UnknownTopic
 from tailrace.model.topics import check_topic_name
 from tailrace.wire.messages.describe_configs import (
@@ -42,7 +49,10 @@ def _resource(call: Call, request: DescribeConfigsRequest, asked: ResourceAsked)
 
 def _values(call: Call, asked: ResourceAsked, wanted: Wanted) -> Iterator[DescribedConfig]:
     name = asked.resource_name
-    if resource_to_show(call, asked.resource_type, name) is Resource.TOPIC:
+    resource = resource_to_show(call, asked.resource_type, name)
+    if resource is Resource.GROUP:
+        return group_values(call.node, name, wanted)
+    if resource is Resource.TOPIC:
         topic = call.node.replicas.image.topics.get(name)
         if topic is None:
             check_topic_name(name)

@@ -12,13 +12,14 @@ from tailrace.wire.messages.list_config_resources import (
 )
 
 first_with_types: Final = 1
-kinds_without_members: Final = (8, 16, 32)  # loggers of brokers, client metrics, groups
+kinds_without_members: Final = (8, 16)  # loggers of brokers, client metrics
 
 
 async def list_config_resources(request: ListConfigResourcesRequest, call: Call) -> ListConfigResourcesResponse:
     members = {
         Resource.TOPIC: list(call.node.replicas.image.topics),
         Resource.BROKER: [str(broker) for broker in call.node.brokers],
+        Resource.GROUP: list(call.node.replicas.image.group_settings),
     }
     if call.version < first_with_types:
         return ListConfigResourcesResponse(config_resources=())
