@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
+    from tailrace.pipeline.sink.writer import BatchWriter, StreamWriter
     from tailrace.pipeline.source.batch import BatchReader
     from tailrace.pipeline.source.stream import StreamReader
 
@@ -38,6 +39,18 @@ class TailraceSource(DataSource):
         from tailrace.pipeline.source.stream import StreamReader
 
         return StreamReader(read_options(self.options, "stream"), schema)
+
+    def writer(self, schema: "StructType", overwrite: bool) -> "BatchWriter":
+        from tailrace.pipeline.sink.options import write_options
+        from tailrace.pipeline.sink.writer import BatchWriter
+
+        return BatchWriter(write_options(self.options), schema, overwrite=overwrite)
+
+    def streamWriter(self, schema: "StructType", overwrite: bool) -> "StreamWriter":  # noqa: N802
+        from tailrace.pipeline.sink.options import write_options
+        from tailrace.pipeline.sink.writer import StreamWriter
+
+        return StreamWriter(write_options(self.options), schema)
 
 
 def register(spark: "SparkSession") -> None:

@@ -10,7 +10,7 @@ from typing import Final
 from tailrace.pipeline.failure import PipelineFailed
 
 kafka_prefix: Final = "kafka."
-spark_own: Final = ("path",)  # what Spark itself adds
+spark_own: Final = ("path", "checkpointlocation", "queryname")  # what Spark itself adds
 kafka_settings: Final = (
     "kafka.bootstrap.servers",
     "kafka.client.id",

@@ -39,7 +39,8 @@ class Connection:
             raise BrokersSilent(f"no broker at {self.address}: {error.strerror or error}") from None
 
     def call(self, request: object) -> Any:
-        """Send a request and wait for its answer."""
+        """Send a request and wait for its answer. Nothing else may be under way."""
+        assert not self._pending, "an answer to an earlier request has not been taken"
         self.send(request)
         return self.receive()
 
@@ -61,6 +62,14 @@ class Connection:
         except WireError as error:
             self.close()
             raise BrokersSilent(f"{self.address} answered what is no answer: {error}") from None
+
+    def drain(self) -> None:
+        """Take and forget the answers that are still due."""
+        try:
+            while self._pending:
+                self.receive()
+        except BrokersSilent:
+            self._pending.clear()
 
     def close(self) -> None:
         self._socket.close()

@@ -46,21 +46,25 @@ def fetch(cluster: Cluster, wanted: Range, *, committed: bool, max_bytes: int = 
 
 def _pipelined(cluster: Cluster, wanted: Range, at: int, *, committed: bool, max_bytes: int) -> Iterator[Chosen]:
     connection = cluster.until_answered(lambda: cluster.leader(wanted.partition))
-    connection.send(_request(wanted.partition, at, committed=committed, max_bytes=max_bytes))
-    in_vain = 0
-    while at < wanted.end and in_vain < in_vain_max:
-        got = connection.receive().topics[0].partitions[0]
-        _check(got, wanted.partition, at)
-        data = got.records if got.records is not None else memoryview(b"")
-        after = max((header.last_offset + 1 for _, header in batches(data)), default=at)
-        if after < wanted.end:
-            connection.send(_request(wanted.partition, after, committed=committed, max_bytes=max_bytes))
-        if after > at:
-            yield choose(data, (got.aborted_transactions or ()) if committed else None)
-        elif (readable := got.last_stable_offset if committed else got.high_watermark) < wanted.end:
-            raise AskAgain(f"{wanted.partition} can be read up to {readable}, {wanted.end} was expected")
-        in_vain = 0 if after > at else in_vain + 1
-        at = after
+    try:
+        if at < wanted.end:
+            connection.send(_request(wanted.partition, at, committed=committed, max_bytes=max_bytes))
+        in_vain = 0
+        while at < wanted.end and in_vain < in_vain_max:
+            got = connection.receive().topics[0].partitions[0]
+            _check(got, wanted.partition, at)
+            data = got.records if got.records is not None else memoryview(b"")
+            after = max((header.last_offset + 1 for _, header in batches(data)), default=at)
+            if after < wanted.end:
+                connection.send(_request(wanted.partition, after, committed=committed, max_bytes=max_bytes))
+            if after > at:
+                yield choose(data, (got.aborted_transactions or ()) if committed else None)
+            elif (readable := got.last_stable_offset if committed else got.high_watermark) < wanted.end:
+                raise AskAgain(f"{wanted.partition} can be read up to {readable}, {wanted.end} was expected")
+            in_vain = 0 if after > at else in_vain + 1
+            at = after
+    finally:
+        connection.drain()  # whoever stops half way leaves the connection as others need it
 
 
 def _request(partition: TopicPartition, offset: int, *, committed: bool, max_bytes: int) -> FetchRequest:

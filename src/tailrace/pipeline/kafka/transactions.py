@@ -1,0 +1,134 @@
+"""Producers and their transactions: who may write, which partitions are in, and how it ends.
+
+A transactional id belongs to one producer at a time: whoever asks for it gets a new epoch, and what another had under
+way under that name is aborted. A transaction may be ended by anybody who knows its producer id and epoch, and ending it
+twice in the same way is ending it once.
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Any, Final, NamedTuple
+
+from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition, check
+from tailrace.pipeline.kafka.offsets import Offsets
+from tailrace.wire.errors import Error
+from tailrace.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from tailrace.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, TopicToAdd
+from tailrace.wire.messages.describe_transactions import DescribeTransactionsRequest
+from tailrace.wire.messages.end_txn import EndTxnRequest
+from tailrace.wire.messages.init_producer_id import InitProducerIdRequest
+from tailrace.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnPartitionToCommit, TxnTopicToCommit
+
+transaction_key: Final = 1
+group_key: Final = 0
+no_timeout_ms: Final = 2**31 - 1
+
+
+class ProducerId(NamedTuple):
+    id: int
+    epoch: int
+
+
+class Transaction(NamedTuple):
+    """One that is under way, or was."""
+
+    name: str  # the transactional id
+    producer: ProducerId
+
+
+def new_producer(cluster: Cluster) -> ProducerId:
+    """An id for a producer whose batches are appended once and in order, without transactions."""
+
+    def ask() -> ProducerId:
+        answer = cluster.ask_any(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=no_timeout_ms))
+        check(answer.error_code, "get a producer id")
+        return ProducerId(answer.producer_id, answer.producer_epoch)
+
+    return cluster.until_answered(ask)
+
+
+def take_over(cluster: Cluster, name: str, timeout_ms: int) -> Transaction:
+    """Become the producer of a transactional id; what was open under it is aborted."""
+
+    def ask() -> Transaction:
+        request = InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=timeout_ms)
+        answer = cluster.coordinator(name, transaction_key).call(request)
+        check(answer.error_code, f"become the producer of {name}")
+        return Transaction(name, ProducerId(answer.producer_id, answer.producer_epoch))
+
+    return cluster.until_answered(ask)
+
+
+def add_partitions(cluster: Cluster, transaction: Transaction, partitions: Sequence[TopicPartition]) -> None:
+    def ask() -> None:
+        topics = tuple(
+            TopicToAdd(name=topic, partitions=tuple(one.partition for one in ones))
+            for topic, ones in groupby(sorted(partitions), lambda one: one.topic)
+        )
+        answer = _ask(cluster, transaction, AddPartitionsToTxnRequest, topics=topics)
+        for topic in answer.topics:
+            for one in topic.partitions:
+                check(one.error_code, f"add {topic.name}-{one.partition} to transaction {transaction.name}")
+
+    cluster.until_answered(ask)
+
+
+def commit_offsets_within(cluster: Cluster, transaction: Transaction, group: str, offsets: Offsets) -> None:
+    """Let a group's offsets move if, and only if, the transaction commits."""
+
+    def ask() -> None:
+        answer = _ask(cluster, transaction, AddOffsetsToTxnRequest, group_id=group)
+        check(answer.error_code, f"add group {group} to transaction {transaction.name}")
+        topics = tuple(
+            TxnTopicToCommit(
+                name=topic,
+                partitions=tuple(
+                    TxnPartitionToCommit(partition=one.partition, committed_offset=offsets[one], committed_metadata="")
+                    for one in ones
+                ),
+            )
+            for topic, ones in groupby(sorted(offsets), lambda one: one.topic)
+        )
+        request = TxnOffsetCommitRequest(
+            transactional_id=transaction.name,
+            group_id=group,
+            producer_id=transaction.producer.id,
+            producer_epoch=transaction.producer.epoch,
+            topics=topics,
+        )
+        for topic in cluster.coordinator(group, group_key).call(request).topics:
+            for one in topic.partitions:
+                check(one.error_code, f"commit offsets of group {group} in transaction {transaction.name}")
+
+    cluster.until_answered(ask)
+
+
+def end(cluster: Cluster, transaction: Transaction, *, commit: bool) -> None:
+    def ask() -> None:
+        answer = _ask(cluster, transaction, EndTxnRequest, committed=commit)
+        check(answer.error_code, f"{'commit' if commit else 'abort'} transaction {transaction.name}")
+
+    cluster.until_answered(ask)
+
+
+def state_of(cluster: Cluster, name: str) -> tuple[str, ProducerId]:
+    """In Kafka's words (`Ongoing`, `CompleteCommit`, …), and whose it is; `Unknown` when nobody has heard of it."""
+
+    def ask() -> tuple[str, ProducerId]:
+        request = DescribeTransactionsRequest(transactional_ids=(name,))
+        one = cluster.coordinator(name, transaction_key).call(request).transaction_states[0]
+        if one.error_code == Error.TRANSACTIONAL_ID_NOT_FOUND:
+            return "Unknown", ProducerId(-1, -1)
+        check(one.error_code, f"describe transaction {name}")
+        return one.transaction_state, ProducerId(one.producer_id, one.producer_epoch)
+
+    return cluster.until_answered(ask)
+
+
+def _ask(cluster: Cluster, transaction: Transaction, request: type, **fields: Any) -> Any:
+    told: Mapping[str, Any] = {
+        "transactional_id": transaction.name,
+        "producer_id": transaction.producer.id,
+        "producer_epoch": transaction.producer.epoch,
+    }
+    return cluster.coordinator(transaction.name, transaction_key).call(request(**told, **fields))

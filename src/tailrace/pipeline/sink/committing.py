@@ -1,0 +1,87 @@
+"""What the driver does when all tasks have written: decide, commit each transaction, and say that it is done.
+
+Nothing is decided before every transaction is known to be open still, under the epoch that its task had; from the
+decision on the batch is committed, by us or by whoever comes after us. When Spark gives a batch up, its transactions
+are aborted, unless it was decided.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tailrace.pipeline.failure import PipelineFailed
+from tailrace.pipeline.kafka.cluster import Cluster
+from tailrace.pipeline.kafka.transactions import Transaction, end, state_of
+from tailrace.pipeline.sink.options import WriteOptions
+from tailrace.pipeline.sink.progress import Progress, finish, read_progress, transaction_name, write_progress
+from tailrace.pipeline.sink.writing import Written
+
+
+def commit_all(options: WriteOptions, messages: Sequence[Written | None]) -> None:
+    """Commit a batch as a whole."""
+    written = [message for message in messages if message is not None]
+    if not options.exactly_once or not any(one.producer or one.is_decided for one in written):
+        return
+    with Cluster(options.bootstrap) as cluster:
+        known = read_progress(cluster, options.sink_id)
+        if known is not None and known.covers(written[0].query, written[0].batch):
+            decided = known
+        else:
+            decided = _decision(cluster, options, written, 0 if known is None else known.number)
+            write_progress(cluster, options.sink_id, _topic(options, written), decided)
+        if decided.state == "decided":
+            finish(cluster, options.sink_id, decided)
+            done = replace(decided, state="done", number=decided.number + 1, attempts=())
+            write_progress(cluster, options.sink_id, decided.topic, done)
+            _abort_others(cluster, options, decided)
+
+
+def abort_all(options: WriteOptions, messages: Sequence[Written | None]) -> None:
+    """Abort what tasks have left open, unless it was decided to commit it."""
+    written = [message for message in messages if message is not None and message.producer is not None]
+    if not written or not options.exactly_once:
+        return
+    with Cluster(options.bootstrap) as cluster:
+        known = read_progress(cluster, options.sink_id)
+        if known is not None and known.covers(written[0].query, written[0].batch):
+            return
+        for one in written:
+            assert one.producer is not None
+            name = transaction_name(options.sink_id, one.task, one.attempt)
+            end(cluster, Transaction(name, one.producer), commit=False)
+
+
+def _decision(cluster: Cluster, options: WriteOptions, written: Sequence[Written], last: int) -> Progress:
+    attempts = [-1] * (1 + max(one.task for one in written))
+    for one in written:
+        if one.producer is None:
+            continue
+        state, producer = state_of(cluster, transaction_name(options.sink_id, one.task, one.attempt))
+        if state != "Ongoing" or producer != one.producer:
+            raise PipelineFailed(
+                f"the transaction of task {one.task} is {state}, or another's: its time was up, or another query "
+                "writes under this sinkId. Nothing of this batch was committed"
+            )
+        attempts[one.task] = one.attempt
+    return Progress(
+        query=written[0].query,
+        batch=written[0].batch,
+        state="decided",
+        number=last + 1,
+        topic=_topic(options, written),
+        attempts=tuple(attempts),
+    )
+
+
+def _topic(options: WriteOptions, written: Sequence[Written]) -> str:
+    """A topic that is there, to put the notes beside."""
+    return next((topic for one in written for topic in one.topics), options.topic)
+
+
+def _abort_others(cluster: Cluster, options: WriteOptions, decided: Progress) -> None:
+    """End the transactions of attempts that Spark gave up: they would hold up readers until their time is up."""
+    for task, winner in enumerate(decided.attempts):
+        for attempt in (attempt for attempt in range(winner + 2) if attempt != winner):
+            name = transaction_name(options.sink_id, task, attempt)
+            state, producer = state_of(cluster, name)
+            if state == "Ongoing":
+                end(cluster, Transaction(name, producer), commit=False)

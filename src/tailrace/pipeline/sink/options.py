@@ -1,0 +1,49 @@
+"""What a writer was asked to do, checked before anything is written."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from tailrace.pipeline.failure import PipelineFailed
+from tailrace.pipeline.option_names import Options
+from tailrace.records.compress import Compression, compressions
+
+known: Final = ("topic", "exactlyOnce", "sinkId", "includeHeaders")
+default_batch_bytes: Final = 512 * 1024
+longest_timeout_ms: Final = 15 * 60 * 1000  # the longest that brokers allow by default
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteOptions:
+    bootstrap: str
+    topic: str  # for rows that name none; empty: they all have to
+    sink_id: str  # what exactly-once goes by; empty: at least once
+    compression: Compression
+    batch_bytes: int
+    timeout_ms: int  # of a transaction
+
+    @property
+    def exactly_once(self) -> bool:
+        return bool(self.sink_id)
+
+
+def write_options(given: Mapping[str, str]) -> WriteOptions:
+    options = Options(given, known)
+    exactly_once = options.flag("exactlyOnce", default=False)
+    if exactly_once and not options.text("sinkId"):
+        raise PipelineFailed(
+            "exactlyOnce needs the option sinkId, a name for this sink that stays the same over restarts, and is "
+            "no other sink's"
+        )
+    compression: Compression = "none"
+    for name in compressions:
+        if name == options.one_of("kafka.compression.type", compressions, "none"):
+            compression = name
+    return WriteOptions(
+        bootstrap=options["kafka.bootstrap.servers"],
+        topic=options.text("topic"),
+        sink_id=options.text("sinkId") if exactly_once else "",
+        compression=compression,
+        batch_bytes=options.number("kafka.batch.size") or default_batch_bytes,
+        timeout_ms=options.number("kafka.transaction.timeout.ms") or longest_timeout_ms,
+    )

@@ -1,0 +1,89 @@
+"""How far a sink that writes exactly once has come, kept on the broker: in a note beside a group's committed offset.
+
+Two states: *decided*, the batch's transactions are to be committed, and *done*, they are. From the first on nobody
+writes that batch again; whoever comes by ends what is left of it. The note names the batch and its transactions: task
+by task, the attempt that won.
+"""
+
+import json
+from dataclasses import asdict, dataclass
+from itertools import groupby
+from typing import Any, Final, Literal
+
+from tailrace.pipeline.failure import PipelineFailed
+from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition, check
+from tailrace.pipeline.kafka.offsets import commit_offsets
+from tailrace.pipeline.kafka.transactions import Transaction, end, group_key, state_of
+from tailrace.wire.messages.offset_fetch import OffsetFetchRequest
+
+note_max_chars: Final = 4000  # brokers keep 4096 bytes
+
+State = Literal["decided", "done"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    query: str  # Spark's id of it: batches of another query are counted anew
+    batch: int
+    state: State
+    topic: str  # where the notes are put: a topic that is there
+    number: int  # of this note: each has one more than the last
+    attempts: tuple[int, ...] = ()  # by task, which attempt's transaction counts; -1: it wrote nothing
+
+    def covers(self, query: str, batch: int) -> bool:
+        """Whether this batch is not to be written any more."""
+        return self.query == query and self.batch >= batch
+
+
+def transaction_name(sink: str, task: int, attempt: int) -> str:
+    return f"tailrace-sink-{sink}-{task}-{attempt}"
+
+
+def group_of(sink: str) -> str:
+    return f"tailrace-sink-{sink}"
+
+
+def read_progress(cluster: Cluster, sink: str) -> Progress | None:
+    """The newest note of a sink; None when it has none."""
+
+    def ask() -> list[Any]:
+        answer = cluster.coordinator(group_of(sink), group_key).call(
+            OffsetFetchRequest(group_id=group_of(sink), topics=None)
+        )
+        check(answer.error_code, f"read the progress of sink {sink}")
+        return [json.loads(one.metadata) for topic in answer.topics for one in topic.partitions if one.metadata]
+
+    notes = cluster.until_answered(ask)
+    if not notes:
+        return None
+    newest = max(notes, key=lambda note: int(note["number"]))
+    attempts = tuple(attempt for count, attempt in newest["attempts"] for _ in range(count))
+    return Progress(**{**newest, "attempts": attempts})
+
+
+def write_progress(cluster: Cluster, sink: str, topic: str, progress: Progress) -> None:
+    attempts = [(len(list(same)), attempt) for attempt, same in groupby(progress.attempts)]
+    note = json.dumps({**asdict(progress), "attempts": attempts})
+    if len(note) > note_max_chars:
+        raise PipelineFailed(
+            f"the progress of sink {sink} needs {len(note)} characters, and there is room for {note_max_chars}: "
+            "too many of this batch's tasks had to be tried again"
+        )
+    commit_offsets(cluster, group_of(sink), {TopicPartition(topic, 0): progress.number}, note)
+
+
+def finish(cluster: Cluster, sink: str, progress: Progress) -> None:
+    """Commit what is left of a batch that is decided."""
+    for task, attempt in enumerate(progress.attempts):
+        if attempt < 0:
+            continue
+        name = transaction_name(sink, task, attempt)
+        state, producer = state_of(cluster, name)
+        if state == "Ongoing":
+            end(cluster, Transaction(name, producer), commit=True)
+        elif state not in ("PrepareCommit", "CompleteCommit"):
+            raise PipelineFailed(
+                f"batch {progress.batch} of sink {sink} was decided, and its transaction {name} is {state}: its time "
+                "was up before it could be committed. What it held is lost; what the others held is there. Give the "
+                "transactions of this sink more time (kafka.transaction.timeout.ms)"
+            )

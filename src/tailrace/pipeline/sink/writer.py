@@ -1,0 +1,52 @@
+"""The writers that Spark asks for: one for a batch, one for every micro-batch of a stream."""
+
+import uuid
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter
+
+from tailrace.pipeline.failure import PipelineFailed
+from tailrace.pipeline.sink.committing import abort_all, commit_all
+from tailrace.pipeline.sink.options import WriteOptions
+from tailrace.pipeline.sink.rows import check_schema
+from tailrace.pipeline.sink.writing import Written, write_rows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+Messages = list[Any]
+
+
+class BatchWriter(DataSourceArrowWriter):
+    def __init__(self, options: WriteOptions, schema: "StructType", *, overwrite: bool) -> None:
+        if overwrite:
+            raise PipelineFailed('a topic cannot be overwritten: use mode("append")')
+        check_schema(schema, options.topic)
+        self._options = options
+        self._job = uuid.uuid4().hex  # one write, one decision; it travels to the tasks
+
+    def write(self, iterator: "Iterator[pa.RecordBatch]") -> Written:
+        return write_rows(self._options, iterator, self._job)
+
+    def commit(self, messages: Messages) -> None:
+        commit_all(self._options, messages)
+
+    def abort(self, messages: Messages) -> None:
+        abort_all(self._options, messages)
+
+
+class StreamWriter(DataSourceStreamArrowWriter):
+    def __init__(self, options: WriteOptions, schema: "StructType") -> None:
+        check_schema(schema, options.topic)
+        self._options = options
+
+    def write(self, iterator: "Iterator[pa.RecordBatch]") -> Written:
+        return write_rows(self._options, iterator, "")
+
+    def commit(self, messages: Messages, batchId: int) -> None:  # noqa: N803 Spark's name
+        commit_all(self._options, messages)
+
+    def abort(self, messages: Messages, batchId: int) -> None:  # noqa: N803
+        abort_all(self._options, messages)

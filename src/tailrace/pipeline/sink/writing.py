@@ -1,0 +1,86 @@
+"""What a task does: write its rows, in a transaction that it leaves open when they are to be written exactly once.
+
+The transaction's name has the task's number and the attempt's, so that an attempt that Spark runs beside another
+never ends the other's. A batch that is decided already is not written again.
+"""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import WriterCommitMessage
+
+from tailrace.pipeline.kafka.cluster import Cluster
+from tailrace.pipeline.kafka.producing import Producer
+from tailrace.pipeline.kafka.transactions import ProducerId, Transaction, end, new_producer, take_over
+from tailrace.pipeline.sink.options import WriteOptions
+from tailrace.pipeline.sink.progress import finish, read_progress, transaction_name
+from tailrace.pipeline.sink.rows import Counts, Sorting
+
+
+@dataclass
+class Written(WriterCommitMessage):
+    """What a task tells the driver."""
+
+    task: int
+    attempt: int
+    query: str
+    batch: int
+    records: int
+    topics: tuple[str, ...]
+    producer: ProducerId | None  # None: nothing was written, or not in a transaction
+    is_decided: bool = False  # the batch was decided before, so nothing was written
+
+
+def write_rows(options: WriteOptions, batches: Iterator[pa.RecordBatch], job: str) -> Written:
+    """Write a task's rows. `job` stands for the query where there is none: in a batch write."""
+    context = TaskContext.get()
+    task, attempt = context.partitionId(), context.attemptNumber()
+    query = context.getLocalProperty("sql.streaming.queryId") or job
+    batch = int(context.getLocalProperty("streaming.sql.batchId") or 0)
+    with Cluster(options.bootstrap) as cluster:
+        if options.exactly_once and _is_decided(cluster, options.sink_id, query, batch):
+            return Written(task, attempt, query, batch, 0, (), None, is_decided=True)
+        producer, transaction = _producer(cluster, options, task, attempt)
+        try:
+            _write(cluster, options, producer, batches)
+        except BaseException:
+            if transaction is not None and producer.partitions():
+                end(cluster, transaction, commit=False)  # readers need not wait until its time is up
+            raise
+    topics = tuple(sorted({one.topic: None for one in producer.partitions()}))
+    used = transaction.producer if transaction is not None and producer.written else None
+    return Written(task, attempt, query, batch, producer.written, topics, used)
+
+
+def _write(cluster: Cluster, options: WriteOptions, producer: Producer, batches: Iterator[pa.RecordBatch]) -> None:
+    sorting, counts = Sorting(options.topic, int(time.time() * 1000)), Counts(cluster.partitions)
+    for rows in batches:
+        for partition, those in sorting.sorted(rows, counts):
+            producer.write(partition, those)
+    producer.flush()
+
+
+def _is_decided(cluster: Cluster, sink: str, query: str, batch: int) -> bool:
+    progress = read_progress(cluster, sink)
+    if progress is not None and progress.state == "decided" and progress.query != query:
+        finish(cluster, sink, progress)  # of a query that died, and whose transactions' names are now ours
+    return progress is not None and progress.covers(query, batch)
+
+
+def _producer(cluster: Cluster, options: WriteOptions, task: int, attempt: int) -> tuple[Producer, Transaction | None]:
+    if not options.exactly_once:
+        identity, transaction = new_producer(cluster), None
+    else:
+        transaction = take_over(cluster, transaction_name(options.sink_id, task, attempt), options.timeout_ms)
+        identity = transaction.producer
+    producer = Producer(
+        cluster,
+        identity,
+        transaction=transaction,
+        compression=options.compression,
+        most_bytes=options.batch_bytes,
+    )
+    return producer, transaction
