@@ -1,0 +1,174 @@
+"""A pipeline that consumes, transforms and produces on three brokers, while workers and brokers are killed at random.
+
+In the end the output holds each input exactly once, and nothing that was aborted was ever delivered.
+"""
+
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from tailrace.testing import Cluster
+from tailrace.testing.transaction_history import Reader, Seen, TransactionHistory, violations
+from tests.chaos.diary import Diary
+from tests.chaos.storm import kept_on_failure, log_into, make_topic
+from tests.chaos.workers import Worker
+
+partitions: Final = 4
+per_second: Final = 200.0
+progress_within_s: Final = 60.0
+settled_within_s: Final = 90.0
+look_s: Final = 0.02
+settings: Final[dict[str, Any]] = {"group_min_session_timeout_ms": 500, "group_initial_rebalance_delay_ms": 0}
+
+
+class Feeder(threading.Thread):
+    """Writes the input, each value once, as fast as `per_second` says."""
+
+    def __init__(self, bootstrap: str, topic: str) -> None:
+        super().__init__(daemon=True)
+        self._producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, "log_level": 0})
+        self._topic = topic
+        self._ended = threading.Event()
+        self.sent: list[tuple[str, str]] = []  # partition and value
+        self.start()
+
+    def run(self) -> None:
+        while not self._ended.wait(1 / per_second):
+            number = len(self.sent)
+            partition, value = number % partitions, f"v{number}"
+            self._producer.produce(self._topic, value, partition=partition)
+            self.sent.append((str(partition), value))
+
+    def stop(self) -> None:
+        self._ended.set()
+        self.join()
+        assert self._producer.flush(settled_within_s) == 0
+
+
+class CommittedReader(threading.Thread):
+    """Reads the output as those who want committed records only do."""
+
+    def __init__(self, name: str, bootstrap: str, topic: str) -> None:
+        super().__init__(name=name, daemon=True)
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": bootstrap,
+                "group.id": f"reader-{name}",
+                "isolation.level": "read_committed",
+                "enable.auto.commit": False,
+                "log_level": 0,
+            }
+        )
+        self._consumer.assign([TopicPartition(topic, one, 0) for one in range(partitions)])
+        self._ended = threading.Event()
+        self.polls: list[tuple[Seen, ...]] = []
+        self.count = 0
+        self.start()
+
+    def run(self) -> None:
+        while not self._ended.is_set():
+            got = [one for one in self._consumer.consume(100, 0.1) if one.error() is None]
+            if got:
+                seen = [Seen(str(one.partition()), one.offset() or 0, (one.value() or b"").decode()) for one in got]
+                self.polls.append(tuple(seen))
+                self.count += len(got)
+        self._consumer.close()
+
+    def stop(self) -> Reader:
+        self._ended.set()
+        self.join()
+        return Reader(name=self.name, polls=tuple(self.polls))
+
+
+class Pipeline:
+    def __init__(self, cluster: Cluster, seed: int, diary: Diary) -> None:
+        self._cluster = cluster
+        self._random = random.Random(seed)
+        self._diary = diary
+        for topic in ("source", "target"):
+            make_topic(cluster, topic, partitions)
+        self._workers = [Worker(cluster.bootstrap, "source", "target", "pipeline", f"worker-{n}") for n in range(2)]
+        self._companion = CommittedReader("companion", cluster.bootstrap, "target")
+        self._feeder = Feeder(cluster.bootstrap, "source")
+
+    def suffer(self, kills: int) -> None:
+        for _ in range(kills):
+            self._get_on()
+            time.sleep(self._random.uniform(0.0, 0.5))  # until a moment that nobody can foresee: what this is about
+            if self._random.random() < 0.5:
+                self._kill_worker()
+            else:
+                self._kill_broker()
+        self._get_on()
+
+    def _kill_worker(self) -> None:
+        number = self._random.randrange(len(self._workers))
+        self._diary.note(f"kill worker {number}")
+        self._workers[number].kill()
+        self._workers[number].start()
+
+    def _kill_broker(self) -> None:
+        victim = self._random.choice(self._cluster.ids)
+        self._diary.note(f"kill broker {victim}")
+        self._cluster.kill(victim)
+        time.sleep(self._random.uniform(0.0, 1.0))
+        self._cluster.restart(victim)
+
+    def _get_on(self) -> None:
+        """Until something more was committed by somebody."""
+        before = self._committed
+        self._until(lambda: self._committed > before + 1, progress_within_s)
+
+    @property
+    def _committed(self) -> int:
+        return sum(worker.committed for worker in self._workers)
+
+    def _until(self, condition: Callable[[], bool], within_s: float) -> None:
+        deadline = time.monotonic() + within_s
+        while not condition():
+            assert time.monotonic() < deadline, f"not within {within_s:g} s; {self._committed} were committed"
+            for number, worker in enumerate(self._workers):
+                if not worker.is_running:
+                    self._diary.note(f"worker {number} gave up")
+                    worker.start()
+            time.sleep(look_s)
+
+    def finish(self) -> Sequence[str]:
+        """All that is wrong with what came of it."""
+        self._feeder.stop()
+        again = CommittedReader("in the end", self._cluster.bootstrap, "target")
+        try:
+            wanted = len(self._feeder.sent)
+            self._until(lambda: min(again.count, self._companion.count) >= wanted, settled_within_s)
+        finally:
+            self.stop_workers()
+            readers = (self._companion.stop(), again.stop())
+        transactions = tuple(one for worker in self._workers for one in worker.transactions)
+        self._diary.note(f"{len(transactions)} transactions, {self._committed} committed")
+        history = TransactionHistory(transactions=transactions, readers=readers)
+        found = Counter((seen.partition, seen.value.partition("/")[0]) for seen in readers[1].seen)
+        known = dict.fromkeys([*found, *self._feeder.sent])
+        wrong = [f"{one} stands {found[one]} times" for one in known if found[one] != 1]
+        return [*wrong, *violations(history)]
+
+    def stop_workers(self) -> None:
+        for worker in self._workers:
+            worker.kill()
+
+
+def exactly_once(seed: int, kills: int) -> None:
+    with kept_on_failure("exactly-once", f"seed {seed}, {kills} kills") as folder:
+        diary = Diary(folder / "diary.txt")
+        with Cluster(3, data_dir=folder / "data", proxied=False, on_log=log_into(folder), **settings) as cluster:
+            pipeline = Pipeline(cluster, seed, diary)
+            try:
+                pipeline.suffer(kills)
+                wrong = pipeline.finish()
+            finally:
+                pipeline.stop_workers()
+        assert not wrong, "\n".join(["this is not exactly once:", *wrong[:20]])
