@@ -33,21 +33,23 @@ class Transacting(Seats[TransactionSeat]):
     def _take_seat(self, partition: Partition) -> TransactionSeat:
         return TransactionSeat(partition, self._rules, self._node.ports, self._node.spawn, self._delivery.send)
 
-    async def init(self, transactional_id: str, timeout_ms: int, expected: Producer | None) -> Producer:
-        """Give a name to a producer."""
+    async def init(self, transactional_id: str, timeout_ms: int, expected: Producer | None, link: int) -> Producer:
+        """Give a name to a producer; `link` is the number of its connection."""
         seat = self.seat(transactional_id)
         new_id = await self._new_id(seat, transactional_id)
-        given = await seat.act(lambda machine, turn: machine.init(transactional_id, timeout_ms, expected, new_id, turn))
+        given = await seat.act(
+            lambda machine, turn: machine.init(transactional_id, timeout_ms, expected, new_id, turn, link)
+        )
         if given is None:
             raise ConcurrentTransactions(f"the transaction of {transactional_id} that was open is being aborted")
         return given
 
-    async def end(self, transactional_id: str, who: Producer, version: int, *, committed: bool) -> Producer:
+    async def end(self, transactional_id: str, who: Producer, version: int, *, committed: bool, link: int) -> Producer:
         """Commit or abort a transaction; who its producer is from now on."""
         seat = self.seat(transactional_id)
         new_id = await self._new_id(seat, transactional_id)
         return await seat.act(
-            lambda machine, turn: machine.end(transactional_id, who, committed, version, new_id, turn)
+            lambda machine, turn: machine.end(transactional_id, who, committed, version, new_id, turn, link)
         )
 
     async def _new_id(self, seat: TransactionSeat, transactional_id: str) -> int:

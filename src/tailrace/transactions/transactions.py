@@ -7,17 +7,19 @@ only to the coordinator that serves: the next one sends all of them again.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from tailrace.model.alarms import Alarms
-from tailrace.model.faults import InvalidRequest, PolicyViolation
+from tailrace.model.faults import InvalidRequest, InvalidTransactionState, PolicyViolation
 from tailrace.model.limits import partitions_per_transaction_max
 from tailrace.model.transaction_faults import ConcurrentTransactions, TransactionNotFound, UnknownProducerId
 from tailrace.transactions import ending, initialising
 from tailrace.transactions.records import Entry, TransactionLogKey
 from tailrace.transactions.states import Cause, State, at_rest
-from tailrace.transactions.transaction import Place, Producer, Transaction, transaction_of
+from tailrace.transactions.transaction import Place, Producer, Transaction, first_epoch_version, transaction_of
 from tailrace.transactions.turn import Alarm, Markers, Turn
+
+no_link: Final = 0  # the connection does not matter, or is not known
 
 
 class Unmarked(NamedTuple):
@@ -32,6 +34,7 @@ class Transactions:
         self.transactions: dict[str, Transaction] = {}
         self.unmarked: dict[str, Unmarked] = {}  # of those whose end is prepared
         self.alarms: Alarms[Alarm] = Alarms()
+        self._links: dict[str, int] = {}  # the newest connection that the producer of each name has used
 
     # The log
 
@@ -58,7 +61,13 @@ class Transactions:
         return known is None or known.is_exhausted
 
     def init(
-        self, transactional_id: str, timeout_ms: int, expected: Producer | None, new_producer_id: int, turn: Turn
+        self,
+        transactional_id: str,
+        timeout_ms: int,
+        expected: Producer | None,
+        new_producer_id: int,
+        turn: Turn,
+        link: int = no_link,
     ) -> Producer | None:
         """Give the name to a producer; None: what was open is being aborted, and it has to ask again."""
         _check_name(transactional_id)
@@ -68,15 +77,25 @@ class Transactions:
         if transaction.is_prepared:
             raise ConcurrentTransactions(f"the transaction before of {transactional_id} is being ended")
         initialising.check_expected(transaction, expected)
+        self._links[transactional_id] = link
         if transaction.state is State.ONGOING:
             self._end(ending.fence(transaction, turn), turn)
             return None
         return initialising.take(transaction, timeout_ms, expected, new_producer_id, turn)
 
-    def add(self, transactional_id: str, who: Producer, places: Sequence[Place], version: int, turn: Turn) -> None:
+    def add(
+        self,
+        transactional_id: str,
+        who: Producer,
+        places: Sequence[Place],
+        version: int,
+        turn: Turn,
+        link: int = no_link,
+    ) -> None:
         """Let partitions take part."""
         transaction = self._of(transactional_id)
         ending.check_producer(transaction, who)
+        self._hear(transactional_id, link)
         known = dict.fromkeys(transaction.places)
         new = [place for place in dict.fromkeys(places) if place not in known]
         if not new:
@@ -96,15 +115,31 @@ class Transactions:
         return [place for place in places if place not in known]
 
     def end(
-        self, transactional_id: str, who: Producer, committed: bool, version: int, new_producer_id: int, turn: Turn
+        self,
+        transactional_id: str,
+        who: Producer,
+        committed: bool,
+        version: int,
+        new_producer_id: int,
+        turn: Turn,
+        link: int = no_link,
     ) -> Producer:
         """Commit or abort; who the producer is from now on."""
         transaction = self._of(transactional_id)
         if ending.has_ended(transaction, who, committed, version):
             return transaction.producer
+        if version < first_epoch_version:
+            self._hear(transactional_id, link)
         prepared = ending.prepare(transaction, committed, version, new_producer_id, turn)
         self._end(prepared, turn)
         return ending.for_the_next(prepared)
+
+    def _hear(self, transactional_id: str, link: int) -> None:
+        """With transactions v1 nothing in a late request says that it means the transaction before, but that it comes
+        by a connection which its producer has given up since: there is a newer one."""
+        if no_link < link < self._links.get(transactional_id, no_link):
+            raise InvalidTransactionState(f"the producer of {transactional_id} has come by another connection since")
+        self._links[transactional_id] = link
 
     def _of(self, transactional_id: str) -> Transaction:
         _check_name(transactional_id)
@@ -165,6 +200,7 @@ class Transactions:
             unused_ms = turn.wall_ms - transaction.updated_ms
             if transaction.state in at_rest and unused_ms >= turn.rules.expiration_ms:
                 turn.step(transaction, Cause.EXPIRED)
+                self._links.pop(transaction.transactional_id, None)
                 key = TransactionLogKey(transactional_id=transaction.transactional_id)
                 turn.records.append(Entry(key, None))
 

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from tailrace.wire.client import WireClient
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, TopicToAdd, TransactionToAdd
 from tailrace.wire.messages.find_coordinator import FindCoordinatorRequest
@@ -77,6 +78,34 @@ async def test_a_late_end_never_touches_the_next_transaction(broker: Served) -> 
     assert await one.end(committed=False, version=5) == 0
     await one.until("CompleteAbort")
     assert await last_stable(broker, "t") == 4
+
+
+@with_broker()
+async def test_a_late_end_of_transactions_v1_is_known_by_its_connection(broker: Served) -> None:
+    """The client has sent it, closed the connection, sent it again over the next, and begun the next transaction."""
+    await broker.make_topic("t")
+    given_up = Transacted(broker.call)
+    second = await WireClient.connect(broker.node.ports.net, "127.0.0.1", broker.door.port)
+    one = Transacted(second.call)
+    try:
+        await given_up.begin()
+        assert await given_up.add({"t": [0]}) == [0]
+        one.producer_id, one.epoch = given_up.producer_id, given_up.epoch
+        assert await one.end(committed=True) == 0
+        await one.until("CompleteCommit")
+        assert await given_up.end(committed=True) == 0  # as it was: nothing else has begun
+        assert await one.add({"t": [0]}) == [0]
+        for committed in (True, False):
+            assert await given_up.end(committed=committed) == Error.INVALID_TXN_STATE
+        assert await given_up.add({"t": [0]}) == [Error.INVALID_TXN_STATE]
+        assert (await one.described()).transaction_state == "Ongoing"
+        assert await one.end(committed=True) == 0
+        await one.until("CompleteCommit")
+        await given_up.begin()  # whoever takes the name may come by any
+        assert await given_up.add({"t": [0]}) == [0]
+        assert await given_up.end(committed=False) == 0
+    finally:
+        second.close()
 
 
 @with_broker()

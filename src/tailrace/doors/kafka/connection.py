@@ -57,6 +57,7 @@ class KafkaConnection(FramedProtocol):
         self._lost = False
         self._linger: asyncio.TimerHandle | None = None
         self.peer = "?"
+        self.number = door.next_number()  # of those accepted: a later one has a higher number
         self.used_at = 0.0
 
     # What the transport reports

@@ -27,6 +27,11 @@ class KafkaDoor:
         self.unsent_bytes = 0  # answers that clients do not take in, as far as they were seen
         self._listener: Listener | None = None
         self._warned: dict[str, None] = {}
+        self._accepted = 0
+
+    def next_number(self) -> int:
+        self._accepted += 1
+        return self._accepted
 
     async def listen(self) -> None:
         settings = self.node.settings

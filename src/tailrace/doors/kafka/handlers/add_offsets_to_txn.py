@@ -14,8 +14,8 @@ async def add_offsets_to_txn(request: AddOffsetsToTxnRequest, call: Call) -> Add
     name, who = request.transactional_id, Producer(request.producer_id, request.producer_epoch)
     try:
         seat = seat_of(call, name)
-        place = await _place_of(call, request.group_id)
-        await seat.act(lambda machine, turn: machine.add(name, who, [place], client_version, turn))
+        place, link = await _place_of(call, request.group_id), call.connection.number
+        await seat.act(lambda machine, turn: machine.add(name, who, [place], client_version, turn, link))
     except Fault as fault:
         return AddOffsetsToTxnResponse(error_code=error_for(fault, call, fenced_since=2, abortable_since=4))
     return AddOffsetsToTxnResponse()

@@ -10,6 +10,7 @@ from tailrace.doors.kafka.transactions import error_for, seat_of
 from tailrace.model.faults import Fault
 from tailrace.model.transaction_faults import NotInTransaction
 from tailrace.transactions.transaction import Place, Producer
+from tailrace.transactions.transactions import no_link
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.add_partitions_to_txn import (
     AddedPartition,
@@ -72,7 +73,8 @@ async def _codes(call: Call, wanted: TransactionToAdd, places: Sequence[Place]) 
     if unknown:
         others = dict.fromkeys(places, Error.OPERATION_NOT_ATTEMPTED)
         return others | dict.fromkeys(unknown, Error.UNKNOWN_TOPIC_OR_PARTITION)
-    await seat.act(lambda machine, turn: machine.add(name, who, places, client_version, turn))
+    link = call.connection.number if call.version < first_of_brokers else no_link
+    await seat.act(lambda machine, turn: machine.add(name, who, places, client_version, turn, link))
     return {}
 
 

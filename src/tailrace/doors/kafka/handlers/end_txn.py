@@ -17,7 +17,9 @@ async def end_txn(request: EndTxnRequest, call: Call) -> EndTxnResponse:
     who = Producer(request.producer_id, request.producer_epoch)
     version = 2 if call.version >= first_of_v2 else 1
     try:
-        told = await call.node.transacting.end(request.transactional_id, who, version, committed=request.committed)
+        told = await call.node.transacting.end(
+            request.transactional_id, who, version, committed=request.committed, link=call.connection.number
+        )
     except Fault as fault:
         return EndTxnResponse(error_code=error_for(fault, call, fenced_since=2, abortable_since=4))
     return EndTxnResponse(producer_id=told.id, producer_epoch=told.epoch)

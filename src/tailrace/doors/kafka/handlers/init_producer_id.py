@@ -34,4 +34,5 @@ async def _producer(request: InitProducerIdRequest, call: Call) -> Producer:
         raise InvalidRequest("a transactional id cannot be empty")
     said = Producer(request.producer_id, request.producer_epoch)
     expected = None if said.id == nothing else said
-    return await call.node.transacting.init(request.transactional_id, request.transaction_timeout_ms, expected)
+    name, timeout_ms = request.transactional_id, request.transaction_timeout_ms
+    return await call.node.transacting.init(name, timeout_ms, expected, call.connection.number)
