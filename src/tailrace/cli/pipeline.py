@@ -97,6 +97,43 @@ def audit(
     raise typer.Exit(0 if found.is_complete else wrong_code)
 
 
+@commands.command(cls=Command)
+def replay(
+    history: History,
+    topic: Annotated[str, typer.Option("--topic", metavar="T", help="Whose history.")],
+    into: Annotated[str, typer.Option("--into", metavar="U", help="The topic to write to.")],
+    where: Annotated[str, typer.Option("--where", metavar="SQL", help="Only records for which this holds.")] = "",
+    start: Annotated[str, typer.Option("--from", metavar="TIME|OFFSET", help="Begin here.")] = "",
+    end: Annotated[str, typer.Option("--to", metavar="TIME|OFFSET", help="End before this.")] = "",
+    key: Annotated[str | None, typer.Option("--key", help="Only records of this key.")] = None,
+    keep_partition: Annotated[bool, typer.Option("--keep-partition", help="Write to the same partition.")] = False,
+    keep_timestamp: Annotated[bool, typer.Option("--keep-timestamp", help="Keep the records' time.")] = False,
+    rate: Annotated[float, typer.Option("--rate", metavar="N", min=0.0, help="Records a second; 0: all speed.")] = 0.0,
+    replay_id: Annotated[str, typer.Option("--id", help="A name for this replay, to run it once more.")] = "",
+    bootstrap: Bootstrap = default_bootstrap,
+    master: Master = "local[*]",
+    json: Json = False,
+) -> None:
+    """Write a history back into a topic, each record exactly once; interrupted, it goes on when it is run again.
+
+    \b
+    Examples:
+      tailrace pipeline replay ./history --topic orders --into orders --keep-partition --keep-timestamp
+      tailrace pipeline replay ./history --topic orders --into again --from 2026-11-16T08:00 --where "key = '42'"
+    """
+    from tailrace.pipeline.replaying.job import replay as run
+
+    with _failing(), _session(master) as spark:
+        count = run(
+            spark, history, bootstrap, topic=topic, into=into, where=where, start=start, end=end, key=key,
+            keep_partition=keep_partition, keep_timestamp=keep_timestamp, per_second=rate, replay_id=replay_id,
+        )  # fmt: skip
+    if json:
+        print_json({"records": count})
+    else:
+        say(f"wrote {count:,} records of {topic} into {into}")
+
+
 def _show(found: "Audit") -> None:
     print_table(
         ("topic", "partition", "start", "end", "records", "no record, and why"),

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from tailrace.pipeline.histories.audit import audit
     from tailrace.pipeline.histories.reading import history
     from tailrace.pipeline.jvm.session import session
+    from tailrace.pipeline.replaying.job import replay
 
-__all__ = ["archive", "audit", "history", "register", "session"]
+__all__ = ["archive", "audit", "history", "register", "replay", "session"]
 
 _homes: Final = MappingProxyType(  # name to the module that has it
     {
@@ -26,6 +27,7 @@ _homes: Final = MappingProxyType(  # name to the module that has it
         "audit": "histories.audit",
         "history": "histories.reading",
         "register": "data_source",
+        "replay": "replaying.job",
         "session": "jvm.session",
     }
 )

@@ -36,13 +36,15 @@ class Producer:
         self._cluster, self._producer, self._transaction = cluster, producer, transaction
         self._compression, self._most_bytes = compression, most_bytes
         self._sequence: dict[TopicPartition, int] = {}
+        self._added: dict[TopicPartition, None] = {}  # partitions that are in the transaction
         self._under_way: tuple[Connection, TopicPartition, ProduceRequest] | None = None
         self.written = 0
 
     def write(self, partition: TopicPartition, rows: Rows) -> None:
         """Append rows to a partition, in as many batches as their bytes ask for."""
-        if partition not in self._sequence:
-            self._sequence[partition] = 0
+        if partition not in self._added:
+            self._added[partition] = None
+            self._sequence.setdefault(partition, 0)
             if self._transaction is not None:
                 self._settle()
                 add_partitions(self._cluster, self._transaction, [partition])
@@ -58,6 +60,10 @@ class Producer:
     def flush(self) -> None:
         """Wait until all that was written is acknowledged."""
         self._settle()
+
+    def begin_again(self) -> None:
+        """The transaction has ended, and the next begins: no partition is in it yet."""
+        self._added = {}
 
     def partitions(self) -> list[TopicPartition]:
         return sorted(self._sequence)

@@ -8,7 +8,7 @@ from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.option_names import Options
 from tailrace.records.compress import Compression, compressions
 
-known: Final = ("topic", "exactlyOnce", "sinkId", "includeHeaders")
+known: Final = ("topic", "exactlyOnce", "sinkId", "includeHeaders", "jobId")
 default_batch_bytes: Final = 512 * 1024
 longest_timeout_ms: Final = 15 * 60 * 1000  # the longest that brokers allow by default
 
@@ -17,6 +17,7 @@ longest_timeout_ms: Final = 15 * 60 * 1000  # the longest that brokers allow by 
 class WriteOptions:
     bootstrap: str
     topic: str  # for rows that name none; empty: they all have to
+    job_id: str  # of a batch write that may be repeated and shall be written once; empty: each is its own
     sink_id: str  # what exactly-once goes by; empty: at least once
     compression: Compression
     batch_bytes: int
@@ -42,6 +43,7 @@ def write_options(given: Mapping[str, str]) -> WriteOptions:
     return WriteOptions(
         bootstrap=options["kafka.bootstrap.servers"],
         topic=options.text("topic"),
+        job_id=options.text("jobId"),
         sink_id=options.text("sinkId") if exactly_once else "",
         compression=compression,
         batch_bytes=options.number("kafka.batch.size") or default_batch_bytes,

@@ -25,7 +25,7 @@ class BatchWriter(DataSourceArrowWriter):
             raise PipelineFailed('a topic cannot be overwritten: use mode("append")')
         check_schema(schema, options.topic)
         self._options = options
-        self._job = uuid.uuid4().hex  # one write, one decision; it travels to the tasks
+        self._job = options.job_id or uuid.uuid4().hex  # one write, one decision; it travels to the tasks
 
     def write(self, iterator: "Iterator[pa.RecordBatch]") -> Written:
         return write_rows(self._options, iterator, self._job)

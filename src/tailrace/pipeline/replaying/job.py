@@ -1,0 +1,118 @@
+"""The replay as a job: what goes where, under which name, by which of the two ways."""
+
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+from zlib import crc32
+
+from tailrace.pipeline.failure import PipelineFailed
+from tailrace.pipeline.histories.delta_log import Snapshot
+from tailrace.pipeline.histories.manifest import ArchivedRange
+from tailrace.pipeline.histories.reading import files_frame, snapshot_of
+from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
+from tailrace.pipeline.replaying.partition import Wanted
+from tailrace.pipeline.sink.progress import read_progress
+from tailrace.pipeline.tasks import run_tasks
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def replay(
+    spark: "SparkSession",
+    history: str | Path,
+    bootstrap: str,
+    *,
+    topic: str,
+    into: str,
+    where: str = "",
+    start: str = "",
+    end: str = "",
+    key: str | None = None,
+    keep_partition: bool = False,
+    keep_timestamp: bool = False,
+    per_second: float = 0.0,
+    replay_id: str = "",
+) -> int:
+    """Write the records of a topic's history into a topic, exactly once. How many were written by this run.
+
+    `start` and `end` are offsets (`1200`) or times (`2026-11-16T08:00`), the end excluded. The same replay, run again,
+    goes on where it was interrupted, and writes nothing when it was done: give another `replay_id` to do it again."""
+    folder = Path(history).absolute()
+    snapshot = snapshot_of(folder)
+    by_partition = ranges_of(snapshot, topic)
+    wanted = Wanted(
+        replay_id=replay_id or _default_id(snapshot, topic, into, where, start, end, str(key)),
+        bootstrap=bootstrap,
+        history=str(folder),
+        into=into,
+        key=key,
+        keep_partition=keep_partition,
+        keep_timestamp=keep_timestamp,
+        per_second=per_second / len(by_partition),
+    )
+    wanted = bounded(bounded(wanted, start, is_start=True), end, is_start=False)
+    with Cluster(bootstrap) as cluster:
+        cluster.partitions([into])  # a topic that is not there shows before anything is written
+    if where:
+        return _by_condition(spark, folder, snapshot, topic, where, wanted)
+    things = [[one.to_dict() for one in ranges] for ranges in by_partition.values()]
+    return sum(run_tasks(spark, "tailrace.pipeline.replaying.partition:replay_partition", things, asdict(wanted)))
+
+
+def ranges_of(snapshot: Snapshot, topic: str) -> dict[TopicPartition, list[ArchivedRange]]:
+    """By partition, what was archived of a topic, in order of offsets."""
+    found: dict[TopicPartition, list[ArchivedRange]] = {}
+    for one in sorted(snapshot.ranges, key=lambda one: (one.of, one.start)):
+        if one.topic == topic:
+            found.setdefault(one.of, []).append(one)
+    if not found:
+        has = ", ".join(sorted({one.topic: None for one in snapshot.ranges})) or "nothing"
+        raise PipelineFailed(f"the history has no topic {topic}; it has {has}")
+    return found
+
+
+def bounded(wanted: Wanted, text: str, *, is_start: bool) -> Wanted:
+    """With the bound that `text` names, an offset or a time."""
+    if not text:
+        return wanted
+    if text.isdecimal():
+        return replace(wanted, first=int(text)) if is_start else replace(wanted, end=int(text))
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise PipelineFailed(f"{text!r} is neither an offset nor a time such as 2026-11-16T08:00") from None
+    ms = int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+    return replace(wanted, earliest_ms=ms) if is_start else replace(wanted, latest_ms=ms)
+
+
+def _by_condition(
+    spark: "SparkSession", folder: Path, snapshot: Snapshot, topic: str, where: str, wanted: Wanted
+) -> int:
+    from pyspark.sql import functions as f
+
+    name = f"replay-{wanted.replay_id}"
+    with Cluster(wanted.bootstrap) as cluster:
+        progress = read_progress(cluster, name)
+    if progress is not None and progress.covers(name, 0) and progress.state == "done":
+        return 0
+    frame = files_frame(spark, folder, snapshot).where(f.col("topic") == topic).where(where)
+    frame = frame.where(f.col("offset").between(wanted.first, wanted.end - 1))
+    stamp = f.unix_millis("timestamp")
+    frame = frame.where((stamp >= wanted.earliest_ms) & (stamp < wanted.latest_ms))
+    if wanted.key is not None:
+        frame = frame.where(f.col("key") == f.lit(wanted.key.encode()))
+    frame = frame.repartition("partition").sortWithinPartitions("partition", "offset")
+    columns = ["key", "value", "headers"]
+    columns += ["partition"] * wanted.keep_partition + ["timestamp"] * wanted.keep_timestamp
+    writer = frame.select(*columns).write.format("tailrace").mode("append").option("topic", wanted.into)
+    writer = writer.option("kafka.bootstrap.servers", wanted.bootstrap).option("exactlyOnce", "true")
+    count: int = frame.count()
+    writer.option("sinkId", name).option("jobId", name).save()
+    return count
+
+
+def _default_id(snapshot: Snapshot, *told: str) -> str:
+    """A name that the same replay of the same history has every time."""
+    return f"{crc32('|'.join([snapshot.history_id, *told]).encode()):08x}"

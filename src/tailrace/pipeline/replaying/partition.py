@@ -1,0 +1,127 @@
+"""Replay one partition of a history: exactly once, in order, and from where it was interrupted.
+
+Records go in transactions of some ten thousand; each moves, together with the records, the offset of a group of the
+replay's own to the next record of the history. So records and progress are there together or not at all, and a replay
+that is run again goes on, or finds that it is done.
+"""
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tailrace.pipeline.arrow.encode import Rows
+from tailrace.pipeline.arrow.murmur2 import partitions_of
+from tailrace.pipeline.failure import PipelineFailed
+from tailrace.pipeline.histories.manifest import ArchivedRange, range_from
+from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
+from tailrace.pipeline.kafka.offsets import committed_offsets
+from tailrace.pipeline.kafka.producing import Producer
+from tailrace.pipeline.kafka.transactions import Transaction, commit_offsets_within, end, take_over
+from tailrace.pipeline.replaying.merging import in_order
+from tailrace.pipeline.sink.rows import take
+
+transaction_timeout_ms = 60_000
+records_per_transaction = 20_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What to replay of a partition, and how."""
+
+    replay_id: str
+    bootstrap: str
+    history: str
+    into: str
+    first: int = 0  # offsets, the end excluded
+    end: int = 2**63 - 1
+    earliest_ms: int = -(2**63)  # timestamps, the end excluded
+    latest_ms: int = 2**63 - 1
+    key: str | None = None
+    keep_partition: bool = False
+    keep_timestamp: bool = False
+    per_second: float = 0.0  # records; 0: as fast as it goes
+
+
+def replay_partition(told: list[Mapping[str, Any]], given: Mapping[str, Any]) -> int:
+    """For `run_tasks`: replay the ranges of one partition, which are in order. How many records were written."""
+    wanted = Wanted(**given)
+    ranges = [range_from(one) for one in told]
+    with Cluster(wanted.bootstrap) as cluster:
+        return Replay(cluster, wanted, ranges[0].of).run(ranges)
+
+
+class Replay:
+    def __init__(self, cluster: Cluster, wanted: Wanted, source: TopicPartition) -> None:
+        self._cluster, self._wanted, self._source = cluster, wanted, source
+        self._name = f"tailrace-replay-{wanted.replay_id}-{source}"
+        self._count = len(cluster.partitions([wanted.into]))
+        if wanted.keep_partition and source.partition >= self._count:
+            raise PipelineFailed(f"{source} has no partition to go to: {wanted.into} has {self._count}")
+        self._place = TopicPartition(wanted.into, 0)  # where the group's offset stands
+        self._turn = 0
+
+    def run(self, ranges: list[ArchivedRange]) -> int:
+        transaction = take_over(self._cluster, self._name, transaction_timeout_ms)
+        producer = Producer(self._cluster, transaction.producer, transaction=transaction)
+        done = committed_offsets(self._cluster, self._name, [self._place]).get(self._place, 0)
+        began = time.monotonic()
+        for table in self._tables(ranges, max(done, self._wanted.first)):
+            for first in range(0, len(table), records_per_transaction):
+                self._write(producer, transaction, table.slice(first, records_per_transaction))
+                self._pace(producer.written, began)
+        return producer.written
+
+    def _tables(self, ranges: list[ArchivedRange], start: int) -> Iterator[pa.Table]:
+        for one in ranges:
+            if one.end > start and one.start < self._wanted.end and one.files:
+                for table in in_order([Path(self._wanted.history) / file.path for file in one.files]):
+                    yield self._chosen(table, start)
+
+    def _chosen(self, table: pa.Table, start: int) -> pa.Table:
+        wanted, offset = self._wanted, table.column("offset")
+        stamp = table.column("timestamp").cast(pa.int64())
+        keep = pc.and_(pc.greater_equal(offset, start), pc.less(offset, wanted.end))
+        keep = pc.and_(keep, pc.and_(pc.greater_equal(stamp, wanted.earliest_ms), pc.less(stamp, wanted.latest_ms)))
+        if wanted.key is not None:
+            keep = pc.and_(keep, pc.fill_null(pc.equal(table.column("key"), wanted.key.encode()), False))
+        return table.filter(keep)
+
+    def _write(self, producer: Producer, transaction: Transaction, table: pa.Table) -> None:
+        rows = self._rows(table.combine_chunks())
+        targets = self._targets(rows)
+        for number in np.unique(targets).tolist():
+            producer.write(TopicPartition(self._wanted.into, number), take(rows, np.flatnonzero(targets == number)))
+        producer.flush()
+        after = table.column("offset")[-1].as_py() + 1
+        commit_offsets_within(self._cluster, transaction, self._name, {self._place: after})
+        end(self._cluster, transaction, commit=True)
+        producer.begin_again()
+
+    def _rows(self, table: pa.Table) -> Rows:
+        batch = table.to_batches()[0]
+        if self._wanted.keep_timestamp:
+            timestamp = batch.column("timestamp").cast(pa.int64()).to_numpy(zero_copy_only=False)
+        else:
+            timestamp = np.full(len(batch), int(time.time() * 1000), np.int64)
+        return Rows(
+            key=batch.column("key"), value=batch.column("value"), timestamp=timestamp, headers=batch.column("headers")
+        )
+
+    def _targets(self, rows: Rows) -> np.ndarray:
+        if self._wanted.keep_partition:
+            return np.full(len(rows), self._source.partition, np.int64)
+        self._turn += 1
+        keyless = rows.key.is_null().to_numpy(zero_copy_only=False)
+        return np.where(keyless, self._turn % self._count, partitions_of(rows.key, self._count))
+
+    def _pace(self, written: int, began: float) -> None:
+        if self._wanted.per_second:
+            ahead = written / self._wanted.per_second - (time.monotonic() - began)
+            if ahead > 0:
+                time.sleep(ahead)
