@@ -43,9 +43,12 @@ def check_epoch(group: ConsumerGroup, member_id: str, epoch: int) -> None:
 
 
 def check_generation(group: AnyGroup, who: MemberId, generation: int) -> None:
-    """Whether somebody is in the group, in this generation, or in this epoch of its own."""
+    """Whether somebody is in the group, in this generation, or in this epoch of its own: producers know no epochs."""
     if isinstance(group, ConsumerGroup):
-        check_epoch(group, who.member_id, generation)
+        try:
+            check_epoch(group, who.member_id, generation)
+        except StaleMemberEpoch as fault:
+            raise IllegalGeneration(str(fault)) from None
     else:
         group.find(who)
         group.require_generation(generation)
