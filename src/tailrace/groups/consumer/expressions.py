@@ -13,8 +13,10 @@ from tailrace.model.limits import group_expression_max_chars
 
 def compiled(expression: str) -> Any:
     """`InvalidExpression` when it is none."""
-    import re2
-
+    try:
+        import re2
+    except ImportError as error:  # an installation that is not whole: a client must not be able to crash it
+        raise InvalidExpression(f"this broker cannot read expressions: {error}; install google-re2") from None
     if len(expression) > group_expression_max_chars:
         size = len(expression)
         raise InvalidExpression(f"an expression of {size} characters, of {group_expression_max_chars} that are allowed")
