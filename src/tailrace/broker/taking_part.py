@@ -64,7 +64,7 @@ class TakingPart:
         seat = self._node.transacting.seat(request.transactional_id)
         places = [Place(one.topic, one.partition) for one in request.partitions]
         try:
-            missing = await _missing(seat, request, places)
+            missing = await seat.when_free(request.transactional_id, lambda: _missing(seat, request, places))
         except (NotCoordinator, CoordinatorLoading, CoordinatorUnavailable):
             raise
         except Fault as fault:

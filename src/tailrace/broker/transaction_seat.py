@@ -1,22 +1,32 @@
-"""One partition of `__transaction_state` and its transactions, on the broker that leads it."""
+"""One partition of `__transaction_state` and its transactions, on the broker that leads it.
 
-from collections.abc import Callable, Sequence
+A producer that has committed goes on at once, and often meets its own transaction whose markers are still on their way.
+Kafka's clients are sent away then, and come back after 20 ms. Here they wait for a moment: it takes but a few.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Final
+from typing import Final, TypeVar
 
 from tailrace.broker.coordinator import Codec
 from tailrace.broker.partition import Partition
 from tailrace.broker.seat import Seat, Spawn
 from tailrace.model.faults import Fault
 from tailrace.model.ids import Epoch
+from tailrace.model.proposal import Proposal
+from tailrace.model.transaction_faults import ConcurrentTransactions
 from tailrace.ports import Ports
 from tailrace.transactions.records import decode_entry, encode_entry
+from tailrace.transactions.states import Cause
 from tailrace.transactions.transactions import Transactions
 from tailrace.transactions.turn import Markers, Rules, Turn
 
+free_within_s: Final = 0.5
 names_per_turn: Final = 100  # that are looked through for unused ones
 codec: Final = Codec(encode_entry, decode_entry)
+T = TypeVar("T")
 Send = Callable[["TransactionSeat", Epoch, Markers], None]
 
 
@@ -25,6 +35,7 @@ class TransactionSeat(Seat[Transactions, Turn]):
         super().__init__(partition, Transactions, codec, ports, spawn)
         self._rules = rules
         self._send = send
+        self._waiting: dict[str, asyncio.Event] = {}  # for the end of the transaction before
 
     def serves_in(self, epoch: Epoch) -> bool:
         """Whether what was decided in an epoch is still this seat's to carry out."""
@@ -33,6 +44,20 @@ class TransactionSeat(Seat[Transactions, Turn]):
 
     def needs_id(self, transactional_id: str) -> bool:
         return self._serving().machine.needs_id(transactional_id)
+
+    async def when_free(self, transactional_id: str, work: Callable[[], Awaitable[T]]) -> T:
+        """Do something with a transaction; if the one before is still being ended, once it is, or after a while."""
+        try:
+            return await work()
+        except ConcurrentTransactions:
+            await self._free(transactional_id)
+        return await work()
+
+    async def _free(self, transactional_id: str) -> None:
+        freed = self._waiting.setdefault(transactional_id, asyncio.Event())
+        with suppress(TimeoutError):
+            async with asyncio.timeout(free_within_s):
+                await freed.wait()
 
     async def expire(self) -> None:
         """Forget names that nobody uses, some at a time."""
@@ -48,6 +73,20 @@ class TransactionSeat(Seat[Transactions, Turn]):
     def _done(self, turn: Turn) -> None:
         for markers in turn.markers:
             self._send(self, self._tenure.partition.epoch, markers)
+
+    def _decide(self, machine: Transactions, handler: Callable[[Transactions, Turn], T], turn: Turn) -> Proposal[T]:
+        """Who waits for an end may go on as soon as that is written: answers wait for both."""
+        proposal = super()._decide(machine, handler, turn)
+        for transactional_id, move in turn.moves:
+            if move.cause is Cause.MARKED and transactional_id in self._waiting:
+                self._waiting.pop(transactional_id).set()
+        return proposal
+
+    def _ends(self) -> None:
+        super()._ends()
+        for waiting in self._waiting.values():
+            waiting.set()
+        self._waiting.clear()
 
     def _failed(self, turn: Turn, fault: Fault) -> None:
         """It may be in the log all the same, and be committed yet: build anew what the log says, and carry that out."""

@@ -146,6 +146,7 @@ async def test_a_topic_that_is_deleted_needs_no_marker(brokers: Brokers) -> None
     assert await one.end(committed=True) == 0
     await brokers.elapse(5.0)
     assert (await one.transacted.described()).transaction_state == "PrepareCommit"
+    assert await one.transacted.add({"t": [0]}) == [Error.CONCURRENT_TRANSACTIONS]  # not waited for without end
     await brokers.delete_topic("t")
     await one.ended("CompleteCommit")
 

@@ -15,7 +15,9 @@ async def add_offsets_to_txn(request: AddOffsetsToTxnRequest, call: Call) -> Add
     try:
         seat = seat_of(call, name)
         place, link = await _place_of(call, request.group_id), call.connection.number
-        await seat.act(lambda machine, turn: machine.add(name, who, [place], client_version, turn, link))
+        await seat.when_free(
+            name, lambda: seat.act(lambda machine, turn: machine.add(name, who, [place], client_version, turn, link))
+        )
     except Fault as fault:
         return AddOffsetsToTxnResponse(error_code=error_for(fault, call, fenced_since=2, abortable_since=4))
     return AddOffsetsToTxnResponse()

@@ -74,7 +74,10 @@ async def _codes(call: Call, wanted: TransactionToAdd, places: Sequence[Place]) 
         others = dict.fromkeys(places, Error.OPERATION_NOT_ATTEMPTED)
         return others | dict.fromkeys(unknown, Error.UNKNOWN_TOPIC_OR_PARTITION)
     link = call.connection.number if call.version < first_of_brokers else no_link
-    await seat.act(lambda machine, turn: machine.add(name, who, places, client_version, turn, link))
+    await seat.when_free(
+        name,
+        lambda: seat.act(lambda machine, turn: machine.add(name, who, places, client_version, turn, link)),
+    )
     return {}
 
 
