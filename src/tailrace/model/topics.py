@@ -15,6 +15,7 @@ from tailrace.model.limits import MiB, record_batch_max_bytes, segment_max_bytes
 from tailrace.model.settings import SettingError, Settings, never_ms, parse
 
 name_letters: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
+policies: Final = ("delete", "compact")
 metadata_topic: Final = "__cluster_metadata"
 metadata_topic_id: Final = Id(bytes(15) + b"\x01")  # the same in every cluster, as in Kafka
 offsets_topic: Final = "__consumer_offsets"
@@ -50,6 +51,15 @@ def _one_of(*choices: str) -> dict[str, Any]:
     return {"check": lambda value: value in choices, "wants": "one of " + ", ".join(choices)}
 
 
+def _are_policies(text: str) -> bool:
+    return all(one in policies for one in policies_of(text))
+
+
+def policies_of(text: str) -> list[str]:
+    """The values of a `cleanup.policy`, which is a list."""
+    return [one.strip() for one in text.split(",")]
+
+
 def _not_yet(name: str, kind: type, default: object, help: str) -> TopicSetting:
     return TopicSetting(name, kind, default, help, only=text_of(default))
 
@@ -61,7 +71,7 @@ def text_of(value: object) -> str:
 
 # fmt: off
 _table: Final = (
-    TopicSetting("cleanup.policy", str, "delete", "What happens to old records.", only="delete"),
+    TopicSetting("cleanup.policy", str, "delete", "What happens to old records: delete removes what retention no longer keeps; compact alone keeps the last of each key whatever its age, and so far the earlier ones as well.", check=_are_policies, wants="delete, compact or both, with a comma"),
     TopicSetting("compression.type", str, "producer", "The compression of stored batches.", only="producer"),
     _not_yet("compression.gzip.level", int, -1, "The level when the broker compresses with gzip."),
     _not_yet("compression.lz4.level", int, 9, "The level when the broker compresses with lz4."),
@@ -103,6 +113,7 @@ topic_settings: Final = {one.name: one for one in _table}
 class TopicSettings:
     """The values in force for one topic, of those that code asks for."""
 
+    cleanup_policy: str
     retention_ms: int
     retention_bytes: int
     segment_bytes: int
@@ -125,8 +136,9 @@ class TopicSettings:
             if row.name in own:
                 values[one] = parse(row.name, row.kind, own[row.name])
             else:
-                assert row.broker is not None
-                values[one] = getattr(broker, row.broker)
+                values[one] = row.default if row.broker is None else getattr(broker, row.broker)
+        if "delete" not in policies_of(values["cleanup_policy"]):
+            values |= {"retention_ms": -1, "retention_bytes": -1}  # of a key's last value, age says nothing
         return cls(**values)
 
 

@@ -145,8 +145,8 @@ def test_settings_change_all_or_none() -> None:
     ("resource", "changed"),
     [
         (Resource.TOPIC, change("no.such.setting", Operation.SET, "1")),
-        (Resource.TOPIC, change("cleanup.policy", Operation.SET, "compact")),
-        (Resource.TOPIC, change("cleanup.policy", Operation.APPEND, "compact")),
+        (Resource.TOPIC, change("cleanup.policy", Operation.SET, "shred")),
+        (Resource.TOPIC, change("cleanup.policy", Operation.APPEND, "shred")),
         (Resource.TOPIC, change("retention.ms", Operation.APPEND, "1")),
         (Resource.TOPIC, change("retention.ms", Operation.SET, None)),
         (Resource.TOPIC, change("unclean.leader.election.enable", Operation.SET, "true")),

@@ -118,7 +118,7 @@ async def test_each_fault_has_its_code(served: Served) -> None:
         (topic("t", configs=(config(name="no.such", value="1"),)), Error.INVALID_CONFIG),
         (topic("t", configs=(config(name="retention.ms", value=None),)), Error.INVALID_CONFIG),
         (topic("t", configs=(config(name="retention.ms", value="x"),)), Error.INVALID_CONFIG),
-        (topic("t", configs=(config(name="cleanup.policy", value="compact"),)), Error.INVALID_CONFIG),
+        (topic("t", configs=(config(name="cleanup.policy", value="shred"),)), Error.INVALID_CONFIG),
         (topic("t", configs=(config(name="flush.ms", value="1"),) * 2), Error.INVALID_CONFIG),
     ):
         assert await refusal(served, wanted) == error, wanted

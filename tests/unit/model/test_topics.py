@@ -50,6 +50,7 @@ documented = {
     "unclean.leader.election.enable": "false",
 }
 honoured_now = [
+    "cleanup.policy",
     "flush.messages",
     "flush.ms",
     "index.interval.bytes",
@@ -107,6 +108,8 @@ def test_the_same_value_in_another_form_is_the_same(name: str, text: str) -> Non
         ("message.timestamp.type", "createtime", "CreateTime, LogAppendTime"),
         ("min.cleanable.dirty.ratio", "half", "a number"),
         ("preallocate", "perhaps", "true or false"),
+        ("cleanup.policy", "shred", "delete, compact or both"),
+        ("cleanup.policy", "delete,", "delete, compact or both"),
     ],
 )
 def test_a_wrong_value_is_refused_with_what_it_must_be(name: str, value: str, said: str) -> None:
@@ -119,6 +122,15 @@ def test_a_topics_own_settings_lie_over_the_brokers() -> None:
     values = TopicSettings.of({"retention.ms": "7", "cleanup.policy": "delete"}, broker)
     assert (values.retention_ms, values.segment_bytes, values.min_insync_replicas) == (7, 2048, 2)
     assert default_text(topic_settings["retention.ms"], broker) == "5"
+
+
+@pytest.mark.parametrize(
+    ("policy", "kept_ms"), [("delete", 7), ("compact", -1), ("compact,delete", 7), ("compact, delete", 7)]
+)
+def test_what_is_compacted_is_not_deleted_by_age_unless_told_so_too(policy: str, kept_ms: int) -> None:
+    check_topic_setting("cleanup.policy", policy)
+    values = TopicSettings.of({"cleanup.policy": policy, "retention.bytes": "7"}, Settings(log_retention_ms=7))
+    assert (values.retention_ms, values.retention_bytes) == (kept_ms, kept_ms)
 
 
 @pytest.mark.parametrize("name", ["a", "A.b_c-9", "...", "x" * 249, "__mine", *internal_topics])
