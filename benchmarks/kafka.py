@@ -1,11 +1,9 @@
-"""Apache Kafka 4.3 beside us, one node or several: its jars from Maven Central, kept in the user's cache directory.
+"""Apache Kafka 4.3 beside us, one node or several: its jars come from Maven Central (`jars`).
 
 Its defaults, but for what one node needs (replication factors of 1) and for deleting at once, so that the files of
 one round do not burden the next. In a cluster each node is a controller, too, as each of ours is.
 """
 
-import os
-import shutil
 import socket
 import subprocess
 import time
@@ -15,19 +13,16 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks import frames
+from benchmarks import jars as maven
 from benchmarks.brokers import Brokers
 from benchmarks.connection import Connection, Refused
 from benchmarks.processes import DidNotStart, Server, stop
 
-version: Final = "4.3.0"
+version: Final = maven.kafka_version
 cluster_id: Final = "dGFpbHJhY2UtYmVuY2htYQ"
 heap: Final = "1g"
 start_timeout_seconds: Final = 60.0
-artifacts: Final = (
-    ("org.apache.kafka", "kafka_2.13", version),
-    ("org.apache.kafka", "kafka-tools", version),
-    ("org.apache.logging.log4j", "log4j-slf4j-impl", "2.24.3"),
-)
+artifacts: Final = (maven.kafka_part("kafka_2.13"), maven.kafka_part("kafka-tools"), maven.log4j)
 settings: Final = """\
 process.roles=broker,controller
 node.id={node}
@@ -43,60 +38,11 @@ share.coordinator.state.topic.min.isr=1
 group.initial.rebalance.delay.ms=0
 log.segment.delete.delay.ms=0
 """
-log_settings: Final = """\
-rootLogger.level = warn
-rootLogger.appenderRef.stderr.ref = stderr
-appender.stderr.type = Console
-appender.stderr.name = stderr
-appender.stderr.target = SYSTEM_ERR
-appender.stderr.layout.type = PatternLayout
-appender.stderr.layout.pattern = %d %p %m%n
-"""
-
-
-class Missing(Exception):
-    """Something that Kafka needs is not on this machine; says what."""
 
 
 def jars() -> Path:
     """The folder with Kafka's jars, fetched the first time."""
-    for tool in ("java", "mvn"):
-        if shutil.which(tool) is None:
-            raise Missing(f"Apache Kafka needs Java and Maven, and `{tool}` is not on the PATH")
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tailrace" / f"kafka-{version}"
-    folder = cache / "jars"
-    if not folder.exists():
-        fetch(cache, folder)
-    return folder
-
-
-def fetch(cache: Path, folder: Path) -> None:
-    cache.mkdir(parents=True, exist_ok=True)
-    (cache / "pom.xml").write_text(pom())
-    unfinished = cache / "fetching"
-    command = ["mvn", "-q", "-B", "-f", str(cache / "pom.xml"), "dependency:copy-dependencies"]
-    ran = subprocess.run(
-        [*command, f"-DoutputDirectory={unfinished}"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    if ran.returncode:
-        raise Missing(f"Maven could not fetch Apache Kafka {version}:\n{ran.stdout[-1000:]}")
-    unfinished.rename(folder)  # whole or not at all
-
-
-def pom() -> str:
-    wanted = "".join(
-        f"<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId><version>{release}</version></dependency>"
-        for group, name, release in artifacts
-    )
-    return (
-        '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
-        "<groupId>tailrace</groupId><artifactId>benchmarks</artifactId><version>1</version><packaging>pom</packaging>"
-        f"<dependencies>{wanted}</dependencies></project>"
-    )
+    return maven.jars(f"kafka-{version}", artifacts)
 
 
 @contextmanager
@@ -134,7 +80,7 @@ def started(folder: Path) -> Iterator["subprocess.Popen[bytes]"]:
     java = ["java", f"-Xms{heap}", f"-Xmx{heap}", "-cp", f"{jars()}/*"]
     java.append(f"-Dlog4j2.configurationFile={folder / 'log4j2.properties'}")
     config, log = folder / "server.properties", folder / "kafka.log"
-    (folder / "log4j2.properties").write_text(log_settings)
+    (folder / "log4j2.properties").write_text(maven.log_settings)
     with log.open("ab") as out:
         tool = [*java, "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(config)]
         if subprocess.run(tool, stdout=out, stderr=out, check=False).returncode:

@@ -21,6 +21,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from benchmarks import clusters, kafka, ours, outcomes, tables
 from benchmarks.connection import create_topic, delete_topic
 from benchmarks.contests import Entrant, Figure, contests
+from benchmarks.fetched import Missing
 from benchmarks.machine import machine_outcomes, scratch
 from benchmarks.outcomes import Outcome, acks_name
 
@@ -112,7 +113,7 @@ def main() -> int:
         parser.error(f"no such contest: {', '.join(unknown)}")
     try:
         kafka.jars()
-    except kafka.Missing as missing:
+    except Missing as missing:
         print(f"bench-peers skipped: {missing}")
         return 0
     found = run(given.contests or every)
