@@ -40,7 +40,7 @@ bench: $(READY) ## measure the broker beside the floor; exits 1 when a threshold
 bench-peers: $(READY) ## measure beside Apache Kafka, where Java and Maven are there
 	@$(BIN)/python -m benchmarks.peers
 
-interop: $(READY) programs ## every foreign client, the long tests included
+interop: $(READY) programs ## every foreign client; those in Java, Go and Node where their toolchains are there
 	@$(BIN)/python -m pytest tests/interop -n $(WORKERS) --dist worksteal -m "long or not long" --durations 10
 
 fuzz: $(READY) ## 100,000 frames, most of them mutated valid ones, against a live door

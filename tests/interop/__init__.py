@@ -1,9 +1,10 @@
 """Other people's clients, unchanged, against a broker: does my client simply work?
 
-Four clients (confluent-kafka, aiokafka, kafka-python, kcat) run through one list of features. A driver in `drivers/`
-puts each client's own calls behind the words of `client.py`, so that a feature is written once and tried with every
-client that has it; the driver is also the example of how that client is used. What came out is written by the run
-itself into `LEDGER.md`, a list that only grows (`ledger.py`).
+Clients from PyPI and Debian (confluent-kafka, aiokafka, kafka-python, kcat) run through one list of features, and so do
+clients in other languages (Kafka's own for Java, franz-go, kafkajs), which are fetched and built: `make interop` only.
+A driver in `drivers/` puts each client's own calls behind the words of `client.py`, so that a feature is written once
+and tried with every client that has it; the driver is also the example of how that client is used. What came out is
+written by the run itself into `LEDGER.md`, a list that only grows (`ledger.py`).
 
 `test_three_brokers.py` runs the main flows again on a cluster of ours, with what only a cluster can show: brokers die.
 

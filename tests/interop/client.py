@@ -141,6 +141,7 @@ class Client:
 
     name: ClassVar[str]
     also: ClassVar[frozenset[str]] = frozenset()
+    toolchain: ClassVar[bool] = False  # needs one that pip does not bring: tried by `make interop` only
 
     def __init__(self, bootstrap: str) -> None:
         self.bootstrap = bootstrap
@@ -153,6 +154,11 @@ class Client:
     def version(cls) -> str | None:
         """The version that runs here; None when it is not installed."""
         raise NotImplementedError
+
+    @classmethod
+    def why_missing(cls) -> str:
+        """What a reader of the test's report should do, when it is not installed."""
+        return f"{cls.name} is not installed here (Debian: apt-get install {cls.name})"
 
     def close(self) -> None:
         """Let go of connections."""
@@ -177,6 +183,10 @@ class Client:
     def consume(self, topic: str, count: int, *, start: int = 0, partition: int = 0) -> list[Received]:
         with self.reader(topic, Reading(start=start), partition) as reader:
             return reader.take(count)
+
+    def write_keyed(self, topic: str, keys: Sequence[str]) -> None:
+        """Send messages that have keys, to the partitions that the client takes for them; wait for all."""
+        raise NotImplementedError
 
     def consume_near(self, topic: str, count: int, rack: str) -> tuple[list[Received], int]:
         """Read as somebody in a rack; the records, and the broker that gave them."""

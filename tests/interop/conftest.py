@@ -3,10 +3,13 @@
 import os
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 
+from benchmarks.fetched import Missing
 from tests.interop.client import Client, deadline_s
 from tests.interop.drivers import drivers
 from tests.interop.drivers.confluent import Confluent
@@ -23,25 +26,29 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put each feature's ledger entry on its reports, before anything is deselected."""
     features = [item for item in items if item.get_closest_marker("feature") is not None]
     versions = {driver.name: driver.version() for driver in drivers}
-    for order, item in enumerate(features):
-        entry = _entry(item, versions, order, len(features))
-        item.user_properties.append(("interop", entry.properties()))
+    entries = [_entry(item, versions, order) for order, item in enumerate(features)]
+    sizes = Counter(entry.toolchain for entry in entries)
+    for item, entry in zip(features, entries, strict=True):
+        item.user_properties.append(("interop", replace(entry, of=sizes[entry.toolchain]).properties()))
 
 
-def _entry(item: pytest.Item, versions: dict[str, str | None], order: int, of: int) -> Entry:
+def _entry(item: pytest.Item, versions: dict[str, str | None], order: int) -> Entry:
     assert isinstance(item, pytest.Function)
     marker = item.get_closest_marker("feature")
     assert marker is not None
     parameters = {name: named(value) for name, value in item.callspec.params.items()}
-    client = parameters["client"]
+    driver = item.callspec.params["client"]
+    assert isinstance(driver, type)
+    assert issubclass(driver, Client)
     return Entry(
         area=item.path.stem.removeprefix("test_").replace("_", " ").capitalize(),
         feature=str(marker.args[0]).format(**parameters),
-        client=client,
-        version=versions[client],
-        column=list(versions).index(client),
+        client=driver.name,
+        version=versions[driver.name],
+        column=drivers.index(driver),
         order=order,
-        of=of,
+        of=0,
+        toolchain=driver.toolchain,
     )
 
 
@@ -54,7 +61,7 @@ def bootstrap() -> Iterator[str]:
         return
     from tailrace.testing import Broker
 
-    with Broker(group_consumer_session_timeout_ms=3000) as broker:  # as long as a killed member is waited for
+    with Broker(group_consumer_session_timeout_ms=6000) as broker:  # as long as a killed member is waited for
         yield broker.bootstrap
 
 
@@ -69,9 +76,12 @@ def clients_of(bootstrap: str) -> Iterator[Callable[[type[Client]], Client]]:
 
     def client_of(driver: type[Client]) -> Client:
         if driver.version() is None:
-            pytest.skip(f"{driver.name} is not installed here (Debian: apt-get install {driver.name})")
+            pytest.skip(driver.why_missing())
         if driver not in started:
-            started[driver] = driver(bootstrap)
+            try:
+                started[driver] = driver(bootstrap)
+            except Missing as missing:
+                pytest.skip(str(missing))
         return started[driver]
 
     yield client_of

@@ -6,7 +6,7 @@
 Words in braces are filled from the test's other parameters, so `{compression}` makes one line of each compression.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import pytest
@@ -24,10 +24,17 @@ def feature(sentence: str, *uses: str) -> Callable[[Test], Test]:
     def mark(test: Test) -> Test:
         pytest.mark.foreign(test)
         pytest.mark.feature(sentence)(test)
-        pytest.mark.parametrize("client", able, ids=named, indirect=True)(test)
+        pytest.mark.parametrize("client", each_of(able), indirect=True)(test)
         return test
 
     return mark
+
+
+def each_of(able: Sequence[type[Client]]) -> list[pytest.ParameterSet]:
+    """The clients as parameters of a test; what needs a toolchain makes it a long one."""
+    return [
+        pytest.param(driver, id=driver.name, marks=[pytest.mark.long] if driver.toolchain else []) for driver in able
+    ]
 
 
 def named(parameter: object) -> str:

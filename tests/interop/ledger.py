@@ -4,13 +4,14 @@ Every report of a feature carries an `Entry` (`conftest.py` puts it there), acro
 process that started them sees all. At the end of a run of the whole folder it compares what came out with what
 `LEDGER.md` says: a feature that stood as passing and did not pass now, or is gone from the tests, fails the run and
 the file stays as it is; otherwise the file is written anew. What is skipped, because a client is not installed, keeps
-what stood.
+what stood; so does what needs a toolchain, in a run that leaves all of that out (`make test`).
 
 The ledger speaks of Tailrace: against another broker nothing is compared or written, unless
 `TAILRACE_INTEROP_LEDGER` names a file for it.
 """
 
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -26,7 +27,9 @@ words: Mapping[str, Outcome] = {"passed": "passes", "skipped": "not tried", "fai
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One try of one feature with one client. `order` is its place in the collection, `of` the collection's size."""
+    """One try of one feature with one client. `order` is its place in the collection.
+
+    `of` says how many of its kind were collected; there are two kinds, what needs a toolchain and what does not."""
 
     area: str
     feature: str
@@ -35,6 +38,7 @@ class Entry:
     column: int
     order: int
     of: int
+    toolchain: bool
 
     @property
     def cell(self) -> Cell:
@@ -64,18 +68,37 @@ class Verdict:
 def settle(run: Sequence[Tried], before: str) -> Verdict:
     stood, now = read_page(before), _outcomes(run)
     entries = sorted((tried.entry for tried in run), key=lambda entry: entry.order)
-    kept = {cell: outcome for cell, outcome in stood.outcomes.items() if now.get(cell) == "not tried"}
-    now |= kept
+    left_out = _left_out(run, stood)
+    now |= {cell: stood.outcomes[cell] for cell in stood.outcomes if now.get(cell) == "not tried" or cell in left_out}
     lost = [cell for cell, outcome in stood.outcomes.items() if outcome == "passes" and now.get(cell) != "passes"]
     page = Page(
         versions={
-            entry.client: entry.version or stood.versions.get(entry.client, "not installed")
-            for entry in sorted(entries, key=lambda entry: entry.column)
+            **{
+                entry.client: entry.version or stood.versions.get(entry.client, "not installed")
+                for entry in sorted(entries, key=lambda entry: entry.column)
+            },
+            **{client: stood.versions[client] for _, _, client in left_out},
         },
-        rows=list(dict.fromkeys((entry.area, entry.feature) for entry in entries)),
+        rows=_rows(entries, left_out),
         outcomes=now,
     )
     return Verdict(lost=lost, text=before if lost else page.text())
+
+
+def _left_out(run: Sequence[Tried], stood: Page) -> list[Cell]:
+    """What stood of clients that need a toolchain, when none of them was tried."""
+    if any(tried.entry.toolchain for tried in run):
+        return []
+    tried_with = dict.fromkeys(tried.entry.client for tried in run)
+    return [cell for cell in stood.outcomes if cell[2] not in tried_with]
+
+
+def _rows(entries: Sequence[Entry], left_out: Sequence[Cell]) -> list[tuple[str, str]]:
+    """By area. In each, what only clients with toolchains can show comes last, so that both kinds of run agree."""
+    rows = [(entry.area, entry.feature) for entry in entries if not entry.toolchain]
+    rows += [(entry.area, entry.feature) for entry in entries if entry.toolchain]
+    rows += [(area, feature) for area, feature, _ in left_out]
+    return sorted(dict.fromkeys(rows), key=lambda row: row[0])
 
 
 def _outcomes(run: Sequence[Tried]) -> dict[Cell, Outcome]:
@@ -127,7 +150,8 @@ class LedgerKeeper:
         """Every file of the folder was there, and every test that was collected has been run."""
         files = {Path(nodeid.partition("::")[0]).name for nodeid in self._tried}
         there = {path.name for path in here.glob("test_*.py")}
-        return files == there and all(tried.entry.of == len(self._tried) for tried in self._tried.values())
+        kinds = Counter(tried.entry.toolchain for tried in self._tried.values())
+        return files >= there and all(tried.entry.of == kinds[tried.entry.toolchain] for tried in self._tried.values())
 
 
 def ledger_path(environment: Mapping[str, str]) -> Path | None:

@@ -13,6 +13,7 @@ head = f"""\
 # Interop ledger
 
 Written by the tests of this folder at the end of every whole run (`make interop`, `make test`); not by hand.
+Clients that need a toolchain (Java, Go, Node) are tried by `make interop` only; their columns stand until then.
 A feature that stands here as passing and stops passing fails the run: the list only grows.
 "{not_there}": the client has none for it, or no way to say it; "not tried": a client was not installed.
 """

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -20,13 +20,20 @@ root = Path(__file__).parents[2]
 session_s = 6.0  # the shortest that Kafka allows
 
 
+def in_python(program: str) -> list[str]:
+    """The command of a program in `members/`."""
+    return [sys.executable, "-m", f"tests.interop.members.{program}"]
+
+
 class Member:
-    def __init__(self, program: str, bootstrap: str, topic: str, group: str, strategy: str, instance: str) -> None:
+    def __init__(
+        self, command: Sequence[str], bootstrap: str, topic: str, group: str, strategy: str, instance: str
+    ) -> None:
         self.assigned: frozenset[int] = frozenset()
         self.assignments: list[frozenset[int]] = []  # all it ever had
         self.got: list[tuple[int, int]] = []  # partition and offset
         self._process = subprocess.Popen(
-            [sys.executable, "-m", f"tests.interop.members.{program}", bootstrap, topic, group, strategy, instance],
+            [*command, bootstrap, topic, group, strategy, instance],
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,

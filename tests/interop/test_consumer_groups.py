@@ -104,7 +104,7 @@ def test_describe(client: Client, topic: str, group: str, bench: Client) -> None
         soon(lambda: member.assigned == everything)
         assert client.list_groups()[group] == "Stable"
         shape = client.describe_group(group)
-        assert (shape.state, shape.protocol, shape.clients) == ("Stable", "uniform", ("rdkafka",))
+        assert (shape.state, shape.protocol, len(shape.clients)) == ("Stable", "uniform", 1)
         member.leave()
     soon(lambda: client.describe_group(group).state == "Empty")
     assert client.describe_group(group).clients == ()

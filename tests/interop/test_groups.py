@@ -58,6 +58,17 @@ def test_goes_on(client: Client, topic: str, group: str, bench: Client) -> None:
         soon(lambda: read(second) == all_below(15, start=10))
 
 
+@feature("write with keys, and its own members read it all", "write_keyed", "member")
+def test_write_keyed(client: Client, topic: str, group: str, bench: Client) -> None:
+    client.write_keyed(topic, [f"key-{number}" for number in range(100)])
+    with client.member(topic, group) as member:
+        soon(lambda: len(member.got) >= 100)
+        member.leave()
+    ends = [bench.watermarks(topic, partition)[1] for partition in range(partitions)]
+    assert read(member) == [(partition, offset) for partition in range(partitions) for offset in range(ends[partition])]
+    assert min(ends) > 0
+
+
 def share(client: Client, topic: str, group: str, bench: Client, strategy: str) -> Sequence[Member]:
     """Two members share the work, then one leaves, and the other does all of it."""
     fill(bench, topic, 10)
@@ -110,7 +121,7 @@ def test_killed(client: Client, topic: str, group: str, bench: Client) -> None:
         soon(lambda: sorted(dict.fromkeys(read(first, second))) == all_below(20))
 
 
-@feature("a static member is killed and comes back within its session: nobody else notices", "member")
+@feature("a static member is killed and comes back within its session: nobody else notices", "member", "static members")
 def test_static(client: Client, topic: str, group: str, bench: Client) -> None:
     with client.member(topic, group, instance="one") as first:
         with client.member(topic, group, instance="two") as second:

@@ -3,7 +3,10 @@
 from tests.interop.client import Client
 from tests.interop.drivers.aio import Aiokafka
 from tests.interop.drivers.confluent import Confluent
+from tests.interop.drivers.franz_go import FranzGo
+from tests.interop.drivers.java import Java
 from tests.interop.drivers.kafka_python import KafkaPython
+from tests.interop.drivers.kafkajs import KafkaJs
 from tests.interop.drivers.kcat import Kcat
 
-drivers: tuple[type[Client], ...] = (Confluent, Aiokafka, KafkaPython, Kcat)
+drivers: tuple[type[Client], ...] = (Confluent, Aiokafka, KafkaPython, Kcat, Java, FranzGo, KafkaJs)

@@ -32,7 +32,7 @@ from tests.interop.client import (
     end,
 )
 from tests.interop.drivers.aio_transactions import AioTransactor
-from tests.interop.member import Member
+from tests.interop.member import Member, in_python
 from tests.interop.transactor import Transactor
 
 Answer = TypeVar("Answer")
@@ -96,6 +96,7 @@ class Aiokafka(Client):
             "empty is not null",
             "error when lost",
             "null headers",
+            "static members",
             "timestamps",
         }
     )
@@ -199,7 +200,7 @@ class Aiokafka(Client):
             consumer.seek(where, start)
 
     def member(self, topic: str, group: str, strategy: str = "range", instance: str = "") -> Member:
-        return Member("aio", self.bootstrap, topic, group, strategy, instance)
+        return Member(in_python("aio"), self.bootstrap, topic, group, strategy, instance)
 
     @contextmanager
     def transactor(self, name: str, timeout_ms: int = 60_000) -> Iterator[Transactor]:

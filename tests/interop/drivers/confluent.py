@@ -131,6 +131,7 @@ class Confluent(ConfluentGroups, ConfluentTransactions):
             "error when a name is bad",
             "error when lost",
             "null headers",
+            "static members",
             "timestamps",
             "topic ids",
         }

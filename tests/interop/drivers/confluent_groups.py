@@ -8,7 +8,7 @@ from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicP
 from confluent_kafka.admin import AdminClient
 
 from tests.interop.client import Client, GroupShape, Refused, deadline_s
-from tests.interop.member import Member
+from tests.interop.member import Member, in_python
 
 
 def only(futures: Mapping[Any, "Future[Any]"]) -> Any:
@@ -23,7 +23,7 @@ class ConfluentGroups(Client):
     _admin: AdminClient
 
     def member(self, topic: str, group: str, strategy: str = "range", instance: str = "") -> Member:
-        return Member("confluent", self.bootstrap, topic, group, strategy, instance)
+        return Member(in_python("confluent"), self.bootstrap, topic, group, strategy, instance)
 
     def list_groups(self) -> dict[str, str]:
         found = self._admin.list_consumer_groups().result(deadline_s)

@@ -80,6 +80,7 @@ class KafkaPython(KafkaPythonGroups, KafkaPythonTransactions):
             "describing creates nothing",
             "empty is not null",
             "error when lost",
+            "static members",
             "timestamps",
             "topic ids",
         }

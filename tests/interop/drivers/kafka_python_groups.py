@@ -7,7 +7,7 @@ from kafka import KafkaAdminClient, TopicPartition
 from kafka.structs import OffsetAndMetadata
 
 from tests.interop.client import Client, GroupShape, Refused
-from tests.interop.member import Member
+from tests.interop.member import Member, in_python
 
 no_epoch = -1
 
@@ -16,7 +16,7 @@ class KafkaPythonGroups(Client):
     _admin: KafkaAdminClient
 
     def member(self, topic: str, group: str, strategy: str = "range", instance: str = "") -> Member:
-        return Member("kafka_python", self.bootstrap, topic, group, strategy, instance)
+        return Member(in_python("kafka_python"), self.bootstrap, topic, group, strategy, instance)
 
     def list_groups(self) -> dict[str, str]:
         return {one["group_id"]: one["group_state"] for one in self._admin.list_groups()}

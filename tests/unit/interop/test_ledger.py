@@ -8,7 +8,7 @@ from tests.interop.ledger_page import Outcome
 clients = {"alpha": "1.0", "beta": "2.0"}
 
 
-def tried(feature: str, client: str, outcome: Outcome = "passes", *, order: int = 0) -> Tried:
+def tried(feature: str, client: str, outcome: Outcome = "passes", *, order: int = 0, toolchain: bool = False) -> Tried:
     entry = Entry(
         area="Reading",
         feature=feature,
@@ -17,6 +17,7 @@ def tried(feature: str, client: str, outcome: Outcome = "passes", *, order: int 
         column=list(clients).index(client),
         order=order,
         of=4,
+        toolchain=toolchain,
     )
     return Tried(entry=entry, outcome=outcome)
 
@@ -64,6 +65,20 @@ def test_a_client_that_is_not_installed_keeps_its_column() -> None:
     run = [tried("from the start", "alpha"), tried("from the start", "beta", "not tried")]
     assert settle(run, before).lost == []
     assert settle(run, before).text == before
+
+
+def test_what_needs_a_toolchain_stands_in_a_run_without_any() -> None:
+    own = tried("restart", "beta", order=1, toolchain=True)
+    both = [tried("from the start", "alpha"), tried("from the start", "beta", order=2, toolchain=True), own]
+    page = settle(both, "").text
+    verdict = settle([tried("from the start", "alpha")], page)
+    assert (verdict.lost, verdict.text) == ([], page)
+
+
+def test_what_needs_a_toolchain_is_lost_when_others_of_its_kind_were_tried() -> None:
+    both = [tried("from the start", "beta", toolchain=True), tried("restart", "beta", order=1, toolchain=True)]
+    page = settle([tried("from the start", "alpha"), *both], "").text
+    assert settle([tried("from the start", "alpha"), both[0]], page).lost == [("Reading", "restart", "beta")]
 
 
 def test_what_was_never_tried_does_not_stand_as_passing() -> None:

@@ -1,0 +1,47 @@
+"""Kafka's own client and transactions: producers, and what an administrator sees and does."""
+
+import base64
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from tests.interop.drivers.program import Program
+from tests.interop.transactor import Transactor
+
+
+class JavaTransactor:
+    def __init__(self, program: Program, name: str, timeout_ms: int) -> None:
+        self._program = program
+        self._number = program.ask("open_transactor", id=name, timeout_ms=timeout_ms)
+
+    def _ask(self, call: str, **arguments: Any) -> None:
+        self._program.ask(call, transactor=self._number, **arguments)
+
+    def begin(self) -> None:
+        self._ask("begin")
+
+    def write(self, topic: str, *values: bytes, partition: int = 0) -> None:
+        texts = [base64.b64encode(value).decode() for value in values]
+        self._ask("write", topic=topic, partition=partition, values=texts)
+
+    def commit_offsets(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
+        self._ask("commit_offsets", group=group, topic=topic, offsets=dict(offsets))
+
+    def commit(self) -> None:
+        self._ask("commit_transaction")
+
+    def abort(self) -> None:
+        self._ask("abort_transaction")
+
+    def close(self) -> None:
+        self._ask("close_transactor")
+
+
+class JavaTransactions(Program):
+    @contextmanager
+    def transactor(self, name: str, timeout_ms: int = 60_000) -> Iterator[Transactor]:
+        transactor = JavaTransactor(self, name, timeout_ms)
+        try:
+            yield transactor
+        finally:
+            transactor.close()

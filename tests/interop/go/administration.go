@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+)
+
+func createTopic(own *session, within context.Context, wanted asked) (any, error) {
+	create := own.admin.CreateTopics
+	if wanted.ValidateOnly {
+		create = own.admin.ValidateCreateTopics
+	}
+	made, err := create(within, wanted.Partitions, wanted.Replication, wanted.Settings, wanted.Topic)
+	if err != nil {
+		return nil, err
+	}
+	return nil, made.Error()
+}
+
+func deleteTopic(own *session, within context.Context, wanted asked) (any, error) {
+	gone, err := own.admin.DeleteTopics(within, wanted.Topic)
+	if err != nil {
+		return nil, err
+	}
+	return nil, gone.Error()
+}
+
+func listTopics(own *session, within context.Context, _ asked) (any, error) {
+	found, err := own.admin.ListTopicsWithInternal(within)
+	return found.Names(), err
+}
+
+func describeTopic(own *session, within context.Context, wanted asked) (any, error) {
+	topics, err := own.admin.ListTopics(within, wanted.Topic)
+	if err != nil {
+		return nil, err
+	}
+	if err := topics.Error(); err != nil {
+		return nil, err
+	}
+	partitions, leaders := []int32{}, []int32{}
+	replicas, inSync := [][]int32{}, [][]int32{}
+	for _, one := range topics[wanted.Topic].Partitions.Sorted() {
+		partitions = append(partitions, one.Partition)
+		leaders = append(leaders, one.Leader)
+		replicas = append(replicas, one.Replicas)
+		inSync = append(inSync, one.ISR)
+	}
+	return map[string]any{"partitions": partitions, "leaders": leaders, "replicas": replicas, "in_sync": inSync}, nil
+}
+
+func createPartitions(own *session, within context.Context, wanted asked) (any, error) {
+	create := own.admin.UpdatePartitions
+	if wanted.ValidateOnly {
+		create = own.admin.ValidateUpdatePartitions
+	}
+	made, err := create(within, wanted.Total, wanted.Topic)
+	if err != nil {
+		return nil, err
+	}
+	return nil, made.Error()
+}
+
+func listGroups(own *session, within context.Context, _ asked) (any, error) {
+	found, err := own.admin.ListGroups(within)
+	states := map[string]string{}
+	for name, one := range found {
+		states[name] = one.State
+	}
+	return states, err
+}
+
+func describeGroup(own *session, within context.Context, wanted asked) (any, error) {
+	found, err := own.admin.DescribeGroups(within, wanted.Group)
+	if err != nil {
+		return nil, err
+	}
+	one := found[wanted.Group]
+	clients := []string{}
+	for _, member := range one.Members {
+		clients = append(clients, member.ClientID)
+	}
+	return map[string]any{"state": one.State, "protocol": one.Protocol, "clients": clients}, one.Err
+}
+
+func committed(own *session, within context.Context, wanted asked) (any, error) {
+	found, err := own.admin.FetchOffsets(within, wanted.Group)
+	offsets := map[int32]int64{}
+	found.Each(func(one kadm.OffsetResponse) {
+		if one.Topic == wanted.Topic {
+			offsets[one.Partition] = one.At
+		}
+	})
+	return offsets, err
+}
+
+func commit(own *session, within context.Context, wanted asked) (any, error) {
+	offsets := kadm.Offsets{}
+	for partition, at := range wanted.Offsets {
+		offsets.Add(kadm.Offset{Topic: wanted.Topic, Partition: partition, At: at, LeaderEpoch: -1})
+	}
+	done, err := own.admin.CommitOffsets(within, wanted.Group, offsets)
+	if err != nil {
+		return nil, err
+	}
+	return nil, done.Error()
+}
+
+func deleteGroup(own *session, within context.Context, wanted asked) (any, error) {
+	gone, err := own.admin.DeleteGroups(within, wanted.Group)
+	if err != nil {
+		return nil, err
+	}
+	return nil, gone.Error()
+}
