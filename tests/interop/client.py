@@ -119,6 +119,17 @@ class GroupShape:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionShape:
+    """A transactional id as described to a client."""
+
+    state: str
+    producer_id: int
+    producer_epoch: int
+    timeout_ms: int
+    partitions: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
     """How to read: first offset, how long a fetch may wait, how many bytes it may bring, what to do when lost."""
 
@@ -198,6 +209,13 @@ class Client:
 
     def transactor(self, name: str, timeout_ms: int = 60_000) -> "AbstractContextManager[Transactor]":
         """A transactional producer under a name."""
+        raise NotImplementedError
+
+    def list_transactions(self) -> dict[str, str]:
+        """All transactional ids, and their states."""
+        raise NotImplementedError
+
+    def describe_transaction(self, name: str) -> TransactionShape:
         raise NotImplementedError
 
     def list_groups(self) -> dict[str, str]:

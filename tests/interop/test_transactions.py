@@ -107,3 +107,20 @@ def test_consume_transform_produce(client: Client, topic: str, transaction: str,
             producer.abort() if aborts else producer.commit()
             read_up_to(bench, group, topic, at if aborts else at + 5)
     assert committed(client, topic, 10, partition=1) == [b"%d!" % number for number in range(10)]
+
+
+@feature("list and describe transactions, open and ended", "transactor", "list_transactions", "describe_transaction")
+def test_describe(client: Client, topic: str, transaction: str) -> None:
+    with client.transactor(transaction, short_ms * 30) as producer:
+        assert client.describe_transaction(transaction).state == "Empty"
+        producer.begin()
+        producer.write(topic, b"v", partition=1)
+        assert client.list_transactions()[transaction] == "Ongoing"
+        shape = client.describe_transaction(transaction)
+        assert (shape.state, shape.timeout_ms, shape.partitions) == ("Ongoing", short_ms * 30, ((topic, 1),))
+        assert (shape.producer_id >= 0, shape.producer_epoch) == (True, 0)
+        producer.commit()
+        eventually(lambda: client.describe_transaction(transaction).state == "CompleteCommit")
+        assert client.list_transactions()[transaction] == "CompleteCommit"
+    with pytest.raises(Refused):
+        client.describe_transaction(f"not {transaction}")

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from kafka import KafkaProducer, TopicPartition
+from kafka import KafkaAdminClient, KafkaProducer, TopicPartition
 from kafka.errors import KafkaError
 from kafka.structs import OffsetAndMetadata
 
-from tests.interop.client import Client, Refused, deadline_s
+from tests.interop.client import Client, Refused, TransactionShape, deadline_s
 from tests.interop.transactor import Transactor
 
 no_epoch = -1
@@ -57,6 +57,23 @@ class KafkaPythonTransactor:
 
 
 class KafkaPythonTransactions(Client):
+    _admin: KafkaAdminClient
+
+    def list_transactions(self) -> dict[str, str]:
+        by_broker = self._admin.list_transactions()
+        return {one.transactional_id: one.state for found in by_broker.values() for one in found}
+
+    def describe_transaction(self, name: str) -> TransactionShape:
+        with surfaced():
+            found = self._admin.describe_transactions([name])[name]
+        return TransactionShape(
+            state=found.state,
+            producer_id=found.producer_id,
+            producer_epoch=found.producer_epoch,
+            timeout_ms=found.transaction_timeout_ms,
+            partitions=tuple(sorted((one.topic, one.partition) for one in found.topic_partitions)),
+        )
+
     @contextmanager
     def transactor(self, name: str, timeout_ms: int = 60_000) -> Iterator[Transactor]:
         transactor = KafkaPythonTransactor(self.bootstrap, name, timeout_ms)

@@ -121,6 +121,20 @@ async def test_what_is_open_is_aborted_by_the_next_coordinator_when_its_time_is_
 
 
 @simulated(**few)
+async def test_who_goes_on_at_once_need_not_come_again(brokers: Brokers) -> None:
+    """The markers of the transaction before are still on their way: that takes a moment, which is waited for."""
+    await brokers.make_topic("t", (1, 2, 3))
+    one = Producing(brokers)
+    await one.write()
+    here = await one.coordinator()
+    direct = Transacted(lambda request, version: brokers.call(here, request, version))
+    direct.producer_id, direct.epoch = one.transacted.producer_id, one.transacted.epoch
+    for number in range(5):
+        assert await direct.end(committed=number % 2 == 0) == 0
+        assert await direct.add({"t": [0]}) == [0]
+
+
+@simulated(**few)
 async def test_markers_find_the_partition_wherever_it_is_led(brokers: Brokers) -> None:
     one = Producing(brokers)
     await one.transacted.find()

@@ -59,18 +59,6 @@ async def test_an_abort_leaves_nothing_behind(broker: Served) -> None:
 
 
 @with_broker()
-async def test_who_goes_on_at_once_need_not_come_again(broker: Served) -> None:
-    """The markers of the transaction before are still on their way: that takes a moment, which is waited for."""
-    await broker.make_topic("t")
-    one = Transacted(broker.call)
-    await one.begin()
-    for number in range(20):
-        assert await one.add({"t": [0]}) == [0]
-        assert await one.write("t", f"{number}") == 0
-        assert await one.end(committed=number % 2 == 0) == 0
-
-
-@with_broker()
 async def test_a_late_end_never_touches_the_next_transaction(broker: Served) -> None:
     await broker.make_topic("t")
     one = Transacted(broker.call)
