@@ -12,10 +12,10 @@ READY := $(VENV)/.ready
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo check test bench bench-peers interop fuzz simulate mutants chaos tighten programs
+.PHONY: help setup run demo check test bench bench-peers interop fuzz simulate mutants chaos test-spark-full tighten programs
 
 help: ## list these targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(READY) ## make .venv with Tailrace and everything its tests need
 	@echo "$(VENV) is ready"
@@ -57,6 +57,9 @@ mutants: $(READY) ## plant bugs, and see the simulator find each of them within 
 chaos: $(READY) ## kill, pause and cut off real brokers under load; MINUTES=10, SEED=any
 	@TAILRACE_CHAOS_MINUTES=$(MINUTES) $(if $(SEED),TAILRACE_CHAOS_SEED=$(SEED)) $(BIN)/python -m pytest tests/chaos -m chaos \
 		-o log_cli=true -o log_cli_level=INFO -o log_cli_format="%(message)s" -o faulthandler_timeout=7200
+
+test-spark-full: $(READY) ## every test of the Spark pipeline, the long ones included
+	@$(BIN)/python -m pytest tests/pipeline -m "long or not long" --durations 10
 
 tighten: $(READY) ## lower the size bounds in checks/sizes.toml to what the tree holds now
 	@$(BIN)/python -m checks.sizes --tighten

@@ -1,11 +1,14 @@
 """One JVM and one Spark session for all tests of a worker; the tests that use it carry the mark `spark`."""
 
+import os
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tailrace.pipeline import crash_points
 from tailrace.pipeline.kafka.cluster import Cluster
 from tailrace.testing import Broker
 
@@ -14,10 +17,19 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="session")
-def spark() -> "Iterator[SparkSession]":
+def crash_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where a test says at which place a process shall die; Spark's workers know of it from the start."""
+    return tmp_path_factory.mktemp("crash") / "place"
+
+
+@pytest.fixture(scope="session")
+def spark(crash_file: Path) -> "Iterator[SparkSession]":
     from tailrace.pipeline import session
 
+    # For the JVM and its workers, not for this process, which shall not die.
+    os.environ[crash_points.variable] = str(crash_file)
     spark = session("tests", master="local[2]", brief=True, keep_classes=False)
+    del os.environ[crash_points.variable]
     yield spark
     spark.stop()
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from tailrace.pipeline.crash_points import here
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.histories.committing import begin, commit_batch
 from tailrace.pipeline.histories.delta_log import own_folder
@@ -97,8 +98,10 @@ class Count:
 
     def take(self, frame: "DataFrame", batch: int) -> None:
         ranges = [range_from(json.loads(row.manifest)) for row in frame.collect()]
+        here("archive: before the commit")
         if not ranges or not commit_batch(self._history, ranges, self._application(), batch):
             return
+        here("archive: committed")
         self._batches += 1
         self._records += sum(one.count for one in ranges)
         self._files += sum(len(one.files) for one in ranges)

@@ -16,6 +16,7 @@ from crc32c import crc32c
 from tailrace.model.limits import MiB
 from tailrace.pipeline.arrow.choosing import merged
 from tailrace.pipeline.arrow.columns import Columns, decode
+from tailrace.pipeline.crash_points import here
 from tailrace.pipeline.histories.checksum import ContentChecksum
 from tailrace.pipeline.histories.layout import date_of, days, file_path, file_schema, to_table
 from tailrace.pipeline.histories.manifest import ArchivedRange, Gap, HistoryFile, gaps_between
@@ -101,7 +102,9 @@ def archive_range(cluster: Cluster, wanted: Range, folder: Path, *, committed: b
         for file in files.values():
             file.discard()
         raise
+    here("archive: records fetched")
     done = tuple(files[date].finish() for date in sorted(files))
+    here("archive: files written")
     gaps = left_out + gaps_between(sorted(present), wanted.start, wanted.end, "compaction")
     return ArchivedRange(
         topic=wanted.partition.topic,

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from tailrace.pipeline.arrow.encode import Rows
 from tailrace.pipeline.arrow.murmur2 import partitions_of
+from tailrace.pipeline.crash_points import here
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.histories.manifest import ArchivedRange, range_from
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
@@ -98,9 +99,12 @@ class Replay:
         for number in np.unique(targets).tolist():
             producer.write(TopicPartition(self._wanted.into, number), take(rows, np.flatnonzero(targets == number)))
         producer.flush()
+        here("replay: records written")
         after = table.column("offset")[-1].as_py() + 1
         commit_offsets_within(self._cluster, transaction, self._name, {self._place: after})
+        here("replay: offsets moved")
         end(self._cluster, transaction, commit=True)
+        here("replay: committed")
         producer.begin_again()
 
     def _rows(self, table: pa.Table) -> Rows:

@@ -8,6 +8,7 @@ are aborted, unless it was decided.
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tailrace.pipeline.crash_points import here
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.kafka.cluster import Cluster
 from tailrace.pipeline.kafka.transactions import Transaction, end, state_of
@@ -21,6 +22,7 @@ def commit_all(options: WriteOptions, messages: Sequence[Written | None]) -> Non
     written = [message for message in messages if message is not None]
     if not options.exactly_once or not any(one.producer or one.is_decided for one in written):
         return
+    here("sink: before the decision")
     with Cluster(options.bootstrap) as cluster:
         known = read_progress(cluster, options.sink_id)
         if known is not None and known.covers(written[0].query, written[0].batch):
@@ -28,10 +30,13 @@ def commit_all(options: WriteOptions, messages: Sequence[Written | None]) -> Non
         else:
             decided = _decision(cluster, options, written, 0 if known is None else known.number)
             write_progress(cluster, options.sink_id, _topic(options, written), decided)
+        here("sink: decided")
         if decided.state == "decided":
             finish(cluster, options.sink_id, decided)
+            here("sink: committed")
             done = replace(decided, state="done", number=decided.number + 1, attempts=())
             write_progress(cluster, options.sink_id, decided.topic, done)
+            here("sink: done")
             _abort_others(cluster, options, decided)
 
 

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from itertools import groupby
 from typing import Any, Final, Literal
 
+from tailrace.pipeline.crash_points import here
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition, check
 from tailrace.pipeline.kafka.offsets import commit_offsets
@@ -81,6 +82,7 @@ def finish(cluster: Cluster, sink: str, progress: Progress) -> None:
         state, producer = state_of(cluster, name)
         if state == "Ongoing":
             end(cluster, Transaction(name, producer), commit=True)
+            here("sink: between two commits")
         elif state not in ("PrepareCommit", "CompleteCommit"):
             raise PipelineFailed(
                 f"batch {progress.batch} of sink {sink} was decided, and its transaction {name} is {state}: its time "

@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import WriterCommitMessage
 
+from tailrace.pipeline.crash_points import here
 from tailrace.pipeline.kafka.cluster import Cluster
 from tailrace.pipeline.kafka.producing import Producer
 from tailrace.pipeline.kafka.transactions import ProducerId, Transaction, end, new_producer, take_over
@@ -44,12 +45,14 @@ def write_rows(options: WriteOptions, batches: Iterator[pa.RecordBatch], job: st
         if options.exactly_once and _is_decided(cluster, options.sink_id, query, batch):
             return Written(task, attempt, query, batch, 0, (), None, is_decided=True)
         producer, transaction = _producer(cluster, options, task, attempt)
+        here("sink: transaction begun")
         try:
             _write(cluster, options, producer, batches)
         except BaseException:
             if transaction is not None and producer.partitions():
                 end(cluster, transaction, commit=False)  # readers need not wait until its time is up
             raise
+    here("sink: rows written")
     topics = tuple(sorted({one.topic: None for one in producer.partitions()}))
     used = transaction.producer if transaction is not None and producer.written else None
     return Written(task, attempt, query, batch, producer.written, topics, used)

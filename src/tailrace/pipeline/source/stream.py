@@ -20,6 +20,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from tailrace.pipeline.crash_points import here
 from tailrace.pipeline.failure import DataLost
 from tailrace.pipeline.kafka.cluster import Cluster
 from tailrace.pipeline.kafka.offsets import (
@@ -88,6 +89,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         last = from_json(end)
         first = self._known(from_json(start))
         begin = within_the_log(self._brokers(), {one: first.get(one, 0) for one in last}, last, options)
+        here("source: offsets planned")
         found = ranges(begin, last, at_least=options.min_partitions, most_records=options.max_records)
         return [InputPartition(one) for one in found]
 

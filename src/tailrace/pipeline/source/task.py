@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from tailrace.pipeline.arrow.columns import decode
+from tailrace.pipeline.crash_points import here
 from tailrace.pipeline.failure import DataLost
 from tailrace.pipeline.kafka.cluster import Cluster
 from tailrace.pipeline.kafka.fetching import Range, fetch
@@ -49,6 +50,7 @@ class ReadTask:
             columns = columns.within(wanted.start, wanted.end)
             if len(columns):
                 yield to_rows(columns, *wanted.partition, self.columns)
+                here("source: rows read")
 
 
 advice = (
