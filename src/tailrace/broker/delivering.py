@@ -63,12 +63,10 @@ class Delivery:
         """Queue each for the broker that leads its partition now."""
         gone: list[Order] = []
         for order in orders:
-            topic = self._node.replicas.image.topics.get(order.place.topic)
-            if topic is None or order.place.partition >= len(topic.partitions):
+            leader = self._leader_of(order.place)
+            if leader == nobody and self._is_gone(order.place):
                 gone.append(order)
-                continue
-            leader = self._node.leaders.one(topic, order.place.partition).leader
-            if leader == nobody:
+            elif leader == nobody:
                 self._later([order])
             elif leader in self._waiting:
                 self._waiting[leader].append(order)
@@ -77,6 +75,19 @@ class Delivery:
                 self._node.spawn(self._serve(leader))
         if gone:
             self._node.spawn(self._tell(gone))
+
+    def _leader_of(self, place: Place) -> BrokerId:
+        topic = self._node.replicas.image.topics.get(place.topic)
+        if topic is None or place.partition >= len(topic.partitions):
+            return nobody
+        return self._node.leaders.one(topic, place.partition).leader
+
+    def _is_gone(self, place: Place) -> bool:
+        """Whether a partition was deleted. One that is merely not known here was made a moment ago."""
+        image = self._node.replicas.image
+        topic = image.topics.get(place.topic)
+        is_there = topic is not None and place.partition < len(topic.partitions)
+        return not is_there and place.topic in image.removed.values()
 
     def _later(self, orders: Sequence[Order]) -> None:
         """Look again who leads; what has failed often waits longer."""
@@ -98,7 +109,7 @@ class Delivery:
             codes = await self._call(broker, orders)
             results = list(zip(orders, codes, strict=True))
             self._later([order for order, code in results if code not in (*done, not_ours)])
-            await self._tell([order for order, code in results if code in done])
+            self._node.spawn(self._tell([order for order, code in results if code in done]))
         del self._waiting[broker]
 
     async def _call(self, broker: BrokerId, orders: Sequence[Order]) -> Sequence[Error]:

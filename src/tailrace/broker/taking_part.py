@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from tailrace.broker.peers import Unreachable
 from tailrace.broker.transaction_seat import TransactionSeat
 from tailrace.broker.verifying import NamedPartition
-from tailrace.model.faults import CoordinatorLoading, CoordinatorUnavailable, Fault, NotCoordinator
+from tailrace.model.faults import CoordinatorLoading, CoordinatorUnavailable, Fault, NotCoordinator, UnknownTopic
 from tailrace.model.transaction_faults import NotInTransaction
 from tailrace.transactions.transaction import Place, Producer, first_epoch_version
 from tailrace.wire.errors import Error
@@ -64,6 +64,8 @@ class TakingPart:
         seat = self._node.transacting.seat(request.transactional_id)
         places = [Place(one.topic, one.partition) for one in request.partitions]
         try:
+            if request.add:
+                _require_known(self._node, places)
             missing = await seat.when_free(request.transactional_id, lambda: _missing(seat, request, places))
         except (NotCoordinator, CoordinatorLoading, CoordinatorUnavailable):
             raise
@@ -71,6 +73,14 @@ class TakingPart:
             return TakePartAnswer(codes=(error_of(fault),) * len(places))
         none = error_of(NotInTransaction(""))
         return TakePartAnswer(codes=tuple(none if one in missing else Error.NONE for one in places))
+
+
+def _require_known(node: "Node", places: Sequence[Place]) -> None:
+    """A coordinator that has not heard of a topic yet could not tell it from one that is gone."""
+    topics = node.replicas.image.topics
+    for place in places:
+        if place.topic not in topics or place.partition >= len(topics[place.topic].partitions):
+            raise UnknownTopic(f"{place.topic}-{place.partition} is not known here")
 
 
 async def _missing(seat: TransactionSeat, request: TakePart, places: Sequence[Place]) -> Sequence[Place]:

@@ -195,3 +195,40 @@ async def test_unused_names_are_forgotten_by_the_clock(brokers: Brokers) -> None
     assert (await one.transacted.described()).error_code == Error.TRANSACTIONAL_ID_NOT_FOUND
     partition = brokers[1].replicas.find(transactions_topic, partition_of("x", 3))
     assert partition.log.end == 2
+
+
+@simulated(**few)
+async def test_markers_reach_a_sole_replica_that_was_restarted(brokers: Brokers) -> None:
+    """Who leads it in which epoch is not reported: nobody else could."""
+    one = Producing(brokers)
+    await one.transacted.find()
+    here = await one.coordinator()
+    one.leader = next(broker for broker in brokers.ids if broker not in (here, 1))
+    await brokers.make_topic("t", (one.leader,))
+    for _ in range(2):
+        await one.write()
+        brokers.kill(one.leader)
+        assert await one.end(committed=True) == 0
+        await brokers.start(one.leader)
+        await one.ended("CompleteCommit")
+        assert one.last_stable(one.leader) == brokers.replica(one.leader, "t").log.end
+
+
+@simulated(count=1, **few)
+async def test_a_partition_that_the_coordinator_has_not_heard_of_is_not_added(brokers: Brokers) -> None:
+    """It would be taken for one that is gone, which needs no marker."""
+    await brokers.make_topic("t", (1,))
+    one = Producing(brokers)
+    await one.transacted.begin()
+    who = (one.transacted.producer_id, one.transacted.epoch)
+
+    async def added(*places: tuple[str, int]) -> object:
+        return await brokers.machine(1).run(brokers[1].verifier.verify("x", *who, places, add=True))
+
+    assert await added(("t", 0), ("t", 1)) == {
+        ("t", 0): Error.UNKNOWN_TOPIC_OR_PARTITION,
+        ("t", 1): Error.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+    assert (await one.transacted.described()).transaction_state == "Empty"
+    assert await added(("t", 0)) == {}
+    assert (await one.transacted.described()).transaction_state == "Ongoing"
