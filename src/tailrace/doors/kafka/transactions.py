@@ -9,9 +9,13 @@ from tailrace.wire.errors import Error
 
 
 def seat_of(call: Call, transactional_id: str) -> TransactionSeat:
+    require_name(transactional_id)
+    return call.node.transacting.seat(transactional_id)
+
+
+def require_name(transactional_id: str) -> None:
     if not transactional_id:
         raise InvalidRequest("a transactional id cannot be empty")
-    return call.node.transacting.seat(transactional_id)
 
 
 def error_for(fault: Fault, call: Call, *, fenced_since: int, abortable_since: int) -> Error:

@@ -5,7 +5,7 @@ From version 5 on the producer is told the epoch of its next transaction (KIP-89
 from typing import Final
 
 from tailrace.doors.kafka.call import Call
-from tailrace.doors.kafka.transactions import error_for
+from tailrace.doors.kafka.transactions import error_for, require_name
 from tailrace.model.faults import Fault
 from tailrace.transactions.transaction import Producer
 from tailrace.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
@@ -17,6 +17,7 @@ async def end_txn(request: EndTxnRequest, call: Call) -> EndTxnResponse:
     who = Producer(request.producer_id, request.producer_epoch)
     version = 2 if call.version >= first_of_v2 else 1
     try:
+        require_name(request.transactional_id)
         told = await call.node.transacting.end(
             request.transactional_id, who, version, committed=request.committed, link=call.connection.number
         )

@@ -5,6 +5,7 @@ from typing import Final
 
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.faults import error_of
+from tailrace.doors.kafka.transactions import require_name
 from tailrace.model.faults import CoordinatorUnavailable, Fault, InvalidRequest
 from tailrace.model.ids import BrokerId, nobody
 from tailrace.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
@@ -46,8 +47,7 @@ async def _broker(call: Call, key_type: int, key: str) -> BrokerId:
     if key_type == groups:
         return await call.node.grouping.find(key)
     if key_type == transactions:
-        if not key:
-            raise InvalidRequest("a transactional id cannot be empty")
+        require_name(key)
         return await call.node.transacting.find(key)
     fault = CoordinatorUnavailable("share groups are not supported yet")
     call.connection.door.warn_once(f"client {call.client_id!r} asks for a coordinator, and will go on asking: {fault}")

@@ -8,7 +8,7 @@ nothing that would tell its batches from another's.
 from typing import Final
 
 from tailrace.doors.kafka.call import Call
-from tailrace.doors.kafka.transactions import error_for
+from tailrace.doors.kafka.transactions import error_for, require_name
 from tailrace.model.faults import Fault, InvalidRequest
 from tailrace.transactions.transaction import Producer
 from tailrace.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -30,8 +30,7 @@ async def _producer(request: InitProducerIdRequest, call: Call) -> Producer:
         raise InvalidRequest("a producer gives both its id and its epoch, or neither")
     if request.transactional_id is None:
         return Producer(await call.node.producer_ids.take(), 0)
-    if request.transactional_id == "":
-        raise InvalidRequest("a transactional id cannot be empty")
+    require_name(request.transactional_id)
     said = Producer(request.producer_id, request.producer_epoch)
     expected = None if said.id == nothing else said
     name, timeout_ms = request.transactional_id, request.transaction_timeout_ms
