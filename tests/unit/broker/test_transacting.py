@@ -232,3 +232,28 @@ async def test_a_partition_that_the_coordinator_has_not_heard_of_is_not_added(br
     assert (await one.transacted.described()).transaction_state == "Empty"
     assert await added(("t", 0)) == {}
     assert (await one.transacted.described()).transaction_state == "Ongoing"
+
+
+@simulated(**few)
+async def test_transactions_v2_need_nobody_to_add_partitions_and_survive_their_coordinator(brokers: Brokers) -> None:
+    one = Producing(brokers)
+    await one.transacted.begin()
+    here = await one.coordinator()
+    one.leader = next(broker for broker in brokers.ids if broker != here)
+    await brokers.make_topic("t", (one.leader, *(broker for broker in brokers.ids if broker != one.leader)))
+    for number in range(4):
+        assert await written(one, f"{number}") == 0
+        if number == 1:
+            brokers.kill(here)
+        assert await one.transacted.end(committed=number % 2 == 0, version=5) == 0
+        await one.ended("CompleteCommit", "CompleteAbort")
+    assert one.transacted.epoch == 4
+    partition = brokers.replica(one.leader, "t")
+    assert (partition.log.producers.transactions.open, partition.log.end) == ({}, 8)
+
+
+async def written(one: Producing, value: str) -> int:
+    """Produce as clients of v2 do, again while the coordinator is being found."""
+    while (code := await one.transacted.write("t", value, version=12)) == Error.NOT_ENOUGH_REPLICAS:
+        await one.brokers.elapse(0.1)
+    return code
