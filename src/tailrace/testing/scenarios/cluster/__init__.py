@@ -12,6 +12,9 @@
 | `server` | one broker: its machine and its lives |
 | `budget`, `faults`, `outages`, `damage` | what goes wrong, and how much of it may at a time |
 | `router`, `writer`, `reader`, `looker`, `changer` | the clients |
+| `coordinated`, `member`, `beating_member`, `group_offsets` | members of consumer groups, by both protocols |
+| `ownership` | what they were told |
+| `transactor`, `transacting`, `late_marker`, `stable_reader`, `outcomes` | transactions, and what came of them |
 | `convergence` | what must be true soon after everything is healed |
 | `met`, `story` | what a run came across; the run itself |
 """

@@ -6,18 +6,26 @@ from typing import Any, Final, Protocol
 
 from tailrace.broker.coordinator import Coordinator
 from tailrace.cluster.controller import Controller
+from tailrace.testing.scenarios.cluster.beating_member import BeatingMember
 from tailrace.testing.scenarios.cluster.changer import Changer, create_version
 from tailrace.testing.scenarios.cluster.invariants import Broken, Invariant
 from tailrace.testing.scenarios.cluster.looker import Looker
+from tailrace.testing.scenarios.cluster.member import Member
 from tailrace.testing.scenarios.cluster.met import Met
+from tailrace.testing.scenarios.cluster.outcomes import Outcomes
+from tailrace.testing.scenarios.cluster.ownership import Ownership
 from tailrace.testing.scenarios.cluster.plan import Plan
 from tailrace.testing.scenarios.cluster.reader import Reader
 from tailrace.testing.scenarios.cluster.router import Router
 from tailrace.testing.scenarios.cluster.server import Server
 from tailrace.testing.scenarios.cluster.skeptic import Skeptic
+from tailrace.testing.scenarios.cluster.stable_reader import StableReader
+from tailrace.testing.scenarios.cluster.transacting import classic, kip_890
+from tailrace.testing.scenarios.cluster.transactor import Transactor
 from tailrace.testing.scenarios.cluster.watch import Watch
 from tailrace.testing.scenarios.cluster.writer import Manner, Writer
 from tailrace.testing.simulation import World
+from tailrace.testing.transaction_history import Outcome
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse, NewTopic
 
@@ -28,6 +36,7 @@ safe: Final = Manner(idempotent=True, acks=-1)
 plain: Final = Manner(idempotent=False, acks=-1)
 hurried: Final = Manner(idempotent=False, acks=1)
 writers: Final = ((0, safe), (0, plain), (1, safe), (1, hurried))
+members: Final = 2
 again_seconds: Final = 0.2
 
 
@@ -63,10 +72,32 @@ class Clients:
         self._reader = Reader(self._router("reader"), claims, self._readable)
         self._looker = Looker(self._router("looker"), watch.leaders)
         skeptic = Skeptic(self._router("skeptic"), plan.replicas, self._controlling)
+        self._groups = [Ownership(), Ownership()]
+        grouped: list[Client] = []
+        for number in range(members):
+            grouped.append(Member(self._router(f"m{number}"), self._groups[0], kept_topic, kept_partitions))
+            grouped.append(BeatingMember(self._router(f"k{number}"), self._groups[1], kept_topic))
+        self._outcomes = Outcomes()
+        self._transactors = [
+            Transactor(self._router(f"x{number}"), self._outcomes, kept_topic, kept_partitions, versions)
+            for number, versions in enumerate((classic, kip_890))
+        ]
+        self._stable = [self._stable_reader("early", comes_late=False), self._stable_reader("late", comes_late=True)]
         self._all: list[Client] = [*self.writers, self._reader, self._looker, self._changer, skeptic]
+        self._all += [*grouped, *self._transactors, *self._stable]
 
     def _router(self, name: str) -> Router:
         return Router(self._ports, self._world.random, name, lambda: [server.name for server in self._servers])
+
+    def _stable_reader(self, name: str, *, comes_late: bool) -> StableReader:
+        return StableReader(
+            self._router(name),
+            self._outcomes,
+            kept_topic,
+            kept_partitions,
+            lambda: not self._writing,
+            comes_late=comes_late,
+        )
 
     def _controlling(self, host: str) -> Coordinator[Controller] | None:
         """What makes a broker the controller: another object each time it becomes it; None while it is not."""
@@ -101,15 +132,21 @@ class Clients:
             one.stopping = True
 
     @property
+    def _writing(self) -> list[str]:
+        writing: list[Writer | Transactor] = [*self.writers, *self._transactors]
+        return [one.name for one in writing if not (one.stopping and one.done)]
+
+    @property
     def busy(self) -> str | None:
         """Who is not done yet with what it began."""
-        waiting = [writer.name for writer in self.writers if not writer.done]
-        if self._changer.stopping and not self._changer.done:
-            waiting.append(self._changer.name)
+        waiting = self._writing
+        closing: list[Changer | StableReader] = [self._changer, *self._stable]
+        waiting += [one.name for one in closing if one.stopping and not one.done]
         return ", ".join(waiting) or None
 
     def check(self) -> None:
-        """After everything has converged: the topic that is certain to be there is."""
+        """After everything has converged: what is certain to be there is."""
+        self._outcomes.check()
         for server in self._servers:
             assert server.node is not None
             topic = server.node.replicas.image.topics.get(self._changer.topic)
@@ -122,4 +159,8 @@ class Clients:
         met.refused = sum(writer.refused for writer in self.writers)
         met.batches_read, met.read_from_followers = self._reader.batches, self._reader.from_followers
         met.looks_at_metadata = self._looker.looks
+        met.transactions_committed = self._outcomes.count(Outcome.COMMITTED)
+        met.transactions_aborted = self._outcomes.count(Outcome.ABORTED)
+        met.generations = sum(group.generations for group in self._groups)
+        met.commits = sum(group.commits for group in self._groups)
         met.topics_made, met.topics_recreated = self._changer.made, self._changer.recreated

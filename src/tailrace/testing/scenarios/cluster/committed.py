@@ -22,6 +22,7 @@ class Committed:
         self.end = 0
         self._entries: list[Entry] = []
         self._bases: list[int] = []
+        self._epochs: dict[int, int] = {}  # the newest of each producer
         self._next: dict[tuple[int, int], int] = {}  # the sequence that is due, by producer and epoch
 
     def __len__(self) -> int:
@@ -46,11 +47,18 @@ class Committed:
         if seen.end < self.end:
             raise Broken(Invariant.PREFIX, f"committed up to {self.end}, a new leader has less: {seen}")
 
+    def _check_epoch(self, seen: Seen, entry: Entry) -> None:
+        newest = self._epochs.get(entry.producer_id, -1)
+        if entry.producer_id >= 0 and entry.producer_epoch < newest:
+            raise Broken(Invariant.FENCED, f"({entry}) of epoch {entry.producer_epoch} follows on {newest}: {seen}")
+        self._epochs[entry.producer_id] = entry.producer_epoch
+
     def _append(self, seen: Seen, entry: Entry) -> None:
         if entry.base > self.end and seen.start < entry.base and self._entries:
             raise Broken(Invariant.PREFIX, f"nothing stands between {self.end} and {entry.base}: {seen}")
         if self._entries and entry.epoch < self._entries[-1].epoch:
             raise Broken(Invariant.RISING, f"({entry}) follows on ({self._entries[-1]}): {seen}")
+        self._check_epoch(seen, entry)
         self._check_sequence(seen, entry)
         self._entries.append(entry)
         self._bases.append(entry.base)
@@ -65,7 +73,7 @@ class Committed:
             raise Broken(Invariant.SAME_BYTES, f"({entry}) where ({known}) is committed: {seen}")
 
     def _check_sequence(self, seen: Seen, entry: Entry) -> None:
-        if entry.producer_id < 0:
+        if entry.producer_id < 0 or entry.sequence < 0:  # the end of a transaction has no sequence
             return
         producer = entry.producer_id, entry.producer_epoch
         due = self._next.get(producer, entry.sequence)

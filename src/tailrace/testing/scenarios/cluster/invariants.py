@@ -18,6 +18,10 @@ class Invariant(StrEnum):
     ONE_VOTE = "one vote per epoch"
     CONTROLLER = "a controller without a quorum answers nobody"
     ALIVE = "no broker gives up by itself"
+    ONE_OWNER = "each partition has one owner per generation"
+    OFFSETS = "committed offsets never go back"
+    TRANSACTIONS = "all of a committed transaction is read, once, and nothing of an aborted one"
+    FENCED = "a fenced producer writes nothing"
     CONVERGES = "everything converges within 30 virtual seconds after healing"
 
 

@@ -7,7 +7,17 @@ from typing import Final
 
 # what every hundred seeds must have met at least
 demanded: Final[Mapping[str, int]] = MappingProxyType(
-    {"leader_changes": 200, "truncations": 50, "torn_tails": 50, "acknowledged": 10_000, "voter_changes": 20}
+    {
+        "leader_changes": 200,
+        "truncations": 50,
+        "torn_tails": 50,
+        "acknowledged": 10_000,
+        "voter_changes": 20,
+        "generations": 100,
+        "commits": 500,
+        "transactions_committed": 200,
+        "transactions_aborted": 100,
+    }
 )
 
 
@@ -40,6 +50,10 @@ class Met:
     batches_read: int = 0
     read_from_followers: int = 0  # of those
     looks_at_metadata: int = 0
+    generations: int = 0  # of a consumer group, in which somebody worked
+    commits: int = 0  # of its offsets, acknowledged
+    transactions_committed: int = 0
+    transactions_aborted: int = 0
     committed: int = 0  # batches, of all partitions
     seconds: float = 0.0  # virtual
 

@@ -56,6 +56,12 @@ class Plan:
             controller_quorum_fetch_timeout_ms=self.patience_ms,
             controller_quorum_election_timeout_ms=self.patience_ms // 2,
             replica_fetch_wait_max_ms=self.patience_ms // 4,
+            offsets_topic_num_partitions=1,
+            transaction_state_log_num_partitions=1,
+            group_initial_rebalance_delay_ms=100,
+            group_min_session_timeout_ms=500,
+            group_consumer_heartbeat_interval_ms=500,
+            group_consumer_session_timeout_ms=2_000,
         )
 
 

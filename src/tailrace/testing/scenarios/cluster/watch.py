@@ -48,6 +48,7 @@ class Watch:
         self._voters: dict[TopicPartition, object] = {}
         self._directories: dict[str, Id] = {}
         self._first: dict[str, TopicPartition] = {}  # the first partition of each name
+        self._deleted: dict[Id, None] = {}  # topics, for good
         self._lives = 0
 
     def look(self) -> None:
@@ -78,6 +79,8 @@ class Watch:
             return
         if node.failed.done():
             raise Broken(Invariant.ALIVE, f"{server.name}: {node.failed.exception()!r}") from node.failed.exception()
+        if getattr(node, "replicas", None) is not None:
+            self._deleted.update(dict.fromkeys(node.replicas.image.removed))
         for partition in partitions_of(server):
             self._see(server, partition)
 
@@ -100,8 +103,11 @@ class Watch:
         first = self._first.setdefault(partition.name, seen.key)
         self.journals.check(seen, recreated=first != seen.key)
         check_undamaged(seen)
+        newly_leads = self.leaders.seen(seen)
+        if seen.key.topic_id in self._deleted:
+            return  # who restarts may not know of it yet, and begin with nothing; that is no loss
         history = self.histories.of(seen.key)
-        if self.leaders.seen(seen):
+        if newly_leads:
             history.check_leader(seen)
         if self._voters.setdefault(seen.key, seen.voters) != seen.voters and seen.leads:
             self._voters[seen.key] = seen.voters
