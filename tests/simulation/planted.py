@@ -3,7 +3,7 @@
 The simulator is worth what it finds; `mutants.py` shows that it finds every one of these.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Any
@@ -24,18 +24,8 @@ from tailrace.raft.messages import FetchAnswer, Fetched, Message, Refusal, VoteR
 from tailrace.raft.standing import Standing
 from tailrace.raft.state import State
 from tailrace.raft.tracking import Leadership
-
-Mutant = Callable[[], AbstractContextManager[None]]
-
-
-@contextmanager
-def replaced(owner: Any, name: str, new: object) -> Iterator[None]:
-    right = getattr(owner, name)
-    setattr(owner, name, new)
-    try:
-        yield
-    finally:
-        setattr(owner, name, right)
+from tests.simulation import planted_coordination
+from tests.simulation.planting import Mutant, replaced
 
 
 def commit_by_counting_an_old_epoch() -> AbstractContextManager[None]:
@@ -197,4 +187,5 @@ mutants: tuple[Mutant, ...] = (
     torn_tail_kept,
     readers_see_past_the_high_watermark,
     acknowledged_at_the_append,
+    *planted_coordination.mutants,
 )

@@ -1,0 +1,103 @@
+"""Bugs to plant in what coordinators and partitions do for consumer groups and transactions; see `planted`."""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+
+from tailrace.broker import partition as partitions
+from tailrace.broker.coordinator import Coordinator, M
+from tailrace.broker.verification import Verification
+from tailrace.groups.consumer import reconciling
+from tailrace.groups.consumer.group import ConsumerGroup
+from tailrace.groups.consumer.member import ConsumerMember, Standing
+from tailrace.groups.consumer.shares import Share
+from tailrace.groups.consumer.states import Step
+from tailrace.groups.group import ClassicGroup
+from tailrace.groups.kept import KeptGroups
+from tailrace.log import recovery
+from tailrace.log.aborted import AbortedIndexes
+from tailrace.log.log import Log
+from tailrace.transactions.states import State
+from tailrace.transactions.transactions import Transactions
+from tailrace.transactions.turn import Turn
+from tests.simulation.planting import Mutant, replaced
+
+
+def late_marker_hits_the_next_transaction() -> AbstractContextManager[None]:
+    """Every marker is written, however late it comes."""
+    return replaced(partitions, "marker_is_due", lambda *_: True)
+
+
+def stable_offset_past_open_transactions() -> AbstractContextManager[None]:
+    return replaced(Log, "last_stable", lambda log, high_watermark: high_watermark)
+
+
+def aborted_transactions_forgotten_at_a_start() -> AbstractContextManager[None]:
+    return replaced(recovery, "found_aborted", lambda *_: AbortedIndexes())
+
+
+@contextmanager
+def transactions_not_verified() -> Iterator[None]:
+    """A batch that comes late opens a transaction that its coordinator knows nothing of (KIP-890)."""
+    with (
+        replaced(Verification, "is_needed", property(lambda _: False)),
+        replaced(partitions, "require_part_of_transaction", lambda *_: None),
+    ):
+        yield
+
+
+def decisions_forgotten_by_the_next_coordinator() -> AbstractContextManager[None]:
+    def serve(machine: Transactions, turn: Turn) -> None:
+        for transaction in list(machine.transactions.values()):
+            if transaction.state is State.ONGOING:
+                machine._await_end(transaction, turn)
+
+    return replaced(Transactions, "serve", serve)
+
+
+def offsets_of_aborted_transactions_count() -> AbstractContextManager[None]:
+    right = KeptGroups._end
+
+    def end(groups: KeptGroups, producer_id: int, is_committed: bool) -> None:
+        right(groups, producer_id, True)
+
+    return replaced(KeptGroups, "_end", end)
+
+
+def coordinator_answers_before_it_is_committed() -> AbstractContextManager[None]:
+    async def settled(coordinator: Coordinator[M]) -> None:
+        coordinator._require_leadership()
+
+    return replaced(Coordinator, "settled", settled)
+
+
+def commits_of_an_old_generation() -> AbstractContextManager[None]:
+    return replaced(ClassicGroup, "require_generation", lambda group, generation: None)
+
+
+def partitions_given_before_they_are_given_up() -> AbstractContextManager[None]:
+    """KIP-848: a member gets all that it shall have at once, whoever has it."""
+    right = reconciling._next
+
+    def go_on(
+        group: ConsumerGroup, member: ConsumerMember, owned: Share | None, is_sure: bool
+    ) -> tuple[Step, Standing]:
+        step, standing = right(group, member, owned, is_sure)
+        if step is not Step.WAIT:
+            return step, standing
+        return step, replace(standing, assigned=group.target.get(member.id, ()))
+
+    return replaced(reconciling, "_next", go_on)
+
+
+mutants: tuple[Mutant, ...] = (
+    late_marker_hits_the_next_transaction,
+    stable_offset_past_open_transactions,
+    aborted_transactions_forgotten_at_a_start,
+    transactions_not_verified,
+    decisions_forgotten_by_the_next_coordinator,
+    offsets_of_aborted_transactions_count,
+    coordinator_answers_before_it_is_committed,
+    commits_of_an_old_generation,
+    partitions_given_before_they_are_given_up,
+)

@@ -1,0 +1,17 @@
+"""How a bug is planted: something of ours is replaced, in this process, for as long as asked."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+Mutant = Callable[[], AbstractContextManager[None]]
+
+
+@contextmanager
+def replaced(owner: Any, name: str, new: object) -> Iterator[None]:
+    right = getattr(owner, name)
+    setattr(owner, name, new)
+    try:
+        yield
+    finally:
+        setattr(owner, name, right)
