@@ -29,6 +29,7 @@ class Java(Writer, Topics, Groups, JavaTransactions):
             "static members",
             "timestamps",
             "topic ids",
+            "workers",
         }
     )
 
