@@ -218,6 +218,14 @@ class Client:
     def describe_transaction(self, name: str) -> TransactionShape:
         raise NotImplementedError
 
+    def open_on(self, topic: str, partition: int = 0) -> dict[int, int]:
+        """The producers that have a transaction open on a partition, and where each began."""
+        raise NotImplementedError
+
+    def fence(self, name: str) -> None:
+        """End what a producer of this transactional id has open, and let it write no more."""
+        raise NotImplementedError
+
     def list_groups(self) -> dict[str, str]:
         """All groups, and their states, where the client tells them."""
         raise NotImplementedError

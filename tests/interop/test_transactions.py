@@ -124,3 +124,17 @@ def test_describe(client: Client, topic: str, transaction: str) -> None:
         assert client.list_transactions()[transaction] == "CompleteCommit"
     with pytest.raises(Refused):
         client.describe_transaction(f"not {transaction}")
+
+
+@feature("an administrator finds a partition's open transaction, and fences its producer", "fence", "transactor")
+def test_administer(client: Client, topic: str, transaction: str, bench: Client) -> None:
+    bench.produce(topic, [Message(value=b"before")], partition=1)
+    with client.transactor(transaction) as producer:
+        producer.begin()
+        producer.write(topic, b"open", partition=1)
+        assert client.open_on(topic, 1) == {client.describe_transaction(transaction).producer_id: 1}
+        client.fence(transaction)
+        with pytest.raises(Refused):
+            go_on(producer, topic)
+    eventually(lambda: client.open_on(topic, 1) == {})
+    assert client.describe_transaction(transaction).state in ("CompleteAbort", "Empty")

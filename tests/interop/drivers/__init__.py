@@ -6,7 +6,8 @@ from tests.interop.drivers.confluent import Confluent
 from tests.interop.drivers.franz_go import FranzGo
 from tests.interop.drivers.java import Java
 from tests.interop.drivers.kafka_python import KafkaPython
+from tests.interop.drivers.kafka_tools import KafkaTools
 from tests.interop.drivers.kafkajs import KafkaJs
 from tests.interop.drivers.kcat import Kcat
 
-drivers: tuple[type[Client], ...] = (Confluent, Aiokafka, KafkaPython, Kcat, Java, FranzGo, KafkaJs)
+drivers: tuple[type[Client], ...] = (Confluent, Aiokafka, KafkaPython, Kcat, Java, KafkaTools, FranzGo, KafkaJs)

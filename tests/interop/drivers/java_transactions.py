@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from tests.interop.client import TransactionShape
 from tests.interop.drivers.program import Program
 from tests.interop.transactor import Transactor
 
@@ -45,3 +46,18 @@ class JavaTransactions(Program):
             yield transactor
         finally:
             transactor.close()
+
+    def list_transactions(self) -> dict[str, str]:
+        return dict(self.ask("list_transactions"))
+
+    def describe_transaction(self, name: str) -> TransactionShape:
+        found = self.ask("describe_transaction", id=name)
+        partitions = tuple((topic, partition) for topic, partition in found.pop("partitions"))
+        return TransactionShape(partitions=partitions, **found)
+
+    def open_on(self, topic: str, partition: int = 0) -> dict[int, int]:
+        found = self.ask("open_on", topic=topic, partition=partition)
+        return {int(producer): start for producer, start in found.items()}
+
+    def fence(self, name: str) -> None:
+        self.ask("fence", id=name)

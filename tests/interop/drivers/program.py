@@ -39,25 +39,11 @@ class ProgramReader:
         return [_received(one) for one in self._program.ask("take", reader=self.number, count=count)]
 
 
-class Program(Client):
+class Toolchain(Client):
+    """A client that is there when its tools are."""
+
     toolchain = True
     tools: ClassVar[tuple[str, ...]]
-
-    def __init__(self, bootstrap: str) -> None:
-        super().__init__(bootstrap)
-        self._process = subprocess.Popen(
-            [*self.command(), bootstrap], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-
-    @classmethod
-    def command(cls) -> list[str]:
-        """What takes calls; the bootstrap address comes behind it."""
-        raise NotImplementedError
-
-    @classmethod
-    def member_command(cls) -> list[str]:
-        """A program as in `members/`."""
-        raise NotImplementedError
 
     @classmethod
     def release(cls) -> str:
@@ -75,6 +61,24 @@ class Program(Client):
         except Missing as missing:
             return str(missing)
         return ""
+
+
+class Program(Toolchain):
+    def __init__(self, bootstrap: str) -> None:
+        super().__init__(bootstrap)
+        self._process = subprocess.Popen(
+            [*self.command(), bootstrap], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    @classmethod
+    def command(cls) -> list[str]:
+        """What takes calls; the bootstrap address comes behind it."""
+        raise NotImplementedError
+
+    @classmethod
+    def member_command(cls) -> list[str]:
+        """A program as in `members/`."""
+        raise NotImplementedError
 
     def close(self) -> None:
         assert self._process.stdin is not None

@@ -89,7 +89,9 @@ final class Transactions {
         return Map.of(
             "state", found.state().toString(),
             "producer_id", found.producerId(),
-            "partitions", found.topicPartitions().stream().map(Object::toString).sorted().toList());
+            "producer_epoch", found.producerEpoch(),
+            "timeout_ms", found.transactionTimeoutMs(),
+            "partitions", found.topicPartitions().stream().map(one -> List.of(one.topic(), one.partition())).toList());
     }
 
     private Map<String, String> list(JsonNode asked) throws Exception {
