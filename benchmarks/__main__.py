@@ -23,6 +23,7 @@ from benchmarks.cases.many import many_partitions
 from benchmarks.cases.nearest import nearest
 from benchmarks.cases.replicated import replicated
 from benchmarks.cases.single import single
+from benchmarks.cases.spark import spark
 from benchmarks.cases.steady import steady
 from benchmarks.machine import machine_outcomes, scratch
 from benchmarks.outcomes import Outcome
@@ -45,6 +46,7 @@ cases: Final[dict[str, Case]] = {
     "groups": partial(groups, fsync="never"),
     "groups-always": partial(groups, fsync="always"),
     "footprint": footprint,
+    "spark": spark,
 }
 cluster_cases: Final[dict[str, Case]] = {  # they start three of ours, whoever else is in our place
     "replicated": partial(replicated, fsync="never"),

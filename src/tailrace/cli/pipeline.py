@@ -134,6 +134,30 @@ def replay(
         say(f"wrote {count:,} records of {topic} into {into}")
 
 
+@commands.command(cls=Command)
+def analyze(
+    history: History,
+    report: Annotated[str, typer.Option("--report", metavar="FILE.html", help="Write a page with plots.")] = "",
+    master: Master = "local[*]",
+    json: Json = False,
+) -> None:
+    """Say what is in a history: throughput, sizes, partitions, keys, latency, dead letters.
+
+    \b
+    Examples:
+      tailrace pipeline analyze ./history --report history.html
+    """
+    from tailrace.pipeline.analysis.job import analyze as run
+
+    with _failing(), _session(master) as spark:
+        found = run(spark, history, report=report)
+    for answer in found:
+        if json:
+            print_json({"title": answer.title, "rows": [list(map(str, row)) for row in answer.rows]})
+        elif answer.rows:
+            print_table(answer.columns, answer.rows, title=answer.title)
+
+
 def _show(found: "Audit") -> None:
     print_table(
         ("topic", "partition", "start", "end", "records", "no record, and why"),

@@ -12,20 +12,24 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from tailrace.pipeline.analysis.job import analyze
     from tailrace.pipeline.data_source import register
     from tailrace.pipeline.histories.archive import archive
     from tailrace.pipeline.histories.audit import audit
     from tailrace.pipeline.histories.reading import history
+    from tailrace.pipeline.json_rows import parse_json
     from tailrace.pipeline.jvm.session import session
     from tailrace.pipeline.replaying.job import replay
 
-__all__ = ["archive", "audit", "history", "register", "replay", "session"]
+__all__ = ["analyze", "archive", "audit", "history", "parse_json", "register", "replay", "session"]
 
 _homes: Final = MappingProxyType(  # name to the module that has it
     {
+        "analyze": "analysis.job",
         "archive": "histories.archive",
         "audit": "histories.audit",
         "history": "histories.reading",
+        "parse_json": "json_rows",
         "register": "data_source",
         "replay": "replaying.job",
         "session": "jvm.session",

@@ -1,0 +1,54 @@
+"""A Spark source that has its rows ready: the crossing to the JVM and nothing else. What a source can be at best."""
+
+from collections.abc import Iterator, MutableMapping
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+
+from benchmarks.spark_topics import Load, one_batch, partitions
+from tailrace.pipeline.arrow.choosing import choose
+from tailrace.pipeline.arrow.columns import decode
+from tailrace.pipeline.source.rows import schema_ddl, spark_types, to_rows
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+fetch_bytes = 4 * 1024 * 1024  # as much as our source fetches at once
+
+
+class ReadyReader(DataSourceReader):
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        numbers = {name: int(options[name]) for name in ("record_bytes", "per_batch", "batches")}
+        self._load = Load(topic="ready", **numbers)
+
+    def partitions(self) -> list[InputPartition]:
+        return [InputPartition(number) for number in range(partitions)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        raw, _ = one_batch(self._load)
+        at_once = max(1, min(self._load.batches, fetch_bytes // len(raw)))
+        columns = decode(choose(raw * at_once))
+        assert columns is not None
+        names = [name for name in spark_types if name != "headers"]
+        rows = to_rows(columns, "ready", partition.value, names)
+        for _ in range(self._load.batches // at_once):
+            yield rows
+        left = self._load.batches % at_once
+        if left:
+            yield rows.slice(0, left * self._load.per_batch)
+
+
+class ReadySource(DataSource):
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        self.options = options
+
+    @classmethod
+    def name(cls) -> str:
+        return "ready_made"
+
+    def schema(self) -> str:
+        return schema_ddl(headers=False)
+
+    def reader(self, schema: "StructType") -> ReadyReader:
+        return ReadyReader(self.options)

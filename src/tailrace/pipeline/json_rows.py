@@ -1,0 +1,39 @@
+"""`parse_json`: values that should be JSON, as columns; and those that are not, ready for a quarantine topic."""
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+parsed_name: Final = "data"
+broken_name: Final = "_broken"
+reason_header: Final = "quarantine-reason"
+
+
+class Parsed(NamedTuple):
+    rows: "DataFrame"  # the columns that came, and `data`
+    bad: "DataFrame"  # key, value and headers of what could not be read: as the sink writes them
+
+
+def parse_json(frame: "DataFrame", schema: str | None = None) -> Parsed:
+    """Read the column `value` as JSON: as a struct of `schema` (in DDL), or as VARIANT without one.
+
+    A value of null stays null. Both frames may be batch or streaming: write `rows` where they belong, and `bad` to a
+    topic where somebody looks at them."""
+    from pyspark.sql import functions as f
+
+    text = f.col("value").cast("string")
+    if schema is None:
+        with_data = frame.withColumn(parsed_name, f.expr("try_parse_json(cast(value as string))"))
+        is_bad = f.col("value").isNotNull() & f.col(parsed_name).isNull()
+    else:
+        told = f"{schema}, {broken_name} string"
+        with_data = frame.withColumn(parsed_name, f.from_json(text, told, {"columnNameOfCorruptRecord": broken_name}))
+        is_bad = f.col(f"{parsed_name}.{broken_name}").isNotNull()
+    reason = f.lit(f"no JSON{'' if schema is None else ' of ' + schema}").cast("binary")
+    headers = f.array(f.struct(f.lit(reason_header).alias("key"), reason.alias("value")))
+    bad = with_data.where(is_bad).select("key", "value", headers.alias("headers"))
+    rows = with_data.where(~f.coalesce(is_bad, f.lit(False)))
+    if schema is not None:
+        rows = rows.withColumn(parsed_name, f.col(parsed_name).dropFields(broken_name))
+    return Parsed(rows, bad)

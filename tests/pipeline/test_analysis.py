@@ -1,0 +1,61 @@
+"""What a history says, and the page that shows it; JSON values as columns."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tailrace.cli.main import main
+from tailrace.pipeline import analyze, archive, parse_json
+from tailrace.pipeline.analysis.page import page
+from tailrace.pipeline.analysis.tables import Answer
+from tailrace.pipeline.kafka.cluster import Cluster
+from tailrace.records.record import NewRecord
+from tailrace.testing import Broker
+from tests.pipeline.topics import first_time, make_topic, write
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.mark.spark
+def test_tables_and_page(spark: "SparkSession", broker: Broker, cluster: Cluster, topic: str, tmp_path: Path) -> None:
+    make_topic(cluster, topic, 2)
+    late = (("sent-at", b"%d" % (first_time - 70)), ("dead-letter-reason", b"too <old>"))
+    write(cluster, topic, [NewRecord(b"x" * 10, b"a", late, first_time)] * 3)
+    write(cluster, topic, [NewRecord(b"x" * 30, b"b", (), first_time + 2000)], partition=1)
+    archive(spark, broker.bootstrap, tmp_path / "h", topics=[topic], available_now=True)
+    found = {answer.title.split(",")[0]: answer for answer in analyze(spark, tmp_path / "h")}
+    assert found["Topics"].rows[0][:3] == (topic, 4, 60)
+    assert [row[1] for row in found["Throughput"].rows] == [3.0, 1.0]
+    assert found["Sizes of values"].rows == ((topic, 10, 30, 30, 30),)
+    assert found["Partitions"].rows == ((f"{topic}-0", 3, 1.5), (f"{topic}-1", 1, 0.5))
+    assert found["Most frequent keys"].rows[0] == (topic, "a", 3, 75.0)
+    assert found["Latency from the header sent-at to the record's timestamp"].rows == ((topic, 70, 70, 70, 70),)
+    assert found["Dead letters by reason"].rows == ((topic, "too <old>", 3),)
+    assert main(["pipeline", "analyze", str(tmp_path / "h"), "--report", str(tmp_path / "r.html")]) == 0
+    text = (tmp_path / "r.html").read_text()
+    assert "too &lt;old&gt;" in text
+    assert "<svg" in text
+    assert "http" not in text.replace("<!doctype html>", "")
+
+
+def test_a_page_of_nothing() -> None:
+    assert "nothing" in page("empty", [Answer(title="Topics", columns=("topic",), rows=(), plot="topic")])
+
+
+@pytest.mark.spark
+def test_json_with_and_without_a_schema(spark: "SparkSession") -> None:
+    told = [(b"k", b'{"total": 3}'), (b"k", b"{oops"), (b"k", None), (b"k", b'{"total": "many"}')]
+    frame = spark.createDataFrame(told, "key binary, value binary")
+    rows, bad = parse_json(frame, "total int")
+    assert [row.data.total if row.data else None for row in rows.collect()] == [3, None]
+    assert [bytes(row.value) for row in bad.collect()] == [b"{oops", b'{"total": "many"}']
+    loose, broken = parse_json(frame)
+    assert [row.total for row in loose.selectExpr("variant_get(data, '$.total', 'string') as total").collect()] == [
+        "3", None, "many",
+    ]  # fmt: skip
+    only = broken.collect()
+    assert [(bytes(row.value), row.headers[0].key, bytes(row.headers[0].value)) for row in only] == [
+        (b"{oops", "quarantine-reason", b"no JSON")
+    ]
