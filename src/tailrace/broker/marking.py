@@ -13,8 +13,10 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from tailrace.model.faults import Fault, InvalidRequest
+from tailrace.broker.partition import Partition
+from tailrace.model.faults import Fault, InvalidRequest, InvalidTopicName
 from tailrace.model.ids import NO_ID, BrokerId, Id, no_epoch
+from tailrace.model.topics import offsets_topic
 from tailrace.wire.errors import Error
 from tailrace.wire.faults import error_of
 from tailrace.wire.messages.peers.write_markers import Marker, WriteMarkers, WriteMarkersAnswer
@@ -68,6 +70,7 @@ class Marking:
         """Write a marker to a partition that this broker leads, in that epoch if it is known; what became of it."""
         try:
             partition = self._node.replicas.find(topic, number)
+            _require_takes_part(partition)
             partition.require_epoch(leader_epoch)
             async with asyncio.timeout(within_s):
                 await partition.write_marker(
@@ -82,3 +85,9 @@ class Marking:
         except TimeoutError:
             return Error.REQUEST_TIMED_OUT
         return Error.NONE
+
+
+def _require_takes_part(partition: Partition) -> None:
+    """Of the broker's own topics only one: where transactions are kept, a marker would be no record of theirs."""
+    if partition.is_internal and partition.name.rpartition("-")[0] != offsets_topic:
+        raise InvalidTopicName(f"{partition.name} takes no part in transactions")

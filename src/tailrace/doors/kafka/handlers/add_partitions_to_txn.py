@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.transactions import error_for, seat_of
 from tailrace.model.faults import Fault
+from tailrace.model.topics import internal_topics
 from tailrace.model.transaction_faults import NotInTransaction
 from tailrace.transactions.transaction import Place, Producer
 from tailrace.transactions.transactions import no_link
@@ -69,10 +70,9 @@ async def _codes(call: Call, wanted: TransactionToAdd, places: Sequence[Place]) 
         missing = await seat.ask(lambda machine: machine.missing(name, who, places))
         none = error_for(NotInTransaction(""), call, fenced_since=2, abortable_since=5)
         return dict.fromkeys(missing, none)
-    unknown = [place for place in places if not _is_there(call, place)]
-    if unknown:
-        others = dict.fromkeys(places, Error.OPERATION_NOT_ATTEMPTED)
-        return others | dict.fromkeys(unknown, Error.UNKNOWN_TOPIC_OR_PARTITION)
+    refused = {place: code for place in places if (code := _refusal(call, place)) != Error.NONE}
+    if refused:
+        return dict.fromkeys(places, Error.OPERATION_NOT_ATTEMPTED) | refused
     link = call.connection.number if call.version < first_of_brokers else no_link
     await seat.when_free(
         name,
@@ -81,6 +81,10 @@ async def _codes(call: Call, wanted: TransactionToAdd, places: Sequence[Place]) 
     return {}
 
 
-def _is_there(call: Call, place: Place) -> bool:
+def _refusal(call: Call, place: Place) -> Error:
+    """Whether a client may write there; offsets have a request of their own."""
+    if place.topic in internal_topics:
+        return Error.TOPIC_AUTHORIZATION_FAILED
     topic = call.node.replicas.image.topics.get(place.topic)
-    return topic is not None and 0 <= place.partition < len(topic.partitions)
+    is_there = topic is not None and 0 <= place.partition < len(topic.partitions)
+    return Error.NONE if is_there else Error.UNKNOWN_TOPIC_OR_PARTITION

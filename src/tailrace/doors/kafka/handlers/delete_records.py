@@ -13,7 +13,14 @@ from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.changes import repeated
 from tailrace.doors.kafka.faults import error_of
 from tailrace.doors.kafka.patience import patience_s
-from tailrace.model.faults import Fault, InvalidRequest, OffsetOutOfRange, StorageFailed, TimedOut
+from tailrace.model.faults import (
+    Fault,
+    InvalidRequest,
+    InvalidTopicName,
+    OffsetOutOfRange,
+    StorageFailed,
+    TimedOut,
+)
 from tailrace.model.ids import TopicPartition
 from tailrace.wire.messages.delete_records import (
     DeleteRecordsRequest,
@@ -74,6 +81,8 @@ async def _trim(call: Call, topic: str, wanted: PartitionToTrim, twice: bool, wi
 
 
 def _new_start(partition: Partition, wanted: PartitionToTrim) -> int:
+    if partition.is_internal:
+        raise InvalidTopicName(f"{partition.name} keeps what coordinators remember: they cut it themselves")
     partition.require_leader()
     limit = partition.high_watermark
     start = limit if wanted.offset == everything else wanted.offset
