@@ -113,6 +113,36 @@ async def test_a_marker_between_the_answer_and_the_append_refuses_the_batch(serv
 
 
 @with_broker()
+async def test_of_transactions_v2_it_is_asked_once_more_when_a_marker_comes_between(served: Served) -> None:
+    """Of the transaction before, which the producer knows to be decided. Its epoch says that this is another."""
+    await served.make_topic("t")
+    oracle = oracle_for(served)
+    oracle.open.clear()
+    waiting = served.client.send(produce("a", epoch=1), 12)
+    await until(lambda: bool(oracle.asked))
+    await served.node.replicas.find("t", 0).write_marker(7, 0, 0, True)
+    oracle.open.set()
+    answer = await asyncio.wait_for(waiting, answer_max_s)
+    assert answer.topics[0].partitions[0].error_code == Error.NONE
+    assert len(oracle.asked) == 2
+
+
+@with_broker()
+async def test_of_transactions_v2_a_late_batch_is_refused_by_its_epoch(served: Served) -> None:
+    await served.make_topic("t")
+    oracle = oracle_for(served)
+    oracle.codes = [Error.NONE, Error.INVALID_PRODUCER_EPOCH]
+    oracle.open.clear()
+    waiting = served.client.send(produce("a"), 12)
+    await until(lambda: bool(oracle.asked))
+    await served.node.replicas.find("t", 0).write_marker(7, 0, 0, False)
+    oracle.open.set()
+    answer = await asyncio.wait_for(waiting, answer_max_s)
+    assert answer.topics[0].partitions[0].error_code == Error.INVALID_PRODUCER_EPOCH
+    assert served.node.replicas.find("t", 0).log.end == 1
+
+
+@with_broker()
 async def test_a_marker_of_another_producer_changes_nothing(served: Served) -> None:
     await served.make_topic("t")
     oracle = oracle_for(served)
