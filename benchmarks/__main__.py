@@ -25,6 +25,7 @@ from benchmarks.cases.replicated import replicated
 from benchmarks.cases.single import single
 from benchmarks.cases.spark import spark
 from benchmarks.cases.steady import steady
+from benchmarks.cases.transactions import transactions
 from benchmarks.machine import machine_outcomes, scratch
 from benchmarks.outcomes import Outcome
 from benchmarks.processes import Server
@@ -45,6 +46,8 @@ cases: Final[dict[str, Case]] = {
     "steady-always": partial(steady, fsync="always", acks=-1),
     "groups": partial(groups, fsync="never"),
     "groups-always": partial(groups, fsync="always"),
+    "transactions": partial(transactions, fsync="never"),
+    "transactions-always": partial(transactions, fsync="always"),
     "footprint": footprint,
     "spark": spark,
 }

@@ -19,10 +19,11 @@ producer_at: Final = 43
 producer_layout: Final = struct.Struct(">qhi")  # producer id, producer epoch, base sequence
 
 
-def random_batch(*, records: int, value_bytes: int) -> bytearray:
+def random_batch(*, records: int, value_bytes: int, transactional: bool = False) -> bytearray:
     """An uncompressed batch, stamped now, of values that nothing on the way could shrink; of no producer."""
     now_ms = time.time_ns() // 1_000_000
-    return build_batch([NewRecord(value=os.urandom(value_bytes), timestamp=now_ms) for _ in range(records)])
+    made = [NewRecord(value=os.urandom(value_bytes), timestamp=now_ms) for _ in range(records)]
+    return build_batch(made, transactional=transactional)
 
 
 def name_producer(batch: bytearray, producer_id: int, producer_epoch: int, sequence: int) -> None:

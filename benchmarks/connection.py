@@ -81,7 +81,18 @@ def init_producer(connection: Connection) -> tuple[int, int]:
         time.sleep(retry_pause_seconds)
 
 
-def _end(connection: Connection, topic: str) -> tuple[int, int]:
-    answer = connection.ask(frames.end_offset(topic))
+def settled_end(host: str, port: int, topic: str) -> int:
+    """The end of a topic, once no transaction is open in it."""
+    with Connection(host, port) as connection:
+        deadline = time.monotonic() + leader_timeout_seconds
+        while (ends := (_end(connection, topic, committed=True), _end(connection, topic)))[0] != ends[1]:
+            if time.monotonic() > deadline:
+                raise Refused(f"transactions are open in {topic} after {leader_timeout_seconds} s")
+            time.sleep(retry_pause_seconds)
+        return ends[1][1]
+
+
+def _end(connection: Connection, topic: str, *, committed: bool = False) -> tuple[int, int]:
+    answer = connection.ask(frames.end_offset(topic, committed=committed))
     error, _, offset = struct.unpack_from(">hqq", answer, 12 + len(frames.text(topic)) + 8)
     return error, offset

@@ -14,6 +14,7 @@ from tailrace.records.header import layout, prefix, prefix_bytes
 size_bytes: Final = 4
 correlation_at: Final = 8  # from the start of the frame, its size included
 produce_timeout_ms: Final = 30_000
+aborted_bytes: Final = 8 + 8 + 1  # of an aborted transaction in a Fetch answer: producer id, first offset, no tags
 client: Final = struct.pack(">h", 5) + b"bench"
 
 
@@ -61,8 +62,8 @@ def produce_error_at(topic: str) -> int:
 class FetchRequest:
     """A Fetch of one partition whose offset is patched in place from request to request."""
 
-    def __init__(self, topic: str, *, max_bytes: int, max_wait_ms: int) -> None:
-        before = struct.pack(">iiiibii", -1, max_wait_ms, 1, max_bytes, 0, 0, -1) + b"\2" + compact_text(topic)
+    def __init__(self, topic: str, *, max_bytes: int, max_wait_ms: int, committed: bool = False) -> None:
+        before = struct.pack(">iiiibii", -1, max_wait_ms, 1, max_bytes, committed, 0, -1) + b"\2" + compact_text(topic)
         before += b"\2" + struct.pack(">ii", 0, -1)
         after = struct.pack(">iqi", -1, -1, max_bytes) + b"\0\0\1\1\0"
         self._frame = bytearray(frame(1, 12, before + bytes(8) + after, flexible=True))
@@ -76,6 +77,7 @@ class FetchRequest:
 class Fetched(NamedTuple):
     error: int
     records: memoryview
+    aborted: int = 0  # transactions that a reader of committed records has to leave out
 
 
 def read_fetched(answer: memoryview, topic: str) -> Fetched:
@@ -87,10 +89,10 @@ def read_fetched(answer: memoryview, topic: str) -> Fetched:
     error = struct.unpack_from(">h", answer, at + 4)[0]
     at += 4 + 2 + 8 + 8 + 8
     aborted, at = read_length(answer, at)
-    if aborted > 0:
-        raise ValueError("aborted transactions in a log that has none")
+    aborted = max(aborted, 0)  # null: who asks for uncommitted records is not told
+    at += aborted * aborted_bytes
     length, at = read_length(answer, at + 4)
-    return Fetched(error, answer[at : at + max(length, 0)])
+    return Fetched(error, answer[at : at + max(length, 0)], aborted)
 
 
 def read_length(data: memoryview, at: int) -> tuple[int, int]:
@@ -131,6 +133,7 @@ def init_producer() -> bytes:
     return frame(22, 1, struct.pack(">hi", -1, 60_000))
 
 
-def end_offset(topic: str) -> bytes:
+def end_offset(topic: str, *, committed: bool = False) -> bytes:
+    """The high watermark, or the last stable offset."""
     latest = -1
-    return frame(2, 2, struct.pack(">ibi", -1, 0, 1) + text(topic) + struct.pack(">iiq", 1, 0, latest))
+    return frame(2, 2, struct.pack(">ibi", -1, committed, 1) + text(topic) + struct.pack(">iiq", 1, 0, latest))

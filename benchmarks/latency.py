@@ -88,7 +88,7 @@ class Run:
             self._answers.take()
             self.answered_at.extend([time.perf_counter()] * (self._answers.taken - len(self.answered_at)))
         if self._fetch in ready:
-            error, records = frames.read_fetched(receive_answer(self._fetch, self._buffer), self._work.topic)
+            error, records, _ = frames.read_fetched(receive_answer(self._fetch, self._buffer), self._work.topic)
             if error:
                 raise Refused(f"fetching {self._work.topic}: error {error}")
             offset = max(frames.next_offsets(records), default=len(self.delivered_at))

@@ -49,6 +49,7 @@ class Work:
     acks: int = 1
     in_flight: int = bulk_in_flight
     idempotent: bool = False
+    committed: bool = False  # a catch-up reads committed records only
     floor: bool = False  # the server is the floor: its answers carry no error, its pieces no offsets
     seconds_max: float = 20.0  # send nothing new after this long
 
@@ -133,7 +134,7 @@ def prepare_bulk(connection: Connection, work: Work) -> Callable[[], Moved]:
 def prepare_catch_up(connection: Connection, work: Work) -> Callable[[], Moved]:
     """Read to the end; the floor says with an empty piece that it is there."""
     buffer = memoryview(bytearray(piece_bytes + answer_spare_bytes))
-    request = frames.FetchRequest(work.topic, max_bytes=piece_bytes, max_wait_ms=max_wait_ms)
+    request = frames.FetchRequest(work.topic, max_bytes=piece_bytes, max_wait_ms=max_wait_ms, committed=work.committed)
 
     def run_floor() -> Moved:
         requests = total = 0
@@ -150,7 +151,7 @@ def prepare_catch_up(connection: Connection, work: Work) -> Callable[[], Moved]:
         while offset < work.requests:
             connection.socket.sendall(request.at(offset))
             requests += 1
-            error, records = frames.read_fetched(receive_answer(connection.socket, buffer), work.topic)
+            error, records, _ = frames.read_fetched(receive_answer(connection.socket, buffer), work.topic)
             if error or not records:
                 raise Refused(f"fetching {work.topic} at {offset}: error {error}, {len(records)} bytes")
             total += len(records)

@@ -1,0 +1,118 @@
+"""Transactions a second, of one message and of a hundred each, and what reading only committed records costs.
+
+Twenty producers at once over the wire client say what the broker can do; one producer of librdkafka says what a person
+gets who commits one transaction after the other. What is read has every tenth transaction aborted; it is read with raw
+Fetch requests, all of it and then committed records only, in turns: the answers carry the same bytes, so the ratio is
+what the broker's last stable offset and its list of aborted transactions take.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from benchmarks import load
+from benchmarks.cases import Start
+from benchmarks.connection import create_topic, settled_end
+from benchmarks.load import Measured
+from benchmarks.ours import Fsync
+from benchmarks.outcomes import Outcome
+from benchmarks.processes import Server, measure
+from benchmarks.transaction_load import Kind, Run, TransactionWork
+from tailrace.model.limits import KiB
+
+rounds: Final = 3
+seconds: Final = 2.0
+sizes: Final = (1, 100)  # messages of a transaction
+producers: Final[dict[Kind, int]] = {"wire": 20, "librdkafka": 1}
+value_bytes: Final = 100
+read_rounds: Final = 9
+transactions_read: Final = 1_000
+abort_every: Final = 10
+
+
+def transactions(start: Start, folder: Path, fsync: Fsync) -> Iterator[Outcome]:
+    with start(folder, fsync) as broker:
+        for messages in sizes:
+            for kind in producers:
+                topic = f"{kind}-{messages}"
+                ran(broker, kind, topic, messages, seconds / 4)  # warms up
+                found = [ran(broker, kind, topic, messages, seconds) for _ in range(rounds)]
+                yield Outcome(
+                    name=named(kind, messages),
+                    fsync=fsync,
+                    acks="all",
+                    unit="transactions/s",
+                    rounds=tuple(one.per_second for one in found),
+                )
+        if fsync == "never":  # what is read waits for no disk
+            yield reading(broker)
+
+
+def named(kind: Kind, messages: int) -> str:
+    size = "1 message" if messages == 1 else f"{messages} messages"
+    return f"transactions of {size}, {producers[kind]} {'at once' if kind == 'wire' else 'librdkafka producer'}"
+
+
+def ran(server: Server, kind: Kind, topic: str, messages: int, seconds: float) -> Run:
+    create_topic(server.host, server.port, topic)
+    work = TransactionWork(
+        kind=kind,
+        host=server.host,
+        port=server.port,
+        pid=server.pid,
+        topic=topic,
+        messages=messages,
+        value_bytes=value_bytes,
+        producers=producers[kind],
+        seconds=seconds,
+    )
+    return Run(**measure("benchmarks.transaction_load", work))
+
+
+def reading(server: Server) -> Outcome:
+    end = filled(server, "read", transactions_read)
+    found: dict[bool, list[Measured]] = {True: [], False: []}
+    for number in range(read_rounds):
+        for committed in (True, False) if number % 2 else (False, True):
+            found[committed].append(caught_up(server, "read", end, committed=committed))
+    return Outcome(
+        name="catch-up fetch of committed records beside all",
+        fsync="never",
+        acks="all",
+        unit="MB/s",
+        rounds=tuple(one.megabytes_per_second for one in found[True]),
+        beside="one",
+        beside_rounds=tuple(one.megabytes_per_second for one in found[False]),
+    )
+
+
+def filled(server: Server, topic: str, count: int) -> int:
+    """Some transactions of 100 KB, some of them aborted; where they end."""
+    create_topic(server.host, server.port, topic)
+    work = TransactionWork(
+        kind="wire",
+        host=server.host,
+        port=server.port,
+        pid=server.pid,
+        topic=topic,
+        messages=100,
+        value_bytes=KiB,
+        producers=producers["wire"],
+        transactions=count,
+        abort_every=abort_every,
+    )
+    measure("benchmarks.transaction_load", work)
+    return settled_end(server.host, server.port, topic)
+
+
+def caught_up(server: Server, topic: str, end: int, *, committed: bool) -> Measured:
+    work = load.Work(
+        kind="catch-up",
+        host=server.host,
+        port=server.port,
+        pid=server.pid,
+        topic=topic,
+        requests=end,
+        committed=committed,
+    )
+    return Measured(**measure("benchmarks.load", work))
