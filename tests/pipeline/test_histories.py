@@ -14,9 +14,11 @@ from tailrace.pipeline.histories.committing import begin, check_ranges, commit_b
 from tailrace.pipeline.histories.delta_log import read_log
 from tailrace.pipeline.histories.manifest import ArchivedRange, Gap
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
+from tailrace.pipeline.kafka.transactions import end, take_over
 from tailrace.records.record import NewRecord
 from tailrace.testing import Broker
 from tests.pipeline.damage import harms
+from tests.pipeline.test_sink import write_one
 from tests.pipeline.topics import first_time, make_topic, numbered, shorten, write
 
 if TYPE_CHECKING:
@@ -120,6 +122,24 @@ def test_a_history_that_retention_overtook_is_no_false_alarm(
     found = audit(spark, tmp_path / "h", bootstrap=broker.bootstrap)
     assert found.findings == ()
     assert found.partitions[0].start == 10
+
+
+@spark_only
+def test_aborted_transactions_are_explained_and_no_alarm(
+    spark: "SparkSession", broker: Broker, cluster: Cluster, topic: str, tmp_path: Path
+) -> None:
+    make_topic(cluster, topic)
+    for number in range(6):
+        transaction = take_over(cluster, f"{topic}-{number % 2}", 60_000)
+        write_one(cluster, transaction, topic, b"value %d" % number)
+        end(cluster, transaction, commit=number % 3 != 0)
+        write(cluster, topic, numbered(2, 100 + 2 * number))
+    archive(spark, broker.bootstrap, tmp_path / "h", topics=[topic], available_now=True)
+    found = audit(spark, tmp_path / "h", bootstrap=broker.bootstrap)
+    assert found.findings == ()
+    assert found.partitions[0].explained == {"aborted": 2, "control": 6}
+    values = {bytes(row.value) for row in history(spark, tmp_path / "h").collect()}
+    assert {value for value in values if len(value) == 7} == {b"value %d" % number for number in (1, 2, 4, 5)}
 
 
 @spark_only

@@ -24,6 +24,7 @@ from tailrace.pipeline.kafka.cluster import Cluster
 from tailrace.pipeline.kafka.fetching import Range, fetch
 
 archive_fetch_bytes = 16 * MiB
+row_group_bytes = 16 * MiB
 reads_at_once_bytes = 4 * MiB
 
 
@@ -44,12 +45,17 @@ class DayFile:
             write_page_checksum=True,
         )
         self._checksum = ContentChecksum()
+        self._waiting: list[pa.Table] = []  # for a row group that is worth it
+        self._waiting_bytes = 0
         self._offsets: list[tuple[int, int]] = []
         self._times: list[tuple[int, int]] = []
         self._count = 0
 
     def add(self, table: pa.Table, offset: np.ndarray, timestamp: np.ndarray) -> None:
-        self._writer.write_table(table, row_group_size=len(table))
+        self._waiting.append(table)
+        self._waiting_bytes += table.nbytes
+        if self._waiting_bytes >= row_group_bytes:
+            self._write_row_group()
         self._checksum.add(table)
         self._offsets.append((int(offset[0]), int(offset[-1])))
         self._times.append((int(timestamp.min()), int(timestamp.max())))
@@ -57,6 +63,7 @@ class DayFile:
 
     def finish(self) -> HistoryFile:
         """Close it and give it its name."""
+        self._write_row_group()
         first, last = self._offsets[0][0], self._offsets[-1][1]
         told = {"first": first, "last": last, "count": self._count, "content": self._checksum.value}
         self._writer.add_key_value_metadata({f"tailrace.{name}": str(value) for name, value in told.items()})
@@ -75,6 +82,12 @@ class DayFile:
             latest_ms=max(latest for _, latest in self._times),
             date=self._date,
         )
+
+    def _write_row_group(self) -> None:
+        if self._waiting:
+            table = pa.concat_tables(self._waiting)
+            self._writer.write_table(table, row_group_size=len(table))
+            self._waiting, self._waiting_bytes = [], 0
 
     def discard(self) -> None:
         self._writer.close()
