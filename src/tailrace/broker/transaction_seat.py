@@ -54,6 +54,8 @@ class TransactionSeat(Seat[Transactions, Turn]):
         return await work()
 
     async def _free(self, transactional_id: str) -> None:
+        if transactional_id not in self._serving().machine.unmarked:
+            return  # it has ended while its refusal waited to be told
         freed = self._waiting.setdefault(transactional_id, asyncio.Event())
         with suppress(TimeoutError):
             async with asyncio.timeout(free_within_s):
