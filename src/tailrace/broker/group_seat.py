@@ -8,11 +8,12 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from tailrace.broker.coordinator import Codec
 from tailrace.broker.group_topics import ClusterTopics
 from tailrace.broker.partition import Partition
+from tailrace.broker.pauses import pause
 from tailrace.broker.seat import Seat, Spawn
 from tailrace.broker.verifying import Guards
 from tailrace.groups.groups import Groups
@@ -29,8 +30,10 @@ Waiting = asyncio.Future[Answer]
 
 groups_per_turn: Final = 100  # that are looked through for old offsets
 codec: Final = Codec(encode_entry, decode_entry)
-offsets_per_turn: Final = 1000  # that are said once more
-restated_at_times: Final = 4  # as many records as are needed
+said_per_turn: Final = 1000  # of what is said once more
+restate_again_s: Final = 0.1
+restate_tries_max: Final = 50
+T = TypeVar("T")
 
 
 class GroupSeat(Seat[Groups, Turn]):
@@ -69,31 +72,34 @@ class GroupSeat(Seat[Groups, Turn]):
                 some = groups[at : at + groups_per_turn]
                 await self.act(partial(_expire, some, is_gone))
 
-    async def restate(self, at_least: int) -> int | None:
-        """Say all that counts once more, if the log has become long; from where on it says all. None: not now."""
-        log = self._tenure.partition.log
-        begin, length = log.end, log.end - log.start
-        with suppress(Fault):
-            needed = await self.ask(size)
-            if length < max(at_least, restated_at_times * needed) or await self.ask(has_pending):
-                return None
-            groups = await self.ask(lambda machine: list(machine.groups))
-            for at in range(0, len(groups), groups_per_turn):
-                if not await self._restate_some(groups[at : at + groups_per_turn]):
-                    return None
-            return begin
-        return None
+    # Inside
 
-    async def _restate_some(self, groups: Sequence[str]) -> bool:
-        if not await self.act(lambda machine, turn: restate(machine, groups, turn)):
-            return False
-        places = await self.ask(lambda machine: [(one, place) for one in groups for place in machine.committed(one)])
-        for at in range(0, len(places), offsets_per_turn):
-            if not await self.act(partial(_restate_offsets, places[at : at + offsets_per_turn])):
+    def _size(self, machine: Groups) -> int:
+        return size(machine)
+
+    async def _restate(self) -> bool:
+        groups = await self.ask(lambda machine: list(machine.groups))
+        for at in range(0, len(groups), groups_per_turn):
+            some = groups[at : at + groups_per_turn]
+            if not (await self._say(restate, some) and await self._say(restate_offsets, await self._committed(some))):
                 return False
         return True
 
-    # Inside
+    async def _committed(self, groups: Sequence[str]) -> list[tuple[str, Place]]:
+        return await self.ask(lambda machine: [(one, place) for one in groups for place in machine.committed(one)])
+
+    async def _say(self, say: Callable[[Groups, Sequence[T], Turn], Sequence[T]], what: Sequence[T]) -> bool:
+        """Say something of each. What cannot be said now is tried again: transactions end, and groups settle."""
+        for at in range(0, len(what), said_per_turn):
+            left = what[at : at + said_per_turn]
+            for _ in range(restate_tries_max):
+                left = await self.act(partial(_said, say, left))
+                if not left:
+                    break
+                await pause(restate_again_s)
+            else:
+                return False
+        return True
 
     def _transaction_ended(self, producer_id: int, committed: bool) -> None:
         """A marker is in the log. While that is being read, it will be met there."""
@@ -137,10 +143,7 @@ def _expire(groups: Sequence[str], is_gone: Callable[[str], bool], machine: Grou
     machine.expire(groups, is_gone, turn)
 
 
-def _restate_offsets(places: Sequence[tuple[str, Place]], machine: Groups, turn: Turn) -> bool:
-    return restate_offsets(machine, places, turn)
-
-
-def has_pending(machine: Groups) -> bool:
-    """Whether a transaction has committed offsets, and has not ended: they count where they were written."""
-    return not machine.pending.is_empty
+def _said(
+    say: Callable[[Groups, Sequence[T], Turn], Sequence[T]], what: Sequence[T], machine: Groups, turn: Turn
+) -> Sequence[T]:
+    return say(machine, what, turn)

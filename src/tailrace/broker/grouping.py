@@ -1,7 +1,6 @@
 """This broker as the coordinator of consumer groups: a machine for each partition of `__consumer_offsets` led here."""
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from tailrace.broker.group_seat import GroupSeat
@@ -11,12 +10,9 @@ from tailrace.broker.pauses import pause
 from tailrace.broker.seats import Kept, Seats
 from tailrace.cluster.records import TopicRemoved
 from tailrace.groups.turn import Rules
-from tailrace.model.faults import Fault
 from tailrace.model.ids import Id
-from tailrace.model.limits import offsets_log_cut_min_records
 from tailrace.model.settings import Settings
 from tailrace.model.topics import offsets_topic
-from tailrace.wire.messages.peers.move_start import MoveStart
 
 if TYPE_CHECKING:
     from tailrace.broker.node import Node
@@ -54,17 +50,6 @@ class Grouping(Seats[GroupSeat]):
             await pause(min(self._node.settings.offsets_retention_check_interval_ms / 1000, 86_400.0))
             for seat in self.seats:
                 await seat.expire(self._is_gone())
-                await self.cut(seat)
-
-    async def cut(self, seat: GroupSeat, at_least: int = offsets_log_cut_min_records) -> None:
-        """Let a log that has become long begin where all that counts was said once more."""
-        begin = await seat.restate(at_least)
-        if begin is not None:
-            key = seat.key
-            with suppress(Fault):  # there is another time
-                await self._node.calls.controller(
-                    MoveStart(topic_id=key.topic_id, partition=key.partition, start=begin)
-                )
 
 
 def rules_of(settings: Settings) -> Rules:

@@ -3,12 +3,15 @@
 Requests go through `act`: the machine decides in a turn, what it wrote is appended and replayed, and what comes of the
 turn besides, answers and messages, is done when that is committed. Time is a request like others: the machine sets
 alarms, and when the first is due it takes a turn. When leadership is lost everything goes with it.
+
+The log grows with every request, and whoever takes over reads all of it. So a seat says now and then once more all that
+counts; the log says everything from where that began, and can be cut there (`Seats.keep_short`).
 """
 
 import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from tailrace.broker.coordinator import Codec, Coordinator
 from tailrace.broker.partition import Partition
@@ -27,6 +30,8 @@ from tailrace.model.faults import (
 from tailrace.model.ids import TopicPartition
 from tailrace.model.proposal import Proposal
 from tailrace.ports import Ports
+
+restated_at_times: Final = 4  # as many records as are needed
 
 T = TypeVar("T")
 Spawn = Callable[[Coroutine[Any, Any, None]], None]
@@ -92,7 +97,29 @@ class Seat(Generic[M, U]):
         except Fault as fault:
             raise as_coordinators(fault) from None
 
+    async def restate(self, at_least: int) -> int | None:
+        """Say all that counts once more, if the log has become long; from where on it says all. None: not now."""
+        partition = self._tenure.partition
+        epoch, log = partition.epoch, partition.log
+        begin = log.producers.transactions.first_open(log.end)  # what is open counts where it was written
+        length = begin - log.start
+        if length < at_least:
+            return None
+        with suppress(Fault):
+            is_long = length >= restated_at_times * await self.ask(self._size)
+            if is_long and await self._restate() and partition.epoch == epoch:  # else some of it may have been cut off
+                return begin
+        return None
+
     # What each kind of seat says
+
+    def _size(self, machine: M) -> int:
+        """How many records all that counts takes at most."""
+        raise NotImplementedError
+
+    async def _restate(self) -> bool:
+        """Say all that counts once more; False: not all of it could be said."""
+        raise NotImplementedError
 
     def _turn(self, machine: M) -> U:
         raise NotImplementedError

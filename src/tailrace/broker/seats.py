@@ -6,18 +6,24 @@ dozen brokers: a broker's writes share the fsyncs of few files, and a failover m
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 from tailrace.broker.member import Member
 from tailrace.broker.partition import Partition
+from tailrace.broker.pauses import pause
 from tailrace.broker.seat import Seat
 from tailrace.cluster.image import Topic
 from tailrace.model.faults import CoordinatorUnavailable, Fault, NotCoordinator
 from tailrace.model.ids import BrokerId, Id, TopicPartition, nobody
+from tailrace.model.limits import coordinator_log_cut_min_records
 from tailrace.wire.messages.peers.make_internal_topic import MakeInternalTopic
+from tailrace.wire.messages.peers.move_start import MoveStart
 
 if TYPE_CHECKING:
     from tailrace.broker.node import Node
+
+look_for_long_logs_s: Final = 300.0
 
 S = TypeVar("S", bound=Seat[Any, Any])
 
@@ -84,6 +90,25 @@ class Seats(Generic[S]):
     @property
     def seats(self) -> Sequence[S]:
         return [seat for seat in self._seats.values() if seat.is_taken]
+
+    # Keeping logs short
+
+    async def keep_short(self) -> None:
+        """Look for logs that have become long, for ever."""
+        while True:
+            await pause(look_for_long_logs_s)
+            for seat in self.seats:
+                await self.cut(seat)
+
+    async def cut(self, seat: S, at_least: int = coordinator_log_cut_min_records) -> None:
+        """Let a log that has become long begin where all that counts was said once more."""
+        begin = await seat.restate(at_least)
+        if begin is not None:
+            key = seat.key
+            with suppress(Fault):  # there is another time
+                await self._node.calls.controller(
+                    MoveStart(topic_id=key.topic_id, partition=key.partition, start=begin)
+                )
 
     # What happens to the partitions
 

@@ -24,7 +24,7 @@ from tailrace.transactions.transactions import Transactions
 from tailrace.transactions.turn import Markers, Rules, Turn
 
 free_within_s: Final = 0.5
-names_per_turn: Final = 100  # that are looked through for unused ones
+names_per_turn: Final = 100  # that are looked through, or said once more
 codec: Final = Codec(encode_entry, decode_entry)
 T = TypeVar("T")
 Send = Callable[["TransactionSeat", Epoch, Markers], None]
@@ -68,6 +68,15 @@ class TransactionSeat(Seat[Transactions, Turn]):
             for at in range(0, len(names), names_per_turn):
                 await self.act(partial(_expire, names[at : at + names_per_turn]))
 
+    def _size(self, machine: Transactions) -> int:
+        return len(machine.transactions)
+
+    async def _restate(self) -> bool:
+        names = await self.ask(lambda machine: list(machine.transactions))
+        for at in range(0, len(names), names_per_turn):
+            await self.act(partial(_restate, names[at : at + names_per_turn]))
+        return True
+
     def _turn(self, machine: Transactions) -> Turn:
         clock = self._ports.clock
         return Turn(now=clock.monotonic(), wall_ms=clock.wall_ms(), rules=self._rules, alarms=machine.alarms)
@@ -98,3 +107,7 @@ class TransactionSeat(Seat[Transactions, Turn]):
 
 def _expire(names: Sequence[str], machine: Transactions, turn: Turn) -> None:
     machine.expire(names, turn)
+
+
+def _restate(names: Sequence[str], machine: Transactions, turn: Turn) -> None:
+    machine.restate(names, turn)

@@ -167,7 +167,7 @@ class Groups(KeptGroups):
     def ring(self, turn: Turn) -> None:
         """Do what is due. Members of a consumer group go together, for each of them changes what is left."""
         gone: dict[str, list[str]] = {}
-        while (alarm := self.alarms.take(turn.now)) is not None:
+        for alarm in self.alarms.rung(turn.now):
             group = self.groups.get(alarm.group_id)
             if isinstance(group, ClassicGroup):
                 self._due(group, alarm, turn)

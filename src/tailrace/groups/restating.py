@@ -5,8 +5,9 @@ and then what each group is and has read, as it is at that moment, in the same r
 it from where that began, and can be cut there. Commits that come meanwhile are written later than what is said once
 more, or are what is said.
 
-Not everything can be said at any time: a classic group that is being shared out is written when that is done, and what
-a transaction has committed counts where it was written. Then it is left for another time.
+Not everything can be said at any time: a classic group that is being shared out is written when that is done. Of two
+commits the later counts, and so an offset that a transaction is about to replace must not be said after that. The log
+is cut before the first record of a transaction that is open.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,24 +31,26 @@ def size(machine: KeptGroups) -> int:
     return 2 * len(machine.groups) + 4 * members + sum(len(places) for places in machine.offsets.values())
 
 
-def restate(machine: KeptGroups, group_ids: Sequence[str], turn: Turn) -> bool:
-    """Say once more what some groups are; whether that can be said now."""
+def restate(machine: KeptGroups, group_ids: Sequence[str], turn: Turn) -> list[str]:
+    """Say once more what some groups are; those of which that cannot be said now."""
     groups = [machine.groups[one] for one in group_ids if one in machine.groups]
-    if any(_is_under_way(group) or machine.pending.places(group.id) for group in groups):
-        return False
     for group in groups:
-        turn.records += _entries(group)
-    return True
+        if not _is_under_way(group):
+            turn.records += _entries(group)
+    return [group.id for group in groups if _is_under_way(group)]
 
 
-def restate_offsets(machine: KeptGroups, places: Sequence[tuple[str, Place]], turn: Turn) -> bool:
-    """Say once more what was read of some partitions, as far as it is known still; whether that can be said now."""
-    groups = dict.fromkeys(group_id for group_id, _ in places)
-    if any(machine.pending.places(group_id) for group_id in groups):
-        return False
-    found = [(group_id, place, machine.committed(group_id).get(place)) for group_id, place in places]
-    turn.records += [offsets.entry(group_id, place, one) for group_id, place, one in found if one is not None]
-    return True
+def restate_offsets(machine: KeptGroups, places: Sequence[tuple[str, Place]], turn: Turn) -> list[tuple[str, Place]]:
+    """Say once more what was read of some partitions, as far as it is known still; those where that must wait."""
+    pending = {group_id: machine.pending.places(group_id) for group_id, _ in places}
+    left = []
+    for group_id, place in places:
+        known = machine.committed(group_id).get(place)
+        if place in pending[group_id]:
+            left.append((group_id, place))
+        elif known is not None:
+            turn.records.append(offsets.entry(group_id, place, known))
+    return left
 
 
 def _is_under_way(group: AnyGroup) -> bool:

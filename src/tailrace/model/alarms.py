@@ -4,8 +4,11 @@ Putting one off costs a dictionary entry; the heap finds out when it gets there.
 apart: values that can be compared.
 """
 
+from collections.abc import Iterator
 from heapq import heappop, heappush
 from typing import Generic, TypeVar
+
+from tailrace.model.limits import alarms_per_turn_max
 
 A = TypeVar("A", bound=tuple[object, ...])
 
@@ -53,3 +56,11 @@ class Alarms(Generic[A]):
                 del self._due[alarm]
                 return alarm
         return None
+
+    def rung(self, now: float) -> Iterator[A]:
+        """Those that are due now, as `take` has them; no more than a turn can take: the rest rings in the next."""
+        for _ in range(alarms_per_turn_max):
+            alarm = self.take(now)
+            if alarm is None:
+                return
+            yield alarm

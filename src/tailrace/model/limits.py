@@ -56,10 +56,13 @@ partitions_per_topic_max = 10_000
 partitions_per_request_max = 10_000
 partitions_per_broker_max = 100_000  # one takes some 4 KiB of memory before its first record
 
+# Coordinators
+coordinator_log_cut_min_records = 100_000  # of a partition that one reads: a shorter one is read in seconds
+alarms_per_turn_max = 1_000  # that ring at once, each of which may write something: after a pause, all may be due
+
 # Groups
 group_subscriptions_max_bytes = 16 * MiB  # of all members of a group: its generation is one record
 group_pending_members_max = 10_000  # ids given out to clients that have not come back yet, per group
-offsets_log_cut_min_records = 100_000  # of a partition of __consumer_offsets: a shorter one is read in seconds
 group_subscribed_names_max = 1_000_000  # that all members of a consumer group name
 group_owned_partitions_max = 100_000  # that a member of a consumer group may say it has
 group_expressions_max = 100  # regular expressions of a group, each of which is tried on every new topic

@@ -16,7 +16,14 @@ from tailrace.model.transaction_faults import ConcurrentTransactions, Transactio
 from tailrace.transactions import ending, initialising
 from tailrace.transactions.records import Entry, TransactionLogKey
 from tailrace.transactions.states import Cause, State, at_rest
-from tailrace.transactions.transaction import Place, Producer, Transaction, first_epoch_version, transaction_of
+from tailrace.transactions.transaction import (
+    Place,
+    Producer,
+    Transaction,
+    entry,
+    first_epoch_version,
+    transaction_of,
+)
 from tailrace.transactions.turn import Alarm, Markers, Turn
 
 no_link: Final = 0  # the connection does not matter, or is not known
@@ -38,12 +45,12 @@ class Transactions:
 
     # The log
 
-    def replay(self, entry: Entry) -> None:
-        name = entry.key.transactional_id
-        if entry.value is None:
+    def replay(self, said: Entry) -> None:
+        name = said.key.transactional_id
+        if said.value is None:
             self.transactions.pop(name, None)
         else:
-            self.transactions[name] = transaction_of(entry.key, entry.value)
+            self.transactions[name] = transaction_of(said.key, said.value)
 
     def serve(self, turn: Turn) -> None:
         """The log is read: what is open has the rest of its time, what is decided is carried out."""
@@ -189,7 +196,7 @@ class Transactions:
 
     def ring(self, turn: Turn) -> None:
         """Abort what was open for too long."""
-        while (alarm := self.alarms.take(turn.now)) is not None:
+        for alarm in self.alarms.rung(turn.now):
             transaction = self.transactions.get(alarm.transactional_id)
             if transaction is not None and transaction.state is State.ONGOING:
                 self._end(ending.fence(transaction, turn), turn)
@@ -203,6 +210,10 @@ class Transactions:
                 self._links.pop(transaction.transactional_id, None)
                 key = TransactionLogKey(transactional_id=transaction.transactional_id)
                 turn.records.append(Entry(key, None))
+
+    def restate(self, transactional_ids: Sequence[str], turn: Turn) -> None:
+        """Say once more how some stand, so that what was said before need not be kept."""
+        turn.records += [entry(self.transactions[one]) for one in transactional_ids if one in self.transactions]
 
     # Questions
 

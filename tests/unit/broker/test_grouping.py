@@ -14,7 +14,9 @@ from tailrace.wire.messages.offset_commit import OffsetCommitRequest, PartitionT
 from tailrace.wire.messages.offset_fetch import GroupTopicWanted, GroupWanted, OffsetFetchRequest
 from tailrace.wire.messages.sync_group import MemberAssignment, SyncGroupRequest
 from tests.unit.broker.simulated import Brokers, simulated
+from tests.unit.doors.transacted import Transacted, group_offset
 
+beside_g = "j"  # a group that is kept in the same partition
 few: dict[str, Any] = {"offsets_topic_num_partitions": 3, "group_initial_rebalance_delay_ms": 0}
 beside = "j"  # a group in the partition of g
 not_here = (Error.NOT_COORDINATOR, Error.COORDINATOR_NOT_AVAILABLE, Error.COORDINATOR_LOAD_IN_PROGRESS)
@@ -177,3 +179,26 @@ async def test_a_log_that_has_become_long_begins_anew_and_says_the_same(brokers:
     there = await coordinator(brokers, asked)
     assert await heartbeat(brokers, there, member) == 0
     assert await committed(brokers, there) == (0, 29)
+
+
+@simulated(count=1, transaction_state_log_num_partitions=1, **few)
+async def test_a_long_log_is_cut_before_a_transaction_that_is_open(brokers: Brokers) -> None:
+    """With many producers there is always one."""
+    await brokers.make_topic("t", (1,))
+    here = await coordinator(brokers, 1)
+    for offset in range(30):
+        assert await commit(brokers, here, offset) == 0
+    begin = partition(brokers, here).log.end
+    one = Transacted(lambda request, version: brokers.call(here, request, version))
+    await one.begin()
+    assert await one.commit_offset(beside_g, "t", 77, version=5) == 0
+    grouping = brokers[here].grouping
+    await brokers.machine(here).run(grouping.cut(grouping.seat("g"), at_least=10))
+    await brokers.until(lambda: partition(brokers, here).log.start == begin)
+    brokers.kill(here, power_loss=True)
+    await brokers.start(here)
+    await brokers.until(lambda: partition(brokers, here).leads)
+    assert await one.end(committed=True, version=5) == 0
+    await one.until("CompleteCommit")
+    assert await group_offset(one.call, beside_g, "t", stable=True) == (0, 77)
+    assert await committed(brokers, here) == (0, 29)

@@ -4,7 +4,9 @@ from typing import Any
 from unittest.mock import patch
 
 from tailrace.broker.seats import partition_of
+from tailrace.broker.transaction_seat import free_within_s
 from tailrace.model.topics import transactions_topic
+from tailrace.model.transaction_faults import ConcurrentTransactions
 from tailrace.wire.client import ConnectionLost
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.end_txn import EndTxnRequest
@@ -257,3 +259,45 @@ async def written(one: Producing, value: str) -> int:
     while (code := await one.transacted.write("t", value, version=12)) == Error.NOT_ENOUGH_REPLICAS:
         await one.brokers.elapse(0.1)
     return code
+
+
+@simulated(**few)
+async def test_who_is_sent_away_just_before_the_end_waits_for_nothing(brokers: Brokers) -> None:
+    await brokers.make_topic("t", (1, 2, 3))
+    one = Producing(brokers)
+    await one.write()
+    here = await one.coordinator()
+    seat, answers = brokers[here].transacting.seat("x"), iter([ConcurrentTransactions("it was being ended"), None])
+
+    async def work() -> None:
+        if (fault := next(answers)) is not None:
+            raise fault
+
+    began = brokers.world.loop.time()
+    await brokers.machine(here).run(seat.when_free("x", work))
+    assert brokers.world.loop.time() - began < free_within_s / 2
+
+
+@simulated(**few)
+async def test_a_log_that_has_become_long_begins_anew_and_says_the_same(brokers: Brokers) -> None:
+    await brokers.make_topic("t", (1, 2, 3))
+    one = Producing(brokers)
+    for _ in range(5):
+        await one.write()
+        assert await one.end(committed=True) == 0
+        await one.ended("CompleteCommit")
+    await one.write()
+    here = await one.coordinator()
+    transacting, number = brokers[here].transacting, partition_of("x", 3)
+    end = brokers[here].replicas.find(transactions_topic, number).log.end
+    await brokers.machine(here).run(transacting.cut(transacting.seat("x"), at_least=10))
+    logs = [brokers[broker].replicas.find(transactions_topic, number).log for broker in brokers.ids]
+    await brokers.until(lambda: all(log.start == end for log in logs))
+    assert logs[0].end == end + 1, "there is one name"
+    brokers.kill(here, power_loss=True)
+    await brokers.until(lambda: any(brokers.replica(broker, "t").leads for broker in brokers.ids))
+    one.leader = next(broker for broker in brokers.ids if brokers.replica(broker, "t").leads)
+    assert (await one.transacted.described()).transaction_state == "Ongoing"
+    assert await one.end(committed=True) == 0
+    await one.ended("CompleteCommit")
+    assert one.last_stable(one.leader) == brokers.replica(one.leader, "t").log.end

@@ -4,6 +4,7 @@ import random
 
 from tailrace.groups.alarms import Alarm
 from tailrace.model.alarms import Alarms
+from tailrace.model.limits import alarms_per_turn_max
 
 
 def ring(alarms: Alarms[Alarm], now: float) -> list[Alarm]:
@@ -44,3 +45,12 @@ def test_what_is_put_off_again_and_again_costs_one_entry() -> None:
     assert alarms.first == 10.0
     assert ring(alarms, 11.0) == []
     assert alarms.first == 1009.0
+
+
+def test_when_all_are_due_at_once_the_rest_rings_in_the_next_turn() -> None:
+    alarms: Alarms[Alarm] = Alarms()
+    for number in range(alarms_per_turn_max + 1):
+        alarms.set(Alarm("g", "session", str(number)), 1.0)
+    assert len(list(alarms.rung(2.0))) == alarms_per_turn_max
+    assert alarms.first == 1.0
+    assert len(list(alarms.rung(2.0))) == 1
