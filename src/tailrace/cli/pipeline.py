@@ -1,7 +1,5 @@
 """`tailrace pipeline …`: topics into a history with Spark, and the proof that it is whole."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -9,19 +7,20 @@ import typer
 from tailrace.cli.client import Bootstrap, Json, default_bootstrap
 from tailrace.cli.failure import Failed, Misused
 from tailrace.cli.output import print_json, print_table, progress, say
+from tailrace.cli.spark import Master, failing, running
 from tailrace.cli.usage import Command
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from tailrace.pipeline.histories.findings import Audit
 
 commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Archive, audit and replay topics with Spark.")
 
+sinks = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Topics into other systems.")
+commands.add_typer(sinks, name="sink")
+
 wrong_code = 1
 
 History = Annotated[str, typer.Argument(metavar="DIR", help="The folder of a history.")]
-Master = Annotated[str, typer.Option("--master", envvar="TAILRACE_SPARK_MASTER", help="Where Spark runs.")]
 
 
 @commands.command(cls=Command)
@@ -46,7 +45,7 @@ def archive(
         raise Misused("say what to archive: --topics orders,bills or --pattern 'orders-.*'.")
     from tailrace.pipeline.histories.archive import archive as run
 
-    with _failing(), _session(master) as spark, progress() as bar:
+    with failing(), running(master) as spark, progress() as bar:
         task = bar.add_task("archiving", total=None)
         done = run(
             spark,
@@ -86,7 +85,7 @@ def audit(
     from tailrace.pipeline.histories.audit import audit as run
 
     try:
-        with _failing(), _session(master) as spark:
+        with failing(), running(master) as spark:
             found = run(spark, history, bootstrap=bootstrap)
     except Failed as failed:
         raise Misused(f"cannot tell: {failed}") from None  # its exit code is the one for what cannot be told
@@ -123,7 +122,7 @@ def replay(
     """
     from tailrace.pipeline.replaying.job import replay as run
 
-    with _failing(), _session(master) as spark:
+    with failing(), running(master) as spark:
         count = run(
             spark, history, bootstrap, topic=topic, into=into, where=where, start=start, end=end, key=key,
             keep_partition=keep_partition, keep_timestamp=keep_timestamp, per_second=rate, replay_id=replay_id,
@@ -149,13 +148,40 @@ def analyze(
     """
     from tailrace.pipeline.analysis.job import analyze as run
 
-    with _failing(), _session(master) as spark:
+    with failing(), running(master) as spark:
         found = run(spark, history, report=report)
     for answer in found:
         if json:
             print_json({"title": answer.title, "rows": [list(map(str, row)) for row in answer.rows]})
         elif answer.rows:
             print_table(answer.columns, answer.rows, title=answer.title)
+
+
+@sinks.command(cls=Command)
+def postgres(
+    topics: Annotated[str, typer.Option("--topics", metavar="T[,T…]", help="Topics to write.")],
+    dsn: Annotated[str, typer.Option("--dsn", envvar="TAILRACE_POSTGRES", help="As libpq takes it.")],
+    table: Annotated[str, typer.Option("--table", help="Made if it is not there.")],
+    checkpoint: Annotated[str, typer.Option("--checkpoint", metavar="DIR", help="Where Spark notes how far it is.")],
+    schema: Annotated[str, typer.Option("--schema", metavar="DDL", help="Fields of JSON values as columns.")] = "",
+    available_now: Annotated[bool, typer.Option("--available-now", help="End with what is there now.")] = False,
+    bootstrap: Bootstrap = default_bootstrap,
+    master: Master = "local[*]",
+) -> None:
+    """Write topics into a PostgreSQL table, each record exactly once, until Ctrl-C.
+
+    \b
+    Examples:
+      tailrace pipeline sink postgres --topics orders --dsn "host=db dbname=shop" --table orders --checkpoint ./orders
+        --schema "customer string, total int"
+    """
+    with failing(), running(master) as spark:
+        from tailrace.pipeline.postgres.job import to_postgres
+
+        to_postgres(
+            spark, bootstrap, topics=topics, dsn=dsn, table=table, checkpoint=checkpoint, schema=schema,
+            available_now=available_now,
+        )  # fmt: skip
 
 
 def _show(found: "Audit") -> None:
@@ -176,36 +202,3 @@ def _show(found: "Audit") -> None:
         print(f"complete: {found.records:,} records in {found.files:,} files{compared}")
     else:
         print(f"wrong: {len(found.findings)} findings")
-
-
-@contextmanager
-def _session(master: str) -> "Iterator[SparkSession]":
-    try:
-        from pyspark import SparkContext
-
-        from tailrace.pipeline.jvm.session import session
-    except ImportError as error:
-        raise Failed(f'this command needs Spark: pip install "tailrace[spark]" ({error}).') from None
-    is_ours = SparkContext._active_spark_context is None
-    spark = session("tailrace pipeline", master=master)
-    try:
-        yield spark
-    finally:
-        if is_ours:  # one that was there before us is somebody else's
-            spark.stop()
-
-
-@contextmanager
-def _failing() -> Iterator[None]:
-    """Turn what Spark throws into a sentence."""
-    from tailrace.pipeline.failure import PipelineFailed
-    from tailrace.pipeline.jvm.reasons import reason
-
-    try:
-        yield
-    except (Failed, Misused, typer.Exit):
-        raise
-    except PipelineFailed as failed:
-        raise Failed(f"{failed}.") from None
-    except Exception as error:
-        raise Failed(f"{reason(error)}.") from None

@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from tailrace.pipeline.histories.reading import history
     from tailrace.pipeline.json_rows import parse_json
     from tailrace.pipeline.jvm.session import session
+    from tailrace.pipeline.postgres.job import to_postgres
     from tailrace.pipeline.replaying.job import replay
 
-__all__ = ["analyze", "archive", "audit", "history", "parse_json", "register", "replay", "session"]
+__all__ = ["analyze", "archive", "audit", "history", "parse_json", "register", "replay", "session", "to_postgres"]
 
 _homes: Final = MappingProxyType(  # name to the module that has it
     {
@@ -33,6 +34,7 @@ _homes: Final = MappingProxyType(  # name to the module that has it
         "register": "data_source",
         "replay": "replaying.job",
         "session": "jvm.session",
+        "to_postgres": "postgres.job",
     }
 )
 

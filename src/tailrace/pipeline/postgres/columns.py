@@ -1,0 +1,58 @@
+"""Which columns the table has: those of the record, and those of the JSON in its value, if a schema is given."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from tailrace.pipeline.failure import PipelineFailed
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+postgres_types: Final = {
+    "string": "text", "int": "integer", "bigint": "bigint", "double": "double precision", "float": "real",
+    "boolean": "boolean", "timestamp": "timestamptz", "date": "date", "binary": "bytea", "smallint": "smallint",
+}  # fmt: skip
+own: Final = (
+    ("topic", "text"), ("partition", "integer"), ("offset", "bigint"), ("timestamp", "timestamptz"), ("key", "bytea"),
+    ("value", "bytea"),
+)  # fmt: skip
+identity: Final = ("topic", "partition", "offset")
+
+
+class Column(NamedTuple):
+    name: str
+    type: str  # PostgreSQL's
+
+
+def columns_of(schema: "StructType") -> list[Column]:
+    """The table's columns for rows of this schema."""
+    known = dict(own)
+    found = []
+    for one in schema:
+        said = one.dataType.simpleString()
+        if one.name not in known and said not in postgres_types:
+            raise PipelineFailed(f"a column {one.name} of type {said} has no place in PostgreSQL; make it a string")
+        found.append(Column(one.name, known.get(one.name) or postgres_types[said]))
+    return found
+
+
+def quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def listed(columns: Sequence[Column]) -> str:
+    return ", ".join(quoted(one.name) for one in columns)
+
+
+def table_sql(table: str, columns: Sequence[Column]) -> str:
+    body = ", ".join(f"{quoted(one.name)} {one.type}" for one in columns)
+    keys = ", ".join(map(quoted, identity))
+    return f"CREATE TABLE IF NOT EXISTS {quoted(table)} ({body}, PRIMARY KEY ({keys}))"
+
+
+def progress_sql(table: str) -> str:
+    name = quoted(f"{table}_progress")
+    return (
+        f"CREATE TABLE IF NOT EXISTS {name} "
+        '("topic" text, "partition" integer, "next_offset" bigint, PRIMARY KEY ("topic", "partition"))'
+    )

@@ -1,0 +1,74 @@
+"""`to_postgres`: read topics, and write what they hold to a table, until stopped or up to what is there now."""
+
+from typing import TYPE_CHECKING
+
+from tailrace.pipeline.failure import PipelineFailed
+from tailrace.pipeline.json_rows import broken_name, parsed_name
+from tailrace.pipeline.kafka.cluster import Cluster
+from tailrace.pipeline.postgres.columns import columns_of, own, progress_sql, table_sql
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def to_postgres(
+    spark: "SparkSession",
+    bootstrap: str,
+    *,
+    topics: str,
+    dsn: str,
+    table: str,
+    checkpoint: str,
+    schema: str = "",
+    available_now: bool = False,
+    trigger_s: float = 10.0,
+) -> None:
+    """Write topics (their names with commas) into a table, which is made if it is not there.
+
+    With `schema`, in DDL, the fields of the JSON in each value become columns; of a value that is none they are null.
+    """
+    from tailrace.pipeline.postgres.writer import PostgresSink
+
+    with Cluster(bootstrap) as cluster:
+        cluster.partitions([name.strip() for name in topics.split(",")])
+    reader = spark.readStream.format("tailrace").option("kafka.bootstrap.servers", bootstrap)
+    frame = reader.option("subscribe", topics).option("startingOffsets", "earliest").load()
+    rows = _with_fields(frame, schema).select(*(name for name, _ in own), *([f"{parsed_name}.*"] if schema else []))
+    _prepare(dsn, table, rows)
+    spark.dataSource.register(PostgresSink)
+    writer = rows.writeStream.format(PostgresSink.name()).option("dsn", dsn).option("table", table)
+    trigger = {"availableNow": True} if available_now else {"processingTime": f"{trigger_s} seconds"}
+    query = writer.option("checkpointLocation", checkpoint).trigger(**trigger).start()
+    try:
+        query.awaitTermination()
+    finally:
+        query.stop()
+
+
+def _with_fields(frame: "DataFrame", schema: str) -> "DataFrame":
+    from pyspark.sql import functions as f
+
+    if not schema:
+        return frame
+    told = f"{schema}, {broken_name} string"
+    parsed = f.from_json(f.col("value").cast("string"), told, {"columnNameOfCorruptRecord": broken_name})
+    return frame.withColumn(parsed_name, parsed.dropFields(broken_name))
+
+
+def _prepare(dsn: str, table: str, rows: "DataFrame") -> None:
+    """Make the tables, and see whether the one that is there fits."""
+    import psycopg
+
+    columns = columns_of(rows.schema)
+    try:
+        with psycopg.connect(dsn) as connection:
+            connection.execute(table_sql(table, columns))
+            connection.execute(progress_sql(table))
+            there = connection.execute(
+                "SELECT column_name FROM information_schema.columns WHERE table_name = %s", (table,)
+            ).fetchall()
+    except psycopg.Error as error:
+        raise PipelineFailed(f"cannot use table {table}: {str(error).strip()}") from None
+    missing = [one.name for one in columns if (one.name,) not in there]
+    if missing:
+        raise PipelineFailed(f"table {table} is there, and has no column {', '.join(missing)}")

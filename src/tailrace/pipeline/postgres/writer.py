@@ -1,0 +1,68 @@
+"""The sink that Spark asks for: one transaction a task."""
+
+from collections.abc import Iterator, MutableMapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
+
+from tailrace.pipeline.postgres.columns import Column, columns_of, listed, quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+
+class PostgresWriter(DataSourceStreamArrowWriter):
+    def __init__(self, dsn: str, table: str, columns: Sequence[Column]) -> None:
+        self._dsn, self._table, self._columns = dsn, table, list(columns)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        import psycopg
+
+        with psycopg.connect(self._dsn) as connection, connection.cursor() as cursor:
+            ends: dict[tuple[str, int], int] = {}
+            cursor.execute(f"CREATE TEMPORARY TABLE fresh (LIKE {quoted(self._table)}) ON COMMIT DROP")
+            with cursor.copy(f"COPY fresh ({listed(self._columns)}) FROM STDIN") as copy:
+                for batch in iterator:
+                    for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                        copy.write_row(row)
+                    _advance(ends, batch)
+            self._move(cursor, ends)
+        return WriterCommitMessage()
+
+    def commit(self, messages: list[Any], batchId: int) -> None:  # noqa: N803 Spark's name
+        """Nothing is left to do: each task has committed its own, and repeating one changes nothing."""
+
+    def abort(self, messages: list[Any], batchId: int) -> None:  # noqa: N803
+        """Nothing can be taken back, nor need it be: the batch will be repeated."""
+
+    def _move(self, cursor: Any, ends: dict[tuple[str, int], int]) -> None:
+        names = listed(self._columns)
+        cursor.execute(f"INSERT INTO {quoted(self._table)} ({names}) SELECT {names} FROM fresh ON CONFLICT DO NOTHING")
+        progress = quoted(f"{self._table}_progress")
+        for (topic, partition), after in sorted(ends.items()):
+            cursor.execute(
+                f"INSERT INTO {progress} VALUES (%s, %s, %s) ON CONFLICT (topic, partition) DO UPDATE "
+                f"SET next_offset = greatest({progress}.next_offset, excluded.next_offset)",
+                (topic, partition, after),
+            )
+
+
+class PostgresSink(DataSource):
+    """Not for people: `to_postgres` uses it."""
+
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        self.options = options
+
+    @classmethod
+    def name(cls) -> str:
+        return "tailrace_postgres"
+
+    def streamWriter(self, schema: "StructType", overwrite: bool) -> PostgresWriter:  # noqa: N802
+        return PostgresWriter(self.options["dsn"], self.options["table"], columns_of(schema))
+
+
+def _advance(ends: dict[tuple[str, int], int], batch: pa.RecordBatch) -> None:
+    names = ("topic", "partition", "offset")
+    for topic, partition, offset in zip(*(batch.column(name).to_pylist() for name in names), strict=True):
+        ends[topic, partition] = max(ends.get((topic, partition), 0), offset + 1)

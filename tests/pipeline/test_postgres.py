@@ -1,0 +1,96 @@
+"""A topic into a real PostgreSQL: every record once, whatever is repeated."""
+
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tailrace.pipeline.failure import PipelineFailed
+from tailrace.pipeline.kafka.cluster import Cluster
+from tailrace.pipeline.postgres.job import to_postgres
+from tailrace.records.record import NewRecord
+from tailrace.testing import Broker
+from tests.pipeline.topics import first_time, make_topic, write
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+def postgres_bin() -> Path:
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    if not found:
+        pytest.skip("PostgreSQL is not installed: apt install postgresql")
+    return found[-1].parent
+
+
+@pytest.fixture(scope="module")
+def dsn() -> Iterator[str]:
+    """A server of our own, reached by a socket in its folder; run by another user where we are root, as it wants."""
+    tools = postgres_bin()
+    user = "postgres" if os.getuid() == 0 else None
+    folder = Path(tempfile.mkdtemp(prefix="tailrace-pg-"))
+    if user:
+        os.chown(folder, pwd.getpwnam(user).pw_uid, -1)
+    data = folder / "data"
+    run: dict[str, Any] = {"user": user, "cwd": folder, "check": True, "stdout": subprocess.DEVNULL}
+    subprocess.run([tools / "initdb", "-D", data, "-A", "trust", "-U", "tester", "--no-sync"], **run)
+    options = f"-c listen_addresses='' -c unix_socket_directories={folder} -c fsync=off"
+    subprocess.run([tools / "pg_ctl", "-D", data, "-w", "-o", options, "-l", folder / "log", "start"], **run)
+    yield f"host={folder} user=tester dbname=postgres"
+    subprocess.run([tools / "pg_ctl", "-D", data, "-m", "immediate", "stop"], **run)
+    shutil.rmtree(folder)
+
+
+def rows(dsn: str, query: str) -> list[tuple[Any, ...]]:
+    import psycopg
+
+    with psycopg.connect(dsn) as connection:
+        found: list[tuple[Any, ...]] = connection.execute(query).fetchall()
+    return found
+
+
+def test_each_record_once_over_lost_checkpoints(
+    spark: "SparkSession", broker: Broker, cluster: Cluster, topic: str, tmp_path: Path, dsn: str
+) -> None:
+    make_topic(cluster, topic, 2)
+    told: dict[str, Any] = {"topics": topic, "dsn": dsn, "table": "orders", "schema": "customer string, total int"}
+    for number in range(2):
+        record = NewRecord(b'{"customer": "ada", "total": %d}' % number, b"k", timestamp=first_time)
+        write(cluster, topic, [record, NewRecord(b"no order", None, timestamp=first_time)], partition=number)
+        # A checkpoint that is lost makes the query begin anew: what is there already is passed over.
+        to_postgres(spark, broker.bootstrap, checkpoint=str(tmp_path / str(number)), available_now=True, **told)
+    found = rows(dsn, 'SELECT "partition", "offset", customer, total, value FROM orders ORDER BY 1, 2')
+    assert found == [
+        (0, 0, "ada", 0, b'{"customer": "ada", "total": 0}'), (0, 1, None, None, b"no order"),
+        (1, 0, "ada", 1, b'{"customer": "ada", "total": 1}'), (1, 1, None, None, b"no order"),
+    ]  # fmt: skip
+    assert rows(dsn, 'SELECT "partition", next_offset FROM orders_progress ORDER BY 1') == [(0, 2), (1, 2)]
+    assert rows(dsn, "SELECT DISTINCT extract(epoch FROM timestamp) * 1000 FROM orders") == [(first_time,)]
+
+
+def test_a_table_that_does_not_fit_is_refused(
+    spark: "SparkSession", broker: Broker, cluster: Cluster, topic: str, tmp_path: Path, dsn: str
+) -> None:
+    make_topic(cluster, topic)
+    to_postgres(
+        spark,
+        broker.bootstrap,
+        topics=topic,
+        dsn=dsn,
+        table="plain",
+        checkpoint=str(tmp_path / "a"),
+        available_now=True,
+    )
+    told: dict[str, Any] = {"topics": topic, "dsn": dsn, "checkpoint": str(tmp_path / "b"), "available_now": True}
+    with pytest.raises(PipelineFailed, match="has no column colour"):
+        to_postgres(spark, broker.bootstrap, table="plain", schema="colour string", **told)
+    with pytest.raises(PipelineFailed, match="make it a string"):
+        to_postgres(spark, broker.bootstrap, table="other", schema="colours array<string>", **told)
