@@ -80,7 +80,7 @@ class Delivery:
         topic = self._node.replicas.image.topics.get(place.topic)
         if topic is None or place.partition >= len(topic.partitions):
             return nobody
-        return self._node.leaders.one(topic, place.partition).leader
+        return self._node.leaders.led_by(topic, place.partition)[0]
 
     def _is_gone(self, place: Place) -> bool:
         """Whether a partition was deleted. One that is merely not known here was made a moment ago."""
@@ -127,7 +127,7 @@ class Delivery:
         topic = self._node.replicas.image.topics.get(order.place.topic)
         number, markers = order.place.partition, order.markers
         topic_id = NO_ID if topic is None else topic.id  # it has just gone
-        epoch = no_epoch if topic is None else self._node.leaders.one(topic, number).epoch
+        epoch = no_epoch if topic is None else self._node.leaders.led_by(topic, number)[1]
         return Marker(
             producer_id=markers.producer.id,
             producer_epoch=markers.producer.epoch,

@@ -51,6 +51,13 @@ class Leaders:
         here = self._replicas.here(TopicPartition(topic.id, index))
         return self._leading(here, topic.partitions[index], dict.fromkeys(self._replicas.image.live))
 
+    def led_by(self, topic: Topic, index: int) -> tuple[BrokerId, Epoch]:
+        """Who leads one partition, in which epoch. Every marker asks, so of what is led here no more is looked at."""
+        here = self._replicas.here(TopicPartition(topic.id, index))
+        if here is not None and here.leads:
+            return self._me, here.epoch
+        return self.one(topic, index)[:2]
+
     def hint(self, topic: Topic, index: int) -> tuple[BrokerId, Epoch]:
         """Who leads one partition, in which epoch; nobody when that is not known, or its epoch is not."""
         state = self.one(topic, index)

@@ -7,6 +7,7 @@ dozen brokers: a broker's writes share the fsyncs of few files, and a failover m
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from struct import unpack
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 from tailrace.broker.member import Member
@@ -49,7 +50,7 @@ class Seats(Generic[S]):
     async def find(self, name: str) -> BrokerId:
         """The coordinator of a name."""
         topic = await self.kept_in()
-        leader = self._node.leaders.one(topic, partition_of(name, len(topic.partitions))).leader
+        leader, _ = self._node.leaders.led_by(topic, partition_of(name, len(topic.partitions)))
         if leader == nobody:
             kept = self._kept
             raise CoordinatorUnavailable(f"nobody leads the partition of {kept.topic} that keeps {kept.kind} {name}")
@@ -129,6 +130,6 @@ def partition_of(name: str, partitions: int) -> int:
     """Java's hash of the name, made positive as Kafka does it."""
     value = 0
     data = name.encode("utf-16-be", "surrogatepass")
-    for at in range(0, len(data), 2):
-        value = (31 * value + int.from_bytes(data[at : at + 2], "big")) & 0xFFFFFFFF
+    for unit in unpack(f">{len(data) // 2}H", data):
+        value = (31 * value + unit) & 0xFFFFFFFF
     return (0 if value == 0x80000000 else value if value < 0x80000000 else 0x100000000 - value) % partitions
