@@ -49,6 +49,7 @@ class Figure:
     unit: str
     value: float
     threshold: Threshold | None = None
+    acks: int | None = None  # None: those of the entrant
 
 
 Contest = Callable[[Entrant, str, float], list[Figure]]

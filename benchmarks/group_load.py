@@ -13,10 +13,12 @@ from tailrace.ports import system_ports
 from tailrace.wire.client import WireClient
 from tailrace.wire.messages.create_topics import CreateTopicsRequest, NewTopic
 from tailrace.wire.messages.find_coordinator import FindCoordinatorRequest
+from tailrace.wire.messages.heartbeat import HeartbeatRequest
 from tailrace.wire.messages.offset_commit import OffsetCommitRequest, PartitionToCommit, TopicToCommit
 
 look_s: Final = 0.05
 settle_max_s: Final = 60.0
+not_yet: Final = (14, 15, 16)  # a coordinator that reads its log, is not there, or is another
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,8 +46,11 @@ async def prepared(work: GroupWork, topic: str, partitions: int, groups: list[st
 
 
 async def found(client: WireClient, group: str) -> None:
+    """Whoever is named as coordinator may not serve yet: it does when it knows no such member."""
+    stranger = HeartbeatRequest(group_id=group, generation_id=0, member_id="stranger")
     while True:
-        if (await client.call(FindCoordinatorRequest(key=group), 2)).error_code == 0:
+        named = (await client.call(FindCoordinatorRequest(key=group), 2)).error_code == 0
+        if named and (await client.call(stranger, 3)).error_code not in not_yet:
             return
         await asyncio.sleep(look_s)
 

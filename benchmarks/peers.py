@@ -18,9 +18,9 @@ from typing import Final
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from benchmarks import clusters, kafka, ours, outcomes, tables
+from benchmarks import clusters, contests, coordinated, kafka, ours, outcomes, tables
 from benchmarks.connection import create_topic, delete_topic
-from benchmarks.contests import Entrant, Figure, contests
+from benchmarks.contests import Contest, Entrant, Figure
 from benchmarks.fetched import Missing
 from benchmarks.machine import machine_outcomes, scratch
 from benchmarks.outcomes import Outcome, acks_name
@@ -28,6 +28,7 @@ from benchmarks.outcomes import Outcome, acks_name
 rounds: Final = 3
 warm_up_scale: Final = 0.3
 peer_label: Final = "kafka"
+alone: Final[dict[str, Contest]] = contests.contests | coordinated.contests  # one broker each
 Found = dict[str, dict[str, list[Figure]]]  # by name of the figure, then by label of the entrant; one a round
 
 
@@ -63,7 +64,7 @@ def compete(entrants: list[Entrant], names: list[str], progress: Progress) -> Fo
 def one_round(entrant: Entrant, name: str, number: int) -> list[Figure]:
     host, port, topic = entrant.server.host, entrant.server.port, f"{name}-{number}"
     create_topic(host, port, topic)
-    figures = contests[name](entrant, topic, 1.0 if number else warm_up_scale)
+    figures = alone[name](entrant, topic, 1.0 if number else warm_up_scale)
     delete_topic(host, port, topic)
     return figures
 
@@ -79,7 +80,7 @@ def judge(found: Found, entrants: list[Entrant]) -> list[Outcome]:
             outcome = Outcome(
                 name=name,
                 fsync=entrant.label,
-                acks=acks_name(entrant.acks),
+                acks=acks_name(entrant.acks if first.acks is None else first.acks),
                 unit=first.unit,
                 rounds=tuple(figure.value for figure in by_label[entrant.label]),
                 beside="peer",
@@ -94,10 +95,10 @@ def run(names: list[str]) -> list[Outcome]:
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with scratch() as folder, Progress(*columns, console=Console(stderr=True)) as progress:
         found = list(machine_outcomes(folder))
-        if alone := [name for name in names if name in contests]:
+        if wanted := [name for name in names if name in alone]:
             with ExitStack() as stack:
                 entrants = enter(stack, folder)
-                found += judge(compete(entrants, alone, progress), entrants)
+                found += judge(compete(entrants, wanted, progress), entrants)
         if clusters.name in names:
             task = progress.add_task("", total=None)
             found += clusters.compete(folder, lambda what: progress.update(task, description=what))
@@ -106,7 +107,7 @@ def run(names: list[str]) -> list[Outcome]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.peers", description="Our broker beside Apache Kafka.")
-    every = [*contests, clusters.name]
+    every = [*alone, clusters.name]
     parser.add_argument("contests", nargs="*", help=f"only these, and no file is written: {', '.join(every)}")
     given = parser.parse_args()
     if unknown := [name for name in given.contests if name not in every]:

@@ -41,6 +41,6 @@ def groups(start: Start, folder: Path, fsync: Fsync) -> Iterator[Outcome]:
                 )
 
 
-def measured(server: Server, kind: str, count: int, seconds: float = 0.0) -> tuple[float, ...]:
+def measured(server: Server, kind: str, count: int, seconds: float = 0.0, rounds: int = rounds) -> tuple[float, ...]:
     work = GroupWork(kind=kind, host=server.host, port=server.port, count=count, rounds=rounds, seconds=seconds)
     return tuple(measure("benchmarks.group_load", work))

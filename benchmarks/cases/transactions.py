@@ -71,18 +71,15 @@ def ran(server: Server, kind: Kind, topic: str, messages: int, seconds: float) -
 
 def reading(server: Server) -> Outcome:
     end = filled(server, "read", transactions_read)
-    found: dict[bool, list[Measured]] = {True: [], False: []}
-    for number in range(read_rounds):
-        for committed in (True, False) if number % 2 else (False, True):
-            found[committed].append(caught_up(server, "read", end, committed=committed))
+    looks = [both_ways(server, "read", end, number) for number in range(read_rounds)]
     return Outcome(
         name="catch-up fetch of committed records beside all",
         fsync="never",
         acks="all",
         unit="MB/s",
-        rounds=tuple(one.megabytes_per_second for one in found[True]),
+        rounds=tuple(committed.megabytes_per_second for committed, _ in looks),
         beside="one",
-        beside_rounds=tuple(one.megabytes_per_second for one in found[False]),
+        beside_rounds=tuple(everything.megabytes_per_second for _, everything in looks),
     )
 
 
@@ -103,6 +100,13 @@ def filled(server: Server, topic: str, count: int) -> int:
     )
     measure("benchmarks.transaction_load", work)
     return settled_end(server.host, server.port, topic)
+
+
+def both_ways(server: Server, topic: str, end: int, number: int) -> tuple[Measured, Measured]:
+    """Committed records, and all; who reads first changes from number to number."""
+    first = number % 2 == 0
+    found = {one: caught_up(server, topic, end, committed=one) for one in (first, not first)}
+    return found[True], found[False]
 
 
 def caught_up(server: Server, topic: str, end: int, *, committed: bool) -> Measured:
