@@ -10,6 +10,7 @@ class FranzGo(Writer, Topics, Groups):
     also = frozenset(
         {
             "any bytes",
+            "consumer protocol",
             "cooperative-sticky",
             "default counts",
             "describing creates nothing",

@@ -71,13 +71,21 @@ func listGroups(own *session, within context.Context, _ asked) (any, error) {
 	return states, err
 }
 
+// describeGroup asks both ways: a group of the consumer protocol (KIP-848) is none of the classic ones.
 func describeGroup(own *session, within context.Context, wanted asked) (any, error) {
+	clients := []string{}
+	consumers, err := own.admin.DescribeConsumerGroups(within, wanted.Group)
+	if one := consumers[wanted.Group]; err == nil && one.Err == nil {
+		for _, member := range one.Members {
+			clients = append(clients, member.ClientID)
+		}
+		return map[string]any{"state": one.State, "protocol": one.AssignorName, "clients": clients}, nil
+	}
 	found, err := own.admin.DescribeGroups(within, wanted.Group)
 	if err != nil {
 		return nil, err
 	}
 	one := found[wanted.Group]
-	clients := []string{}
 	for _, member := range one.Members {
 		clients = append(clients, member.ClientID)
 	}

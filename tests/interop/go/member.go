@@ -17,6 +17,7 @@ var balancers = map[string]kgo.GroupBalancer{
 	"range":              kgo.RangeBalancer(),
 	"roundrobin":         kgo.RoundRobinBalancer(),
 	"cooperative-sticky": kgo.CooperativeStickyBalancer(),
+	"consumer":           kgo.StickyBalancer(), // what it asks the coordinator for is called uniform there
 }
 
 // holdings are the partitions that a member has; they are said whenever they change.
@@ -74,6 +75,12 @@ func member(arguments []string) error {
 	)
 	if arguments[4] != "" {
 		options = append(options, kgo.InstanceID(arguments[4]))
+	}
+	if arguments[3] == "consumer" {
+		options = append(options, kgo.ServerSideBalancer())
+	}
+	if strings.HasPrefix(arguments[1], "^") {
+		options = append(options, kgo.ConsumeRegex())
 	}
 	client, err := kgo.NewClient(options...)
 	if err != nil {
