@@ -33,13 +33,11 @@ class Transacting(Seats[TransactionSeat]):
     def _take_seat(self, partition: Partition) -> TransactionSeat:
         return TransactionSeat(partition, self._rules, self._node.ports, self._node.spawn, self._delivery.send)
 
-    async def init(self, transactional_id: str, timeout_ms: int, expected: Producer | None, link: int) -> Producer:
-        """Give a name to a producer; `link` is the number of its connection."""
+    async def init(self, transactional_id: str, timeout_ms: int, expected: Producer | None) -> Producer:
+        """Give a name to a producer."""
         seat = self.seat(transactional_id)
         new_id = await self._new_id(seat, transactional_id)
-        given = await seat.act(
-            lambda machine, turn: machine.init(transactional_id, timeout_ms, expected, new_id, turn, link)
-        )
+        given = await seat.act(lambda machine, turn: machine.init(transactional_id, timeout_ms, expected, new_id, turn))
         if given is None:
             raise ConcurrentTransactions(f"the transaction of {transactional_id} that was open is being aborted")
         return given

@@ -74,7 +74,6 @@ class Transactions:
         expected: Producer | None,
         new_producer_id: int,
         turn: Turn,
-        link: int = no_link,
     ) -> Producer | None:
         """Give the name to a producer; None: what was open is being aborted, and it has to ask again."""
         _check_name(transactional_id)
@@ -84,11 +83,16 @@ class Transactions:
         if transaction.is_prepared:
             raise ConcurrentTransactions(f"the transaction before of {transactional_id} is being ended")
         initialising.check_expected(transaction, expected)
-        self._links[transactional_id] = link
         if transaction.state is State.ONGOING:
+            self._links.pop(transactional_id, None)
             self._end(ending.fence(transaction, turn), turn)
             return None
-        return initialising.take(transaction, timeout_ms, expected, new_producer_id, turn)
+        given = initialising.take(transaction, timeout_ms, expected, new_producer_id, turn)
+        if (
+            given != transaction.producer
+        ):  # late requests have the epoch before, and some clients ask by a connection apart
+            self._links.pop(transactional_id, None)
+        return given
 
     def add(
         self,

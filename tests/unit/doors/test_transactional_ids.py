@@ -109,6 +109,24 @@ async def test_a_late_end_of_transactions_v1_is_known_by_its_connection(broker: 
 
 
 @with_broker()
+async def test_a_name_may_be_taken_by_another_connection_than_what_follows(broker: Served) -> None:
+    """aiokafka does so: it has one for coordinators, and asks for its id by another, which may be newer."""
+    await broker.make_topic("t")
+    one = Transacted(broker.call)
+    second = await WireClient.connect(broker.node.ports.net, "127.0.0.1", broker.door.port)
+    apart = Transacted(second.call)
+    try:
+        for _ in range(2):
+            await apart.begin()
+            one.producer_id, one.epoch = apart.producer_id, apart.epoch
+            assert await one.add({"t": [0]}) == [0]
+            assert await one.end(committed=True) == 0
+            await one.until("CompleteCommit")
+    finally:
+        second.close()
+
+
+@with_broker()
 async def test_what_a_producer_that_was_fenced_is_told(broker: Served) -> None:
     await broker.make_topic("t")
     old, new = Transacted(broker.call), Transacted(broker.call)

@@ -34,4 +34,4 @@ async def _producer(request: InitProducerIdRequest, call: Call) -> Producer:
     said = Producer(request.producer_id, request.producer_epoch)
     expected = None if said.id == nothing else said
     name, timeout_ms = request.transactional_id, request.transaction_timeout_ms
-    return await call.node.transacting.init(name, timeout_ms, expected, call.connection.number)
+    return await call.node.transacting.init(name, timeout_ms, expected)
