@@ -7,12 +7,15 @@ import pytest
 
 from tailrace.broker.peers import Unreachable
 from tailrace.model.faults import CoordinatorLoading, InvalidRequest, NotCoordinator, NotLeader
+from tailrace.model.topics import offsets_topic
 from tailrace.records.opened import batches, open_batch
 from tailrace.wire.errors import Error
+from tailrace.wire.messages.find_coordinator import FindCoordinatorRequest
+from tailrace.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnPartitionToCommit, TxnTopicToCommit
 from tests.unit.doors.clustered import Clustered, with_cluster
 from tests.unit.doors.hostile import until
 from tests.unit.doors.served import Served, answer_max_s, serving, with_broker
-from tests.unit.doors.transacting import Refuses, latest, look, mark, oracle_for, produce, send
+from tests.unit.doors.transacting import Refuses, latest, look, mark, my_transactions, oracle_for, produce, send
 
 
 @with_broker()
@@ -121,6 +124,30 @@ async def test_of_transactions_v2_it_is_asked_once_more_when_a_marker_comes_betw
     waiting = served.client.send(produce("a", epoch=1), 12)
     await until(lambda: bool(oracle.asked))
     await served.node.replicas.find("t", 0).write_marker(7, 0, 0, True)
+    oracle.open.set()
+    answer = await asyncio.wait_for(waiting, answer_max_s)
+    assert answer.topics[0].partitions[0].error_code == Error.NONE
+    assert len(oracle.asked) == 2
+
+
+@with_broker(offsets_topic_num_partitions=1)
+async def test_of_transactions_v2_it_is_asked_once_more_for_offsets_too(served: Served) -> None:
+    await served.make_topic("t")
+    await served.call(FindCoordinatorRequest(key_type=0, coordinator_keys=("g",)), 6)
+    await until(lambda: offsets_topic in served.node.replicas.image.topics and bool(served.node.grouping.seats))
+    oracle = oracle_for(served)
+    oracle.open.clear()
+    one = TxnPartitionToCommit(partition=0, committed_offset=5, committed_metadata="")
+    request = TxnOffsetCommitRequest(
+        transactional_id=my_transactions,
+        group_id="g",
+        producer_id=7,
+        producer_epoch=1,
+        topics=(TxnTopicToCommit(name="t", partitions=(one,)),),
+    )
+    waiting = served.client.send(request, 5)
+    await until(lambda: bool(oracle.asked))
+    await served.node.replicas.find(offsets_topic, 0).write_marker(7, 1, 0, True, transaction_version=2)
     oracle.open.set()
     answer = await asyncio.wait_for(waiting, answer_max_s)
     assert answer.topics[0].partitions[0].error_code == Error.NONE
