@@ -47,7 +47,7 @@ def group_facts(client: "AdminClient", group: str, bootstrap: str) -> GroupFacts
             member=one.member_id,
             client=one.client_id,
             host=one.host,
-            partitions=[f"{part.topic}-{part.partition}" for part in one.assignment.topic_partitions],
+            partitions=[f"{topic}-{number}" for topic, number in sorted(map(_place, one.assignment.topic_partitions))],
         )
         for one in found.members
     ]
@@ -60,6 +60,10 @@ def group_facts(client: "AdminClient", group: str, bootstrap: str) -> GroupFacts
         members=members,
         offsets=_lags(client, committed(client, group, bootstrap), bootstrap),
     )
+
+
+def _place(part: "TopicPartition") -> tuple[str, int]:
+    return part.topic, part.partition
 
 
 def words(name: str) -> str:

@@ -112,7 +112,8 @@ def delete(names: Names, bootstrap: Bootstrap = default_bootstrap) -> None:
             answer(future, bootstrap, f"delete group {name}")
             say(f"deleted {name}")
         except Failed as failure:
-            failures.append(str(failure))
+            hint = f"\n{_stop_members(name)}" if "NON_EMPTY_GROUP" in str(failure) else ""
+            failures.append(f"{failure}{hint}")
     if failures:
         raise Failed("\n".join(failures))
 
@@ -128,7 +129,12 @@ def _commit(client: "AdminClient", group: str, steps: list[Step], bootstrap: str
         ).values()
     for one in answer(future, bootstrap, what).topic_partitions:
         if one.error is not None:
-            raise Failed(f"cannot {what}: {one.topic}-{one.partition}: {one.error.str()}.\nDoes it have members?")
+            problem = f"{one.topic}-{one.partition}: {one.error.str()}"
+            raise Failed(f"cannot {what}: {problem}.\nWhile it has members only they can. {_stop_members(group)}")
+
+
+def _stop_members(group: str) -> str:
+    return f"Stop them first: `tailrace group describe {group}` shows who they are."
 
 
 def _show(facts: GroupFacts) -> None:
