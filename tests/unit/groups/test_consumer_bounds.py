@@ -11,6 +11,8 @@ from tailrace.groups.turn import Turn
 from tailrace.model.faults import GroupFull, InvalidExpression
 from tailrace.model.limits import group_expression_max_chars, group_expressions_max, group_subscribed_names_max
 from tests.unit.groups.consumer_stage import StagedTopics, plain_rules
+from tests.unit.groups.mixed_stage import MixedStage
+from tests.unit.state_tables import transcripts_of
 
 
 class Coordinator:
@@ -70,3 +72,17 @@ def test_new_topics_are_found_among_many_and_old_ones_forgotten() -> None:
     coordinator.join("m", "t.*")
     group = coordinator.groups.find_kind("g", ConsumerGroup)
     assert group.expressions["t.*"] == tuple(sorted(f"t{number}" for number in range(51) if number != 7))
+
+
+def test_nobody_who_has_gone_is_remembered_as_called() -> None:
+    called = 0
+    for path in transcripts_of("consumer_groups"):
+        stage = MixedStage()
+        for line in path.read_text().splitlines():
+            if line and not line.startswith(("#", "    ")):
+                stage.play(line)
+                for group in stage.groups.groups.values():
+                    if isinstance(group, ConsumerGroup):
+                        assert all(one in group.members for one in group.called), (path, line)
+                        called += len(group.called)
+    assert called

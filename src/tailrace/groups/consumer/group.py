@@ -91,6 +91,7 @@ class ConsumerGroup:
 
     def _remove(self, member_id: str) -> None:
         self._stand(member_id, Standing())
+        self.called.pop(member_id, None)
         member = self.members.pop(member_id, None)
         if member is not None and self.static.get(member.instance_id or "") == member_id:
             del self.static[member.instance_id or ""]
