@@ -90,10 +90,10 @@ class Member:
 
 
 @asynccontextmanager
-async def members(served: Served, count: int, group: str = "g") -> AsyncIterator[list[Member]]:
+async def members(served: Served, count: int, group: str = "g", client_id: str = "me") -> AsyncIterator[list[Member]]:
     assert (await served.call(FindCoordinatorRequest(coordinator_keys=(group,)), 6)).coordinators[0].error_code == 0
     net, port = system_ports().net, served.door.port
-    found = [Member(await WireClient.connect(net, "127.0.0.1", port, "me"), group) for _ in range(count)]
+    found = [Member(await WireClient.connect(net, "127.0.0.1", port, client_id), group) for _ in range(count)]
     try:
         yield found
     finally:

@@ -43,6 +43,15 @@ async def test_two_members_wait_for_each_other(served: Served) -> None:
 
 
 @with_broker(**settings)
+async def test_a_client_with_the_longest_name_there_can_be_gets_an_id_that_can_be_said(served: Served) -> None:
+    for version in (3, 9):
+        async with members(served, 1, f"g{version}", client_id="ä" * 16_383) as (one,):
+            joined = await one.join(version)
+            assert joined.error_code == 0
+            assert (await one.sync({one.id: b"mine"})).assignment == b"mine"
+
+
+@with_broker(**settings)
 async def test_who_falls_silent_is_let_go(served: Served) -> None:
     async with members(served, 2) as (first, second):
         second.session_timeout_ms = 200

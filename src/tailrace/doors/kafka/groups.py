@@ -8,6 +8,8 @@ from tailrace.model.faults import InvalidGroupId
 
 hex_parts: Final = (8, 12, 16, 20)  # where a UUID has its dashes
 
+member_name_max_chars: Final = 4096  # of a name that an id begins with: as text, with all the rest, an id has 32 KiB
+
 
 def seat_of(call: Call, group_id: str) -> GroupSeat:
     """The coordinator of a group with members; only offsets can be kept under no name."""
@@ -20,7 +22,8 @@ def new_member_id(call: Call, instance_id: str | None) -> str:
     """As Kafka makes them: people recognise their clients by it."""
     digits = call.node.ports.random.new_id().hex()
     cuts = zip((0, *hex_parts), (*hex_parts, len(digits)), strict=True)
-    return f"{instance_id or client_id(call)}-" + "-".join(digits[begin:end] for begin, end in cuts)
+    name = (instance_id or client_id(call))[:member_name_max_chars]
+    return f"{name}-" + "-".join(digits[begin:end] for begin, end in cuts)
 
 
 def client_id(call: Call) -> str:
