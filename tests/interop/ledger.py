@@ -69,6 +69,7 @@ def settle(run: Sequence[Tried], before: str) -> Verdict:
     stood, now = read_page(before), _outcomes(run)
     entries = sorted((tried.entry for tried in run), key=lambda entry: entry.order)
     left_out = _left_out(run, stood)
+    absent = dict.fromkeys(client for _, _, client in left_out)
     now |= {cell: stood.outcomes[cell] for cell in stood.outcomes if now.get(cell) == "not tried" or cell in left_out}
     lost = [cell for cell, outcome in stood.outcomes.items() if outcome == "passes" and now.get(cell) != "passes"]
     page = Page(
@@ -77,7 +78,7 @@ def settle(run: Sequence[Tried], before: str) -> Verdict:
                 entry.client: entry.version or stood.versions.get(entry.client, "not installed")
                 for entry in sorted(entries, key=lambda entry: entry.column)
             },
-            **{client: stood.versions[client] for _, _, client in left_out},
+            **{client: version for client, version in stood.versions.items() if client in absent},
         },
         rows=_rows(entries, left_out),
         outcomes=now,

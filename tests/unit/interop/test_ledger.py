@@ -5,7 +5,7 @@ from pathlib import Path
 from tests.interop.ledger import Entry, Tried, ledger_path, settle
 from tests.interop.ledger_page import Outcome
 
-clients = {"alpha": "1.0", "beta": "2.0"}
+clients = {"alpha": "1.0", "beta": "2.0", "gamma": "3.0"}
 
 
 def tried(feature: str, client: str, outcome: Outcome = "passes", *, order: int = 0, toolchain: bool = False) -> Tried:
@@ -23,7 +23,7 @@ def tried(feature: str, client: str, outcome: Outcome = "passes", *, order: int 
 
 
 def green(feature: str, order: int = 0) -> list[Tried]:
-    return [tried(feature, client, order=order) for client in clients]
+    return [tried(feature, client, order=order) for client in ("alpha", "beta")]
 
 
 def test_the_same_run_writes_the_same_page_in_any_order_of_reports() -> None:
@@ -68,9 +68,13 @@ def test_a_client_that_is_not_installed_keeps_its_column() -> None:
 
 
 def test_what_needs_a_toolchain_stands_in_a_run_without_any() -> None:
-    own = tried("restart", "beta", order=1, toolchain=True)
-    both = [tried("from the start", "alpha"), tried("from the start", "beta", order=2, toolchain=True), own]
-    page = settle(both, "").text
+    run = [
+        tried("from the start", "alpha"),
+        tried("restart", "beta", order=1, toolchain=True),
+        tried("from the start", "gamma", order=2, toolchain=True),
+        tried("restart", "gamma", order=3, toolchain=True),
+    ]
+    page = settle(run, "").text
     verdict = settle([tried("from the start", "alpha")], page)
     assert (verdict.lost, verdict.text) == ([], page)
 
