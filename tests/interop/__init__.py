@@ -8,6 +8,8 @@ written by the run itself into `LEDGER.md`, a list that only grows (`ledger.py`)
 
 `test_three_brokers.py` runs the main flows again on a cluster of ours, with what only a cluster can show: brokers die.
 
+`programs/` holds whole programs of other people: Kafka's command-line tools, Kafka Streams, workers that are killed.
+
 Most readers are given their partition and first offset, and need no coordinator. Members of groups (`test_groups*.py`)
 are processes of their own (`members/`), so that they can be killed.
 
