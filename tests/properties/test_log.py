@@ -1,23 +1,21 @@
 """A log against a naive model of it: a list of records, through appends, retries, reads, chores, restarts and kills."""
 
 import asyncio
-import shutil
-import tempfile
-from collections.abc import Awaitable
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import invariant, precondition, rule
 
 from tailrace.log.inspect import verify
-from tailrace.log.log import Appended, Log, RecoveryPoint
+from tailrace.log.log import Appended
 from tailrace.model.faults import OffsetOutOfRange, OutOfOrderSequence
 from tailrace.records.header import check_batch, prefix_bytes, read_header
 from tailrace.records.opened import batches, open_batch
-from tests.unit.log.logs import image_of, now, one_batch, open_log, read, restore, segment_path, topic, trouble
+from tests.properties.machines import MachineWithLog
+from tests.unit.log.logs import image_of, now, one_batch, open_log, read, restore, segment_path, topic
 
 T = TypeVar("T")
 
@@ -38,36 +36,14 @@ class Sent(NamedTuple):
         return self.base + len(self.values)
 
 
-class LogMachine(RuleBasedStateMachine):
+class LogMachine(MachineWithLog):
     def __init__(self) -> None:
-        super().__init__()
-        self.loop = asyncio.new_event_loop()
-        self.folder = Path(tempfile.mkdtemp())
-        self.disk, self.ports = trouble()
+        super().__init__(small)
         self.sent: list[Sent] = []
         self.start = 0
         self.end = 0
         self.epoch = 1
         self.time = now
-        self.point: RecoveryPoint | None = None
-        self.log = self.run(self.opened(clean=False))
-
-    def run(self, work: Awaitable[T]) -> T:
-        async def bounded() -> T:
-            async with asyncio.timeout(20):
-                return await work
-
-        return self.loop.run_until_complete(bounded())
-
-    async def opened(self, *, clean: bool) -> Log:
-        folder = self.folder / "p"
-        return await open_log(folder, settings=small, recovery=self.point, clean=clean, ports=self.ports)
-
-    def teardown(self) -> None:
-        self.run(self.log.close())
-        self.loop.close()
-        self.ports.offload.close()
-        shutil.rmtree(self.folder)
 
     # Writing
 

@@ -4,25 +4,20 @@ The model is a list of batches and folds it anew for every question. The reader 
 list of aborted transactions that comes with each Fetch.
 """
 
-import asyncio
-import shutil
-import tempfile
-from collections.abc import Awaitable
-from pathlib import Path
 from typing import Literal, NamedTuple, TypeVar
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import invariant, rule
 
 from tailrace.log.aborted import Aborted
-from tailrace.log.log import Log, RecoveryPoint
 from tailrace.records.build import build_batch, marker_batch
 from tailrace.records.control import Marker, read_control
 from tailrace.records.header import read_header
 from tailrace.records.opened import batches, open_batch
 from tailrace.records.record import NewRecord
-from tests.unit.log.logs import now, open_log, read, topic, trouble
+from tests.properties.machines import MachineWithLog
+from tests.unit.log.logs import now, read, topic
 
 T = TypeVar("T")
 Kind = Literal["plain", "sent", "commit", "abort"]
@@ -51,35 +46,13 @@ class Ended(NamedTuple):
     aborted: bool
 
 
-class TransactionMachine(RuleBasedStateMachine):
+class TransactionMachine(MachineWithLog):
     def __init__(self) -> None:
-        super().__init__()
-        self.loop = asyncio.new_event_loop()
-        self.folder = Path(tempfile.mkdtemp())
-        self.disk, self.ports = trouble()
+        super().__init__(small)
         self.entries: list[Entry] = []
         self.epochs = dict.fromkeys(range(1, 4), 0)
         self.start = self.end = self.high_watermark = 0
         self.written = 0
-        self.point: RecoveryPoint | None = None
-        self.log = self.run(self.opened(clean=False))
-
-    def run(self, work: Awaitable[T]) -> T:
-        async def bounded() -> T:
-            async with asyncio.timeout(20):
-                return await work
-
-        return self.loop.run_until_complete(bounded())
-
-    async def opened(self, *, clean: bool) -> Log:
-        folder = self.folder / "p"
-        return await open_log(folder, settings=small, recovery=self.point, clean=clean, ports=self.ports)
-
-    def teardown(self) -> None:
-        self.run(self.log.close())
-        self.loop.close()
-        self.ports.offload.close()
-        shutil.rmtree(self.folder)
 
     # Writing
 
