@@ -90,10 +90,10 @@ class BeatingMember:
             return False
         self._standing = self._standing._replace(generation=answer.member_epoch)
         if answer.assignment is not None:
-            await self._take(answer)
+            self._take(answer)
         return True
 
-    async def _take(self, answer: ConsumerGroupHeartbeatResponse) -> None:
+    def _take(self, answer: ConsumerGroupHeartbeatResponse) -> None:
         """What it has from now on."""
         assert answer.assignment is not None
         given: list[int] = []
