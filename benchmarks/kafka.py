@@ -46,14 +46,14 @@ def jars() -> Path:
 
 
 @contextmanager
-def serving(folder: Path) -> Iterator[Server]:
-    """Kafka with an empty log in `folder`; stopped at the end."""
-    with cluster(folder, 1) as brokers:
+def serving(folder: Path, more: str = "") -> Iterator[Server]:
+    """Kafka with an empty log in `folder`; stopped at the end. `more` are settings in its own syntax."""
+    with cluster(folder, 1, more) as brokers:
         yield brokers.servers[0]
 
 
 @contextmanager
-def cluster(folder: Path, count: int = 3) -> Iterator[Brokers]:
+def cluster(folder: Path, count: int = 3, more: str = "") -> Iterator[Brokers]:
     """Nodes with empty logs, up and whole."""
     ports = free_ports(2 * count)
     addresses = list(zip(ports[::2], ports[1::2], strict=True))  # clients', the controller's
@@ -64,7 +64,7 @@ def cluster(folder: Path, count: int = 3) -> Iterator[Brokers]:
             own = folder / f"node-{node}"
             own.mkdir()
             text = settings.format(node=node, voters=voters, port=port, controller=controller, data=own / "data")
-            (own / "server.properties").write_text(text)
+            (own / "server.properties").write_text(text + more)
             nodes.append((port, stack.enter_context(started(own)), own / "kafka.log"))
         for port, process, log in nodes:
             wait_until_ready(process, port, log)

@@ -1,7 +1,9 @@
 """Topics for tests: made, written to byte for byte, and shortened, through the pipeline's own client."""
 
+import time
 from collections.abc import Sequence
 
+from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition, check
 from tailrace.records.build import TimestampType, build_batch
 from tailrace.records.compress import Compression
@@ -16,12 +18,23 @@ from tailrace.wire.messages.delete_topics import DeleteTopicsRequest, TopicToDel
 from tailrace.wire.messages.produce import PartitionToProduce, ProduceRequest, TopicToProduce
 
 first_time = 1_700_000_000_000
+known_timeout_s = 30.0
 
 
 def make_topic(cluster: Cluster, topic: str, partitions: int = 1) -> None:
     wanted = NewTopic(name=topic, num_partitions=partitions, replication_factor=1)
     answer = cluster.ask_any(CreateTopicsRequest(topics=(wanted,), timeout_ms=10_000))
     check(answer.topics[0].error_code, f"make {topic}")
+    deadline = time.monotonic() + known_timeout_s
+    while not is_known(cluster, topic):  # Apache Kafka says that it is made before every broker can tell of it
+        assert time.monotonic() < deadline, f"{topic} was made, and nobody knows of it"
+
+
+def is_known(cluster: Cluster, topic: str) -> bool:
+    try:
+        return bool(cluster.partitions([topic]))
+    except PipelineFailed:
+        return False
 
 
 def remove_topic(cluster: Cluster, topic: str) -> None:
