@@ -2,11 +2,13 @@
 
 Nothing happens unless the variable TAILRACE_CRASH_FILE names a file, and that file holds the name of the place. Then
 the file is removed, so that it happens once, and the process is gone as if it had been killed: no exception, no
-clean-up.
+clean-up. A second line takes others along: all that this process comes from, up to the one with this name or number.
+A worker's nearest `java` is its executor; the driver's number is known to whoever has started it.
 """
 
 import os
 import signal
+from pathlib import Path
 from typing import Final, Literal
 
 variable: Final = "TAILRACE_CRASH_FILE"
@@ -26,11 +28,23 @@ def here(place: Place) -> None:
     if path is None:
         return
     try:
-        with open(path) as file:
-            wanted = file.read().strip()
+        wanted, _, up_to = Path(path).read_text().strip().partition("\n")
         if wanted != place:
             return
         os.remove(path)
     except OSError:
         return
-    os.kill(os.getpid(), signal.SIGKILL)
+    for process in _with_it(up_to):
+        os.kill(process, signal.SIGKILL)
+
+
+def _with_it(up_to: str) -> list[int]:
+    """Those who die, this process last: whoever started it shall not live to see it gone."""
+    chain = [os.getpid()]
+    while up_to and chain[-1] > 1:
+        named = Path(f"/proc/{chain[-1]}/comm").read_text().strip()
+        if up_to in (named, str(chain[-1])):
+            return chain[::-1]
+        told = Path(f"/proc/{chain[-1]}/stat").read_text()
+        chain.append(int(told.rpartition(")")[2].split()[1]))
+    return [os.getpid()]

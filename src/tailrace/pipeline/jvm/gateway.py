@@ -17,6 +17,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from tailrace.pipeline.jvm.java import Java
@@ -39,6 +40,7 @@ opened_packages: Final = [
     "sun.security.action",
     "sun.util.calendar",
 ]  # what Spark's launcher opens to itself
+no_variables: Final[Mapping[str, str]] = MappingProxyType({})
 _port: Final = struct.Struct(">i")
 
 
@@ -60,12 +62,14 @@ def spark_jars() -> Path:
     return Path(pyspark.__file__).parent / "jars"
 
 
-def launch(java: Java, options: Sequence[str], settings: Mapping[str, str]) -> Gateway:
-    """A JVM that waits for this process to drive it."""
+def launch(
+    java: Java, options: Sequence[str], settings: Mapping[str, str], variables: Mapping[str, str] = no_variables
+) -> Gateway:
+    """A JVM that waits for this process to drive it; `variables` are for its environment."""
     with tempfile.TemporaryDirectory(prefix="tailrace-jvm-") as folder:
         told = Path(folder) / "address"
         environment = {name: value for name, value in os.environ.items() if name != "SPARK_HOME"}
-        environment |= {"_PYSPARK_DRIVER_CONN_INFO_PATH": str(told), "SPARK_CONNECT_MODE": "0"}
+        environment |= {"_PYSPARK_DRIVER_CONN_INFO_PATH": str(told), "SPARK_CONNECT_MODE": "0", **variables}
         environment.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # a local session talks to nobody else
         process = subprocess.Popen(
             [*_command(java, options, settings)],

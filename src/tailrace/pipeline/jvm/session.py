@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from tailrace.pipeline.jvm import local_cluster
 from tailrace.pipeline.jvm.class_archive import archive_options, build_in_background
 from tailrace.pipeline.jvm.gateway import Gateway, launch
 from tailrace.pipeline.jvm.java import Java, find_java
@@ -56,13 +57,17 @@ def session(
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    is_local = master.startswith("local[") or master == "local"
+    is_local = master == "local" or master.startswith(("local[", local_cluster.prefix))
     told = {**everywhere, **(local_settings if is_local else {}), **settings, "spark.master": master}
     if SparkContext._gateway is None:
         java = find_java()
         os.environ["JAVA_HOME"] = str(java.home)
-        if is_local:
-            start_gateway(java, [*archive_options(java), *(brief_options if brief else ())], told)
+        quick = [*quick_options, *(brief_options if brief else ())]
+        if master.startswith(local_cluster.prefix):
+            told = {"spark.executor.extraJavaOptions": " ".join(quick), **told}
+            start_gateway(java, [*archive_options(java), *quick], told, local_cluster.cluster_variables())
+        elif is_local:
+            start_gateway(java, [*archive_options(java), *quick], told)
             if keep_classes:
                 build_in_background(java)
     builder = SparkSession.builder.appName(name)
@@ -71,11 +76,16 @@ def session(
     return builder.getOrCreate()
 
 
-def start_gateway(java: Java, options: Sequence[str], settings: Mapping[str, str] = no_settings) -> Gateway:
+def start_gateway(
+    java: Java,
+    options: Sequence[str],
+    settings: Mapping[str, str] = no_settings,
+    variables: Mapping[str, str] = no_settings,
+) -> Gateway:
     """Start a JVM and let Spark's Python half find it."""
     from pyspark import SparkContext
 
-    gateway = launch(java, [*quick_options, *options], settings)
+    gateway = launch(java, [*quick_options, *options], settings, variables)
     found = {"PYSPARK_GATEWAY_PORT": str(gateway.port), "PYSPARK_GATEWAY_SECRET": gateway.secret}
     os.environ.update(found)
     SparkContext._ensure_initialized()

@@ -1,0 +1,34 @@
+"""Executors that are processes of their own: one is killed in the middle of its work, and each record is there once."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tailrace.pipeline.crash_points import variable
+from tailrace.pipeline.kafka.cluster import Cluster
+from tailrace.testing import Broker
+from tests.pipeline.test_sink import seen
+from tests.pipeline.topics import make_topic, numbered, write
+
+root = Path(__file__).parents[2]
+executors = "local-cluster[2,1,1024]"
+
+
+def test_an_executor_that_is_killed(broker: Broker, cluster: Cluster, topic: str, tmp_path: Path) -> None:
+    """It dies with the rows of its task written, in a transaction that nobody has decided about."""
+    make_topic(cluster, topic, 2)
+    make_topic(cluster, f"{topic}-out")
+    for partition in range(2):
+        write(cluster, topic, numbered(10), partition=partition)
+    place = tmp_path / "place"
+    place.write_text("sink: rows written\njava")
+    words = [executors, broker.bootstrap, topic, f"{topic}-out", str(tmp_path / "checkpoint")]
+    driver = subprocess.run(
+        [sys.executable, "-m", "tests.pipeline.copying", *words],
+        cwd=root, env={**os.environ, variable: str(place)}, capture_output=True, text=True, timeout=200, check=False,
+    )  # fmt: skip
+    assert driver.returncode == 0, driver.stderr
+    assert not place.exists()
+    assert "Lost executor" in driver.stderr
+    assert seen(cluster, f"{topic}-out") == sorted([one.value or b"" for one in numbered(10)] * 2)
