@@ -11,9 +11,12 @@ import pytest
 from tailrace.pipeline import crash_points
 from tailrace.pipeline.kafka.cluster import Cluster
 from tailrace.testing import Broker
+from tests.pipeline.postgres_server import dsn
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+__all__ = ["dsn"]  # a fixture
 
 
 @pytest.fixture(scope="session")

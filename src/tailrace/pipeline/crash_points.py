@@ -34,7 +34,11 @@ def here(place: Place) -> None:
         os.remove(path)
     except OSError:
         return
-    for process in _with_it(up_to):
+    die(_with_it(up_to))
+
+
+def die(processes: list[int]) -> None:
+    for process in processes:
         os.kill(process, signal.SIGKILL)
 
 

@@ -24,6 +24,7 @@ from tailrace.pipeline.histories.delta_log import (
 )
 from tailrace.pipeline.histories.layout import spark_schema_json
 from tailrace.pipeline.histories.manifest import ArchivedRange
+from tailrace.pipeline.protections import stands
 
 last_commit_name = "last-commit"
 
@@ -46,7 +47,7 @@ def begin(history: Path) -> Snapshot:
 def commit_batch(history: Path, ranges: Sequence[ArchivedRange], application: str, batch: int) -> bool:
     """Add a batch; False when it was in already."""
     snapshot = read_log(history)
-    if snapshot.transactions.get(application, -1) >= batch:
+    if snapshot.transactions.get(application, -1) >= batch and stands("archive: a batch is added once"):
         return False
     check_ranges(snapshot, ranges)
     now_ms = int(time.time() * 1000)
@@ -69,10 +70,11 @@ def commit_batch(history: Path, ranges: Sequence[ArchivedRange], application: st
 def check_ranges(snapshot: Snapshot, ranges: Sequence[ArchivedRange]) -> None:
     ends = snapshot.ends()
     for one in sorted(ranges, key=lambda one: (one.of, one.start)):
-        if not one.is_whole:
+        if not one.is_whole and stands("archive: every offset is accounted for"):
             lost = f"{one.of} {one.start}…{one.end - 1}: not all offsets are accounted for"
             raise PipelineFailed(f"{lost}; nothing was committed")
-        if one.start != ends.get(one.of, one.start):
+        follows = one.start == ends.get(one.of, one.start)
+        if not follows and stands("archive: a batch begins where the history ends"):
             raise PipelineFailed(
                 f"{one.of} is archived up to {ends[one.of]}, and this batch begins at {one.start}; nothing was "
                 "committed. Does another archive write here, or is this another checkpoint's?"

@@ -17,6 +17,7 @@ from typing import Any, Final
 from tailrace.pipeline.failure import NotOurHistory
 from tailrace.pipeline.histories.manifest import ArchivedRange, HistoryFile, range_from
 from tailrace.pipeline.kafka.offsets import Offsets
+from tailrace.pipeline.protections import stands
 
 folder_name: Final = "_delta_log"
 own_folder: Final = "_tailrace"
@@ -80,6 +81,8 @@ def commit(history: Path, version: int, actions: Iterable[Action]) -> None:
         file.writelines(json.dumps(action, sort_keys=True) + "\n" for action in actions)
         file.flush()
         os.fsync(file.fileno())
+    if not stands("archive: the number of a commit is taken once"):
+        final.unlink(missing_ok=True)
     try:
         os.link(fresh, final)
     except FileExistsError:

@@ -5,6 +5,7 @@ and as which in its sequence, so that nothing is lost on the way back and an aud
 """
 
 import json
+import time
 from datetime import UTC, datetime
 from typing import Final
 
@@ -14,6 +15,7 @@ import pyarrow as pa
 from tailrace.pipeline.arrow.columns import Columns
 from tailrace.pipeline.arrow.header_columns import header_type
 from tailrace.pipeline.kafka.cluster import TopicPartition
+from tailrace.pipeline.protections import stands
 
 day_ms: Final = 24 * 60 * 60 * 1000
 days_max: Final = 2_932_896  # the last day of the year 9999
@@ -90,4 +92,5 @@ def date_of(day: int) -> str:
 
 
 def file_path(partition: TopicPartition, date: str, start: int, end: int) -> str:
-    return f"topic={partition.topic}/date={date}/{partition.partition:05d}-{start:020d}-{end:020d}.parquet"
+    whose = "" if stands("archive: a range has one name") else f"-{time.monotonic_ns()}"
+    return f"topic={partition.topic}/date={date}/{partition.partition:05d}-{start:020d}-{end:020d}{whose}.parquet"

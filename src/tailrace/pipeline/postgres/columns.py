@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tailrace.pipeline.failure import PipelineFailed
+from tailrace.pipeline.protections import stands
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -47,7 +48,8 @@ def listed(columns: Sequence[Column]) -> str:
 def table_sql(table: str, columns: Sequence[Column]) -> str:
     body = ", ".join(f"{quoted(one.name)} {one.type}" for one in columns)
     keys = ", ".join(map(quoted, identity))
-    return f"CREATE TABLE IF NOT EXISTS {quoted(table)} ({body}, PRIMARY KEY ({keys}))"
+    known = f", PRIMARY KEY ({keys})" if stands("postgres: rows are known by their offset") else ""
+    return f"CREATE TABLE IF NOT EXISTS {quoted(table)} ({body}{known})"
 
 
 def progress_sql(table: str) -> str:

@@ -6,7 +6,7 @@ that is run again goes on, or finds that it is done.
 """
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,9 +21,10 @@ from tailrace.pipeline.crash_points import here
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.histories.manifest import ArchivedRange, range_from
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
-from tailrace.pipeline.kafka.offsets import committed_offsets
+from tailrace.pipeline.kafka.offsets import commit_offsets, committed_offsets
 from tailrace.pipeline.kafka.producing import Producer
 from tailrace.pipeline.kafka.transactions import Transaction, commit_offsets_within, end, take_over
+from tailrace.pipeline.protections import stands
 from tailrace.pipeline.replaying.merging import in_order
 from tailrace.pipeline.sink.rows import take
 
@@ -49,7 +50,7 @@ class Wanted:
     per_second: float = 0.0  # records; 0: as fast as it goes
 
 
-def replay_partition(told: list[Mapping[str, Any]], given: Mapping[str, Any]) -> int:
+def replay_partition(told: Sequence[Mapping[str, Any]], given: Mapping[str, Any]) -> int:
     """For `run_tasks`: replay the ranges of one partition, which are in order. How many records were written."""
     wanted = Wanted(**given)
     ranges = [range_from(one) for one in told]
@@ -101,10 +102,14 @@ class Replay:
         producer.flush()
         here("replay: records written")
         after = table.column("offset")[-1].as_py() + 1
-        commit_offsets_within(self._cluster, transaction, self._name, {self._place: after})
+        together = stands("replay: records and progress move together")
+        if together:
+            commit_offsets_within(self._cluster, transaction, self._name, {self._place: after})
         here("replay: offsets moved")
         end(self._cluster, transaction, commit=True)
         here("replay: committed")
+        if not together:
+            commit_offsets(self._cluster, self._name, {self._place: after})
         producer.begin_again()
 
     def _rows(self, table: pa.Table) -> Rows:

@@ -12,6 +12,7 @@ from tailrace.pipeline.crash_points import here
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.kafka.cluster import Cluster
 from tailrace.pipeline.kafka.transactions import Transaction, end, state_of
+from tailrace.pipeline.protections import stands
 from tailrace.pipeline.sink.options import WriteOptions
 from tailrace.pipeline.sink.progress import Progress, finish, read_progress, transaction_name, write_progress
 from tailrace.pipeline.sink.writing import Written
@@ -27,9 +28,12 @@ def commit_all(options: WriteOptions, messages: Sequence[Written | None]) -> Non
         known = read_progress(cluster, options.sink_id)
         if known is not None and known.covers(written[0].query, written[0].batch):
             decided = known
+            if not stands("sink: what is decided is completed"):
+                return
         else:
             decided = _decision(cluster, options, written, 0 if known is None else known.number)
-            write_progress(cluster, options.sink_id, _topic(options, written), decided)
+            if stands("sink: it is decided before the first commit"):
+                write_progress(cluster, options.sink_id, decided.topic, decided)
         here("sink: decided")
         if decided.state == "decided":
             finish(cluster, options.sink_id, decided)
@@ -37,7 +41,8 @@ def commit_all(options: WriteOptions, messages: Sequence[Written | None]) -> Non
             done = replace(decided, state="done", number=decided.number + 1, attempts=())
             write_progress(cluster, options.sink_id, decided.topic, done)
             here("sink: done")
-            _abort_others(cluster, options, decided)
+            if stands("sink: attempts that lost are aborted"):
+                _abort_others(cluster, options, decided)
 
 
 def abort_all(options: WriteOptions, messages: Sequence[Written | None]) -> None:
@@ -61,7 +66,8 @@ def _decision(cluster: Cluster, options: WriteOptions, written: Sequence[Written
         if one.producer is None:
             continue
         state, producer = state_of(cluster, transaction_name(options.sink_id, one.task, one.attempt))
-        if state != "Ongoing" or producer != one.producer:
+        is_open = state == "Ongoing" and producer == one.producer
+        if not is_open and stands("sink: only what is open is decided"):
             raise PipelineFailed(
                 f"the transaction of task {one.task} is {state}, or another's: its time was up, or another query "
                 "writes under this sinkId. Nothing of this batch was committed"

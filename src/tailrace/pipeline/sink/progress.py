@@ -15,6 +15,7 @@ from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition, check
 from tailrace.pipeline.kafka.offsets import commit_offsets
 from tailrace.pipeline.kafka.transactions import Transaction, end, group_key, state_of
+from tailrace.pipeline.protections import stands
 from tailrace.wire.messages.offset_fetch import OffsetFetchRequest
 
 note_max_chars: Final = 4000  # brokers keep 4096 bytes
@@ -37,7 +38,8 @@ class Progress:
 
 
 def transaction_name(sink: str, task: int, attempt: int) -> str:
-    return f"tailrace-sink-{sink}-{task}-{attempt}"
+    own = attempt if stands("sink: each attempt has a transaction of its own") else 0
+    return f"tailrace-sink-{sink}-{task}-{own}"
 
 
 def group_of(sink: str) -> str:

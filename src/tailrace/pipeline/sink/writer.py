@@ -10,7 +10,7 @@ from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.sink.committing import abort_all, commit_all
 from tailrace.pipeline.sink.options import WriteOptions
 from tailrace.pipeline.sink.rows import check_schema
-from tailrace.pipeline.sink.writing import Written, write_rows
+from tailrace.pipeline.sink.writing import Written, this_attempt, write_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,7 +28,7 @@ class BatchWriter(DataSourceArrowWriter):
         self._job = options.job_id or uuid.uuid4().hex  # one write, one decision; it travels to the tasks
 
     def write(self, iterator: "Iterator[pa.RecordBatch]") -> Written:
-        return write_rows(self._options, iterator, self._job)
+        return write_rows(self._options, iterator, this_attempt(self._job))
 
     def commit(self, messages: Messages) -> None:
         commit_all(self._options, messages)
@@ -43,7 +43,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         self._options = options
 
     def write(self, iterator: "Iterator[pa.RecordBatch]") -> Written:
-        return write_rows(self._options, iterator, "")
+        return write_rows(self._options, iterator, this_attempt(""))
 
     def commit(self, messages: Messages, batchId: int) -> None:  # noqa: N803 Spark's name
         commit_all(self._options, messages)

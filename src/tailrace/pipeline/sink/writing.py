@@ -7,6 +7,7 @@ never ends the other's. A batch that is decided already is not written again.
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -16,6 +17,7 @@ from tailrace.pipeline.crash_points import here
 from tailrace.pipeline.kafka.cluster import Cluster
 from tailrace.pipeline.kafka.producing import Producer
 from tailrace.pipeline.kafka.transactions import ProducerId, Transaction, end, new_producer, take_over
+from tailrace.pipeline.protections import stands
 from tailrace.pipeline.sink.options import WriteOptions
 from tailrace.pipeline.sink.progress import finish, read_progress, transaction_name
 from tailrace.pipeline.sink.rows import Counts, Sorting
@@ -35,16 +37,29 @@ class Written(WriterCommitMessage):
     is_decided: bool = False  # the batch was decided before, so nothing was written
 
 
-def write_rows(options: WriteOptions, batches: Iterator[pa.RecordBatch], job: str) -> Written:
-    """Write a task's rows. `job` stands for the query where there is none: in a batch write."""
+class Attempt(NamedTuple):
+    """Which attempt of which task of which batch."""
+
+    task: int
+    attempt: int
+    query: str
+    batch: int
+
+
+def this_attempt(job: str) -> Attempt:
+    """As Spark says. `job` stands for the query where there is none: in a batch write."""
     context = TaskContext.get()
-    task, attempt = context.partitionId(), context.attemptNumber()
     query = context.getLocalProperty("sql.streaming.queryId") or job
     batch = int(context.getLocalProperty("streaming.sql.batchId") or 0)
+    return Attempt(context.partitionId(), context.attemptNumber(), query, batch)
+
+
+def write_rows(options: WriteOptions, batches: Iterator[pa.RecordBatch], by: Attempt) -> Written:
+    """Write a task's rows."""
     with Cluster(options.bootstrap) as cluster:
-        if options.exactly_once and _is_decided(cluster, options.sink_id, query, batch):
-            return Written(task, attempt, query, batch, 0, (), None, is_decided=True)
-        producer, transaction = _producer(cluster, options, task, attempt)
+        if options.exactly_once and _is_decided(cluster, options.sink_id, by.query, by.batch):
+            return Written(*by, 0, (), None, is_decided=True)
+        producer, transaction = _producer(cluster, options, by)
         here("sink: transaction begun")
         try:
             _write(cluster, options, producer, batches)
@@ -55,7 +70,7 @@ def write_rows(options: WriteOptions, batches: Iterator[pa.RecordBatch], job: st
     here("sink: rows written")
     topics = tuple(sorted({one.topic: None for one in producer.partitions()}))
     used = transaction.producer if transaction is not None and producer.written else None
-    return Written(task, attempt, query, batch, producer.written, topics, used)
+    return Written(*by, producer.written, topics, used)
 
 
 def _write(cluster: Cluster, options: WriteOptions, producer: Producer, batches: Iterator[pa.RecordBatch]) -> None:
@@ -70,14 +85,15 @@ def _is_decided(cluster: Cluster, sink: str, query: str, batch: int) -> bool:
     progress = read_progress(cluster, sink)
     if progress is not None and progress.state == "decided" and progress.query != query:
         finish(cluster, sink, progress)  # of a query that died, and whose transactions' names are now ours
-    return progress is not None and progress.covers(query, batch)
+    covered = progress is not None and progress.covers(query, batch)
+    return covered and stands("sink: what is decided is not written again")
 
 
-def _producer(cluster: Cluster, options: WriteOptions, task: int, attempt: int) -> tuple[Producer, Transaction | None]:
-    if not options.exactly_once:
+def _producer(cluster: Cluster, options: WriteOptions, by: Attempt) -> tuple[Producer, Transaction | None]:
+    if not options.exactly_once or not stands("sink: rows are written in transactions"):
         identity, transaction = new_producer(cluster), None
     else:
-        transaction = take_over(cluster, transaction_name(options.sink_id, task, attempt), options.timeout_ms)
+        transaction = take_over(cluster, transaction_name(options.sink_id, by.task, by.attempt), options.timeout_ms)
         identity = transaction.producer
     producer = Producer(
         cluster,

@@ -30,6 +30,7 @@ from tailrace.pipeline.kafka.offsets import (
     end_offsets,
     start_offsets,
 )
+from tailrace.pipeline.protections import stands
 from tailrace.pipeline.source.batch import read_task, within_the_log
 from tailrace.pipeline.source.edges import resolve
 from tailrace.pipeline.source.offset_json import OffsetJson, from_json, to_json
@@ -57,7 +58,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         kept = committed_offsets(self._brokers(), options.start_group, partitions)
         if not kept:
             kept = resolve(self._brokers(), options.start, partitions, committed=options.committed)
-            commit_offsets(self._brokers(), options.start_group, kept, note=f"start of {options.query_id}")
+            if stands("source: a start at latest is kept"):
+                commit_offsets(self._brokers(), options.start_group, kept, note=f"start of {options.query_id}")
         later = [one for one in partitions if one not in kept]
         return to_json({**kept, **start_offsets(self._brokers(), later)})
 

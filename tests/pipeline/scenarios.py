@@ -1,0 +1,207 @@
+"""What each protection is there for: something goes wrong, it is done again, and what has come of it is counted.
+
+No Spark is needed: its part, to run a task or a batch again, is played here. A process that dies is one that is left
+at that place for good.
+"""
+
+import contextlib
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tailrace.pipeline.failure import PipelineFailed
+from tailrace.pipeline.histories.committing import begin, commit_batch
+from tailrace.pipeline.histories.delta_log import CommitTaken, add_actions, commit, read_log
+from tailrace.pipeline.histories.manifest import ArchivedRange
+from tailrace.pipeline.histories.writing import archive_range
+from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
+from tailrace.pipeline.kafka.fetching import Range
+from tailrace.pipeline.replaying.partition import Wanted, replay_partition
+from tailrace.pipeline.sink.committing import commit_all
+from tailrace.pipeline.sink.options import WriteOptions, write_options
+from tailrace.pipeline.sink.writing import Attempt, Written, write_rows
+from tailrace.pipeline.source.options import read_options
+from tailrace.pipeline.source.stream import StreamReader
+from tests.pipeline.test_sink import seen
+from tests.pipeline.topics import make_topic, numbered, write
+
+
+class Died(BaseException):
+    """What is left of a process that was killed: nothing that it could catch."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Stage:
+    bootstrap: str
+    cluster: Cluster
+    topic: str
+    folder: Path
+    dying_at: Callable[[str], contextlib.AbstractContextManager[None]]  # the process dies there, inside of it
+
+    @property
+    def of(self) -> TopicPartition:
+        return TopicPartition(self.topic, 0)
+
+    def sink(self) -> WriteOptions:
+        given = {"topic": self.topic, "exactlyOnce": "true", "sinkId": self.topic}
+        return write_options({"kafka.bootstrap.servers": self.bootstrap, **given})
+
+    def task(self, number: int, attempt: int = 0) -> Written:
+        """A task that writes its one row."""
+        rows = pa.record_batch({"value": pa.array([b"row %d" % number])})
+        return write_rows(self.sink(), iter([rows]), Attempt(number, attempt, "query", 0))
+
+    def archived(self, start: int, end: int) -> ArchivedRange:
+        return archive_range(self.cluster, Range(partition=self.of, start=start, end=end), self.folder)
+
+
+def came_of(wanted: Sequence[object], got: Sequence[object]) -> str:
+    """In a word: `once`, `twice` or `lost`."""
+    counts = Counter(got)
+    if any(counts[one] == 0 for one in wanted):
+        return "lost"
+    return "once" if len(got) == len(wanted) else "twice"
+
+
+def rows_seen(stage: Stage, tasks: int) -> str:
+    return came_of([b"row %d" % number for number in range(tasks)], seen(stage.cluster, stage.topic))
+
+
+def a_task_is_run_again(stage: Stage) -> str:
+    make_topic(stage.cluster, stage.topic)
+    with stage.dying_at("sink: rows written"):
+        stage.task(0)
+    commit_all(stage.sink(), [stage.task(0)])
+    return rows_seen(stage, 1)
+
+
+def a_driver_dies_between_two_commits(stage: Stage) -> str:
+    make_topic(stage.cluster, stage.topic)
+    with stage.dying_at("sink: between two commits"):
+        commit_all(stage.sink(), [stage.task(0), stage.task(1)])
+    commit_all(stage.sink(), [stage.task(0), stage.task(1)])
+    return rows_seen(stage, 2)
+
+
+def a_straggler_begins_anew(stage: Stage) -> str:
+    """The same attempt once more, from a worker that the driver has given up; it has written nothing yet."""
+    make_topic(stage.cluster, stage.topic)
+    first = [stage.task(0), stage.task(1)]
+    with stage.dying_at("sink: transaction begun"):
+        stage.task(0)
+    try:
+        commit_all(stage.sink(), first)
+    except PipelineFailed:
+        with contextlib.suppress(PipelineFailed):  # what was decided without being there cannot be completed
+            commit_all(stage.sink(), [stage.task(0), stage.task(1)])
+    return rows_seen(stage, 2)
+
+
+def two_attempts_run_beside_each_other(stage: Stage) -> str:
+    """Speculation: the later attempt wins, and the earlier one holds its rows open."""
+    make_topic(stage.cluster, stage.topic)
+    stage.task(0, attempt=0)
+    commit_all(stage.sink(), [stage.task(0, attempt=1)])
+    return rows_seen(stage, 1)
+
+
+def the_first_of_two_attempts_wins(stage: Stage) -> str:
+    make_topic(stage.cluster, stage.topic)
+    winner, _ = stage.task(0, attempt=0), stage.task(0, attempt=1)
+    try:
+        commit_all(stage.sink(), [winner])
+    except PipelineFailed:
+        return "refused"
+    return rows_seen(stage, 1)
+
+
+def ten_records(stage: Stage) -> None:
+    make_topic(stage.cluster, stage.topic)
+    write(stage.cluster, stage.topic, numbered(10))
+    begin(stage.folder)
+
+
+def offsets_in(paths: Sequence[Path]) -> list[Any]:
+    return [offset for path in paths for offset in pq.ParquetFile(path).read(["offset"]).column("offset").to_pylist()]
+
+
+def live_offsets(stage: Stage) -> str:
+    return came_of(range(10), offsets_in([stage.folder / path for path in read_log(stage.folder).live]))
+
+
+def a_task_archives_again(stage: Stage) -> str:
+    ten_records(stage)
+    with stage.dying_at("archive: files written"):
+        stage.archived(0, 10)
+    commit_batch(stage.folder, [stage.archived(0, 10)], "query", 0)
+    return came_of(range(10), offsets_in(sorted(stage.folder.rglob("*.parquet"))))  # as another program reads it
+
+
+def a_task_says_too_little(stage: Stage) -> str:
+    """Of ten offsets it has five records, and says nothing of the others."""
+    ten_records(stage)
+    try:
+        commit_batch(stage.folder, [replace(stage.archived(0, 5), end=10)], "query", 0)
+    except PipelineFailed:
+        commit_batch(stage.folder, [stage.archived(0, 10)], "query", 0)
+    return live_offsets(stage)
+
+
+def a_batch_is_repeated(stage: Stage) -> str:
+    """The driver died after the commit, before Spark had written that down."""
+    ten_records(stage)
+    try:
+        for _ in range(2):
+            commit_batch(stage.folder, [stage.archived(0, 10)], "query", 0)
+    except PipelineFailed:
+        return "refused"
+    return live_offsets(stage)
+
+
+def a_batch_of_another_checkpoint(stage: Stage) -> str:
+    ten_records(stage)
+    commit_batch(stage.folder, [stage.archived(0, 4)], "query", 0)
+    try:
+        commit_batch(stage.folder, [stage.archived(6, 10)], "query", 1)
+    except PipelineFailed:
+        commit_batch(stage.folder, [stage.archived(4, 10)], "query", 1)
+    return live_offsets(stage)
+
+
+def two_writers_want_one_number(stage: Stage) -> str:
+    ten_records(stage)
+    for start in (0, 5):
+        one = stage.archived(start, start + 5)
+        actions = [{"commitInfo": {"tailrace": {"ranges": [one.to_dict()]}}}, *add_actions([one], 0)]
+        try:
+            commit(stage.folder, 1, actions)
+        except CommitTaken:
+            commit(stage.folder, 2, actions)
+    return live_offsets(stage)
+
+
+def a_query_dies_in_its_first_batch(stage: Stage) -> str:
+    """It was to begin at the end, which has moved on when it is started again."""
+    make_topic(stage.cluster, stage.topic)
+    given = {"kafka.bootstrap.servers": stage.bootstrap, "subscribe": stage.topic, "queryId": stage.topic}
+    StreamReader(read_options(given, "stream"), None).initialOffset()
+    write(stage.cluster, stage.topic, numbered(10))
+    start = StreamReader(read_options(given, "stream"), None).initialOffset()
+    return came_of(range(10), range(start[stage.topic]["0"], 10))
+
+
+def a_replay_is_run_again(stage: Stage) -> str:
+    ten_records(stage)
+    into = f"{stage.topic}-again"
+    make_topic(stage.cluster, into)
+    told = [stage.archived(0, 10).to_dict()]
+    wanted = Wanted(replay_id=stage.topic, bootstrap=stage.bootstrap, history=str(stage.folder), into=into)
+    with stage.dying_at("replay: committed"):
+        replay_partition(told, asdict(wanted))
+    replay_partition(told, asdict(wanted))
+    return came_of([one.value for one in numbered(10)], seen(stage.cluster, into))

@@ -1,0 +1,93 @@
+"""Each protection is needed: with it every record is there once, and without it not, for the reason that is named."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import get_args
+
+import pyarrow as pa
+import pytest
+
+from tailrace.pipeline import crash_points, protections
+from tailrace.pipeline.kafka.cluster import Cluster
+from tailrace.pipeline.postgres.columns import Column, own, progress_sql, table_sql
+from tailrace.pipeline.postgres.writer import PostgresWriter
+from tailrace.testing import Broker
+from tests.pipeline import scenarios
+from tests.pipeline.scenarios import Died, Stage, came_of
+
+Scenario = Callable[[Stage], str]
+
+without: dict[str, tuple[Scenario, str]] = {  # what it is there for, and what comes of it when it is left out
+    "source: a start at latest is kept": (scenarios.a_query_dies_in_its_first_batch, "lost"),
+    "sink: rows are written in transactions": (scenarios.a_task_is_run_again, "twice"),
+    "sink: each attempt has a transaction of its own": (scenarios.the_first_of_two_attempts_wins, "refused"),
+    "sink: only what is open is decided": (scenarios.a_straggler_begins_anew, "lost"),
+    "sink: it is decided before the first commit": (scenarios.a_driver_dies_between_two_commits, "twice"),
+    "sink: what is decided is not written again": (scenarios.a_driver_dies_between_two_commits, "twice"),
+    "sink: what is decided is completed": (scenarios.a_driver_dies_between_two_commits, "lost"),
+    "sink: attempts that lost are aborted": (scenarios.two_attempts_run_beside_each_other, "lost"),
+    "archive: a range has one name": (scenarios.a_task_archives_again, "twice"),
+    "archive: every offset is accounted for": (scenarios.a_task_says_too_little, "lost"),
+    "archive: a batch is added once": (scenarios.a_batch_is_repeated, "refused"),
+    "archive: a batch begins where the history ends": (scenarios.a_batch_of_another_checkpoint, "lost"),
+    "archive: the number of a commit is taken once": (scenarios.two_writers_want_one_number, "lost"),
+    "replay: records and progress move together": (scenarios.a_replay_is_run_again, "twice"),
+}
+elsewhere = ["postgres: rows are known by their offset"]  # tested below, with what it needs
+
+
+@pytest.fixture
+def stage(
+    broker: Broker, cluster: Cluster, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[str], Stage]:
+    @contextlib.contextmanager
+    def dying_at(place: str) -> Iterator[None]:
+        (tmp_path / "place").write_text(place)
+        with pytest.raises(Died):
+            yield
+
+    def die(_: list[int]) -> None:
+        raise Died
+
+    def build(name: str) -> Stage:
+        folder = tmp_path / name / "history"
+        named = f"{topic}-{name}"
+        return Stage(bootstrap=broker.bootstrap, cluster=cluster, topic=named, folder=folder, dying_at=dying_at)
+
+    monkeypatch.setenv(crash_points.variable, str(tmp_path / "place"))
+    monkeypatch.setattr(crash_points, "die", die)  # this process plays many, and shall not die with the first
+    return build
+
+
+@pytest.mark.parametrize("protection", without)
+def test_it_is_needed(stage: Callable[[str], Stage], monkeypatch: pytest.MonkeyPatch, protection: str) -> None:
+    scenario, reason = without[protection]
+    assert scenario(stage("with")) == "once"
+    monkeypatch.setenv(protections.variable, protection)
+    assert scenario(stage("without")) == reason
+
+
+def test_all_of_them_are_tried() -> None:
+    assert sorted([*without, *elsewhere]) == sorted(get_args(protections.Protection))
+
+
+def test_rows_in_postgres_are_known_by_their_offset(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    import psycopg
+
+    columns = [Column(name, kind) for name, kind in own[:3]]
+
+    def a_task_is_run_again(table: str) -> str:
+        batch = pa.record_batch({"topic": ["t"] * 3, "partition": [0] * 3, "offset": [0, 1, 2]})
+        with psycopg.connect(dsn) as connection:
+            connection.execute(table_sql(table, columns))
+            connection.execute(progress_sql(table))
+        for _ in range(2):
+            PostgresWriter(dsn, table, columns).write(iter([batch]))
+        with psycopg.connect(dsn) as connection:
+            rows = connection.execute(f'SELECT "offset" FROM {table}').fetchall()
+        return came_of(range(3), [offset for (offset,) in rows])
+
+    assert a_task_is_run_again("known") == "once"
+    monkeypatch.setenv(protections.variable, elsewhere[0])
+    assert a_task_is_run_again("unknown") == "twice"
