@@ -31,6 +31,7 @@ from tests.unit.doors.hostile import Raw, framed, until
 
 MiB: Final = 1024 * 1024
 growth_max_bytes: Final = 48 * MiB
+ten_thousand_partitions_max_bytes: Final = 112 * MiB
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +49,7 @@ async def _prepare(broker: Broker) -> None:
 
 
 @asynccontextmanager
-async def unnoticed(broker: Broker) -> AsyncIterator[Control]:
+async def unnoticed(broker: Broker, growth_max_bytes: int = growth_max_bytes) -> AsyncIterator[Control]:
     """Meanwhile a client beside is answered in time, memory stays bounded, and no socket is left afterwards."""
     client = await Control.connect(broker.port)
     await client.find_end()
@@ -65,9 +66,11 @@ async def unnoticed(broker: Broker) -> AsyncIterator[Control]:
     client.close()
 
 
-def against(broker: Broker, attack: Callable[[Control], Awaitable[None]]) -> None:
+def against(
+    broker: Broker, attack: Callable[[Control], Awaitable[None]], growth_max_bytes: int = growth_max_bytes
+) -> None:
     async def run() -> None:
-        async with unnoticed(broker) as beside:
+        async with unnoticed(broker, growth_max_bytes) as beside:
             await attack(beside)
 
     asyncio.run(run())
@@ -150,7 +153,7 @@ def test_a_hundred_slow_clients_hold_up_nobody(broker: Broker) -> None:
 
 
 def test_ten_thousand_partitions_are_granted_and_more_are_refused(broker: Broker) -> None:
-    """As many as Kafka grants in one request; they cost some 4 KiB each, and go again with their topic."""
+    """As many as Kafka grants in one request; they cost some 8 KiB each, and go again with their topic."""
 
     async def attack(beside: Control) -> None:
         client = await WireClient.connect(system_ports().net, "127.0.0.1", broker.port)
@@ -164,7 +167,7 @@ def test_ten_thousand_partitions_are_granted_and_more_are_refused(broker: Broker
         assert (await client.call(gone, 6)).topics[0].error_code == 0
         client.close()
 
-    against(broker, attack)
+    against(broker, attack, ten_thousand_partitions_max_bytes)
 
 
 async def _create(client: WireClient, *wanted: tuple[str, int]) -> list[Error]:
