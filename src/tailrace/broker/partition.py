@@ -77,19 +77,21 @@ class Partition(Member):
         return appended
 
     def _append(self, batch: memoryview, acks: int, guard: Guard | None) -> Appended:
-        self._require_writable()
+        leadership, log = self.replica.leadership, self.log
+        if leadership is None or self.announcing or self.offline is not None:
+            self._require_writable()
         if self.is_internal:
             raise InvalidTopicName(f"{self.name} is written by brokers only")
         header = check_batch(batch)
         if header.attributes & not_plain:
-            require_part_of_transaction(self.log.producers, header, guard, self.epoch)
-        if acks == acks_all and self.log.settings.min_insync_replicas > 1:
+            require_part_of_transaction(log.producers, header, guard, self.epoch)
+        if acks == acks_all and log.settings.min_insync_replicas > 1:
             self._require_in_sync()
-        if self.replica.hands_over:
+        if leadership is not None and leadership.successor is not None:
             raise self._not_leader("is handing it over")
-        if header.base_sequence > 0 and self.log.producers.get(header.producer_id) is None and self._refused_lately():
+        if header.base_sequence > 0 and log.producers.get(header.producer_id) is None and self._refused_lately():
             raise self._not_leader(f"may have refused what comes before sequence {header.base_sequence}")
-        return self.log.append(batch, header, self.replica.epoch, self.shell.clock.wall_ms())
+        return log.append(batch, header, self.replica.epoch, self.shell.clock.wall_ms())
 
     async def write_marker(
         self,

@@ -18,6 +18,7 @@ request_start_bytes: Final = request_start.size
 response_start_bytes: Final = response_start.size
 no_tags: Final = b"\x00"
 never_flexible: Final = 32767
+produce_key: Final = 0
 api_versions_key: Final = 18
 
 

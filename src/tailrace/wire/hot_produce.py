@@ -61,48 +61,6 @@ def read_produce(frame: memoryview, at: int, version: int) -> ProduceHead:
         raise WireError(f"Produce version {version} is cut short or garbled: {error}") from None
 
 
-class ProduceReader:
-    """Reads one connection's Produce requests. Most clients send one batch to the same place as the last time: then
-    all bytes before the batch's length are the same, and need not be taken apart again."""
-
-    __slots__ = ("_acks", "_partition", "_prefix", "_prefix_bytes", "_timeout_ms", "_topic", "_version")
-
-    def __init__(self) -> None:
-        self._version = -1
-
-    def read(self, frame: memoryview, at: int, version: int) -> ProduceHead:
-        """As `read_produce`."""
-        if version == self._version and frame[at : at + self._prefix_bytes] == self._prefix:
-            try:
-                size, start = read_uvarint(frame, at + self._prefix_bytes)
-            except IndexError as error:
-                raise WireError(f"Produce version {version} is cut short: {error}") from None
-            end = start + size - 1
-            if size and frame[end:] == _no_tags_thrice:
-                data = TopicData(self._topic, [PartitionData(self._partition, frame[start:end])])
-                return ProduceHead(None, self._acks, self._timeout_ms, [data])
-        head = read_produce(frame, at, version)
-        if version >= first_flexible:
-            self._remember(frame, at, version, head)
-        return head
-
-    def _remember(self, frame: memoryview, at: int, version: int, head: ProduceHead) -> None:
-        self._version = -1
-        if head.transactional_id is not None or len(head.topics) != 1 or len(head.topics[0].partitions) != 1:
-            return
-        topic, ((partition, records),) = head.topics[0]
-        if records is None or frame[-len(_no_tags_thrice) :] != _no_tags_thrice:
-            return
-        length = uvarint(len(records) + 1)
-        end = len(frame) - len(_no_tags_thrice) - len(records) - len(length)
-        if frame[end : end + len(length)] == length:
-            self._version, self._prefix, self._prefix_bytes = version, bytes(frame[at:end]), end - at
-            self._acks, self._timeout_ms, self._topic, self._partition = head.acks, head.timeout_ms, topic, partition
-
-
-_no_tags_thrice: Final = memoryview(b"\0\0\0")  # of the partition, the topic and the request
-
-
 def _read_old(frame: memoryview, at: int) -> ProduceHead:
     transactional_id, at = string(frame, at)
     acks, timeout_ms, topic_count = _acks_timeout_count.unpack_from(frame, at)
@@ -181,12 +139,6 @@ def write_produced(
     endpoints: Sequence[Endpoint] = (),
 ) -> bytes:
     """The whole answer with its length and header; `endpoints` are those of the leaders that partitions name."""
-    if version >= first_flexible and len(topics) == 1 and len(topics[0][1]) == 1:
-        topic, (answer,) = topics[0]
-        raw = topic.encode() if isinstance(topic, str) else topic
-        if answer.message is None and answer.leader < 0 and not endpoints and len(raw) < 127:
-            named = raw if raw is topic else bytes((len(raw) + 1,)) + raw
-            return _write_usual(correlation_id, named, answer)
     body = bytearray(_head_old.size)
     if version >= first_flexible:
         _write_flexible(body, version, topics)
@@ -199,23 +151,8 @@ def write_produced(
 
 
 _head_old: Final = struct.Struct(">ii")  # length, correlation id
-_head_usual: Final = struct.Struct(">iiBB")  # length, correlation id, no tags, one topic
-_around_usual_bytes: Final = 4 + 2 + 1 + 30 + 9
 _partition_to_4: Final = struct.Struct(">ihqq")
 _partition_from_5: Final = struct.Struct(">ihqqq")
-
-
-def _write_usual(correlation_id: int, topic: bytes, answer: PartitionAnswer) -> bytes:
-    """One batch was sent and appended; `topic` stands as it goes on the wire."""
-    return b"".join(
-        (
-            _head_usual.pack(len(topic) + _around_usual_bytes, correlation_id, 0, 2),
-            topic,
-            b"\2",
-            _partition_from_5.pack(*answer[:5]),
-            b"\1\0\0\0\0\0\0\0\0",  # no records to blame, no message, tags; tags; throttle time, tags
-        )
-    )
 
 
 def _write_old(body: bytearray, version: int, topics: Sequence[tuple[str | Id, list[PartitionAnswer]]]) -> None:

@@ -10,9 +10,9 @@ from tailrace.model.ids import NO_ID, Id
 from tailrace.wire.compile import decode_whole, encode
 from tailrace.wire.hot import Endpoint
 from tailrace.wire.hot_fetch import PartitionFetched, read_fetch, write_fetched
-from tailrace.wire.hot_produce import PartitionAnswer, ProduceReader, read_produce, write_produced
+from tailrace.wire.hot_produce import PartitionAnswer, read_produce, write_produced
 from tailrace.wire.messages.fetch import FetchRequest, FetchResponse, PartitionToFetch, TopicToFetch
-from tailrace.wire.messages.produce import PartitionToProduce, ProduceRequest, ProduceResponse, TopicToProduce
+from tailrace.wire.messages.produce import ProduceRequest, ProduceResponse
 from tailrace.wire.primitives import WireError
 from tests.unit.wire.samples import samples
 
@@ -40,33 +40,6 @@ def test_produce_is_read_like_its_twin(version: int) -> None:
             assert [(one.partition, one.records) for one in partitions] == [
                 (one.partition, one.records) for one in topic.partitions
             ]
-
-
-@pytest.mark.parametrize("version", produce_versions)
-def test_a_reader_that_remembers_reads_the_same(version: int) -> None:
-    """Requests that look alike, but for what they carry; then others, and damaged ones, in between."""
-    chance = random.Random(version)
-    reader = ProduceReader()
-    wild = samples(ProduceRequest, version, 10)
-    for turn in range(200):
-        if turn % 7 == 6:
-            raw = encode(chance.choice(wild), version)
-        else:
-            data = PartitionToProduce(
-                partition=turn // 50, records=chance.randbytes(chance.choice([0, 1, 61, 126, 127, 300]))
-            )
-            topic = TopicToProduce(name="t" * (turn // 70 + 1), topic_id=Id(b"i" * 16), partitions=(data,))
-            raw = encode(ProduceRequest(acks=-1, timeout_ms=turn // 90, topics=(topic,)), version)
-        damaged = bytearray(raw)
-        damaged[chance.randrange(len(raw))] ^= 1 << chance.randrange(8)
-        for frame in (raw, bytes(damaged), raw[: chance.randrange(len(raw))], raw + b"\0"):
-            try:
-                expected = read_produce(view(frame), 0, version)
-            except WireError:
-                with pytest.raises(WireError):
-                    reader.read(view(frame), 0, version)
-            else:
-                assert reader.read(view(frame), 0, version) == expected
 
 
 @pytest.mark.parametrize("version", fetch_versions)

@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any, Final
 from tailrace.doors.kafka.call import Answer, Call, Written
 from tailrace.doors.kafka.forwarding import serve
 from tailrace.doors.kafka.handlers.api_versions import unsupported_version
+from tailrace.doors.kafka.handlers.produce import produce_alike
 from tailrace.doors.kafka.registry import Api, apis, flexible_since, unknown
 from tailrace.model.limits import requests_in_flight_max, small_request_max_bytes
 from tailrace.ports.disk import Buffer
+from tailrace.wire.alike import Alike
 from tailrace.wire.compile import decode, encode_into
 from tailrace.wire.framing import FramedProtocol, FrameError, length_bytes, length_layout
-from tailrace.wire.headers import api_versions_key, read_request_header, response_header
-from tailrace.wire.hot_produce import ProduceReader
+from tailrace.wire.headers import api_versions_key, produce_key, read_request_header, response_header
 from tailrace.wire.primitives import WireError
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ write_buffer_max_bytes: Final = 1024 * 1024
 linger_max_s: Final = 5.0  # for a client to take in what was sent before we closed
 reason_max_chars: Final = 500  # of a client's text in our log
 no_frame: Final = memoryview(b"")
+produce_api: Final = apis[produce_key]
 
 
 class KafkaConnection(FramedProtocol):
@@ -43,7 +45,7 @@ class KafkaConnection(FramedProtocol):
         self.door = door
         self._node = door.node
         self.apis = apis
-        self.produce_reader = ProduceReader()
+        self.alike: Alike | None = None  # what the last Produce and the next may have in common
         self._waiting: deque[Call] = deque()  # in request order; the first has no answer yet
         self._holding: Call | None = None  # a waiting call that later ones wait for
         self._beside: dict[asyncio.Task[None], None] = {}
@@ -117,20 +119,13 @@ class KafkaConnection(FramedProtocol):
 
     def frame_received(self, frame: memoryview) -> None:
         try:
-            key, version, correlation_id, client_id, at = read_request_header(frame, 0, flexible_since)
-            api = apis.get(key)
-            if api is None:
-                raise WireError(unknown(key))
-            if len(frame) > small_request_max_bytes and not api.bulky:
-                raise WireError(f"{api.name} with {len(frame)} bytes; allowed are {small_request_max_bytes}")
-            call = Call(self._node, self, frame, at, version, correlation_id, client_id)
-            answer: Answer | None = None
-            if not api.versions.first <= version <= api.versions.last:
-                answer = self._refuse_version(api, call)
-            elif api.hot is not None:
-                answer = api.hot(call)
+            like = self.alike
+            if like is not None and (again := like.read(frame)) is not None:
+                api, (correlation_id, partition, batch) = produce_api, again
+                call = Call(self._node, self, no_frame, 0, like.version, correlation_id, like.client_id)
+                answer = produce_alike(call, like, partition, batch)
             else:
-                self._serve_in_task(api, call)
+                api, call, answer = self._take_up(frame)
         except WireError as error:
             self.close(str(error))
             return
@@ -145,6 +140,22 @@ class KafkaConnection(FramedProtocol):
             self._waiting.append(call)
         else:
             self._put(answer)
+
+    def _take_up(self, frame: memoryview) -> tuple[Api, Call, Answer | None]:
+        """Read a request's header and serve it, or begin to."""
+        key, version, correlation_id, client_id, at = read_request_header(frame, 0, flexible_since)
+        api = apis.get(key)
+        if api is None:
+            raise WireError(unknown(key))
+        if len(frame) > small_request_max_bytes and not api.bulky:
+            raise WireError(f"{api.name} with {len(frame)} bytes; allowed are {small_request_max_bytes}")
+        call = Call(self._node, self, frame, at, version, correlation_id, client_id)
+        if not api.versions.first <= version <= api.versions.last:
+            return api, call, self._refuse_version(api, call)
+        if api.hot is not None:
+            return api, call, api.hot(call)
+        self._serve_in_task(api, call)
+        return api, call, None
 
     def frame_refused(self, error: FrameError) -> None:
         self.close(str(error))

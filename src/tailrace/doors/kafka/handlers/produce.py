@@ -26,7 +26,15 @@ from tailrace.model.faults import Fault, InvalidAcks, InvalidBatch, TimedOut
 from tailrace.model.ids import Id
 from tailrace.model.limits import batch_header_bytes
 from tailrace.records.header import read_header
-from tailrace.wire.hot_produce import PartitionAnswer, PartitionData, ProduceHead, TopicData, write_produced
+from tailrace.wire.alike import Alike, alike
+from tailrace.wire.hot_produce import (
+    PartitionAnswer,
+    PartitionData,
+    ProduceHead,
+    TopicData,
+    read_produce,
+    write_produced,
+)
 from tailrace.wire.primitives import WireError
 
 first_with_abortable: Final = 11
@@ -40,10 +48,28 @@ no_guards: Final[Guards] = MappingProxyType({})
 def produce(call: Call) -> Answer | None:
     if call.version < 3:
         raise WireError(f"Produce version {call.version} carries an old message format; use version 3 or newer")
-    head = call.connection.produce_reader.read(call.frame, call.at, call.version)
+    head = read_produce(call.frame, call.at, call.version)
+    call.connection.alike = alike(call.frame, call.version, call.client_id, head)
     if head.transactional_id is not None:
         return _in_transaction(call, head, head.transactional_id)
     return _serve(call, head, no_guards)
+
+
+def produce_alike(call: Call, like: Alike, number: int, batch: memoryview) -> Answer | None:
+    """As `produce`, of a request that has all but partition and batch in common with the last."""
+    try:
+        partition = call.node.replicas.find(like.topic, number)
+        base, last, _, time_ms = partition.append(batch, like.acks)
+    except Fault:  # it left nothing behind, and the long way says in full why
+        data = TopicData(like.topic, [PartitionData(number, batch)])
+        return _serve(call, ProduceHead(None, like.acks, like.timeout_ms, [data]), no_guards)
+    if like.acks == acks_all and partition.acknowledged <= last:
+        answers = [PartitionAnswer(number, 0, base, time_ms, partition.log.start)]
+        waiting = Waiting(call, [(like.topic, answers)])
+        waiting.add(like.topic, answers, partition, last + 1)
+        waiting.begin(like.timeout_ms, refused=False)
+        return None
+    return like.answer(call.correlation_id, number, base, time_ms, partition.log.start)
 
 
 def _in_transaction(call: Call, head: ProduceHead, transactional_id: str) -> Answer | None:
@@ -126,7 +152,7 @@ def _serve(call: Call, head: ProduceHead, guards: Guards) -> Answer | None:
     if head.acks == 0:
         return _unanswered(call, topics)
     if waiting is not None:
-        waiting.begin(head.timeout_ms, refused)
+        waiting.begin(head.timeout_ms, refused=refused)
         return None
     return _written(call, topics, refused)
 
@@ -191,7 +217,7 @@ class Waiting:
         self._open[number] = Place(topic, answers, len(answers) - 1)
         partition.when_committed(end, partial(self._decided, number))
 
-    def begin(self, timeout_ms: int, refused: bool) -> None:
+    def begin(self, timeout_ms: int, *, refused: bool) -> None:
         self._refused |= refused
         self._timer = asyncio.get_running_loop().call_later(max(timeout_ms, 0) / 1000, self._timed_out)
         if not self._open:
