@@ -20,25 +20,26 @@ appender.stderr.layout.type = PatternLayout
 appender.stderr.layout.pattern = %d %p %m%n
 """
 Artifact = tuple[str, str, str]  # group, name, version
+nothing_else: Final = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
 
 
 def kafka_part(name: str) -> Artifact:
     return "org.apache.kafka", name, kafka_version
 
 
-def jars(name: str, artifacts: Sequence[Artifact]) -> Path:
-    """The folder with the jars, fetched the first time."""
+def jars(name: str, artifacts: Sequence[Artifact], *, alone: bool = False) -> Path:
+    """The folder with the jars, fetched the first time; `alone`: without what they say that they need."""
     need(name, "java", "mvn")
     cache = cache_folder() / name
     folder = cache / "jars"
     if not folder.exists():
-        _fetch(cache, folder, artifacts)
+        _fetch(cache, folder, _pom(artifacts, nothing_else if alone else ""))
     return folder
 
 
-def _fetch(cache: Path, folder: Path, artifacts: Sequence[Artifact]) -> None:
+def _fetch(cache: Path, folder: Path, pom: str) -> None:
     cache.mkdir(parents=True, exist_ok=True)
-    (cache / "pom.xml").write_text(_pom(artifacts))
+    (cache / "pom.xml").write_text(pom)
     unfinished = cache / f"fetching-{os.getpid()}"
     command = ["mvn", "-q", "-B", "-f", str(cache / "pom.xml"), "dependency:copy-dependencies"]
     ran = subprocess.run(
@@ -53,9 +54,10 @@ def _fetch(cache: Path, folder: Path, artifacts: Sequence[Artifact]) -> None:
     put_in_place(unfinished, folder)
 
 
-def _pom(artifacts: Sequence[Artifact]) -> str:
+def _pom(artifacts: Sequence[Artifact], without: str) -> str:
     wanted = "".join(
-        f"<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId><version>{release}</version></dependency>"
+        f"<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId><version>{release}</version>{without}"
+        "</dependency>"
         for group, name, release in artifacts
     )
     return (

@@ -1,0 +1,84 @@
+"""Spark's own kafka source: the jars of its connector, and the Spark that they were made for.
+
+A connector fits the Spark of its own version. Where Maven has none for the one that is installed, it is the newest that
+there is, with a pyspark of that version beside it, fetched from PyPI once into the user's cache directory.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import version as version_of
+from pathlib import Path
+from typing import Final
+
+from benchmarks.fetched import Missing, cache_folder, put_in_place
+from benchmarks.jars import Artifact, jars
+
+newest: Final = "4.2.0"  # for which there is one
+# It only hands out delegation tokens, and not every mirror has it in every version: then an older one does as well.
+tokens: Final = "4.1.0-preview1"
+libraries: Final[tuple[Artifact, ...]] = (
+    ("org.apache.kafka", "kafka-clients", "3.9.2"),
+    ("org.apache.commons", "commons-pool2", "2.13.1"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connector:
+    version: str
+    jars: Path  # the folder
+    pyspark: Path | None  # where the pyspark of that version stands; None: it is the one that is installed
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """What a session has to be told."""
+        return {"spark.jars": ",".join(sorted(map(str, self.jars.glob("*.jar"))))}
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """For a process that is to use it."""
+        before = [str(self.pyspark)] if self.pyspark is not None else []
+        given = os.environ.get("PYTHONPATH")
+        return {**os.environ, "PYTHONPATH": os.pathsep.join(before + ([given] if given else []))}
+
+    def __str__(self) -> str:
+        if self.pyspark is None:
+            return f"Spark {self.version} with its own kafka connector"
+        return f"Spark {self.version}: Maven has no kafka connector for the installed {version_of('pyspark')}"
+
+
+def connector() -> Connector:
+    """The one for the installed Spark, or the newest with a Spark of its own. `Missing` when neither can be had."""
+    installed = version_of("pyspark")
+    reasons: list[str] = []
+    for version in (installed, newest):
+        for folder in _folders(version, reasons):
+            return Connector(version=version, jars=folder, pyspark=None if version == installed else pyspark(version))
+    raise Missing("; ".join(reasons))
+
+
+def _folders(version: str, reasons: list[str]) -> Iterator[Path]:
+    for provider in (version, tokens):
+        parts = (
+            ("org.apache.spark", "spark-sql-kafka-0-10_2.13", version),
+            ("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", provider),
+        )
+        try:
+            yield jars(f"spark-kafka-{version}-{provider}", (*parts, *libraries), alone=True)
+        except Missing as missing:
+            reasons.append(str(missing))
+
+
+def pyspark(version: str) -> Path:
+    """A folder to put on the PYTHONPATH, with that pyspark in it."""
+    folder = cache_folder() / f"pyspark-{version}"
+    if not folder.exists():
+        unfinished = folder.with_name(f"{folder.name}.{os.getpid()}")
+        command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(unfinished)]
+        ran = subprocess.run([*command, f"pyspark=={version}"], capture_output=True, text=True, check=False)
+        if ran.returncode:
+            raise Missing(f"pip could not fetch pyspark {version}:\n{ran.stderr[-1000:]}")
+        put_in_place(unfinished, folder)
+    return folder
