@@ -5,6 +5,8 @@ at that place for good.
 """
 
 import contextlib
+import random
+import shutil
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -27,6 +29,10 @@ from tailrace.pipeline.sink.options import WriteOptions, write_options
 from tailrace.pipeline.sink.writing import Attempt, Written, write_rows
 from tailrace.pipeline.source.options import read_options
 from tailrace.pipeline.source.stream import StreamReader
+from tailrace.pipeline.upkeep.compact import _commit as commit_merged
+from tailrace.pipeline.upkeep.merging import merged
+from tailrace.pipeline.upkeep.vacuum import vacuum
+from tests.pipeline.damage import change_value
 from tests.pipeline.test_sink import seen
 from tests.pipeline.topics import make_topic, numbered, write
 
@@ -183,6 +189,51 @@ def two_writers_want_one_number(stage: Stage) -> str:
         except CommitTaken:
             commit(stage.folder, 2, actions)
     return live_offsets(stage)
+
+
+def values_in(stage: Stage, paths: Sequence[str]) -> str:
+    there = [stage.folder / path for path in paths if (stage.folder / path).exists()]
+    values = [value for path in there for value in pq.ParquetFile(path).read(["value"]).column("value").to_pylist()]
+    return came_of([one.value for one in numbered(10)], values)
+
+
+def two_ranges(stage: Stage) -> list[ArchivedRange]:
+    ten_records(stage)
+    for batch, start in enumerate((0, 5)):
+        commit_batch(stage.folder, [stage.archived(start, start + 5)], "query", batch)
+    return read_log(stage.folder).ranges
+
+
+def a_damaged_file_is_to_be_merged(stage: Stage) -> str:
+    ranges = two_ranges(stage)
+    shutil.copytree(stage.folder, stage.folder.with_name("copy"))
+    change_value(stage.folder, random.Random(1))
+    try:
+        one = merged(ranges, stage.folder)
+    except PipelineFailed:
+        shutil.copytree(stage.folder.with_name("copy"), stage.folder, dirs_exist_ok=True)
+        one = merged(ranges, stage.folder)
+    commit_merged(stage.folder, [(ranges, one)])
+    return values_in(stage, sorted(read_log(stage.folder).live))
+
+
+def a_merged_range_has_too_little(stage: Stage) -> str:
+    """One of two ranges was forgotten, and the merged one is said to stand for both."""
+    ranges = two_ranges(stage)
+    short = replace(merged(ranges[:1], stage.folder), end=10)
+    try:
+        commit_merged(stage.folder, [(ranges, short)])
+    except PipelineFailed:
+        commit_merged(stage.folder, [(ranges, merged(ranges, stage.folder))])
+    return live_offsets(stage)
+
+
+def a_reader_has_listed_what_is_replaced(stage: Stage) -> str:
+    ranges = two_ranges(stage)
+    listed = sorted(read_log(stage.folder).live)
+    commit_merged(stage.folder, [(ranges, merged(ranges, stage.folder))])
+    vacuum(stage.folder)
+    return values_in(stage, listed)
 
 
 def a_query_dies_in_its_first_batch(stage: Stage) -> str:

@@ -32,6 +32,9 @@ without: dict[str, tuple[Scenario, str]] = {  # what it is there for, and what c
     "archive: a batch is added once": (scenarios.a_batch_is_repeated, "refused"),
     "archive: a batch begins where the history ends": (scenarios.a_batch_of_another_checkpoint, "lost"),
     "archive: the number of a commit is taken once": (scenarios.two_writers_want_one_number, "lost"),
+    "compact: what is read is as it was written": (scenarios.a_damaged_file_is_to_be_merged, "lost"),
+    "compact: the history says the same as before": (scenarios.a_merged_range_has_too_little, "lost"),
+    "compact: what was replaced stays for a while": (scenarios.a_reader_has_listed_what_is_replaced, "lost"),
     "replay: records and progress move together": (scenarios.a_replay_is_run_again, "twice"),
 }
 elsewhere = ["postgres: rows are known by their offset"]  # tested below, with what it needs

@@ -7,6 +7,7 @@ import typer
 from tailrace.cli.client import Bootstrap, Json, default_bootstrap
 from tailrace.cli.failure import Failed, Misused
 from tailrace.cli.output import print_json, print_table, progress, say
+from tailrace.cli.pipeline_upkeep import History, compact, vacuum
 from tailrace.cli.spark import Master, failing, running
 from tailrace.cli.usage import Command
 
@@ -20,7 +21,8 @@ commands.add_typer(sinks, name="sink")
 
 wrong_code = 1
 
-History = Annotated[str, typer.Argument(metavar="DIR", help="The folder of a history.")]
+for upkeep in (compact, vacuum):
+    commands.command(cls=Command)(upkeep)
 
 
 @commands.command(cls=Command)

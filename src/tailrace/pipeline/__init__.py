@@ -21,20 +21,27 @@ if TYPE_CHECKING:
     from tailrace.pipeline.jvm.session import session
     from tailrace.pipeline.postgres.job import to_postgres
     from tailrace.pipeline.replaying.job import replay
+    from tailrace.pipeline.upkeep.compact import compact
+    from tailrace.pipeline.upkeep.vacuum import vacuum
 
-__all__ = ["analyze", "archive", "audit", "history", "parse_json", "register", "replay", "session", "to_postgres"]
+__all__ = [
+    "analyze", "archive", "audit", "compact", "history", "parse_json", "register", "replay", "session", "to_postgres",
+    "vacuum",
+]  # fmt: skip
 
 _homes: Final = MappingProxyType(  # name to the module that has it
     {
         "analyze": "analysis.job",
         "archive": "histories.archive",
         "audit": "histories.audit",
+        "compact": "upkeep.compact",
         "history": "histories.reading",
         "parse_json": "json_rows",
         "register": "data_source",
         "replay": "replaying.job",
         "session": "jvm.session",
         "to_postgres": "postgres.job",
+        "vacuum": "upkeep.vacuum",
     }
 )
 

@@ -18,6 +18,7 @@ Place = Literal[
     "archive: records fetched", "archive: files written", "archive: before the commit", "archive: committed",
     "sink: transaction begun", "sink: rows written", "sink: before the decision", "sink: decided",
     "sink: between two commits", "sink: committed", "sink: done",
+    "compact: files merged", "compact: committed",
     "replay: records written", "replay: offsets moved", "replay: committed",
 ]  # fmt: skip
 

@@ -17,6 +17,8 @@ Protection = Literal[
     "sink: attempts that lost are aborted",
     "archive: a range has one name", "archive: every offset is accounted for", "archive: a batch is added once",
     "archive: a batch begins where the history ends", "archive: the number of a commit is taken once",
+    "compact: what is read is as it was written", "compact: the history says the same as before",
+    "compact: what was replaced stays for a while",
     "replay: records and progress move together",
     "postgres: rows are known by their offset",
 ]  # fmt: skip

@@ -4,10 +4,8 @@ Where it goes on: a query that ran before goes on where its checkpoint says, whi
 Without one, each partition goes on where its history ends, and one that has none begins with its log.
 """
 
-import fcntl
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -17,6 +15,7 @@ from tailrace.pipeline.crash_points import here
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.histories.committing import begin, commit_batch
 from tailrace.pipeline.histories.delta_log import own_folder
+from tailrace.pipeline.histories.locking import alone
 from tailrace.pipeline.histories.manifest import ArchivedRange, range_from
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
 from tailrace.pipeline.kafka.offsets import Offsets, start_offsets
@@ -64,8 +63,8 @@ def archive(
     subscription = Subscription(kind=kind, value=value)
     with Cluster(bootstrap) as cluster:
         partitions = subscription.partitions(cluster)  # a topic that is not there shows before anything is written
-        with _alone(history):
-            begin(history)
+        begin(history)
+        with alone(history, "archive"):
             count = Count(history, on_batch)
             spark.dataSource.register(ArchivingSource)
             reader = spark.readStream.format(ArchivingSource.name()).options(
@@ -127,17 +126,3 @@ def _starts(history: Path, cluster: Cluster, partitions: Sequence[TopicPartition
     ends = begin(history).ends()
     fresh = [one for one in partitions if one not in ends]
     return {one: ends[one] for one in partitions if one in ends} | start_offsets(cluster, fresh)
-
-
-@contextmanager
-def _alone(history: Path) -> Iterator[None]:
-    """Keep others from archiving to the same place from this machine; the log itself keeps out those of another."""
-    folder = history / own_folder
-    begin(history)
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise PipelineFailed(f"another archive is writing to {history}; stop it, or give another folder") from None
-        yield

@@ -60,13 +60,16 @@ def _log_findings(folder: Path, snapshot: Snapshot) -> Iterator[Finding]:
         yield Finding(kind="missing commit", what=f"commit {version} was there", file=f"{version:020d}.json")
     for path in snapshot.strangers:
         yield Finding(kind="foreign commit", what="another program has added this file", file=path)
+    for path in snapshot.taken_out:
+        yield Finding(kind="foreign commit", what="another program has removed this file", file=path)
 
 
 def _stray_files(folder: Path, snapshot: Snapshot) -> Iterator[Finding]:
     """Files that look like ours and are in no commit: whoever reads the folder itself would read them."""
     for path in sorted(folder.rglob("*.parquet")):
         name = str(path.relative_to(folder))
-        if name not in snapshot.live and not name.startswith((own_folder, "_delta_log")) and path.name[0] not in "._":
+        is_known = name in snapshot.live or name in snapshot.removed
+        if not is_known and not name.startswith((own_folder, "_delta_log")) and path.name[0] not in "._":
             yield Finding(kind="stray file", what="no commit names it; remove it, or find out who wrote it", file=name)
 
 

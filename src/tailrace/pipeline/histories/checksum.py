@@ -6,6 +6,7 @@ when the same offsets are fetched from the live log.
 """
 
 import struct
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -14,12 +15,13 @@ from crc32c import crc32c
 
 
 class ContentChecksum:
-    def __init__(self) -> None:
+    def __init__(self, numbers: Sequence[str] = ("offset", "timestamp")) -> None:
+        self._number_columns = numbers
         self._of: dict[str, int] = {}
 
     def add(self, table: pa.Table | pa.RecordBatch) -> None:
         """Take in records as `layout.to_table` makes them, or a file of them has them."""
-        for name in ("offset", "timestamp"):
+        for name in self._number_columns:
             self._numbers(name, _numbers(table.column(name)))
         for name in ("key", "value"):
             self._bytes(name, table.column(name))

@@ -1,10 +1,12 @@
 """Make what tasks have written part of the history: one commit a micro-batch, once.
 
 Before it is written: every range accounts for all its offsets, and begins where the history of its partition ends.
+A compaction may commit at the same time; it changes nothing of that, and the batch takes the next number.
 A batch that is in already, as the log's transaction of our query says, is not written again: Spark repeats the batch
 that was under way when a query died, and its tasks write the same files again.
 """
 
+import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,6 +26,7 @@ from tailrace.pipeline.histories.delta_log import (
 )
 from tailrace.pipeline.histories.layout import spark_schema_json
 from tailrace.pipeline.histories.manifest import ArchivedRange
+from tailrace.pipeline.kafka.offsets import Offsets
 from tailrace.pipeline.protections import stands
 
 last_commit_name = "last-commit"
@@ -46,7 +49,23 @@ def begin(history: Path) -> Snapshot:
 
 def commit_batch(history: Path, ranges: Sequence[ArchivedRange], application: str, batch: int) -> bool:
     """Add a batch; False when it was in already."""
-    snapshot = read_log(history)
+    for folder in dict.fromkeys((history / file.path).parent for one in ranges for file in one.files):
+        sync_folder(folder)
+    ends: Offsets | None = None
+    while True:
+        snapshot = read_log(history)
+        if ends is not None and snapshot.ends() != ends:
+            raise PipelineFailed(f"another archive writes to {history} at the same time; stop one of them")
+        ends = snapshot.ends()
+        try:
+            return _commit_next(history, snapshot, ranges, application, batch)
+        except CommitTaken:
+            continue
+
+
+def _commit_next(
+    history: Path, snapshot: Snapshot, ranges: Sequence[ArchivedRange], application: str, batch: int
+) -> bool:
     if snapshot.transactions.get(application, -1) >= batch and stands("archive: a batch is added once"):
         return False
     check_ranges(snapshot, ranges)
@@ -57,12 +76,7 @@ def commit_batch(history: Path, ranges: Sequence[ArchivedRange], application: st
         {"txn": {"appId": application, "version": batch, "lastUpdated": now_ms}},
         *add_actions(ranges, now_ms),
     ]
-    for folder in dict.fromkeys((history / file.path).parent for one in ranges for file in one.files):
-        sync_folder(folder)
-    try:
-        commit(history, snapshot.version + 1, actions)
-    except CommitTaken:
-        raise PipelineFailed(f"another archive writes to {history} at the same time; stop one of them") from None
+    commit(history, snapshot.version + 1, actions)
     note_last(history, snapshot.version + 1)
     return True
 
@@ -86,8 +100,8 @@ def note_last(history: Path, version: int) -> None:
     """Write down the number of the last commit, so that an audit notices when the log's tail is gone."""
     folder = history / own_folder
     folder.mkdir(parents=True, exist_ok=True)
-    fresh = folder / f".{last_commit_name}"
-    fresh.write_text(f"{version}\n")
+    fresh = folder / f".{last_commit_name}.{os.getpid()}"
+    fresh.write_text(f"{max(version, noted_last(history))}\n")
     fresh.replace(folder / last_commit_name)
 
 

@@ -1,7 +1,8 @@
 """The log of a history, in Delta's protocol: one JSON file a commit, which is there as a whole or not at all.
 
 Written by ourselves: a few actions of protocol versions 1 and 2, which every reader of Delta tables knows (`add`,
-`remove`, `txn`, `metaData`, `protocol`, `commitInfo`). Our manifest stands in `commitInfo`, which others pass over. A
+`remove`, `txn`, `metaData`, `protocol`, `commitInfo`). Our manifest stands in `commitInfo`, which others pass over: the
+ranges that an archive has added, or those that a compaction has put in the place of smaller ones. A
 commit's file is linked into place under its number, which fails when that number is taken: so two writers cannot both
 have it.
 """
@@ -39,7 +40,9 @@ class Snapshot:
     history_id: str = ""
     ranges: list[ArchivedRange] = field(default_factory=list)  # in order of commits
     live: dict[str, HistoryFile] = field(default_factory=dict)  # by path
+    removed: dict[str, int] = field(default_factory=dict)  # by path: when a compaction replaced it, in ms since 1970
     strangers: list[str] = field(default_factory=list)  # paths that another program's commits added
+    taken_out: list[str] = field(default_factory=list)  # paths that another program's commits removed
     transactions: dict[str, int] = field(default_factory=dict)  # by application: the last batch that is in
     holes: list[int] = field(default_factory=list)  # numbers of commits that are missing
 
@@ -58,7 +61,7 @@ def read_log(history: Path) -> Snapshot:
         snapshot.holes += range(snapshot.version + 1, version)
         snapshot.version = version
         for action in _actions(path):
-            _apply(snapshot, action)
+            apply(snapshot, action)
     if snapshot.version >= 0 and not snapshot.history_id:
         raise NotOurHistory(f"{history} holds a Delta table that is no history of ours")
     return snapshot
@@ -105,7 +108,21 @@ def add_actions(ranges: Sequence[ArchivedRange], now_ms: int) -> list[Action]:
     return [add_action(one, file, now_ms) for one in ranges for file in one.files]
 
 
-def add_action(one: ArchivedRange, file: HistoryFile, now_ms: int) -> Action:
+def remove_action(one: ArchivedRange, file: HistoryFile, now_ms: int) -> Action:
+    """That a file's records are elsewhere now."""
+    return {
+        "remove": {
+            "path": file.path,
+            "deletionTimestamp": now_ms,
+            "dataChange": False,
+            "extendedFileMetadata": True,
+            "partitionValues": {"topic": one.topic, "date": file.date},
+            "size": file.size,
+        }
+    }
+
+
+def add_action(one: ArchivedRange, file: HistoryFile, now_ms: int, *, is_new: bool = True) -> Action:
     bounds = {"minValues": {"offset": file.first}, "maxValues": {"offset": file.last}}
     tags = {"first": file.first, "last": file.last, "count": file.count, "crc32c": file.crc, "content": file.content}
     return {
@@ -114,7 +131,7 @@ def add_action(one: ArchivedRange, file: HistoryFile, now_ms: int) -> Action:
             "partitionValues": {"topic": one.topic, "date": file.date},
             "size": file.size,
             "modificationTime": now_ms,
-            "dataChange": True,
+            "dataChange": is_new,
             "stats": json.dumps({"numRecords": file.count, **bounds}),
             "tags": {f"tailrace.{name}": str(value) for name, value in tags.items()},
         }
@@ -128,16 +145,31 @@ def _actions(path: Path) -> list[Action]:
         raise NotOurHistory(f"the commit {path} cannot be read: {error}") from None
 
 
-def _apply(snapshot: Snapshot, action: Action) -> None:
+def apply(snapshot: Snapshot, action: Action) -> None:
+    """Take in one action of a commit; our manifest comes before what other readers need to know."""
     if "metaData" in action:
         snapshot.history_id = action["metaData"].get("configuration", {}).get("tailrace.history", "")
     elif "txn" in action:
         snapshot.transactions[action["txn"]["appId"]] = action["txn"]["version"]
     elif "commitInfo" in action and "tailrace" in action["commitInfo"]:
-        new = [range_from(one) for one in action["commitInfo"]["tailrace"]["ranges"]]
+        told = action["commitInfo"]["tailrace"]
+        for one in map(range_from, told.get("merged", ())):
+            _replace(snapshot, one, action["commitInfo"]["timestamp"])
+        new = [range_from(one) for one in (*told.get("ranges", ()), *told.get("merged", ()))]
         snapshot.ranges += new
         snapshot.live |= {file.path: file for one in new for file in one.files}
     elif "remove" in action:
-        snapshot.live.pop(action["remove"]["path"], None)
+        if snapshot.live.pop(action["remove"]["path"], None) is not None:
+            snapshot.taken_out.append(action["remove"]["path"])
     elif "add" in action and action["add"]["path"] not in snapshot.live:
         snapshot.strangers.append(action["add"]["path"])
+
+
+def _replace(snapshot: Snapshot, merged: ArchivedRange, when_ms: int) -> None:
+    """Take out the ranges that a merged one stands for."""
+    inside = [one.of == merged.of and merged.start <= one.start < merged.end for one in snapshot.ranges]
+    old = [one for one, is_inside in zip(snapshot.ranges, inside, strict=True) if is_inside]
+    snapshot.ranges = [one for one, is_inside in zip(snapshot.ranges, inside, strict=True) if not is_inside]
+    for file in (file for one in old for file in one.files):
+        snapshot.live.pop(file.path, None)
+        snapshot.removed[file.path] = when_ms

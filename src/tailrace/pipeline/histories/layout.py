@@ -33,6 +33,9 @@ file_schema: Final = pa.schema(
         ("sequence", pa.int32()),
     ]
 )
+number_columns: Final = (
+    "offset", "timestamp", "partition", "timestampType", "producerId", "producerEpoch", "sequence",
+)  # fmt: skip
 spark_ddl: Final = (
     "key binary, value binary, partition int, offset bigint, timestamp timestamp, timestampType int, "
     "headers array<struct<key:binary,value:binary>>, producerId bigint, producerEpoch int, sequence int, "

@@ -1,0 +1,37 @@
+"""One at a time: who writes to a history keeps others of this machine from doing the same.
+
+Those of another machine are kept out by the log itself: a commit has its number only once.
+"""
+
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final, Literal
+
+from tailrace.pipeline.failure import PipelineFailed
+from tailrace.pipeline.histories.delta_log import own_folder
+
+Work = Literal["archive", "upkeep"]
+
+_names: Final = MappingProxyType({"archive": "lock", "upkeep": "upkeep-lock"})
+_said: Final = MappingProxyType(
+    {
+        "archive": "another archive is writing to {}; stop it, or give another folder",
+        "upkeep": "another compaction or vacuum is at work in {}; let it end",
+    }
+)
+
+
+@contextmanager
+def alone(history: Path, work: Work) -> Iterator[None]:
+    """`PipelineFailed` when another process does the same kind of work in this history."""
+    folder = history / own_folder
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / _names[work]).open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise PipelineFailed(_said[work].format(history)) from None
+        yield

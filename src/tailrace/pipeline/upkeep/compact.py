@@ -1,0 +1,158 @@
+"""`compact`: many small files of a history become few large ones, and the history says the same as before.
+
+Spark's tasks merge; the driver commits. Before a commit is written, the log is folded with it in memory, and has to
+account for the same offsets with as many records and the same gaps. An archive may go on meanwhile: it only adds ranges
+at the end, so whoever comes second to a commit's number takes the next one.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from tailrace.model.limits import MiB
+from tailrace.pipeline.crash_points import here
+from tailrace.pipeline.failure import PipelineFailed
+from tailrace.pipeline.histories.committing import note_last
+from tailrace.pipeline.histories.coverage import range_findings
+from tailrace.pipeline.histories.delta_log import (
+    Action,
+    CommitTaken,
+    Snapshot,
+    add_action,
+    apply,
+    commit,
+    engine,
+    read_log,
+    remove_action,
+    sync_folder,
+)
+from tailrace.pipeline.histories.locking import alone
+from tailrace.pipeline.histories.manifest import ArchivedRange, range_from
+from tailrace.pipeline.protections import stands
+from tailrace.pipeline.tasks import run_tasks
+from tailrace.pipeline.upkeep.planning import groups
+from tailrace.pipeline.upkeep.soundness import sound_snapshot
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+target_bytes: Final = 128 * MiB
+groups_at_once: Final = 16  # of one commit: what a crash costs
+tries_max: Final = 20  # for a commit's number, beside an archive
+
+Replaced = tuple[Sequence[ArchivedRange], ArchivedRange]  # ranges, and the one that is in their place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compacted:
+    """What one run has done."""
+
+    files_before: int  # of those that were merged
+    files_after: int
+    records: int
+    bytes: int
+    commits: int
+
+
+def compact(
+    spark: "SparkSession",
+    path: str | Path,
+    *,
+    target_bytes: int = target_bytes,
+    on_plan: Callable[[int], None] = lambda _: None,
+    on_merged: Callable[[int], None] = lambda _: None,
+) -> Compacted:
+    """Merge files into ones of up to about `target_bytes`. `PipelineFailed`, and nothing changed, if one is damaged."""
+    folder = Path(path).absolute()
+    sound_snapshot(folder)
+    with alone(folder, "upkeep"):
+        planned = groups(sound_snapshot(folder).ranges, target_bytes)
+        on_plan(len(planned))
+        done: list[Replaced] = []
+        for first in range(0, len(planned), groups_at_once):
+            some = planned[first : first + groups_at_once]
+            merged = _merge(spark, folder, some)
+            here("compact: files merged")
+            replaced = list(zip(some, merged, strict=True))
+            _commit(folder, replaced)
+            here("compact: committed")
+            done += replaced
+            on_merged(len(some))
+    return _summary(done, commits=-(-len(planned) // groups_at_once))
+
+
+def _merge(spark: "SparkSession", folder: Path, some: Sequence[Sequence[ArchivedRange]]) -> list[ArchivedRange]:
+    things = [[one.to_dict() for one in group] for group in some]
+    answers = run_tasks(spark, "tailrace.pipeline.upkeep.merging:merge_ranges", things, str(folder))
+    found = [range_from(told) for told, wrong in answers if not wrong]
+    wrongs = [wrong for _, wrong in answers if wrong]
+    if wrongs:
+        for file in (file for one in found for file in one.files):
+            (folder / file.path).unlink()
+        raise PipelineFailed(f"nothing was compacted: {'; '.join(wrongs)}")
+    by_start = {(one.of, one.start): one for one in found}
+    return [by_start[group[0].of, group[0].start] for group in some]
+
+
+def _commit(folder: Path, replaced: Sequence[Replaced]) -> None:
+    for parent in dict.fromkeys((folder / file.path).parent for _, one in replaced for file in one.files):
+        sync_folder(parent)
+    for _ in range(tries_max):
+        snapshot = read_log(folder)
+        version = snapshot.version + 1
+        actions = _actions(replaced, int(time.time() * 1000))
+        _demand_the_same(snapshot, replaced, actions)
+        try:
+            commit(folder, version, actions)
+        except CommitTaken:
+            continue
+        note_last(folder, version)
+        return
+    raise PipelineFailed(f"an archive was faster {tries_max} times; compact {folder} when less is written to it")
+
+
+def _actions(replaced: Sequence[Replaced], now_ms: int) -> list[Action]:
+    told: dict[str, Any] = {"merged": [one.to_dict() for _, one in replaced]}
+    olds = [(one, file) for group, _ in replaced for one in group for file in one.files]
+    news = [(one, file) for _, one in replaced for file in one.files]
+    return [
+        {"commitInfo": {"timestamp": now_ms, "operation": "OPTIMIZE", "engineInfo": engine, "tailrace": told}},
+        *(remove_action(one, file, now_ms) for one, file in olds),
+        *(add_action(one, file, now_ms, is_new=False) for one, file in news),
+    ]
+
+
+def _demand_the_same(snapshot: Snapshot, replaced: Sequence[Replaced], actions: Sequence[Action]) -> None:
+    """That the history, with this commit, accounts for what it accounts for now."""
+    before = _account(snapshot)
+    gone = [one for group, _ in replaced for one in group if one not in snapshot.ranges]
+    for action in actions:
+        apply(snapshot, action)
+    is_same = not gone and _account(snapshot) == before and not range_findings(snapshot.ranges)
+    if not is_same and stands("compact: the history says the same as before"):
+        raise PipelineFailed("the history would not say the same afterwards: nothing was compacted. Did it change?")
+
+
+def _account(snapshot: Snapshot) -> dict[object, tuple[int, int]]:
+    """By partition, day and, for what is no record, reason: how many, and the sum of their offsets' ends."""
+    account: dict[object, tuple[int, int]] = {}
+    for one in snapshot.ranges:
+        for key, count, last in [
+            *((("records", one.of, file.date), file.count, 0) for file in one.files),
+            *(((gap.reason, one.of, gap.first), gap.count, gap.last) for gap in one.gaps),
+        ]:
+            held = account.get(key, (0, 0))
+            account[key] = (held[0] + count, held[1] + last)
+    return account
+
+
+def _summary(done: Sequence[Replaced], *, commits: int) -> Compacted:
+    return Compacted(
+        files_before=sum(len(one.files) for group, _ in done for one in group),
+        files_after=sum(len(one.files) for _, one in done),
+        records=sum(one.count for _, one in done),
+        bytes=sum(file.size for _, one in done for file in one.files),
+        commits=commits,
+    )

@@ -1,0 +1,111 @@
+"""`vacuum`: remove files that the history no longer needs, and nothing else.
+
+A file that no live range names is one of three kinds: *replaced*, by a compaction, which the log says, and since when;
+an *orphan*, with a name of ours that no commit ever had, of a writer that died; or *unfinished*, under the name that
+files have while they are written. Anything else is somebody else's and is left alone. What is young is left, too: a
+reader may have listed it, and a writer may be about to commit it. While an archive is at work, only what was replaced
+is removed.
+"""
+
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from tailrace.pipeline.failure import PipelineFailed
+from tailrace.pipeline.histories.delta_log import Snapshot, folder_name, own_folder
+from tailrace.pipeline.histories.locking import alone
+from tailrace.pipeline.protections import stands
+from tailrace.pipeline.upkeep.soundness import sound_snapshot
+
+week_ms: Final = 7 * 24 * 60 * 60 * 1000
+
+Kind = Literal["replaced", "orphan", "unfinished", "not ours"]
+
+_ours: Final = re.compile(r"topic=[^/]+/date=[^/]+/\d{5}-\d{20}-\d{20}\.parquet")
+_unfinished: Final = re.compile(r"topic=[^/]+/date=[^/]+/\..+\.parquet\.\d+|_delta_log/\.\d+\.\d+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leftover:
+    path: str
+    kind: Kind
+    size: int  # bytes
+    since_ms: int  # when it was replaced, or last written
+
+    def is_old(self, before_ms: int) -> bool:
+        is_old = self.since_ms < before_ms or not stands("compact: what was replaced stays for a while")
+        return self.kind != "not ours" and is_old
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vacuumed:
+    gone: tuple[Leftover, ...]  # or, of a dry run, what would be
+    left: tuple[Leftover, ...]  # too young, not ours, or perhaps an archive's that is at work
+    archive_at_work: bool
+
+    @property
+    def bytes(self) -> int:
+        return sum(one.size for one in self.gone)
+
+
+def vacuum(
+    path: str | Path,
+    *,
+    older_than_ms: int = week_ms,
+    dry_run: bool = False,
+    on_plan: Callable[[int], None] = lambda _: None,
+    on_gone: Callable[[Leftover], None] = lambda _: None,
+) -> Vacuumed:
+    """Remove what nobody has needed for so long. `PipelineFailed`, and nothing removed, if the history is not sound."""
+    folder = Path(path).absolute()
+    sound_snapshot(folder)
+    with alone(folder, "upkeep"), _archive_at_rest(folder) as at_rest:
+        before_ms = int(time.time() * 1000) - older_than_ms + 1
+        found = list(leftovers(folder, sound_snapshot(folder)))
+        old = [one for one in found if one.is_old(before_ms) and (at_rest or one.kind == "replaced")]
+        on_plan(len(old))
+        for one in old if not dry_run else []:
+            (folder / one.path).unlink(missing_ok=True)
+            on_gone(one)
+        sound_snapshot(folder)
+    return Vacuumed(gone=tuple(old), left=tuple(one for one in found if one not in old), archive_at_work=not at_rest)
+
+
+@contextmanager
+def _archive_at_rest(folder: Path) -> Iterator[bool]:
+    """Whether no archive is at work, and then keep it so: one that begins may write under an orphan's name again."""
+    with ExitStack() as held:
+        try:
+            held.enter_context(alone(folder, "archive"))
+            at_rest = True
+        except PipelineFailed:
+            at_rest = False
+        yield at_rest
+
+
+def leftovers(folder: Path, snapshot: Snapshot) -> Iterator[Leftover]:
+    """Files in the folder that the history does not name, of whatever age."""
+    for path in sorted(folder.rglob("*")):
+        name = str(path.relative_to(folder))
+        kind = kind_of(name, snapshot) if path.is_file() else None
+        if kind is not None:
+            state = path.stat()
+            since_ms = snapshot.removed[name] if kind == "replaced" else int(state.st_mtime * 1000)
+            yield Leftover(path=name, kind=kind, size=state.st_size, since_ms=since_ms)
+
+
+def kind_of(name: str, snapshot: Snapshot) -> Kind | None:
+    """What a file is, by its path; None when it belongs to the history."""
+    if name in snapshot.live or name.startswith(f"{own_folder}/"):
+        return None
+    if name in snapshot.removed:
+        return "replaced"
+    if _unfinished.fullmatch(name):
+        return "unfinished"
+    if name.startswith(f"{folder_name}/"):
+        return None
+    return "orphan" if _ours.fullmatch(name) else "not ours"
