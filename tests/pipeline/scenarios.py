@@ -16,6 +16,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tailrace.model.faults import CorruptBatch
+from tailrace.pipeline.arrow.choosing import choose
+from tailrace.pipeline.arrow.columns import decode
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.histories.committing import begin, commit_batch
 from tailrace.pipeline.histories.delta_log import CommitTaken, add_actions, commit, read_log
@@ -32,6 +35,7 @@ from tailrace.pipeline.source.stream import StreamReader
 from tailrace.pipeline.upkeep.compact import _commit as commit_merged
 from tailrace.pipeline.upkeep.merging import merged
 from tailrace.pipeline.upkeep.vacuum import vacuum
+from tailrace.records.build import build_batch
 from tests.pipeline.damage import change_value
 from tests.pipeline.test_sink import seen
 from tests.pipeline.topics import make_topic, numbered, write
@@ -244,6 +248,17 @@ def a_query_dies_in_its_first_batch(stage: Stage) -> str:
     write(stage.cluster, stage.topic, numbered(10))
     start = StreamReader(read_options(given, "stream"), None).initialOffset()
     return came_of(range(10), range(start[stage.topic]["0"], 10))
+
+
+def a_bit_is_flipped_on_the_way(stage: Stage) -> str:
+    sent = bytes(build_batch(numbered(10)))
+    arrived = bytearray(sent)
+    arrived[sent.index(b"value 7")] ^= 1
+    try:
+        columns = decode(choose(arrived))
+    except CorruptBatch:
+        columns = decode(choose(sent))
+    return came_of([one.value for one in numbered(10)], columns.value.to_pylist() if columns else [])
 
 
 def a_replay_is_run_again(stage: Stage) -> str:

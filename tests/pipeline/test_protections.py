@@ -20,6 +20,7 @@ Scenario = Callable[[Stage], str]
 
 without: dict[str, tuple[Scenario, str]] = {  # what it is there for, and what comes of it when it is left out
     "source: a start at latest is kept": (scenarios.a_query_dies_in_its_first_batch, "lost"),
+    "source: batches fit their checksums": (scenarios.a_bit_is_flipped_on_the_way, "lost"),
     "sink: rows are written in transactions": (scenarios.a_task_is_run_again, "twice"),
     "sink: each attempt has a transaction of its own": (scenarios.the_first_of_two_attempts_wins, "refused"),
     "sink: only what is open is decided": (scenarios.a_straggler_begins_anew, "lost"),

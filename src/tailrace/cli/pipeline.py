@@ -32,6 +32,7 @@ def archive(
     pattern: Annotated[str, typer.Option("--pattern", metavar="REGEX", help="Or all whose name matches.")] = "",
     available_now: Annotated[bool, typer.Option("--available-now", help="End with what is there now.")] = False,
     every: Annotated[float, typer.Option("--every", metavar="SECONDS", min=0.1, help="A commit so often.")] = 10.0,
+    quarantine: Annotated[bool, typer.Option("--quarantine", help="Set damaged batches aside and go on.")] = False,
     bootstrap: Bootstrap = default_bootstrap,
     master: Master = "local[*]",
     json: Json = False,
@@ -57,13 +58,17 @@ def archive(
             pattern=pattern,
             available_now=available_now,
             trigger_s=every,
+            quarantine=quarantine,
             on_batch=lambda ranges: bar.advance(task, sum(one.count for one in ranges)),
         )
     counted = {"records": done.records, "files": done.files, "bytes": done.bytes, "commits": done.batches}
+    counted["quarantined"] = done.quarantined
     if json:
         print_json({**counted, "ends": {str(of): end for of, end in sorted(done.ends.items())}})
     else:
         say(f"archived {done.records:,} records in {done.files:,} files, {done.batches} commits, to {to}")
+        if done.quarantined:
+            say(f"{done.quarantined:,} offsets could not be read: see {to}/_tailrace/quarantine")
 
 
 @commands.command(cls=Command)

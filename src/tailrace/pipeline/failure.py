@@ -13,5 +13,9 @@ class DataLost(PipelineFailed):
     """Records that were to be read are gone from the topic."""
 
 
+class RecordsDamaged(PipelineFailed):
+    """Records cannot be read: what the broker has is not what was written."""
+
+
 class NotOurHistory(PipelineFailed):
     """A folder that holds no history of ours, or one that somebody else has written into."""

@@ -10,7 +10,7 @@ from typing import Final, Literal
 variable: Final = "TAILRACE_WITHOUT"
 
 Protection = Literal[
-    "source: a start at latest is kept",
+    "source: a start at latest is kept", "source: batches fit their checksums",
     "sink: rows are written in transactions", "sink: each attempt has a transaction of its own",
     "sink: only what is open is decided", "sink: it is decided before the first commit",
     "sink: what is decided is not written again", "sink: what is decided is completed",

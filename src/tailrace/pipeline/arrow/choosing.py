@@ -10,11 +10,12 @@ missing.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from crc32c import crc32c
 
 from tailrace.model.faults import CorruptBatch
+from tailrace.pipeline.protections import stands
 from tailrace.ports.disk import Buffer
 from tailrace.records.build import control_key
 from tailrace.records.header import BatchHeader, checked_from
@@ -42,7 +43,15 @@ class Chosen:
     end: int = -1  # where to read on; -1 when no whole batch was there
 
 
-def choose(data: Buffer, aborted: Iterable[AbortedTransaction] | None = None) -> Chosen:
+class Asked(NamedTuple):
+    """What was asked for, to hold offsets against it: they stand outside a batch's checksum."""
+
+    at: int
+    end: int  # of the range that is read
+    high_watermark: int  # as the broker gave it with the answer
+
+
+def choose(data: Buffer, aborted: Iterable[AbortedTransaction] | None = None, asked: Asked | None = None) -> Chosen:
     """The batches for a reader of committed records; `aborted` as the broker gave it, None to read uncommitted."""
     chosen = Chosen(data=memoryview(data))
     place = 0
@@ -50,6 +59,8 @@ def choose(data: Buffer, aborted: Iterable[AbortedTransaction] | None = None) ->
     under_way: dict[int, None] = {}  # producers whose transaction of this place was aborted
     for batch, header in batches(data):
         _check(batch, header)
+        if asked is not None:
+            check_place(header, max(chosen.end, asked.at), asked, is_first=not place)
         chosen.end = header.last_offset + 1
         while waiting and waiting[-1].first_offset <= header.last_offset:
             under_way[waiting.pop().producer_id] = None
@@ -77,8 +88,16 @@ def _is_abort(batch: memoryview) -> bool:
 
 
 def _check(batch: memoryview, header: BatchHeader) -> None:
-    if crc32c(batch[checked_from:]) != header.crc:
+    if crc32c(batch[checked_from:]) != header.crc and stands("source: batches fit their checksums"):
         raise CorruptBatch(f"the batch at offset {header.base_offset} does not fit its checksum")
+
+
+def check_place(header: BatchHeader, at: int, asked: Asked, *, is_first: bool) -> None:
+    """Batches rise; the first reaches to what was asked for; none leaps over all of it to where nothing is yet."""
+    is_behind = header.last_offset < at if is_first else header.base_offset < at
+    leaps = at < asked.end <= header.base_offset and header.last_offset >= asked.high_watermark
+    if is_behind or leaps:
+        raise CorruptBatch(f"a batch says it begins at offset {header.base_offset}, where {at} is due")
 
 
 def merged(left_out: Sequence[LeftOut]) -> list[LeftOut]:

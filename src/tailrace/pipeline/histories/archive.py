@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 records_per_file_max: Final = 2_000_000
 checkpoint_name: Final = "checkpoint"
+quarantine_name: Final = "quarantine"
 no_options: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -38,6 +39,7 @@ class Archived:
     records: int
     files: int
     bytes: int
+    quarantined: int  # offsets whose records could not be read, and were set aside
     ends: Offsets  # how far each partition is archived now
 
 
@@ -50,10 +52,13 @@ def archive(
     pattern: str = "",
     available_now: bool = False,
     trigger_s: float = 10.0,
+    quarantine: bool = False,
     options: Mapping[str, str] = no_options,
     on_batch: Callable[[Sequence[ArchivedRange]], None] = lambda _: None,
 ) -> Archived:
-    """Archive topics, until stopped or, with `available_now`, up to what is there now. What was added."""
+    """Archive topics, until stopped or, with `available_now`, up to what is there now. What was added.
+
+    A batch that is damaged stops it; with `quarantine` its bytes are set aside, and its offsets noted as such."""
     from tailrace.pipeline.histories.archiving import ArchivingSource, to_option
 
     if bool(topics) == bool(pattern):
@@ -74,6 +79,7 @@ def archive(
                     to_option: str(history),
                     "startingOffsets": json.dumps(to_json(_starts(history, cluster, partitions))),
                     "maxRecordsPerPartition": str(records_per_file_max),
+                    **(_set_aside(history) if quarantine else {}),
                     **options,
                 }
             )
@@ -94,6 +100,7 @@ class Count:
     def __init__(self, history: Path, on_batch: Callable[[Sequence[ArchivedRange]], None]) -> None:
         self._history, self._on_batch = history, on_batch
         self._batches = self._records = self._files = self._bytes = 0
+        self._quarantined = 0
 
     def take(self, frame: "DataFrame", batch: int) -> None:
         ranges = [range_from(json.loads(row.manifest)) for row in frame.collect()]
@@ -105,6 +112,8 @@ class Count:
         self._records += sum(one.count for one in ranges)
         self._files += sum(len(one.files) for one in ranges)
         self._bytes += sum(file.size for one in ranges for file in one.files)
+        gaps = [gap for one in ranges for gap in one.gaps]
+        self._quarantined += sum(gap.count for gap in gaps if gap.reason == "quarantined")
         self._on_batch(ranges)
 
     def done(self) -> Archived:
@@ -113,6 +122,7 @@ class Count:
             records=self._records,
             files=self._files,
             bytes=self._bytes,
+            quarantined=self._quarantined,
             ends=begin(self._history).ends(),
         )
 
@@ -120,6 +130,10 @@ class Count:
         """The query's id, which Spark has put into the checkpoint: batches are counted anew in another one."""
         told = json.loads((self._history / own_folder / checkpoint_name / "metadata").read_text())
         return str(told["id"])
+
+
+def _set_aside(history: Path) -> dict[str, str]:
+    return {"corruptBatches": "quarantine", "quarantinePath": str(history / own_folder / quarantine_name)}
 
 
 def _starts(history: Path, cluster: Cluster, partitions: Sequence[TopicPartition]) -> Offsets:

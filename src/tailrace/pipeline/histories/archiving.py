@@ -32,7 +32,13 @@ class ArchivingReader(StreamReader):
         if partition.value is None:
             return
         with Cluster(self._options.bootstrap) as cluster:
-            done = archive_range(cluster, partition.value, Path(self._folder), committed=self._options.committed)
+            done = archive_range(
+                cluster,
+                partition.value,
+                Path(self._folder),
+                committed=self._options.committed,
+                quarantine=Path(self._options.quarantine) if self._options.quarantine else None,
+            )
         yield pa.RecordBatch.from_arrays([pa.array([done.to_json()])], schema=row_schema)
 
 

@@ -38,11 +38,12 @@ def audit(spark: "SparkSession", path: str | Path, *, bootstrap: str = "") -> Au
     bad = _file_findings(spark, folder, snapshot)
     findings += bad.values()
     findings += _record_findings(spark, folder, snapshot, bad)
-    notes: list[str] = []
+    notes = _quarantine_notes(snapshot.ranges)
     compared = 0
     if bootstrap:
-        live, notes, compared = _live_findings(spark, snapshot, bootstrap, bad)
+        live, more, compared = _live_findings(spark, snapshot, bootstrap, bad)
         findings += live
+        notes += more
     return Audit(
         history=str(folder),
         partitions=tuple(_partitions(snapshot.ranges)),
@@ -71,6 +72,12 @@ def _stray_files(folder: Path, snapshot: Snapshot) -> Iterator[Finding]:
         is_known = name in snapshot.live or name in snapshot.removed
         if not is_known and not name.startswith((own_folder, "_delta_log")) and path.name[0] not in "._":
             yield Finding(kind="stray file", what="no commit names it; remove it, or find out who wrote it", file=name)
+
+
+def _quarantine_notes(ranges: Sequence[ArchivedRange]) -> list[str]:
+    said = "could not be read when they were archived; their bytes are in _tailrace/quarantine"
+    gaps = [(one.of, gap) for one in ranges for gap in one.gaps if gap.reason == "quarantined"]
+    return [f"{of}: offsets {gap.first}…{gap.last} {said}" for of, gap in gaps]
 
 
 def _file_findings(spark: "SparkSession", folder: Path, snapshot: Snapshot) -> dict[str, Finding]:

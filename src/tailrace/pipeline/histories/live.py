@@ -8,13 +8,13 @@ difference.
 from collections.abc import Sequence
 from typing import Any
 
-from tailrace.pipeline.arrow.columns import decode
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.histories.checksum import ContentChecksum
 from tailrace.pipeline.histories.findings import Finding
 from tailrace.pipeline.histories.manifest import ArchivedRange, range_from
 from tailrace.pipeline.histories.writing import by_day
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
+from tailrace.pipeline.kafka.damaged import Damaged, columns_of
 from tailrace.pipeline.kafka.fetching import Range, fetch
 from tailrace.pipeline.kafka.offsets import Offsets, end_offsets, start_offsets
 from tailrace.wire.messages.describe_configs import DescribeConfigsRequest, ResourceAsked
@@ -26,16 +26,18 @@ def contents_again(cluster: Cluster, one: ArchivedRange, *, committed: bool = Tr
     """By date: how many records the log has now of a range, and the checksum of their content."""
     sums: dict[str, tuple[int, ContentChecksum]] = {}
     wanted = Range(partition=one.of, start=one.start, end=one.end)
-    for chosen in fetch(cluster, wanted, committed=committed):
-        columns = decode(chosen, headers=True)
-        columns = columns.within(one.start, one.end) if columns is not None else None
-        if columns is None or not len(columns):
-            continue
-        for date, table, _ in by_day(columns, one.partition):
-            count, content = sums.get(date, (0, ContentChecksum()))
-            content.add(table)
-            sums[date] = (count + len(table), content)
+    for chosen in fetch(cluster, wanted, committed=committed, on_damaged=_pass_over):
+        for columns in columns_of(chosen, one.of, _pass_over, headers=True):
+            inside = columns.within(one.start, one.end)
+            for date, table, _ in by_day(inside, one.partition) if len(inside) else ():
+                count, content = sums.get(date, (0, ContentChecksum()))
+                content.add(table)
+                sums[date] = (count + len(table), content)
     return {date: (count, content.value) for date, (count, content) in sums.items()}
+
+
+def _pass_over(_: Damaged) -> None:
+    """What the log cannot give back is missing there, and found to be."""
 
 
 def fetch_again(told: dict[str, Any], bootstrap: str) -> list[tuple[str, int, int]]:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from tailrace.pipeline.kafka.cluster import TopicPartition
 
-WhyLeftOut = Literal["control", "aborted", "compaction", "retention"]
+WhyLeftOut = Literal["control", "aborted", "compaction", "retention", "quarantined"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,13 +15,15 @@ from crc32c import crc32c
 
 from tailrace.model.limits import MiB
 from tailrace.pipeline.arrow.choosing import merged
-from tailrace.pipeline.arrow.columns import Columns, decode
+from tailrace.pipeline.arrow.columns import Columns
 from tailrace.pipeline.crash_points import here
 from tailrace.pipeline.histories.checksum import ContentChecksum
 from tailrace.pipeline.histories.layout import date_of, days, file_path, file_schema, to_table
 from tailrace.pipeline.histories.manifest import ArchivedRange, Gap, HistoryFile, gaps_between
 from tailrace.pipeline.kafka.cluster import Cluster
+from tailrace.pipeline.kafka.damaged import columns_of, refuse
 from tailrace.pipeline.kafka.fetching import Range, fetch
+from tailrace.pipeline.quarantine import Quarantine
 
 archive_fetch_bytes = 16 * MiB
 row_group_bytes = 16 * MiB
@@ -94,30 +96,33 @@ class DayFile:
         self._fresh.unlink(missing_ok=True)
 
 
-def archive_range(cluster: Cluster, wanted: Range, folder: Path, *, committed: bool = True) -> ArchivedRange:
-    """Write the records of a range; what was written."""
+def archive_range(
+    cluster: Cluster, wanted: Range, folder: Path, *, committed: bool = True, quarantine: Path | None = None
+) -> ArchivedRange:
+    """Write the records of a range; what was written. Damaged batches are a failure, unless there is a quarantine."""
+    on_damaged = Quarantine(quarantine) if quarantine is not None else refuse
     files: dict[str, DayFile] = {}
     left_out: list[Gap] = []
     present: list[tuple[int, int]] = []  # runs of offsets that were accounted for, in order
     try:
-        for chosen in fetch(cluster, wanted, committed=committed, max_bytes=archive_fetch_bytes):
+        for chosen in fetch(cluster, wanted, committed=committed, max_bytes=archive_fetch_bytes, on_damaged=on_damaged):
             for one in merged(chosen.left_out):
-                first, last = max(one.first, wanted.start), min(one.last, wanted.end - 1)
-                if first <= last:
-                    left_out.append(Gap(first=first, last=last, reason=one.reason))
-                    present.append((first, last + 1))
-            columns = decode(chosen, headers=True)
-            columns = columns.within(wanted.start, wanted.end) if columns is not None else None
-            if columns is not None and len(columns):
-                present += runs(columns.offset)
-                _write(columns, wanted, folder, files)
+                left_out += _gap(wanted, one.first, one.last, one.reason)
+            for columns in columns_of(chosen, wanted.partition, on_damaged, headers=True):
+                inside = columns.within(wanted.start, wanted.end)
+                if len(inside):
+                    present += runs(inside.offset)
+                    _write(inside, wanted, folder, files)
     except BaseException:
         for file in files.values():
             file.discard()
         raise
+    for damaged in on_damaged.found if isinstance(on_damaged, Quarantine) else ():
+        left_out += _gap(wanted, damaged.first, damaged.last, "quarantined")
     here("archive: records fetched")
     done = tuple(files[date].finish() for date in sorted(files))
     here("archive: files written")
+    present += [(gap.first, gap.last + 1) for gap in left_out]
     gaps = left_out + gaps_between(sorted(present), wanted.start, wanted.end, "compaction")
     return ArchivedRange(
         topic=wanted.partition.topic,
@@ -128,6 +133,11 @@ def archive_range(cluster: Cluster, wanted: Range, folder: Path, *, committed: b
         gaps=tuple(sorted(gaps, key=lambda gap: gap.first)),
         files=done,
     )
+
+
+def _gap(wanted: Range, first: int, last: int, reason: str) -> list[Gap]:
+    first, last = max(first, wanted.start), min(last, wanted.end - 1)
+    return [Gap(first=first, last=last, reason=reason)] if first <= last else []
 
 
 def runs(offsets: np.ndarray) -> list[tuple[int, int]]:

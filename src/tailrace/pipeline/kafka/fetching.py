@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from tailrace.model.limits import MiB
-from tailrace.pipeline.arrow.choosing import Chosen, choose
+from tailrace.pipeline.arrow.choosing import Asked, Chosen, choose
 from tailrace.pipeline.failure import BrokersSilent, DataLost
 from tailrace.pipeline.kafka.cluster import AskAgain, Cluster, TopicPartition, check, patience_s
+from tailrace.pipeline.kafka.damaged import Damaged, Flaw, OnDamaged, end_of, flaw_in, refuse, unreadable
 from tailrace.records.opened import batches
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.fetch import FetchRequest, PartitionToFetch, TopicToFetch
@@ -31,17 +32,33 @@ class Range:
     end: int
 
 
-def fetch(cluster: Cluster, wanted: Range, *, committed: bool, max_bytes: int = fetch_bytes) -> Iterator[Chosen]:
-    """The batches of a range. `DataLost` when the log no longer reaches back to where reading stands."""
-    at = wanted.start
+def fetch(
+    cluster: Cluster,
+    wanted: Range,
+    *,
+    committed: bool,
+    max_bytes: int = fetch_bytes,
+    on_damaged: OnDamaged = refuse,
+) -> Iterator[Chosen]:
+    """The batches of a range. `DataLost` when the log no longer reaches back to where reading stands.
+
+    A damaged batch is given to `on_damaged`, which refuses it; or does not, and reading goes on behind it."""
+    reading = Reading(cluster, wanted, committed=committed, max_bytes=max_bytes)
     deadline = time.monotonic() + patience_s
+    doubted = -1  # the offset where something was wrong with the last answer
     while True:
         try:
-            for chosen in _pipelined(cluster, wanted, at, committed=committed, max_bytes=max_bytes):
+            for chosen in reading.answers():
                 yield chosen
-                at = chosen.end
                 deadline = time.monotonic() + patience_s
-            return
+            if reading.flaw is None:
+                return
+            if doubted == reading.at:
+                on_damaged(reading.pass_over(reading.flaw))
+                doubted = -1
+            else:
+                doubted = reading.at
+                cluster.close()
         except (AskAgain, BrokersSilent) as why:
             if time.monotonic() > deadline:
                 raise BrokersSilent(f"{why}; given up after {patience_s:g} s without a record") from None
@@ -49,35 +66,90 @@ def fetch(cluster: Cluster, wanted: Range, *, committed: bool, max_bytes: int = 
             cluster.partitions([wanted.partition.topic])  # patient: it fails when nobody answers for long
 
 
-def _pipelined(cluster: Cluster, wanted: Range, at: int, *, committed: bool, max_bytes: int) -> Iterator[Chosen]:
-    connection = cluster.until_answered(lambda: cluster.leader(wanted.partition))
+class Reading:
+    """How far a range has been read."""
+
+    def __init__(self, cluster: Cluster, wanted: Range, *, committed: bool, max_bytes: int) -> None:
+        self._cluster, self._wanted = cluster, wanted
+        self._committed, self._max_bytes = committed, max_bytes
+        self.at = wanted.start
+        self.flaw: Flaw | None = None  # what stands there, when reading has stopped for it
+
+    def answers(self) -> Iterator[Chosen]:
+        """What the broker answers from here on, up to the end of the range or to a flaw."""
+        self.flaw = None
+        end, partition = self._wanted.end, self._wanted.partition
+        connection = self._cluster.until_answered(lambda: self._cluster.leader(partition))
+        try:
+            if self.at < end:
+                connection.send(self._request(self.at, self._max_bytes))
+            in_vain = 0
+            while self.at < end and in_vain < in_vain_max and self.flaw is None:
+                got = connection.receive().topics[0].partitions[0]
+                _check(got, partition, self.at)
+                data = got.records if got.records is not None else memoryview(b"")
+                after = _after(data, self.at)
+                if after < end:
+                    connection.send(self._request(after, self._max_bytes))
+                chosen = self._chosen(got, data)
+                in_vain = 0 if chosen.end > self.at else in_vain + 1
+                if chosen.end > self.at:
+                    yield chosen
+                    self.at = chosen.end
+                elif self.flaw is None:
+                    self._demand_more(got)
+        finally:
+            connection.drain()  # whoever stops half way leaves the connection as others need it
+
+    def pass_over(self, flaw: Flaw) -> Damaged:
+        """Go on behind a flawed batch; what it was."""
+        partition, start = self._wanted.partition, self._wanted.start
+        first = flaw.base if self.at == start and 0 <= flaw.base <= start else self.at
+        self.at = end_of(flaw, self.at, self._wanted.end, self._look)
+        return Damaged(partition=partition, first=first, last=self.at - 1, why=flaw.why, data=flaw.data)
+
+    def _chosen(self, got: Any, data: memoryview) -> Chosen:
+        aborted = (got.aborted_transactions or ()) if self._committed else None
+        asked = Asked(self.at, self._wanted.end, got.high_watermark)
+        try:
+            chosen = choose(data, aborted, asked)
+            if chosen.end >= 0 or not data:
+                return chosen
+        except unreadable:
+            pass
+        self.flaw = flaw_in(data, asked)
+        return choose(data[: self.flaw.place], aborted, asked)
+
+    def _demand_more(self, got: Any) -> None:
+        readable = got.last_stable_offset if self._committed else got.high_watermark
+        if readable < self._wanted.end:
+            raise AskAgain(f"{self._wanted.partition} can be read up to {readable}, {self._wanted.end} was expected")
+
+    def _look(self, offset: int) -> Any:
+        """What a broker has at an offset: one batch, or none."""
+
+        def ask() -> Any:
+            got = self._cluster.leader(self._wanted.partition).call(self._request(offset, 1)).topics[0].partitions[0]
+            _check(got, self._wanted.partition, offset)
+            return got
+
+        return self._cluster.until_answered(ask)
+
+    def _request(self, offset: int, max_bytes: int) -> FetchRequest:
+        partition, level = self._wanted.partition, int(self._committed)
+        one = PartitionToFetch(partition=partition.partition, fetch_offset=offset, partition_max_bytes=max_bytes)
+        topic = TopicToFetch(name=partition.topic, partitions=(one,))
+        return FetchRequest(
+            max_wait_ms=wait_ms, min_bytes=1, max_bytes=max_bytes, isolation_level=level, topics=(topic,)
+        )
+
+
+def _after(data: memoryview, at: int) -> int:
+    """Where the next answer is to begin, by what the headers of this one say."""
     try:
-        if at < wanted.end:
-            connection.send(_request(wanted.partition, at, committed=committed, max_bytes=max_bytes))
-        in_vain = 0
-        while at < wanted.end and in_vain < in_vain_max:
-            got = connection.receive().topics[0].partitions[0]
-            _check(got, wanted.partition, at)
-            data = got.records if got.records is not None else memoryview(b"")
-            after = max((header.last_offset + 1 for _, header in batches(data)), default=at)
-            if after < wanted.end:
-                connection.send(_request(wanted.partition, after, committed=committed, max_bytes=max_bytes))
-            if after > at:
-                yield choose(data, (got.aborted_transactions or ()) if committed else None)
-            elif (readable := got.last_stable_offset if committed else got.high_watermark) < wanted.end:
-                raise AskAgain(f"{wanted.partition} can be read up to {readable}, {wanted.end} was expected")
-            in_vain = 0 if after > at else in_vain + 1
-            at = after
-    finally:
-        connection.drain()  # whoever stops half way leaves the connection as others need it
-
-
-def _request(partition: TopicPartition, offset: int, *, committed: bool, max_bytes: int) -> FetchRequest:
-    one = PartitionToFetch(partition=partition.partition, fetch_offset=offset, partition_max_bytes=max_bytes)
-    topic = TopicToFetch(name=partition.topic, partitions=(one,))
-    return FetchRequest(
-        max_wait_ms=wait_ms, min_bytes=1, max_bytes=max_bytes, isolation_level=int(committed), topics=(topic,)
-    )
+        return max((header.last_offset + 1 for _, header in batches(data)), default=at)
+    except unreadable:
+        return at
 
 
 def _check(got: Any, partition: TopicPartition, at: int) -> None:

@@ -82,6 +82,7 @@ def read_task(options: ReadOptions, schema: "StructType") -> ReadTask:
         headers="headers" in columns,
         fail_on_data_loss=options.fail_on_data_loss,
         fetch_bytes=options.fetch_bytes,
+        quarantine=options.quarantine,
     )
 
 

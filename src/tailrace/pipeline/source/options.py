@@ -16,7 +16,8 @@ known: Final = (
     "endingTimestamp", "startingOffsetsByTimestamp", "endingOffsetsByTimestamp",
     "startingOffsetsByTimestampStrategy", "failOnDataLoss",
     "maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay", "minPartitions", "maxRecordsPerPartition",
-    "includeHeaders", "groupIdPrefix", "queryId", "fetchOffset.numRetries", "fetchOffset.retryIntervalMs",
+    "includeHeaders", "groupIdPrefix", "queryId", "corruptBatches", "quarantinePath",
+    "fetchOffset.numRetries", "fetchOffset.retryIntervalMs",
 )  # fmt: skip
 subscriptions: Final = ("subscribe", "subscribePattern", "assign")
 default_prefix: Final = "tailrace-spark"
@@ -61,6 +62,7 @@ class ReadOptions:
     query_id: str
     group: str  # where consumed offsets are committed; empty: nowhere
     fetch_bytes: int
+    quarantine: str  # the folder for damaged batches; empty: they are a failure
 
     def cluster(self) -> Cluster:
         return Cluster(self.bootstrap)
@@ -94,7 +96,15 @@ def read_options(given: Mapping[str, str], mode: Mode) -> ReadOptions:
         query_id=query_id,
         group=_group(options, query_id),
         fetch_bytes=options.number("kafka.max.partition.fetch.bytes") or fetch_default_bytes,
+        quarantine=_quarantine(options),
     )
+
+
+def _quarantine(options: Options) -> str:
+    is_set_aside = options.one_of("corruptBatches", ("fail", "quarantine"), "fail") == "quarantine"
+    if is_set_aside and not options.text("quarantinePath"):
+        raise PipelineFailed("corruptBatches = quarantine needs quarantinePath, the folder where they are set aside")
+    return options.text("quarantinePath") if is_set_aside else ""
 
 
 def _subscription(options: Options) -> Subscription:

@@ -2,15 +2,17 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pyarrow as pa
 
-from tailrace.pipeline.arrow.columns import decode
 from tailrace.pipeline.crash_points import here
 from tailrace.pipeline.failure import DataLost
 from tailrace.pipeline.kafka.cluster import Cluster
+from tailrace.pipeline.kafka.damaged import columns_of, refuse
 from tailrace.pipeline.kafka.fetching import Range, fetch
 from tailrace.pipeline.kafka.offsets import start_offsets
+from tailrace.pipeline.quarantine import Quarantine
 from tailrace.pipeline.source.rows import to_rows
 
 
@@ -24,6 +26,7 @@ class ReadTask:
     headers: bool
     fail_on_data_loss: bool
     fetch_bytes: int
+    quarantine: str  # the folder for damaged batches; empty: they are a failure
 
     def rows(self, wanted: Range | None) -> Iterator[pa.RecordBatch]:
         """The rows of a range; none of None, which Spark makes up where no range was planned."""
@@ -43,14 +46,15 @@ class ReadTask:
                         return
 
     def _rows(self, cluster: Cluster, wanted: Range) -> Iterator[pa.RecordBatch]:
-        for chosen in fetch(cluster, wanted, committed=self.committed, max_bytes=self.fetch_bytes):
-            columns = decode(chosen, headers=self.headers)
-            if columns is None:
-                continue
-            columns = columns.within(wanted.start, wanted.end)
-            if len(columns):
-                yield to_rows(columns, *wanted.partition, self.columns)
-                here("source: rows read")
+        on_damaged = Quarantine(Path(self.quarantine)) if self.quarantine else refuse
+        for chosen in fetch(
+            cluster, wanted, committed=self.committed, max_bytes=self.fetch_bytes, on_damaged=on_damaged
+        ):
+            for columns in columns_of(chosen, wanted.partition, on_damaged, headers=self.headers):
+                inside = columns.within(wanted.start, wanted.end)
+                if len(inside):
+                    yield to_rows(inside, *wanted.partition, self.columns)
+                    here("source: rows read")
 
 
 advice = (

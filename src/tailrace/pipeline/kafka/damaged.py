@@ -1,0 +1,109 @@
+"""Batches that are not what was written: found, bounded, and handed to whoever decides what becomes of them.
+
+A batch that does not fit its checksum is fetched once more, by another connection, since it may have been damaged on
+its way. What its header says is not believed, its end neither: where the next batch begins is found by asking the
+broker, halving the offsets. A batch that fits its checksum and cannot be taken apart was written like that; its header
+holds.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from tailrace.model.faults import CorruptBatch, UnsupportedFormat
+from tailrace.model.limits import batch_header_bytes
+from tailrace.pipeline.arrow.choosing import Asked, Chosen, check_place, choose
+from tailrace.pipeline.arrow.columns import Columns, decode
+from tailrace.pipeline.failure import RecordsDamaged
+from tailrace.pipeline.kafka.cluster import TopicPartition
+from tailrace.records.header import prefix, prefix_bytes
+from tailrace.records.opened import batches
+
+unreadable: Final = (CorruptBatch, UnsupportedFormat)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Damaged:
+    """A batch of which no record can be read."""
+
+    partition: TopicPartition
+    first: int  # offsets, both included
+    last: int
+    why: str
+    data: bytes  # as they came
+
+    def __str__(self) -> str:
+        return f"offsets {self.first}…{self.last} of {self.partition} cannot be read: {self.why}"
+
+
+OnDamaged = Callable[[Damaged], None]
+
+
+def refuse(found: Damaged) -> None:
+    raise RecordsDamaged(
+        f"{found}. A healthy replica may have them; to go on without them, set them aside: "
+        'option("corruptBatches", "quarantine")'
+    )
+
+
+class Flaw(NamedTuple):
+    """Where in an answer something is wrong."""
+
+    place: int  # bytes before it are sound batches
+    base: int  # the offset that the batch says it begins with
+    why: str
+    data: bytes
+
+
+def flaw_in(data: memoryview, asked: Asked) -> Flaw:
+    """The first batch in an answer that cannot be what was written; if all are, the one that does not end in it."""
+    place, why = 0, "the batch does not end where it says"
+    try:
+        at = asked.at
+        for batch, header in batches(data):
+            check_place(header, at, asked, is_first=not place)
+            at = choose(batch).end
+            place += len(batch)
+    except unreadable as corrupt:
+        why = str(corrupt)
+    size = prefix_bytes + prefix.unpack_from(data, place)[1]
+    end = place + size if batch_header_bytes <= size <= len(data) - place else len(data)
+    return Flaw(place, prefix.unpack_from(data, place)[0], why, bytes(data[place:end]))
+
+
+def end_of(flaw: Flaw, at: int, limit: int, ask: Callable[[int], Any]) -> int:
+    """Where reading can go on behind a flawed batch, up to `limit`; `ask` fetches at an offset."""
+    low, high = at, limit  # the flawed batch is at `low`, and not at `high`
+    while high - low > 1:
+        middle = (low + high) // 2
+        records = ask(middle).records
+        is_flawed = bool(records) and prefix.unpack_from(records, 0)[0] == flaw.base
+        low, high = (middle, high) if is_flawed else (low, middle)
+    return high
+
+
+def columns_of(
+    chosen: Chosen, partition: TopicPartition, on_damaged: OnDamaged, *, headers: bool = False
+) -> Iterator[Columns]:
+    """The records of an answer, but for batches that fit their checksums and still make no sense."""
+    try:
+        whole = decode(chosen, headers=headers)
+        found = [] if whole is None else [whole]
+    except CorruptBatch:
+        found = list(_one_by_one(chosen, partition, on_damaged, headers=headers))
+    yield from found
+
+
+def _one_by_one(
+    chosen: Chosen, partition: TopicPartition, on_damaged: OnDamaged, *, headers: bool
+) -> Iterator[Columns]:
+    for place, header in chosen.seen:
+        data = chosen.data[place : place + header.size]
+        try:
+            columns = decode(Chosen(data=data, seen=[(0, header)]), headers=headers)
+        except CorruptBatch as corrupt:
+            first, last = header.base_offset, header.last_offset
+            on_damaged(Damaged(partition=partition, first=first, last=last, why=str(corrupt), data=bytes(data)))
+            continue
+        if columns is not None:
+            yield columns
