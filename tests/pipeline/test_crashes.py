@@ -47,6 +47,17 @@ def dying_at(places: list[str], crash_file: Path, run: Callable[[], object]) -> 
     run()
 
 
+def copy_now(spark: "SparkSession", broker: Broker, topic: str, checkpoint: Path, at_once: int = 1000) -> None:
+    """Copy all that a topic has now, exactly once, `at_once` records in a batch."""
+    reader = spark.readStream.format("tailrace").option("kafka.bootstrap.servers", broker.bootstrap)
+    reader = reader.option("subscribe", topic).option("startingOffsets", "earliest")
+    frame = reader.option("maxOffsetsPerTrigger", at_once).load().select("key", "value")
+    writer = frame.writeStream.format("tailrace").option("kafka.bootstrap.servers", broker.bootstrap)
+    writer = writer.option("topic", f"{topic}-out").option("exactlyOnce", "true").option("sinkId", topic)
+    query = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
+    query.awaitTermination(200)
+
+
 @pytest.mark.parametrize("places", one_after_another(source_and_sink))
 def test_from_topic_to_topic(
     spark: "SparkSession",
@@ -62,15 +73,7 @@ def test_from_topic_to_topic(
     for partition in range(2):
         write(cluster, topic, numbered(10), partition=partition)
 
-    def run() -> None:
-        reader = spark.readStream.format("tailrace").option("kafka.bootstrap.servers", broker.bootstrap)
-        frame = reader.option("subscribe", topic).option("startingOffsets", "earliest").load().select("key", "value")
-        writer = frame.writeStream.format("tailrace").option("kafka.bootstrap.servers", broker.bootstrap)
-        writer = writer.option("topic", f"{topic}-out").option("exactlyOnce", "true").option("sinkId", topic)
-        query = writer.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).start()
-        query.awaitTermination(60)
-
-    dying_at(places, crash_file, run)
+    dying_at(places, crash_file, lambda: copy_now(spark, broker, topic, tmp_path))
     assert seen(cluster, f"{topic}-out") == sorted([one.value or b"" for one in numbered(10)] * 2)
 
 

@@ -1,21 +1,27 @@
-"""Executors that are processes of their own: one is killed in the middle of its work, and each record is there once."""
+"""Executors that are processes of their own: one is killed in the middle of its work, and each record is there once.
+
+In `make test` it runs on the Java from PyPI, as on a machine that has none.
+"""
 
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tailrace.pipeline.crash_points import variable
 from tailrace.pipeline.kafka.cluster import Cluster
 from tailrace.testing import Broker
+from tests.pipeline.programs import root, without_java
 from tests.pipeline.test_sink import seen
 from tests.pipeline.topics import make_topic, numbered, write
 
-root = Path(__file__).parents[2]
 executors = "local-cluster[2,1,1024]"
 
 
-def test_an_executor_that_is_killed(broker: Broker, cluster: Cluster, topic: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("java", ["from PyPI", pytest.param("of the machine", marks=pytest.mark.long)])
+def test_an_executor_that_is_killed(broker: Broker, cluster: Cluster, topic: str, tmp_path: Path, java: str) -> None:
     """It dies with the rows of its task written, in a transaction that nobody has decided about."""
     make_topic(cluster, topic, 2)
     make_topic(cluster, f"{topic}-out")
@@ -24,11 +30,12 @@ def test_an_executor_that_is_killed(broker: Broker, cluster: Cluster, topic: str
     place = tmp_path / "place"
     place.write_text("sink: rows written\njava")
     words = [executors, broker.bootstrap, topic, f"{topic}-out", str(tmp_path / "checkpoint")]
+    variables = without_java(tmp_path) if java == "from PyPI" else os.environ
     driver = subprocess.run(
         [sys.executable, "-m", "tests.pipeline.copying", *words],
-        cwd=root, env={**os.environ, variable: str(place)}, capture_output=True, text=True, timeout=200, check=False,
+        cwd=root, env={**variables, variable: str(place)}, capture_output=True, text=True, timeout=200, check=False,
     )  # fmt: skip
-    assert driver.returncode == 0, driver.stderr
+    assert driver.returncode == 0, driver.stderr[:4000]
     assert not place.exists()
     assert "Lost executor" in driver.stderr
     assert seen(cluster, f"{topic}-out") == sorted([one.value or b"" for one in numbered(10)] * 2)

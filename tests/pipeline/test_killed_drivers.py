@@ -1,0 +1,78 @@
+"""The driver is killed, with its JVM and its workers, when one of them comes to a place; another takes over.
+
+Two of these are in `make test`, with the other crashes; here is every place.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tailrace.pipeline import archive, audit, history
+from tailrace.pipeline.crash_points import variable
+from tailrace.pipeline.kafka.cluster import Cluster
+from tailrace.testing import Broker
+from tests.pipeline.programs import root, run
+from tests.pipeline.test_crashes import archive_task, replay_task, source_and_sink
+from tests.pipeline.test_sink import seen
+from tests.pipeline.topics import make_topic, numbered, write
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.long]
+
+
+def killed_at(place: str, words: Sequence[str], tmp_path: Path) -> None:
+    """Run a driver that dies there, and another one to the end."""
+    command = [sys.executable, "-m", *words]
+    file = tmp_path / "place"
+    driver = subprocess.Popen(command, cwd=root, env={**os.environ, variable: str(file)}, stderr=subprocess.DEVNULL)
+    file.write_text(f"{place}\n{driver.pid}")  # long before it comes there
+    assert driver.wait(200) == -signal.SIGKILL
+    assert not file.exists()
+    run(command, os.environ, root)
+
+
+def in_topic(cluster: Cluster, topic: str) -> list[bytes]:
+    """Records in two partitions, and their values."""
+    make_topic(cluster, topic, 2)
+    make_topic(cluster, f"{topic}-out")
+    for partition in range(2):
+        write(cluster, topic, numbered(10), partition=partition)
+    return sorted([one.value or b"" for one in numbered(10)] * 2)
+
+
+@pytest.mark.parametrize("place", source_and_sink)
+def test_from_topic_to_topic(broker: Broker, cluster: Cluster, topic: str, tmp_path: Path, place: str) -> None:
+    wanted = in_topic(cluster, topic)
+    words = ["local[2]", broker.bootstrap, topic, f"{topic}-out", str(tmp_path / "checkpoint")]
+    killed_at(place, ["tests.pipeline.copying", *words], tmp_path)
+    assert seen(cluster, f"{topic}-out") == wanted
+
+
+@pytest.mark.parametrize("place", archive_task)
+def test_an_archive(
+    spark: "SparkSession", broker: Broker, cluster: Cluster, topic: str, tmp_path: Path, place: str
+) -> None:
+    wanted = in_topic(cluster, topic)
+    words = ["archive", "--bootstrap", broker.bootstrap, "--topics", topic, "--to", str(tmp_path / "h")]
+    killed_at(place, ["tailrace", "pipeline", *words, "--available-now", "--master", "local[2]"], tmp_path)
+    assert history(spark, tmp_path / "h").count() == len(wanted)
+    assert audit(spark, tmp_path / "h", bootstrap=broker.bootstrap).findings == ()
+
+
+@pytest.mark.parametrize("place", replay_task)
+def test_a_replay(
+    spark: "SparkSession", broker: Broker, cluster: Cluster, topic: str, tmp_path: Path, place: str
+) -> None:
+    wanted = in_topic(cluster, topic)
+    archive(spark, broker.bootstrap, tmp_path / "h", topics=[topic], available_now=True)
+    words = ["replay", str(tmp_path / "h"), "--bootstrap", broker.bootstrap, "--topic", topic, "--into", f"{topic}-out"]
+    killed_at(place, ["tailrace", "pipeline", *words, "--master", "local[2]"], tmp_path)
+    assert seen(cluster, f"{topic}-out") == wanted
