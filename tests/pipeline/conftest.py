@@ -31,7 +31,7 @@ def spark(crash_file: Path) -> "Iterator[SparkSession]":
 
     # For the JVM and its workers, not for this process, which shall not die.
     os.environ[crash_points.variable] = str(crash_file)
-    small = {"spark.sql.shuffle.partitions": "2"}
+    small = {"spark.sql.shuffle.partitions": "2", "spark.sql.warehouse.dir": str(crash_file.parent / "tables")}
     spark = session("tests", master="local[2]", settings=small, brief=True, keep_classes=False)
     del os.environ[crash_points.variable]
     yield spark

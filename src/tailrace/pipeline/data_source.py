@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource
 
+from tailrace.pipeline.option_names import refuse_tables
 from tailrace.pipeline.source.options import read_options
 from tailrace.pipeline.source.rows import schema_ddl
 
@@ -28,6 +29,7 @@ class TailraceSource(DataSource):
         return "tailrace"
 
     def schema(self) -> str:
+        refuse_tables(self.options)
         return schema_ddl(headers=self.options.get("includeheaders", "false").lower() == "true")
 
     def reader(self, schema: "StructType") -> "BatchReader":

@@ -38,6 +38,8 @@ kafka_ignored: Final = (
     "kafka.enable.idempotence",
     "kafka.delivery.timeout.ms",
 )
+table_prefix: Final = "option."  # how Spark shows the options of CREATE TABLE to a source once, and never again
+keep_them: Final = "CREATE TEMPORARY VIEW … USING tailrace OPTIONS (…) keeps them"
 
 
 class Options:
@@ -49,6 +51,8 @@ class Options:
             if name.lower() not in names and name.lower() not in spark_own:
                 raise PipelineFailed(_unknown(name, names))
         self._given = {names.get(name.lower(), name): value for name, value in given.items()}
+        if not [name for name in self._given if name.lower() not in spark_own]:
+            raise PipelineFailed(f"no option has arrived: Spark drops those of CREATE TABLE … OPTIONS (…). {keep_them}")
         if not self._given.get("kafka.bootstrap.servers"):
             raise PipelineFailed("kafka.bootstrap.servers is missing: say where a broker is, such as 127.0.0.1:9092")
         if self.one_of("kafka.security.protocol", ("PLAINTEXT",), "PLAINTEXT") != "PLAINTEXT":
@@ -81,6 +85,12 @@ class Options:
         if not value.isdecimal() or int(value) < 1:
             raise PipelineFailed(f"{name} = {value!r}: it is a whole number of at least 1")
         return int(value)
+
+
+def refuse_tables(given: Mapping[str, str]) -> None:
+    """Say at once what would be found out with the first read: that a table of the catalog loses its options."""
+    if any(name.startswith(table_prefix) for name in given):
+        raise PipelineFailed(f"Spark would drop the options of CREATE TABLE … OPTIONS (…). {keep_them}")
 
 
 def _unknown(name: str, names: Mapping[str, str]) -> str:
