@@ -47,7 +47,7 @@ def jars() -> Path:
 
 @contextmanager
 def serving(folder: Path, more: str = "") -> Iterator[Server]:
-    """Kafka with an empty log in `folder`; stopped at the end. `more` are settings in its own syntax."""
+    """Kafka with an empty log in `folder`; stopped at the end. `more` is added to its settings."""
     with cluster(folder, 1, more) as brokers:
         yield brokers.servers[0]
 
@@ -63,8 +63,8 @@ def cluster(folder: Path, count: int = 3, more: str = "") -> Iterator[Brokers]:
         for node, (port, controller) in enumerate(addresses, 1):
             own = folder / f"node-{node}"
             own.mkdir()
-            text = settings.format(node=node, voters=voters, port=port, controller=controller, data=own / "data")
-            (own / "server.properties").write_text(text + more)
+            told = {"node": node, "voters": voters, "port": port, "controller": controller, "data": own / "data"}
+            (own / "server.properties").write_text((settings + more).format(**told))
             nodes.append((port, stack.enter_context(started(own)), own / "kafka.log"))
         for port, process, log in nodes:
             wait_until_ready(process, port, log)

@@ -39,7 +39,7 @@ def test_names_come_in_any_case() -> None:
         ({"subscribe": "a", "startingOffsets": '{"a":3}'}, "write it like"),
         ({"subscribe": "a", "startingTimestamp": "today"}, "milliseconds since 1970"),
         ({"subscribe": "a", "maxTriggerDelay": "soon"}, "a duration is a number"),
-        ({"subscribe": "a", "kafka.security.protocol": "SSL"}, "it is one of PLAINTEXT"),
+        ({"subscribe": "a", "kafka.security.protocol": "TLS"}, "it is one of PLAINTEXT, SSL"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(given: dict[str, str], said: str) -> None:

@@ -7,7 +7,10 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Final
 
+from tailrace.pipeline.access import Access
 from tailrace.pipeline.failure import PipelineFailed
+from tailrace.pipeline.security_options import names as security_names
+from tailrace.pipeline.security_options import read_security, refused
 
 kafka_prefix: Final = "kafka."
 spark_own: Final = ("path", "checkpointlocation", "queryname")  # what Spark itself adds
@@ -19,7 +22,6 @@ kafka_settings: Final = (
     "kafka.isolation.level",
     "kafka.max.partition.fetch.bytes",
     "kafka.request.timeout.ms",
-    "kafka.security.protocol",
     "kafka.compression.type",
     "kafka.batch.size",
     "kafka.acks",
@@ -46,7 +48,8 @@ class Options:
     """What was given, each asked for by its proper name."""
 
     def __init__(self, given: Mapping[str, str], known: Iterable[str]) -> None:
-        names = {name.lower(): name for name in (*known, *kafka_settings, *kafka_ignored)}
+        every = (*known, *kafka_settings, *kafka_ignored, *security_names, *refused)
+        names = {name.lower(): name for name in every}
         for name in given:
             if name.lower() not in names and name.lower() not in spark_own:
                 raise PipelineFailed(_unknown(name, names))
@@ -55,8 +58,7 @@ class Options:
             raise PipelineFailed(f"no option has arrived: Spark drops those of CREATE TABLE … OPTIONS (…). {keep_them}")
         if not self._given.get("kafka.bootstrap.servers"):
             raise PipelineFailed("kafka.bootstrap.servers is missing: say where a broker is, such as 127.0.0.1:9092")
-        if self.one_of("kafka.security.protocol", ("PLAINTEXT",), "PLAINTEXT") != "PLAINTEXT":
-            raise PipelineFailed("kafka.security.protocol: only PLAINTEXT is there yet")
+        self.access = Access(bootstrap=self["kafka.bootstrap.servers"], security=read_security(self))
 
     def __contains__(self, name: str) -> bool:
         return name in self._given

@@ -63,7 +63,11 @@ class _Sampling:
             return None
         if field.name.endswith("error_code"):
             return self._chance.choice(error_codes).value
-        if field.name in ("log_append_time_ms", "retention_time_ms"):  # the twin makes a date or a duration of it
+        if field.name in (
+            "log_append_time_ms",
+            "retention_time_ms",
+            "session_lifetime_ms",
+        ):  # the twin makes a date or a duration of it
             return self._chance.choice([-1, self._chance.randrange(4 * 10**12)])
         if field.name == "transaction_start_time_ms":  # likewise, and it knows no -1 there
             return self._chance.randrange(4 * 10**12)

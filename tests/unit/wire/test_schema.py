@@ -24,6 +24,7 @@ kafka_offers = {
     14: ("SyncGroup", "0-5", 4),
     15: ("DescribeGroups", "0-6", 5),
     16: ("ListGroups", "0-5", 3),
+    17: ("SaslHandshake", "0-1", 1),  # never
     18: ("ApiVersions", "0-4", 3),
     19: ("CreateTopics", "2-7", 5),
     20: ("DeleteTopics", "1-6", 4),
@@ -38,6 +39,7 @@ kafka_offers = {
     32: ("DescribeConfigs", "1-4", 4),
     33: ("AlterConfigs", "0-2", 2),
     35: ("DescribeLogDirs", "1-5", 2),
+    36: ("SaslAuthenticate", "0-2", 2),
     37: ("CreatePartitions", "0-3", 2),
     42: ("DeleteGroups", "0-2", 2),
     43: ("ElectLeaders", "0-2", 2),

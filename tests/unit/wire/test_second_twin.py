@@ -1,7 +1,7 @@
 """kafka-python reads our headers and messages, and writes the same bytes from what it read; our own tags it skips."""
 
 import pytest
-from kafka.protocol import admin, consumer, metadata, producer
+from kafka.protocol import admin, consumer, metadata, producer, sasl
 
 from tailrace.wire.compile import decode_whole, encode, is_flexible
 from tailrace.wire.headers import request_header, response_header
@@ -17,7 +17,7 @@ unknown_to_it = (68, 69)  # KIP-848
 )
 def test_header_and_body_equal_kafka_python(cls: type, version: int) -> None:
     name, api_key, flexible = cls.__name__, declaration(cls).number, is_flexible(cls, version)
-    twin = next(getattr(room, name) for room in (admin, consumer, metadata, producer) if hasattr(room, name))
+    twin = next(getattr(room, name) for room in (admin, consumer, metadata, producer, sasl) if hasattr(room, name))
     for value in samples(cls, version, 3):
         if isinstance(value, ApiVersionsResponse) and value.error_code:
             continue  # kafka-python takes any error for an answer in version 0

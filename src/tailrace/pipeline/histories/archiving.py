@@ -12,7 +12,6 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, InputPartition
 
 from tailrace.pipeline.histories.writing import archive_range
-from tailrace.pipeline.kafka.cluster import Cluster
 from tailrace.pipeline.source.options import ReadOptions, read_options
 from tailrace.pipeline.source.stream import StreamReader
 
@@ -31,7 +30,7 @@ class ArchivingReader(StreamReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if partition.value is None:
             return
-        with Cluster(self._options.bootstrap) as cluster:
+        with self._options.access.cluster() as cluster:
             done = archive_range(
                 cluster,
                 partition.value,

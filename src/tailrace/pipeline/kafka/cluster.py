@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from tailrace.model.addresses import parse_addresses
 from tailrace.pipeline.failure import BrokersSilent, PipelineFailed
 from tailrace.pipeline.kafka.connection import Connection
+from tailrace.pipeline.kafka.security import Security, plaintext, tls_context
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.find_coordinator import FindCoordinatorRequest
 from tailrace.wire.messages.metadata import MetadataRequest, TopicWanted
@@ -36,11 +37,20 @@ class AskAgain(Exception):
 
 
 class Cluster:
-    def __init__(self, bootstrap: str, *, timeout_s: float = request_timeout_s, patience_s: float = patience_s) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        security: Security = plaintext,
+        *,
+        timeout_s: float = request_timeout_s,
+        patience_s: float = patience_s,
+    ) -> None:
         try:
             self._bootstrap = parse_addresses(bootstrap)
         except ValueError as error:
             raise PipelineFailed(f"kafka.bootstrap.servers = {bootstrap!r}: {error}") from None
+        self._tls = None if security.tls is None else tls_context(security.tls)
+        self._sasl = security.sasl
         self._timeout_s = timeout_s
         self._patience_s = patience_s
         self._connections: dict[tuple[str, int], Connection] = {}
@@ -140,7 +150,7 @@ class Cluster:
 
     def _connection(self, host: str, port: int) -> Connection:
         if (host, port) not in self._connections:
-            self._connections[host, port] = Connection(host, port, self._timeout_s)
+            self._connections[host, port] = Connection(host, port, self._timeout_s, self._tls, self._sasl)
         return self._connections[host, port]
 
 

@@ -5,11 +5,14 @@ same few megabytes of memory: records in an answer are valid until the next call
 """
 
 import socket
+import ssl
 from collections import deque
 from typing import Any, Final
 
 from tailrace.model.limits import frame_max_bytes
-from tailrace.pipeline.failure import BrokersSilent
+from tailrace.pipeline.failure import BrokersSilent, PipelineFailed
+from tailrace.pipeline.kafka.authenticating import authenticate
+from tailrace.pipeline.kafka.security import Sasl, if_it_stays_so, no_tls
 from tailrace.wire.compile import decode_whole, encode_into, is_flexible
 from tailrace.wire.framing import length_bytes, length_layout
 from tailrace.wire.headers import read_response_header, request_header
@@ -25,18 +28,27 @@ highest_used: Final = {0: 12, 1: 12, 2: 7, 3: 9, 8: 7, 9: 7, 10: 3, 22: 4, 24: 3
 
 
 class Connection:
-    def __init__(self, host: str, port: int, timeout_s: float) -> None:
+    def __init__(
+        self, host: str, port: int, timeout_s: float, tls: ssl.SSLContext | None = None, sasl: Sasl | None = None
+    ) -> None:
         self.address = f"{host}:{port}"
         self._pending: deque[tuple[int, int, int]] = deque()  # correlation id, API and version of what is under way
         self._next_id = 0
+        self._answers = 0
         self._buffer = bytearray()
         try:
             self._socket = socket.create_connection((host, port), min(timeout_s, connect_timeout_s))
-            self._socket.settimeout(timeout_s)
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._highest = self._ask_versions()
+            if tls is not None:
+                self._socket = tls.wrap_socket(self._socket, server_hostname=host)
+            self._socket.settimeout(timeout_s)
+        except ssl.SSLError as error:
+            raise no_tls(self.address, error) from None
         except OSError as error:
             raise BrokersSilent(f"no broker at {self.address}: {error.strerror or error}") from None
+        self._highest = self._ask_versions()
+        if sasl is not None:
+            authenticate(self.call, sasl, self.address)
 
     def call(self, request: object) -> Any:
         """Send a request and wait for its answer. Nothing else may be under way."""
@@ -54,6 +66,7 @@ class Connection:
         correlation_id, key, version = self._pending.popleft()
         response = messages[key].response
         frame = self._frame()
+        self._answers += 1
         try:
             found, at = read_response_header(frame, 0, key, is_flexible(response, version))
             if found != correlation_id:
@@ -104,7 +117,7 @@ class Connection:
         (size,) = length_layout.unpack(self._exactly(length_bytes))
         if not 0 < size <= frame_max_bytes:
             self.close()
-            raise BrokersSilent(f"{self.address} sent a frame of {size} bytes; it may be no Kafka broker")
+            raise BrokersSilent(f"{self.address} sent a frame of {size} bytes; it may be no Kafka broker, or want TLS")
         return self._exactly(size)
 
     def _exactly(self, size: int) -> memoryview:
@@ -122,6 +135,10 @@ class Connection:
             got += count
         return view
 
-    def _lost(self, error: OSError | None) -> BrokersSilent:
+    def _lost(self, error: OSError | None) -> PipelineFailed:
         self.close()
-        return BrokersSilent(f"the connection to {self.address} broke: {error or 'it was closed'}")
+        if isinstance(error, ssl.SSLError):
+            return no_tls(self.address, error)
+        # Who wants a login answers ApiVersions and nothing else; who wants TLS or a certificate, not even that.
+        hint = f". {if_it_stays_so}" if self._answers <= 1 else ""
+        return BrokersSilent(f"the connection to {self.address} broke: {error or 'it was closed'}{hint}")

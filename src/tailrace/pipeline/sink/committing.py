@@ -24,7 +24,7 @@ def commit_all(options: WriteOptions, messages: Sequence[Written | None]) -> Non
     if not options.exactly_once or not any(one.producer or one.is_decided for one in written):
         return
     here("sink: before the decision")
-    with Cluster(options.bootstrap) as cluster:
+    with options.access.cluster() as cluster:
         known = read_progress(cluster, options.sink_id)
         if known is not None and known.covers(written[0].query, written[0].batch):
             decided = known
@@ -50,7 +50,7 @@ def abort_all(options: WriteOptions, messages: Sequence[Written | None]) -> None
     written = [message for message in messages if message is not None and message.producer is not None]
     if not written or not options.exactly_once:
         return
-    with Cluster(options.bootstrap) as cluster:
+    with options.access.cluster() as cluster:
         known = read_progress(cluster, options.sink_id)
         if known is not None and known.covers(written[0].query, written[0].batch):
             return

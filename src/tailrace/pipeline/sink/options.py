@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from tailrace.pipeline.access import Access
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.option_names import Options
 from tailrace.records.compress import Compression, compressions
@@ -15,7 +16,7 @@ longest_timeout_ms: Final = 15 * 60 * 1000  # the longest that brokers allow by 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteOptions:
-    bootstrap: str
+    access: Access
     topic: str  # for rows that name none; empty: they all have to
     job_id: str  # of a batch write that may be repeated and shall be written once; empty: each is its own
     sink_id: str  # what exactly-once goes by; empty: at least once
@@ -41,7 +42,7 @@ def write_options(given: Mapping[str, str]) -> WriteOptions:
         if name == options.one_of("kafka.compression.type", compressions, "none"):
             compression = name
     return WriteOptions(
-        bootstrap=options["kafka.bootstrap.servers"],
+        access=options.access,
         topic=options.text("topic"),
         job_id=options.text("jobId"),
         sink_id=options.text("sinkId") if exactly_once else "",

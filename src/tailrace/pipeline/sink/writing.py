@@ -56,7 +56,7 @@ def this_attempt(job: str) -> Attempt:
 
 def write_rows(options: WriteOptions, batches: Iterator[pa.RecordBatch], by: Attempt) -> Written:
     """Write a task's rows."""
-    with Cluster(options.bootstrap) as cluster:
+    with options.access.cluster() as cluster:
         if options.exactly_once and _is_decided(cluster, options.sink_id, by.query, by.batch):
             return Written(*by, 0, (), None, is_decided=True)
         producer, transaction = _producer(cluster, options, by)

@@ -36,7 +36,7 @@ class BatchReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         options = self._options
-        with options.cluster() as cluster:
+        with options.access.cluster() as cluster:
             all_of_them = options.subscription.partitions(cluster)
             wanted = [one for one in all_of_them if self._bounds.admits(one)]
             start = resolve(cluster, options.start, wanted, committed=options.committed)
@@ -76,7 +76,7 @@ def batch_reader(options: ReadOptions, schema: "StructType") -> BatchReader:
 def read_task(options: ReadOptions, schema: "StructType") -> ReadTask:
     columns = checked_columns(schema, headers=options.headers)
     return ReadTask(
-        bootstrap=options.bootstrap,
+        access=options.access,
         columns=tuple(columns),
         committed=options.committed,
         headers="headers" in columns,

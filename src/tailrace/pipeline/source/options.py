@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from tailrace.pipeline.access import Access
 from tailrace.pipeline.durations import milliseconds
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
@@ -47,7 +48,7 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOptions:
-    bootstrap: str
+    access: Access
     subscription: Subscription
     start: Edge
     end: Edge
@@ -64,9 +65,6 @@ class ReadOptions:
     fetch_bytes: int
     quarantine: str  # the folder for damaged batches; empty: they are a failure
 
-    def cluster(self) -> Cluster:
-        return Cluster(self.bootstrap)
-
     @property
     def start_group(self) -> str:
         """The group that remembers where a query that began at `latest` began."""
@@ -80,7 +78,7 @@ def read_options(given: Mapping[str, str], mode: Mode) -> ReadOptions:
     if mode == "stream":
         _refuse_for_streams(options, start, query_id)
     return ReadOptions(
-        bootstrap=options["kafka.bootstrap.servers"],
+        access=options.access,
         subscription=_subscription(options),
         start=start,
         end=end,

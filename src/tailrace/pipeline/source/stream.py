@@ -112,7 +112,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _brokers(self) -> Cluster:
         if self._cluster is None:
-            self._cluster = self._options.cluster()
+            self._cluster = self._options.access.cluster()
         return self._cluster
 
     def _known(self, begin: Offsets) -> Offsets:

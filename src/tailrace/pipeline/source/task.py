@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from tailrace.pipeline.access import Access
 from tailrace.pipeline.crash_points import here
 from tailrace.pipeline.failure import DataLost
 from tailrace.pipeline.kafka.cluster import Cluster
@@ -20,7 +21,7 @@ from tailrace.pipeline.source.rows import to_rows
 class ReadTask:
     """All that a worker needs; it travels there."""
 
-    bootstrap: str
+    access: Access
     columns: tuple[str, ...]
     committed: bool
     headers: bool
@@ -32,7 +33,7 @@ class ReadTask:
         """The rows of a range; none of None, which Spark makes up where no range was planned."""
         if wanted is None:
             return
-        with Cluster(self.bootstrap) as cluster:
+        with self.access.cluster() as cluster:
             while True:
                 try:
                     yield from self._rows(cluster, wanted)

@@ -51,6 +51,8 @@ from tailrace.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDele
 from tailrace.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from tailrace.wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 from tailrace.wire.messages.produce import ProduceRequest, ProduceResponse
+from tailrace.wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from tailrace.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from tailrace.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from tailrace.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from tailrace.wire.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
@@ -96,6 +98,7 @@ messages: Final = _by_key(
     (SyncGroupRequest, SyncGroupResponse),
     (DescribeGroupsRequest, DescribeGroupsResponse),
     (ListGroupsRequest, ListGroupsResponse),
+    (SaslHandshakeRequest, SaslHandshakeResponse),
     (ApiVersionsRequest, ApiVersionsResponse),
     (CreateTopicsRequest, CreateTopicsResponse),
     (DeleteTopicsRequest, DeleteTopicsResponse),
@@ -109,6 +112,7 @@ messages: Final = _by_key(
     (DescribeConfigsRequest, DescribeConfigsResponse),
     (AlterConfigsRequest, AlterConfigsResponse),
     (DescribeLogDirsRequest, DescribeLogDirsResponse),
+    (SaslAuthenticateRequest, SaslAuthenticateResponse),
     (CreatePartitionsRequest, CreatePartitionsResponse),
     (DeleteGroupsRequest, DeleteGroupsResponse),
     (ElectLeadersRequest, ElectLeadersResponse),

@@ -1,0 +1,42 @@
+"""SASL over Kafka's protocol: name the mechanism, then carry its conversation, turn by turn (KIP-43, KIP-152)."""
+
+import secrets
+from collections.abc import Callable
+from typing import Any, Final
+
+from tailrace.pipeline.failure import PipelineFailed
+from tailrace.pipeline.kafka.scram import Conversation, scram
+from tailrace.pipeline.kafka.security import Sasl
+from tailrace.wire.errors import Error
+from tailrace.wire.messages.sasl_authenticate import SaslAuthenticateRequest
+from tailrace.wire.messages.sasl_handshake import SaslHandshakeRequest
+
+nonce_bytes: Final = 24
+
+
+def authenticate(call: Callable[[object], Any], sasl: Sasl, address: str) -> None:
+    """Prove who we are over a connection that has done nothing else yet. `PipelineFailed` when we may not."""
+    shaken = call(SaslHandshakeRequest(mechanism=sasl.mechanism))
+    if shaken.error_code:
+        has = ", ".join(shaken.mechanisms) or "none"
+        raise PipelineFailed(f"kafka.sasl.mechanism = {sasl.mechanism}: {address} has {has}")
+    conversation = _conversation(sasl)
+    turn = next(conversation)
+    while True:
+        answer = call(SaslAuthenticateRequest(auth_bytes=turn))
+        if answer.error_code:
+            why = answer.error_message or Error(answer.error_code).name
+            raise PipelineFailed(f"{address} does not take the name and password of kafka.sasl.jaas.config: {why}")
+        try:
+            turn = conversation.send(bytes(answer.auth_bytes))
+        except StopIteration:
+            return
+
+
+def _conversation(sasl: Sasl) -> Conversation:
+    return plain(sasl) if sasl.mechanism == "PLAIN" else scram(sasl, secrets.token_urlsafe(nonce_bytes))
+
+
+def plain(sasl: Sasl) -> Conversation:
+    """RFC 4616: all of it at once, and in clear; so within TLS alone."""
+    yield f"\0{sasl.username}\0{sasl.password}".encode()

@@ -1,0 +1,61 @@
+"""SCRAM (RFC 5802, RFC 7677): both sides prove that they know the password, and neither says it.
+
+The client sends a nonce; the server adds its own, a salt and a count. From password, salt and count comes a key that
+only the two know. Each signs all that was said with it, in its own way, and the other checks.
+"""
+
+import base64
+import binascii
+import hashlib
+import hmac
+from collections.abc import Generator
+from typing import Final
+
+from tailrace.pipeline.failure import PipelineFailed
+from tailrace.pipeline.kafka.security import Sasl
+
+iterations_min: Final = 4096  # fewer would make the password cheap to guess
+iterations_max: Final = 10_000_000  # more is no broker's wish, and would keep us busy for long
+no_binding: Final = "n,,"  # to the channel: Kafka has none
+hashes: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
+
+Conversation = Generator[bytes, bytes, None]  # yields what to send, is sent what came back
+
+
+def scram(sasl: Sasl, nonce: str) -> Conversation:
+    """The client's side. `PipelineFailed` when the server's is not as it has to be."""
+    digest = hashes[sasl.mechanism]
+    name = sasl.username.replace("=", "=3D").replace(",", "=2C")
+    first = f"n={name},r={nonce}"
+    said = _text((yield (no_binding + first).encode()))
+    given = _fields(said)
+    try:
+        salt, count = base64.b64decode(given["s"], validate=True), int(given["i"])
+    except (KeyError, ValueError, binascii.Error):
+        raise _odd("the first answer has no salt or no count") from None
+    if not given.get("r", "").startswith(nonce) or given["r"] == nonce:
+        raise _odd("it does not continue our nonce")
+    if not iterations_min <= count <= iterations_max:
+        raise _odd(f"it wants {count} iterations")
+    salted = hashlib.pbkdf2_hmac(digest, sasl.password.encode(), salt, count)
+    client_key = hmac.digest(salted, b"Client Key", digest)
+    last = f"c={base64.b64encode(no_binding.encode()).decode()},r={given['r']}"
+    everything = f"{first},{said},{last}".encode()
+    signature = hmac.digest(hashlib.new(digest, client_key).digest(), everything, digest)
+    proof = bytes(one ^ other for one, other in zip(client_key, signature, strict=True))
+    answer = _fields(_text((yield f"{last},p={base64.b64encode(proof).decode()}".encode())))
+    expected = hmac.digest(hmac.digest(salted, b"Server Key", digest), everything, digest)
+    if not hmac.compare_digest(answer.get("v", ""), base64.b64encode(expected).decode()):
+        raise _odd(f"it does not know the password itself{': ' + answer['e'] if 'e' in answer else ''}")
+
+
+def _text(said: bytes) -> str:
+    return said.decode("utf-8", "replace")
+
+
+def _fields(said: str) -> dict[str, str]:
+    return dict(part.split("=", 1) for part in said.split(",") if "=" in part)
+
+
+def _odd(why: str) -> PipelineFailed:
+    return PipelineFailed(f"the broker's side of SCRAM is not to be trusted: {why}")

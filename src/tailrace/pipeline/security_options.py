@@ -1,0 +1,115 @@
+"""`kafka.security.protocol`, `kafka.ssl.*` and `kafka.sasl.*`, in Kafka's names and syntax, as a `Security`.
+
+Certificates come in PEM, from a file or in the option itself: Python reads no Java keystores. No message of this module
+says what a secret option holds.
+"""
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from tailrace.pipeline.failure import PipelineFailed
+from tailrace.pipeline.kafka.security import Sasl, Security, Tls, mechanisms, tls_context
+
+if TYPE_CHECKING:
+    from tailrace.pipeline.option_names import Options
+
+protocols: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+names: Final = (
+    "kafka.security.protocol",
+    "kafka.ssl.truststore.type",
+    "kafka.ssl.truststore.location",
+    "kafka.ssl.truststore.certificates",
+    "kafka.ssl.ca.location",
+    "kafka.ssl.keystore.type",
+    "kafka.ssl.keystore.location",
+    "kafka.ssl.keystore.certificate.chain",
+    "kafka.ssl.keystore.key",
+    "kafka.ssl.key.password",
+    "kafka.ssl.endpoint.identification.algorithm",
+    "kafka.sasl.mechanism",
+    "kafka.sasl.jaas.config",
+)
+# With Java's keystores; PEM has none but that of the key.
+refused: Final = ("kafka.ssl.truststore.password", "kafka.ssl.keystore.password")
+pem_begin: Final = "-----BEGIN "
+jaas_form: Final = (
+    "kafka.sasl.jaas.config is not of the form org.apache.kafka.common.security.scram.ScramLoginModule required "
+    'username="…" password="…"; (PlainLoginModule for PLAIN)'
+)
+_jaas: Final = re.compile(r"\s*[\w.$]+\s+(?:required|requisite|sufficient|optional)\s+(.*?)\s*;\s*", re.DOTALL)
+_pair: Final = re.compile(r"""\s*([\w.]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s"';]+))""", re.DOTALL)
+
+
+def read_security(options: "Options") -> Security:
+    protocol = options.one_of("kafka.security.protocol", protocols, "PLAINTEXT")
+    tls = _tls(options) if protocol.endswith("SSL") else None
+    if tls is not None:
+        tls_context(tls)  # what cannot be read shows now, and here
+    return Security(tls=tls, sasl=_sasl(options) if protocol.startswith("SASL") else None)
+
+
+def _tls(options: "Options") -> Tls:
+    for name in refused:
+        if options.text(name):
+            raise PipelineFailed(f"{name} is for Java's keystores. {_advice(name.rsplit('.', 1)[0])}")
+    trust, own = "kafka.ssl.truststore", "kafka.ssl.keystore"
+    ca = options.text("kafka.ssl.ca.location")
+    authorities = options.text(f"{trust}.certificates") or _pem("kafka.ssl.ca.location", ca) or _store(options, trust)
+    chain, key = options.text(f"{own}.certificate.chain"), options.text(f"{own}.key")
+    return Tls(
+        authorities=authorities,
+        own=f"{key}\n{chain}\n" if chain or key else _store(options, own),
+        key_password=options.text("kafka.ssl.key.password"),
+        checks_name=options.one_of("kafka.ssl.endpoint.identification.algorithm", ("https", ""), "https") == "https",
+    )
+
+
+def _store(options: "Options", name: str) -> str:
+    kind = options.text(f"{name}.type", "PEM")
+    if kind.upper() != "PEM":
+        raise PipelineFailed(f"{name}.type = {kind}: {_advice(name)}")
+    return _pem(f"{name}.location", options.text(f"{name}.location"))
+
+
+def _pem(name: str, path: str) -> str:
+    """What a file of PEM holds; empty when none is named."""
+    if not path:
+        return ""
+    try:
+        with open(path, "rb") as file:
+            text = file.read().decode("ascii", "replace")
+    except OSError as error:
+        raise PipelineFailed(f"{name} = {path}: {error.strerror}") from None
+    if pem_begin not in text:
+        raise PipelineFailed(f"{name} = {path}: it holds no PEM. {_advice(name.removesuffix('.location'))}")
+    return text
+
+
+def _advice(name: str) -> str:
+    return (
+        "Certificates are read in PEM alone. Of a keystore of Java's, `keytool -importkeystore -srckeystore FILE.jks "
+        "-destkeystore FILE.p12 -deststoretype PKCS12` and `openssl pkcs12 -in FILE.p12 -out FILE.pem` make that; "
+        f"then {name}.type = PEM and {name}.location = FILE.pem"
+    )
+
+
+def _sasl(options: "Options") -> Sasl:
+    if "kafka.sasl.mechanism" not in options:
+        raise PipelineFailed(f"kafka.sasl.mechanism is missing: it is one of {', '.join(mechanisms)}")
+    wanted = options.one_of("kafka.sasl.mechanism", mechanisms, "")
+    username, password = _login(options.text("kafka.sasl.jaas.config"))
+    return next(Sasl(mechanism=one, username=username, password=password) for one in mechanisms if one == wanted)
+
+
+def _login(jaas: str) -> tuple[str, str]:
+    found = _jaas.fullmatch(jaas)
+    if found is None:
+        raise PipelineFailed(jaas_form)
+    told = {one[1]: _unquoted(one[2] or one[3] or one[4] or "") for one in _pair.finditer(found[1])}
+    if not told.get("username") or "password" not in told:
+        raise PipelineFailed(jaas_form)
+    return told["username"], told["password"]
+
+
+def _unquoted(text: str) -> str:
+    return re.sub(r"\\(.)", r"\1", text, flags=re.DOTALL)

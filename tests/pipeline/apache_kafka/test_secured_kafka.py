@@ -1,0 +1,151 @@
+"""TLS and SASL against Apache Kafka 4.3 itself: every protocol and mechanism, from Spark, source and sink."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka.admin import (
+    AdminClient,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
+
+from benchmarks import kafka
+from benchmarks.fetched import Missing
+from tailrace.pipeline.failure import PipelineFailed
+from tailrace.pipeline.kafka.cluster import Cluster
+from tailrace.pipeline.option_names import Options
+from tests.pipeline.certificates import Certificate, make_certificate
+from tests.pipeline.test_sink import seen
+from tests.pipeline.topics import make_topic, numbered, write
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.long, pytest.mark.spark, pytest.mark.foreign]
+
+username, password = "alice", "al,ice=s secret"
+login = f'LoginModule required username="{username}" password="{password}";'
+scram = "org.apache.kafka.common.security.scram.Scram"
+plain = "org.apache.kafka.common.security.plain.Plain"
+settings = """\
+log.retention.ms=-1
+listeners=PLAINTEXT://127.0.0.1:{{port}},CONTROLLER://127.0.0.1:{{controller}},SSL://127.0.0.1:{ssl},\
+SASL_PLAINTEXT://127.0.0.1:{sasl_plaintext},SASL_SSL://127.0.0.1:{sasl_ssl}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,\
+SASL_SSL:SASL_SSL
+ssl.keystore.type=PEM
+ssl.keystore.location={keystore}
+ssl.truststore.type=PEM
+ssl.truststore.location={truststore}
+listener.name.ssl.ssl.client.auth=required
+sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256,SCRAM-SHA-512
+listener.name.sasl_plaintext.plain.sasl.jaas.config={plain}LoginModule required user_{username}="{password}";
+listener.name.sasl_plaintext.scram-sha-256.sasl.jaas.config={scram}LoginModule required;
+listener.name.sasl_plaintext.scram-sha-512.sasl.jaas.config={scram}LoginModule required;
+listener.name.sasl_ssl.plain.sasl.jaas.config={plain}LoginModule required user_{username}="{password}";
+listener.name.sasl_ssl.scram-sha-256.sasl.jaas.config={scram}LoginModule required;
+listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config={scram}LoginModule required;
+"""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
+    return make_certificate(tmp_path_factory.mktemp("server"), "server", "IP:127.0.0.1")
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
+    return make_certificate(tmp_path_factory.mktemp("client"), "client", "DNS:client")
+
+
+Ports = Mapping[str, str]  # by protocol, an address
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory, server: Certificate, client: Certificate) -> Iterator[Ports]:
+    try:
+        kafka.jars()
+    except Missing as missing:
+        pytest.skip(str(missing))
+    names = ("ssl", "sasl_plaintext", "sasl_ssl")
+    ports = dict(zip(names, kafka.free_ports(len(names)), strict=True))
+    paths = {"keystore": server.both, "truststore": client.certificate}
+    more = settings.format(**ports, **paths, scram=scram, plain=plain, username=username, password=password)
+    with kafka.serving(tmp_path_factory.mktemp("secured"), more) as found:
+        add_user(f"127.0.0.1:{found.port}")
+        told = {"plaintext": found.port, **ports}
+        yield {name.upper(): f"127.0.0.1:{port}" for name, port in told.items()}
+
+
+def add_user(bootstrap: str) -> None:
+    """To Kafka's own store of SCRAM credentials."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
+        info = ScramCredentialInfo(mechanism, 8192)
+        wanted = UserScramCredentialUpsertion(username, info, password.encode())
+        for done in admin.alter_user_scram_credentials([wanted]).values():
+            done.result()
+
+
+def options(secured: Ports, protocol: str, server: Certificate, client: Certificate, mechanism: str) -> dict[str, str]:
+    told = {"kafka.bootstrap.servers": secured[protocol], "kafka.security.protocol": protocol}
+    if protocol.endswith("SSL"):
+        told |= {"kafka.ssl.truststore.type": "PEM", "kafka.ssl.truststore.location": str(server.certificate)}
+    if protocol == "SSL":
+        told |= {"kafka.ssl.keystore.type": "PEM", "kafka.ssl.keystore.location": str(client.both)}
+    if mechanism:
+        module = plain if mechanism == "PLAIN" else scram
+        told |= {"kafka.sasl.mechanism": mechanism, "kafka.sasl.jaas.config": module + login}
+    return told
+
+
+ways = [("SSL", ""), ("SASL_SSL", "PLAIN"), ("SASL_SSL", "SCRAM-SHA-256"), ("SASL_PLAINTEXT", "SCRAM-SHA-512")]
+
+
+@pytest.mark.parametrize(("protocol", "mechanism"), ways)
+def test_from_topic_to_topic(
+    spark: "SparkSession",
+    secured: Ports,
+    server: Certificate,
+    client: Certificate,
+    topic: str,
+    tmp_path: Path,
+    protocol: str,
+    mechanism: str,
+) -> None:
+    told = options(secured, protocol, server, client, mechanism)
+    with Cluster(secured["PLAINTEXT"]) as cluster:
+        make_topic(cluster, topic, 2)
+        make_topic(cluster, f"{topic}-out")
+        write(cluster, topic, numbered(100))
+        frame = spark.readStream.format("tailrace").options(**told, subscribe=topic, startingOffsets="earliest").load()
+        writer = frame.select("key", "value").writeStream.format("tailrace").options(**told, topic=f"{topic}-out")
+        writer = writer.options(exactlyOnce="true", sinkId=topic, checkpointLocation=str(tmp_path / "checkpoint"))
+        query = writer.trigger(availableNow=True).start()
+        query.awaitTermination(60)
+        assert len(seen(cluster, f"{topic}-out")) == 100
+        assert password not in str(query.lastProgress)
+
+
+def test_no_secret_is_in_a_plan(
+    spark: "SparkSession", secured: Ports, server: Certificate, client: Certificate
+) -> None:
+    told = options(secured, "SASL_SSL", server, client, "SCRAM-SHA-512")
+    with Cluster(secured["PLAINTEXT"]) as cluster:
+        make_topic(cluster, "planned")
+    plan = spark.read.format("tailrace").options(**told, subscribe="planned").load()._jdf.queryExecution()
+    for text in (plan.toString(), plan.analyzed().treeString(), plan.executedPlan().treeString()):
+        assert password not in text
+
+
+def test_a_wrong_password_is_refused_at_once(secured: Ports, server: Certificate, client: Certificate) -> None:
+    for protocol, mechanism in ways[1:]:
+        told = options(secured, protocol, server, client, mechanism)
+        told["kafka.sasl.jaas.config"] = told["kafka.sasl.jaas.config"].replace(password, "wr0ng-secret")
+        with Options(told, ()).access.cluster() as cluster, pytest.raises(PipelineFailed) as failed:
+            cluster.matching(".*")
+        assert "does not take the name and password" in str(failed.value)
+        assert "wr0ng-secret" not in str(failed.value)

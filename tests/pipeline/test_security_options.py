@@ -1,0 +1,129 @@
+"""`kafka.ssl.*` and `kafka.sasl.*` as Kafka writes them; SCRAM by its RFCs; and no secret in what is said of them."""
+
+from pathlib import Path
+
+import pytest
+
+from tailrace.pipeline.failure import PipelineFailed
+from tailrace.pipeline.kafka.authenticating import plain
+from tailrace.pipeline.kafka.scram import scram
+from tailrace.pipeline.kafka.security import Sasl
+from tailrace.pipeline.option_names import Options
+from tailrace.pipeline.source.options import read_options
+
+scram_module = "org.apache.kafka.common.security.scram.ScramLoginModule"
+secret = "pen=cil,s3cret"
+
+
+def security(**more: str) -> Options:
+    given = {f"kafka.{name.replace('_', '.')}": value for name, value in more.items()}
+    return Options({"kafka.bootstrap.servers": "127.0.0.1:9092", **given}, ())
+
+
+@pytest.mark.parametrize(
+    ("jaas", "wanted"),
+    [
+        (f'{scram_module} required username="alice" password="{secret}";', ("alice", secret)),
+        (f"{scram_module} required\n  username='al ice'\n  password='a;b' ;  ", ("al ice", "a;b")),
+        (f'{scram_module} required password="a\\"b\\\\c" tokenauth=true username=alice;', ("alice", 'a"b\\c')),
+        (f'{scram_module} required username="alice" password="";', ("alice", "")),
+    ],
+)
+def test_the_login_in_kafkas_own_syntax(jaas: str, wanted: tuple[str, str]) -> None:
+    options = security(security_protocol="SASL_PLAINTEXT", sasl_mechanism="SCRAM-SHA-512", sasl_jaas_config=jaas)
+    sasl = options.access.security.sasl
+    assert sasl is not None
+    assert (sasl.mechanism, (sasl.username, sasl.password)) == ("SCRAM-SHA-512", wanted)
+
+
+@pytest.mark.parametrize(
+    "jaas",
+    ["", "nonsense", f"{scram_module} required password={secret};", f'{scram_module} username="a" password="{secret}"'],
+)
+def test_what_is_no_login_is_refused_without_repeating_it(jaas: str) -> None:
+    with pytest.raises(PipelineFailed, match=r"kafka\.sasl\.jaas\.config is not of the form") as failed:
+        security(security_protocol="SASL_SSL", sasl_mechanism="PLAIN", sasl_jaas_config=jaas)
+    assert secret not in str(failed.value)
+
+
+def test_no_secret_is_shown() -> None:
+    jaas = f'{scram_module} required username="alice" password="{secret}";'
+    given = {"kafka.security.protocol": "SASL_SSL", "kafka.sasl.mechanism": "PLAIN", "kafka.sasl.jaas.config": jaas}
+    options = read_options({"kafka.bootstrap.servers": "127.0.0.1:9092", "subscribe": "orders", **given}, "batch")
+    assert options.access.security.sasl is not None
+    assert options.access.security.sasl.password == secret
+    assert secret not in repr(options)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"security_protocol": "TLS"}, "one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL"),
+        ({"security_protocol": "SASL_SSL"}, "kafka.sasl.mechanism is missing"),
+        ({"security_protocol": "SASL_SSL", "sasl_mechanism": "GSSAPI"}, "one of PLAIN, SCRAM-SHA-256"),
+        ({"security_protocol": "SSL", "ssl_truststore_type": "JKS"}, "in PEM alone"),
+        ({"security_protocol": "SSL", "ssl_keystore_password": secret}, "for Java's keystores"),
+        ({"security_protocol": "SSL", "ssl_ca_location": "/no/such.pem"}, "No such file"),
+        ({"security_protocol": "SSL", "ssl_truststore_certificates": "-----BEGIN "}, "no certificates in PEM"),
+        ({"security_protocol": "SSL", "ssl_keystore_key": secret}, "its private key in PEM"),
+        ({"ssl_truststore_lokation": "x"}, r"did you mean kafka\.ssl\.truststore\.location"),
+    ],
+)
+def test_what_bad_input_gets(given: dict[str, str], said: str) -> None:
+    with pytest.raises(PipelineFailed, match=said) as failed:
+        security(**given)
+    assert secret not in str(failed.value)
+
+
+def test_a_keystore_of_java_is_named_with_the_way_out(tmp_path: Path) -> None:
+    (tmp_path / "trust.jks").write_bytes(b"\xfe\xed\xfe\xed")
+    with pytest.raises(PipelineFailed, match=r"trust\.jks: it holds no PEM.*keytool.*openssl.*truststore\.type = PEM"):
+        security(security_protocol="SSL", ssl_truststore_location=str(tmp_path / "trust.jks"))
+
+
+def test_plain_is_as_rfc_4616_has_it() -> None:
+    assert (
+        next(plain(Sasl(mechanism="PLAIN", username="tim", password="tanstaaftanstaaf"))) == b"\0tim\0tanstaaftanstaaf"
+    )
+
+
+# RFC 7677, section 3.
+nonce = "rOprNGfwEbeRWgbNEkqO"
+both_nonces = nonce + "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0"
+server_first = f"r={both_nonces},s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
+server_final = "v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="
+
+
+def test_scram_says_what_rfc_7677_says() -> None:
+    conversation = scram(Sasl(mechanism="SCRAM-SHA-256", username="user", password="pencil"), nonce)
+    assert next(conversation) == f"n,,n=user,r={nonce}".encode()
+    proof = "dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ="
+    assert conversation.send(server_first.encode()) == f"c=biws,r={both_nonces},p={proof}".encode()
+    with pytest.raises(StopIteration):
+        conversation.send(server_final.encode())
+
+
+def test_names_are_escaped_as_rfc_5802_has_it() -> None:
+    sasl = Sasl(mechanism="SCRAM-SHA-512", username="a=b,c", password="")
+    assert next(scram(sasl, "x")) == b"n,,n=a=3Db=2Cc,r=x"
+
+
+@pytest.mark.parametrize(
+    ("first", "final", "said"),
+    [
+        (server_first.replace("4096", "4095"), "", "it wants 4095 iterations"),
+        (server_first.replace("4096", "99999999"), "", "it wants 99999999 iterations"),
+        (server_first.replace("rOpr", "stol"), "", "does not continue our nonce"),
+        (f"r={nonce},s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096", "", "does not continue our nonce"),
+        (f"r={both_nonces},i=4096", "", "no salt or no count"),
+        ("\udcff", "", "no salt or no count"),
+        (server_first, server_final.replace("6rr", "7rr"), "does not know the password itself"),
+        (server_first, "e=other-error", "other-error"),
+    ],
+)
+def test_a_server_that_lies(first: str, final: str, said: str) -> None:
+    conversation = scram(Sasl(mechanism="SCRAM-SHA-256", username="user", password="pencil"), nonce)
+    next(conversation)
+    answers = [first.encode("utf-8", "surrogateescape"), final.encode()]
+    with pytest.raises(PipelineFailed, match=said):
+        list(map(conversation.send, answers))
