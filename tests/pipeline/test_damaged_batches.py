@@ -9,6 +9,7 @@ import pytest
 from crc32c import crc32c
 
 from tailrace.pipeline import archive, audit, history
+from tailrace.pipeline.access import Access
 from tailrace.pipeline.failure import PipelineFailed, RecordsDamaged
 from tailrace.pipeline.histories.writing import archive_range
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
@@ -40,7 +41,7 @@ def three_batches(cluster: Cluster, topic: str) -> None:
 def read(bootstrap: str, topic: str, quarantine: str = "", start: int = 0, end: int = 30) -> list[int]:
     """The offsets that a task of the source reads."""
     task = ReadTask(
-        bootstrap=bootstrap, columns=("offset",), committed=True, headers=False, fail_on_data_loss=True,
+        access=Access(bootstrap=bootstrap), columns=("offset",), committed=True, headers=False, fail_on_data_loss=True,
         fetch_bytes=1 << 20, quarantine=quarantine,
     )  # fmt: skip
     wanted = Range(partition=TopicPartition(topic, 0), start=start, end=end)
