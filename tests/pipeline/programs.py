@@ -16,6 +16,14 @@ import pytest
 from tailrace.pipeline.jvm.java import find_java
 from tailrace.pipeline.jvm.wheel import cache_folder
 
+# What Spark's Python wants for Connect and for state; we do not, and shall notice if we do.
+spark_extras = (
+    "pandas>=2.2,<3",
+    "grpcio>=1.76",
+    "grpcio-status>=1.76",
+    "googleapis-common-protos>=1.71",
+    "zstandard>=0.25",
+)
 root = Path(__file__).parents[2]
 start_timeout_s = 120.0
 stop_timeout_s = 30.0

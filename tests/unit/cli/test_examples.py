@@ -34,14 +34,6 @@ def test_a_users_tests() -> None:
     run("-m", "pytest", "-p", "no:cacheprovider", "test_orders.py")
 
 
-@pytest.mark.long
-def test_orders_on_spark() -> None:
-    out = run("spark_orders.py")
-    assert '"customer":"bob","total":12' in out
-    assert "audit: complete" in out
-    assert "replayed: 3 of ada's orders" in out
-
-
 def test_settings_in_a_file() -> None:
     settings = load(yaml.safe_load((examples / "broker.yaml").read_text()), {}, {})
     assert settings.num_partitions == 3
