@@ -1,23 +1,35 @@
 """Ways to harm a history, each chosen and placed by a seed; each says what an audit has to name."""
 
+import json
 import random
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow.parquet as pq
 
+from tailrace.pipeline.histories.checksum import ContentChecksum
 from tailrace.pipeline.histories.delta_log import commits, read_log
+from tailrace.pipeline.histories.findings import Finding
+from tailrace.pipeline.histories.writing import sync_and_sum
 
 
 class Harm(NamedTuple):
     kind: str  # of the finding that must be there
-    file: str  # that it must name
+    file: str = ""  # that it must name
+    offset: int = -1  # that it must name, where no file does
+
+    def is_named_by(self, findings: Iterable[Finding]) -> bool:
+        return any(
+            one.kind == self.kind and (one.file == self.file if self.file else one.first <= self.offset <= one.last)
+            for one in findings
+        )
 
 
 def some_file(folder: Path, dice: random.Random) -> str:
-    return dice.choice(sorted(read_log(folder).live))
+    """One that has several records."""
+    return dice.choice(sorted(path for path, file in read_log(folder).live.items() if file.count > 2))
 
 
 def delete(folder: Path, dice: random.Random) -> Harm:
@@ -64,6 +76,43 @@ def change_value(folder: Path, dice: random.Random) -> Harm:
     return Harm("damaged file", path)
 
 
+def change_value_and_cover_up(folder: Path, dice: random.Random) -> Harm:
+    """The same, and the log has the new file's size and checksum: only the records themselves tell."""
+    harm = change_value(folder, dice)
+    size, crc = sync_and_sum(folder / harm.file)
+    tell(folder, harm.file, size=size, crc=crc)
+    return harm
+
+
+def forget_the_last_record(folder: Path, dice: random.Random) -> Harm:
+    """A file without its tail, and a log that says that it was always so."""
+    path = some_file(folder, dice)
+    table = pq.read_table(folder / path, partitioning=None)
+    last = table.column("offset")[-1].as_py()
+    pq.write_table(table.slice(0, len(table) - 1), folder / path)
+    size, crc = sync_and_sum(folder / path)
+    tell(folder, path, size=size, crc=crc, count=len(table) - 1, content=content_of(folder / path))
+    return Harm("gap", offset=last)
+
+
+def tell(folder: Path, path: str, **changed: int) -> None:
+    """Let the log say something else of a file."""
+    for _, log in commits(folder):
+        lines = [json.loads(line) for line in log.read_text().splitlines()]
+        told = [line["commitInfo"].get("tailrace", {}) for line in lines if "commitInfo" in line]
+        for one in (one for part in told for name in ("ranges", "merged") for one in part.get(name, ())):
+            for file in one["files"]:
+                file |= changed if file["path"] == path else {}
+        log.write_text("".join(json.dumps(line, sort_keys=True) + "\n" for line in lines))
+
+
+def content_of(path: Path) -> int:
+    content = ContentChecksum()
+    with pq.ParquetFile(path) as file:
+        content.add(file.read())
+    return content.value
+
+
 def flip_bit(folder: Path, dice: random.Random) -> Harm:
     path = some_file(folder, dice)
     raw = bytearray((folder / path).read_bytes())
@@ -83,6 +132,15 @@ def lose_the_last_commit(folder: Path, dice: random.Random) -> Harm:
     return Harm("missing commit", f"{version:020d}.json")
 
 
+def repeat_a_commit(folder: Path, dice: random.Random) -> Harm:
+    """One of an archive's: what it added is added again."""
+    found = [path for _, path in commits(folder) if '"ranges": [{' in path.read_text()]
+    path = dice.choice(found)
+    shutil.copy(path, path.with_name(f"{commits(folder)[-1][0] + 1:020d}.json"))
+    told = [json.loads(line).get("commitInfo", {}).get("tailrace", {}) for line in path.read_text().splitlines()]
+    return Harm("duplicate", offset=next(one["start"] for part in told for one in part.get("ranges", ())))
+
+
 def lose_a_commit(folder: Path, dice: random.Random) -> Harm:
     version, path = dice.choice(commits(folder)[1:-1])
     path.unlink()
@@ -90,5 +148,6 @@ def lose_a_commit(folder: Path, dice: random.Random) -> Harm:
 
 
 harms: list[Callable[[Path, random.Random], Harm]] = [
-    delete, duplicate, truncate, swap_order, change_value, flip_bit, lose_the_last_commit, lose_a_commit,
+    delete, duplicate, truncate, swap_order, lose_the_last_commit, change_value_and_cover_up, flip_bit, change_value,
+    forget_the_last_record, repeat_a_commit, lose_a_commit,
 ]  # fmt: skip

@@ -1,7 +1,6 @@
 """Archive and audit: exactly once over restarts, complete or named, and no false alarm."""
 
 import json
-import random
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +16,6 @@ from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
 from tailrace.pipeline.kafka.transactions import end, take_over
 from tailrace.records.record import NewRecord
 from tailrace.testing import Broker
-from tests.pipeline.damage import harms
 from tests.pipeline.test_sink import write_one
 from tests.pipeline.topics import first_time, make_topic, numbered, shorten, write
 
@@ -95,18 +93,6 @@ def test_a_healthy_history_is_complete(spark: "SparkSession", broker: Broker, wh
     found = audit(spark, whole, bootstrap=broker.bootstrap)
     assert (found.findings, found.notes, found.records) == ((), (), 120)
     assert found.compared == 6
-
-
-@spark_only
-@pytest.mark.parametrize("seed", range(10))
-def test_damage_is_found_and_named(spark: "SparkSession", whole: Path, tmp_path: Path, seed: int) -> None:
-    folder = tmp_path / "history"
-    shutil.copytree(whole, folder)
-    dice = random.Random(seed)
-    harm = harms[seed % len(harms)](folder, dice)
-    found = audit(spark, folder)
-    assert not found.is_complete
-    assert (harm.kind, harm.file) in [(finding.kind, finding.file) for finding in found.findings]
 
 
 @spark_only

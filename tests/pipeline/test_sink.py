@@ -139,7 +139,7 @@ def task(cluster: Cluster, sink: WriteOptions, topic: str) -> Task:
     return run
 
 
-def write_one(cluster: Cluster, transaction: Transaction, topic: str, value: bytes) -> None:
+def write_one(cluster: Cluster, transaction: Transaction, topic: str, value: bytes, partition: int = 0) -> None:
     import numpy as np
     import pyarrow as pa
 
@@ -148,7 +148,7 @@ def write_one(cluster: Cluster, transaction: Transaction, topic: str, value: byt
 
     producer = Producer(cluster, transaction.producer, transaction=transaction)
     rows = Rows(key=pa.array([None], pa.binary()), value=pa.array([value]), timestamp=np.array([1]))
-    producer.write(TopicPartition(topic, 0), rows)
+    producer.write(TopicPartition(topic, partition), rows)
     producer.flush()
 
 

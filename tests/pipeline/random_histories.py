@@ -1,0 +1,65 @@
+"""Healthy histories, each made by a seed: of several partitions and days, with all that leaves gaps for a good reason.
+
+Transactions that commit and abort, retention that eats the log's beginning before and after it was archived, and files
+that were merged since. Made without Spark, so that many can be.
+"""
+
+import random
+from pathlib import Path
+
+from tailrace.pipeline.histories.committing import begin, commit_batch
+from tailrace.pipeline.histories.delta_log import read_log
+from tailrace.pipeline.histories.writing import archive_range
+from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
+from tailrace.pipeline.kafka.fetching import Range
+from tailrace.pipeline.kafka.offsets import Offsets, end_offsets, start_offsets
+from tailrace.pipeline.kafka.transactions import end, take_over
+from tailrace.pipeline.upkeep.compact import _commit as commit_merged
+from tailrace.pipeline.upkeep.merging import merged
+from tailrace.records.compress import compressions
+from tests.pipeline.test_histories import two_days
+from tests.pipeline.test_sink import write_one
+from tests.pipeline.topics import make_topic, shorten, write
+
+
+def healthy_history(cluster: Cluster, topic: str, folder: Path, dice: random.Random) -> None:
+    partitions = [TopicPartition(topic, number) for number in range(dice.randint(1, 2))]
+    make_topic(cluster, topic, len(partitions))
+    begin(folder)
+    for batch in range(dice.randint(3, 5)):
+        for one in partitions:
+            _write_some(cluster, one, dice)
+        if not batch and dice.random() < 0.5:
+            shorten(cluster, topic, dice.randint(1, 4))
+        _archive(cluster, partitions, folder, batch, dice)
+    if dice.random() < 0.5:
+        _merge_some(folder, partitions[0], dice)
+    if dice.random() < 0.5:
+        shorten(cluster, topic, dice.randint(5, 10))
+
+
+def _write_some(cluster: Cluster, of: TopicPartition, dice: random.Random) -> None:
+    write(cluster, of.topic, two_days(10), partition=of.partition, compression=dice.choice(compressions))
+    for _ in range(dice.randint(0, 3)):
+        transaction = take_over(cluster, f"{of}-{dice.randint(0, 1)}", 60_000)
+        write_one(cluster, transaction, of.topic, b"in a transaction", of.partition)
+        end(cluster, transaction, commit=dice.random() < 0.5)
+    write(cluster, of.topic, two_days(dice.randint(2, 6), 10), partition=of.partition)
+
+
+def _archive(cluster: Cluster, partitions: list[TopicPartition], folder: Path, batch: int, dice: random.Random) -> None:
+    """All that is new, or a part of it."""
+    starts: Offsets = start_offsets(cluster, partitions) | read_log(folder).ends()
+    ends = end_offsets(cluster, partitions, committed=True)
+    wanted = [
+        Range(partition=one, start=starts[one], end=ends[one] - dice.randint(0, 1))
+        for one in partitions
+        if starts[one] < ends[one] - 1
+    ]
+    commit_batch(folder, [archive_range(cluster, one, folder) for one in wanted], "query", batch)
+
+
+def _merge_some(folder: Path, of: TopicPartition, dice: random.Random) -> None:
+    ranges = sorted((one for one in read_log(folder).ranges if one.of == of), key=lambda one: one.start)
+    some = ranges[: dice.randint(2, len(ranges))]
+    commit_merged(folder, [(some, merged(some, folder))])
