@@ -1,14 +1,17 @@
 """What a history says, and the page that shows it; JSON values as columns."""
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tailrace.pipeline import analyze, archive, parse_json
+from tailrace.pipeline.analysis.lag import committed_topic
 from tailrace.pipeline.analysis.page import page
 from tailrace.pipeline.analysis.tables import Answer
-from tailrace.pipeline.kafka.cluster import Cluster
+from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
+from tailrace.pipeline.kafka.offsets import commit_offsets
 from tailrace.records.record import NewRecord
 from tailrace.testing import Broker
 from tests.pipeline.topics import first_time, make_topic, write
@@ -38,6 +41,27 @@ def test_tables_and_page(spark: "SparkSession", broker: Broker, cluster: Cluster
     assert "too &lt;old&gt;" in text
     assert "<svg" in text
     assert "http" not in text.replace("<!doctype html>", "")
+
+
+@pytest.mark.spark
+def test_how_far_groups_were_behind(
+    spark: "SparkSession", broker: Broker, cluster: Cluster, topic: str, tmp_path: Path
+) -> None:
+    """A group keeps up, stops, and falls behind; another's offsets were taken back."""
+    make_topic(cluster, topic)
+    now_ms = int(time.time() * 1000)
+    write(cluster, topic, [NewRecord(b"v", b"\xff\xfe", timestamp=now_ms - 60_000)] * 10)
+    commit_offsets(cluster, f"{topic}-group", {TopicPartition(topic, 0): 8})
+    write(cluster, topic, [NewRecord(b"v", b"\xff\xfe", timestamp=now_ms + 60_000)] * 20)
+    topics = [topic, committed_topic]
+    archive(spark, broker.bootstrap, tmp_path / "h", topics=topics, available_now=True)
+    found = analyze(spark, tmp_path / "h", report=tmp_path / "r.html")
+    (lag,) = (answer for answer in found if answer.title.startswith("Consumer lag"))
+    ours = [row[3] for row in lag.rows if row[1] == f"{topic}-group"]
+    assert (ours[0], ours[-1]) == (2, 22)
+    assert lag.rows == tuple(sorted(lag.rows, key=lambda row: (row[1], row[2], row[0])))
+    assert f"<h3>{topic}-group, {topic}</h3><svg" in (tmp_path / "r.html").read_text()
+    assert [answer.rows[0][:2] for answer in found if answer.title == "Most frequent keys"] == [(topic, "0xFFFE")]
 
 
 def test_a_page_of_nothing() -> None:

@@ -3,8 +3,9 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tailrace.pipeline.analysis.lag import lag
 from tailrace.pipeline.analysis.page import page
-from tailrace.pipeline.analysis.tables import Answer, answers
+from tailrace.pipeline.analysis.tables import Answer, answers, step_of
 from tailrace.pipeline.histories.reading import history as history_of
 
 if TYPE_CHECKING:
@@ -13,7 +14,9 @@ if TYPE_CHECKING:
 
 def analyze(spark: "SparkSession", history: str | Path, *, report: str | Path = "") -> list[Answer]:
     """What a history says; written to `report` as a page, when that is given."""
-    found = answers(history_of(spark, history))
+    frame = history_of(spark, history)
+    step_s = step_of(frame)
+    found = [*answers(frame.where("not startswith(topic, '__')"), step_s), lag(frame, step_s)]
     if report:
         Path(report).write_text(page(str(history), found), encoding="utf-8")
     return found

@@ -28,7 +28,18 @@ def _section(answer: Answer) -> str:
     title = f"<h2>{escape(answer.title)}</h2>"
     if not answer.rows:
         return f"{title}<p class='none'>nothing</p>"
-    return title + (_plot(answer) if answer.plot else "") + _table(answer)
+    return title + (_plots(answer) if answer.plot else "") + _table(answer)
+
+
+def _plots(answer: Answer) -> str:
+    """One plot, or one for each of those that the answer tells apart, with its name above."""
+    if not answer.by:
+        return _plot(answer, answer.rows)
+    places = [answer.columns.index(name) for name in answer.by]
+    parts: dict[str, list[tuple[Any, ...]]] = {}
+    for row in answer.rows:
+        parts.setdefault(", ".join(str(row[place]) for place in places), []).append(row)
+    return "".join(f"<h3>{escape(name)}</h3>{_plot(answer, rows)}" for name, rows in parts.items())
 
 
 def _table(answer: Answer) -> str:
@@ -44,14 +55,14 @@ def _cell(value: Any) -> str:
     return f"<td>{escape(str(value))}</td>"
 
 
-def _plot(answer: Answer) -> str:
+def _plot(answer: Answer, rows: Sequence[tuple[Any, ...]]) -> str:
     """Bars, one a row; what a bar stands for is its title."""
     number = answer.columns.index(answer.plot)
-    values = [float(row[number] or 0) for row in answer.rows]
+    values = [float(row[number] or 0) for row in rows]
     highest, step = max(values) or 1.0, width / len(values)
     bars = "".join(
         f"<rect x='{place * step:.1f}' y='{height - height * value / highest:.1f}' width='{max(step - 1, 0.5):.1f}' "
         f"height='{height * value / highest:.1f}'><title>{escape(str(row[0]))}: {value:,.2f}</title></rect>"
-        for place, (value, row) in enumerate(zip(values, answer.rows, strict=True))
+        for place, (value, row) in enumerate(zip(values, rows, strict=True))
     )
     return f"<svg viewBox='0 0 {width} {height}' preserveAspectRatio='none' role='img'>{bars}</svg>"

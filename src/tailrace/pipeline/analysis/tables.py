@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -11,6 +12,8 @@ keys_shown: Final = 20
 points_shown: Final = 200  # of a time line: more than a plot can show
 minute_s: Final = 60
 value_size: Final = "coalesce(octet_length(value), 0)"
+key_text: Final = "coalesce(try_validate_utf8(cast(key as string)), concat('0x', hex(key)))"  # not every key is text
+reason_headers: Final = ("dead-letter-reason", "quarantine-reason", "__connect.errors.exception.class.name")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,34 +22,39 @@ class Answer:
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
     plot: str = ""  # the column that is drawn, against the first
+    by: tuple[str, ...] = ()  # columns that tell one plot from another
 
 
-def answers(frame: "DataFrame") -> list[Answer]:
-    """All tables of a history."""
+def answers(frame: "DataFrame", step_s: int) -> list[Answer]:
+    """What is said of its topics, over time in steps of so many seconds."""
     questions: Sequence[Callable[[DataFrame], Answer]] = (
-        _topics, _throughput, _sizes, _partitions, _keys, _delays, _dead_letters,
+        _topics, partial(_throughput, step=step_s), _sizes, _partitions, _keys, _delays, _dead_letters,
     )  # fmt: skip
     return [question(frame) for question in questions]
 
 
-def _topics(frame: "DataFrame") -> Answer:
-    found = frame.groupBy("topic").agg(
-        *_expressions("count(*) as records", f"sum({value_size}) as bytes", "min(timestamp) as first",
-                      "max(timestamp) as last", "approx_count_distinct(key) as keys")
-    )  # fmt: skip
-    return _answer("Topics", found.orderBy("topic"))
-
-
-def _throughput(frame: "DataFrame") -> Answer:
-    """Records and bytes a second, in steps that are as long as the history asks for."""
+def step_of(frame: "DataFrame") -> int:
+    """Seconds that a time line's steps have: as few as make no more points than a plot can show."""
     span = frame.selectExpr("unix_timestamp(max(timestamp)) - unix_timestamp(min(timestamp)) as s").first()
     length = max(1, -(-int((span and span.s) or 0) // points_shown))
-    step = length if length < minute_s else -(-length // minute_s) * minute_s
-    timed = frame.groupBy(_expressions(f"timestamp_seconds(unix_timestamp(timestamp) div {step} * {step}) as time")[0])
+    return length if length < minute_s else -(-length // minute_s) * minute_s
+
+
+def _topics(frame: "DataFrame") -> Answer:
+    found = frame.groupBy("topic").agg(
+        *expressions("count(*) as records", f"sum({value_size}) as bytes", "min(timestamp) as first",
+                      "max(timestamp) as last", "approx_count_distinct(key) as keys")
+    )  # fmt: skip
+    return to_answer("Topics", found.orderBy("topic"))
+
+
+def _throughput(frame: "DataFrame", step: int) -> Answer:
+    """Records and bytes a second."""
+    timed = frame.groupBy(expressions(f"timestamp_seconds(unix_timestamp(timestamp) div {step} * {step}) as time")[0])
     found = timed.agg(
-        *_expressions(f"count(*) / {step} as records_a_second", f"sum({value_size}) / {step} as bytes_a_second")
+        *expressions(f"count(*) / {step} as records_a_second", f"sum({value_size}) / {step} as bytes_a_second")
     )
-    return _answer(f"Throughput, in steps of {step} s", found.orderBy("time"), plot="records_a_second")
+    return to_answer(f"Throughput, in steps of {step} s", found.orderBy("time"), plot="records_a_second")
 
 
 def _sizes(frame: "DataFrame") -> Answer:
@@ -54,53 +62,59 @@ def _sizes(frame: "DataFrame") -> Answer:
     sized = frame.selectExpr("topic", f"{value_size} as size")
     found = (
         sized.groupBy("topic")
-        .agg(*_expressions(f"percentile_approx(size, {shares}) as p"))
+        .agg(*expressions(f"percentile_approx(size, {shares}) as p"))
         .selectExpr("topic", "p[0] as median", "p[1] as p90", "p[2] as p99", "p[3] as largest")
     )
-    return _answer("Sizes of values, in bytes", found.orderBy("topic"))
+    return to_answer("Sizes of values, in bytes", found.orderBy("topic"))
 
 
 def _partitions(frame: "DataFrame") -> Answer:
     """How records are spread: 1 is an even share, and a hot partition has more."""
-    counted = frame.groupBy("topic", "partition").agg(*_expressions("count(*) as records"))
+    counted = frame.groupBy("topic", "partition").agg(*expressions("count(*) as records"))
     found = counted.selectExpr(
         "concat(topic, '-', partition) as partition", "records",
         "round(records / avg(records) over (partition by topic), 3) as share",
     )  # fmt: skip
-    return _answer("Partitions", found.orderBy("partition"), plot="share")
+    return to_answer("Partitions", found.orderBy("partition"), plot="share")
 
 
 def _keys(frame: "DataFrame") -> Answer:
-    counted = frame.where("key is not null").groupBy("topic", "key").agg(*_expressions("count(*) as records"))
+    counted = frame.where("key is not null").groupBy("topic", "key").agg(*expressions("count(*) as records"))
     total = "sum(records) over (partition by topic)"
     found = counted.selectExpr(
-        "topic", "decode(key, 'utf-8') as key", "records", f"round(100 * records / {total}, 2) as percent"
+        "topic", f"{key_text} as key", "records", f"round(100 * records / {total}, 2) as percent"
     )
-    return _answer("Most frequent keys", found.orderBy("records", ascending=False).limit(keys_shown))
+    return to_answer("Most frequent keys", found.orderBy("records", ascending=False).limit(keys_shown))
 
 
 def _delays(frame: "DataFrame") -> Answer:
     """How late records came, where they say when they were made: a header `sent-at`, in milliseconds since 1970."""
-    made = "try_cast(decode(get(filter(headers, h -> h.key = encode('sent-at', 'utf-8')), 0).value, 'utf-8') as bigint)"
+    made = f"try_cast({_header('sent-at')} as bigint)"
     timed = frame.selectExpr("topic", f"unix_millis(timestamp) - {made} as late").where("late is not null")
-    found = timed.groupBy("topic").agg(*_expressions("percentile_approx(late, array(0.5, 0.9, 0.99, 1.0)) as p"))
+    found = timed.groupBy("topic").agg(*expressions("percentile_approx(late, array(0.5, 0.9, 0.99, 1.0)) as p"))
     found = found.selectExpr("topic", "p[0] as median", "p[1] as p90", "p[2] as p99", "p[3] as longest")
-    return _answer("Latency from the header sent-at to the record's timestamp, in ms", found.orderBy("topic"))
+    return to_answer("Latency from the header sent-at to the record's timestamp, in ms", found.orderBy("topic"))
 
 
 def _dead_letters(frame: "DataFrame") -> Answer:
-    reason = "decode(get(filter(headers, h -> h.key = encode('dead-letter-reason', 'utf-8')), 0).value, 'utf-8')"
-    found = frame.selectExpr("topic", f"{reason} as reason").where("reason is not null")
-    counted = found.groupBy("topic", "reason").agg(*_expressions("count(*) as records"))
-    return _answer("Dead letters by reason", counted.orderBy("records", ascending=False))
+    """By the header that says why a record is where nobody wanted it: ours, `parse_json`'s, or Kafka Connect's."""
+    headers = (_header(name) for name in reason_headers)
+    found = frame.selectExpr("topic", f"coalesce({', '.join(headers)}) as reason").where("reason is not null")
+    counted = found.groupBy("topic", "reason").agg(*expressions("count(*) as records"))
+    return to_answer("Dead letters by reason", counted.orderBy("records", ascending=False))
 
 
-def _expressions(*texts: str) -> list[Any]:
+def _header(name: str) -> str:
+    """The first header of this name, as text."""
+    return f"make_valid_utf8(cast(get(filter(headers, h -> h.key = encode('{name}', 'utf-8')), 0).value as string))"
+
+
+def expressions(*texts: str) -> list[Any]:
     from pyspark.sql import functions
 
     return [functions.expr(text) for text in texts]
 
 
-def _answer(title: str, frame: "DataFrame", plot: str = "") -> Answer:
+def to_answer(title: str, frame: "DataFrame", plot: str = "", by: tuple[str, ...] = ()) -> Answer:
     rows = tuple(tuple(row) for row in frame.collect())
-    return Answer(title=title, columns=tuple(frame.columns), rows=rows, plot=plot)
+    return Answer(title=title, columns=tuple(frame.columns), rows=rows, plot=plot, by=by)

@@ -1,0 +1,75 @@
+"""How far consumer groups were behind, over time, from what they committed.
+
+Committed offsets are records of the brokers' own topic `__consumer_offsets`, in Kafka's form, which can be archived
+like any other. At each point in time a group has what it committed last, and a partition ends behind the last record
+that had come by then; the lag is what lies between. A group that stopped committing is seen to fall behind.
+
+Key: type (0 or 1: an offset), group, topic, partition. Value: version, offset, and what is not needed here; a record
+without value takes the offset back.
+"""
+
+from typing import TYPE_CHECKING, Final
+
+from tailrace.pipeline.analysis.tables import Answer, expressions, to_answer
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+committed_topic: Final = "__consumer_offsets"
+title: Final = "Consumer lag in records"
+hint: Final = f"; archive {committed_topic}, too, to see it"
+group_size: Final = "cast(conv(hex(substring(key, 3, 2)), 16, 10) as int)"
+topic_size: Final = "cast(conv(hex(substring(key, 5 + group_size, 2)), 16, 10) as int)"
+offset: Final = "if(value is null, -1, cast(conv(hex(substring(value, 3, 8)), 16, 10) as bigint))"
+
+
+def lag(frame: "DataFrame", step_s: int) -> Answer:
+    """By time, group and topic, in steps of so many seconds."""
+    commits = _commits(frame, step_s)
+    if commits.isEmpty():
+        return Answer(title=title + hint, columns=("time", "consumer_group", "topic", "lag"), rows=())
+    found = _between(commits, _ends(frame, step_s)).groupBy("at", "consumer_group", "topic")
+    summed = found.agg(*expressions("sum(lag) as lag")).selectExpr(
+        "timestamp_seconds(at) as time", "consumer_group", "topic", "lag"
+    )
+    ordered = summed.orderBy("consumer_group", "topic", "time")
+    return to_answer(f"{title}, in steps of {step_s} s", ordered, plot="lag", by=("consumer_group", "topic"))
+
+
+def _commits(frame: "DataFrame", step_s: int) -> "DataFrame":
+    """What each group had committed of each partition at the end of each step in which it committed."""
+    own = frame.where(f"topic = '{committed_topic}' and hex(substring(key, 1, 2)) in ('0000', '0001')")
+    told = (
+        own.selectExpr("offset as place", "timestamp", "key", f"{group_size} as group_size", f"{offset} as committed")
+        .withColumn("topic_size", expressions(topic_size)[0])
+        .selectExpr(
+            f"unix_timestamp(timestamp) div {step_s} * {step_s} as at", "place", "committed",
+            "cast(substring(key, 5, group_size) as string) as consumer_group",
+            "cast(substring(key, 7 + group_size, topic_size) as string) as topic",
+            "cast(conv(hex(substring(key, 7 + group_size + topic_size, 4)), 16, 10) as int) as partition",
+        )
+    )  # fmt: skip
+    keys = ("at", "consumer_group", "topic", "partition")
+    return told.groupBy(*keys).agg(*expressions("max_by(committed, place) as committed"))
+
+
+def _ends(frame: "DataFrame", step_s: int) -> "DataFrame":
+    """Where each partition ended at the end of each step in which records came."""
+    timed = frame.selectExpr(f"unix_timestamp(timestamp) div {step_s} * {step_s} as at", "topic", "partition", "offset")
+    return timed.groupBy("at", "topic", "partition").agg(*expressions("max(offset) + 1 as end"))
+
+
+def _between(commits: "DataFrame", ends: "DataFrame") -> "DataFrame":
+    """The lag of each group in each partition at every step in which anything happened there."""
+    from pyspark.sql import Window
+
+    keys = ["consumer_group", "topic", "partition"]
+    groups = commits.select(*keys).distinct()
+    steps = commits.select("at", "topic").union(ends.select("at", "topic")).distinct()
+    grid = groups.join(steps, "topic").join(commits, ["at", *keys], "left").join(ends, ["at", *keys[1:]], "left")
+    so_far = Window.partitionBy(*keys).orderBy("at")
+    last, highest = expressions("last(committed, true)", "max(end)")
+    known = grid.select("at", *keys, last.over(so_far).alias("committed"), highest.over(so_far).alias("end"))
+    return known.where("committed >= 0 and end is not null").selectExpr(
+        "at", *keys, "greatest(end - committed, 0) as lag"
+    )
