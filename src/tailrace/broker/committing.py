@@ -5,7 +5,6 @@ is known to take part; and what was found out holds only until a marker comes.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tailrace.broker.group_seat import GroupSeat
@@ -16,6 +15,7 @@ from tailrace.groups.offsets import Committed, Place
 from tailrace.groups.requests import MemberId
 from tailrace.groups.turn import Turn
 from tailrace.model.faults import RefusedElsewhere, StaleProducerEpoch
+from tailrace.model.frozen import frozen
 from tailrace.model.ids import no_epoch
 from tailrace.model.topics import offsets_topic
 from tailrace.model.transaction_faults import ConcurrentTransactions
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tailrace.broker.node import Node
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TransactionalCommit:
     transactional_id: str
     producer: Producer

@@ -13,11 +13,11 @@ coordinator is dropped with its machine; the next one is built by replay.
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from tailrace.broker.partition import Partition
 from tailrace.model.faults import Fault, NotLeader
+from tailrace.model.frozen import frozen
 from tailrace.model.ids import Epoch
 from tailrace.model.proposal import InTransaction, Proposal, TransactionEnded
 from tailrace.ports import Clock
@@ -40,7 +40,7 @@ M = TypeVar("M", bound=Machine)
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Codec:
     """How a machine's records stand in its log."""
 

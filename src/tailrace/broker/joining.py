@@ -7,12 +7,12 @@ broker will do, and what fails is tried again for a while: clusters are often st
 import asyncio
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from tailrace.broker.peers import Refused, call_once
 from tailrace.log.meta import FirstVoter, Meta
 from tailrace.model.addresses import Address, parse_addresses
+from tailrace.model.frozen import frozen
 from tailrace.model.ids import BrokerId, Id
 from tailrace.model.settings import Settings
 from tailrace.ports import Ports
@@ -35,7 +35,7 @@ class CannotJoin(Exception):
     """Why a broker is not taken in, in a sentence for the person who started it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Joiner:
     ports: Ports
     settings: Settings

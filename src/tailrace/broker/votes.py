@@ -16,13 +16,12 @@ import struct
 from collections.abc import Sequence
 from typing import Final
 
-from crc32c import crc32c
-
 from tailrace.model.ids import BrokerId, Epoch, Id, TopicPartition, no_epoch
 from tailrace.ports import Disk
 from tailrace.ports.disk import read_file, replace_file
 from tailrace.raft.replica import Vote, Voter
 from tailrace.raft.voters import no_voter
+from tailrace.records.crc import crc32c
 
 events: Final = logging.getLogger(__name__)
 

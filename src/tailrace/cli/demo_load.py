@@ -2,12 +2,12 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tailrace.cli.client import consumer, producer, sentence
 from tailrace.cli.failure import Failed
 from tailrace.cli.reading import Reading
+from tailrace.model.frozen import frozen
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message
@@ -17,7 +17,7 @@ apart_s = 0.0005
 answer_max_s = 30.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Sent:
     """Messages that were confirmed: how many, from where on, and the longest that a confirmation let us wait."""
 

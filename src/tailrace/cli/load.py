@@ -8,12 +8,12 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tailrace.cli.client import asking, consumer, producer, sentence
 from tailrace.cli.failure import Failed
 from tailrace.cli.reading import Reading, places
+from tailrace.model.frozen import frozen
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Producer
@@ -26,7 +26,7 @@ quiet_timeout_s = 20.0  # how long a broker may say nothing
 batch_bytes = 1_000_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Load:
     bootstrap: str
     topic: str

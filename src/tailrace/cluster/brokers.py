@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tailrace.cluster.records import BrokerRegistered
+from tailrace.model.frozen import frozen
 from tailrace.model.ids import BrokerId, Id
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Broker:
     id: BrokerId
     directory: Id  # its disk; the same broker with another disk is another voter

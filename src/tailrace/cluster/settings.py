@@ -1,12 +1,12 @@
 """How a request changes settings of a topic, a broker or a group: set, delete, append to or subtract from a list."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
 from tailrace.cluster.image import Resource
 from tailrace.model.faults import InvalidSetting
+from tailrace.model.frozen import frozen
 from tailrace.model.group_settings import check_group, check_group_setting
 from tailrace.model.settings import SettingError, check, kind_of, parse, row, rows
 from tailrace.model.topics import check_topic_setting, topic_settings
@@ -30,7 +30,7 @@ class Operation(IntEnum):
     SUBTRACT = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SettingChange:
     name: str
     operation: Operation

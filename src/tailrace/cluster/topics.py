@@ -4,7 +4,7 @@ New partitions are placed by `load`: what brokers hold, with what was proposed j
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tailrace.cluster.brokers import Broker, Load
 from tailrace.cluster.image import Image, Resource, Topic, plain
@@ -17,13 +17,14 @@ from tailrace.model.faults import (
     PolicyViolation,
     TopicExists,
 )
+from tailrace.model.frozen import frozen
 from tailrace.model.ids import Id
 from tailrace.model.limits import partitions_per_broker_max, partitions_per_topic_max
 from tailrace.model.proposal import Proposal
 from tailrace.model.topics import check_topic_name, check_topic_setting, internal_topics
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class NewTopic:
     """A topic somebody wants. Where `assignment` names replicas for each partition, the two numbers are -1."""
 
@@ -35,7 +36,7 @@ class NewTopic:
     internal: bool = False  # one of the brokers' own, under a name that nobody else can have
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TopicCreated:
     name: str
     id: Id
@@ -45,7 +46,7 @@ class TopicCreated:
     warning: str | None  # what whoever asked may not have meant, for the log
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MorePartitions:
     """A topic shall have `total` partitions; `assignment` may name the new ones' replicas."""
 

@@ -6,7 +6,7 @@ KIP-848 does not know when its last member went: there the last commit counts, a
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from tailrace.groups.consumer.group import ConsumerGroup
@@ -14,6 +14,7 @@ from tailrace.groups.kinds import AnyGroup
 from tailrace.groups.records import Entry, OffsetCommitKey, OffsetCommitValue
 from tailrace.groups.states import State
 from tailrace.model.faults import OffsetMetadataTooLarge
+from tailrace.model.frozen import frozen
 
 
 class Place(NamedTuple):
@@ -21,7 +22,7 @@ class Place(NamedTuple):
     partition: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Committed:
     """The next offset to read."""
 

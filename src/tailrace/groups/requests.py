@@ -1,10 +1,10 @@
 """What members ask of a group, and what they are told."""
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from tailrace.model.faults import Fault
+from tailrace.model.frozen import frozen
 
 Ticket = Hashable  # what the shell gave us for a request that may have to wait, to name it when it is answered
 
@@ -16,7 +16,7 @@ class MemberId(NamedTuple):
     instance_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Joining:
     """A client wants to be in the next generation."""
 
@@ -31,7 +31,7 @@ class Joining:
     may_skip_assignment: bool = False  # as a leader it understands that there is nothing to share out
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Syncing:
     """A member wants its part; the leader brings everybody's."""
 
@@ -50,7 +50,7 @@ class JoinedMember(NamedTuple):
     metadata: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Joined:
     """A generation, to one of its members."""
 
@@ -63,7 +63,7 @@ class Joined:
     skip_assignment: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Synced:
     """What one member gets."""
 

@@ -14,11 +14,12 @@ from tailrace.groups.requests import Answer, Ticket
 from tailrace.groups.states import Move
 from tailrace.groups.topics import NoTopics, Topics
 from tailrace.model.alarms import Alarms
+from tailrace.model.frozen import frozen
 from tailrace.model.group_settings import heartbeat_interval, session_timeout
 from tailrace.model.proposal import InTransaction
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Rules:
     """The broker's settings for groups."""
 

@@ -16,10 +16,9 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator
 from typing import Final, NamedTuple, Self
 
-from crc32c import crc32c
-
 from tailrace.log.indexes import checked, checksum_bytes
 from tailrace.log.state_file import Unreadable
+from tailrace.records.crc import crc32c
 
 columns: Final = 4
 entry_bytes: Final = 8 * columns

@@ -8,11 +8,11 @@ bytes were promised and which are a torn tail, so no log may be cut (`Log.open`:
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from tailrace.log.found import RecoveryPoint
 from tailrace.log.state_file import Unreadable, read_state, write_state
+from tailrace.model.frozen import frozen
 from tailrace.model.ids import TopicPartition, parse_id, show_id
 from tailrace.ports.disk import Disk, read_file, replace_file
 
@@ -22,7 +22,7 @@ checkpoint_name: Final = "checkpoint"
 version: Final = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Checkpoint:
     recovery: RecoveryPoint
     high_watermark: int

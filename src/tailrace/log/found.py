@@ -6,12 +6,13 @@ from tailrace.log.aborted import AbortedIndexes
 from tailrace.log.epochs import EpochCache
 from tailrace.log.producers import ProducerStates
 from tailrace.log.segment import Segment
+from tailrace.model.frozen import frozen
 from tailrace.records.control import VoterIds
 
 VoterSets = list[tuple[int, VoterIds]]  # by the offsets of the batches that named them, which rise
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RecoveryPoint:
     """Everything below `offset` was durable, indexed, its producers and epochs written down; `start` was the first."""
 
@@ -19,7 +20,7 @@ class RecoveryPoint:
     start: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Damage:
     """Bytes that were safe and are not what they were."""
 

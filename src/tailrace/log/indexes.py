@@ -11,10 +11,9 @@ save, for a file only grows.
 
 from typing import Final, Self
 
-from crc32c import crc32c
-
 from tailrace.log.index import OffsetIndex, TimeIndex, offset_entry_bytes, time_entry_bytes
 from tailrace.log.state_file import Unreadable
+from tailrace.records.crc import crc32c
 
 no_timestamp: Final = -1
 checksum_bytes: Final = 4

@@ -6,13 +6,13 @@ fall, records that can be opened. It goes on to the next segment after a problem
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from tailrace.log.names import named, offsets_named, segment_suffix
 from tailrace.log.transactions import Transactions
 from tailrace.log.walk import walk
 from tailrace.model.faults import BatchTooLarge, CorruptBatch, InvalidBatch
+from tailrace.model.frozen import frozen
 from tailrace.ports.disk import Disk
 from tailrace.records.control import Marker, read_control
 from tailrace.records.header import BatchHeader
@@ -43,7 +43,7 @@ class Stored(NamedTuple):
         return said if isinstance(said, Marker) else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Problem:
     file: str
     position: int
@@ -53,7 +53,7 @@ class Problem:
         return f"{self.file} at byte {self.position}: {self.reason}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Report:
     segments: int
     batches: int  # good ones

@@ -7,11 +7,11 @@ only while the broker is not running, and holds the boot id of that shutdown; it
 written: so a crash cannot be taken for a clean stop.
 """
 
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from tailrace.log.state_file import Unreadable
 from tailrace.model.addresses import Address
+from tailrace.model.frozen import frozen
 from tailrace.model.ids import BrokerId, Id, parse_id, show_id
 from tailrace.ports.disk import Disk, read_file, replace_file
 
@@ -33,7 +33,7 @@ class FirstVoter(NamedTuple):
         return f"{self.broker_id}@{show_id(self.directory_id)}@{Address(self.host, self.port)}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Meta:
     cluster_id: str
     broker_id: BrokerId

@@ -9,10 +9,9 @@ one before ended, or later where gaps are known.
 import struct
 from typing import Final, NamedTuple
 
-from crc32c import crc32c
-
 from tailrace.model.limits import batch_header_bytes, record_batch_max_bytes
 from tailrace.ports.disk import Buffer
+from tailrace.records.crc import crc32c
 from tailrace.records.header import checked_from, prefix_bytes
 
 step: Final = struct.Struct(">qi4xbI2xi")  # base offset, length, magic, checksum, last offset delta

@@ -10,7 +10,7 @@ The checksum covers everything above its line.
 
 from collections.abc import Iterable
 
-from crc32c import crc32c
+from tailrace.records.crc import crc32c
 
 
 class Unreadable(ValueError):

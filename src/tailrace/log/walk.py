@@ -8,10 +8,9 @@ one is told with its `problem`. Memory is bounded by a chunk, or by one batch wh
 from collections.abc import AsyncIterator, Iterator
 from typing import Final, NamedTuple
 
-from crc32c import crc32c
-
 from tailrace.model.limits import MiB, batch_header_bytes, record_batch_max_bytes
 from tailrace.ports.disk import Buffer, File
+from tailrace.records.crc import crc32c
 from tailrace.records.header import BatchHeader, checked_from, prefix_bytes, read_header
 
 chunk_bytes: Final = MiB

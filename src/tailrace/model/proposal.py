@@ -4,13 +4,14 @@ Records may be part of a producer's transaction. Then all of a proposal are.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from tailrace.model.frozen import frozen
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class InTransaction:
     """A record that counts only if its producer's transaction is committed."""
 
@@ -19,7 +20,7 @@ class InTransaction:
     record: object
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class TransactionEnded:
     """A marker in the log: what the producer has written in its transaction counts now, or never will."""
 
@@ -27,7 +28,7 @@ class TransactionEnded:
     committed: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Proposal(Generic[T]):
     answer: T
     records: Sequence[object] = ()  # appended and replayed in this order, all or none

@@ -7,8 +7,10 @@ it can be, to code and to people.
 
 import re
 from collections.abc import Callable
-from dataclasses import MISSING, Field, dataclass, field
+from dataclasses import MISSING, Field, field
 from typing import Any, Final, cast
+
+from tailrace.model.frozen import frozen
 
 variable_prefix: Final = "TAILRACE_"
 whole_number: Final = re.compile(r"[+-]?[0-9]+")  # int() alone also takes 1_000 and digits of other scripts
@@ -18,7 +20,7 @@ class SettingError(ValueError):
     """A setting that is not there, or a value it cannot take."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Row:
     """One setting, as people see it."""
 

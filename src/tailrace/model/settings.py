@@ -9,12 +9,13 @@ A person may say yes, on or 1 for true; a Kafka client, whose texts go through `
 import difflib
 import re
 from collections.abc import Mapping
-from dataclasses import Field, dataclass, fields
+from dataclasses import Field, fields
 from functools import cache
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from tailrace.model.addresses import are_addresses
+from tailrace.model.frozen import frozen
 from tailrace.model.limits import (
     GiB,
     MiB,
@@ -69,7 +70,7 @@ def are_assignors(text: str) -> bool:
     return all(one in assignors for one in names) and len(dict.fromkeys(names)) == len(names)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Settings:
     # fmt: off
     broker_id: int = setting("broker.id", -1, "This broker's number; -1 takes the one in the data directory, or 1.", flag="--broker-id", **between(-1, 2**31 - 1))

@@ -5,11 +5,11 @@ never silently ignored. `TopicSettings` holds the values of one topic, its own l
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
 from tailrace.model.faults import InvalidSetting, InvalidTopicName
+from tailrace.model.frozen import frozen
 from tailrace.model.ids import Id
 from tailrace.model.limits import MiB, record_batch_max_bytes, segment_max_bytes, topic_name_max_chars
 from tailrace.model.settings import SettingError, Settings, never_ms, parse
@@ -27,7 +27,7 @@ internal_topic_settings: Final = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class TopicSetting:
     """One topic setting. `broker` is the field of `Settings` that gives its default; `None`: `default` does.
 
@@ -109,7 +109,7 @@ _table: Final = (
 topic_settings: Final = {one.name: one for one in _table}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TopicSettings:
     """The values in force for one topic, of those that code asks for."""
 

@@ -5,8 +5,7 @@ The simulated ones live in `tailrace.testing`. From `model/` up to `doors/` noth
 time, randomness, sockets, threads or files: that is what makes a whole broker replayable from a seed.
 """
 
-from dataclasses import dataclass
-
+from tailrace.model.frozen import frozen
 from tailrace.ports.clock import Clock, SystemClock
 from tailrace.ports.disk import Disk, File, Lock
 from tailrace.ports.host import Host, SystemHost
@@ -30,7 +29,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Ports:
     """All a broker knows of the world. One value per broker."""
 

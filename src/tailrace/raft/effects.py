@@ -3,13 +3,14 @@
 from dataclasses import dataclass, field
 from enum import Enum
 
+from tailrace.model.frozen import frozen
 from tailrace.model.ids import Epoch, Offset
 from tailrace.raft.messages import Message
 from tailrace.raft.roles import Move
 from tailrace.raft.voters import Voter, Voters
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Vote:
     """Who gets this voter's vote in `epoch`; `no_voter`: only the epoch is stored so far. On disk before it counts."""
 
@@ -29,7 +30,7 @@ class NotNow(Enum):
     NOT_CAUGHT_UP = "that replica has not caught up"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Effects:
     """What the shell must do before the next event, in this order.
 

@@ -6,10 +6,10 @@ receiver does in its own. All may be lost, repeated, late and out of order.
 Pre-vote is a flag of the vote (KIP-996); the field `why` is for people and need not travel.
 """
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple, Protocol
 
+from tailrace.model.frozen import frozen
 from tailrace.model.ids import Epoch, Offset
 from tailrace.raft.voters import Voter, Voters
 
@@ -45,7 +45,7 @@ class Refusal(Enum):
     SHORTER_LOG = "has a better log"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class VoteRequest:
     """A candidate asks for a vote in `epoch`; a prospective (`pre`) whether it would get one after `epoch`."""
 
@@ -57,7 +57,7 @@ class VoteRequest:
     pre: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class VoteAnswer:
     sender: Voter
     to: Voter
@@ -68,7 +68,7 @@ class VoteAnswer:
     why: Refusal | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BeginEpoch:
     """The sender leads in `epoch` (Kafka's BeginQuorumEpoch). Repeated until the voter fetches."""
 
@@ -77,7 +77,7 @@ class BeginEpoch:
     epoch: Epoch
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class EndEpoch:
     """The sender led in `epoch`, and gives it up (EndQuorumEpoch). The first successor stands at once."""
 
@@ -87,7 +87,7 @@ class EndEpoch:
     successors: Voters
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class EpochSeen:
     """`epoch` has begun, and `leader` leads in it if anybody is known to: told to whoever lives in an older one."""
 
@@ -97,7 +97,7 @@ class EpochSeen:
     leader: Voter | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Fetched:
     """A replica asks for what comes after `end`; it has everything below `durable` on its disk.
 
@@ -113,7 +113,7 @@ class Fetched:
     pulse: Pulse | None = None  # added by the shell of whoever receives it
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FetchAnswer:
     """The answer to a fetch at `end` and `last_epoch`. Unless `served`, it says only who leads."""
 
@@ -129,7 +129,7 @@ class FetchAnswer:
     pulse: Pulse | None = None  # added by the shell of whoever receives it
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Synced:
     """An fsync ended at a replica whose fetch, at `end` and `last_epoch`, is parked.
 

@@ -10,14 +10,13 @@ A vote may be asked of a replica that takes itself for an observer, because the 
 (KIP-853); it gives one if the very disk it has is meant.
 """
 
-from dataclasses import dataclass
-
+from tailrace.model.frozen import frozen
 from tailrace.model.ids import Epoch, Offset
 from tailrace.raft.messages import Refusal, VoteRequest
 from tailrace.raft.voters import Voter, no_voter
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Standing:
     """All that a vote depends on. The request's epoch is not above `epoch`: that was settled before."""
 

@@ -4,10 +4,10 @@ A leader gives up before those it does not hear may elect another, so its check-
 Waits carry chance, which the shell hands in, so that two replicas which lost an election do not meet again and again.
 """
 
-from dataclasses import dataclass
+from tailrace.model.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Timing:
     fetch_timeout_s: float = 2.0  # a follower without an answer for this long looks for another leader
     check_quorum_s: float = 1.5  # a leader without a majority's fetches for this long resigns

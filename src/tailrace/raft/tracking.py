@@ -9,6 +9,7 @@
 
 from dataclasses import dataclass
 
+from tailrace.model.frozen import frozen
 from tailrace.raft.messages import Fetched, Pulse, Synced
 from tailrace.raft.voters import Voter, Voters, majority
 
@@ -41,7 +42,7 @@ class Tracker:
         return self.seen if self.end >= log_end else self.caught_up
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PeerProgress:
     """One line of DescribeQuorum."""
 

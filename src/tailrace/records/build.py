@@ -8,12 +8,11 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import Final, Literal
 
-from crc32c import crc32c
-
 from tailrace.model.ids import Id
 from tailrace.model.limits import batch_header_bytes
 from tailrace.ports.disk import Buffer
 from tailrace.records.compress import Compression, compress, compressions
+from tailrace.records.crc import crc32c
 from tailrace.records.header import (
     checked_from,
     control_bit,

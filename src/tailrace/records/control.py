@@ -6,10 +6,10 @@ what it says, makes the batch corrupt.
 """
 
 import struct
-from dataclasses import dataclass
 from typing import Any
 
 from tailrace.model.faults import CorruptBatch
+from tailrace.model.frozen import frozen
 from tailrace.model.ids import Id
 from tailrace.ports.disk import Buffer
 from tailrace.records.build import (
@@ -33,17 +33,17 @@ from tailrace.records.varints import read_unsigned_varint
 VoterIds = tuple[tuple[int, Id], ...]  # each a broker and the directory it votes with
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LeaderChange:
     leader: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class VotersChange:
     voters: VoterIds  # all of them, from this batch on
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Marker:
     """The producer of the batch has ended its transaction; which one, and in which epoch, its header says."""
 

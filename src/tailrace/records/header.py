@@ -12,11 +12,10 @@ record timestamps inside the batch are then ignored by every reader.
 import struct
 from typing import Final, NamedTuple
 
-from crc32c import crc32c
-
 from tailrace.model.faults import CorruptBatch, InvalidBatch, UnsupportedFormat
 from tailrace.model.limits import batch_header_bytes, records_per_batch_max
 from tailrace.ports.disk import Buffer
+from tailrace.records.crc import crc32c
 
 layout: Final = struct.Struct(">qiibIhiqqqhii")
 prefix: Final = struct.Struct(">qi")  # base offset and length: enough to step to the next batch

@@ -6,9 +6,10 @@ only when both are the same again. So they stand in `cluster.json`, next to the 
 
 import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
+from tailrace.model.frozen import frozen
 from tailrace.testing.held_ports import HeldPorts, is_free, loopback
 
 file_name = "cluster.json"
@@ -23,7 +24,7 @@ class NoSeat(ValueError):
     """The ports or the directory that were asked for cannot be had."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Seat:
     id: int
     data_dir: str

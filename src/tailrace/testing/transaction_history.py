@@ -13,9 +13,10 @@ checks need nothing but the history, so they hold for any broker:
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
+
+from tailrace.model.frozen import frozen
 
 
 class Outcome(Enum):
@@ -38,14 +39,14 @@ class Seen(NamedTuple):
     value: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Transaction:
     name: str
     outcome: Outcome
     writes: tuple[Write, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Reader:
     """One reader's polls in their order, each with its records in theirs, from an assignment to the next."""
 
@@ -57,7 +58,7 @@ class Reader:
         return (one for poll in self.polls for one in poll)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TransactionHistory:
     transactions: tuple[Transaction, ...]
     readers: tuple[Reader, ...]

@@ -6,8 +6,8 @@ says, and who wants to know more asks the others.
 
 import socket
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
+from tailrace.model.frozen import frozen
 from tailrace.model.topics import metadata_topic
 from tailrace.testing.asking import ask, versions_of
 from tailrace.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
@@ -25,7 +25,7 @@ class NoView(ConnectionError):
     """The broker could not be asked, or its answer makes no sense."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BrokerView:
     id: int
     host: str
@@ -34,7 +34,7 @@ class BrokerView:
     is_fenced: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PartitionView:
     topic: str
     partition: int
@@ -49,7 +49,7 @@ class PartitionView:
         return len(self.in_sync) < len(self.replicas)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ClusterView:
     cluster_id: str
     controller: int | None

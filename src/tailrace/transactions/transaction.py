@@ -7,9 +7,9 @@ the name goes on under another producer id.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from tailrace.model.frozen import frozen
 from tailrace.transactions.records import Entry, StoredPartitions, TransactionLogKey, TransactionLogValue
 from tailrace.transactions.states import State, prepared, states_by_number, status_numbers
 
@@ -30,7 +30,7 @@ class Producer(NamedTuple):
     epoch: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Transaction:
     transactional_id: str
     producer_id: int = nothing  # nothing: nobody has come yet

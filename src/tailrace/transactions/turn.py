@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from tailrace.model.alarms import Alarms
+from tailrace.model.frozen import frozen
 from tailrace.transactions.records import Entry
 from tailrace.transactions.states import Cause, Move, State, transitions
 from tailrace.transactions.transaction import Place, Producer, Transaction, entry
@@ -20,7 +21,7 @@ class Alarm(NamedTuple):
     transactional_id: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Rules:
     """The broker's settings for transactions."""
 
@@ -28,7 +29,7 @@ class Rules:
     expiration_ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Markers:
     """How a transaction ends, for its partitions."""
 

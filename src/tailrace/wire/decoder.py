@@ -20,9 +20,9 @@ from functools import cache
 from typing import Any, assert_never
 
 from tailrace.model.limits import array_max_elements, client_text_max_bytes, tagged_fields_max
+from tailrace.model.source import Source
 from tailrace.wire import primitives
 from tailrace.wire.schema import Array, Field, Fixed, Kind, Sized, Struct, fields_of, id_kind
-from tailrace.wire.source import Source
 
 Decode = Callable[[memoryview, int, int], tuple[Any, int]]
 

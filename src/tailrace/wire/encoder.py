@@ -18,9 +18,9 @@ from functools import cache
 from typing import Any, assert_never
 
 from tailrace.model.limits import client_text_max_bytes
+from tailrace.model.source import Source
 from tailrace.wire import primitives
 from tailrace.wire.schema import Array, Field, Fixed, Kind, Sized, Struct, fields_of, id_kind, nowhere
-from tailrace.wire.source import Source
 
 Encode = Callable[[Any, bytearray], None]
 

@@ -21,13 +21,13 @@ import struct as bytes_layout
 import types
 import typing
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, field, fields
 from functools import cache
 from typing import Annotated, Any, NamedTuple, Protocol, TypeVar, dataclass_transform
 
+from tailrace.model.frozen import frozen
 from tailrace.model.ids import Id
 from tailrace.ports.disk import Buffer
-from tailrace.wire.value import value_class
 
 T = TypeVar("T")
 
@@ -39,7 +39,7 @@ class Decorator(Protocol):
 endless = 32767  # versions are int16
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Fixed:
     """A value of fixed width, by its code in Python's `struct`."""
 
@@ -50,19 +50,19 @@ class Fixed:
         return bytes_layout.calcsize(">" + self.code)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Sized:
     """Bytes behind their length."""
 
     form: typing.Literal["text", "bytes", "records"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Array:
     element: "Kind"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Struct:
     declared: type
 
@@ -111,7 +111,7 @@ nowhere = Versions.parse("none")
 everywhere = Versions.parse("0+")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Wire:
     """What `wire(...)` said about one field."""
 
@@ -121,7 +121,7 @@ class Wire:
     ignorable: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Field:
     """One field, ready to be compiled."""
 
@@ -135,7 +135,7 @@ class Field:
     ignorable: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Declaration:
     """What a decorator said about a whole message or stored record."""
 
@@ -160,7 +160,7 @@ def wire(
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(wire,))
 def struct(cls: type[T]) -> type[T]:
     """A part of messages."""
-    return value_class(cls)
+    return frozen(cls)
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(wire,))

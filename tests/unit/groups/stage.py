@@ -7,7 +7,9 @@ to share work unless told otherwise, `range`, and subscribe to `t`.
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from struct import pack
+from typing import Any
 
 from tailrace.groups.group import ClassicGroup
 from tailrace.groups.groups import Groups
@@ -69,8 +71,8 @@ class Stage:
     def begin(self, rest: str) -> None:
         self._clear()
         values = {"delay": "initial_rebalance_delay_ms", "size": "max_size"}
-        told = {values[name]: int(number) for name, number in re.findall(r"(delay|size) (\d+)", rest)}
-        self.rules = Rules(**{name: getattr(self.rules, name) for name in self.rules.__slots__} | told)
+        told: dict[str, Any] = {values[name]: int(number) for name, number in re.findall(r"(delay|size) (\d+)", rest)}
+        self.rules = replace(self.rules, **told)
 
     def reload(self, size: str) -> None:
         """Another broker takes over: it knows the log, and nothing else."""
@@ -82,7 +84,7 @@ class Stage:
         self._turn(lambda turn: self.groups.serve(turn))
 
     def begin_with(self, size: int) -> None:
-        self.rules = Rules(**{name: getattr(self.rules, name) for name in self.rules.__slots__} | {"max_size": size})
+        self.rules = replace(self.rules, max_size=size)
 
     # Members
 

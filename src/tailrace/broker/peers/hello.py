@@ -3,17 +3,16 @@
 A joiner does not know its cluster yet, or has no id in it; it speaks on a control lane, asks to join, and no more.
 """
 
-from dataclasses import dataclass
-
 from tailrace.broker.peers.lane_kind import LaneKind
 from tailrace.broker.peers.unreachable import Refused
+from tailrace.model.frozen import frozen
 from tailrace.model.ids import BrokerId, Id, nobody
 from tailrace.raft.voters import Voter
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.peers.hello import PeerHello, PeerHelloAnswer
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Greeted:
     """Who is at the other end of an accepted connection."""
 

@@ -5,7 +5,6 @@ Hot APIs read their own bytes; all others get a decoded request and return a res
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -51,6 +50,7 @@ from tailrace.doors.kafka.handlers.produce import produce
 from tailrace.doors.kafka.handlers.sync_group import sync_group
 from tailrace.doors.kafka.handlers.txn_offset_commit import txn_offset_commit
 from tailrace.doors.kafka.handlers.write_txn_markers import write_txn_markers
+from tailrace.model.frozen import frozen
 from tailrace.wire.messages import messages
 from tailrace.wire.schema import Versions, declaration
 
@@ -58,7 +58,7 @@ Handler = Callable[[Any, Call], Awaitable[Any]]
 HotHandler = Callable[[Call], Answer | None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Api:
     key: int
     name: str

@@ -5,7 +5,6 @@ controller, for any broker that has joined.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from tailrace.cluster.controller import Controller
@@ -14,6 +13,7 @@ from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.changes import change_each, repeated
 from tailrace.doors.kafka.faults import error_of
 from tailrace.model.faults import Fault, InvalidRequest
+from tailrace.model.frozen import frozen
 from tailrace.model.proposal import Proposal
 from tailrace.wire.messages.alter_configs import AlteredResource
 
@@ -45,7 +45,7 @@ def _kind(kind: int, name: str) -> Resource:
     return Resource(kind)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Alteration:
     """One resource of a request, and what is to happen to its settings."""
 

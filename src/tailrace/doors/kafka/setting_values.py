@@ -5,12 +5,12 @@ broker was started with, and the default.
 """
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
 from tailrace.broker.node import Node
 from tailrace.cluster.settings import changeable_broker_settings, list_settings
+from tailrace.model.frozen import frozen
 from tailrace.model.group_settings import broker_names
 from tailrace.model.settings import kind_of, row, rows
 from tailrace.model.topics import TopicSetting, text_of, topic_settings
@@ -42,7 +42,7 @@ class Kind(IntEnum):
     LIST = 7
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Wanted:
     """What to show of settings."""
 

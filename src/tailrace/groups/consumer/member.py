@@ -1,6 +1,5 @@
 """One member of a consumer group: what it says of itself, and how far it has come. Two records, two values."""
 
-from dataclasses import dataclass
 from typing import Final
 
 from tailrace.groups.consumer.records import (
@@ -9,12 +8,13 @@ from tailrace.groups.consumer.records import (
 )
 from tailrace.groups.consumer.shares import Share, restored, stored
 from tailrace.groups.consumer.states import MemberState, state_numbers, states_by_number
+from tailrace.model.frozen import frozen
 
 Profile = ConsumerGroupMemberMetadataValue
 away: Final = -2  # the epoch of a static member that left for a while
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Standing:
     """How far a member has come on its way to what it shall have."""
 
@@ -49,7 +49,7 @@ class Standing:
         return self.assigned + self.revoking
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ConsumerMember:
     id: str
     profile: Profile

@@ -1,19 +1,19 @@
 """What a member of a consumer group says in a heartbeat, and what it is told."""
 
-from dataclasses import dataclass
 from typing import Final
 
 from tailrace.groups.consumer.member import away
 from tailrace.groups.consumer.shares import Share
 from tailrace.groups.requests import MemberId
 from tailrace.model.faults import InvalidRequest, UnsupportedAssignor
+from tailrace.model.frozen import frozen
 
 joining: Final = 0  # instead of an epoch
 leaving: Final = -1
 as_before: Final = -1  # a rebalance timeout that is not said again
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Heartbeat:
     """None: as before."""
 
@@ -37,7 +37,7 @@ class Heartbeat:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Told:
     """What a member is told."""
 

@@ -12,12 +12,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from crc32c import crc32c
-
 from tailrace.model.faults import CorruptBatch
 from tailrace.pipeline.protections import stands
 from tailrace.ports.disk import Buffer
 from tailrace.records.build import control_key
+from tailrace.records.crc import crc32c
 from tailrace.records.header import BatchHeader, checked_from
 from tailrace.records.opened import batches, open_batch
 from tailrace.wire.messages.fetch import AbortedTransaction

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from crc32c import crc32c
+
+from tailrace.records.crc import crc32c
 
 
 class ContentChecksum:

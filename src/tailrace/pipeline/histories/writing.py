@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from crc32c import crc32c
 
 from tailrace.model.limits import MiB
 from tailrace.pipeline.arrow.choosing import merged
@@ -24,6 +23,7 @@ from tailrace.pipeline.kafka.cluster import Cluster
 from tailrace.pipeline.kafka.damaged import columns_of, refuse
 from tailrace.pipeline.kafka.fetching import Range, fetch
 from tailrace.pipeline.quarantine import Quarantine
+from tailrace.records.crc import crc32c
 
 archive_fetch_bytes = 16 * MiB
 row_group_bytes = 16 * MiB

@@ -1,9 +1,9 @@
 """Read a partition back through the door, and hold it against what producers were promised."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
+from tailrace.model.frozen import frozen
 from tailrace.records.opened import batches, open_batch
 from tailrace.records.record import Record
 from tailrace.testing.scenarios.caller import Caller
@@ -21,7 +21,7 @@ class BrokenPromise(AssertionError):
     """The log does not hold what the broker acknowledged."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class History:
     """What a consumer sees of a partition from `since` on."""
 

@@ -5,8 +5,9 @@ stream more often moves none of the others, so a change in one place does not tu
 """
 
 import random
-from dataclasses import dataclass
 from hashlib import blake2b
+
+from tailrace.model.frozen import frozen
 
 
 def stream(seed: int, *name: str) -> random.Random:
@@ -14,7 +15,7 @@ def stream(seed: int, *name: str) -> random.Random:
     return random.Random(int.from_bytes(blake2b(key.encode(), digest_size=16).digest(), "big"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Delay:
     """How long something takes: mostly little, now and then much more."""
 
@@ -29,7 +30,7 @@ class Delay:
         return self.low_seconds + chance.random() * (self.high_seconds - self.low_seconds)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Odds:
     """How kind the simulated world is when nobody sets a fault."""
 

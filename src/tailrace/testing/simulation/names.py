@@ -9,8 +9,8 @@ one change, and a change brings with it all earlier ones to the same names.
 import errno
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from tailrace.model.frozen import frozen
 from tailrace.testing.simulation.image import Image
 
 
@@ -26,7 +26,7 @@ Node = Folder | Image
 Place = tuple[Folder, str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class NameChange:
     serial: int
     left: Place | None  # the name that went

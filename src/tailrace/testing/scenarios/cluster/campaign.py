@@ -13,13 +13,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing import get_context
 
+from tailrace.model.frozen import frozen
 from tailrace.testing.scenarios.cluster.invariants import Broken
 from tailrace.testing.scenarios.cluster.met import Met
 from tailrace.testing.scenarios.cluster.plan import plan_of
 from tailrace.testing.scenarios.cluster.story import run_cluster
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Run:
     """One seed's outcome."""
 

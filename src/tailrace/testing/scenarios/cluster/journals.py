@@ -6,11 +6,10 @@ not was heard of too early; or, where a topic of the same name is gone, it was b
 And a journal holds one vote per partition and epoch, for all that was ever synced.
 """
 
-from crc32c import crc32c
-
 from tailrace.broker.votes import checksum_layout, entry_bytes, entry_layout
 from tailrace.model.ids import Id, TopicPartition
 from tailrace.raft.voters import no_voter
+from tailrace.records.crc import crc32c
 from tailrace.testing.scenarios.cluster.invariants import Broken, Invariant
 from tailrace.testing.scenarios.cluster.sighting import Seen
 from tailrace.testing.simulation.image import Image

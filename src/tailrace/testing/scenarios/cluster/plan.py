@@ -6,9 +6,9 @@ checked, too, but under a smaller budget: see `budget`.
 """
 
 import random
-from dataclasses import dataclass
 from typing import Final
 
+from tailrace.model.frozen import frozen
 from tailrace.model.settings import Fsync, Settings
 from tailrace.testing.simulation import Delay, Odds
 from tailrace.testing.simulation.chance import stream
@@ -21,7 +21,7 @@ brokers_by_chance: Final = (1, 2, 3, 3, 3, 3, 3, 3, 3, 3, 3, 4, 4, 5)
 fsyncs_by_chance: Final[tuple[Fsync, ...]] = ("always",) * 8 + ("interval", "never")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Plan:
     seed: int
     seconds: float  # how long the trouble lasts

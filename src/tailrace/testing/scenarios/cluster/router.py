@@ -5,9 +5,9 @@ Answers may be old, and brokers may be gone. So whoever asks is told what is bel
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
+from tailrace.model.frozen import frozen
 from tailrace.model.ids import Id
 from tailrace.ports import Ports
 from tailrace.testing.scenarios.caller import Caller
@@ -17,7 +17,7 @@ metadata_version: Final = 12
 patience_seconds: Final = 1.5  # virtual; clients of a broker that is gone move on
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Whereabouts:
     """One partition, as some broker described it."""
 

@@ -10,9 +10,9 @@ what it had taken from them.
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from tailrace.model.frozen import frozen
 from tailrace.model.ids import Id, TopicPartition
 from tailrace.records.build import build_batch
 from tailrace.records.header import read_header
@@ -32,7 +32,7 @@ sizes: Final = (0, 10, 10, 300)
 loyalty: Final = 0.9
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Manner:
     """How a producer asks for its records to be kept."""
 
