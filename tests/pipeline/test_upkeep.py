@@ -4,6 +4,7 @@ import os
 import random
 import shutil
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,8 +13,9 @@ import pytest
 from tailrace.cli.main import main
 from tailrace.pipeline import archive, audit, compact, history, replay, vacuum
 from tailrace.pipeline.failure import NotOurHistory, PipelineFailed
-from tailrace.pipeline.histories.committing import begin, commit_batch
+from tailrace.pipeline.histories.committing import begin, commit_batch, noted_last
 from tailrace.pipeline.histories.delta_log import commits, read_log
+from tailrace.pipeline.histories.file_checks import wrong_with
 from tailrace.pipeline.histories.locking import alone
 from tailrace.pipeline.histories.manifest import ArchivedRange
 from tailrace.pipeline.histories.writing import archive_range
@@ -158,6 +160,34 @@ def test_a_number_that_a_compaction_took(
     assert commit_batch(tmp_path / "h", [fresh], "query", 4)
     assert [version for version, _ in commits(tmp_path / "h")] == [0, 1, 2, 3, 4, 5, 6]
     assert [(one.start, one.end) for one in read_log(tmp_path / "h").ranges] == [(0, 40), (40, 50)]
+
+
+def test_an_archive_and_compactions_race(cluster: Cluster, topic: str, tmp_path: Path) -> None:
+    """Twenty batches are archived while files are merged as fast as it goes, all in one process."""
+    folder = tmp_path / "h"
+    grown(cluster, topic, folder, 1)
+    write(cluster, topic, two_days(200, 10))
+    of = TopicPartition(topic, 0)
+    ranges = [Range(partition=of, start=start, end=start + 10) for start in range(10, 210, 10)]
+    written = [archive_range(cluster, one, folder) for one in ranges]
+
+    def archiving() -> None:
+        for batch, one in enumerate(written, 1):
+            assert commit_batch(folder, [one], "query", batch)
+
+    with ThreadPoolExecutor(1) as beside:
+        archived = beside.submit(archiving)
+        merges = 0
+        while not archived.done() or len(read_log(folder).ranges) > 1:
+            some = sorted(read_log(folder).ranges, key=lambda one: one.start)[:3]
+            if len(some) > 1:
+                compacting._commit(folder, [(some, merged(some, folder))])
+                merges += 1
+        archived.result()
+    after = read_log(folder)
+    assert [(one.start, one.end, one.count) for one in after.ranges] == [(0, 210, 210)]
+    assert (after.version, noted_last(folder), after.holes) == (1 + 20 + merges, 1 + 20 + merges, [])
+    assert all(not wrong_with(folder, file) for file in after.live.values())
 
 
 def leave_behind(folder: Path, name: str, days: int) -> Path:

@@ -6,7 +6,6 @@ A batch that is in already, as the log's transaction of our query says, is not w
 that was under way when a query died, and its tasks write the same files again.
 """
 
-import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,6 +24,7 @@ from tailrace.pipeline.histories.delta_log import (
     sync_folder,
 )
 from tailrace.pipeline.histories.layout import spark_schema_json
+from tailrace.pipeline.histories.locking import in_turn
 from tailrace.pipeline.histories.manifest import ArchivedRange
 from tailrace.pipeline.kafka.offsets import Offsets
 from tailrace.pipeline.protections import stands
@@ -98,11 +98,10 @@ def check_ranges(snapshot: Snapshot, ranges: Sequence[ArchivedRange]) -> None:
 
 def note_last(history: Path, version: int) -> None:
     """Write down the number of the last commit, so that an audit notices when the log's tail is gone."""
-    folder = history / own_folder
-    folder.mkdir(parents=True, exist_ok=True)
-    fresh = folder / f".{last_commit_name}.{os.getpid()}"
-    fresh.write_text(f"{max(version, noted_last(history))}\n")
-    fresh.replace(folder / last_commit_name)
+    with in_turn(history):
+        fresh = history / own_folder / f".{last_commit_name}"
+        fresh.write_text(f"{max(version, noted_last(history))}\n")
+        fresh.replace(history / own_folder / last_commit_name)
 
 
 def noted_last(history: Path) -> int:

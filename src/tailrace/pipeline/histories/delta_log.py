@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
+from uuid import uuid4
 
 from tailrace.pipeline.failure import NotOurHistory
 from tailrace.pipeline.histories.manifest import ArchivedRange, HistoryFile, range_from
@@ -79,7 +80,7 @@ def commit(history: Path, version: int, actions: Iterable[Action]) -> None:
     """Write one commit. `CommitTaken` when its number is taken."""
     folder = history / folder_name
     folder.mkdir(parents=True, exist_ok=True)
-    fresh, final = folder / f".{version}.{os.getpid()}", folder / f"{version:020d}.json"
+    fresh, final = folder / f".{version}.{uuid4().hex}", folder / f"{version:020d}.json"
     with fresh.open("w") as file:
         file.writelines(json.dumps(action, sort_keys=True) + "\n" for action in actions)
         file.flush()

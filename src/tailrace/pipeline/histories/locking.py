@@ -35,3 +35,13 @@ def alone(history: Path, work: Work) -> Iterator[None]:
         except OSError:
             raise PipelineFailed(_said[work].format(history)) from None
         yield
+
+
+@contextmanager
+def in_turn(history: Path) -> Iterator[None]:
+    """For what takes no time: wait until others have done the same."""
+    folder = history / own_folder
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "turn-lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
