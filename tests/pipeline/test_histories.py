@@ -10,7 +10,7 @@ import pytest
 from tailrace.pipeline import archive, audit, history
 from tailrace.pipeline.failure import NotOurHistory, PipelineFailed
 from tailrace.pipeline.histories.committing import begin, check_ranges, commit_batch
-from tailrace.pipeline.histories.delta_log import read_log
+from tailrace.pipeline.histories.delta_log import Snapshot, read_log
 from tailrace.pipeline.histories.manifest import ArchivedRange, Gap
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
 from tailrace.pipeline.kafka.transactions import end, take_over
@@ -166,6 +166,15 @@ def test_a_batch_is_committed_once(tmp_path: Path) -> None:
     assert not commit_batch(tmp_path / "h", [a_range(0, 5)], "query", 0)
     assert commit_batch(tmp_path / "h", [a_range(5, 6)], "query", 1)
     assert read_log(tmp_path / "h").ends() == {TopicPartition("t", 0): 6}
+
+
+def test_a_log_is_read_on_from_what_is_known(tmp_path: Path) -> None:
+    begin(tmp_path / "h")
+    known = Snapshot()
+    for batch in range(3):
+        assert commit_batch(tmp_path / "h", [a_range(batch, batch + 1)], "query", batch, known)
+    assert not commit_batch(tmp_path / "h", [a_range(2, 3)], "query", 2, known)
+    assert known == read_log(tmp_path / "h")
 
 
 def test_what_does_not_follow_is_not_committed(tmp_path: Path) -> None:

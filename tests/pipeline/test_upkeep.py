@@ -14,7 +14,7 @@ from tailrace.cli.main import main
 from tailrace.pipeline import archive, audit, compact, history, replay, vacuum
 from tailrace.pipeline.failure import NotOurHistory, PipelineFailed
 from tailrace.pipeline.histories.committing import begin, commit_batch, noted_last
-from tailrace.pipeline.histories.delta_log import commits, read_log
+from tailrace.pipeline.histories.delta_log import Snapshot, commits, read_log
 from tailrace.pipeline.histories.file_checks import wrong_with
 from tailrace.pipeline.histories.locking import alone
 from tailrace.pipeline.histories.manifest import ArchivedRange
@@ -150,8 +150,8 @@ def test_a_number_that_a_compaction_took(
     fresh = archive_range(cluster, Range(partition=ranges[0].of, start=40, end=50), tmp_path / "h")
     beside = [one]
 
-    def meanwhile(folder: Path) -> object:
-        snapshot = read_log(folder)
+    def meanwhile(folder: Path, known: Snapshot | None) -> Snapshot:
+        snapshot = read_log(folder, known)
         if beside:
             compacting._commit(folder, [(ranges, beside.pop())])
         return snapshot
@@ -172,8 +172,9 @@ def test_an_archive_and_compactions_race(cluster: Cluster, topic: str, tmp_path:
     written = [archive_range(cluster, one, folder) for one in ranges]
 
     def archiving() -> None:
+        known = Snapshot()
         for batch, one in enumerate(written, 1):
-            assert commit_batch(folder, [one], "query", batch)
+            assert commit_batch(folder, [one], "query", batch, known)
 
     with ThreadPoolExecutor(1) as beside:
         archived = beside.submit(archiving)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from tailrace.pipeline.crash_points import here
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.histories.committing import begin, commit_batch
-from tailrace.pipeline.histories.delta_log import own_folder
+from tailrace.pipeline.histories.delta_log import Snapshot, own_folder
 from tailrace.pipeline.histories.locking import alone
 from tailrace.pipeline.histories.manifest import ArchivedRange, range_from
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
@@ -99,13 +99,14 @@ class Count:
 
     def __init__(self, history: Path, on_batch: Callable[[Sequence[ArchivedRange]], None]) -> None:
         self._history, self._on_batch = history, on_batch
+        self._known = Snapshot()  # what was read of the log so far
         self._batches = self._records = self._files = self._bytes = 0
         self._quarantined = 0
 
     def take(self, frame: "DataFrame", batch: int) -> None:
         ranges = [range_from(json.loads(row.manifest)) for row in frame.collect()]
         here("archive: before the commit")
-        if not ranges or not commit_batch(self._history, ranges, self._application(), batch):
+        if not ranges or not commit_batch(self._history, ranges, self._application(), batch, self._known):
             return
         here("archive: committed")
         self._batches += 1

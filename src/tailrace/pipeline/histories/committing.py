@@ -47,13 +47,15 @@ def begin(history: Path) -> Snapshot:
     return read_log(history)
 
 
-def commit_batch(history: Path, ranges: Sequence[ArchivedRange], application: str, batch: int) -> bool:
-    """Add a batch; False when it was in already."""
+def commit_batch(
+    history: Path, ranges: Sequence[ArchivedRange], application: str, batch: int, known: Snapshot | None = None
+) -> bool:
+    """Add a batch; False when it was in already. `known`, the history as it was, is brought up to date."""
     for folder in dict.fromkeys((history / file.path).parent for one in ranges for file in one.files):
         sync_folder(folder)
     ends: Offsets | None = None
     while True:
-        snapshot = read_log(history)
+        snapshot = read_log(history, known)
         if ends is not None and snapshot.ends() != ends:
             raise PipelineFailed(f"another archive writes to {history} at the same time; stop one of them")
         ends = snapshot.ends()

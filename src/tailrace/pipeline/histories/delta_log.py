@@ -10,7 +10,7 @@ have it.
 import json
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -46,19 +46,25 @@ class Snapshot:
     taken_out: list[str] = field(default_factory=list)  # paths that another program's commits removed
     transactions: dict[str, int] = field(default_factory=dict)  # by application: the last batch that is in
     holes: list[int] = field(default_factory=list)  # numbers of commits that are missing
+    archived: Offsets = field(default_factory=dict)  # how far each partition has been
 
     def ends(self) -> Offsets:
         """How far each partition has been archived."""
-        ends: Offsets = {}
-        for one in self.ranges:
-            ends[one.of] = max(one.end, ends.get(one.of, 0))
-        return ends
+        return dict(self.archived)
+
+    def add(self, ranges: Sequence[ArchivedRange]) -> None:
+        self.ranges += ranges
+        for one in ranges:
+            self.live |= {file.path: file for file in one.files}
+            self.archived[one.of] = max(one.end, self.archived.get(one.of, 0))
 
 
-def read_log(history: Path) -> Snapshot:
-    """The history as it is now; empty when there is none. `NotOurHistory` when somebody else's table is there."""
-    snapshot = Snapshot()
-    for version, path in commits(history):
+def read_log(history: Path, known: Snapshot | None = None) -> Snapshot:
+    """The history as it is now; empty when there is none. `NotOurHistory` when somebody else's table is there.
+
+    With `known`, what came after it is taken into it: a log of thousands of commits need not be read for each."""
+    snapshot = Snapshot() if known is None else known
+    for version, path in commits(history) if snapshot.version < 0 else _later_commits(history, snapshot.version):
         snapshot.holes += range(snapshot.version + 1, version)
         snapshot.version = version
         for action in _actions(path):
@@ -74,6 +80,13 @@ def commits(history: Path) -> list[tuple[int, Path]]:
         return []
     found = [(commit_name.fullmatch(path.name), path) for path in folder.iterdir()]
     return sorted((int(match[1]), path) for match, path in found if match)
+
+
+def _later_commits(history: Path, version: int) -> Iterator[tuple[int, Path]]:
+    """Those that follow one upon the other from here on: who goes on from what it knows need not list them all."""
+    while (path := history / folder_name / f"{version + 1:020d}.json").exists():
+        version += 1
+        yield version, path
 
 
 def commit(history: Path, version: int, actions: Iterable[Action]) -> None:
@@ -156,9 +169,7 @@ def apply(snapshot: Snapshot, action: Action) -> None:
         told = action["commitInfo"]["tailrace"]
         for one in map(range_from, told.get("merged", ())):
             _replace(snapshot, one, action["commitInfo"]["timestamp"])
-        new = [range_from(one) for one in (*told.get("ranges", ()), *told.get("merged", ()))]
-        snapshot.ranges += new
-        snapshot.live |= {file.path: file for one in new for file in one.files}
+        snapshot.add([range_from(one) for one in (*told.get("ranges", ()), *told.get("merged", ()))])
     elif "remove" in action:
         if snapshot.live.pop(action["remove"]["path"], None) is not None:
             snapshot.taken_out.append(action["remove"]["path"])
