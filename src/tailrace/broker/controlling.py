@@ -1,8 +1,9 @@
 """This broker as the controller, while it leads the cluster's metadata.
 
 Taking over is replaying the log to its end; losing leadership is dropping what was built. In between, twice a second:
-brokers that have not fetched the metadata for `broker.session.timeout.ms` are fenced; and the metadata's voters are
-brought to three, one at a time, once there are three brokers. A broker that finds itself fenced registers again.
+brokers that have not fetched the metadata for `broker.session.timeout.ms` are fenced; once there are three brokers, the
+metadata's voters are brought to three, one at a time, and so are the replicas of the brokers' own topics. A broker that
+finds itself fenced registers again.
 """
 
 import logging
@@ -21,6 +22,7 @@ from tailrace.model.faults import Fault
 from tailrace.model.ids import BrokerId, Id
 from tailrace.model.proposal import Proposal
 from tailrace.model.settings import Settings
+from tailrace.model.topics import offsets_topic, transactions_topic
 from tailrace.ports import Clock
 from tailrace.raft.events import AddVoter, RemoveVoter
 from tailrace.raft.replica import Voter
@@ -78,8 +80,9 @@ class Controlling:
             if self.coordinator is not None:
                 try:
                     await self._fence_silent(self.coordinator)
+                    await self._widen(self.coordinator)
                 except Fault as fault:
-                    events.info("nobody could be fenced: %s", fault)
+                    events.info("the cluster could not be looked after: %s", fault)
                 self._look_at_voters()
 
     async def _fence_silent(self, coordinator: Coordinator[Controller]) -> None:
@@ -92,6 +95,19 @@ class Controlling:
             if not broker.fenced and broker.id != self._partition.me.broker and seen < silent_since:
                 events.warning("broker %d is fenced: nothing was heard of it", broker.id)
                 await coordinator.write(partial(_fence, broker.id))
+
+    async def _widen(self, coordinator: Coordinator[Controller]) -> None:
+        """Give the brokers' own topics the replicas that they lack, in one record for each partition."""
+        settings = self._settings
+        wanted = (
+            (offsets_topic, settings.offsets_topic_replication_factor),
+            (transactions_topic, settings.transaction_state_log_replication_factor),
+        )
+        for topic, factor in wanted:
+            more = coordinator.machine.widen(topic, factor).records
+            if more:
+                events.info("%s: %d partitions get more replicas", topic, len(more))
+                await coordinator.write(partial(_more_replicas, topic, factor))
 
     def _look_at_voters(self) -> None:
         voters, image = self._partition.replica.voters, self._image
@@ -110,6 +126,10 @@ class Controlling:
 
 def _raise_features(controller: Controller) -> Proposal[None]:
     return controller.raise_features(feature_levels)
+
+
+def _more_replicas(topic: str, factor: int, controller: Controller) -> Proposal[None]:
+    return controller.widen(topic, factor)
 
 
 def _fence(broker: BrokerId, controller: Controller) -> Proposal[None]:

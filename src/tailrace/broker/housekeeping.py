@@ -3,7 +3,8 @@
 Reports go to the controller, many in one call, soon after an election and when the in-sync set has changed; what could
 not be reported is tried again. A partition with one replica is not reported: nobody else can lead it.
 Leadership goes back to the first replica in assignment order once that has caught up, a few partitions at a time.
-A voter whose broker came back with another disk is replaced by the new one once that has caught up.
+A voter whose broker came back with another disk is replaced by the new one once that has caught up; a broker that is to
+hold it, too, becomes a voter then.
 
 Partitions at rest are not looked at, and there may be thousands: one whose followers all have all of it, and are heard
 of, is let go until it *stirs*. It does when it grows, when a follower fetches anew, falls silent or leaves, when a
@@ -20,7 +21,7 @@ from tailrace.broker.partition import Partition
 from tailrace.broker.replicas import Replicas
 from tailrace.cluster.image import PartitionPlace
 from tailrace.model.faults import Fault
-from tailrace.model.ids import BrokerId
+from tailrace.model.ids import BrokerId, Id
 from tailrace.model.limits import partitions_per_turn_max
 from tailrace.model.settings import Settings
 from tailrace.ports import Clock
@@ -52,7 +53,7 @@ class Housekeeping:
 
     def leader_changed(self, member: Member) -> None:
         assert isinstance(member, Partition)
-        if member.leads and len(member.replica.voters) > 1:
+        if member.leads and self._is_shared(member):
             self._unreported[member] = None
             self._wanted.set()
         elif not member.leads:
@@ -64,6 +65,9 @@ class Housekeeping:
         member.at_rest = False
         if member.leads and self._is_shared(member):
             self._stirred[member] = None
+            if member not in self._reported:  # it had one replica until now
+                self._unreported[member] = None
+                self._wanted.set()
         else:
             self._stirred.pop(member, None)
 
@@ -72,6 +76,11 @@ class Housekeeping:
         for partition in self._replicas.all():
             if partition.at_rest:
                 self.stirred(partition)
+
+    def widened(self, topic_id: Id) -> None:
+        """More brokers are to hold some of a topic's partitions."""
+        for partition in self._replicas.of_topic(topic_id):
+            self.stirred(partition)
 
     def _is_shared(self, partition: Partition) -> bool:
         place = self._replicas.image.place(*partition.key)

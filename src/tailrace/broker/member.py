@@ -199,6 +199,7 @@ class Member:
         except StorageFailed as fault:
             events.error("%s: a change of its voters could not be written: %s", self.name, fault)
             return
+        self.log.sync_soon()  # whatever is promised otherwise: who forgets its voters may elect itself
         events.info("%s: its voters are %s", self.name, ", ".join(str(voter.broker) for voter in voters))
         self.step(VotersAppended(Offset(offset), tuple(voters)))
         self.progress()

@@ -38,7 +38,7 @@ from tailrace.broker.verifying import Verifier
 from tailrace.broker.votes import VoteJournal
 from tailrace.broker.whereabouts import Whereabouts
 from tailrace.cluster.controller import Controller
-from tailrace.cluster.records import BrokerFenced, BrokerRegistered
+from tailrace.cluster.records import BrokerFenced, BrokerRegistered, PartitionWidened
 from tailrace.log.checkpoints import load_checkpoints
 from tailrace.log.meta import exchange_boot_id, store_meta, take_clean_marker
 from tailrace.log.state_file import Unreadable
@@ -235,6 +235,8 @@ class Node:
                 self.registration.committed(record)
             if isinstance(record, BrokerRegistered | BrokerFenced):
                 self.housekeeping.brokers_changed()
+            elif isinstance(record, PartitionWidened):
+                self.housekeeping.widened(Id(record.topic_id))
         if self._following:  # while it starts, a topic may be read of that was deleted later
             self.whereabouts.keep_voters()
             self.grouping.committed(records)

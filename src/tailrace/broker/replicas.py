@@ -24,6 +24,7 @@ from tailrace.cluster.records import (
     PartitionAdded,
     PartitionLed,
     PartitionStartMoved,
+    PartitionWidened,
     SettingChanged,
     TopicAdded,
     TopicRemoved,
@@ -137,7 +138,7 @@ class Replicas:
                 case BrokerRegistered() | BrokerFenced():
                     for topic_id in self.image.topics_by_id:
                         self.changed(topic_id)
-                case TopicAdded() | PartitionAdded() | TopicRemoved() | PartitionStartMoved():
+                case TopicAdded() | PartitionAdded() | TopicRemoved() | PartitionStartMoved() | PartitionWidened():
                     self._touched[Id(record.topic_id)] = None
                     self.changed(Id(record.topic_id))
                 case SettingChanged() if record.resource == Resource.TOPIC:
@@ -174,11 +175,11 @@ class Replicas:
         settings = TopicSettings.of(topic.settings, effective)
         for index, place in enumerate(topic.partitions):
             if index == len(partitions):
-                opened = await self._open_placed(topic, index, place, settings)
-                partitions.append(opened)
-                if opened is not None:
-                    self._fresh[opened] = None
+                partitions.append(None)
             partition = partitions[index]
+            if partition is None and self._me.broker in place.replicas:
+                partition = partitions[index] = await self._open_placed(topic, index, place, settings)
+                self._fresh[partition] = None
             if partition is not None:
                 partition.log.use(settings)
                 behind = place.start > partition.log.start and partition.log.refusal is None
@@ -189,12 +190,8 @@ class Replicas:
                 if self.unfit.is_stored:
                     await self._begin_fresh()  # nor need the first of them wait for the last
 
-    async def _open_placed(
-        self, topic: Topic, index: int, place: PartitionPlace, settings: TopicSettings
-    ) -> Partition | None:
-        if self._me.broker not in place.replicas:
-            return None
-        voters = tuple(map(Voter, place.replicas, place.directories))
+    async def _open_placed(self, topic: Topic, index: int, place: PartitionPlace, settings: TopicSettings) -> Partition:
+        voters = tuple(map(Voter, place.founders, place.directories))
         return await self.open(f"{topic.name}-{index}", TopicPartition(topic.id, index), settings, voters)
 
     async def _begin_fresh(self) -> None:

@@ -78,6 +78,12 @@ class Controller:
     def add_partitions(self, wanted: MorePartitions) -> Proposal[Topic]:
         return self._placed(topics.grow(self.image, self._load(), self.find(wanted.topic), wanted))
 
+    def widen(self, topic: str, factor: int) -> Proposal[None]:
+        """Give a topic of the brokers' own the replicas that there were too few brokers for when it was made."""
+        if topic not in self.image.topics:
+            return Proposal(None)
+        return topics.widen(self.image, self.image.load, self.image.topics[topic], factor)
+
     def _load(self) -> Load:
         """What brokers hold, or soon will: the topics of one request are placed before any of them is replayed."""
         if self._ahead is None:

@@ -18,6 +18,7 @@ from tailrace.cluster.records import (
     PartitionAdded,
     PartitionLed,
     PartitionStartMoved,
+    PartitionWidened,
     ProducerIdsTaken,
     SettingChanged,
     TopicAdded,
@@ -39,7 +40,8 @@ class PartitionPlace:
     """Where one partition lives, who leads it, and where its records begin."""
 
     replicas: tuple[BrokerId, ...]  # the preferred leader first
-    directories: tuple[Id, ...]  # the disk that each replica was placed on
+    founders: tuple[BrokerId, ...]  # who held it first: they vote until its log says otherwise
+    directories: tuple[Id, ...]  # the founders' disks
     leader: BrokerId = nobody  # of `epoch`; another leads only in a later one
     epoch: Epoch = no_epoch  # never falls; -1: nobody has led yet
     in_sync: tuple[BrokerId, ...] = ()  # as the leader saw it last
@@ -92,6 +94,8 @@ class Image:
                 place.start = max(place.start, record.start)
             case PartitionLed():
                 self._lead(record)
+            case PartitionWidened():
+                self._widen(record)
             case TopicRemoved():
                 self._remove_topic(Id(record.topic_id))
             case BrokerRegistered():
@@ -111,12 +115,21 @@ class Image:
     def _add_partition(self, record: PartitionAdded) -> None:
         partitions = self.topics_by_id[Id(record.topic_id)].partitions
         assert record.partition == len(partitions), "partitions are added in order"
+        replicas = tuple(BrokerId(one) for one in record.replicas)
         place = PartitionPlace(
-            replicas=tuple(BrokerId(one) for one in record.replicas),
+            replicas=replicas,
+            founders=replicas,
             directories=tuple(Id(one) for one in record.directories),
         )
         partitions.append(place)
         self.load.add(place.replicas)
+
+    def _widen(self, record: PartitionWidened) -> None:
+        place = self.place(Id(record.topic_id), record.partition)
+        if place is not None:
+            self.load.remove(place.replicas)
+            place.replicas = tuple(BrokerId(one) for one in record.replicas)
+            self.load.add(place.replicas)
 
     def _lead(self, record: PartitionLed) -> None:
         place = self.place(Id(record.topic_id), record.partition)

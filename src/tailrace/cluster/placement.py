@@ -46,6 +46,12 @@ def place(partitions: int, factor: int, brokers: Sequence[Broker], load: Load, o
     return [scales.place(factor) for _ in range(partitions)]
 
 
+def widen(places: Sequence[Place], factor: int, brokers: Sequence[Broker], load: Load, own: Load) -> list[Place]:
+    """More replicas for partitions that have fewer than `factor`. Whoever leads least of them becomes the first."""
+    scales = _Scales(brokers, load, own)
+    return [scales.widen(one, factor) for one in places]
+
+
 class _Scales:
     """What each broker holds, with the order in which they are chosen kept beside it."""
 
@@ -64,23 +70,36 @@ class _Scales:
             self._weigh(rack)
 
     def place(self, factor: int) -> Place:
-        chosen, left = [min(self._brokers, key=self._as_leader.__getitem__)], self._brokers
+        chosen = self._fill([min(self._brokers, key=self._as_leader.__getitem__)], factor)
+        self._add(chosen[0], chosen)
+        return tuple(chosen)
+
+    def widen(self, held: Place, factor: int) -> Place:
+        chosen = self._fill(list(held), factor)
+        self._led[held[0]] -= own_weight + 1
+        first = min(chosen, key=self._led.__getitem__)
+        self._add(first, chosen[len(held) :])
+        return (first, *(one for one in chosen if one != first))
+
+    def _fill(self, chosen: list[BrokerId], factor: int) -> list[BrokerId]:
+        left = self._brokers
+        for one in chosen[:-1]:
+            left = self._elsewhere(left, one)
         while len(chosen) < factor:
             left = self._elsewhere(left, chosen[-1]) or [one for one in self._brokers if one not in chosen]
             chosen.append(min(left, key=self._as_follower.__getitem__))
-        self._add(chosen)
-        return tuple(chosen)
+        return chosen
 
     def _elsewhere(self, brokers: Sequence[BrokerId], taken: BrokerId) -> list[BrokerId]:
         racks, rack = self._rack, self._rack[taken]
         return [one for one in brokers if racks[one] != rack]
 
-    def _add(self, chosen: Sequence[BrokerId]) -> None:
-        self._led[chosen[0]] += own_weight + 1
-        for one in chosen:
+    def _add(self, leader: BrokerId, more: Sequence[BrokerId]) -> None:
+        self._led[leader] += own_weight + 1
+        for one in more:
             self._held[one] += own_weight + 1
             self._tie[one] = _scramble(one, self._held[one])
-        for rack in dict.fromkeys(self._rack[one] for one in chosen):
+        for rack in dict.fromkeys(self._rack[one] for one in (leader, *more)):
             self._weigh(rack)
 
     def _weigh(self, rack: str | BrokerId) -> None:

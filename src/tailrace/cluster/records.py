@@ -103,6 +103,15 @@ class PartitionLed:
     in_sync: tuple[Int32, ...] = wire()
 
 
+@record(type=11, versions="0-0", flexible="0+")
+class PartitionWidened:
+    """More brokers hold a partition: these are all of them, the preferred leader first."""
+
+    topic_id: Id = wire()
+    partition: Int32 = wire()
+    replicas: tuple[Int32, ...] = wire()
+
+
 MetadataRecord = (
     TopicAdded
     | PartitionAdded
@@ -114,6 +123,7 @@ MetadataRecord = (
     | BrokerRegistered
     | BrokerFenced
     | PartitionLed
+    | PartitionWidened
 )
 
 record_kinds: Final = record_types(*get_args(MetadataRecord))

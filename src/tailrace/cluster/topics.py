@@ -6,10 +6,11 @@ New partitions are placed by `load`: what brokers hold, with what was proposed j
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 
+from tailrace.cluster import placement
 from tailrace.cluster.brokers import Broker, Load
 from tailrace.cluster.image import Image, Resource, Topic, plain
-from tailrace.cluster.placement import Place, factor_for, place
-from tailrace.cluster.records import MetadataRecord, PartitionAdded, SettingChanged, TopicAdded
+from tailrace.cluster.placement import Place, by_default, factor_for, place, replicas_by_default_max
+from tailrace.cluster.records import MetadataRecord, PartitionAdded, PartitionWidened, SettingChanged, TopicAdded
 from tailrace.model.faults import (
     InvalidPartitions,
     InvalidReplicaAssignment,
@@ -90,17 +91,43 @@ def grow(image: Image, load: Load, topic: Topic, wanted: MorePartitions) -> Prop
         )
     brokers, more = _live(image), wanted.total - now
     if wanted.assignment is None:
-        own = Load()
-        for one in topic.partitions:
-            own.add(one.replicas)
         factor = factor_for(len(topic.partitions[0].replicas), len(brokers))
-        places = place(more, factor, brokers, load, own)
+        places = place(more, factor, brokers, load, _own(topic))
     elif len(wanted.assignment) != more:
         raise InvalidReplicaAssignment(f"{more} new partitions, but replicas for {len(wanted.assignment)}")
     else:
         places = [_checked(brokers, replicas) for replicas in wanted.assignment]
     _check_room(image.load, places)
     return Proposal(topic, _added(image, topic.id, now, places))
+
+
+def widen(image: Image, load: Load, topic: Topic, wanted: int) -> Proposal[None]:
+    """Let its partitions have as many replicas as is usual, once there are so many brokers to hold them."""
+    factor = replicas_by_default_max if wanted == by_default else wanted
+    brokers = _live(image)
+    live = [broker.id for broker in brokers]
+    narrow = [
+        (index, one.replicas)
+        for index, one in enumerate(topic.partitions)
+        if len(one.replicas) < factor and all(held in live for held in one.replicas)
+    ]
+    if len(brokers) < factor or not narrow:
+        return Proposal(None)
+    places = placement.widen([held for _, held in narrow], factor, brokers, load, _own(topic))
+    return Proposal(
+        None,
+        [
+            PartitionWidened(topic_id=topic.id, partition=index, replicas=replicas)
+            for (index, _), replicas in zip(narrow, places, strict=True)
+        ],
+    )
+
+
+def _own(topic: Topic) -> Load:
+    own = Load()
+    for one in topic.partitions:
+        own.add(one.replicas)
+    return own
 
 
 def _check_name(image: Image, wanted: NewTopic) -> None:

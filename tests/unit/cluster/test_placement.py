@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tailrace.cluster.brokers import Broker, Load, registered
-from tailrace.cluster.placement import Place, factor_for, place
+from tailrace.cluster.placement import Place, factor_for, place, widen
 from tailrace.model.faults import InvalidReplicationFactor
 from tailrace.model.ids import BrokerId
 from tests.unit.cluster.cluster import registration
@@ -137,3 +137,29 @@ def test_nobody_says_how_many(live: int, factor: int) -> None:
 def test_what_cannot_be_met_is_refused_with_the_numbers(wanted: int, live: int) -> None:
     with pytest.raises(InvalidReplicationFactor, match=f"factor {wanted} cannot be met.* live brokers, {live}$"):
         factor_for(wanted, live)
+
+
+@given(uniform, st.integers(1, 40))
+def test_what_one_broker_held_is_spread_over_three_others_included(racks: Racks, partitions: int) -> None:
+    if len(racks) < 3:
+        return
+    brokers = brokers_in(racks)
+    narrow: list[Place] = [(BrokerId(1),)] * partitions
+    wide = widen(narrow, 3, brokers, counted(narrow), counted(narrow))
+    assert all(len(set(one)) == 3 and BrokerId(1) in one for one in wide)
+    if len(set(racks) - {None}) >= 3:
+        assert all(len({racks[broker - 1] for broker in one}) == 3 for one in wide)
+    load = counted(wide)
+    others = [
+        load.replicas.get(BrokerId(number), 0)
+        for number, rack in enumerate(racks, 1)
+        if number > 1 and (rack is None or rack != racks[0])  # what shares a rack with the first gets nothing
+    ]
+    assert len(set(racks) - {None}) in (1, 2) or max(others) - min(others) <= 1
+    assert max(load.preferred.values()) <= partitions / 2 + 1
+
+
+def test_what_has_enough_replicas_stays_as_it_is() -> None:
+    brokers = brokers_in([None] * 4)
+    held = (BrokerId(2), BrokerId(3), BrokerId(1))
+    assert set(widen([held], 3, brokers, counted([held]), counted([held]))[0]) == set(held)
