@@ -8,7 +8,7 @@ from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition, check
 from tailrace.records.build import TimestampType, build_batch
 from tailrace.records.compress import Compression
 from tailrace.records.record import NewRecord
-from tailrace.wire.messages.create_topics import CreateTopicsRequest, NewTopic
+from tailrace.wire.messages.create_topics import CreateTopicsRequest, NewTopic, NewTopicConfig
 from tailrace.wire.messages.delete_records import (
     DeleteRecordsRequest,
     PartitionToTrim,
@@ -18,11 +18,12 @@ from tailrace.wire.messages.delete_topics import DeleteTopicsRequest, TopicToDel
 from tailrace.wire.messages.produce import PartitionToProduce, ProduceRequest, TopicToProduce
 
 first_time = 1_700_000_000_000
+keep_all = NewTopicConfig(name="retention.ms", value="-1")  # records of 2023 would be gone within minutes
 known_timeout_s = 30.0
 
 
 def make_topic(cluster: Cluster, topic: str, partitions: int = 1) -> None:
-    wanted = NewTopic(name=topic, num_partitions=partitions, replication_factor=1)
+    wanted = NewTopic(name=topic, num_partitions=partitions, replication_factor=1, configs=(keep_all,))
     answer = cluster.ask_any(CreateTopicsRequest(topics=(wanted,), timeout_ms=10_000))
     check(answer.topics[0].error_code, f"make {topic}")
     deadline = time.monotonic() + known_timeout_s
