@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tailrace.pipeline.jvm.java import find_java
+from tailrace.pipeline.jvm.session import brief_options, quick_options
 from tailrace.pipeline.jvm.wheel import cache_folder
 
 # What Spark's Python wants for Connect and for state; we do not, and shall notice if we do.
@@ -34,7 +36,8 @@ def environment(**more: str) -> dict[str, str]:
     """That of a person who has the virtual environment on the PATH, and a Java."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     fixed = {"PATH": path, "JAVA_HOME": str(find_java().home), "PYSPARK_PYTHON": sys.executable}
-    return {**os.environ, **fixed, "SPARK_LOCAL_IP": "127.0.0.1", **more}
+    brief = " ".join((*quick_options, *brief_options))  # for JVMs that live for seconds
+    return {**os.environ, **fixed, "SPARK_LOCAL_IP": "127.0.0.1", "JAVA_TOOL_OPTIONS": brief, **more}
 
 
 def without_java(folder: Path) -> dict[str, str]:
@@ -70,13 +73,19 @@ def _said(process: "subprocess.Popen[bytes]", log: Path, says: str) -> str:
     return found[1]
 
 
-def run(command: Sequence[str], variables: Mapping[str, str], folder: Path, timeout_s: float = 200.0) -> str:
+def run(command: Sequence[str], variables: Mapping[str, str], folder: Path, timeout_s: float = 600.0) -> str:
     """Run a program to its end; what it printed."""
-    done = subprocess.run(
-        command, env=variables, cwd=folder, capture_output=True, text=True, timeout=timeout_s, check=False
-    )
-    assert done.returncode == 0, f"{command}: {done.stderr[-4000:]}"
-    return done.stdout
+    process = subprocess.Popen(
+        command, env=variables, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        start_new_session=True,
+    )  # fmt: skip
+    try:
+        printed, complained = process.communicate(timeout=timeout_s)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)  # what it has started would go on
+        raise
+    assert process.returncode == 0, f"{command}: {complained[-4000:]}"
+    return printed
 
 
 def fetched(*requirements: str) -> Path:

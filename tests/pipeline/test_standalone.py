@@ -1,6 +1,8 @@
 """spark-submit to a standalone cluster of a real master and a real worker, as its page says."""
 
+import json
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -48,3 +50,12 @@ def test_the_job_of_the_page(broker: Broker, cluster: Cluster, topic: str, maste
     printed = run([*words, "job.py", broker.bootstrap, "./checkpoint"], environment(PYTHONPATH=""), tmp_path)
     assert "tailrace.zip/tailrace/__init__.py" in printed
     assert seen(cluster, f"{topic}-copies") == sorted([one.value or b"" for one in numbered(10)] * 2)
+
+
+def test_an_archive_of_ours(broker: Broker, cluster: Cluster, topic: str, master: str, tmp_path: Path) -> None:
+    make_topic(cluster, topic, 2)
+    for partition in range(2):
+        write(cluster, topic, numbered(10), partition=partition)
+    words = ["--bootstrap", broker.bootstrap, "--topics", topic, "--to", "history", "--master", master]
+    command = [sys.executable, "-m", "tailrace", "pipeline", "archive", *words, "--available-now", "--json"]
+    assert json.loads(run(command, environment(), tmp_path))["records"] == 20

@@ -7,6 +7,7 @@ import typer
 from tailrace.cli.client import Bootstrap, Json, default_bootstrap
 from tailrace.cli.failure import Failed, Misused
 from tailrace.cli.output import print_json, print_table, progress, say
+from tailrace.cli.pipeline_project import init
 from tailrace.cli.pipeline_upkeep import History, compact, vacuum
 from tailrace.cli.spark import Master, failing, running
 from tailrace.cli.usage import Command
@@ -21,8 +22,8 @@ commands.add_typer(sinks, name="sink")
 
 wrong_code = 1
 
-for upkeep in (compact, vacuum):
-    commands.command(cls=Command)(upkeep)
+for elsewhere in (compact, init, vacuum):
+    commands.command(cls=Command)(elsewhere)
 
 
 @commands.command(cls=Command)

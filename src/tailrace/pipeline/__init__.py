@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from tailrace.pipeline.analysis.job import analyze
     from tailrace.pipeline.data_source import register
+    from tailrace.pipeline.declared import init
     from tailrace.pipeline.histories.archive import archive
     from tailrace.pipeline.histories.audit import audit
     from tailrace.pipeline.histories.reading import history
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
     from tailrace.pipeline.upkeep.vacuum import vacuum
 
 __all__ = [
-    "analyze", "archive", "audit", "compact", "history", "parse_json", "register", "replay", "session", "to_postgres",
-    "vacuum",
+    "analyze", "archive", "audit", "compact", "history", "init", "parse_json", "register", "replay", "session",
+    "to_postgres", "vacuum",
 ]  # fmt: skip
 
 _homes: Final = MappingProxyType(  # name to the module that has it
@@ -36,6 +37,7 @@ _homes: Final = MappingProxyType(  # name to the module that has it
         "audit": "histories.audit",
         "compact": "upkeep.compact",
         "history": "histories.reading",
+        "init": "declared",
         "parse_json": "json_rows",
         "register": "data_source",
         "replay": "replaying.job",

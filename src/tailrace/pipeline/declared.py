@@ -1,0 +1,112 @@
+"""A project for Spark's declarative pipelines: `tailrace pipeline init` writes it, `spark-pipelines run` executes it.
+
+Topic to streaming table to materialized view to topic. The engine is Spark's: it works out in which order things are
+to be done, keeps the checkpoints, and reads and writes topics through `format("tailrace")`. The project knows nothing
+of what is in the records, so it counts them by key: a beginning, to be changed.
+"""
+
+import re
+from pathlib import Path
+from string import Template
+from typing import Final
+
+from tailrace.pipeline.failure import PipelineFailed
+
+_spec: Final = """\
+name: $table
+storage: $storage
+configuration:
+  spark.sql.shuffle.partitions: "4"
+libraries:
+  - glob:
+      include: transformations/**
+"""
+
+_table: Final = """\
+\"\"\"The topic $topic as a streaming table: each run adds the records that have come since the last one.\"\"\"
+
+import os
+
+from pyspark import pipelines as dp
+from pyspark.sql import DataFrame, SparkSession
+
+bootstrap = os.environ.get("TAILRACE_BOOTSTRAP", "$bootstrap")
+spark = SparkSession.active()
+
+
+@dp.table(name="$table")
+def records() -> DataFrame:
+    topic = (
+        spark.readStream.format("tailrace")
+        .option("kafka.bootstrap.servers", bootstrap)
+        .option("subscribe", "$topic")
+        .option("startingOffsets", "earliest")
+        .load()
+    )
+    return topic.selectExpr("cast(key as string) as key", "cast(value as string) as value", "timestamp")
+"""
+
+_view: Final = """\
+-- Made anew by each run, from all that is in the table.
+CREATE MATERIALIZED VIEW $view AS
+SELECT key, count(*) AS records, max(timestamp) AS latest
+FROM $table
+GROUP BY key
+"""
+
+_sink: Final = """\
+\"\"\"The view back into a topic, each run's rows exactly once: the latest record of a key is what counts.\"\"\"
+
+import os
+
+from pyspark import pipelines as dp
+from pyspark.sql import DataFrame, SparkSession
+
+bootstrap = os.environ.get("TAILRACE_BOOTSTRAP", "$bootstrap")
+spark = SparkSession.active()
+
+dp.create_sink(
+    "into_topic",
+    "tailrace",
+    {"kafka.bootstrap.servers": bootstrap, "topic": "$into", "exactlyOnce": "true", "sinkId": "$view"},
+)
+
+
+@dp.append_flow(target="into_topic")
+def send() -> DataFrame:
+    return spark.readStream.table("$view").selectExpr("key", "to_json(struct(*)) as value")
+"""
+
+_ignored: Final = "storage/\nspark-warehouse/\nmetastore_db/\nderby.log\n__pycache__/\n"
+
+_files: Final = (
+    ("spark-pipeline.yml", _spec),
+    ("transformations/records.py", _table),
+    ("transformations/by_key.sql", _view),
+    ("transformations/into_topic.py", _sink),
+    (".gitignore", _ignored),
+)
+
+
+def init(folder: str | Path, *, bootstrap: str = "127.0.0.1:9092", topic: str = "orders", into: str = "totals") -> Path:
+    """Write a project into a folder that is empty or not there yet; the folder."""
+    project = Path(folder).absolute()
+    _refuse(project, bootstrap, topic, into)
+    table = re.sub(r"\W", "_", topic if topic[0].isalpha() else f"topic_{topic}")
+    names = {"bootstrap": bootstrap, "topic": topic, "into": into, "table": table, "view": f"{table}_by_key"}
+    for path, text in _files:
+        (project / path).parent.mkdir(parents=True, exist_ok=True)
+        (project / path).write_text(Template(text).substitute(names, storage=(project / "storage").as_uri()))
+    return project
+
+
+def _refuse(project: Path, bootstrap: str, topic: str, into: str) -> None:
+    if project.exists() and (not project.is_dir() or any(project.iterdir())):
+        raise PipelineFailed(f"{project} is there already; give a folder that is not, or an empty one")
+    if topic == into:
+        raise PipelineFailed(f"{topic} would be read and written in a circle; give another topic to write to")
+    for name in (topic, into):
+        if not re.fullmatch(r"[A-Za-z0-9._-]+", name):
+            raise PipelineFailed(f"{name!r} is no name of a topic: letters, digits, dots, hyphens, underscores")
+    if not re.fullmatch(r"[\w.:,\[\]-]+", bootstrap):
+        raise PipelineFailed(f"{bootstrap!r} is no address of brokers: HOST:PORT, with commas between them")
