@@ -11,6 +11,7 @@ from tailrace.pipeline import archive, audit, history
 from tailrace.pipeline.failure import NotOurHistory, PipelineFailed
 from tailrace.pipeline.histories.committing import begin, check_ranges, commit_batch
 from tailrace.pipeline.histories.delta_log import Snapshot, read_log
+from tailrace.pipeline.histories.locking import alone
 from tailrace.pipeline.histories.manifest import ArchivedRange, Gap
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
 from tailrace.pipeline.kafka.transactions import end, take_over
@@ -143,6 +144,19 @@ def test_a_log_that_was_made_anew_is_seen(
     (tmp_path / "h" / f"topic={topic}").rename(tmp_path / "h" / "topic=orders-to-harm")
     found = audit(spark, tmp_path / "h", bootstrap=broker.bootstrap)
     assert [finding.kind for finding in found.findings] == ["differs from the log"]
+
+
+@spark_only
+def test_two_archives_at_one_place(
+    spark: "SparkSession", broker: Broker, cluster: Cluster, topic: str, tmp_path: Path
+) -> None:
+    make_topic(cluster, topic)
+    write(cluster, topic, numbered(10))
+    begin(tmp_path / "h")
+    with alone(tmp_path / "h", "archive"), pytest.raises(PipelineFailed, match="another archive is writing to"):
+        archive(spark, broker.bootstrap, tmp_path / "h", topics=[topic], available_now=True)
+    assert read_log(tmp_path / "h").live == {}
+    assert list((tmp_path / "h").rglob("*.parquet")) == []
 
 
 @spark_only

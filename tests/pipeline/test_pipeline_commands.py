@@ -1,12 +1,14 @@
 """`tailrace pipeline …` as scripts use it: what it prints, and its exit codes."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tailrace.cli.main import main
+from tailrace.cli.spark import tasks_done
 from tailrace.pipeline.histories.delta_log import read_log
 from tailrace.pipeline.kafka.cluster import Cluster
 from tailrace.testing import Broker
@@ -42,6 +44,15 @@ def test_archive_and_audit(
     assert [(one["kind"], one["file"], one["first"], one["last"]) for one in told["findings"]] == [
         ("missing file", path, 0, 9)
     ]
+
+
+def test_how_far_spark_is_can_be_seen(spark: "SparkSession") -> None:
+    with ThreadPoolExecutor(1) as beside:
+        counting = beside.submit(lambda: spark.range(0, 2**23, 1, 8).selectExpr("sum(hash(id))").collect())
+        seen: list[tuple[int, int]] = []
+        while not counting.done():
+            seen.append(tasks_done(spark))
+    assert (8 in {total for _, total in seen}, tasks_done(spark)) == (True, (0, 0))
 
 
 def test_what_cannot_be_told(spark: "SparkSession", tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,7 @@ from tailrace.cli.failure import Failed, Misused
 from tailrace.cli.output import print_json, print_table, progress, say
 from tailrace.cli.pipeline_project import init
 from tailrace.cli.pipeline_upkeep import History, compact, vacuum
-from tailrace.cli.spark import Master, failing, running
+from tailrace.cli.spark import Master, failing, running, watching
 from tailrace.cli.usage import Command
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def audit(
     from tailrace.pipeline.histories.audit import audit as run
 
     try:
-        with failing(), running(master) as spark:
+        with failing(), running(master) as spark, watching(spark, "auditing"):
             found = run(spark, history, bootstrap=bootstrap)
     except Failed as failed:
         raise Misused(f"cannot tell: {failed}") from None  # its exit code is the one for what cannot be told
@@ -130,7 +130,7 @@ def replay(
     """
     from tailrace.pipeline.replaying.job import replay as run
 
-    with failing(), running(master) as spark:
+    with failing(), running(master) as spark, watching(spark, "replaying"):
         count = run(
             spark, history, bootstrap, topic=topic, into=into, where=where, start=start, end=end, key=key,
             keep_partition=keep_partition, keep_timestamp=keep_timestamp, per_second=rate, replay_id=replay_id,
@@ -156,7 +156,7 @@ def analyze(
     """
     from tailrace.pipeline.analysis.job import analyze as run
 
-    with failing(), running(master) as spark:
+    with failing(), running(master) as spark, watching(spark, "analyzing"):
         found = run(spark, history, report=report)
     for answer in found:
         if json:
@@ -183,7 +183,7 @@ def postgres(
       tailrace pipeline sink postgres --topics orders --dsn "host=db dbname=shop" --table orders --checkpoint ./orders
         --schema "customer string, total int"
     """
-    with failing(), running(master) as spark:
+    with failing(), running(master) as spark, watching(spark, "writing"):
         from tailrace.pipeline.postgres.job import to_postgres
 
         to_postgres(

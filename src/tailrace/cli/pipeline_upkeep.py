@@ -73,13 +73,14 @@ def vacuum(
                 on_plan=lambda count: bar.update(task, total=count),
                 on_gone=lambda _: bar.advance(task),
             )
-    found = [(one.path, one.kind, one.size, "removed" if one in done.gone else "left") for one in done.gone + done.left]
+    gone = "would be removed" if dry_run else "removed"
+    found = [(one.path, one.kind, one.size, gone if one in done.gone else "left") for one in done.gone + done.left]
     if json:
-        names = ("path", "kind", "bytes", "done")
+        names = ("path", "kind", "bytes", "what")
         print_json({"dry_run": dry_run, "files": [dict(zip(names, one, strict=True)) for one in found]})
         return
     if found:
-        print_table(("file", "kind", "bytes", "to remove" if dry_run else "done"), found)
+        print_table(("file", "kind", "bytes", "what"), found)
     word = "would remove" if dry_run else "removed"
     say(f"{word} {len(done.gone):,} files of {done.bytes:,} bytes, left {len(done.left):,}")
     if done.archive_at_work:
