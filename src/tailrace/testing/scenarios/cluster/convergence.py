@@ -5,7 +5,10 @@
 
 from collections.abc import Iterator, Sequence
 
+from tailrace.broker.node import Node
 from tailrace.broker.partition import Partition
+from tailrace.cluster.image import PartitionPlace
+from tailrace.model.topics import internal_topics
 from tailrace.raft.replica import Role
 from tailrace.testing.scenarios.cluster.server import Server
 from tailrace.testing.scenarios.cluster.watch import Watch, partitions_of
@@ -38,15 +41,15 @@ class Convergence:
         images = [node.replicas.image for node in nodes]
         if any(image != images[0] for image in images):
             yield "the metadata images differ"
-        voters = len(nodes[0].metadata.replica.voters)
+        count = len(nodes[0].metadata.replica.voters)
         due = 1 if len(self._servers) < metadata_voters_max else metadata_voters_max
-        if voters != due:
-            yield f"the metadata has {voters} voters, not {due}"
+        if count != due:
+            yield f"the metadata has {count} voters, not {due}"
         for topic in images[0].topics.values():
             for number, place in enumerate(topic.partitions):
-                holders = [node for node in nodes if node.broker_id in place.replicas]
-                if any(not any(one.key == (topic.id, number) for one in node.replicas.all()) for node in holders):
-                    yield f"{topic.name}-{number} is not on all of {place.replicas}"
+                yield from _in_place(topic.name, number, place, nodes)
+                if topic.name in internal_topics and len(place.replicas) < due:
+                    yield f"{topic.name}-{number} is on {place.replicas} alone"
 
     def _partitions(self) -> list[Copies]:
         found: dict[object, Copies] = {}
@@ -62,6 +65,16 @@ class Convergence:
             for server, partition in copies:
                 self._watch.look_again(server, partition)
             self._watch.claims.check_all_settled(copies[0][1].key)
+
+
+def _in_place(topic: str, number: int, place: PartitionPlace, nodes: Sequence[Node]) -> Iterator[str]:
+    holders = [node for node in nodes if node.broker_id in place.replicas]
+    copies = [one for node in holders for one in node.replicas.of_topic(topic) if one.key.partition == number]
+    if len(copies) < len(holders):
+        yield f"{topic}-{number} is not on all of {place.replicas}"
+    for voters in ([voter.broker for voter in one.replica.voters] for one in copies):
+        if sorted(voters) != sorted(place.replicas):
+            yield f"{topic}-{number}: {voters} vote, and it is on {place.replicas}"
 
 
 def _in_partition(copies: Copies) -> Iterator[str]:

@@ -34,6 +34,7 @@ class Plan:
     patience_ms: int  # how long a follower waits for its leader
     pause_seconds: float  # between two faults, on average
     damage: bool  # a bit flips, once
+    upkeep_seconds: int  # between two looks at who should lead, and who should vote
     calm: float  # a producer rests for up to so many seconds after each acknowledgement
 
     @property
@@ -53,6 +54,7 @@ class Plan:
             log_checkpoint_interval_ms=self.checkpoint_ms,
             log_retention_check_interval_ms=60_000,
             auto_create_topics_enable=False,
+            leader_imbalance_check_interval_seconds=self.upkeep_seconds,
             controller_quorum_fetch_timeout_ms=self.patience_ms,
             controller_quorum_election_timeout_ms=self.patience_ms // 2,
             replica_fetch_wait_max_ms=self.patience_ms // 4,
@@ -82,6 +84,7 @@ def plan_of(seed: int, seconds: float = trouble_default_seconds) -> Plan:
         pause_seconds=chance.choice([0.3, 0.6, 1.2]),
         calm=chance.choice([0.15, 0.3, 0.6]),
         damage=chance.random() < 0.2,
+        upkeep_seconds=chance.choice([1, 5]),
     )
 
 
