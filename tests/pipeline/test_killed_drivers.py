@@ -34,7 +34,7 @@ def killed_at(place: str, words: Sequence[str], tmp_path: Path) -> None:
     file = tmp_path / "place"
     driver = subprocess.Popen(command, cwd=root, env={**os.environ, variable: str(file)}, stderr=subprocess.DEVNULL)
     file.write_text(f"{place}\n{driver.pid}")  # long before it comes there
-    assert driver.wait(200) == -signal.SIGKILL
+    assert driver.wait(400) == -signal.SIGKILL
     assert not file.exists()
     run(command, os.environ, root)
 

@@ -33,7 +33,7 @@ def test_an_executor_that_is_killed(broker: Broker, cluster: Cluster, topic: str
     variables = without_java(tmp_path) if java == "from PyPI" else os.environ
     driver = subprocess.run(
         [sys.executable, "-m", "tests.pipeline.copying", *words],
-        cwd=root, env={**variables, variable: str(place)}, capture_output=True, text=True, timeout=200, check=False,
+        cwd=root, env={**variables, variable: str(place)}, capture_output=True, text=True, timeout=400, check=False,
     )  # fmt: skip
     assert driver.returncode == 0, driver.stderr[:4000]
     assert not place.exists()
