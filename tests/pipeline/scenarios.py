@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tailrace.model.faults import CorruptBatch
+from tailrace.pipeline.access import Access
 from tailrace.pipeline.arrow.choosing import choose
 from tailrace.pipeline.arrow.columns import decode
 from tailrace.pipeline.failure import PipelineFailed
@@ -266,7 +267,9 @@ def a_replay_is_run_again(stage: Stage) -> str:
     into = f"{stage.topic}-again"
     make_topic(stage.cluster, into)
     told = [stage.archived(0, 10).to_dict()]
-    wanted = Wanted(replay_id=stage.topic, bootstrap=stage.bootstrap, history=str(stage.folder), into=into)
+    wanted = Wanted(
+        replay_id=stage.topic, access=Access(bootstrap=stage.bootstrap), history=str(stage.folder), into=into
+    )
     with stage.dying_at("replay: committed"):
         replay_partition(told, asdict(wanted))
     replay_partition(told, asdict(wanted))

@@ -1,9 +1,13 @@
 """`kafka.ssl.*` and `kafka.sasl.*` as Kafka writes them; SCRAM by its RFCs; and no secret in what is said of them."""
 
+import json
 from pathlib import Path
 
 import pytest
 
+from tailrace.cli.client_config import client_options
+from tailrace.cli.failure import Misused
+from tailrace.pipeline.access import Access, access_from
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.kafka.authenticating import plain
 from tailrace.pipeline.kafka.scram import scram
@@ -79,6 +83,28 @@ def test_a_keystore_of_java_is_named_with_the_way_out(tmp_path: Path) -> None:
     (tmp_path / "trust.jks").write_bytes(b"\xfe\xed\xfe\xed")
     with pytest.raises(PipelineFailed, match=r"trust\.jks: it holds no PEM.*keytool.*openssl.*truststore\.type = PEM"):
         security(security_protocol="SSL", ssl_truststore_location=str(tmp_path / "trust.jks"))
+
+
+def test_a_file_of_settings_as_kafkas_tools_take_it(tmp_path: Path) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text('# ours\n\n security.protocol = SSL\n!no\nsasl.jaas.config=M required a="b=c";\n')
+    wanted = {"kafka.security.protocol": "SSL", "kafka.sasl.jaas.config": 'M required a="b=c";'}
+    assert client_options(str(file)) == wanted
+    file.write_text("security.protocol=SSL\nSSL\n")
+    with pytest.raises(Misused, match="line 2: write it like"):
+        client_options(str(file))
+    with pytest.raises(Misused, match="No such file"):
+        client_options(str(tmp_path / "none"))
+
+
+def test_an_access_travels_as_json() -> None:
+    options = security(
+        security_protocol="SASL_SSL",
+        sasl_mechanism="PLAIN",
+        sasl_jaas_config=f'{scram_module} required username="alice" password="{secret}";',
+    )
+    assert access_from(json.loads(json.dumps(options.access.to_dict()))) == options.access
+    assert access_from(Access(bootstrap="a:1").to_dict()) == Access(bootstrap="a:1")
 
 
 def test_plain_is_as_rfc_4616_has_it() -> None:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tailrace.cli.client import Bootstrap, Json, default_bootstrap
+from tailrace.cli.client_config import ClientConfig, client_options
 from tailrace.cli.failure import Failed, Misused
 from tailrace.cli.output import print_json, print_table, progress, say
 from tailrace.cli.pipeline_project import init
@@ -35,6 +36,7 @@ def archive(
     every: Annotated[float, typer.Option("--every", metavar="SECONDS", min=0.1, help="A commit so often.")] = 10.0,
     quarantine: Annotated[bool, typer.Option("--quarantine", help="Set damaged batches aside and go on.")] = False,
     bootstrap: Bootstrap = default_bootstrap,
+    client_config: ClientConfig = "",
     master: Master = "local[*]",
     json: Json = False,
 ) -> None:
@@ -59,6 +61,7 @@ def archive(
             pattern=pattern,
             available_now=available_now,
             trigger_s=every,
+            options=client_options(client_config),
             quarantine=quarantine,
             on_batch=lambda ranges: bar.advance(task, sum(one.count for one in ranges)),
         )
@@ -78,6 +81,7 @@ def audit(
     bootstrap: Annotated[
         str, typer.Option("--bootstrap", "-b", metavar="HOST:PORT", help="Compare with the live log, too.")
     ] = "",
+    client_config: ClientConfig = "",
     master: Master = "local[*]",
     json: Json = False,
 ) -> None:
@@ -94,7 +98,7 @@ def audit(
 
     try:
         with failing(), running(master) as spark, watching(spark, "auditing"):
-            found = run(spark, history, bootstrap=bootstrap)
+            found = run(spark, history, bootstrap=bootstrap, options=client_options(client_config))
     except Failed as failed:
         raise Misused(f"cannot tell: {failed}") from None  # its exit code is the one for what cannot be told
     if json:
@@ -118,6 +122,7 @@ def replay(
     rate: Annotated[float, typer.Option("--rate", metavar="N", min=0.0, help="Records a second; 0: all speed.")] = 0.0,
     replay_id: Annotated[str, typer.Option("--id", help="A name for this replay, to run it once more.")] = "",
     bootstrap: Bootstrap = default_bootstrap,
+    client_config: ClientConfig = "",
     master: Master = "local[*]",
     json: Json = False,
 ) -> None:
@@ -134,6 +139,7 @@ def replay(
         count = run(
             spark, history, bootstrap, topic=topic, into=into, where=where, start=start, end=end, key=key,
             keep_partition=keep_partition, keep_timestamp=keep_timestamp, per_second=rate, replay_id=replay_id,
+            options=client_options(client_config),
         )  # fmt: skip
     if json:
         print_json({"records": count})
@@ -174,6 +180,7 @@ def postgres(
     schema: Annotated[str, typer.Option("--schema", metavar="DDL", help="Fields of JSON values as columns.")] = "",
     available_now: Annotated[bool, typer.Option("--available-now", help="End with what is there now.")] = False,
     bootstrap: Bootstrap = default_bootstrap,
+    client_config: ClientConfig = "",
     master: Master = "local[*]",
 ) -> None:
     """Write topics into a PostgreSQL table, each record exactly once, until Ctrl-C.
@@ -188,7 +195,7 @@ def postgres(
 
         to_postgres(
             spark, bootstrap, topics=topics, dsn=dsn, table=table, checkpoint=checkpoint, schema=schema,
-            available_now=available_now,
+            available_now=available_now, options=client_options(client_config),
         )  # fmt: skip
 
 

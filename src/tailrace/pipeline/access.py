@@ -1,9 +1,11 @@
 """Where brokers are, and how to reach them: what every job and every task carries with it."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from tailrace.pipeline.kafka.cluster import Cluster
-from tailrace.pipeline.kafka.security import Security, plaintext
+from tailrace.pipeline.kafka.security import Sasl, Security, Tls, plaintext
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,3 +15,15 @@ class Access:
 
     def cluster(self) -> Cluster:
         return Cluster(self.bootstrap, self.security)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For tasks that are told what to do in JSON; it holds secrets."""
+        return asdict(self)
+
+
+def access_from(told: Mapping[str, Any]) -> Access:
+    tls, sasl = told["security"]["tls"], told["security"]["sasl"]
+    return Access(
+        bootstrap=told["bootstrap"],
+        security=Security(tls=None if tls is None else Tls(**tls), sasl=None if sasl is None else Sasl(**sasl)),
+    )

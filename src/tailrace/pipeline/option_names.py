@@ -5,6 +5,7 @@ Spark hands them over in lower case, and it would never say that nobody looked a
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from types import MappingProxyType
 from typing import Final
 
 from tailrace.pipeline.access import Access
@@ -42,6 +43,9 @@ kafka_ignored: Final = (
 )
 table_prefix: Final = "option."  # how Spark shows the options of CREATE TABLE to a source once, and never again
 keep_them: Final = "CREATE TEMPORARY VIEW … USING tailrace OPTIONS (…) keeps them"
+
+
+no_options: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Options:
@@ -93,6 +97,12 @@ def refuse_tables(given: Mapping[str, str]) -> None:
     """Say at once what would be found out with the first read: that a table of the catalog loses its options."""
     if any(name.startswith(table_prefix) for name in given):
         raise PipelineFailed(f"Spark would drop the options of CREATE TABLE … OPTIONS (…). {keep_them}")
+
+
+def access_of(bootstrap: str, options: Mapping[str, str]) -> Access:
+    """How to reach brokers by a job's options; those that do not begin with `kafka.` are somebody else's."""
+    own = {name: value for name, value in options.items() if name.lower().startswith(kafka_prefix)}
+    return Options({"kafka.bootstrap.servers": bootstrap, **own}, ()).access
 
 
 def _unknown(name: str, names: Mapping[str, str]) -> str:

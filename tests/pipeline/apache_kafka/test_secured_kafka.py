@@ -14,6 +14,7 @@ from confluent_kafka.admin import (
 
 from benchmarks import kafka
 from benchmarks.fetched import Missing
+from tailrace.cli.main import main
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.kafka.cluster import Cluster
 from tailrace.pipeline.option_names import Options
@@ -128,6 +129,25 @@ def test_from_topic_to_topic(
         query.awaitTermination(60)
         assert len(seen(cluster, f"{topic}-out")) == 100
         assert password not in str(query.lastProgress)
+
+
+def test_archive_audit_and_replay_by_a_file_of_settings(
+    spark: "SparkSession", secured: Ports, server: Certificate, client: Certificate, topic: str, tmp_path: Path
+) -> None:
+    told = options(secured, "SASL_SSL", server, client, "SCRAM-SHA-512")
+    config, folder = tmp_path / "client.properties", str(tmp_path / "history")
+    config.write_text("# Kafka's own\n" + "".join(f"{name[6:]}={value}\n" for name, value in told.items()))
+    at = ["--bootstrap", secured["SASL_SSL"], "--client-config", str(config)]
+    with Cluster(secured["PLAINTEXT"]) as cluster:
+        make_topic(cluster, topic)
+        write(cluster, topic, numbered(100))
+        make_topic(cluster, f"{topic}-again")
+        assert main(["pipeline", "archive", *at, "--topics", topic, "--to", folder, "--available-now"]) == 0
+        assert main(["pipeline", "audit", folder, *at]) == 0
+        again = ["pipeline", "replay", folder, *at, "--topic", topic, "--into", f"{topic}-again"]
+        assert main([*again, "--id", "first", "--to", "50"]) == 0
+        assert main([*again, "--where", "offset >= 50"]) == 0
+        assert seen(cluster, f"{topic}-again") == sorted(one.value or b"" for one in numbered(100))
 
 
 def test_no_secret_is_in_a_plan(

@@ -8,7 +8,6 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from tailrace.pipeline.crash_points import here
@@ -19,6 +18,7 @@ from tailrace.pipeline.histories.locking import alone
 from tailrace.pipeline.histories.manifest import ArchivedRange, range_from
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
 from tailrace.pipeline.kafka.offsets import Offsets, start_offsets
+from tailrace.pipeline.option_names import access_of, no_options
 from tailrace.pipeline.source.offset_json import to_json
 from tailrace.pipeline.source.options import Subscription
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 records_per_file_max: Final = 2_000_000
 checkpoint_name: Final = "checkpoint"
 quarantine_name: Final = "quarantine"
-no_options: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +65,7 @@ def archive(
     history = Path(to).absolute()
     kind, value = ("subscribePattern", pattern) if pattern else ("subscribe", ",".join(topics))
     subscription = Subscription(kind=kind, value=value)
-    with Cluster(bootstrap) as cluster:
+    with access_of(bootstrap, options).cluster() as cluster:
         partitions = subscription.partitions(cluster)  # a topic that is not there shows before anything is written
         begin(history)
         with alone(history, "archive"):

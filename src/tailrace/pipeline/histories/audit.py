@@ -4,11 +4,12 @@ First the log's own sense, then every file by its checksums, then offsets and se
 brokers given, the records that the live log still has. Each finding names file, partition and offsets as far as it can.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tailrace.pipeline.access import Access
 from tailrace.pipeline.histories.committing import noted_last
 from tailrace.pipeline.histories.coverage import (
     edge_findings,
@@ -22,16 +23,18 @@ from tailrace.pipeline.histories.findings import Audit, Finding, PartitionAudit
 from tailrace.pipeline.histories.live import compacted, edge_notes, edges_of
 from tailrace.pipeline.histories.manifest import ArchivedRange, HistoryFile
 from tailrace.pipeline.histories.reading import files_frame, snapshot_of
-from tailrace.pipeline.kafka.cluster import Cluster
 from tailrace.pipeline.kafka.offsets import Offsets
+from tailrace.pipeline.option_names import access_of, no_options
 from tailrace.pipeline.tasks import run_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def audit(spark: "SparkSession", path: str | Path, *, bootstrap: str = "") -> Audit:
-    """Check a history, and against the live log when brokers are named."""
+def audit(
+    spark: "SparkSession", path: str | Path, *, bootstrap: str = "", options: Mapping[str, str] = no_options
+) -> Audit:
+    """Check a history, and against the live log when brokers are named; `options` say how to reach them."""
     folder = Path(path).absolute()
     snapshot = snapshot_of(folder)
     findings = [*_log_findings(folder, snapshot), *_stray_files(folder, snapshot), *range_findings(snapshot.ranges)]
@@ -41,7 +44,7 @@ def audit(spark: "SparkSession", path: str | Path, *, bootstrap: str = "") -> Au
     notes = _quarantine_notes(snapshot.ranges)
     compared = 0
     if bootstrap:
-        live, more, compared = _live_findings(spark, snapshot, bootstrap, bad)
+        live, more, compared = _live_findings(spark, snapshot, access_of(bootstrap, options), bad)
         findings += live
         notes += more
     return Audit(
@@ -115,16 +118,16 @@ def _record_findings(spark: "SparkSession", folder: Path, snapshot: Snapshot, ba
 
 
 def _live_findings(
-    spark: "SparkSession", snapshot: Snapshot, bootstrap: str, bad: dict[str, Finding]
+    spark: "SparkSession", snapshot: Snapshot, access: Access, bad: dict[str, Finding]
 ) -> tuple[list[Finding], list[str], int]:
     topics = sorted({one.topic: None for one in snapshot.ranges})
-    with Cluster(bootstrap) as cluster:
+    with access.cluster() as cluster:
         starts, ends, notes = edges_of(cluster, topics)
         shrinking = compacted(cluster, sorted({of.topic: None for of in starts}))
     findings, more = edge_notes(snapshot.ends(), starts, ends)
     there = [one for one in snapshot.ranges if _is_there(one, starts, ends)]
     there = [one for one in there if not any(file.path in bad for file in one.files)]
-    differing, older = _compared(spark, there, bootstrap, shrinking)
+    differing, older = _compared(spark, there, access, shrinking)
     return findings + differing, notes + more + older, len(there)
 
 
@@ -133,10 +136,10 @@ def _is_there(one: ArchivedRange, starts: Offsets, ends: Offsets) -> bool:
 
 
 def _compared(
-    spark: "SparkSession", ranges: Sequence[ArchivedRange], bootstrap: str, shrinking: Sequence[str]
+    spark: "SparkSession", ranges: Sequence[ArchivedRange], access: Access, shrinking: Sequence[str]
 ) -> tuple[list[Finding], list[str]]:
     things = [one.to_dict() for one in ranges]
-    answers = run_tasks(spark, "tailrace.pipeline.histories.live:fetch_again", things, bootstrap)
+    answers = run_tasks(spark, "tailrace.pipeline.histories.live:fetch_again", things, access.to_dict())
     files = {file.path: (one, file) for one in ranges for file in one.files}
     findings, notes = [], []
     for path, records, content in (found for answer in answers for found in answer):

@@ -8,6 +8,7 @@ difference.
 from collections.abc import Sequence
 from typing import Any
 
+from tailrace.pipeline.access import access_from
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.histories.checksum import ContentChecksum
 from tailrace.pipeline.histories.findings import Finding
@@ -40,10 +41,10 @@ def _pass_over(_: Damaged) -> None:
     """What the log cannot give back is missing there, and found to be."""
 
 
-def fetch_again(told: dict[str, Any], bootstrap: str) -> list[tuple[str, int, int]]:
+def fetch_again(told: dict[str, Any], given: dict[str, Any]) -> list[tuple[str, int, int]]:
     """For `run_tasks`: of each file of a range its path, and how many records of which content the log has there."""
     one = range_from(told)
-    with Cluster(bootstrap) as cluster:
+    with access_from(given).cluster() as cluster:
         has = contents_again(cluster, one)
     return [(file.path, *has.get(file.date, (0, 0))) for file in one.files]
 

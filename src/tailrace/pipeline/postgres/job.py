@@ -1,10 +1,11 @@
 """`to_postgres`: read topics, and write what they hold to a table, until stopped or up to what is there now."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.json_rows import broken_name, parsed_name
-from tailrace.pipeline.kafka.cluster import Cluster
+from tailrace.pipeline.option_names import access_of, no_options
 from tailrace.pipeline.postgres.columns import columns_of, own, progress_sql, table_sql
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ def to_postgres(
     schema: str = "",
     available_now: bool = False,
     trigger_s: float = 10.0,
+    options: Mapping[str, str] = no_options,
 ) -> None:
     """Write topics (their names with commas) into a table, which is made if it is not there.
 
@@ -29,9 +31,9 @@ def to_postgres(
     """
     from tailrace.pipeline.postgres.writer import PostgresSink
 
-    with Cluster(bootstrap) as cluster:
+    with access_of(bootstrap, options).cluster() as cluster:
         cluster.partitions([name.strip() for name in topics.split(",")])
-    reader = spark.readStream.format("tailrace").option("kafka.bootstrap.servers", bootstrap)
+    reader = spark.readStream.format("tailrace").option("kafka.bootstrap.servers", bootstrap).options(**options)
     frame = reader.option("subscribe", topics).option("startingOffsets", "earliest").load()
     rows = _with_fields(frame, schema).select(*(name for name, _ in own), *([f"{parsed_name}.*"] if schema else []))
     _prepare(dsn, table, rows)

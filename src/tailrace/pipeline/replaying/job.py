@@ -1,5 +1,6 @@
 """The replay as a job: what goes where, under which name, by which of the two ways."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,7 +11,8 @@ from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.histories.delta_log import Snapshot
 from tailrace.pipeline.histories.manifest import ArchivedRange
 from tailrace.pipeline.histories.reading import files_frame, snapshot_of
-from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
+from tailrace.pipeline.kafka.cluster import TopicPartition
+from tailrace.pipeline.option_names import access_of, no_options
 from tailrace.pipeline.replaying.partition import Wanted
 from tailrace.pipeline.sink.progress import read_progress
 from tailrace.pipeline.tasks import run_tasks
@@ -34,6 +36,7 @@ def replay(
     keep_timestamp: bool = False,
     per_second: float = 0.0,
     replay_id: str = "",
+    options: Mapping[str, str] = no_options,
 ) -> int:
     """Write the records of a topic's history into a topic, exactly once. How many were written by this run.
 
@@ -44,7 +47,7 @@ def replay(
     by_partition = ranges_of(snapshot, topic)
     wanted = Wanted(
         replay_id=replay_id or _default_id(snapshot, topic, into, where, start, end, str(key)),
-        bootstrap=bootstrap,
+        access=access_of(bootstrap, options),
         history=str(folder),
         into=into,
         key=key,
@@ -53,10 +56,10 @@ def replay(
         per_second=per_second / len(by_partition),
     )
     wanted = bounded(bounded(wanted, start, is_start=True), end, is_start=False)
-    with Cluster(bootstrap) as cluster:
+    with wanted.access.cluster() as cluster:
         cluster.partitions([into])  # a topic that is not there shows before anything is written
     if where:
-        return _by_condition(spark, folder, snapshot, topic, where, wanted)
+        return _by_condition(spark, folder, snapshot, topic, where, wanted, options)
     things = [[one.to_dict() for one in ranges] for ranges in by_partition.values()]
     return sum(run_tasks(spark, "tailrace.pipeline.replaying.partition:replay_partition", things, asdict(wanted)))
 
@@ -88,12 +91,18 @@ def bounded(wanted: Wanted, text: str, *, is_start: bool) -> Wanted:
 
 
 def _by_condition(
-    spark: "SparkSession", folder: Path, snapshot: Snapshot, topic: str, where: str, wanted: Wanted
+    spark: "SparkSession",
+    folder: Path,
+    snapshot: Snapshot,
+    topic: str,
+    where: str,
+    wanted: Wanted,
+    options: Mapping[str, str],
 ) -> int:
     from pyspark.sql import functions as f
 
     name = f"replay-{wanted.replay_id}"
-    with Cluster(wanted.bootstrap) as cluster:
+    with wanted.access.cluster() as cluster:
         progress = read_progress(cluster, name)
     if progress is not None and progress.covers(name, 0) and progress.state == "done":
         return 0
@@ -107,7 +116,8 @@ def _by_condition(
     columns = ["key", "value", "headers"]
     columns += ["partition"] * wanted.keep_partition + ["timestamp"] * wanted.keep_timestamp
     writer = frame.select(*columns).write.format("tailrace").mode("append").option("topic", wanted.into)
-    writer = writer.option("kafka.bootstrap.servers", wanted.bootstrap).option("exactlyOnce", "true")
+    writer = writer.option("kafka.bootstrap.servers", wanted.access.bootstrap).option("exactlyOnce", "true")
+    writer = writer.options(**options)
     count: int = frame.count()
     writer.option("sinkId", name).option("jobId", name).save()
     return count

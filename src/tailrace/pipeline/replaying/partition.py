@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tailrace.pipeline.access import Access, access_from
 from tailrace.pipeline.arrow.encode import Rows
 from tailrace.pipeline.arrow.murmur2 import partitions_of
 from tailrace.pipeline.crash_points import here
@@ -37,7 +38,7 @@ class Wanted:
     """What to replay of a partition, and how."""
 
     replay_id: str
-    bootstrap: str
+    access: Access
     history: str
     into: str
     first: int = 0  # offsets, the end excluded
@@ -52,9 +53,9 @@ class Wanted:
 
 def replay_partition(told: Sequence[Mapping[str, Any]], given: Mapping[str, Any]) -> int:
     """For `run_tasks`: replay the ranges of one partition, which are in order. How many records were written."""
-    wanted = Wanted(**given)
+    wanted = Wanted(**{**given, "access": access_from(given["access"])})
     ranges = [range_from(one) for one in told]
-    with Cluster(wanted.bootstrap) as cluster:
+    with wanted.access.cluster() as cluster:
         return Replay(cluster, wanted, ranges[0].of).run(ranges)
 
 
