@@ -9,6 +9,7 @@ our client.
 
 import pytest
 
+from tests.pipeline.test_analysis import test_how_far_groups_were_behind
 from tests.pipeline.test_batch_reads import (
     test_all_columns_of_all_compressions,
     test_filters_narrow_what_is_read,
@@ -16,6 +17,9 @@ from tests.pipeline.test_batch_reads import (
     test_what_retention_ate,
 )
 from tests.pipeline.test_crashes import test_a_replay, test_a_task_of_an_archive, test_from_topic_to_topic
+from tests.pipeline.test_damaged_batches import (
+    test_damage_is_set_aside_with_a_report,
+)
 from tests.pipeline.test_histories import (
     test_a_healthy_history_is_complete,
     test_a_history_that_retention_overtook_is_no_false_alarm,
@@ -24,6 +28,7 @@ from tests.pipeline.test_histories import (
     test_each_record_is_there_once_over_restarts,
     whole,
 )
+from tests.pipeline.test_protections import stage, test_it_is_needed
 from tests.pipeline.test_replay import (
     past,
     test_archive_delete_replay_gives_the_same_bytes,
