@@ -5,16 +5,15 @@ there is, with a pyspark of that version beside it, fetched from PyPI once into 
 """
 
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import version as version_of
 from pathlib import Path
 from typing import Final
 
-from benchmarks.fetched import Missing, cache_folder, put_in_place
+from benchmarks.fetched import Missing
 from benchmarks.jars import Artifact, jars
+from benchmarks.pysparks import pyspark
 
 newest: Final = "4.2.0"  # for which there is one
 # It only hands out delegation tokens, and not every mirror has it in every version: then an older one does as well.
@@ -69,16 +68,3 @@ def _folders(version: str, reasons: list[str]) -> Iterator[Path]:
             yield jars(f"spark-kafka-{version}-{provider}", (*parts, *libraries), alone=True)
         except Missing as missing:
             reasons.append(str(missing))
-
-
-def pyspark(version: str) -> Path:
-    """A folder to put on the PYTHONPATH, with that pyspark in it."""
-    folder = cache_folder() / f"pyspark-{version}"
-    if not folder.exists():
-        unfinished = folder.with_name(f"{folder.name}.{os.getpid()}")
-        command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(unfinished)]
-        ran = subprocess.run([*command, f"pyspark=={version}"], capture_output=True, text=True, check=False)
-        if ran.returncode:
-            raise Missing(f"pip could not fetch pyspark {version}:\n{ran.stderr[-1000:]}")
-        put_in_place(unfinished, folder)
-    return folder

@@ -3,7 +3,8 @@
 All servers stay up for the whole run, and a short round first warms everybody: Kafka's compiler has seen every path
 before anything counts. Then three rounds in which each contest visits Kafka, ours without fsync (as Kafka does by
 default) and ours with `always`, in an order that rotates. Topics are fresh, and deleted afterwards. Ratios are of
-medians. Then three brokers of each, with three replicas: see `clusters`.
+medians. Then three brokers of each, with three replicas: see `clusters`. Last our Spark source beside Spark's own: see
+`pipelines`.
 
 Our `always` is asked for acks=all: with acks=1 the fsync would not stand in the way of the answer.
 """
@@ -18,7 +19,7 @@ from typing import Final
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from benchmarks import clusters, contests, coordinated, kafka, ours, outcomes, tables
+from benchmarks import clusters, contests, coordinated, kafka, ours, outcomes, pipelines, spark_contests, tables
 from benchmarks.connection import create_topic, delete_topic
 from benchmarks.contests import Contest, Entrant, Figure
 from benchmarks.fetched import Missing
@@ -102,12 +103,15 @@ def run(names: list[str]) -> list[Outcome]:
         if clusters.name in names:
             task = progress.add_task("", total=None)
             found += clusters.compete(folder, lambda what: progress.update(task, description=what))
+        if wanted := [name for name in names if name in spark_contests.contests]:
+            task = progress.add_task("", total=None)
+            found += pipelines.compete(wanted, folder, lambda what: progress.update(task, description=what))
         return found
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.peers", description="Our broker beside Apache Kafka.")
-    every = [*alone, clusters.name]
+    every = [*alone, clusters.name, *spark_contests.contests]
     parser.add_argument("contests", nargs="*", help=f"only these, and no file is written: {', '.join(every)}")
     given = parser.parse_args()
     if unknown := [name for name in given.contests if name not in every]:

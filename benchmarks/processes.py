@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -92,10 +92,10 @@ def stop(process: "subprocess.Popen[Any]") -> None:
         process.stdout.close()
 
 
-def measure(module: str, work: Any) -> Any:
+def measure(module: str, work: Any, environment: Mapping[str, str] | None = None) -> Any:
     """Run a measuring client in its own process: a dataclass goes in, what it prints as JSON comes out."""
     command = [sys.executable, "-m", module, json.dumps(asdict(work))]
-    ran = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    ran = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment, check=False)
     if ran.returncode:
         raise DidNotStart(f"{module} failed with exit code {ran.returncode}; what it said stands above")
     return json.loads(ran.stdout)

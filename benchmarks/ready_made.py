@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
-from benchmarks.spark_topics import Load, one_batch, partitions
+from benchmarks.spark_loads import Load, one_batch, partitions
 from tailrace.pipeline.arrow.choosing import choose
 from tailrace.pipeline.arrow.columns import decode
 from tailrace.pipeline.source.rows import schema_ddl, spark_types, to_rows

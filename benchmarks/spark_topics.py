@@ -1,56 +1,46 @@
-"""Topics for the pipeline's benchmarks: whole batches of random records, written as they are, and their sum."""
+"""Topics for the pipeline's benchmarks, made and filled with whole batches."""
 
-import os
 import time
-from dataclasses import dataclass
-from zlib import crc32
+from typing import Final
 
+from benchmarks.spark_loads import Load, one_batch, partitions
+from tailrace.model.limits import MiB
+from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition, check
-from tailrace.records.build import build_batch
-from tailrace.records.record import NewRecord
 from tailrace.wire.messages.create_topics import CreateTopicsRequest, NewTopic, NewTopicConfig
 from tailrace.wire.messages.produce import PartitionToProduce, ProduceRequest, TopicToProduce
 
-key_bytes = 16
-partitions = 4
-settle_timeout_ms = 30_000
+settle_timeout_ms: Final = 30_000
+batch_max_bytes: Final = 16 * MiB
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Load:
-    topic: str
-    record_bytes: int  # key and value
-    per_batch: int
-    batches: int  # in each partition
-
-    @property
-    def records(self) -> int:
-        return self.per_batch * self.batches * partitions
-
-
-def one_batch(load: Load) -> tuple[bytes, int]:
-    """A batch of random keys and values, and the sum of its values' CRC-32."""
-    now_ms = int(time.time() * 1000)
-    new = [
-        NewRecord(os.urandom(load.record_bytes - key_bytes), os.urandom(key_bytes), timestamp=now_ms + number // 100)
-        for number in range(load.per_batch)
-    ]
-    return bytes(build_batch(new)), sum(crc32(one.value or b"") for one in new)
+def make_topic(cluster: Cluster, name: str) -> None:
+    room = NewTopicConfig(name="max.message.bytes", value=str(batch_max_bytes))
+    wanted = NewTopic(name=name, num_partitions=partitions, replication_factor=1, configs=(room,))
+    cluster.ask_any(CreateTopicsRequest(topics=(wanted,), timeout_ms=settle_timeout_ms))
+    deadline = time.monotonic() + settle_timeout_ms / 1000
+    while True:
+        try:
+            cluster.partitions([name])
+            return
+        except PipelineFailed:  # Kafka says that a topic is made before it can tell of it
+            if time.monotonic() > deadline:
+                raise
 
 
 def fill(cluster: Cluster, load: Load) -> int:
-    """Make the topic and write it; the sum of all values' CRC-32."""
-    room = NewTopicConfig(name="max.message.bytes", value=str(4 * 1024 * 1024))
-    wanted = NewTopic(name=load.topic, num_partitions=partitions, replication_factor=1, configs=(room,))
-    cluster.ask_any(CreateTopicsRequest(topics=(wanted,), timeout_ms=settle_timeout_ms))
-    cluster.partitions([load.topic])
-    batch, total = one_batch(load)
-    for number in range(partitions):
-        of = TopicPartition(load.topic, number)
-        one = PartitionToProduce(partition=number, records=memoryview(batch))
-        topics = (TopicToProduce(name=load.topic, partitions=(one,)),)
-        request = ProduceRequest(acks=-1, timeout_ms=settle_timeout_ms, topics=topics)
-        for _ in range(load.batches):
-            answer = cluster.until_answered(lambda of=of, request=request: cluster.leader(of).call(request))  # type: ignore[misc]
-            check(answer.topics[0].partitions[0].error_code, f"fill {load.topic}")
-    return total * load.batches * partitions
+    """Make the topic and write it, the same to all partitions; the sum of all keys' and values' CRC-32."""
+    make_topic(cluster, load.topic)
+    ready = [one_batch(load) for _ in range(load.varieties)]
+    for number in range(load.batches):
+        _write(cluster, load.topic, ready[number % len(ready)][0])
+    return partitions * sum(ready[number % len(ready)][1] for number in range(load.batches))
+
+
+def _write(cluster: Cluster, topic: str, batch: bytes) -> None:
+    ones = tuple(PartitionToProduce(partition=number, records=memoryview(batch)) for number in range(partitions))
+    topics = (TopicToProduce(name=topic, partitions=ones),)
+    request = ProduceRequest(acks=-1, timeout_ms=settle_timeout_ms, topics=topics)
+    answer = cluster.until_answered(lambda: cluster.leader(TopicPartition(topic, 0)).call(request))
+    for one in answer.topics[0].partitions:
+        check(one.error_code, f"fill {topic}")

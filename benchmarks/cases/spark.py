@@ -1,25 +1,23 @@
 """The pipeline: a topic into Spark beside a source that has its rows ready; archive, audit and replay.
 
-All columns, random keys and values, four partitions, `local[2]`. Two runs to warm up, then the median of three. What
-was read is counted and summed outside the timing.
+All columns, random keys and values, four partitions, `local[2]`. What was read, archived and replayed is counted and
+summed outside the timing.
 """
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from benchmarks.cases import Start
 from benchmarks.outcomes import Outcome, Threshold
-from benchmarks.spark_topics import Load, fill, partitions
+from benchmarks.spark_loads import Load
+from benchmarks.spark_rates import drain, rates, verify
+from benchmarks.spark_topics import fill, make_topic
 from tailrace.pipeline.kafka.cluster import Cluster
-from tailrace.wire.messages.create_topics import CreateTopicsRequest, NewTopic
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
-warm_ups: Final = 2
-rounds: Final = 3
 loads: Final = (
     Load(topic="of-100-bytes", record_bytes=100, per_batch=10_000, batches=50),
     Load(topic="of-1-kilobyte", record_bytes=1000, per_batch=1_000, batches=100),
@@ -35,64 +33,56 @@ def spark(start: Start, folder: Path) -> Iterator[Outcome]:
     spark.dataSource.register(ReadySource)
     with start(folder, "never") as broker, Cluster(f"{broker.host}:{broker.port}") as cluster:
         bootstrap = f"{broker.host}:{broker.port}"
-        for load in loads:
-            total = fill(cluster, load)
+        totals = [fill(cluster, load) for load in loads]
+        for load, total in zip(loads, totals, strict=True):
             yield _reading(spark, bootstrap, load, total)
-        yield from _jobs(spark, bootstrap, cluster, folder)
+        for load, total in zip(loads, totals, strict=True):
+            yield from _jobs(spark, bootstrap, cluster, folder, load, total)
     spark.stop()
 
 
 def _reading(spark: "SparkSession", bootstrap: str, load: Load, total: int) -> Outcome:
     reader = spark.read.format("tailrace").option("kafka.bootstrap.servers", bootstrap)
     ours = reader.option("subscribe", load.topic).load()
-    row = ours.selectExpr("count(*) as records", "sum(crc32(value)) as total").first()
-    assert row is not None
-    assert (row.records, row.total) == (load.records, total), "what was read is not what was written"
+    verify(ours, load.records, total)
     options: dict[str, Any] = {name: getattr(load, name) for name in ("record_bytes", "per_batch", "batches")}
     ready = spark.read.format("ready_made").options(**options).load()
-    found = [(_rate(load, lambda: _drain(ours)), _rate(load, lambda: _drain(ready))) for _ in range(warm_ups + rounds)]
+    found = rates(load.records, {"ours": lambda _: drain(ours), "ready": lambda _: drain(ready)})
     return Outcome(
         name=f"Spark reads, {load.record_bytes:,} B",
         fsync="never",
         acks="",
         unit="rec/s",
-        rounds=tuple(own for own, _ in found[warm_ups:]),
+        rounds=found["ours"],
         beside="one",
-        beside_rounds=tuple(other for _, other in found[warm_ups:]),
+        beside_rounds=found["ready"],
         threshold=of_ready_made,
     )
 
 
-def _jobs(spark: "SparkSession", bootstrap: str, cluster: Cluster, folder: Path) -> Iterator[Outcome]:
-    from tailrace.pipeline import archive, audit, replay
+def _jobs(
+    spark: "SparkSession", bootstrap: str, cluster: Cluster, folder: Path, load: Load, total: int
+) -> Iterator[Outcome]:
+    from tailrace.pipeline import archive, audit, history, replay
 
-    load, histories = loads[0], folder / "histories"
-    wanted = NewTopic(name="replayed", num_partitions=partitions, replication_factor=1)
-    cluster.ask_any(CreateTopicsRequest(topics=(wanted,)))
+    histories, into = folder / load.topic, f"{load.topic}-replayed"
+    make_topic(cluster, into)
 
     def archived(number: int) -> None:
-        done = archive(spark, bootstrap, histories / str(number), topics=[load.topic], available_now=True)
-        assert done.records == load.records
-
-    def audited(number: int) -> None:
-        assert audit(spark, histories / str(number)).is_complete
+        archive(spark, bootstrap, histories / str(number), topics=[load.topic], available_now=True)
 
     def replayed(number: int) -> None:
-        count = replay(
-            spark, histories / str(number), bootstrap, topic=load.topic, into="replayed", keep_partition=True
-        )
-        assert count == load.records
+        replay(spark, histories / str(number), bootstrap, topic=load.topic, into=into, keep_partition=True)
 
-    for name, job in (("archive", archived), ("audit", audited), ("replay", replayed)):
-        rates = [_rate(load, lambda job=job, number=number: job(number)) for number in range(1 + rounds)]  # type: ignore[misc]
-        yield Outcome(name=f"Spark {name}, 100 B", fsync="never", acks="", unit="rec/s", rounds=tuple(rates[1:]))
-
-
-def _drain(frame: "DataFrame") -> None:
-    frame.write.format("noop").mode("overwrite").save()
-
-
-def _rate(load: Load, run: Callable[[], object]) -> float:
-    began = time.perf_counter()
-    run()
-    return load.records / (time.perf_counter() - began)
+    found = rates(load.records, {"archive": archived})
+    for folder in sorted(histories.iterdir()):
+        verify(history(spark, folder), load.records, total)
+    found |= rates(load.records, {"audit": lambda number: audit(spark, histories / str(number))})
+    assert all(audit(spark, folder).is_complete for folder in histories.iterdir()), "an archive is not complete"
+    found |= rates(load.records, {"replay": replayed})
+    reader = spark.read.format("tailrace").option("kafka.bootstrap.servers", bootstrap).option("subscribe", into)
+    runs = len(list(histories.iterdir()))
+    verify(reader.load(), runs * load.records, runs * total)
+    for job, figures in found.items():
+        name = f"Spark {job}, {load.record_bytes:,} B"
+        yield Outcome(name=name, fsync="never", acks="", unit="rec/s", rounds=figures)

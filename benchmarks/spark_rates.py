@@ -1,0 +1,37 @@
+"""How many records a second go through a piece of Spark's work: counted and summed first, timed afterwards.
+
+Two runs to warm up, then three that count. Entrants take turns, so that both see the same machine.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+warm_ups: Final = 2
+rounds: Final = 3
+Run = Callable[[int], object]  # gets the number of the run, for names that must be new
+
+
+def verify(rows: "DataFrame", records: int, total: int) -> None:
+    """Nothing is timed that is not right."""
+    found = rows.selectExpr("count(*) as records", "sum(crc32(key)) + sum(crc32(value)) as total").first()
+    assert found is not None
+    assert (found.records, found.total) == (records, total), f"read {found.records} of {records} records, or others"
+
+
+def drain(rows: "DataFrame") -> None:
+    rows.write.format("noop").mode("overwrite").save()
+
+
+def rates(records: int, entrants: Mapping[str, Run]) -> dict[str, tuple[float, ...]]:
+    """Records a second of each entrant, one figure a round."""
+    found: dict[str, list[float]] = {name: [] for name in entrants}
+    for number in range(warm_ups + rounds):
+        for name, run in entrants.items():
+            began = time.perf_counter()
+            run(number)
+            found[name].append(records / (time.perf_counter() - began))
+    return {name: tuple(figures[warm_ups:]) for name, figures in found.items()}
