@@ -44,7 +44,7 @@ class Alike:
         self._answer_bytes = self._answer.size - 4
 
     def read(self, frame: memoryview) -> tuple[int, int, memoryview] | None:
-        """Correlation id, partition and batch of a request that differs in nothing else; None: it does."""
+        """Correlation id, partition and batch of a request that differs in nothing else; None: it does, or has none."""
         at, end = self._length_at, len(frame) - len(_no_tags)
         if end <= at:
             return None
@@ -61,7 +61,7 @@ class Alike:
                 size, at = read_uvarint(frame, at)
             except IndexError:
                 return None
-        if not size or at + size - 1 != end or frame[end:] != _no_tags:
+        if size < 2 or at + size - 1 != end or frame[end:] != _no_tags:
             return None
         return correlation_id, partition, frame[at:end]
 

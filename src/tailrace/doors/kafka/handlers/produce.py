@@ -60,9 +60,8 @@ def produce_alike(call: Call, like: Alike, number: int, batch: memoryview) -> An
     try:
         partition = call.node.replicas.find(like.topic, number)
         base, last, _, time_ms = partition.append(batch, like.acks)
-    except Fault:  # it left nothing behind, and the long way says in full why
-        data = TopicData(like.topic, [PartitionData(number, batch)])
-        return _serve(call, ProduceHead(None, like.acks, like.timeout_ms, [data]), no_guards)
+    except Fault as fault:
+        return _written(call, [(like.topic, [_refused(call, like.topic, number, fault)])], refused=True)
     if like.acks == acks_all and partition.acknowledged <= last:
         answers = [PartitionAnswer(number, 0, base, time_ms, partition.log.start)]
         waiting = Waiting(call, [(like.topic, answers)])
