@@ -54,8 +54,7 @@ class Housekeeping:
     def leader_changed(self, member: Member) -> None:
         assert isinstance(member, Partition)
         if member.leads and self._is_shared(member):
-            self._unreported[member] = None
-            self._wanted.set()
+            self._report_soon(member)
         elif not member.leads:
             self._reported.pop(member, None)
         self.stirred(member)
@@ -66,8 +65,7 @@ class Housekeeping:
         if member.leads and self._is_shared(member):
             self._stirred[member] = None
             if member not in self._reported:  # it had one replica until now
-                self._unreported[member] = None
-                self._wanted.set()
+                self._report_soon(member)
         else:
             self._stirred.pop(member, None)
 
@@ -87,6 +85,10 @@ class Housekeeping:
         return place is not None and len(place.replicas) > 1
 
     # Reports
+
+    def _report_soon(self, partition: Partition) -> None:
+        self._unreported[partition] = None
+        self._wanted.set()
 
     async def report(self) -> None:
         """Report what is new, for ever."""
@@ -141,8 +143,7 @@ class Housekeeping:
         if not partition.leads:
             self._stirred.pop(partition, None)
         elif told is not None and self._in_sync(partition) != told:
-            self._unreported[partition] = None
-            self._wanted.set()
+            self._report_soon(partition)
         elif told is not None and self._is_well(partition, told):
             partition.at_rest = True
             self._stirred.pop(partition, None)
