@@ -6,6 +6,7 @@ starts a process in the background, at the lowest priority, which runs a small s
 the archive in the cache (`python -m tailrace.pipeline.jvm.class_archive`).
 
 An archive fits one Java and one set of jars: both are in its name. A JVM that finds it unfit goes on without it.
+It is large, so whoever makes one removes those whose jars are gone: the lock beside each says where they were.
 """
 
 import fcntl
@@ -68,11 +69,21 @@ def build(java: Java) -> Path | None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with _alone(path.with_suffix(".lock")) as alone:
         if alone and not path.is_file():
+            forget_the_gone(path.parent)
             for left_over in path.parent.glob(f"{path.name}-*"):  # of a process that was ended while it made one
                 left_over.unlink()
             _make_base(java)
             _make(java, path)
     return path if path.is_file() else None
+
+
+def forget_the_gone(folder: Path) -> None:
+    """Remove archives of environments that are no more."""
+    for lock in folder.glob("*.lock"):
+        jars = lock.read_text()
+        if jars and not Path(jars).is_dir():
+            for file in folder.glob(f"{lock.stem}.*"):
+                file.unlink(missing_ok=True)
 
 
 def _make_base(java: Java) -> None:
@@ -101,12 +112,15 @@ def _make(java: Java, path: Path) -> None:
 
 @contextmanager
 def _alone(lock: Path) -> Iterator[bool]:
-    with lock.open("w") as file:
+    with lock.open("a+") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             yield False
         else:
+            file.truncate(0)
+            file.write(str(spark_jars()))
+            file.flush()
             yield True
 
 

@@ -53,13 +53,10 @@ def session(
     `brief` is for sessions that live for seconds, tests above all: the JVM then compiles quickly rather than well.
     `keep_classes` lets the first session make the archive that speeds up later ones, in the background.
     """
-    from pyspark import SparkContext
-    from pyspark.sql import SparkSession
-
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     is_local = master == "local" or master.startswith(("local[", local_cluster.prefix))
     told = {**everywhere, **(local_settings if is_local else {}), **settings, "spark.master": master}
-    if SparkContext._gateway is None:
+    if not is_started():
         java = find_java()
         os.environ["JAVA_HOME"] = str(java.home)
         quick = [*quick_options, *(brief_options if brief else ())]
@@ -70,10 +67,21 @@ def session(
             start_gateway(java, [*archive_options(java), *quick], told)
             if keep_classes:
                 build_in_background(java)
+    from pyspark.sql import SparkSession
+
     builder = SparkSession.builder.appName(name)
     for setting, value in told.items():
         builder = builder.config(setting, value)
     return builder.getOrCreate()
+
+
+def is_started() -> bool:
+    """Whether this process has its JVM already; asked without importing Spark, which is done while the JVM starts."""
+    if "pyspark" not in sys.modules:
+        return False
+    from pyspark import SparkContext
+
+    return SparkContext._gateway is not None
 
 
 def start_gateway(
@@ -83,9 +91,9 @@ def start_gateway(
     variables: Mapping[str, str] = no_settings,
 ) -> Gateway:
     """Start a JVM and let Spark's Python half find it."""
+    gateway = launch(java, [*quick_options, *options], settings, variables)
     from pyspark import SparkContext
 
-    gateway = launch(java, [*quick_options, *options], settings, variables)
     found = {"PYSPARK_GATEWAY_PORT": str(gateway.port), "PYSPARK_GATEWAY_SECRET": gateway.secret}
     os.environ.update(found)
     SparkContext._ensure_initialized()
