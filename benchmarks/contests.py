@@ -138,9 +138,11 @@ def figures(name: str, spread: Spread, threshold: Threshold | None) -> list[Figu
     ]
 
 
-contests: Final[dict[str, Contest]] = {
+bulk: Final[dict[str, Contest]] = {
     "1-kb": partial(through, messages=500_000, size=1024),
     "100-b": partial(through, messages=2_500_000, size=100),
+}
+contests: Final[dict[str, Contest]] = bulk | {
     "single-raw": single_raw,
     "single-librdkafka": single_librdkafka,
     "steady-raw": steady_raw,

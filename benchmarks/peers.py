@@ -7,13 +7,20 @@ medians. Then three brokers of each, with three replicas: see `clusters`. Last o
 `pipelines`.
 
 Our `always` is asked for acks=all: with acks=1 the fsync would not stand in the way of the answer.
+
+Where librdkafka carries the bulk, a broker that does nearly nothing takes part, too (`least`): what it does not reach,
+nobody can. A threshold above that becomes most of that.
 """
 
 import argparse
 import json
+import sys
 from collections import defaultdict
+from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
+from statistics import median
 from typing import Final
 
 from rich.console import Console
@@ -24,26 +31,32 @@ from benchmarks.connection import create_topic, delete_topic
 from benchmarks.contests import Contest, Entrant, Figure
 from benchmarks.fetched import Missing
 from benchmarks.machine import machine_outcomes, scratch
-from benchmarks.outcomes import Outcome, acks_name
+from benchmarks.outcomes import Outcome, Threshold, acks_name
+from benchmarks.processes import serving
 
 rounds: Final = 3
+reachable_part: Final = 0.9  # of what the least reaches
 warm_up_scale: Final = 0.3
 peer_label: Final = "kafka"
+least_label: Final = "least"
 alone: Final[dict[str, Contest]] = contests.contests | coordinated.contests  # one broker each
 Found = dict[str, dict[str, list[Figure]]]  # by name of the figure, then by label of the entrant; one a round
 
 
 def enter(stack: ExitStack, folder: Path) -> list[Entrant]:
     """Start everybody."""
-    for name in (peer_label, "never", "always"):
+    for name in (peer_label, "never", "always", least_label):
         (folder / name).mkdir()
     peer = stack.enter_context(kafka.serving(folder / peer_label))
     never = stack.enter_context(ours.broker(folder / "never", "never"))
     always = stack.enter_context(ours.broker(folder / "always", "always"))
+    command = [sys.executable, "-m", "benchmarks.least", str(folder / least_label)]
+    least = stack.enter_context(serving(least_label, command, log=folder / "least.log"))
     return [
         Entrant(label=peer_label, server=peer, acks=1),
         Entrant(label="never", server=never, acks=1),
         Entrant(label="always", server=always, acks=-1),
+        Entrant(label=least_label, server=least, acks=1),
     ]
 
 
@@ -54,6 +67,8 @@ def compete(entrants: list[Entrant], names: list[str], progress: Progress) -> Fo
         for name in names:
             for position in range(len(entrants)):
                 entrant = entrants[(position + number) % len(entrants)]
+                if entrant.label == least_label and name not in contests.bulk:
+                    continue
                 progress.update(task, description=f"round {number} of {rounds}: {name}, {entrant.label}")
                 for figure in one_round(entrant, name, number):
                     if number:
@@ -71,25 +86,34 @@ def one_round(entrant: Entrant, name: str, number: int) -> list[Figure]:
 
 
 def judge(found: Found, entrants: list[Entrant]) -> list[Outcome]:
-    """Ours beside Kafka: thresholds hold without fsync, `always` is reported."""
+    """Ours beside Kafka: thresholds hold without fsync, `always` and the least are reported."""
     judged = []
     for entrant in entrants:
-        if entrant.label == peer_label:
-            continue
         for name, by_label in found.items():
+            if entrant.label == peer_label or entrant.label not in by_label:
+                continue
             first = by_label[entrant.label][0]
+            is_least = entrant.label == least_label
             outcome = Outcome(
-                name=name,
-                fsync=entrant.label,
+                name=f"the least a broker can do: {name}" if is_least else name,
+                fsync="never" if is_least else entrant.label,
                 acks=acks_name(entrant.acks if first.acks is None else first.acks),
                 unit=first.unit,
                 rounds=tuple(figure.value for figure in by_label[entrant.label]),
                 beside="peer",
                 beside_rounds=tuple(figure.value for figure in by_label[peer_label]),
-                threshold=first.threshold if entrant.label == "never" else None,
+                threshold=reachable(first.threshold, by_label) if entrant.label == "never" else None,
             )
             judged.append(outcome)
     return judged
+
+
+def reachable(threshold: Threshold | None, by_label: Mapping[str, list[Figure]]) -> Threshold | None:
+    """The threshold, or most of what the least reaches beside Kafka, where that is less."""
+    if threshold is None or threshold.at_least is None or least_label not in by_label:
+        return threshold
+    least, peer = (median(figure.value for figure in by_label[label]) for label in (least_label, peer_label))
+    return replace(threshold, at_least=min(threshold.at_least, round(reachable_part * least / peer, 2)))
 
 
 def run(names: list[str]) -> list[Outcome]:

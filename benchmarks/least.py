@@ -1,0 +1,175 @@
+"""The least that a Kafka client can be served with: a bound on what any broker could reach on this machine.
+
+With small messages librdkafka computes more than any broker does. How much of a contest is the client's can be seen
+only beside a server that does nearly nothing: it takes batches as they come, counts their records, writes them to a
+file, and gives them back. No checksum, no index, no state, no second partition; a thread for each connection.
+
+Versions from before the flexible encoding, which are plain enough to be written by hand; it offers no others.
+"""
+
+import os
+import socket
+import struct
+import sys
+import threading
+from bisect import bisect_right
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from benchmarks.floor import piece_bytes, receive_request, request_max_bytes
+from benchmarks.frames import text
+
+offered: Final = {0: (3, 7), 1: (4, 4), 2: (1, 2), 3: (1, 4), 18: (0, 0), 19: (4, 4), 20: (3, 3)}
+unsupported: Final = 35
+node: Final = 1
+earliest: Final = -2
+offset_delta_at: Final = 23
+Answer = tuple[bytes, bytes | memoryview]  # records come last, so they need not be copied together with the rest
+
+
+@dataclass(slots=True)
+class Topic:
+    file: int
+    end: int = 0  # the offset after the last record
+    size: int = 0
+    offsets: list[int] = field(default_factory=list)  # of each batch
+    positions: list[int] = field(default_factory=list)
+
+    def append(self, batch: memoryview) -> int:
+        base = self.end
+        struct.pack_into(">q", batch, 0, base)
+        os.write(self.file, batch)
+        self.offsets.append(base)
+        self.positions.append(self.size)
+        self.size += len(batch)
+        self.end += int(struct.unpack_from(">i", batch, offset_delta_at)[0]) + 1
+        return base
+
+    def read(self, offset: int, into: memoryview) -> int:
+        if offset >= self.end:
+            return 0
+        return os.preadv(self.file, [into], self.positions[bisect_right(self.offsets, offset) - 1])
+
+
+class Fields:
+    """The fields of a request, one after the other."""
+
+    def __init__(self, data: memoryview) -> None:
+        self.data: Final = data
+        self.at = 4
+
+    def take(self, form: str) -> int:
+        value: int = struct.unpack_from(f">{form}", self.data, self.at)[0]
+        self.at += struct.calcsize(f">{form}")
+        return value
+
+    def text(self) -> str:
+        length = self.take("h")
+        if length < 0:
+            return ""
+        self.at += length
+        return bytes(self.data[self.at - length : self.at]).decode()
+
+    def skip(self, count: int) -> None:
+        self.at += count
+
+
+class Least:
+    def __init__(self, folder: Path, port: int) -> None:
+        self.folder: Final = folder
+        self.port: Final = port
+        self.topics: Final[dict[str, Topic]] = {}
+        self.answers: Final[dict[int, Callable[[int, Fields, memoryview], Answer]]] = {
+            0: self.produce,
+            1: self.fetch,
+            2: self.list_offsets,
+            3: self.metadata,
+            18: self.api_versions,
+            19: self.create_topic,
+            20: self.delete_topic,
+        }
+
+    def serve(self, connection: socket.socket) -> None:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        request = memoryview(bytearray(request_max_bytes))
+        piece = memoryview(bytearray(piece_bytes))
+        while size := receive_request(connection, request):
+            fields = Fields(request[:size])
+            api, version, correlation = fields.take("h"), fields.take("h"), fields.take("i")
+            fields.text()  # the client's name
+            head, records = self.answers[api](version, fields, piece)
+            connection.sendall(struct.pack(">ii", 4 + len(head) + len(records), correlation) + head)
+            connection.sendall(records)
+
+    def produce(self, version: int, fields: Fields, _: memoryview) -> Answer:
+        fields.text()  # the transaction's
+        fields.skip(2 + 4 + 4)  # acks, timeout, one topic
+        topic = fields.text()
+        fields.skip(4 + 4)  # one partition
+        length = fields.take("i")
+        base = self.topics[topic].append(fields.data[fields.at : fields.at + length])
+        more = struct.pack(">q", 0) if version >= 5 else b""
+        return struct.pack(">i", 1) + text(topic) + struct.pack(">iihqq", 1, 0, 0, base, -1) + more + bytes(4), b""
+
+    def fetch(self, _: int, fields: Fields, piece: memoryview) -> Answer:
+        fields.skip(4 + 4 + 4 + 4 + 1)
+        if not fields.take("i"):
+            return struct.pack(">ii", 0, 0), b""
+        topic = fields.text()
+        fields.skip(4 + 4)
+        offset = fields.take("q")
+        found = self.topics[topic]
+        got = found.read(offset, piece)
+        head = struct.pack(">ii", 0, 1) + text(topic)
+        head += struct.pack(">iihqqii", 1, 0, 0, found.end, found.end, -1, got)
+        return head, piece[:got]
+
+    def list_offsets(self, version: int, fields: Fields, _: memoryview) -> Answer:
+        fields.skip(4 + (1 if version >= 2 else 0) + 4)
+        topic = fields.text()
+        fields.skip(4 + 4)
+        offset = 0 if fields.take("q") == earliest else self.topics[topic].end
+        throttle = bytes(4) if version >= 2 else b""
+        return throttle + struct.pack(">i", 1) + text(topic) + struct.pack(">iihqq", 1, 0, 0, -1, offset), b""
+
+    def metadata(self, version: int, _: Fields, __: memoryview) -> Answer:
+        throttle = bytes(4) if version >= 3 else b""
+        cluster = text("least") if version >= 2 else b""
+        broker = struct.pack(">ii", 1, node) + text("127.0.0.1") + struct.pack(">ih", self.port, -1)
+        partition = struct.pack(">ihii", 1, 0, 0, node) + struct.pack(">iiii", 1, node, 1, node)
+        topics = (struct.pack(">h", 0) + text(name) + b"\0" + partition for name in self.topics)
+        count = struct.pack(">i", len(self.topics))
+        return throttle + broker + cluster + struct.pack(">i", node) + count + b"".join(topics), b""
+
+    def api_versions(self, version: int, _: Fields, __: memoryview) -> Answer:
+        ranges = (struct.pack(">hhh", api, low, high) for api, (low, high) in offered.items())
+        return struct.pack(">hi", unsupported if version else 0, len(offered)) + b"".join(ranges), b""
+
+    def create_topic(self, _: int, fields: Fields, __: memoryview) -> Answer:
+        fields.skip(4)
+        name = fields.text()
+        self.topics[name] = Topic(os.open(self.folder / name, os.O_CREAT | os.O_RDWR | os.O_TRUNC))
+        return struct.pack(">ii", 0, 1) + text(name) + struct.pack(">hh", 0, -1), b""
+
+    def delete_topic(self, _: int, fields: Fields, __: memoryview) -> Answer:
+        fields.skip(4)
+        name = fields.text()
+        os.close(self.topics.pop(name).file)
+        (self.folder / name).unlink()
+        return struct.pack(">ii", 0, 1) + text(name) + struct.pack(">h", 0), b""
+
+
+def main(folder: Path) -> None:
+    listener = socket.create_server(("127.0.0.1", 0))
+    host, port = listener.getsockname()
+    least = Least(folder, port)
+    print(f"ready least={host}:{port}", flush=True)
+    while True:
+        connection, _ = listener.accept()
+        threading.Thread(target=least.serve, args=(connection,), daemon=True).start()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
