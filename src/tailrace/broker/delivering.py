@@ -48,7 +48,7 @@ class Order(NamedTuple):
 
     @property
     def stands(self) -> bool:
-        return self.seat.serves_in(self.epoch)
+        return self.seat.awaits(self.epoch, self.markers, self.place)
 
 
 class Delivery:

@@ -20,6 +20,7 @@ from tailrace.model.transaction_faults import ConcurrentTransactions
 from tailrace.ports import Ports
 from tailrace.transactions.records import decode_entry, encode_entry
 from tailrace.transactions.states import Cause
+from tailrace.transactions.transaction import Place
 from tailrace.transactions.transactions import Transactions
 from tailrace.transactions.turn import Markers, Rules, Turn
 
@@ -37,10 +38,11 @@ class TransactionSeat(Seat[Transactions, Turn]):
         self._send = send
         self._waiting: dict[str, asyncio.Event] = {}  # for the end of the transaction before
 
-    def serves_in(self, epoch: Epoch) -> bool:
-        """Whether what was decided in an epoch is still this seat's to carry out."""
+    def awaits(self, epoch: Epoch, markers: Markers, place: Place) -> bool:
+        """Whether a marker is still to be sent. One that was built anew in the same epoch sends its own."""
         coordinator = self._tenure.coordinator
-        return coordinator is not None and coordinator.epoch == epoch
+        is_same = coordinator is not None and coordinator.epoch == epoch
+        return is_same and self._serving().machine.awaits(markers, place)
 
     def needs_id(self, transactional_id: str) -> bool:
         return self._serving().machine.needs_id(transactional_id)

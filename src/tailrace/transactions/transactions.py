@@ -179,13 +179,19 @@ class Transactions:
         self.unmarked[prepared.transactional_id] = Unmarked(markers, dict.fromkeys(prepared.places))
         turn.markers.append(markers)
 
-    def marked(self, markers: Markers, places: Sequence[Place], turn: Turn) -> None:
-        """Partitions have these markers, or are gone. What was not sent for this very end means one that is over."""
+    def awaits(self, markers: Markers, place: Place) -> bool:
+        """Whether a partition still needs its marker. What was not sent for this very end means one that is over."""
         unmarked = self.unmarked.get(markers.transactional_id)
-        if unmarked is None or unmarked.markers is not markers:
+        return unmarked is not None and unmarked.markers is markers and place in unmarked.places
+
+    def marked(self, markers: Markers, places: Sequence[Place], turn: Turn) -> None:
+        """Partitions have these markers, or are gone."""
+        awaited = [place for place in places if self.awaits(markers, place)]
+        if not awaited:
             return
-        for place in places:
-            unmarked.places.pop(place, None)
+        unmarked = self.unmarked[markers.transactional_id]
+        for place in awaited:
+            del unmarked.places[place]
         if not unmarked.places:
             del self.unmarked[markers.transactional_id]
             ending.complete(self.transactions[markers.transactional_id], turn)

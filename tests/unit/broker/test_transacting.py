@@ -3,8 +3,11 @@
 from typing import Any
 from unittest.mock import patch
 
+from tailrace.broker.delivering import again_most_s
+from tailrace.broker.peers import Unreachable
 from tailrace.broker.seats import partition_of
 from tailrace.broker.transaction_seat import free_within_s
+from tailrace.model.ids import BrokerId
 from tailrace.model.topics import transactions_topic
 from tailrace.model.transaction_faults import ConcurrentTransactions
 from tailrace.wire.client import ConnectionLost
@@ -94,6 +97,36 @@ async def test_what_is_decided_is_carried_out_though_nobody_could_be_told(broker
         request = EndTxnRequest(transactional_id="x", producer_id=producer_id, producer_epoch=epoch, committed=True)
         assert (await brokers.call(here, request, 4)).error_code == Error.NOT_COORDINATOR
     await one.ended("CompleteCommit")
+
+
+@simulated(**few)
+async def test_a_coordinator_that_was_built_anew_sends_its_own_markers_and_none_from_before(brokers: Brokers) -> None:
+    """One from before, late, would end the producer's next transaction."""
+    await brokers.make_topic("t", (1, 2, 3))
+    one = Producing(brokers)
+    await one.write()
+    node = brokers[await one.coordinator()]
+    tried: list[int] = []
+    sent: list[object] = []
+    send = node.marking.send
+
+    async def noted(broker: BrokerId, markers: Any) -> Any:
+        sent.extend(markers)
+        return await send(broker, markers)
+
+    async def lost(broker: BrokerId, markers: Any) -> Any:
+        tried.append(broker)
+        raise Unreachable("nobody is there")
+
+    with patch.object(node.marking, "send", lost):
+        assert await one.end(committed=True) == 0
+        while len(tried) < 8:  # then it waits for a second before it tries again
+            await brokers.elapse(0.01)
+    with patch.object(node.marking, "send", noted):
+        node.transacting.seat("x")._tenure.start_over()
+        await one.ended("CompleteCommit")
+        await brokers.elapse(2 * again_most_s)
+    assert len(sent) == 1
 
 
 @simulated(**few)
