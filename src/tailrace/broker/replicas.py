@@ -266,15 +266,15 @@ class Replicas:
             producer_expiration_ms=self.settings.producer_id_expiration_ms,
             may_cut=self._may_cut,
         )
-        sole = voters == (self._me,) and not log.voter_sets
+        sole = voters == (self._me,) and not log.voter_sets and not log.voters_before
         vote = self._votes.last(key)
         vouched = vote.epoch >= 0  # votes are always synced: who never knew an epoch has promised nothing
         if not sole and (log.damage is not None or (self._may_have_lost and vouched and not own)):
             self.unfit.add(key)
-        if log.damage is not None and log.voter_sets:  # they go with the log, and must not be forgotten
-            voters = tuple(Voter(BrokerId(broker), directory) for broker, directory in log.voter_sets[-1][1])
         if log.damage is not None:
             await self._answer_damage(name, log, sole=sole)
+        if log.voters_before:
+            voters = tuple(Voter(BrokerId(broker), directory) for broker, directory in log.voters_before)
         high_watermark = log.start if checkpoint is None else max(log.start, min(checkpoint.high_watermark, log.end))
         if log.damage is not None and checkpoint is None:
             high_watermark = log.end  # nothing can be written any more that would commit what is still good

@@ -33,6 +33,7 @@ from tailrace.model.settings import Fsync
 from tailrace.model.topics import TopicSettings
 from tailrace.ports import Ports
 from tailrace.ports.disk import File
+from tailrace.records.control import VoterIds
 from tailrace.records.header import BatchHeader, control_bit, stamp, stamp_append_time, transactional_bit
 
 __all__ = ["Appended", "Damage", "Log", "Read", "RecoveryPoint", "Timed"]
@@ -85,6 +86,7 @@ class Log:
         self.refusing = False  # the last write found no room, or another reason not to be taken
         self._unsynced_records = 0
         self._unsynced_since_ms: int | None = None
+        self.voters_before: VoterIds = ()  # who voted when it was thrown away: they do until it names others
         self.refilling = False  # it was thrown away, and what it held has not all come back yet: it vouches for nothing
         self.refusal = None if found.damage is None else f"damaged: {found.damage}"
         self.use(settings)
@@ -108,13 +110,14 @@ class Log:
         """
         now_ms = ports.clock.wall_ms()
         try:
-            refilling = await refill.resume(ports.disk, folder)
+            voters_before = await refill.resume(ports.disk, folder)
             opening = Recovery(ports.disk, folder, settings.index_interval_bytes, producer_expiration_ms, now_ms)
             found = await opening.run(recovery, clean=clean, may_cut=may_cut)
         except OSError as error:
-            refilling, found = False, unreadable(folder, recovery, producer_expiration_ms, error)
+            voters_before, found = None, unreadable(folder, recovery, producer_expiration_ms, error)
         log = cls(folder, ports, settings, fsync, found)
-        log.refilling = refilling
+        log.refilling = voters_before is not None
+        log.voters_before = voters_before or ()
         log.point, log.saved, log.cut_at = found.held_to or recovery, found.saved, found.cut_at
         log.settled = clean
         log.recorded_offset = 0 if recovery is None else recovery.offset

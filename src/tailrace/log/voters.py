@@ -8,9 +8,11 @@ offset, with a line for every voter: broker and directory. It is written before 
 Rules: below the recovery point the files are the truth, for nobody looks at the batches. Above it the batches are:
 recovery makes the files say what it scanned, and removes those that no batch stands behind. So a file whose batch was
 refused, or cut off, goes before another batch can take its offset. What retention removes takes no voters with it: of
-those named below the start, the last are kept, since they are in force until others are named.
+those named below the start, the last are kept, since they are in force until others are named. A log that is thrown
+away keeps its last voters, too (`refill`): nobody may name them again.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from tailrace.log.names import named, voters_suffix
@@ -79,7 +81,7 @@ def forget_below_start(log: "Log") -> None:
 def write_voters(disk: Disk, folder: str, offset: int, voters: VoterIds) -> File:
     """Write down who votes from `offset` on; the caller syncs file and folder."""
     file = disk.open(f"{folder}/{named(offset, voters_suffix)}")
-    data = write_state(kind, version, (f"{broker} {show_id(directory)}" for broker, directory in voters))
+    data = write_state(kind, version, voter_lines(voters))
     file.write(data, 0)
     file.truncate(len(data))
     return file
@@ -87,7 +89,14 @@ def write_voters(disk: Disk, folder: str, offset: int, voters: VoterIds) -> File
 
 def read_voters(disk: Disk, folder: str, offset: int) -> VoterIds:
     """Who votes from `offset` on; `Unreadable` when the file does not say."""
-    lines = read_state(kind, version, read_file(disk, f"{folder}/{named(offset, voters_suffix)}"))
+    return voters_of(read_state(kind, version, read_file(disk, f"{folder}/{named(offset, voters_suffix)}")))
+
+
+def voter_lines(voters: VoterIds) -> list[str]:
+    return [f"{broker} {show_id(directory)}" for broker, directory in voters]
+
+
+def voters_of(lines: Sequence[str]) -> VoterIds:
     try:
         rows = [line.split() for line in lines]
         return tuple((int(broker), parse_id(directory)) for broker, directory in rows)

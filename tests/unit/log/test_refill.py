@@ -199,3 +199,32 @@ def test_a_crash_leaves_the_damaged_log_or_an_empty_one(power_loss: bool) -> Non
             )
     assert [*dict.fromkeys(outcomes)] == ["damaged", "empty", "through"]
     assert len(outcomes) > 20
+
+
+@pytest.mark.parametrize("whole", [False, True])
+@on_loop
+async def test_who_votes_is_not_thrown_away(tmp_path: Path, whole: bool) -> None:
+    """The leader's log may begin after the batch that named them."""
+    log, point = await damaged(tmp_path / "p")
+    voters = log.voter_sets[-1][1]
+    await log.start_over()
+    again = await open_log(tmp_path / "p", settings=small, recovery=point)
+    assert (again.refilling, again.voters_before, again.voter_sets) == (True, voters, [])
+    again.append_as_is(one_batch([b"y" * 300], base_offset=5000, epoch=3), now)
+    if whole:
+        await again.refilled()
+    last = await open_log(tmp_path / "p", settings=small, recovery=await again.close())
+    assert (last.refilling, last.damage) == (not whole, None)
+    assert (last.voters_before, last.voter_sets) == (((), [(4999, voters)]) if whole else (voters, []))
+
+
+@on_loop
+async def test_voters_that_are_named_since_are_those_who_vote(tmp_path: Path) -> None:
+    log, _ = await damaged(tmp_path / "p")
+    await log.start_over()
+    await filled(log)
+    named = list(log.voter_sets)
+    await log.refilled()
+    last = await open_log(tmp_path / "p", settings=small, recovery=await log.close())
+    assert named
+    assert (last.voters_before, last.voter_sets) == ((), named)
