@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tailrace.broker.partition import Partition
+from tailrace.model.limits import batch_header_bytes
 from tailrace.model.topics import offsets_topic
 from tailrace.wire.messages.find_coordinator import FindCoordinatorRequest
 from tailrace.wire.messages.offset_commit import OffsetCommitRequest, PartitionToCommit, TopicToCommit
@@ -88,3 +89,30 @@ async def test_who_asked_for_one_replica_keeps_one(brokers: Brokers) -> None:
     await brokers.start(3)
     await brokers.elapse(15.0)
     assert [len(own(brokers, broker)) for broker in brokers.ids] == [4, 0, 0]
+
+
+@simulated(count=1, log_checkpoint_interval_ms=500, **few)
+async def test_a_founder_whose_log_was_fetched_anew_still_knows_that_others_vote(brokers: Brokers) -> None:
+    """Nothing in the log names them any more: it begins after that."""
+    await brokers.make_topic("t", (1,))
+    await commit(brokers, "g0", 1)
+    await brokers.start(2)
+    await brokers.start(3)
+    await brokers.until(lambda: are_wide(brokers), within_seconds=90.0)
+    for offset in range(5):
+        for name in names:
+            await commit(brokers, name, offset)
+    number = next(index for index, one in enumerate(own(brokers, 1)) if one.log.end > 10)
+    start = own(brokers, 1)[number].log.end - 5
+    await brokers.until(lambda: all(own(brokers, each)[number].high_watermark > start for each in brokers.ids))
+    for each in brokers.ids:
+        await brokers.machine(each).run(own(brokers, each)[number].log.advance_start(start))
+    folder = own(brokers, 1)[number].log.folder
+    await brokers.stop(1)
+    brokers.machine(1).storage.flip_bit(f"{folder}/{0:020d}.log", batch_header_bytes + 5)
+    await brokers.start(1)
+    await brokers.until(lambda: not own(brokers, 1)[number].log.refilling, within_seconds=30.0)
+    assert own(brokers, 1)[number].log.start == start  # it was fetched anew
+    brokers.kill(1)
+    await brokers.start(1, serves=False)
+    assert len(own(brokers, 1)[number].replica.voters) == 3
