@@ -25,7 +25,7 @@ without: dict[str, tuple[Scenario, str]] = {  # what it is there for, and what c
     "sink: each attempt has a transaction of its own": (scenarios.the_first_of_two_attempts_wins, "refused"),
     "sink: only what is open is decided": (scenarios.a_straggler_begins_anew, "lost"),
     "sink: it is decided before the first commit": (scenarios.a_driver_dies_between_two_commits, "twice"),
-    "sink: what is decided is not written again": (scenarios.a_driver_dies_between_two_commits, "twice"),
+    "sink: what is decided is not written again": (scenarios.a_driver_dies_between_two_commits, "refused"),
     "sink: what is decided is completed": (scenarios.a_driver_dies_between_two_commits, "lost"),
     "sink: attempts that lost are aborted": (scenarios.two_attempts_run_beside_each_other, "lost"),
     "archive: a range has one name": (scenarios.a_task_archives_again, "twice"),

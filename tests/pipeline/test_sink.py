@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 from kafka.partitioner.default import murmur2
 
@@ -12,10 +13,10 @@ from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
 from tailrace.pipeline.kafka.fetching import Range, fetch
 from tailrace.pipeline.kafka.offsets import end_offsets
 from tailrace.pipeline.kafka.transactions import Transaction, add_partitions, state_of, take_over
-from tailrace.pipeline.sink.committing import abort_all, commit_all
+from tailrace.pipeline.sink.committing import _decision, abort_all, commit_all, complete_decided
 from tailrace.pipeline.sink.options import WriteOptions, write_options
 from tailrace.pipeline.sink.progress import read_progress, transaction_name, write_progress
-from tailrace.pipeline.sink.writing import Written
+from tailrace.pipeline.sink.writing import Attempt, Written, write_rows
 from tailrace.records.opened import open_batch
 from tailrace.records.record import Record
 from tailrace.testing import Broker
@@ -141,7 +142,6 @@ def task(cluster: Cluster, sink: WriteOptions, topic: str) -> Task:
 
 def write_one(cluster: Cluster, transaction: Transaction, topic: str, value: bytes, partition: int = 0) -> None:
     import numpy as np
-    import pyarrow as pa
 
     from tailrace.pipeline.arrow.encode import Rows
     from tailrace.pipeline.kafka.producing import Producer
@@ -175,7 +175,6 @@ def test_a_batch_that_is_given_up_shows_nothing(cluster: Cluster, sink: WriteOpt
 
 def test_a_crash_between_two_ends_is_completed(cluster: Cluster, sink: WriteOptions, topic: str, task: Task) -> None:
     from tailrace.pipeline.kafka.transactions import end
-    from tailrace.pipeline.sink.committing import _decision
 
     messages = [task(0), task(1), task(2)]
     decided = _decision(cluster, sink, messages, 0)
@@ -213,3 +212,34 @@ def test_a_task_that_was_fenced_is_not_committed(cluster: Cluster, sink: WriteOp
     with pytest.raises(PipelineFailed, match="Nothing of this batch was committed"):
         commit_all(sink, [fenced, task(1)])
     assert seen(cluster, topic) == []
+
+
+def rows_of(*values: bytes) -> pa.RecordBatch:
+    return pa.record_batch({"value": pa.array(values)})
+
+
+def test_another_query_finishes_what_was_decided_before_its_tasks_run(
+    cluster: Cluster, sink: WriteOptions, topic: str, task: Task
+) -> None:
+    from pyspark.sql.types import BinaryType, StructType
+
+    from tailrace.pipeline.sink.writer import StreamWriter
+
+    write_progress(cluster, sink.sink_id, topic, _decision(cluster, sink, [task(0), task(1)], 0))
+    # Here the driver died. Another query takes its place, under the same sinkId.
+    with pytest.raises(PipelineFailed, match="two queries must not share one"):
+        write_rows(sink, iter([rows_of(b"too early")]), Attempt(0, 0, "another", 0))
+    StreamWriter(sink, StructType().add("value", BinaryType()))
+    written = [write_rows(sink, iter([rows_of(b"new %d" % n)]), Attempt(n, 0, "another", 0)) for n in range(2)]
+    assert seen(cluster, topic) == [b"task 0 batch 0", b"task 1 batch 0"]
+    commit_all(sink, written)
+    assert seen(cluster, topic) == [b"new 0", b"new 1", b"task 0 batch 0", b"task 1 batch 0"]
+
+
+def test_what_is_anothers_by_now_is_not_committed(cluster: Cluster, sink: WriteOptions, topic: str, task: Task) -> None:
+    write_progress(cluster, sink.sink_id, topic, _decision(cluster, sink, [task(0), task(1)], 0))
+    task(0, query="another")
+    with pytest.raises(PipelineFailed, match="somebody else writes under the names"):
+        complete_decided(sink)
+    assert seen(cluster, topic) == []
+    assert state_of(cluster, transaction_name(sink.sink_id, 0, 0))[0] == "Ongoing"

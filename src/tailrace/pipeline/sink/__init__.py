@@ -2,5 +2,5 @@
 
 Exactly once, in short: each task writes in a transaction of its own and leaves it open. When all have, the driver
 writes down, on the broker, that this batch is decided; then it commits them one by one; then it writes down that it
-is done. Whoever finds a batch decided and not done, after a crash, ends it and writes nothing again.
+is done. The driver that finds a batch decided and not done, after a crash, ends it, and writes nothing of it again.
 """

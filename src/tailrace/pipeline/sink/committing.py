@@ -1,8 +1,8 @@
 """What the driver does when all tasks have written: decide, commit each transaction, and say that it is done.
 
 Nothing is decided before every transaction is known to be open still, under the epoch that its task had; from the
-decision on the batch is committed, by us or by whoever comes after us. When Spark gives a batch up, its transactions
-are aborted, unless it was decided.
+decision on the batch is committed, by us or by the next driver, which looks for such a batch before its tasks run: they
+use the same names. When Spark gives a batch up, its transactions are aborted, unless it was decided.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from tailrace.pipeline.kafka.cluster import Cluster
 from tailrace.pipeline.kafka.transactions import Transaction, end, state_of
 from tailrace.pipeline.protections import stands
 from tailrace.pipeline.sink.options import WriteOptions
-from tailrace.pipeline.sink.progress import Progress, finish, read_progress, transaction_name, write_progress
+from tailrace.pipeline.sink.progress import Progress, checksum, finish, read_progress, transaction_name, write_progress
 from tailrace.pipeline.sink.writing import Written
 
 
@@ -36,13 +36,17 @@ def commit_all(options: WriteOptions, messages: Sequence[Written | None]) -> Non
                 write_progress(cluster, options.sink_id, decided.topic, decided)
         here("sink: decided")
         if decided.state == "decided":
-            finish(cluster, options.sink_id, decided)
-            here("sink: committed")
-            done = replace(decided, state="done", number=decided.number + 1, attempts=())
-            write_progress(cluster, options.sink_id, decided.topic, done)
-            here("sink: done")
-            if stands("sink: attempts that lost are aborted"):
-                _abort_others(cluster, options, decided)
+            _complete(cluster, options, decided)
+
+
+def complete_decided(options: WriteOptions) -> None:
+    """Commit the batch that an earlier driver decided and did not finish, whichever query's it was."""
+    if not options.exactly_once:
+        return
+    with options.access.cluster() as cluster:
+        known = read_progress(cluster, options.sink_id)
+        if known is not None and known.state == "decided" and stands("sink: what is decided is completed"):
+            _complete(cluster, options, known)
 
 
 def abort_all(options: WriteOptions, messages: Sequence[Written | None]) -> None:
@@ -58,6 +62,16 @@ def abort_all(options: WriteOptions, messages: Sequence[Written | None]) -> None
             assert one.producer is not None
             name = transaction_name(options.sink_id, one.task, one.attempt)
             end(cluster, Transaction(name, one.producer), commit=False)
+
+
+def _complete(cluster: Cluster, options: WriteOptions, decided: Progress) -> None:
+    finish(cluster, options.sink_id, decided)
+    here("sink: committed")
+    done = replace(decided, state="done", number=decided.number + 1, attempts=(), producers=0)
+    write_progress(cluster, options.sink_id, decided.topic, done)
+    here("sink: done")
+    if stands("sink: attempts that lost are aborted"):
+        _abort_others(cluster, options, decided)
 
 
 def _decision(cluster: Cluster, options: WriteOptions, written: Sequence[Written], last: int) -> Progress:
@@ -80,7 +94,12 @@ def _decision(cluster: Cluster, options: WriteOptions, written: Sequence[Written
         number=last + 1,
         topic=_topic(options, written),
         attempts=tuple(attempts),
+        producers=checksum(one.producer for one in sorted(written, key=_task) if one.producer is not None),
     )
+
+
+def _task(one: Written) -> int:
+    return one.task
 
 
 def _topic(options: WriteOptions, written: Sequence[Written]) -> str:

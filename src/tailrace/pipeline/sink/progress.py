@@ -1,11 +1,14 @@
 """How far a sink that writes exactly once has come, kept on the broker: in a note beside a group's committed offset.
 
 Two states: *decided*, the batch's transactions are to be committed, and *done*, they are. From the first on nobody
-writes that batch again; whoever comes by ends what is left of it. The note names the batch and its transactions: task
-by task, the attempt that won.
+writes that batch again; the next driver, before any of its tasks runs, ends what is left of it. The note names the
+batch and its transactions: task by task, the attempt that won. Names are used again for the next batch, so the note has
+a checksum of whose transactions they were: what is under way there for somebody else is never committed.
 """
 
 import json
+import zlib
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from itertools import groupby
 from typing import Any, Final, Literal
@@ -14,7 +17,7 @@ from tailrace.pipeline.crash_points import here
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition, check
 from tailrace.pipeline.kafka.offsets import commit_offsets
-from tailrace.pipeline.kafka.transactions import Transaction, end, group_key, state_of
+from tailrace.pipeline.kafka.transactions import ProducerId, Transaction, end, group_key, state_of
 from tailrace.pipeline.protections import stands
 from tailrace.wire.messages.offset_fetch import OffsetFetchRequest
 
@@ -31,6 +34,7 @@ class Progress:
     topic: str  # where the notes are put: a topic that is there
     number: int  # of this note: each has one more than the last
     attempts: tuple[int, ...] = ()  # by task, which attempt's transaction counts; -1: it wrote nothing
+    producers: int = 0  # the checksum of their ids and epochs, in that order
 
     def covers(self, query: str, batch: int) -> bool:
         """Whether this batch is not to be written any more."""
@@ -75,19 +79,28 @@ def write_progress(cluster: Cluster, sink: str, topic: str, progress: Progress) 
     commit_offsets(cluster, group_of(sink), {TopicPartition(topic, 0): progress.number}, note)
 
 
+def checksum(producers: Iterable[ProducerId]) -> int:
+    return zlib.crc32(json.dumps(list(producers)).encode())
+
+
 def finish(cluster: Cluster, sink: str, progress: Progress) -> None:
-    """Commit what is left of a batch that is decided."""
-    for task, attempt in enumerate(progress.attempts):
-        if attempt < 0:
-            continue
-        name = transaction_name(sink, task, attempt)
-        state, producer = state_of(cluster, name)
+    """Commit what is left of a batch that is decided; nothing when it is not all there, or is another's."""
+    names = [transaction_name(sink, task, attempt) for task, attempt in enumerate(progress.attempts) if attempt >= 0]
+    found = [(name, *state_of(cluster, name)) for name in names]
+    for name, state, _ in found:
+        if state not in ("Ongoing", "PrepareCommit", "CompleteCommit"):
+            raise PipelineFailed(
+                f"batch {progress.batch} of sink {sink} was decided, and its transaction {name} is {state}: its time "
+                "was up before it could be committed. What it held is lost; of the others, what was committed before "
+                "is there. Give the transactions of this sink more time (kafka.transaction.timeout.ms); to go on, "
+                "take another sinkId"
+            )
+    if checksum(producer for _, _, producer in found) != progress.producers:
+        raise PipelineFailed(
+            f"batch {progress.batch} of sink {sink} was decided, and by now somebody else writes under the names of "
+            "its transactions. Theirs are not committed. Does another query have this sinkId? To go on, take another"
+        )
+    for name, state, producer in found:
         if state == "Ongoing":
             end(cluster, Transaction(name, producer), commit=True)
             here("sink: between two commits")
-        elif state not in ("PrepareCommit", "CompleteCommit"):
-            raise PipelineFailed(
-                f"batch {progress.batch} of sink {sink} was decided, and its transaction {name} is {state}: its time "
-                "was up before it could be committed. What it held is lost; what the others held is there. Give the "
-                "transactions of this sink more time (kafka.transaction.timeout.ms)"
-            )

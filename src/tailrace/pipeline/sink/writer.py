@@ -1,4 +1,7 @@
-"""The writers that Spark asks for: one for a batch, one for every micro-batch of a stream."""
+"""The writers that Spark asks for: one for a batch, one for every micro-batch of a stream.
+
+They are built on the driver, before any task: that is when a batch is finished that an earlier driver left decided.
+"""
 
 import uuid
 from collections.abc import Iterator
@@ -7,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter
 
 from tailrace.pipeline.failure import PipelineFailed
-from tailrace.pipeline.sink.committing import abort_all, commit_all
+from tailrace.pipeline.sink.committing import abort_all, commit_all, complete_decided
 from tailrace.pipeline.sink.options import WriteOptions
 from tailrace.pipeline.sink.rows import check_schema
 from tailrace.pipeline.sink.writing import Written, this_attempt, write_rows
@@ -24,6 +27,7 @@ class BatchWriter(DataSourceArrowWriter):
         if overwrite:
             raise PipelineFailed('a topic cannot be overwritten: use mode("append")')
         check_schema(schema, options.topic)
+        complete_decided(options)
         self._options = options
         self._job = options.job_id or uuid.uuid4().hex  # one write, one decision; it travels to the tasks
 
@@ -40,6 +44,7 @@ class BatchWriter(DataSourceArrowWriter):
 class StreamWriter(DataSourceStreamArrowWriter):
     def __init__(self, options: WriteOptions, schema: "StructType") -> None:
         check_schema(schema, options.topic)
+        complete_decided(options)
         self._options = options
 
     def write(self, iterator: "Iterator[pa.RecordBatch]") -> Written:

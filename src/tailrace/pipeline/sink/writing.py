@@ -14,12 +14,13 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import WriterCommitMessage
 
 from tailrace.pipeline.crash_points import here
+from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.kafka.cluster import Cluster
 from tailrace.pipeline.kafka.producing import Producer
 from tailrace.pipeline.kafka.transactions import ProducerId, Transaction, end, new_producer, take_over
 from tailrace.pipeline.protections import stands
 from tailrace.pipeline.sink.options import WriteOptions
-from tailrace.pipeline.sink.progress import finish, read_progress, transaction_name
+from tailrace.pipeline.sink.progress import read_progress, transaction_name
 from tailrace.pipeline.sink.rows import Counts, Sorting
 
 
@@ -84,7 +85,10 @@ def _write(cluster: Cluster, options: WriteOptions, producer: Producer, batches:
 def _is_decided(cluster: Cluster, sink: str, query: str, batch: int) -> bool:
     progress = read_progress(cluster, sink)
     if progress is not None and progress.state == "decided" and progress.query != query:
-        finish(cluster, sink, progress)  # of a query that died, and whose transactions' names are now ours
+        raise PipelineFailed(  # its transactions have the names that ours would take
+            f"batch {progress.batch} of query {progress.query} is just being committed under sinkId {sink}: two "
+            "queries must not share one"
+        )
     covered = progress is not None and progress.covers(query, batch)
     return covered and stands("sink: what is decided is not written again")
 
