@@ -1,6 +1,6 @@
 """`df.write` and `df.writeStream.format("tailrace")`, at least once and exactly once, against a real broker."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -214,8 +214,8 @@ def test_a_task_that_was_fenced_is_not_committed(cluster: Cluster, sink: WriteOp
     assert seen(cluster, topic) == []
 
 
-def rows_of(*values: bytes) -> pa.RecordBatch:
-    return pa.record_batch({"value": pa.array(values)})
+def rows_of(*values: bytes, topics: Sequence[str] = ()) -> pa.RecordBatch:
+    return pa.record_batch({"value": pa.array(values)} | ({"topic": pa.array(topics)} if topics else {}))
 
 
 def test_another_query_finishes_what_was_decided_before_its_tasks_run(
@@ -243,3 +243,32 @@ def test_what_is_anothers_by_now_is_not_committed(cluster: Cluster, sink: WriteO
         complete_decided(sink)
     assert seen(cluster, topic) == []
     assert state_of(cluster, transaction_name(sink.sink_id, 0, 0))[0] == "Ongoing"
+
+
+@pytest.mark.parametrize("exactly_once", ["true", "false"])
+def test_rows_name_their_topics(broker: Broker, cluster: Cluster, topic: str, exactly_once: str) -> None:
+    topics = [f"{topic}-{letter}" for letter in "abc"]
+    for one in topics:
+        make_topic(cluster, one)
+    sink = write_options(
+        {"kafka.bootstrap.servers": broker.bootstrap, "exactlyOnce": exactly_once, "sinkId": f"{topic}-{exactly_once}"}
+    )
+    both = rows_of(b"1", b"2", topics=topics[:2])
+    later = rows_of(b"3", topics=topics[2:])
+    commit_all(sink, [write_rows(sink, iter([both, later]), Attempt(0, 0, "q", 0))])
+    assert [seen(cluster, one) for one in topics] == [[b"1"], [b"2"], [b"3"]]
+
+
+def test_rows_that_fail_are_told_and_their_transaction_is_aborted(
+    cluster: Cluster, sink: WriteOptions, topic: str
+) -> None:
+    make_topic(cluster, topic)
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        yield rows_of(b"first")
+        raise ZeroDivisionError("the user's")
+
+    with pytest.raises(ZeroDivisionError, match="the user's"):
+        write_rows(sink, rows(), Attempt(0, 0, "q", 0))
+    assert state_of(cluster, transaction_name(sink.sink_id, 0, 0))[0] in ("PrepareAbort", "CompleteAbort")
+    assert seen(cluster, topic) == []

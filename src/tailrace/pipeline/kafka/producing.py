@@ -61,6 +61,13 @@ class Producer:
         """Wait until all that was written is acknowledged."""
         self._settle()
 
+    def forget(self) -> None:
+        """Let go of what is under way, whatever comes of it: connections are free for other requests."""
+        if self._under_way is not None:
+            self._under_way[0].drain()  # not closed at once: what comes after it shall reach the broker after it
+            self._under_way = None
+        self._cluster.close()
+
     def begin_again(self) -> None:
         """The transaction has ended, and the next begins: no partition is in it yet."""
         self._added = {}

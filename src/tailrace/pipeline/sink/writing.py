@@ -5,7 +5,8 @@ never ends the other's. A batch that is decided already is not written again.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -15,7 +16,7 @@ from pyspark.sql.datasource import WriterCommitMessage
 
 from tailrace.pipeline.crash_points import here
 from tailrace.pipeline.failure import PipelineFailed
-from tailrace.pipeline.kafka.cluster import Cluster
+from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
 from tailrace.pipeline.kafka.producing import Producer
 from tailrace.pipeline.kafka.transactions import ProducerId, Transaction, end, new_producer, take_over
 from tailrace.pipeline.protections import stands
@@ -66,7 +67,7 @@ def write_rows(options: WriteOptions, batches: Iterator[pa.RecordBatch], by: Att
             _write(cluster, options, producer, batches)
         except BaseException:
             if transaction is not None and producer.partitions():
-                end(cluster, transaction, commit=False)  # readers need not wait until its time is up
+                _give_up(cluster, producer, transaction)
             raise
     here("sink: rows written")
     topics = tuple(sorted({one.topic: None for one in producer.partitions()}))
@@ -75,11 +76,22 @@ def write_rows(options: WriteOptions, batches: Iterator[pa.RecordBatch], by: Att
 
 
 def _write(cluster: Cluster, options: WriteOptions, producer: Producer, batches: Iterator[pa.RecordBatch]) -> None:
-    sorting, counts = Sorting(options.topic, int(time.time() * 1000)), Counts(cluster.partitions)
+    def partitions(topics: Sequence[str]) -> list[TopicPartition]:
+        producer.flush()  # a connection that owes an answer cannot be asked
+        return cluster.partitions(topics)
+
+    sorting, counts = Sorting(options.topic, int(time.time() * 1000)), Counts(partitions)
     for rows in batches:
         for partition, those in sorting.sorted(rows, counts):
             producer.write(partition, those)
     producer.flush()
+
+
+def _give_up(cluster: Cluster, producer: Producer, transaction: Transaction) -> None:
+    """Abort, so that readers need not wait until its time is up. If that fails as well, the first failure is told."""
+    with suppress(PipelineFailed):
+        producer.forget()
+        end(cluster, transaction, commit=False)
 
 
 def _is_decided(cluster: Cluster, sink: str, query: str, batch: int) -> bool:
