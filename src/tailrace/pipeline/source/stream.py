@@ -7,6 +7,7 @@ one batch late, as Spark tells it: for people and tools that watch the lag, neve
 """
 
 import time
+import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -69,9 +70,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable()
 
     def latestOffset(self, start: OffsetJson, limit: ReadLimit) -> OffsetJson:  # noqa: N802
-        begin, end = self._known(from_json(start)), self._ends()
-        end = {one: max(offset, begin.get(one, 0)) for one, offset in end.items()}
-        begin = {one: begin.get(one, 0) for one in end}
+        begin = self._known(from_json(start))
+        end = self._ends_behind(begin)
+        begin = self._read_from(begin, end)
         if self._should_wait(begin, end, limit):
             return start
         if isinstance(limit, ReadMaxRows):
@@ -89,8 +90,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: OffsetJson, end: OffsetJson) -> list[InputPartition]:
         options = self._options
         last = from_json(end)
-        first = self._known(from_json(start))
-        begin = within_the_log(self._brokers(), {one: first.get(one, 0) for one in last}, last, options)
+        begin = self._read_from(self._known(from_json(start)), last)
+        begin = within_the_log(self._brokers(), begin, last, options)
         here("source: offsets planned")
         found = ranges(begin, last, at_least=options.min_partitions, most_records=options.max_records)
         return [InputPartition(one) for one in found]
@@ -123,6 +124,24 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             raise DataLost(f"{gone[0]} is not there any more. {advice}")
         fresh = [one for one in partitions if one not in begin]
         return {one: begin[one] for one in begin if one in partitions} | start_offsets(self._brokers(), fresh)
+
+    def _ends_behind(self, begin: Offsets) -> Offsets:
+        """Where each partition ends. One that seems to end before what was read of it is asked a second time: a new
+        leader may not have known yet how far it may go."""
+        end = self._ends()
+        before = [one for one in end if end[one] < begin.get(one, 0)]
+        again = end_offsets(self._brokers(), before, committed=self._options.committed)
+        return end | {one: begin[one] if again[one] >= begin[one] else again[one] for one in before}
+
+    def _read_from(self, begin: Offsets, end: Offsets) -> Offsets:
+        """Where reading begins: where it stands, or with the log if that ends before; it is not the same log then."""
+        other = [one for one in end if end[one] < begin.get(one, 0)]
+        for one in other:
+            said = f"{one} was read up to offset {begin[one]}, and its log ends at {end[one]}: was it made anew?"
+            if self._options.fail_on_data_loss:
+                raise DataLost(f"{said} {advice}")
+            warnings.warn(f"{said} It is read from its beginning", stacklevel=2)
+        return {one: begin.get(one, 0) for one in end} | start_offsets(self._brokers(), other)
 
     def _ends(self) -> Offsets:
         partitions = self._options.subscription.partitions(self._brokers())
