@@ -1,14 +1,19 @@
 """Records that are not there any more, or never were: found when a read is planned, or while a task reads. No Spark."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from pyspark.sql.datasource import Filter, GreaterThan, GreaterThanOrEqual, LessThan
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+from pyspark.sql.types import LongType, StructType
 
 from tailrace.pipeline.failure import DataLost
 from tailrace.pipeline.kafka.cluster import Cluster
+from tailrace.pipeline.source.batch import FilteredBatchReader
 from tailrace.pipeline.source.options import read_options
 from tailrace.pipeline.source.stream import StreamReader
+from tailrace.records.record import NewRecord
 from tailrace.testing import Broker
 from tests.pipeline.topics import make_topic, numbered, write
 
@@ -47,3 +52,26 @@ def test_a_topic_made_anew_is_read_from_its_beginning(broker: Broker, cluster: C
     assert end == {topic: {"0": 2}}
     assert planned(reader.partitions(was, end)) == [(0, 2)]
     assert planned(reader.partitions(end, reader.latestOffset(end, ReadAllAvailable()))) == [(2, 3)]
+
+
+def filtered(broker: Broker, topic: str, *filters: Filter) -> list[tuple[int, int]]:
+    """What a batch read is planned to read under these filters."""
+    options = read_options({"kafka.bootstrap.servers": broker.bootstrap, "subscribe": topic}, "batch")
+    reader = FilteredBatchReader(options, StructType().add("offset", LongType()))
+    reader.pushFilters(list(filters))
+    return planned(reader.partitions())
+
+
+def test_a_filter_beyond_the_end_asks_for_nothing(broker: Broker, cluster: Cluster, topic: str) -> None:
+    make_topic(cluster, topic)
+    write(cluster, topic, numbered(3))
+    assert filtered(broker, topic, GreaterThanOrEqual(("offset",), 5)) == []
+    assert filtered(broker, topic, GreaterThan(("offset",), 3), LessThan(("offset",), 2)) == []
+    assert filtered(broker, topic, GreaterThan(("offset",), 0), LessThan(("offset",), 7)) == [(1, 3)]
+
+
+def test_records_without_a_time_are_not_filtered_away(broker: Broker, cluster: Cluster, topic: str) -> None:
+    make_topic(cluster, topic)
+    write(cluster, topic, [NewRecord(b"no time", timestamp=-1), *numbered(2)])
+    assert filtered(broker, topic, GreaterThan(("timestamp",), datetime(1960, 1, 1, tzinfo=UTC))) == [(0, 3)]
+    assert filtered(broker, topic, GreaterThan(("timestamp",), datetime(2001, 1, 1, tzinfo=UTC))) == [(1, 3)]

@@ -51,10 +51,12 @@ class BatchReader(DataSourceReader):
 
     def _narrowed(self, cluster: Cluster, start: Offsets, end: Offsets) -> tuple[Offsets, Offsets]:
         bounds = self._bounds
+        first = dict.fromkeys(start, bounds.first_offset)
         if bounds.earliest_ms is not None:
             late = offsets_at(cluster, dict.fromkeys(start, bounds.earliest_ms))
-            start = {one: max(start[one], late[one]) if late[one] >= 0 else end[one] for one in start}
-        start = {one: max(offset, bounds.first_offset) for one, offset in start.items()}
+            first = {one: max(first[one], late[one]) if late[one] >= 0 else end[one] for one in start}
+        # No further than to the end: a filter that no record there can match asks for nothing, not for what is lost.
+        start = {one: max(offset, min(first[one], end[one])) for one, offset in start.items()}
         return start, {one: max(start[one], min(offset, bounds.end_offset)) for one, offset in end.items()}
 
 

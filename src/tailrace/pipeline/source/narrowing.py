@@ -48,7 +48,13 @@ def _narrow(bounds: Bounds, one: Filter, column: str) -> None:
         case "offset", LessThan() | LessThanOrEqual():
             bounds.end_offset = min(bounds.end_offset, one.value + isinstance(one, LessThanOrEqual))
         case "timestamp", EqualTo() | GreaterThan() | GreaterThanOrEqual():
-            bounds.earliest_ms = max(bounds.earliest_ms or 0, _ms(one.value))
+            _narrow_time(bounds, _ms(one.value))
+
+
+def _narrow_time(bounds: Bounds, earliest_ms: int) -> None:
+    """Not for times up to 1970: a record without a time has -1, and brokers find none of those by time."""
+    if earliest_ms > 0:
+        bounds.earliest_ms = max(bounds.earliest_ms or 0, earliest_ms)
 
 
 def _values(one: Any) -> tuple[Any, ...]:
