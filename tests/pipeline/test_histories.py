@@ -3,25 +3,29 @@
 import json
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
 from tailrace.pipeline import archive, audit, history
 from tailrace.pipeline.failure import NotOurHistory, PipelineFailed
+from tailrace.pipeline.histories.archive import Count
 from tailrace.pipeline.histories.committing import begin, check_ranges, commit_batch
 from tailrace.pipeline.histories.delta_log import Snapshot, read_log
 from tailrace.pipeline.histories.locking import alone
 from tailrace.pipeline.histories.manifest import ArchivedRange, Gap
+from tailrace.pipeline.histories.writing import archive_range
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
+from tailrace.pipeline.kafka.fetching import Range
 from tailrace.pipeline.kafka.transactions import end, take_over
 from tailrace.records.record import NewRecord
 from tailrace.testing import Broker
 from tests.pipeline.test_sink import write_one
-from tests.pipeline.topics import first_time, make_topic, numbered, shorten, write
+from tests.pipeline.topics import first_time, make_topic, numbered, remove_topic, shorten, write
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 spark_only = pytest.mark.spark
 day_ms = 24 * 60 * 60 * 1000
@@ -166,6 +170,35 @@ def test_a_topic_that_is_not_there_shows_before_anything_is_written(
     with pytest.raises(PipelineFailed, match="no topic never-made"):
         archive(spark, broker.bootstrap, tmp_path / "h", topics=["never-made"], available_now=True)
     assert not (tmp_path / "h").exists()
+
+
+class ABatch:
+    """Ten offsets as Spark hands them to the driver: whoever collects the rows lets the tasks run."""
+
+    def __init__(self, cluster: Cluster, topic: str, folder: Path) -> None:
+        self._cluster, self._folder = cluster, folder
+        self._wanted = Range(partition=TopicPartition(topic, 0), start=0, end=10)
+
+    def collect(self) -> list[SimpleNamespace]:
+        return [SimpleNamespace(manifest=archive_range(self._cluster, self._wanted, self._folder).to_json())]
+
+
+def test_a_batch_that_is_in_does_not_run_again(cluster: Cluster, topic: str, tmp_path: Path) -> None:
+    """The driver died after the commit. The tasks would find other records now, and put them over those archived."""
+    folder = tmp_path / "h"
+    begin(folder)
+    (folder / "_tailrace" / "checkpoint").mkdir()
+    (folder / "_tailrace" / "checkpoint" / "metadata").write_text('{"id": "query"}')
+    batch = cast("DataFrame", ABatch(cluster, topic, folder))
+    make_topic(cluster, topic)
+    write(cluster, topic, numbered(10))
+    Count(folder, lambda _: None).take(batch, 0)
+    before = {path: path.read_bytes() for path in folder.rglob("*.parquet")}
+    remove_topic(cluster, topic)
+    make_topic(cluster, topic)
+    write(cluster, topic, [one._replace(value=b"another") for one in numbered(10)])
+    Count(folder, lambda _: None).take(batch, 0)
+    assert {path: path.read_bytes() for path in folder.rglob("*.parquet")} == before
 
 
 def a_range(start: int, end: int, **changed: object) -> ArchivedRange:

@@ -18,7 +18,7 @@ from tailrace.pipeline.histories.delta_log import Snapshot, commits, read_log
 from tailrace.pipeline.histories.file_checks import wrong_with
 from tailrace.pipeline.histories.locking import alone
 from tailrace.pipeline.histories.manifest import ArchivedRange
-from tailrace.pipeline.histories.writing import archive_range
+from tailrace.pipeline.histories.writing import DayFile, archive_range
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
 from tailrace.pipeline.kafka.fetching import Range
 from tailrace.pipeline.upkeep import compact as compacting
@@ -208,6 +208,7 @@ def test_what_is_removed_and_what_is_left(cluster: Cluster, topic: str, tmp_path
     young = leave_behind(folder, f"00000-{80:020d}-{90:020d}.parquet", 6)
     unfinished = leave_behind(folder, f".00000-{70:020d}-{80:020d}.parquet.123", 8)
     strange = leave_behind(folder, "notes.parquet", 8)
+    died = DayFile(folder, ranges[0].files[0].path, ranges[0].files[0].date)  # it was never finished
     tried = vacuum(folder, dry_run=True)
     assert {one.kind for one in tried.gone} == {"orphan", "unfinished"}
     assert orphan.exists()
@@ -216,7 +217,8 @@ def test_what_is_removed_and_what_is_left(cluster: Cluster, topic: str, tmp_path
     assert vacuum(folder).gone == tried.gone
     assert [path.exists() for path in (orphan, young, unfinished, strange)] == [False, True, False, True]
     done = vacuum(folder, older_than_ms=0)
-    assert sorted(one.kind for one in done.gone) == ["orphan", *["replaced"] * 8]
+    assert sorted(one.kind for one in done.gone) == ["orphan", *["replaced"] * 8, "unfinished"]
+    died.discard()
     assert sorted(str(path.relative_to(folder)) for path in folder.rglob("*.parquet")) == sorted(
         [*read_log(folder).live, str(strange.relative_to(folder))]
     )

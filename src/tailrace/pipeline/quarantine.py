@@ -4,8 +4,8 @@ Files are named by topic, partition and first offset, so a task that runs twice 
 """
 
 import json
-import os
 from pathlib import Path
+from uuid import uuid4
 
 from tailrace.pipeline.kafka.damaged import Damaged
 
@@ -32,6 +32,6 @@ class Quarantine:
         self.found.append(found)
 
     def _write(self, name: str, data: bytes) -> None:
-        fresh = self._folder / f".{name}.{os.getpid()}"
+        fresh = self._folder / f".{name}.{uuid4().hex}"
         fresh.write_bytes(data)
         fresh.replace(self._folder / name)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from tailrace.pipeline.crash_points import here
 from tailrace.pipeline.failure import PipelineFailed
-from tailrace.pipeline.histories.committing import begin, commit_batch
-from tailrace.pipeline.histories.delta_log import Snapshot, own_folder
+from tailrace.pipeline.histories.committing import begin, commit_batch, is_in
+from tailrace.pipeline.histories.delta_log import Snapshot, own_folder, read_log
 from tailrace.pipeline.histories.locking import alone
 from tailrace.pipeline.histories.manifest import ArchivedRange, range_from
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
@@ -103,9 +103,12 @@ class Count:
         self._quarantined = 0
 
     def take(self, frame: "DataFrame", batch: int) -> None:
+        application = self._application()
+        if is_in(read_log(self._history, self._known), application, batch):
+            return  # its tasks would write over files that the history lives by
         ranges = [range_from(json.loads(row.manifest)) for row in frame.collect()]
         here("archive: before the commit")
-        if not ranges or not commit_batch(self._history, ranges, self._application(), batch, self._known):
+        if not ranges or not commit_batch(self._history, ranges, application, batch, self._known):
             return
         here("archive: committed")
         self._batches += 1

@@ -3,7 +3,7 @@
 Before it is written: every range accounts for all its offsets, and begins where the history of its partition ends.
 A compaction may commit at the same time; it changes nothing of that, and the batch takes the next number.
 A batch that is in already, as the log's transaction of our query says, is not written again: Spark repeats the batch
-that was under way when a query died, and its tasks write the same files again.
+that was under way when a query died. That is asked before its tasks run, too, since they write the same names again.
 """
 
 import time
@@ -65,10 +65,14 @@ def commit_batch(
             continue
 
 
+def is_in(snapshot: Snapshot, application: str, batch: int) -> bool:
+    return snapshot.transactions.get(application, -1) >= batch and stands("archive: a batch is added once")
+
+
 def _commit_next(
     history: Path, snapshot: Snapshot, ranges: Sequence[ArchivedRange], application: str, batch: int
 ) -> bool:
-    if snapshot.transactions.get(application, -1) >= batch and stands("archive: a batch is added once"):
+    if is_in(snapshot, application, batch):
         return False
     check_ranges(snapshot, ranges)
     now_ms = int(time.time() * 1000)

@@ -7,6 +7,7 @@ reason.
 
 import os
 from pathlib import Path
+from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
@@ -36,7 +37,7 @@ class DayFile:
     def __init__(self, folder: Path, path: str, date: str) -> None:
         self._path, self._final, self._date = path, folder / path, date
         self._final.parent.mkdir(parents=True, exist_ok=True)
-        self._fresh = self._final.with_name(f".{self._final.name}.{os.getpid()}")
+        self._fresh = self._final.with_name(f".{self._final.name}.{uuid4().hex}")
         self._writer = pq.ParquetWriter(
             self._fresh,
             file_schema,

@@ -26,7 +26,7 @@ week_ms: Final = 7 * 24 * 60 * 60 * 1000
 Kind = Literal["replaced", "orphan", "unfinished", "not ours"]
 
 _ours: Final = re.compile(r"topic=[^/]+/date=[^/]+/\d{5}-\d{20}-\d{20}\.parquet")
-_unfinished: Final = re.compile(r"topic=[^/]+/date=[^/]+/\..+\.parquet\.\d+|_delta_log/\.\d+\.[0-9a-f]+")
+_unfinished: Final = re.compile(r"topic=[^/]+/date=[^/]+/\..+\.parquet\.[0-9a-f]+|_delta_log/\.\d+\.[0-9a-f]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
