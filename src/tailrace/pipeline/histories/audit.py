@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tailrace.pipeline.access import Access
-from tailrace.pipeline.histories.committing import noted_last
 from tailrace.pipeline.histories.coverage import (
     edge_findings,
     explained_spans,
@@ -18,11 +17,12 @@ from tailrace.pipeline.histories.coverage import (
     range_findings,
     sequence_findings,
 )
-from tailrace.pipeline.histories.delta_log import Snapshot, own_folder
+from tailrace.pipeline.histories.delta_log import Snapshot
 from tailrace.pipeline.histories.findings import Audit, Finding, PartitionAudit
+from tailrace.pipeline.histories.first_look import look
 from tailrace.pipeline.histories.live import compacted, edge_notes, edges_of
 from tailrace.pipeline.histories.manifest import ArchivedRange, HistoryFile
-from tailrace.pipeline.histories.reading import files_frame, snapshot_of
+from tailrace.pipeline.histories.reading import files_frame
 from tailrace.pipeline.kafka.offsets import Offsets
 from tailrace.pipeline.option_names import access_of, no_options
 from tailrace.pipeline.tasks import run_tasks
@@ -36,12 +36,13 @@ def audit(
 ) -> Audit:
     """Check a history, and against the live log when brokers are named; `options` say how to reach them."""
     folder = Path(path).absolute()
-    snapshot = snapshot_of(folder)
-    findings = [*_log_findings(folder, snapshot), *_stray_files(folder, snapshot), *range_findings(snapshot.ranges)]
+    first = look(folder)
+    snapshot = first.snapshot
+    findings = [*first.findings, *range_findings(snapshot.ranges)]
     bad = _file_findings(spark, folder, snapshot)
     findings += bad.values()
     findings += _record_findings(spark, folder, snapshot, bad)
-    notes = _quarantine_notes(snapshot.ranges)
+    notes = [*first.notes, *_quarantine_notes(snapshot.ranges)]
     compared = 0
     if bootstrap:
         live, more, compared = _live_findings(spark, snapshot, access_of(bootstrap, options), bad)
@@ -55,26 +56,6 @@ def audit(
         files=len(snapshot.live),
         compared=compared,
     )
-
-
-def _log_findings(folder: Path, snapshot: Snapshot) -> Iterator[Finding]:
-    for version in snapshot.holes:
-        yield Finding(kind="missing commit", what=f"commit {version} is not in the log", file=f"{version:020d}.json")
-    for version in range(snapshot.version + 1, noted_last(folder) + 1):
-        yield Finding(kind="missing commit", what=f"commit {version} was there", file=f"{version:020d}.json")
-    for path in snapshot.strangers:
-        yield Finding(kind="foreign commit", what="another program has added this file", file=path)
-    for path in snapshot.taken_out:
-        yield Finding(kind="foreign commit", what="another program has removed this file", file=path)
-
-
-def _stray_files(folder: Path, snapshot: Snapshot) -> Iterator[Finding]:
-    """Files that look like ours and are in no commit: whoever reads the folder itself would read them."""
-    for path in sorted(folder.rglob("*.parquet")):
-        name = str(path.relative_to(folder))
-        is_known = name in snapshot.live or name in snapshot.removed
-        if not is_known and not name.startswith((own_folder, "_delta_log")) and path.name[0] not in "._":
-            yield Finding(kind="stray file", what="no commit names it; remove it, or find out who wrote it", file=name)
 
 
 def _quarantine_notes(ranges: Sequence[ArchivedRange]) -> list[str]:

@@ -37,6 +37,18 @@ def alone(history: Path, work: Work) -> Iterator[None]:
         yield
 
 
+def is_at_work(history: Path, work: Work) -> bool:
+    """Whether a process of this machine does this kind of work now. Whoever asks writes nothing."""
+    try:
+        with (history / own_folder / _names[work]).open() as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except FileNotFoundError:
+        return False
+    return False
+
+
 @contextmanager
 def in_turn(history: Path) -> Iterator[None]:
     """For what takes no time: wait until others have done the same."""

@@ -13,8 +13,9 @@ from tailrace.pipeline.histories.reading import snapshot_of
 
 def sound_snapshot(folder: Path) -> Snapshot:
     """The history as it is. `PipelineFailed` when its files are better left as they are."""
+    noted = noted_last(folder)  # before the log, which an archive may be adding to
     snapshot = snapshot_of(folder)
-    missing = [*snapshot.holes, *range(snapshot.version + 1, noted_last(folder) + 1)]
+    missing = [*snapshot.holes, *range(snapshot.version + 1, noted + 1)]
     if missing:
         raise PipelineFailed(
             f"commit {missing[0]} of {folder} is missing, and nobody can tell which files it names; nothing was "

@@ -1,0 +1,66 @@
+"""What a history's log and its folder say of each other, while an archive may be at work beside us.
+
+A writer gives files their names, then commits them, then notes the commit's number. So whoever looks goes the other way
+round: the noted number first, then the folder, then the log, which knows at least what both have told. A file that is
+not in the log even so is about to be committed, if somebody is at work; if nobody is, the log is asked once more,
+since its writer may have ended just now, and what it does not know then is nobody's.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tailrace.pipeline.histories.committing import noted_last
+from tailrace.pipeline.histories.delta_log import Snapshot, folder_name, own_folder
+from tailrace.pipeline.histories.findings import Finding
+from tailrace.pipeline.histories.locking import is_at_work
+from tailrace.pipeline.histories.reading import snapshot_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    snapshot: Snapshot
+    findings: list[Finding]
+    notes: list[str]
+
+
+def look(folder: Path) -> Look:
+    """`NotOurHistory` when there is no history in the folder."""
+    noted, there = noted_last(folder), _files_like_ours(folder)
+    snapshot = snapshot_of(folder)
+    findings, notes = list(_log_findings(snapshot, noted)), []
+    stray = _unknown(there, snapshot)
+    if stray and (is_at_work(folder, "archive") or is_at_work(folder, "upkeep")):
+        notes.append(
+            f"{len(stray)} files are in no commit yet, such as {stray[0]}: an archive or a compaction is at work. "
+            "An audit when it has ended tells whether they still are"
+        )
+    elif stray:
+        findings += map(_stray, _unknown(stray, snapshot_of(folder)))
+    return Look(snapshot=snapshot, findings=findings, notes=notes)
+
+
+def _log_findings(snapshot: Snapshot, noted: int) -> Iterator[Finding]:
+    for version in snapshot.holes:
+        yield Finding(kind="missing commit", what=f"commit {version} is not in the log", file=f"{version:020d}.json")
+    for version in range(snapshot.version + 1, noted + 1):
+        yield Finding(kind="missing commit", what=f"commit {version} was there", file=f"{version:020d}.json")
+    for path in snapshot.strangers:
+        yield Finding(kind="foreign commit", what="another program has added this file", file=path)
+    for path in snapshot.taken_out:
+        yield Finding(kind="foreign commit", what="another program has removed this file", file=path)
+
+
+def _files_like_ours(folder: Path) -> list[str]:
+    """Paths of files that whoever reads the folder itself would read."""
+    found = [path for path in sorted(folder.rglob("*.parquet")) if path.name[0] not in "._"]
+    names = [str(path.relative_to(folder)) for path in found]
+    return [name for name in names if not name.startswith((own_folder, folder_name))]
+
+
+def _unknown(names: list[str], snapshot: Snapshot) -> list[str]:
+    return [name for name in names if name not in snapshot.live and name not in snapshot.removed]
+
+
+def _stray(name: str) -> Finding:
+    return Finding(kind="stray file", what="no commit names it; remove it, or find out who wrote it", file=name)
