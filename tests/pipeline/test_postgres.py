@@ -45,6 +45,22 @@ def test_each_record_once_over_lost_checkpoints(
     assert rows(dsn, "SELECT DISTINCT extract(epoch FROM timestamp) * 1000 FROM orders") == [(first_time,)]
 
 
+def test_what_postgres_cannot_hold_stops_nothing(
+    spark: "SparkSession", broker: Broker, cluster: Cluster, topic: str, tmp_path: Path, dsn: str
+) -> None:
+    make_topic(cluster, topic)
+    values = [b'{"name": "a\\u0000b", "n": 1}', b'{"name": "\\ud800", "n": 2}', b'{"name": "\xff", "n": 3}']
+    write(cluster, topic, [NewRecord(value, timestamp=first_time) for value in values])
+    write(cluster, topic, [NewRecord(b'{"name": "far", "n": 4}', timestamp=-(2**50))])
+    told: dict[str, Any] = {"topics": topic, "dsn": dsn, "table": topic, "schema": "name string, n int"}
+    to_postgres(spark, broker.bootstrap, checkpoint=str(tmp_path / "c"), available_now=True, **told)
+    found = rows(dsn, f'SELECT n, name, value, timestamp IS NULL FROM "{topic}" ORDER BY "offset"')
+    assert [(n, value, is_null) for n, _, value, is_null in found] == [
+        *((number, value, False) for number, value in enumerate(values, 1)), (4, b'{"name": "far", "n": 4}', True),
+    ]  # fmt: skip
+    assert [name for _, name, _, _ in found][::3] == [None, "far"]
+
+
 def test_a_table_that_does_not_fit_is_refused(
     spark: "SparkSession", broker: Broker, cluster: Cluster, topic: str, tmp_path: Path, dsn: str
 ) -> None:

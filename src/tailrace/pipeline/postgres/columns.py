@@ -41,15 +41,25 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+_keys: Final = ", ".join(map(quoted, identity))
+
+
 def listed(columns: Sequence[Column]) -> str:
     return ", ".join(quoted(one.name) for one in columns)
 
 
 def table_sql(table: str, columns: Sequence[Column]) -> str:
     body = ", ".join(f"{quoted(one.name)} {one.type}" for one in columns)
-    keys = ", ".join(map(quoted, identity))
-    known = f", PRIMARY KEY ({keys})" if stands("postgres: rows are known by their offset") else ""
+    known = f", PRIMARY KEY ({_keys})" if stands("postgres: rows are known by their offset") else ""
     return f"CREATE TABLE IF NOT EXISTS {quoted(table)} ({body}{known})"
+
+
+def insert_sql(table: str, columns: Sequence[Column], source: str) -> str:
+    """Move rows over but for those that are there. Only the offset says which: who breaks another rule of the table
+    has to hear of it."""
+    names = listed(columns)
+    known = f" ON CONFLICT ({_keys}) DO NOTHING" if stands("postgres: rows are known by their offset") else ""
+    return f"INSERT INTO {quoted(table)} ({names}) SELECT {names} FROM {source}{known}"
 
 
 def progress_sql(table: str) -> str:

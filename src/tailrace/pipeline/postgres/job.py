@@ -1,14 +1,24 @@
 """`to_postgres`: read topics, and write what they hold to a table, until stopped or up to what is there now."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.json_rows import broken_name, parsed_name
 from tailrace.pipeline.option_names import access_of, no_options
-from tailrace.pipeline.postgres.columns import columns_of, own, progress_sql, table_sql
+from tailrace.pipeline.postgres.columns import (
+    Column,
+    columns_of,
+    identity,
+    insert_sql,
+    own,
+    progress_sql,
+    quoted,
+    table_sql,
+)
 
 if TYPE_CHECKING:
+    from psycopg import Connection
     from pyspark.sql import DataFrame, SparkSession
 
 
@@ -36,7 +46,7 @@ def to_postgres(
     reader = spark.readStream.format("tailrace").option("kafka.bootstrap.servers", bootstrap).options(**options)
     frame = reader.option("subscribe", topics).option("startingOffsets", "earliest").load()
     rows = _with_fields(frame, schema).select(*(name for name, _ in own), *([f"{parsed_name}.*"] if schema else []))
-    _prepare(dsn, table, rows)
+    prepare(dsn, table, columns_of(rows.schema))
     spark.dataSource.register(PostgresSink)
     writer = rows.writeStream.format(PostgresSink.name()).option("dsn", dsn).option("table", table)
     trigger = {"availableNow": True} if available_now else {"processingTime": f"{trigger_s} seconds"}
@@ -57,20 +67,31 @@ def _with_fields(frame: "DataFrame", schema: str) -> "DataFrame":
     return frame.withColumn(parsed_name, parsed.dropFields(broken_name))
 
 
-def _prepare(dsn: str, table: str, rows: "DataFrame") -> None:
+def prepare(dsn: str, table: str, columns: Sequence[Column]) -> None:
     """Make the tables, and see whether the one that is there fits."""
     import psycopg
 
-    columns = columns_of(rows.schema)
     try:
         with psycopg.connect(dsn) as connection:
             connection.execute(table_sql(table, columns))
             connection.execute(progress_sql(table))
-            there = connection.execute(
-                "SELECT column_name FROM information_schema.columns WHERE table_name = %s", (table,)
-            ).fetchall()
+            _demand_fit(connection, table, columns)
     except psycopg.Error as error:
         raise PipelineFailed(f"cannot use table {table}: {str(error).strip()}") from None
-    missing = [one.name for one in columns if (one.name,) not in there]
+
+
+def _demand_fit(connection: "Connection", table: str, columns: Sequence[Column]) -> None:
+    from psycopg.errors import InvalidColumnReference
+
+    there = connection.execute(f"SELECT * FROM {quoted(table)} WHERE false").description or ()
+    missing = [one.name for one in columns if one.name not in [column.name for column in there]]
     if missing:
         raise PipelineFailed(f"table {table} is there, and has no column {', '.join(missing)}")
+    try:
+        connection.execute(insert_sql(table, columns, f"{quoted(table)} WHERE false"))  # as tasks will, without a row
+    except InvalidColumnReference:
+        keys = ", ".join(map(quoted, identity))
+        raise PipelineFailed(
+            f"table {table} is there, and has no key by which a record is known: ALTER TABLE {quoted(table)} "
+            f"ADD PRIMARY KEY ({keys}), or a unique index on just these"
+        ) from None

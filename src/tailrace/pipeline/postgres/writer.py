@@ -1,15 +1,18 @@
 """The sink that Spark asks for: one transaction a task."""
 
 from collections.abc import Iterator, MutableMapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from tailrace.pipeline.postgres.columns import Column, columns_of, listed, quoted
+from tailrace.pipeline.postgres.columns import Column, columns_of, insert_sql, listed, quoted
+from tailrace.pipeline.postgres.fitting import fitting
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
+
+fresh: Final = "pg_temp.tailrace_fresh"  # of one transaction: the rows that a task has brought
 
 
 class PostgresWriter(DataSourceStreamArrowWriter):
@@ -21,10 +24,12 @@ class PostgresWriter(DataSourceStreamArrowWriter):
 
         with psycopg.connect(self._dsn) as connection, connection.cursor() as cursor:
             ends: dict[tuple[str, int], int] = {}
-            cursor.execute(f"CREATE TEMPORARY TABLE fresh (LIKE {quoted(self._table)}) ON COMMIT DROP")
-            with cursor.copy(f"COPY fresh ({listed(self._columns)}) FROM STDIN") as copy:
+            names = listed(self._columns)
+            like = f"SELECT {names} FROM {quoted(self._table)} WITH NO DATA"
+            cursor.execute(f"CREATE TEMPORARY TABLE {fresh} ON COMMIT DROP AS {like}")
+            with cursor.copy(f"COPY {fresh} ({names}) FROM STDIN") as copy:
                 for batch in iterator:
-                    for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                    for row in zip(*(fitting(column).to_pylist() for column in batch.columns), strict=True):
                         copy.write_row(row)
                     _advance(ends, batch)
             self._move(cursor, ends)
@@ -37,8 +42,7 @@ class PostgresWriter(DataSourceStreamArrowWriter):
         """Nothing can be taken back, nor need it be: the batch will be repeated."""
 
     def _move(self, cursor: Any, ends: dict[tuple[str, int], int]) -> None:
-        names = listed(self._columns)
-        cursor.execute(f"INSERT INTO {quoted(self._table)} ({names}) SELECT {names} FROM fresh ON CONFLICT DO NOTHING")
+        cursor.execute(insert_sql(self._table, self._columns, fresh))
         progress = quoted(f"{self._table}_progress")
         for (topic, partition), after in sorted(ends.items()):
             cursor.execute(
