@@ -8,14 +8,17 @@ from pyspark.sql.datasource import Filter, GreaterThan, GreaterThanOrEqual, Less
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from pyspark.sql.types import LongType, StructType
 
+from tailrace.pipeline.access import Access
 from tailrace.pipeline.failure import DataLost
-from tailrace.pipeline.kafka.cluster import Cluster
+from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
+from tailrace.pipeline.kafka.fetching import Range
 from tailrace.pipeline.source.batch import FilteredBatchReader
 from tailrace.pipeline.source.options import read_options
 from tailrace.pipeline.source.stream import StreamReader
+from tailrace.pipeline.source.task import ReadTask
 from tailrace.records.record import NewRecord
 from tailrace.testing import Broker
-from tests.pipeline.topics import make_topic, numbered, write
+from tests.pipeline.topics import make_topic, numbered, shorten, write
 
 
 def stream(broker: Broker, topic: str, **options: str) -> StreamReader:
@@ -75,3 +78,33 @@ def test_records_without_a_time_are_not_filtered_away(broker: Broker, cluster: C
     write(cluster, topic, [NewRecord(b"no time", timestamp=-1), *numbered(2)])
     assert filtered(broker, topic, GreaterThan(("timestamp",), datetime(1960, 1, 1, tzinfo=UTC))) == [(0, 3)]
     assert filtered(broker, topic, GreaterThan(("timestamp",), datetime(2001, 1, 1, tzinfo=UTC))) == [(1, 3)]
+
+
+def task(broker: Broker, *, fails: bool) -> ReadTask:
+    return ReadTask(
+        access=Access(bootstrap=broker.bootstrap), columns=("offset",), committed=True, headers=False,
+        fail_on_data_loss=fails, fetch_bytes=1, quarantine="",
+    )  # fmt: skip
+
+
+def test_a_task_reads_what_is_left_of_its_range(broker: Broker, cluster: Cluster, topic: str) -> None:
+    make_topic(cluster, topic)
+    write(cluster, topic, numbered(3))
+    of = TopicPartition(topic, 0)
+    for start, left in ((5, []), (1, [1, 2])):
+        rows = task(broker, fails=False).rows(Range(partition=of, start=start, end=9))
+        assert [offset for batch in rows for offset in batch.column("offset").to_pylist()] == left
+    with pytest.raises(DataLost, match="has no offset 5"):
+        list(task(broker, fails=True).rows(Range(partition=of, start=5, end=9)))
+
+
+def test_a_task_goes_on_behind_what_is_lost_while_it_reads(broker: Broker, cluster: Cluster, topic: str) -> None:
+    make_topic(cluster, topic)
+    for number in range(5):
+        write(cluster, topic, numbered(1, number))
+    found = []
+    for batch in task(broker, fails=False).rows(Range(partition=TopicPartition(topic, 0), start=0, end=5)):
+        found += batch.column("offset").to_pylist()
+        if found == [0]:
+            shorten(cluster, topic, 3)
+    assert found in ([0, 1, 3, 4], [0, 3, 4])  # the second had been asked for before, and may have been found

@@ -1,7 +1,7 @@
 """What a task does: read its range, and hand Arrow batches to Spark."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,7 +12,7 @@ from tailrace.pipeline.failure import DataLost
 from tailrace.pipeline.kafka.cluster import Cluster
 from tailrace.pipeline.kafka.damaged import columns_of, refuse
 from tailrace.pipeline.kafka.fetching import Range, fetch
-from tailrace.pipeline.kafka.offsets import start_offsets
+from tailrace.pipeline.kafka.offsets import end_offsets, start_offsets
 from tailrace.pipeline.quarantine import Quarantine
 from tailrace.pipeline.source.rows import to_rows
 
@@ -34,19 +34,20 @@ class ReadTask:
         if wanted is None:
             return
         with self.access.cluster() as cluster:
-            while True:
+            while wanted.start < wanted.end:
+                if not self.fail_on_data_loss:
+                    wanted = still_there(cluster, wanted)
                 try:
-                    yield from self._rows(cluster, wanted)
+                    for rows, after in self._rows(cluster, wanted):
+                        yield rows
+                        wanted = replace(wanted, start=after)
                     return
                 except DataLost as lost:
                     if self.fail_on_data_loss:
                         raise DataLost(f"{lost}. {advice}") from None
-                    first = start_offsets(cluster, [wanted.partition])[wanted.partition]
-                    wanted = Range(partition=wanted.partition, start=max(first, wanted.start), end=wanted.end)
-                    if wanted.start >= wanted.end:
-                        return
 
-    def _rows(self, cluster: Cluster, wanted: Range) -> Iterator[pa.RecordBatch]:
+    def _rows(self, cluster: Cluster, wanted: Range) -> Iterator[tuple[pa.RecordBatch, int]]:
+        """The rows of a range, and with each batch of them the offset behind it."""
         on_damaged = Quarantine(Path(self.quarantine)) if self.quarantine else refuse
         for chosen in fetch(
             cluster, wanted, committed=self.committed, max_bytes=self.fetch_bytes, on_damaged=on_damaged
@@ -54,8 +55,16 @@ class ReadTask:
             for columns in columns_of(chosen, wanted.partition, on_damaged, headers=self.headers):
                 inside = columns.within(wanted.start, wanted.end)
                 if len(inside):
-                    yield to_rows(inside, *wanted.partition, self.columns)
+                    yield to_rows(inside, *wanted.partition, self.columns), int(inside.offset[-1]) + 1
                     here("source: rows read")
+
+
+def still_there(cluster: Cluster, wanted: Range) -> Range:
+    """What the log has of a range now; nothing, if it begins behind it or ends before it."""
+    of = wanted.partition
+    first = start_offsets(cluster, [of])[of]
+    last = end_offsets(cluster, [of], committed=False)[of]
+    return replace(wanted, start=max(first, wanted.start), end=min(last, wanted.end))
 
 
 advice = (
