@@ -9,9 +9,16 @@ import socket
 import struct
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from tailrace.pipeline.kafka.connection import highest_used
+from tailrace.wire.compile import decode_whole, encode
+from tailrace.wire.messages.fetch import FetchResponse
 
 Harm = Callable[[bytearray], None]
 length = struct.Struct(">i")
+header_bytes = 5  # of an answer: the correlation id, and no tags
+fetch_version = highest_used[1]
 
 
 class DamagingProxy:
@@ -51,7 +58,7 @@ class DamagingProxy:
             while head := answers.read(length.size):
                 body = bytearray(answers.read(length.unpack(head)[0]).replace(self._named, self._own))
                 self._harm(body)
-                client.sendall(head + body)
+                client.sendall(length.pack(len(body)) + body)
 
 
 @contextlib.contextmanager
@@ -62,6 +69,22 @@ def damaging(bootstrap: str, harm: Harm) -> Iterator[str]:
         yield proxy.bootstrap
     finally:
         proxy.close()
+
+
+def emptied(mark: bytes, *, of_topics: bool = False, times: int = 1_000_000) -> Harm:
+    """Takes the records out of answers to Fetch with `mark` in them, so many times; or all that they say of topics."""
+    left = [times]
+
+    def harm(body: bytearray) -> None:
+        if mark not in body or not left[0]:
+            return
+        left[0] -= 1
+        answer = decode_whole(FetchResponse, fetch_version, bytes(body), header_bytes)
+        (topic,) = answer.topics
+        bare = replace(topic, partitions=tuple(replace(one, records=memoryview(b"")) for one in topic.partitions))
+        body[header_bytes:] = encode(replace(answer, topics=() if of_topics else (bare,)), fetch_version)
+
+    return harm
 
 
 def flipping(mark: bytes, *, at: int = 0, times: int = 1_000_000) -> Harm:

@@ -22,8 +22,9 @@ keep_all = NewTopicConfig(name="retention.ms", value="-1")  # records of 2023 wo
 known_timeout_s = 30.0
 
 
-def make_topic(cluster: Cluster, topic: str, partitions: int = 1) -> None:
-    wanted = NewTopic(name=topic, num_partitions=partitions, replication_factor=1, configs=(keep_all,))
+def make_topic(cluster: Cluster, topic: str, partitions: int = 1, *, policy: str = "delete") -> None:
+    configs = (keep_all, NewTopicConfig(name="cleanup.policy", value=policy))
+    wanted = NewTopic(name=topic, num_partitions=partitions, replication_factor=1, configs=configs)
     answer = cluster.ask_any(CreateTopicsRequest(topics=(wanted,), timeout_ms=10_000))
     check(answer.topics[0].error_code, f"make {topic}")
     deadline = time.monotonic() + known_timeout_s

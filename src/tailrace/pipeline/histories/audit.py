@@ -20,10 +20,11 @@ from tailrace.pipeline.histories.coverage import (
 from tailrace.pipeline.histories.delta_log import Snapshot
 from tailrace.pipeline.histories.findings import Audit, Finding, PartitionAudit
 from tailrace.pipeline.histories.first_look import look
-from tailrace.pipeline.histories.live import compacted, edge_notes, edges_of
+from tailrace.pipeline.histories.live import edge_notes, edges_of
 from tailrace.pipeline.histories.manifest import ArchivedRange, HistoryFile
 from tailrace.pipeline.histories.reading import files_frame
 from tailrace.pipeline.kafka.offsets import Offsets
+from tailrace.pipeline.kafka.policies import compacted
 from tailrace.pipeline.option_names import access_of, no_options
 from tailrace.pipeline.tasks import run_tasks
 

@@ -18,9 +18,6 @@ from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
 from tailrace.pipeline.kafka.damaged import Damaged, columns_of
 from tailrace.pipeline.kafka.fetching import Range, fetch
 from tailrace.pipeline.kafka.offsets import Offsets, end_offsets, start_offsets
-from tailrace.wire.messages.describe_configs import DescribeConfigsRequest, ResourceAsked
-
-topic_resource = 2
 
 
 def contents_again(cluster: Cluster, one: ArchivedRange, *, committed: bool = True) -> dict[str, tuple[int, int]]:
@@ -63,16 +60,6 @@ def edges_of(cluster: Cluster, topics: Sequence[str]) -> tuple[Offsets, Offsets,
         starts |= start_offsets(cluster, partitions)
         ends |= end_offsets(cluster, partitions, committed=False)
     return starts, ends, notes
-
-
-def compacted(cluster: Cluster, topics: Sequence[str]) -> list[str]:
-    """Those of the topics whose records may be compacted away."""
-    asked = tuple(
-        ResourceAsked(resource_type=topic_resource, resource_name=topic, config_names=("cleanup.policy",))
-        for topic in topics
-    )
-    results = cluster.ask_any(DescribeConfigsRequest(resources=asked)).results if asked else ()
-    return [one.resource_name for one in results if any("compact" in (setting.value or "") for setting in one.configs)]
 
 
 def edge_notes(archived: Offsets, starts: Offsets, ends: Offsets) -> tuple[list[Finding], list[str]]:

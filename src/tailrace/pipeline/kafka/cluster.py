@@ -52,7 +52,7 @@ class Cluster:
         self._tls = None if security.tls is None else tls_context(security.tls)
         self._sasl = security.sasl
         self._timeout_s = timeout_s
-        self._patience_s = patience_s
+        self.patience_s = patience_s
         self._connections: dict[tuple[str, int], Connection] = {}
         self._leaders: dict[TopicPartition, tuple[str, int]] = {}
 
@@ -107,7 +107,7 @@ class Cluster:
 
     def until_answered(self, ask: Callable[[], T]) -> T:
         """Ask again, with fresh metadata, while the answer is that it may come later."""
-        deadline = time.monotonic() + self._patience_s
+        deadline = time.monotonic() + self.patience_s
         while True:
             try:
                 return ask()
@@ -115,7 +115,7 @@ class Cluster:
                 self.close()
                 self._leaders = {}
                 if time.monotonic() > deadline:
-                    raise BrokersSilent(f"{why}; given up after {self._patience_s:g} s") from None
+                    raise BrokersSilent(f"{why}; given up after {self.patience_s:g} s") from None
                 time.sleep(pause_s)
 
     def _partitions(self, topics: Sequence[str]) -> list[TopicPartition]:

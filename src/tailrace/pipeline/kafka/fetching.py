@@ -12,15 +12,16 @@ from typing import Any, Final
 from tailrace.model.limits import MiB
 from tailrace.pipeline.arrow.choosing import Asked, Chosen, choose
 from tailrace.pipeline.failure import BrokersSilent, DataLost
-from tailrace.pipeline.kafka.cluster import AskAgain, Cluster, TopicPartition, check, patience_s
+from tailrace.pipeline.kafka.cluster import AskAgain, Cluster, TopicPartition, check, pause_s
 from tailrace.pipeline.kafka.damaged import Damaged, Flaw, OnDamaged, end_of, flaw_in, refuse, unreadable
+from tailrace.pipeline.kafka.policies import compacted
 from tailrace.records.opened import batches
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.fetch import FetchRequest, PartitionToFetch, TopicToFetch
 
 fetch_bytes: Final = 4 * MiB
 wait_ms: Final = 500
-in_vain_max: Final = 3  # answers without a record, below the end: compaction has left nothing there
+in_vain_max: Final = 3  # answers without a record, below the end: of a compacted topic, nothing is left there
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,13 +45,13 @@ def fetch(
 
     A damaged batch is given to `on_damaged`, which refuses it; or does not, and reading goes on behind it."""
     reading = Reading(cluster, wanted, committed=committed, max_bytes=max_bytes)
-    deadline = time.monotonic() + patience_s
+    deadline = time.monotonic() + cluster.patience_s
     doubted = -1  # the offset where something was wrong with the last answer
     while True:
         try:
             for chosen in reading.answers():
                 yield chosen
-                deadline = time.monotonic() + patience_s
+                deadline = time.monotonic() + cluster.patience_s
             if reading.flaw is None:
                 return
             if doubted == reading.at:
@@ -61,8 +62,9 @@ def fetch(
                 cluster.close()
         except (AskAgain, BrokersSilent) as why:
             if time.monotonic() > deadline:
-                raise BrokersSilent(f"{why}; given up after {patience_s:g} s without a record") from None
+                raise BrokersSilent(f"{why}; given up after {cluster.patience_s:g} s without a record") from None
             cluster.close()
+            time.sleep(pause_s)
             cluster.partitions([wanted.partition.topic])  # patient: it fails when nobody answers for long
 
 
@@ -74,6 +76,7 @@ class Reading:
         self._committed, self._max_bytes = committed, max_bytes
         self.at = wanted.start
         self.flaw: Flaw | None = None  # what stands there, when reading has stopped for it
+        self._is_compacted: bool | None = None  # None: nobody has asked yet
 
     def answers(self) -> Iterator[Chosen]:
         """What the broker answers from here on, up to the end of the range or to a flaw."""
@@ -85,7 +88,7 @@ class Reading:
                 connection.send(self._request(self.at, self._max_bytes))
             in_vain = 0
             while self.at < end and in_vain < in_vain_max and self.flaw is None:
-                got = connection.receive().topics[0].partitions[0]
+                got = _only(connection.receive())
                 _check(got, partition, self.at)
                 data = got.records if got.records is not None else memoryview(b"")
                 after = _after(data, self.at)
@@ -100,6 +103,8 @@ class Reading:
                     self._demand_more(got)
         finally:
             connection.drain()  # whoever stops half way leaves the connection as others need it
+        if self.at < end and self.flaw is None:
+            self._demand_compaction()
 
     def pass_over(self, flaw: Flaw) -> Damaged:
         """Go on behind a flawed batch; what it was."""
@@ -125,11 +130,21 @@ class Reading:
         if readable < self._wanted.end:
             raise AskAgain(f"{self._wanted.partition} can be read up to {readable}, {self._wanted.end} was expected")
 
+    def _demand_compaction(self) -> None:
+        """Records may be missing up to the end only where they are removed from between others."""
+        partition = self._wanted.partition
+        if self._is_compacted is None:
+            self._is_compacted = bool(compacted(self._cluster, [partition.topic]))
+        if not self._is_compacted:
+            raise AskAgain(
+                f"{partition} has no record from offset {self.at} on, and ends at {self._wanted.end} or later"
+            )
+
     def _look(self, offset: int) -> Any:
         """What a broker has at an offset: one batch, or none."""
 
         def ask() -> Any:
-            got = self._cluster.leader(self._wanted.partition).call(self._request(offset, 1)).topics[0].partitions[0]
+            got = _only(self._cluster.leader(self._wanted.partition).call(self._request(offset, 1)))
             _check(got, self._wanted.partition, offset)
             return got
 
@@ -142,6 +157,14 @@ class Reading:
         return FetchRequest(
             max_wait_ms=wait_ms, min_bytes=1, max_bytes=max_bytes, isolation_level=level, topics=(topic,)
         )
+
+
+def _only(answer: Any) -> Any:
+    """What is said of the one partition that was asked for: nothing, by a broker that holds back a client."""
+    for topic in answer.topics:
+        for partition in topic.partitions:
+            return partition
+    raise AskAgain("the broker answers with no topic: a quota of it may be used up")
 
 
 def _after(data: memoryview, at: int) -> int:
