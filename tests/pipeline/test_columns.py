@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tailrace.model.faults import CorruptBatch, Fault
+from tailrace.model.limits import MiB
 from tailrace.pipeline.arrow.choosing import LeftOut, choose, merged
-from tailrace.pipeline.arrow.columns import Columns, decode
+from tailrace.pipeline.arrow.columns import Columns, decode, decode_runs
 from tailrace.pipeline.arrow.encode import Rows, encode_records, record_sizes
 from tailrace.records.build import TimestampType, build_batch, seal_batch
 from tailrace.records.compress import Compression, compressions
@@ -61,6 +62,27 @@ def test_columns_hold_what_the_slow_twin_reads(told: list[tuple[list[NewRecord],
     assert columns is not None
     assert records_of(columns) == slowly(data)
     assert columns.timestamp_type.tolist() == [int(kind == "LogAppendTime") for new, _, kind in told for _ in new]
+
+
+@given(st.lists(st.tuples(several, codecs), min_size=1, max_size=6), st.integers(1, 3000))
+@settings(max_examples=60)
+def test_runs_hold_together_what_one_would(told: list[tuple[list[NewRecord], Compression]], most: int) -> None:
+    data, base = b"", 0
+    for new, codec in told:
+        data += build_batch(new, base_offset=base, compression=codec)
+        base += len(new)
+    parts = list(decode_runs(choose(data), headers=True, max_bytes=most))
+    assert [record for part in parts for record in records_of(part)] == slowly(data)
+    assert [header.base_offset for part in parts for header in part.batches] == [
+        h.base_offset for _, h in batches(data)
+    ]
+
+
+def test_a_run_is_bounded_by_what_its_batches_hold() -> None:
+    large = [NewRecord(bytes(40 * MiB))]
+    data = b"".join(build_batch(large, base_offset=offset, compression="zstd") for offset in range(2))
+    assert len(data) < MiB
+    assert [part.offset.tolist() for part in decode_runs(choose(data))] == [[0], [1]]
 
 
 @given(runs, st.data())

@@ -2,22 +2,26 @@
 
 import json
 import struct
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from crc32c import crc32c
 
+from tailrace.model.limits import MiB
 from tailrace.pipeline import archive, audit, history
 from tailrace.pipeline.access import Access
+from tailrace.pipeline.arrow.choosing import choose
 from tailrace.pipeline.failure import PipelineFailed, RecordsDamaged
 from tailrace.pipeline.histories.writing import archive_range
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
-from tailrace.pipeline.kafka.damaged import Damaged, refuse
+from tailrace.pipeline.kafka.damaged import Damaged, columns_of, refuse
 from tailrace.pipeline.kafka.fetching import Range
 from tailrace.pipeline.source.options import read_options
 from tailrace.pipeline.source.task import ReadTask
-from tailrace.records.build import build_batch
+from tailrace.records.build import build_batch, seal_batch
+from tailrace.records.compress import compressions
 from tailrace.records.header import checked_from, crc_at
 from tailrace.testing import Broker
 from tests.pipeline.damaging_proxy import damaging, flipping
@@ -28,7 +32,7 @@ if TYPE_CHECKING:
 
 # Of the second batch, from its first value back: where its head has base offset, length, epoch, magic and so on.
 value_at = 72
-base_offset_at, length_at, leader_epoch_at, magic_at = 0, 8, 12, 16
+base_offset_at, length_at, leader_epoch_at, magic_at, attributes_at = 0, 8, 12, 16, 21
 
 
 def three_batches(cluster: Cluster, topic: str) -> None:
@@ -108,6 +112,38 @@ def test_what_was_written_as_nonsense(broker: Broker, cluster: Cluster, topic: s
     )
     assert [(gap.first, gap.last, gap.reason) for gap in done.gaps] == [(10, 19, "quarantined")]
     assert done.is_whole
+
+
+def sealed_again(batch: bytearray) -> bytes:
+    struct.pack_into(">I", batch, crc_at, crc32c(batch[checked_from:]))
+    return bytes(batch)
+
+
+def in_an_unknown_codec() -> bytes:
+    batch = build_batch(numbered(10, 10), base_offset=10)
+    batch[attributes_at + 1] |= 7
+    return sealed_again(batch)
+
+
+def larger_than_allowed() -> bytes:
+    """It says so, and is large enough that it could be true."""
+    body = b"\x80\x80\x80\x96\x01" + bytes(14 * MiB)  # a snappy block's length: 300 MiB
+    batch = seal_batch(body, count=10, base_timestamp=0, max_timestamp=0, base_offset=10)
+    batch[attributes_at + 1] |= compressions.index("snappy")
+    return sealed_again(batch)
+
+
+@pytest.mark.parametrize(
+    ("make", "why"), [(in_an_unknown_codec, "compression 7"), (larger_than_allowed, "holds more than 268435456 bytes")]
+)
+def test_what_cannot_be_decompressed_is_passed_over(make: Callable[[], bytes], why: str) -> None:
+    before, after = (build_batch(numbered(10, start), base_offset=start, compression="zstd") for start in (0, 20))
+    found: list[Damaged] = []
+    of = TopicPartition("t", 0)
+    parts = list(columns_of(choose(bytes(before) + make() + bytes(after)), of, found.append))
+    assert [offset for part in parts for offset in part.offset.tolist()] == [*range(10), *range(20, 30)]
+    assert [(one.first, one.last) for one in found] == [(10, 19)]
+    assert why in found[0].why
 
 
 def test_options(tmp_path: Path) -> None:

@@ -43,6 +43,7 @@ batch_header_bytes = 61
 record_batch_max_bytes = 90 * MiB
 records_per_batch_max = 10_000_000
 decompressed_max_bytes = 256 * MiB
+decoded_run_max_bytes = 64 * MiB  # of decompressed batches that the pipeline decodes at once; one alone may be larger
 
 # The log
 segment_max_bytes = 2 * GiB - 1  # positions in the index are 32 bits
@@ -73,6 +74,7 @@ partitions_per_transaction_max = 100_000  # a transaction is one record
 marks_per_call_max = 1_000  # that a coordinator sends to one broker at once; a mark has some 60 bytes
 
 assert record_batch_max_bytes < frame_max_bytes
+assert decoded_run_max_bytes + decompressed_max_bytes + frame_max_bytes < 2 * GiB  # places in a run have 32 bits
 assert partitions_per_transaction_max * (topic_name_max_chars + 8) < record_batch_max_bytes
 assert group_subscriptions_max_bytes + small_request_max_bytes < record_batch_max_bytes
 assert fetch_answer_max_bytes < frame_max_bytes

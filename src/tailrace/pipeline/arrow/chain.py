@@ -1,19 +1,29 @@
 """Where each record of a run of batches begins and ends.
 
-Batches that are not compressed are walked where they stand; if one is, all are laid end to end in a run of their own.
+Batches that are not compressed are walked where they stand, as one run; if one is, all are laid end to end in runs of
+their own. A few megabytes may hold gigabytes, so such a run is bounded: what does not fit begins the next.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
 import numpy as np
 
 from tailrace.model.faults import CorruptBatch
-from tailrace.model.limits import batch_header_bytes
+from tailrace.model.limits import batch_header_bytes, decoded_run_max_bytes
 from tailrace.pipeline.arrow.walk import Walk
 from tailrace.records.compress import decompress
 from tailrace.records.header import BatchHeader, record_min_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """Batches whose records can be walked."""
+
+    data: memoryview
+    bodies: Sequence[tuple[int, int]]  # where each stands in `data`: from, and up to
+    headers: tuple[BatchHeader, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,13 +35,39 @@ class Chain:
     headers: tuple[BatchHeader, ...]
 
 
-def chain(data: memoryview, batches: Sequence[tuple[int, BatchHeader]]) -> Chain:
-    """Find the records of the batches that stand at these places of `data`."""
-    headers = tuple(header for _, header in batches)
+def runs(
+    data: memoryview, batches: Sequence[tuple[int, BatchHeader]], max_bytes: int = decoded_run_max_bytes
+) -> Iterator[Run]:
+    """The batches that stand at these places of `data`, in runs of at most so many bytes, or of one batch."""
     bodies = [(place + batch_header_bytes, place + header.size) for place, header in batches]
-    if any(header.compression for header in headers):
-        data, bodies = _decompressed(data, bodies, headers)
-    walk = Walk(data)
+    if not any(header.compression for _, header in batches):
+        yield Run(data=data, bodies=bodies, headers=tuple(header for _, header in batches))
+        return
+    opened: list[tuple[bytes, BatchHeader]] = []
+    size = 0
+    for (start, end), (_, header) in zip(bodies, batches, strict=True):
+        body = decompress(header.compression, data[start:end])
+        if opened and size + len(body) > max_bytes:
+            yield _end_to_end(opened)
+            opened, size = [], 0
+        opened.append((body, header))
+        size += len(body)
+    yield _end_to_end(opened)
+
+
+def _end_to_end(opened: Sequence[tuple[bytes, BatchHeader]]) -> Run:
+    ends = list(accumulate(len(body) for body, _ in opened))
+    return Run(
+        data=memoryview(b"".join(body for body, _ in opened)),
+        bodies=list(zip([0, *ends[:-1]], ends, strict=True)),
+        headers=tuple(header for _, header in opened),
+    )
+
+
+def chain(run: Run) -> Chain:
+    """Find the records of a run."""
+    bodies, headers = run.bodies, run.headers
+    walk = Walk(run.data)
     for (start, end), header in zip(bodies, headers, strict=True):
         _check_count(header, end - start)
         walk.through(start, end, header.records)
@@ -41,18 +77,7 @@ def chain(data: memoryview, batches: Sequence[tuple[int, BatchHeader]]) -> Chain
     ends[:-1] = at[1:]
     with_records = counts > 0
     ends[np.cumsum(counts)[with_records] - 1] = np.array([end for _, end in bodies])[with_records]
-    return Chain(data=data, at=at, end=ends, batch=np.repeat(np.arange(len(headers)), counts), headers=headers)
-
-
-def _decompressed(
-    data: memoryview, bodies: Sequence[tuple[int, int]], headers: Sequence[BatchHeader]
-) -> tuple[memoryview, list[tuple[int, int]]]:
-    """The bodies end to end, and where each stands."""
-    opened = [
-        decompress(header.compression, data[start:end]) for (start, end), header in zip(bodies, headers, strict=True)
-    ]
-    ends = list(accumulate(map(len, opened)))
-    return memoryview(b"".join(opened)), list(zip([0, *ends[:-1]], ends, strict=True))
+    return Chain(data=run.data, at=at, end=ends, batch=np.repeat(np.arange(len(headers)), counts), headers=headers)
 
 
 def _check_count(header: BatchHeader, size: int) -> None:

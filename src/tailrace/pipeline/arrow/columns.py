@@ -1,11 +1,13 @@
 """Records as Arrow columns. Bytes are copied once, in bulk, out of the run that all batches were laid into."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
-from tailrace.pipeline.arrow.chain import chain
+from tailrace.model.limits import decoded_run_max_bytes
+from tailrace.pipeline.arrow.chain import Run, chain, runs
 from tailrace.pipeline.arrow.choosing import Chosen
 from tailrace.pipeline.arrow.fields import read_fields
 from tailrace.pipeline.arrow.header_columns import header_lists
@@ -46,11 +48,22 @@ class Columns:
         )
 
 
+def decode_runs(chosen: Chosen, *, headers: bool = False, max_bytes: int = decoded_run_max_bytes) -> Iterator[Columns]:
+    """The records of the batches that may be seen, in runs of at most about so many bytes. Faults like `open_batch`."""
+    if chosen.seen:
+        for run in runs(chosen.data, chosen.seen, max_bytes):
+            yield _columns(run, headers=headers)
+
+
 def decode(chosen: Chosen, *, headers: bool = False) -> Columns | None:
-    """The records of the batches that may be seen; None when there are none. `CorruptBatch` like `open_batch`."""
-    if not chosen.seen:
-        return None
-    found = chain(chosen.data, chosen.seen)
+    """The same where it is known that one run is enough; None when there are no batches."""
+    found = list(decode_runs(chosen, headers=headers))
+    assert len(found) <= 1, "batches are decoded at once that are too large for it"
+    return found[0] if found else None
+
+
+def _columns(run: Run, *, headers: bool) -> Columns:
+    found = chain(run)
     fields = read_fields(found)
     lists = header_lists(found, fields) if headers or fields.header_counts.any() else None
     return Columns(

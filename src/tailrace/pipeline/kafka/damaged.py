@@ -10,16 +10,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from tailrace.model.faults import CorruptBatch, UnsupportedFormat
+from tailrace.model.faults import BatchTooLarge, CorruptBatch, InvalidBatch, UnsupportedFormat
 from tailrace.model.limits import batch_header_bytes
 from tailrace.pipeline.arrow.choosing import Asked, Chosen, check_place, choose
-from tailrace.pipeline.arrow.columns import Columns, decode
+from tailrace.pipeline.arrow.columns import Columns, decode, decode_runs
 from tailrace.pipeline.failure import RecordsDamaged
 from tailrace.pipeline.kafka.cluster import TopicPartition
 from tailrace.records.header import prefix, prefix_bytes
 from tailrace.records.opened import batches
 
-unreadable: Final = (CorruptBatch, UnsupportedFormat)
+unreadable: Final = (CorruptBatch, UnsupportedFormat, InvalidBatch, BatchTooLarge)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,12 +86,14 @@ def columns_of(
     chosen: Chosen, partition: TopicPartition, on_damaged: OnDamaged, *, headers: bool = False
 ) -> Iterator[Columns]:
     """The records of an answer, but for batches that fit their checksums and still make no sense."""
+    done = 0
     try:
-        whole = decode(chosen, headers=headers)
-        found = [] if whole is None else [whole]
-    except CorruptBatch:
-        found = list(_one_by_one(chosen, partition, on_damaged, headers=headers))
-    yield from found
+        for columns in decode_runs(chosen, headers=headers):
+            yield columns
+            done += len(columns.batches)
+    except unreadable:
+        rest = Chosen(data=chosen.data, seen=chosen.seen[done:])
+        yield from _one_by_one(rest, partition, on_damaged, headers=headers)
 
 
 def _one_by_one(
@@ -101,7 +103,7 @@ def _one_by_one(
         data = chosen.data[place : place + header.size]
         try:
             columns = decode(Chosen(data=data, seen=[(0, header)]), headers=headers)
-        except CorruptBatch as corrupt:
+        except unreadable as corrupt:
             first, last = header.base_offset, header.last_offset
             on_damaged(Damaged(partition=partition, first=first, last=last, why=str(corrupt), data=bytes(data)))
             continue
