@@ -5,6 +5,9 @@ partitions with nothing new. Each request must carry the next epoch, so that a l
 The cache is bounded, in sessions and in partitions: when it is full, sessions that have been silent for long make room,
 and their clients start anew. Where none has been, the newcomer is served without a session, as the protocol allows; so
 nobody can push others out by asking often. A name that is too long for any topic is not kept for later.
+
+A session names topics by name or by id, and goes on as it began: an answer can say either, not both. A client that
+learns the ids later begins anew.
 """
 
 from collections import OrderedDict
@@ -12,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from tailrace.model.faults import FetchSessionEpochWrong, FetchSessionUnknown
+from tailrace.model.faults import FetchSessionEpochWrong, FetchSessionNamesMixed, FetchSessionUnknown
 from tailrace.model.ids import Id
 from tailrace.model.limits import (
     fetch_session_kept_s,
@@ -43,6 +46,7 @@ class Told:
 class Session:
     id: int
     used_at: float
+    by_id: bool  # how topics are named
     epoch: int = 1  # of the next request
     partitions: "OrderedDict[Key, Told]" = field(default_factory=OrderedDict)
 
@@ -77,17 +81,20 @@ class FetchSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def session_for(self, request: FetchHead) -> Session | None:
+    def session_for(self, request: FetchHead, *, by_id: bool) -> Session | None:
         """The session a request belongs to, brought up to date; None: it wants none. Raises the session faults."""
         if request.session_epoch == sessionless:
             self._forget(request.session_id)
             return None
         if request.session_epoch == opening:
             self._forget(request.session_id)
-            return self._open(request)
+            return self._open(request, by_id)
         session = self._sessions.get(request.session_id)
         if session is None:
             raise FetchSessionUnknown(f"there is no fetch session {request.session_id}")
+        if session.by_id != by_id:
+            self._forget(session.id)
+            raise FetchSessionNamesMixed(f"fetch session {session.id} began with topics' names or ids, not with both")
         if request.session_epoch != session.epoch:
             raise FetchSessionEpochWrong(
                 f"fetch session {session.id} expects epoch {session.epoch}, not {request.session_epoch}"
@@ -101,7 +108,7 @@ class FetchSessions:
         self._update(session, request)
         return session
 
-    def _open(self, request: FetchHead) -> Session | None:
+    def _open(self, request: FetchHead, by_id: bool) -> Session | None:
         if len(self._sessions) >= fetch_sessions_max and not self._forget_silent():
             return None
         if not self._has_room_for(request):
@@ -109,7 +116,7 @@ class FetchSessions:
         number = 0
         while number == 0 or number in self._sessions:
             number = self._random.below(2**31 - 1)
-        session = self._sessions[number] = Session(number, self._clock.monotonic())
+        session = self._sessions[number] = Session(number, self._clock.monotonic(), by_id)
         self._update(session, request)
         return session
 

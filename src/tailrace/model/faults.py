@@ -274,6 +274,10 @@ class FetchSessionEpochWrong(Fault):
     retry: ClassVar[bool] = True
 
 
+class FetchSessionNamesMixed(Fault):
+    retry: ClassVar[bool] = True
+
+
 AnyFault = (
     UnknownTopic
     | UnknownTopicId
@@ -338,4 +342,5 @@ AnyFault = (
     | StorageFailed
     | FetchSessionUnknown
     | FetchSessionEpochWrong
+    | FetchSessionNamesMixed
 )

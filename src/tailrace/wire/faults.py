@@ -109,6 +109,8 @@ def error_of(fault: faults.Fault) -> Error:
             return Error.FETCH_SESSION_ID_NOT_FOUND
         case faults.FetchSessionEpochWrong():
             return Error.INVALID_FETCH_SESSION_EPOCH
+        case faults.FetchSessionNamesMixed():
+            return Error.FETCH_SESSION_TOPIC_ID_ERROR
         case _:
             return _of_the_cluster(one)
 

@@ -28,7 +28,14 @@ from tailrace.model.faults import Fault
 from tailrace.model.ids import BrokerId, Id
 from tailrace.model.limits import fetch_wait_max_ms
 from tailrace.ports.disk import Buffer
-from tailrace.wire.hot_fetch import FetchHead, PartitionFetched, PartitionWanted, read_fetch, write_fetched
+from tailrace.wire.hot_fetch import (
+    FetchHead,
+    PartitionFetched,
+    PartitionWanted,
+    first_by_topic_id,
+    read_fetch,
+    write_fetched,
+)
 from tailrace.wire.primitives import WireError
 
 first_from_followers: Final = 11
@@ -42,7 +49,7 @@ def fetch(call: Call) -> Answer | None:
     if head.replica_id >= 0:
         raise WireError(f"Fetch in the name of replica {head.replica_id}: replicas fetch on the peers' port only")
     try:
-        session = call.node.fetch_sessions.session_for(head)
+        session = call.node.fetch_sessions.session_for(head, by_id=call.version >= first_by_topic_id)
     except Fault as fault:
         return write_fetched(call.correlation_id, call.version, error_of(fault), 0, ())
     return Fetching(call, head, session).begin()
