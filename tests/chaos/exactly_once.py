@@ -16,6 +16,7 @@ from tailrace.testing import Cluster
 from tailrace.testing.transaction_history import Reader, Seen, TransactionHistory, violations
 from tests.chaos.diary import Diary
 from tests.chaos.storm import kept_on_failure, log_into, make_topic
+from tests.chaos.transformer import patient
 from tests.chaos.workers import Worker
 
 partitions: Final = 4
@@ -31,7 +32,9 @@ class Feeder(threading.Thread):
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         super().__init__(daemon=True)
-        self._producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, "log_level": 0})
+        self._producer = Producer(
+            {"bootstrap.servers": bootstrap, "enable.idempotence": True, "log_level": 0, **patient}
+        )
         self._topic = topic
         self._ended = threading.Event()
         self.sent: list[tuple[str, str]] = []  # partition and value
@@ -62,6 +65,7 @@ class CommittedReader(threading.Thread):
                 "isolation.level": "read_committed",
                 "enable.auto.commit": False,
                 "log_level": 0,
+                **patient,
             }
         )
         self._consumer.assign([TopicPartition(topic, one, 0) for one in range(partitions)])
@@ -131,7 +135,10 @@ class Pipeline:
     def _until(self, condition: Callable[[], bool], within_s: float) -> None:
         deadline = time.monotonic() + within_s
         while not condition():
-            assert time.monotonic() < deadline, f"not within {within_s:g} s; {self._committed} were committed"
+            assert time.monotonic() < deadline, (
+                f"not within {within_s:g} s; {self._committed} were committed, "
+                f"{self._companion.count} of {len(self._feeder.sent)} records read"
+            )
             for number, worker in enumerate(self._workers):
                 if not worker.is_running:
                     self._diary.note(f"worker {number} gave up")

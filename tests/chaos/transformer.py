@@ -17,6 +17,8 @@ poll_s = 0.1
 patience_s = 10.0
 transaction_timeout_ms = 2000
 session_timeout_ms = 2000
+# librdkafka 2.16 waits for ever for a group's coordinator that it forgot when it bootstrapped anew.
+patient = {"reconnect.backoff.max.ms": 200, "metadata.recovery.strategy": "none"}
 
 
 def say(*words: str) -> None:
@@ -40,7 +42,7 @@ class Transformer:
         self._target = target
         self._name = f"{name}-{os.getpid()}"
         self._number = 0
-        common = {"bootstrap.servers": bootstrap, "log_level": 0, "reconnect.backoff.max.ms": 200}
+        common = {"bootstrap.servers": bootstrap, "log_level": 0, **patient}
         self._producer = Producer(
             {**common, "transactional.id": name, "transaction.timeout.ms": transaction_timeout_ms, "linger.ms": 0}
         )
