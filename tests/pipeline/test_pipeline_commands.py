@@ -31,7 +31,9 @@ def test_archive_and_audit(
     make_topic(cluster, topic)
     write(cluster, topic, numbered(10))
     folder = str(tmp_path / "history")
+    (tmp_path / "client.properties").write_text("bootstrap.servers=127.0.0.1:1\n")  # the command line wins
     words = ["pipeline", "archive", "--bootstrap", broker.bootstrap, "--topics", topic, "--to", folder]
+    words += ["--client-config", str(tmp_path / "client.properties")]
     assert main([*words, "--available-now", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["records"] == 10
     assert main(["pipeline", "audit", folder, "--bootstrap", broker.bootstrap]) == 0

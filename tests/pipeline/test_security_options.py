@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.cli.client_config import client_options
+from tailrace.cli.client_config import brokers, client_options
 from tailrace.cli.failure import Misused
 from tailrace.pipeline.access import Access, access_from
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.kafka.authenticating import plain
 from tailrace.pipeline.kafka.scram import scram
 from tailrace.pipeline.kafka.security import Sasl
-from tailrace.pipeline.option_names import Options
+from tailrace.pipeline.option_names import Options, access_of, reaching
 from tailrace.pipeline.source.options import read_options
 
 scram_module = "org.apache.kafka.common.security.scram.ScramLoginModule"
@@ -95,6 +95,18 @@ def test_a_file_of_settings_as_kafkas_tools_take_it(tmp_path: Path) -> None:
         client_options(str(file))
     with pytest.raises(Misused, match="No such file"):
         client_options(str(tmp_path / "none"))
+
+
+def test_the_brokers_of_the_command_line_win(tmp_path: Path) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text("bootstrap.servers=file:1\n")
+    options = client_options(str(file))
+    assert brokers("flag:1", options) == "flag:1"
+    assert [brokers("", options), brokers("", {}), brokers("", {}, "")] == ["file:1", "127.0.0.1:9092", ""]
+    assert access_of("flag:1", options).bootstrap == "flag:1"
+    assert reaching("flag:1", {"Kafka.Bootstrap.Servers": "file:1", "queryId": "q"}) == {
+        "kafka.bootstrap.servers": "flag:1", "queryId": "q",
+    }  # fmt: skip
 
 
 def test_an_access_travels_as_json() -> None:

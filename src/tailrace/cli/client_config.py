@@ -1,15 +1,27 @@
-"""`--client-config FILE`: how to reach brokers, in a file as Kafka's own tools take it, so that no secret is typed."""
+"""`--client-config FILE`: how to reach brokers, in a file as Kafka's own tools take it, so that no secret is typed.
 
+It may name brokers, too; `--bootstrap` wins over it, and it over the default.
+"""
+
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
+from tailrace.cli.client import default_bootstrap
 from tailrace.cli.failure import Misused
 
 ClientConfig = Annotated[
     str, typer.Option("--client-config", metavar="FILE", help="Settings of Kafka's clients: security.protocol=SSL …")
 ]
+Brokers = Annotated[
+    str,
+    typer.Option(
+        "--bootstrap", "-b", metavar="HOST:PORT", envvar="TAILRACE_BOOTSTRAP", help="A broker to connect to.",
+        show_default=default_bootstrap,
+    ),
+]  # fmt: skip
 comments: Final = ("#", "!")
 
 
@@ -29,3 +41,8 @@ def client_options(path: str) -> dict[str, str]:
                 raise Misused(f"--client-config {path}, line {number}: write it like security.protocol=SSL.")
             found[f"kafka.{name.strip()}"] = value.strip()
     return found
+
+
+def brokers(given: str, options: Mapping[str, str], default: str = default_bootstrap) -> str:
+    """Those of the command line, else of the file."""
+    return given or options.get("kafka.bootstrap.servers", default)

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tailrace.cli.client import Bootstrap, Json, default_bootstrap
-from tailrace.cli.client_config import ClientConfig, client_options
+from tailrace.cli.client import Json
+from tailrace.cli.client_config import Brokers, ClientConfig, brokers, client_options
 from tailrace.cli.failure import Failed, Misused
 from tailrace.cli.output import print_json, print_table, progress, say
 from tailrace.cli.pipeline_project import init
@@ -35,7 +35,7 @@ def archive(
     available_now: Annotated[bool, typer.Option("--available-now", help="End with what is there now.")] = False,
     every: Annotated[float, typer.Option("--every", metavar="SECONDS", min=0.1, help="A commit so often.")] = 10.0,
     quarantine: Annotated[bool, typer.Option("--quarantine", help="Set damaged batches aside and go on.")] = False,
-    bootstrap: Bootstrap = default_bootstrap,
+    bootstrap: Brokers = "",
     client_config: ClientConfig = "",
     master: Master = "local[*]",
     json: Json = False,
@@ -51,17 +51,18 @@ def archive(
         raise Misused("say what to archive: --topics orders,bills or --pattern 'orders-.*'.")
     from tailrace.pipeline.histories.archive import archive as run
 
+    options = client_options(client_config)
     with failing(), running(master) as spark, progress() as bar:
         task = bar.add_task("archiving", total=None)
         done = run(
             spark,
-            bootstrap,
+            brokers(bootstrap, options),
             to,
             topics=[name.strip() for name in topics.split(",") if name.strip()],
             pattern=pattern,
             available_now=available_now,
             trigger_s=every,
-            options=client_options(client_config),
+            options=options,
             quarantine=quarantine,
             on_batch=lambda ranges: bar.advance(task, sum(one.count for one in ranges)),
         )
@@ -96,9 +97,10 @@ def audit(
     """
     from tailrace.pipeline.histories.audit import audit as run
 
+    options = client_options(client_config)
     try:
         with failing(), running(master) as spark, watching(spark, "auditing"):
-            found = run(spark, history, bootstrap=bootstrap, options=client_options(client_config))
+            found = run(spark, history, bootstrap=brokers(bootstrap, options, ""), options=options)
     except Failed as failed:
         raise Misused(f"cannot tell: {failed}") from None  # its exit code is the one for what cannot be told
     if json:
@@ -121,7 +123,7 @@ def replay(
     keep_timestamp: Annotated[bool, typer.Option("--keep-timestamp", help="Keep the records' time.")] = False,
     rate: Annotated[float, typer.Option("--rate", metavar="N", min=0.0, help="Records a second; 0: all speed.")] = 0.0,
     replay_id: Annotated[str, typer.Option("--id", help="A name for this replay, to run it once more.")] = "",
-    bootstrap: Bootstrap = default_bootstrap,
+    bootstrap: Brokers = "",
     client_config: ClientConfig = "",
     master: Master = "local[*]",
     json: Json = False,
@@ -135,11 +137,12 @@ def replay(
     """
     from tailrace.pipeline.replaying.job import replay as run
 
+    options = client_options(client_config)
     with failing(), running(master) as spark, watching(spark, "replaying"):
         count = run(
-            spark, history, bootstrap, topic=topic, into=into, where=where, start=start, end=end, key=key,
-            keep_partition=keep_partition, keep_timestamp=keep_timestamp, per_second=rate, replay_id=replay_id,
-            options=client_options(client_config),
+            spark, history, brokers(bootstrap, options), topic=topic, into=into, where=where, start=start, end=end,
+            key=key, keep_partition=keep_partition, keep_timestamp=keep_timestamp, per_second=rate,
+            replay_id=replay_id, options=options,
         )  # fmt: skip
     if json:
         print_json({"records": count})
@@ -179,7 +182,7 @@ def postgres(
     checkpoint: Annotated[str, typer.Option("--checkpoint", metavar="DIR", help="Where Spark notes how far it is.")],
     schema: Annotated[str, typer.Option("--schema", metavar="DDL", help="Fields of JSON values as columns.")] = "",
     available_now: Annotated[bool, typer.Option("--available-now", help="End with what is there now.")] = False,
-    bootstrap: Bootstrap = default_bootstrap,
+    bootstrap: Brokers = "",
     client_config: ClientConfig = "",
     master: Master = "local[*]",
 ) -> None:
@@ -190,12 +193,13 @@ def postgres(
       tailrace pipeline sink postgres --topics orders --dsn "host=db dbname=shop" --table orders --checkpoint ./orders
         --schema "customer string, total int"
     """
+    options = client_options(client_config)
     with failing(), running(master) as spark, watching(spark, "writing"):
         from tailrace.pipeline.postgres.job import to_postgres
 
         to_postgres(
-            spark, bootstrap, topics=topics, dsn=dsn, table=table, checkpoint=checkpoint, schema=schema,
-            available_now=available_now, options=client_options(client_config),
+            spark, brokers(bootstrap, options), topics=topics, dsn=dsn, table=table, checkpoint=checkpoint,
+            schema=schema, available_now=available_now, options=options,
         )  # fmt: skip
 
 

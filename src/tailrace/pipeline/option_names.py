@@ -14,9 +14,10 @@ from tailrace.pipeline.security_options import names as security_names
 from tailrace.pipeline.security_options import read_security, refused
 
 kafka_prefix: Final = "kafka."
+brokers_name: Final = "kafka.bootstrap.servers"
 spark_own: Final = ("path", "checkpointlocation", "queryname")  # what Spark itself adds
 kafka_settings: Final = (
-    "kafka.bootstrap.servers",
+    brokers_name,
     "kafka.client.id",
     "kafka.fetch.max.bytes",
     "kafka.group.id",
@@ -60,9 +61,9 @@ class Options:
         self._given = {names.get(name.lower(), name): value for name, value in given.items()}
         if not [name for name in self._given if name.lower() not in spark_own]:
             raise PipelineFailed(f"no option has arrived: Spark drops those of CREATE TABLE … OPTIONS (…). {keep_them}")
-        if not self._given.get("kafka.bootstrap.servers"):
+        if not self._given.get(brokers_name):
             raise PipelineFailed("kafka.bootstrap.servers is missing: say where a broker is, such as 127.0.0.1:9092")
-        self.access = Access(bootstrap=self["kafka.bootstrap.servers"], security=read_security(self))
+        self.access = Access(bootstrap=self[brokers_name], security=read_security(self))
 
     def __contains__(self, name: str) -> bool:
         return name in self._given
@@ -102,7 +103,13 @@ def refuse_tables(given: Mapping[str, str]) -> None:
 def access_of(bootstrap: str, options: Mapping[str, str]) -> Access:
     """How to reach brokers by a job's options; those that do not begin with `kafka.` are somebody else's."""
     own = {name: value for name, value in options.items() if name.lower().startswith(kafka_prefix)}
-    return Options({"kafka.bootstrap.servers": bootstrap, **own}, ()).access
+    return Options(reaching(bootstrap, own), ()).access
+
+
+def reaching(bootstrap: str, options: Mapping[str, str]) -> dict[str, str]:
+    """A job's options with the brokers that it was given: those that its options may name are not asked."""
+    others = {name: value for name, value in options.items() if name.lower() != brokers_name}
+    return {brokers_name: bootstrap, **others}
 
 
 def _unknown(name: str, names: Mapping[str, str]) -> str:

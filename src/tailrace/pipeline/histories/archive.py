@@ -18,7 +18,7 @@ from tailrace.pipeline.histories.locking import alone
 from tailrace.pipeline.histories.manifest import ArchivedRange, range_from
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
 from tailrace.pipeline.kafka.offsets import Offsets, start_offsets
-from tailrace.pipeline.option_names import access_of, no_options
+from tailrace.pipeline.option_names import access_of, no_options, reaching
 from tailrace.pipeline.source.offset_json import to_json
 from tailrace.pipeline.source.options import Subscription
 
@@ -73,13 +73,12 @@ def archive(
             spark.dataSource.register(ArchivingSource)
             reader = spark.readStream.format(ArchivingSource.name()).options(
                 **{
-                    "kafka.bootstrap.servers": bootstrap,
                     kind: value,
                     to_option: str(history),
                     "startingOffsets": json.dumps(to_json(_starts(history, cluster, partitions))),
                     "maxRecordsPerPartition": str(records_per_file_max),
                     **(_set_aside(history) if quarantine else {}),
-                    **options,
+                    **reaching(bootstrap, options),
                 }
             )
             writer = reader.load().writeStream.foreachBatch(count.take)

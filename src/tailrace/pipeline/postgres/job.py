@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.json_rows import broken_name, parsed_name
-from tailrace.pipeline.option_names import access_of, no_options
+from tailrace.pipeline.option_names import access_of, no_options, reaching
 from tailrace.pipeline.postgres.columns import (
     Column,
     columns_of,
@@ -43,7 +43,7 @@ def to_postgres(
 
     with access_of(bootstrap, options).cluster() as cluster:
         cluster.partitions([name.strip() for name in topics.split(",")])
-    reader = spark.readStream.format("tailrace").option("kafka.bootstrap.servers", bootstrap).options(**options)
+    reader = spark.readStream.format("tailrace").options(**reaching(bootstrap, options))
     frame = reader.option("subscribe", topics).option("startingOffsets", "earliest").load()
     rows = _with_fields(frame, schema).select(*(name for name, _ in own), *([f"{parsed_name}.*"] if schema else []))
     prepare(dsn, table, columns_of(rows.schema))

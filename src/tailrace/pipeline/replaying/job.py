@@ -12,7 +12,7 @@ from tailrace.pipeline.histories.delta_log import Snapshot
 from tailrace.pipeline.histories.manifest import ArchivedRange
 from tailrace.pipeline.histories.reading import files_frame, snapshot_of
 from tailrace.pipeline.kafka.cluster import TopicPartition
-from tailrace.pipeline.option_names import access_of, no_options
+from tailrace.pipeline.option_names import access_of, no_options, reaching
 from tailrace.pipeline.replaying.partition import Wanted
 from tailrace.pipeline.sink.progress import read_progress
 from tailrace.pipeline.tasks import run_tasks
@@ -116,8 +116,7 @@ def _by_condition(
     columns = ["key", "value", "headers"]
     columns += ["partition"] * wanted.keep_partition + ["timestamp"] * wanted.keep_timestamp
     writer = frame.select(*columns).write.format("tailrace").mode("append").option("topic", wanted.into)
-    writer = writer.option("kafka.bootstrap.servers", wanted.access.bootstrap).option("exactlyOnce", "true")
-    writer = writer.options(**options)
+    writer = writer.options(**reaching(wanted.access.bootstrap, options)).option("exactlyOnce", "true")
     count: int = frame.count()
     writer.option("sinkId", name).option("jobId", name).save()
     return count
