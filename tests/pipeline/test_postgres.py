@@ -8,6 +8,7 @@ import pytest
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.kafka.cluster import Cluster
 from tailrace.pipeline.postgres.job import to_postgres
+from tailrace.pipeline.postgres.writer import dsn_option
 from tailrace.records.record import NewRecord
 from tailrace.testing import Broker
 from tests.pipeline.topics import first_time, make_topic, write
@@ -59,6 +60,13 @@ def test_what_postgres_cannot_hold_stops_nothing(
         *((number, value, False) for number, value in enumerate(values, 1)), (4, b'{"name": "far", "n": 4}', True),
     ]  # fmt: skip
     assert [name for _, name, _, _ in found][::3] == [None, "far"]
+
+
+def test_spark_shows_no_password_where_it_shows_options(spark: "SparkSession") -> None:
+    jvm: Any = spark._jvm
+    given = {dsn_option: "postgresql://tester:pencil@db/shop", "table": "orders"}
+    shown = spark._jsparkSession.sessionState().conf().redactOptions(jvm.PythonUtils.toScalaMap(given)).toString()
+    assert ("table -> orders" in shown, "pencil" in shown) == (True, False)
 
 
 def test_a_table_that_does_not_fit_is_refused(

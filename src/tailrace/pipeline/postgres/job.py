@@ -39,7 +39,7 @@ def to_postgres(
 
     With `schema`, in DDL, the fields of the JSON in each value become columns; of a value that is none they are null.
     """
-    from tailrace.pipeline.postgres.writer import PostgresSink
+    from tailrace.pipeline.postgres.writer import PostgresSink, dsn_option
 
     with access_of(bootstrap, options).cluster() as cluster:
         cluster.partitions([name.strip() for name in topics.split(",")])
@@ -48,7 +48,7 @@ def to_postgres(
     rows = _with_fields(frame, schema).select(*(name for name, _ in own), *([f"{parsed_name}.*"] if schema else []))
     prepare(dsn, table, columns_of(rows.schema))
     spark.dataSource.register(PostgresSink)
-    writer = rows.writeStream.format(PostgresSink.name()).option("dsn", dsn).option("table", table)
+    writer = rows.writeStream.format(PostgresSink.name()).option(dsn_option, dsn).option("table", table)
     trigger = {"availableNow": True} if available_now else {"processingTime": f"{trigger_s} seconds"}
     query = writer.option("checkpointLocation", checkpoint).trigger(**trigger).start()
     try:

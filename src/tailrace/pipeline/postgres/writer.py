@@ -12,6 +12,7 @@ from tailrace.pipeline.postgres.fitting import fitting
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
+dsn_option: Final = "dsnsecret"  # Spark shows options in plans, but for those whose name says that they are secret
 fresh: Final = "pg_temp.tailrace_fresh"  # of one transaction: the rows that a task has brought
 
 
@@ -63,7 +64,7 @@ class PostgresSink(DataSource):
         return "tailrace_postgres"
 
     def streamWriter(self, schema: "StructType", overwrite: bool) -> PostgresWriter:  # noqa: N802
-        return PostgresWriter(self.options["dsn"], self.options["table"], columns_of(schema))
+        return PostgresWriter(self.options[dsn_option], self.options["table"], columns_of(schema))
 
 
 def _advance(ends: dict[tuple[str, int], int], batch: pa.RecordBatch) -> None:
