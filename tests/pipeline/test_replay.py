@@ -108,6 +108,7 @@ def test_by_a_condition_in_sql_once(
         ({"topic": "never"}, "the history has no topic never; it has sales"),
         ({"into": "never-made"}, "there is no topic never-made"),
         ({"start": "soon"}, "'soon' is neither an offset nor a time"),
+        ({"where": "offset > 5", "per_second": 10.0}, "a replay by a condition has no rate"),
     ],
 )
 def test_what_bad_input_gets(

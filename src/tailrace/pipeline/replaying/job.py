@@ -1,11 +1,12 @@
 """The replay as a job: what goes where, under which name, by which of the two ways."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
-from zlib import crc32
 
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.histories.delta_log import Snapshot
@@ -42,11 +43,16 @@ def replay(
 
     `start` and `end` are offsets (`1200`) or times (`2026-11-16T08:00`), the end excluded. The same replay, run again,
     goes on where it was interrupted, and writes nothing when it was done: give another `replay_id` to do it again."""
+    if where and per_second:
+        raise PipelineFailed(
+            "a replay by a condition has no rate: it writes all records in one batch, as a whole or not at all. "
+            "Leave out the condition or the rate"
+        )
     folder = Path(history).absolute()
     snapshot = snapshot_of(folder)
     by_partition = ranges_of(snapshot, topic)
     wanted = Wanted(
-        replay_id=replay_id or _default_id(snapshot, topic, into, where, start, end, str(key)),
+        replay_id=replay_id,
         access=access_of(bootstrap, options),
         history=str(folder),
         into=into,
@@ -56,6 +62,7 @@ def replay(
         per_second=per_second / len(by_partition),
     )
     wanted = bounded(bounded(wanted, start, is_start=True), end, is_start=False)
+    wanted = replace(wanted, replay_id=replay_id or default_id(snapshot.history_id, topic, where, wanted))
     with wanted.access.cluster() as cluster:
         cluster.partitions([into])  # a topic that is not there shows before anything is written
     if where:
@@ -122,6 +129,9 @@ def _by_condition(
     return count
 
 
-def _default_id(snapshot: Snapshot, *told: str) -> str:
-    """A name that the same replay of the same history has every time."""
-    return f"{crc32('|'.join([snapshot.history_id, *told]).encode()):08x}"
+def default_id(history_id: str, topic: str, where: str, wanted: Wanted) -> str:
+    """A name that the same replay of the same history has every time, and no other: neither where brokers and folder
+    are nor how fast it goes makes another of it."""
+    aside = ("replay_id", "access", "history", "per_second")
+    told = {name: value for name, value in asdict(wanted).items() if name not in aside}
+    return sha256(json.dumps([history_id, topic, where, told]).encode()).hexdigest()[:16]

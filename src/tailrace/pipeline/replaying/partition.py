@@ -1,8 +1,8 @@
 """Replay one partition of a history: exactly once, in order, and from where it was interrupted.
 
-Records go in transactions of some ten thousand; each moves, together with the records, the offset of a group of the
-replay's own to the next record of the history. So records and progress are there together or not at all, and a replay
-that is run again goes on, or finds that it is done.
+Records go in transactions of some ten thousand, or at a given rate of a second's worth; each moves, together with the
+records, the offset of a group of the replay's own to the next record of the history. So records and progress are there
+together or not at all, and a replay that is run again goes on, or finds that it is done.
 """
 
 import time
@@ -73,10 +73,10 @@ class Replay:
         transaction = take_over(self._cluster, self._name, transaction_timeout_ms)
         producer = Producer(self._cluster, transaction.producer, transaction=transaction)
         done = committed_offsets(self._cluster, self._name, [self._place]).get(self._place, 0)
-        began = time.monotonic()
+        began, at_once = time.monotonic(), self._at_once()
         for table in self._tables(ranges, max(done, self._wanted.first)):
-            for first in range(0, len(table), records_per_transaction):
-                self._write(producer, transaction, table.slice(first, records_per_transaction))
+            for first in range(0, len(table), at_once):
+                self._write(producer, transaction, table.slice(first, at_once))
                 self._pace(producer.written, began)
         return producer.written
 
@@ -129,6 +129,11 @@ class Replay:
         self._turn += 1
         keyless = rows.key.is_null().to_numpy(zero_copy_only=False)
         return np.where(keyless, self._turn % self._count, partitions_of(rows.key, self._count))
+
+    def _at_once(self) -> int:
+        """How many records a transaction has: who asks for few a second shall not get them all at once."""
+        rate = self._wanted.per_second
+        return min(max(int(rate), 1), records_per_transaction) if rate else records_per_transaction
 
     def _pace(self, written: int, began: float) -> None:
         if self._wanted.per_second:
