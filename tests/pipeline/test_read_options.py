@@ -66,6 +66,20 @@ def test_whose_group_gets_the_offsets() -> None:
     assert read_options({**stream, "queryId": "q"}, "stream").group == "tailrace-spark-q"
 
 
+@pytest.mark.parametrize("edge", ["starting", "ending"])
+def test_which_of_three_edges_wins(edge: str) -> None:
+    """As in Spark: the time for all partitions, before times by partition, before offsets."""
+    told = dict(basis)
+    found = []
+    for name, value in (
+        ("Offsets", '{"orders":{"0":3}}'), ("OffsetsByTimestamp", '{"orders":{"0":7}}'), ("Timestamp", "9"),
+    ):  # fmt: skip
+        told[f"{edge}{name}"] = value
+        options = read_options(told, "batch")
+        found.append((options.start if edge == "starting" else options.end).where)
+    assert found == ["offsets", "times", "time"]
+
+
 @given(st.dictionaries(st.tuples(st.sampled_from("abc"), st.integers(0, 20)), st.integers(0, 2**62)))
 def test_offsets_come_back_and_are_always_written_in_order(told: dict[tuple[str, int], int]) -> None:
     offsets = {TopicPartition(*one): offset for one, offset in told.items()}

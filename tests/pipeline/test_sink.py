@@ -118,6 +118,16 @@ def test_a_stream_is_written_exactly_once_over_restarts(
     assert seen(cluster, target) == sorted([b"value %d" % number for number in range(20)] * 2)
 
 
+@spark_only
+def test_a_batch_write_with_a_job_id_is_written_once(
+    spark: "SparkSession", broker: Broker, cluster: Cluster, topic: str
+) -> None:
+    make_topic(cluster, topic)
+    for job in ("monday", "monday", "tuesday"):
+        save(spark.sql("select 'x' as value"), broker, topic=topic, exactlyOnce="true", sinkId=topic, jobId=job)
+    assert seen(cluster, topic) == [b"x", b"x"]
+
+
 @pytest.fixture
 def sink(broker: Broker, topic: str) -> WriteOptions:
     given = {"kafka.bootstrap.servers": broker.bootstrap, "topic": topic, "exactlyOnce": "true", "sinkId": topic}

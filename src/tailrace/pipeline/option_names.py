@@ -18,25 +18,26 @@ brokers_name: Final = "kafka.bootstrap.servers"
 spark_own: Final = ("path", "checkpointlocation", "queryname")  # what Spark itself adds
 kafka_settings: Final = (
     brokers_name,
-    "kafka.client.id",
-    "kafka.fetch.max.bytes",
     "kafka.group.id",
     "kafka.isolation.level",
     "kafka.max.partition.fetch.bytes",
-    "kafka.request.timeout.ms",
     "kafka.compression.type",
     "kafka.batch.size",
-    "kafka.acks",
     "kafka.transaction.timeout.ms",
 )
-# Those of Kafka's own consumer and producer that mean nothing here: what they would decide, Spark or we decide.
+# Those of Kafka's own consumer and producer that mean nothing here: what they would decide, Spark or we decide. They
+# are taken without a word, so that a job can be moved here as it is.
 kafka_ignored: Final = (
+    "kafka.acks",
+    "kafka.client.id",
     "kafka.enable.auto.commit",
+    "kafka.fetch.max.bytes",
     "kafka.fetch.min.bytes",
     "kafka.fetch.max.wait.ms",
     "kafka.linger.ms",
     "kafka.max.poll.records",
     "kafka.metadata.max.age.ms",
+    "kafka.request.timeout.ms",
     "kafka.retries",
     "kafka.session.timeout.ms",
     "kafka.enable.idempotence",

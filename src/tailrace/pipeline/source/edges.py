@@ -1,8 +1,8 @@
 """Where a read begins and ends, as it was asked for, and resolved to offsets.
 
-In rising order of who wins, as in Spark's kafka source: `startingOffsets`, then `startingTimestamp`, then offsets by
-timestamp for each partition. What a time leads to where no record is as late is decided by the strategy: an error, or
-the end.
+In rising order of who wins, as in Spark's kafka source: `startingOffsets`, then offsets by timestamp for each
+partition, then `startingTimestamp`, for all of them. What a time leads to where no record is as late is decided by the
+strategy: an error, or the end.
 """
 
 from dataclasses import dataclass, field
@@ -37,11 +37,11 @@ class Edge:
 def starting_edge(options: Options, mode: str) -> Edge:
     strategy = options.one_of("startingOffsetsByTimestampStrategy", ("error", "latest"), "error")
     none_that_late: Literal["error", "latest"] = "latest" if strategy == "latest" else "error"
+    if "startingTimestamp" in options:
+        return Edge(where="time", time_ms=_time("startingTimestamp", options), none_that_late=none_that_late)
     if "startingOffsetsByTimestamp" in options:
         told = parse_offsets("startingOffsetsByTimestamp", options["startingOffsetsByTimestamp"])
         return Edge(where="times", told=told, none_that_late=none_that_late)
-    if "startingTimestamp" in options:
-        return Edge(where="time", time_ms=_time("startingTimestamp", options), none_that_late=none_that_late)
     default = "earliest" if mode == "batch" else "latest"
     edge = _offsets_edge("startingOffsets", options.text("startingOffsets", default))
     if mode == "batch" and edge.needs_memory:
@@ -50,11 +50,11 @@ def starting_edge(options: Options, mode: str) -> Edge:
 
 
 def ending_edge(options: Options) -> Edge:
+    if "endingTimestamp" in options:
+        return Edge(where="time", time_ms=_time("endingTimestamp", options), none_that_late="latest")
     if "endingOffsetsByTimestamp" in options:
         told = parse_offsets("endingOffsetsByTimestamp", options["endingOffsetsByTimestamp"])
         return Edge(where="times", told=told, none_that_late="latest")
-    if "endingTimestamp" in options:
-        return Edge(where="time", time_ms=_time("endingTimestamp", options), none_that_late="latest")
     edge = _offsets_edge("endingOffsets", options.text("endingOffsets", "latest"))
     if edge.where == "earliest" or at_the_start in edge.told.values():
         raise PipelineFailed("endingOffsets: a read that ends at `earliest` would read nothing")
