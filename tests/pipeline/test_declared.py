@@ -3,6 +3,7 @@
 import ast
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,14 @@ def test_the_files_it_writes(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         assert '"h:1"' in program.read_text()
     assert "FROM the_orders\n" in (project / "transformations" / "by_key.sql").read_text()
     assert '.option("subscribe", "the-orders")' in (project / "transformations" / "records.py").read_text()
+
+
+def test_two_projects_on_one_topic_do_not_share_their_progress(tmp_path: Path) -> None:
+    first, second = (init(tmp_path / name, topic="orders", into="totals") for name in ("one", "two"))
+    name = re.compile(r'^sink_id = "(orders-into-totals-[0-9a-f]{8})"', re.MULTILINE)
+    found = [name.findall((one / "transformations" / "into_topic.py").read_text()) for one in (first, second)]
+    assert [len(names) for names in found] == [1, 1]
+    assert found[0] != found[1]
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 from string import Template
 from typing import Final
+from uuid import uuid4
 
 from tailrace.pipeline.failure import PipelineFailed
 
@@ -63,12 +64,13 @@ from pyspark import pipelines as dp
 from pyspark.sql import DataFrame, SparkSession
 
 bootstrap = os.environ.get("TAILRACE_BOOTSTRAP", "$bootstrap")
+sink_id = "$sink"  # by this brokers know how far the project is: a copy that writes as well needs another
 spark = SparkSession.active()
 
 dp.create_sink(
     "into_topic",
     "tailrace",
-    {"kafka.bootstrap.servers": bootstrap, "topic": "$into", "exactlyOnce": "true", "sinkId": "$view"},
+    {"kafka.bootstrap.servers": bootstrap, "topic": "$into", "exactlyOnce": "true", "sinkId": sink_id},
 )
 
 
@@ -93,10 +95,11 @@ def init(folder: str | Path, *, bootstrap: str = "127.0.0.1:9092", topic: str = 
     project = Path(folder).absolute()
     _refuse(project, bootstrap, topic, into)
     table = re.sub(r"\W", "_", topic if topic[0].isalpha() else f"topic_{topic}")
+    sink = f"{topic}-into-{into}-{uuid4().hex[:8]}"  # nobody else's, were it another project on the same topics
     names = {"bootstrap": bootstrap, "topic": topic, "into": into, "table": table, "view": f"{table}_by_key"}
     for path, text in _files:
         (project / path).parent.mkdir(parents=True, exist_ok=True)
-        (project / path).write_text(Template(text).substitute(names, storage=(project / "storage").as_uri()))
+        (project / path).write_text(Template(text).substitute(names, sink=sink, storage=(project / "storage").as_uri()))
     return project
 
 
