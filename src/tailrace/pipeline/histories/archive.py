@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from tailrace.pipeline.crash_points import here
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.histories.committing import begin, commit_batch, is_in
-from tailrace.pipeline.histories.delta_log import Snapshot, own_folder, read_log
+from tailrace.pipeline.histories.delta_log import Snapshot, checkpoint_name, own_folder, read_log
 from tailrace.pipeline.histories.locking import alone
 from tailrace.pipeline.histories.manifest import ArchivedRange, range_from
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 records_per_file_max: Final = 2_000_000
-checkpoint_name: Final = "checkpoint"
 quarantine_name: Final = "quarantine"
 
 

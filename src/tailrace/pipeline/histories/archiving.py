@@ -11,7 +11,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, InputPartition
 
+from tailrace.pipeline.failure import DataLost
+from tailrace.pipeline.histories.delta_log import checkpoint_name, own_folder
+from tailrace.pipeline.histories.manifest import ArchivedRange
 from tailrace.pipeline.histories.writing import archive_range
+from tailrace.pipeline.kafka.fetching import Range
 from tailrace.pipeline.source.options import ReadOptions, read_options
 from tailrace.pipeline.source.stream import StreamReader
 
@@ -26,19 +30,33 @@ class ArchivingReader(StreamReader):
     def __init__(self, options: ReadOptions, folder: str) -> None:
         super().__init__(options, None)
         self._folder = folder
+        self._if_lost = (
+            f"The history in {folder} holds what was archived before, and cannot go on without a gap: archive to "
+            "another folder"
+        )
+        self._if_gone = (
+            f"To go on without it, remove {Path(folder) / own_folder / checkpoint_name}: each partition then goes on "
+            "where its history ends"
+        )
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if partition.value is None:
             return
+        try:
+            done = self._archive(partition.value)
+        except DataLost as lost:
+            raise DataLost(f"{lost}. {self._if_lost}") from None
+        yield pa.RecordBatch.from_arrays([pa.array([done.to_json()])], schema=row_schema)
+
+    def _archive(self, wanted: Range) -> ArchivedRange:
         with self._options.access.cluster() as cluster:
-            done = archive_range(
+            return archive_range(
                 cluster,
-                partition.value,
+                wanted,
                 Path(self._folder),
                 committed=self._options.committed,
                 quarantine=Path(self._options.quarantine) if self._options.quarantine else None,
             )
-        yield pa.RecordBatch.from_arrays([pa.array([done.to_json()])], schema=row_schema)
 
 
 class ArchivingSource(DataSource):

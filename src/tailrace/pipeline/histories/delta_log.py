@@ -23,6 +23,7 @@ from tailrace.pipeline.protections import stands
 
 folder_name: Final = "_delta_log"
 own_folder: Final = "_tailrace"
+checkpoint_name: Final = "checkpoint"  # in our own folder
 engine: Final = "tailrace"
 commit_name: Final = re.compile(r"(\d{20})\.json")
 

@@ -17,11 +17,12 @@ from tailrace.model.limits import MiB
 from tailrace.pipeline.arrow.choosing import merged
 from tailrace.pipeline.arrow.columns import Columns
 from tailrace.pipeline.crash_points import here
+from tailrace.pipeline.failure import RecordsDamaged
 from tailrace.pipeline.histories.checksum import ContentChecksum
 from tailrace.pipeline.histories.layout import date_of, days, file_path, file_schema, to_table
 from tailrace.pipeline.histories.manifest import ArchivedRange, Gap, HistoryFile, gaps_between
 from tailrace.pipeline.kafka.cluster import Cluster
-from tailrace.pipeline.kafka.damaged import columns_of, refuse
+from tailrace.pipeline.kafka.damaged import Damaged, columns_of
 from tailrace.pipeline.kafka.fetching import Range, fetch
 from tailrace.pipeline.quarantine import Quarantine
 from tailrace.records.crc import crc32c
@@ -101,7 +102,7 @@ def archive_range(
     cluster: Cluster, wanted: Range, folder: Path, *, committed: bool = True, quarantine: Path | None = None
 ) -> ArchivedRange:
     """Write the records of a range; what was written. Damaged batches are a failure, unless there is a quarantine."""
-    on_damaged = Quarantine(quarantine) if quarantine is not None else refuse
+    on_damaged = Quarantine(quarantine) if quarantine is not None else _refuse
     files: dict[str, DayFile] = {}
     left_out: list[Gap] = []
     present: list[tuple[int, int]] = []  # runs of offsets that were accounted for, in order
@@ -133,6 +134,13 @@ def archive_range(
         count=sum(file.count for file in done),
         gaps=tuple(sorted(gaps, key=lambda gap: gap.first)),
         files=done,
+    )
+
+
+def _refuse(found: Damaged) -> None:
+    raise RecordsDamaged(
+        f"{found}. A healthy replica may have them; to archive the others, set these aside: --quarantine, or "
+        "quarantine=True from Python"
     )
 
 

@@ -22,8 +22,8 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from tailrace.pipeline.crash_points import here
-from tailrace.pipeline.failure import DataLost
-from tailrace.pipeline.kafka.cluster import Cluster
+from tailrace.pipeline.failure import DataLost, PipelineFailed
+from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
 from tailrace.pipeline.kafka.offsets import (
     Offsets,
     commit_offsets,
@@ -37,7 +37,7 @@ from tailrace.pipeline.source.edges import resolve
 from tailrace.pipeline.source.offset_json import OffsetJson, from_json, to_json
 from tailrace.pipeline.source.options import ReadOptions
 from tailrace.pipeline.source.splitting import limited, ranges
-from tailrace.pipeline.source.task import advice
+from tailrace.pipeline.source.task import advice, gone_advice
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -50,6 +50,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._cluster: Cluster | None = None  # of the driver's side; tasks have their own
         self._target: Offsets | None = None  # where a query that ends with what is available now ends
         self._moved_at = time.monotonic()  # when a batch was begun last
+        self._if_lost, self._if_gone = advice, gone_advice  # what to do, for whoever came through this door
 
     def initialOffset(self) -> OffsetJson:  # noqa: N802 Spark's name, as are those below
         options = self._options
@@ -91,7 +92,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         options = self._options
         last = from_json(end)
         begin = self._read_from(self._known(from_json(start)), last)
-        begin = within_the_log(self._brokers(), begin, last, options)
+        begin = within_the_log(self._brokers(), begin, last, options, if_lost=self._if_lost)
         here("source: offsets planned")
         found = ranges(begin, last, at_least=options.min_partitions, most_records=options.max_records)
         return [InputPartition(one) for one in found]
@@ -121,9 +122,19 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         partitions = self._options.subscription.partitions(self._brokers())
         gone = [one for one in begin if one not in partitions]
         if gone and self._options.fail_on_data_loss:
-            raise DataLost(f"{gone[0]} is not there any more. {advice}")
+            raise DataLost(f"{self._where_it_went(gone[0])}. {self._if_gone}")
         fresh = [one for one in partitions if one not in begin]
         return {one: begin[one] for one in begin if one in partitions} | start_offsets(self._brokers(), fresh)
+
+    def _where_it_went(self, gone: TopicPartition) -> str:
+        asked = self._options.subscription
+        try:
+            is_there = gone in self._brokers().partitions([gone.topic])
+        except PipelineFailed:
+            is_there = False
+        if is_there:
+            return f"{gone} was read before, and is not among what is asked for now ({asked.kind} {asked.value})"
+        return f"{gone} is not there any more: its topic was deleted"
 
     def _ends_behind(self, begin: Offsets) -> Offsets:
         """Where each partition ends. One that seems to end before what was read of it is asked a second time: a new
@@ -139,7 +150,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for one in other:
             said = f"{one} was read up to offset {begin[one]}, and its log ends at {end[one]}: was it made anew?"
             if self._options.fail_on_data_loss:
-                raise DataLost(f"{said} {advice}")
+                raise DataLost(f"{said} {self._if_lost}")
             warnings.warn(f"{said} It is read from its beginning", stacklevel=2)
         return {one: begin.get(one, 0) for one in end} | start_offsets(self._brokers(), other)
 

@@ -71,3 +71,4 @@ advice = (
     "Records that were to be read are gone, most likely by retention. To go on with what is there, set "
     'option("failOnDataLoss", "false").'
 )
+gone_advice = 'To go on without it, set option("failOnDataLoss", "false").'
