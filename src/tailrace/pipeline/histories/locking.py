@@ -18,7 +18,7 @@ Work = Literal["archive", "upkeep"]
 _names: Final = MappingProxyType({"archive": "lock", "upkeep": "upkeep-lock"})
 _said: Final = MappingProxyType(
     {
-        "archive": "another archive is writing to {}; stop it, or give another folder",
+        "archive": "another archive is writing to {}, or a vacuum is at work there; let it end, or give another folder",
         "upkeep": "another compaction or vacuum is at work in {}; let it end",
     }
 )
