@@ -70,11 +70,18 @@ def test_from_topic_to_topic(
 ) -> None:
     make_topic(cluster, topic, 2)
     make_topic(cluster, f"{topic}-out")
-    for partition in range(2):
-        write(cluster, topic, numbered(10), partition=partition)
+    written = 0
 
-    dying_at(places, crash_file, lambda: copy_now(spark, broker, topic, tmp_path))
-    assert seen(cluster, f"{topic}-out") == sorted([one.value or b"" for one in numbered(10)] * 2)
+    def run() -> None:
+        """With records of its own each time: a batch that was decided is committed as soon as Spark gives it up."""
+        nonlocal written
+        for partition in range(2):
+            write(cluster, topic, numbered(10, written), partition=partition)
+        written += 10
+        copy_now(spark, broker, topic, tmp_path)
+
+    dying_at(places, crash_file, run)
+    assert seen(cluster, f"{topic}-out") == sorted([one.value or b"" for one in numbered(written)] * 2)
 
 
 @pytest.mark.parametrize("places", one_after_another(archive_task))
