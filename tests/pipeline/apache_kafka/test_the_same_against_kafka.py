@@ -20,6 +20,11 @@ from tests.pipeline.test_crashes import test_a_replay, test_a_task_of_an_archive
 from tests.pipeline.test_damaged_batches import (
     test_damage_is_set_aside_with_a_report,
 )
+from tests.pipeline.test_empty_answers import (
+    test_a_broker_that_holds_a_client_back_is_asked_again,
+    test_a_range_that_is_not_there_is_not_taken_for_read,
+    test_compaction_may_have_left_nothing,
+)
 from tests.pipeline.test_histories import (
     test_a_healthy_history_is_complete,
     test_a_history_that_retention_overtook_is_no_false_alarm,
@@ -27,6 +32,13 @@ from tests.pipeline.test_histories import (
     test_aborted_transactions_are_explained_and_no_alarm,
     test_each_record_is_there_once_over_restarts,
     whole,
+)
+from tests.pipeline.test_lost_records import (
+    test_a_filter_beyond_the_end_asks_for_nothing,
+    test_a_task_goes_on_behind_what_is_lost_while_it_reads,
+    test_a_task_reads_what_is_left_of_its_range,
+    test_a_topic_made_anew_is_a_failure,
+    test_a_topic_made_anew_is_read_from_its_beginning,
 )
 from tests.pipeline.test_protections import stage, test_it_is_needed
 from tests.pipeline.test_replay import (
@@ -45,9 +57,13 @@ from tests.pipeline.test_sink import (
     test_a_task_that_was_fenced_is_not_committed,
     test_all_columns_are_written,
     test_an_attempt_that_lost_is_aborted,
+    test_another_query_finishes_what_was_decided_before_its_tasks_run,
     test_nothing_is_seen_before_the_driver_commits,
     test_rows_go_where_their_keys_belong,
+    test_rows_name_their_topics,
+    test_rows_that_fail_are_told_and_their_transaction_is_aborted,
     test_the_next_batch_and_another_query_go_on,
+    test_what_is_anothers_by_now_is_not_committed,
 )
 from tests.pipeline.test_streaming_reads import (
     run,
