@@ -9,10 +9,9 @@ from typing import NamedTuple
 
 import pyarrow.parquet as pq
 
-from tailrace.pipeline.histories.checksum import ContentChecksum
+from tailrace.pipeline.histories.checksum import ContentChecksum, sync_and_sum
 from tailrace.pipeline.histories.delta_log import commits, read_log
 from tailrace.pipeline.histories.findings import Finding
-from tailrace.pipeline.histories.writing import sync_and_sum
 
 
 class Harm(NamedTuple):

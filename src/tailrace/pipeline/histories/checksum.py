@@ -5,14 +5,20 @@ it can be taken while records pass by in pieces of any size: when they are archi
 when the same offsets are fetched from the live log.
 """
 
+import os
 import struct
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tailrace.model.limits import MiB
 from tailrace.records.crc import crc32c
+
+reads_at_once_bytes: Final = 4 * MiB
 
 
 class ContentChecksum:
@@ -62,3 +68,13 @@ def _numbers(column: pa.Array | pa.ChunkedArray) -> np.ndarray:
 
 def _lengths(column: pa.Array) -> np.ndarray:
     return pc.fill_null(column, -1).to_numpy(zero_copy_only=False)
+
+
+def sync_and_sum(path: Path) -> tuple[int, int]:
+    """Bring a file to the disk; its size and the CRC-32C of its bytes."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+        size, crc = 0, 0
+        while piece := file.read(reads_at_once_bytes):
+            size, crc = size + len(piece), crc32c(piece, crc)
+    return size, crc

@@ -9,9 +9,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from tailrace.pipeline.histories.checksum import ContentChecksum
+from tailrace.pipeline.histories.checksum import ContentChecksum, sync_and_sum
 from tailrace.pipeline.histories.manifest import HistoryFile
-from tailrace.pipeline.histories.writing import sync_and_sum
 
 
 def wrong_with(folder: Path, file: HistoryFile) -> str:

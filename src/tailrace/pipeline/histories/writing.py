@@ -1,11 +1,10 @@
 """Archive one range of offsets: fetch, decode, and write Parquet, all within the Python worker.
 
 One file for each day that the records' timestamps fall on, mostly one. It is written under a name that nobody reads,
-synced, and renamed; a task that runs again writes the same names again. What the log does not have is noted with its
-reason.
+synced, and given its name; a task that runs again comes to the same names again. What the log does not have is noted
+with its reason.
 """
 
-import os
 from pathlib import Path
 from uuid import uuid4
 
@@ -18,27 +17,26 @@ from tailrace.pipeline.arrow.choosing import merged
 from tailrace.pipeline.arrow.columns import Columns
 from tailrace.pipeline.crash_points import here
 from tailrace.pipeline.failure import RecordsDamaged
-from tailrace.pipeline.histories.checksum import ContentChecksum
+from tailrace.pipeline.histories.checksum import ContentChecksum, sync_and_sum
 from tailrace.pipeline.histories.layout import date_of, days, file_path, file_schema, to_table
 from tailrace.pipeline.histories.manifest import ArchivedRange, Gap, HistoryFile, gaps_between
+from tailrace.pipeline.histories.naming import give_name
 from tailrace.pipeline.kafka.cluster import Cluster
 from tailrace.pipeline.kafka.damaged import Damaged, columns_of
 from tailrace.pipeline.kafka.fetching import Range, fetch
 from tailrace.pipeline.quarantine import Quarantine
-from tailrace.records.crc import crc32c
 
 archive_fetch_bytes = 16 * MiB
 row_group_bytes = 16 * MiB
-reads_at_once_bytes = 4 * MiB
 
 
 class DayFile:
     """The records of one day among a range, on their way to disk."""
 
     def __init__(self, folder: Path, path: str, date: str) -> None:
-        self._path, self._final, self._date = path, folder / path, date
-        self._final.parent.mkdir(parents=True, exist_ok=True)
-        self._fresh = self._final.with_name(f".{self._final.name}.{uuid4().hex}")
+        self._folder, self._path, self._date = folder, path, date
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        self._fresh = (folder / path).with_name(f".{Path(path).name}.{uuid4().hex}")
         self._writer = pq.ParquetWriter(
             self._fresh,
             file_schema,
@@ -73,8 +71,7 @@ class DayFile:
         self._writer.add_key_value_metadata({f"tailrace.{name}": str(value) for name, value in told.items()})
         self._writer.close()
         size, crc = sync_and_sum(self._fresh)
-        self._fresh.replace(self._final)
-        return HistoryFile(
+        file = HistoryFile(
             path=self._path,
             size=size,
             crc=crc,
@@ -86,6 +83,7 @@ class DayFile:
             latest_ms=max(latest for _, latest in self._times),
             date=self._date,
         )
+        return give_name(self._folder, self._fresh, file)
 
     def _write_row_group(self) -> None:
         if self._waiting:
@@ -164,16 +162,6 @@ def by_day(columns: Columns, partition: int) -> list[tuple[str, pa.Table, np.nda
         return [(date_of(int(day[0])), table, np.arange(len(table)))]
     places = [(int(one), np.flatnonzero(day == one)) for one in np.unique(day)]
     return [(date_of(one), table.take(pa.array(those)), those) for one, those in places]
-
-
-def sync_and_sum(path: Path) -> tuple[int, int]:
-    """Bring a file to the disk; its size and the CRC-32C of its bytes."""
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
-        size, crc = 0, 0
-        while piece := file.read(reads_at_once_bytes):
-            size, crc = size + len(piece), crc32c(piece, crc)
-    return size, crc
 
 
 def _write(columns: Columns, wanted: Range, folder: Path, files: dict[str, DayFile]) -> None:

@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tailrace.pipeline.failure import PipelineFailed
-from tailrace.pipeline.histories.checksum import ContentChecksum
+from tailrace.pipeline.histories.checksum import ContentChecksum, sync_and_sum
 from tailrace.pipeline.histories.file_checks import wrong_with
 from tailrace.pipeline.histories.layout import file_path, file_schema, number_columns
 from tailrace.pipeline.histories.manifest import ArchivedRange, HistoryFile, range_from
-from tailrace.pipeline.histories.writing import DayFile, sync_and_sum
+from tailrace.pipeline.histories.writing import DayFile
 from tailrace.pipeline.protections import stands
 
 
