@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from tailrace.model.ids import Id
+from tailrace.model.limits import partitions_per_request_max
 from tailrace.wire.hot import Endpoint, bounded, compact_string, endpoints_tags, int16, int32, slice_of, string
 from tailrace.wire.primitives import WireError, read_long_uvarint, read_uvarint, skip_tags, uvarint
 
@@ -65,6 +66,7 @@ def _read_old(frame: memoryview, at: int) -> ProduceHead:
     transactional_id, at = string(frame, at)
     acks, timeout_ms, topic_count = _acks_timeout_count.unpack_from(frame, at)
     at += _acks_timeout_count.size
+    left = partitions_per_request_max
     topics = []
     for _ in range(bounded(topic_count, frame, at)):
         name, at = string(frame, at)
@@ -72,8 +74,10 @@ def _read_old(frame: memoryview, at: int) -> ProduceHead:
             raise WireError("Produce: a topic without a name")
         (count,) = int32.unpack_from(frame, at)
         at += 4
+        partition_count = bounded(count, frame, at)
+        left = _left(left, partition_count)
         partitions = []
-        for _ in range(bounded(count, frame, at)):
+        for _ in range(partition_count):
             index, size = _index_size.unpack_from(frame, at)
             at += 8
             records, at = slice_of(frame, at, size)
@@ -92,6 +96,7 @@ def _read_flexible(frame: memoryview, at: int, *, by_id: bool) -> ProduceHead:
         at += 1
     acks, timeout_ms = _acks_timeout.unpack_from(frame, at)
     topic_count, at = _count(frame, at + _acks_timeout.size)
+    left = partitions_per_request_max
     topics = []
     for _ in range(topic_count):
         topic: str | Id | None
@@ -102,6 +107,7 @@ def _read_flexible(frame: memoryview, at: int, *, by_id: bool) -> ProduceHead:
         if topic is None:
             raise WireError("Produce: a topic without a name")
         partition_count, at = _count(frame, at)
+        left = _left(left, partition_count)
         partitions = []
         for _ in range(partition_count):
             partition, size = _partition_and_size.unpack_from(frame, at)
@@ -130,6 +136,13 @@ def _count(frame: memoryview, at: int) -> tuple[int, int]:
         return count - 1, at + 1
     count, at = read_uvarint(frame, at)
     return bounded(count - 1, frame, at), at
+
+
+def _left(left: int, count: int) -> int:
+    """How many partitions the rest of a request may name: each costs an object and a place in the answer."""
+    if count > left:
+        raise WireError(f"more than {partitions_per_request_max} partitions in one request")
+    return left - count
 
 
 def write_produced(

@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from tailrace.model.ids import NO_ID, Id
+from tailrace.model.limits import partitions_per_request_max
 from tailrace.wire.compile import decode_whole, encode
 from tailrace.wire.hot import Endpoint
 from tailrace.wire.hot_fetch import PartitionFetched, read_fetch, write_fetched
 from tailrace.wire.hot_produce import PartitionAnswer, read_produce, write_produced
 from tailrace.wire.messages.fetch import FetchRequest, FetchResponse, PartitionToFetch, TopicToFetch
-from tailrace.wire.messages.produce import ProduceRequest, ProduceResponse
+from tailrace.wire.messages.produce import PartitionToProduce, ProduceRequest, ProduceResponse, TopicToProduce
 from tailrace.wire.primitives import WireError
 from tests.unit.wire.samples import samples
 
@@ -241,3 +242,15 @@ def test_a_followers_tags_have_exactly_their_bytes(tags: bytes, why: str) -> Non
     assert raw.endswith(b"\0\0\1\1\0")  # tags of partition and topic, no forgotten topics, no rack, tags of the whole
     with pytest.raises(WireError, match=why):
         read_fetch(view(raw[:-5] + tags + b"\0\1\1\0"), 0, 18)
+
+
+@pytest.mark.parametrize("version", produce_versions)
+def test_a_produce_may_name_so_many_partitions_however_they_are_spread_over_topics(version: int) -> None:
+    half = tuple(
+        PartitionToProduce(partition=number, records=None) for number in range(partitions_per_request_max // 2)
+    )
+    topics = tuple(TopicToProduce(partitions=partitions) for partitions in (half, half, half[:1]))
+    enough, more = (ProduceRequest(acks=1, timeout_ms=0, topics=some) for some in (topics[:2], topics))
+    read_produce(view(encode(enough, version)), 0, version)
+    with pytest.raises(WireError, match=f"more than {partitions_per_request_max} partitions"):
+        read_produce(view(encode(more, version)), 0, version)
