@@ -6,6 +6,7 @@ GiB = 1024 * MiB
 
 # The wire
 frame_max_bytes = 100 * MiB
+names_per_request_max = 100_000  # partitions, groups or ids that one request asks about: each costs the loop time
 frame_read_bytes = 256 * KiB  # what one read from a socket may bring, when no larger frame is under way
 array_max_elements = 1_000_000
 tagged_fields_max = 10_000
@@ -55,6 +56,7 @@ producers_per_partition_max = 100_000
 topic_name_max_chars = 249
 partitions_per_topic_max = 10_000
 partitions_per_request_max = 10_000
+resources_per_request_max = 10_000  # whose settings one request asks for: with what they mean, some 10 KiB each
 partitions_per_broker_max = 100_000  # one takes some 4 KiB of memory before its first record
 
 # Coordinators

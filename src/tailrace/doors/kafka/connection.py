@@ -186,6 +186,9 @@ class KafkaConnection(FramedProtocol):
                 out += response.body
             else:
                 encode_into(out, response, call.version)
+        except WireError as error:
+            self.close(str(error))
+            return
         except Exception:
             self.failed(f"{api.name} version {call.version}")
             return

@@ -5,6 +5,7 @@ from functools import partial
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.faults import error_of
 from tailrace.doors.kafka.groups import seat_of
+from tailrace.doors.kafka.named import once
 from tailrace.doors.kafka.operations import allowed_on_group
 from tailrace.groups.consumer.group import ConsumerGroup
 from tailrace.groups.consumer.member import ConsumerMember
@@ -23,9 +24,8 @@ from tailrace.wire.messages.consumer_group_describe import ConsumerMember as Des
 
 async def consumer_group_describe(request: ConsumerGroupDescribeRequest, call: Call) -> ConsumerGroupDescribeResponse:
     operations = allowed_on_group(request.include_authorized_operations)
-    return ConsumerGroupDescribeResponse(
-        groups=tuple([await _described(call, one, operations) for one in request.group_ids])
-    )
+    groups = [await _described(call, one, operations) for one in once(request.group_ids)]
+    return ConsumerGroupDescribeResponse(groups=tuple(groups))
 
 
 async def _described(call: Call, group_id: str, operations: int) -> DescribedConsumerGroup:

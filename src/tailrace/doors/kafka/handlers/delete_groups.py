@@ -3,12 +3,13 @@
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.faults import error_of
 from tailrace.doors.kafka.groups import seat_of
+from tailrace.doors.kafka.named import once
 from tailrace.model.faults import Fault
 from tailrace.wire.messages.delete_groups import DeletedGroup, DeleteGroupsRequest, DeleteGroupsResponse
 
 
 async def delete_groups(request: DeleteGroupsRequest, call: Call) -> DeleteGroupsResponse:
-    return DeleteGroupsResponse(results=tuple([await _delete(call, one) for one in request.groups_names]))
+    return DeleteGroupsResponse(results=tuple([await _delete(call, one) for one in once(request.groups_names)]))
 
 
 async def _delete(call: Call, group_id: str) -> DeletedGroup:

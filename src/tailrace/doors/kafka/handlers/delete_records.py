@@ -12,6 +12,7 @@ from tailrace.broker.partition import Partition
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.changes import repeated
 from tailrace.doors.kafka.faults import error_of
+from tailrace.doors.kafka.named import require_few
 from tailrace.doors.kafka.patience import patience_s
 from tailrace.model.faults import (
     Fault,
@@ -22,6 +23,7 @@ from tailrace.model.faults import (
     TimedOut,
 )
 from tailrace.model.ids import TopicPartition
+from tailrace.model.limits import partitions_per_request_max
 from tailrace.wire.messages.delete_records import (
     DeleteRecordsRequest,
     DeleteRecordsResponse,
@@ -36,8 +38,9 @@ no_offset: Final = -1
 
 
 async def delete_records(request: DeleteRecordsRequest, call: Call) -> DeleteRecordsResponse:
-    twice = repeated((topic.name, one.partition) for topic in request.topics for one in topic.partitions)
     wanted = [(topic.name, one) for topic in request.topics for one in topic.partitions]
+    require_few(len(wanted), partitions_per_request_max)
+    twice = repeated((topic, one.partition) for topic, one in wanted)
     within_s = patience_s(request)
     decided = await asyncio.gather(
         *(_trim(call, topic, one, (topic, one.partition) in twice, within_s) for topic, one in wanted)

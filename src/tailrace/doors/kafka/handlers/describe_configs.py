@@ -3,11 +3,13 @@
 A broker with an empty name stands for all of them: then only what was set for all is shown. No setting is secret.
 """
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from tailrace.cluster.image import Resource
 from tailrace.doors.kafka.call import Call
+from tailrace.doors.kafka.changes import repeated
 from tailrace.doors.kafka.faults import error_of
+from tailrace.doors.kafka.named import require_few
 from tailrace.doors.kafka.resources import resource_to_show
 from tailrace.doors.kafka.setting_values import (
     Wanted,
@@ -17,7 +19,8 @@ from tailrace.doors.kafka.setting_values import (
     group_values,
     topic_values,
 )
-from tailrace.model.faults import Fault, UnknownTopic
+from tailrace.model.faults import Fault, InvalidRequest, UnknownTopic
+from tailrace.model.limits import resources_per_request_max
 from tailrace.model.topics import check_topic_name
 from tailrace.wire.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -29,10 +32,15 @@ from tailrace.wire.messages.describe_configs import (
 
 
 async def describe_configs(request: DescribeConfigsRequest, call: Call) -> DescribeConfigsResponse:
-    return DescribeConfigsResponse(results=tuple(_resource(call, request, asked) for asked in request.resources))
+    require_few(len(request.resources), resources_per_request_max)
+    twice = repeated((one.resource_type, one.resource_name) for one in request.resources)
+    results = (_resource(call, request, asked, twice) for asked in request.resources)
+    return DescribeConfigsResponse(results=tuple(results))
 
 
-def _resource(call: Call, request: DescribeConfigsRequest, asked: ResourceAsked) -> DescribedResource:
+def _resource(
+    call: Call, request: DescribeConfigsRequest, asked: ResourceAsked, twice: Container[tuple[int, str]]
+) -> DescribedResource:
     kind, name = asked.resource_type, asked.resource_name
     wanted = Wanted(
         names=frozenset(asked.config_names) if asked.config_names else None,
@@ -40,6 +48,8 @@ def _resource(call: Call, request: DescribeConfigsRequest, asked: ResourceAsked)
         documentation=request.include_documentation,
     )
     try:
+        if (kind, name) in twice:
+            raise InvalidRequest("the resource is named twice in one request")
         return DescribedResource(resource_type=kind, resource_name=name, configs=tuple(_values(call, asked, wanted)))
     except Fault as fault:
         return DescribedResource(

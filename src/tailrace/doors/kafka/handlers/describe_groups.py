@@ -7,6 +7,7 @@ from typing import Final
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.faults import error_of
 from tailrace.doors.kafka.groups import seat_of
+from tailrace.doors.kafka.named import once
 from tailrace.doors.kafka.operations import allowed_on_group
 from tailrace.groups.group import ClassicGroup
 from tailrace.groups.groups import Groups
@@ -24,7 +25,8 @@ first_with_not_found: Final = 6
 
 async def describe_groups(request: DescribeGroupsRequest, call: Call) -> DescribeGroupsResponse:
     operations = allowed_on_group(request.include_authorized_operations)
-    return DescribeGroupsResponse(groups=tuple([await _described(call, one, operations) for one in request.groups]))
+    groups = [await _described(call, one, operations) for one in once(request.groups)]
+    return DescribeGroupsResponse(groups=tuple(groups))
 
 
 async def _described(call: Call, group_id: str, operations: int) -> DescribedGroup:

@@ -1,8 +1,9 @@
 """DescribeLogDirs: how much of the disk each partition takes, and how much is left."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from tailrace.doors.kafka.call import Call
+from tailrace.doors.kafka.named import partitions_once
 from tailrace.wire.messages.describe_log_dirs import (
     DescribedLogDir,
     DescribeLogDirsRequest,
@@ -28,18 +29,16 @@ async def describe_log_dirs(request: DescribeLogDirsRequest, call: Call) -> Desc
 
 def _sizes(request: DescribeLogDirsRequest, call: Call) -> Iterator[TopicSizes]:
     """What is asked for and lives here; the rest is passed over, as it may live elsewhere."""
-    wanted: dict[str, range | tuple[int, ...]] = {}
+    wanted: Mapping[str, Iterable[int]]
     if request.topics is None:
-        for name, topic in call.node.replicas.image.topics.items():
-            wanted[name] = range(len(topic.partitions))
+        wanted = {name: range(len(topic.partitions)) for name, topic in call.node.replicas.image.topics.items()}
     else:
-        for asked in request.topics:
-            wanted[asked.name] = (*wanted.get(asked.name, ()), *asked.partitions)
+        wanted = partitions_once((asked.name, asked.partitions) for asked in request.topics)
     for name, numbers in wanted.items():
         partitions = call.node.replicas.by_number(name)
         sizes = tuple(
             PartitionSize(partition=number, size_bytes=partition.log.size_bytes)
-            for number in dict.fromkeys(numbers)
+            for number in numbers
             if 0 <= number < len(partitions) and (partition := partitions[number]) is not None
         )
         if sizes:

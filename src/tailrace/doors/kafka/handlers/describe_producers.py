@@ -2,8 +2,10 @@
 
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.faults import error_of
+from tailrace.doors.kafka.named import partitions_once
 from tailrace.log.producers import ProducerStates
 from tailrace.model.faults import Fault
+from tailrace.model.limits import partitions_per_request_max
 from tailrace.wire.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -14,12 +16,11 @@ from tailrace.wire.messages.describe_producers import (
 
 
 async def describe_producers(request: DescribeProducersRequest, call: Call) -> DescribeProducersResponse:
+    named = partitions_once(((one.name, one.partitions) for one in request.topics), partitions_per_request_max)
     return DescribeProducersResponse(
         topics=tuple(
-            TopicProducers(
-                name=topic.name, partitions=tuple(_describe(call, topic.name, number) for number in topic.partitions)
-            )
-            for topic in request.topics
+            TopicProducers(name=name, partitions=tuple(_describe(call, name, number) for number in numbers))
+            for name, numbers in named.items()
         )
     )
 

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Final
 from tailrace.broker.partition import Partition
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.faults import error_of
+from tailrace.doors.kafka.named import partitions_once
 from tailrace.model.faults import Fault, UnknownTopic
+from tailrace.model.limits import partitions_per_request_max
 from tailrace.model.topics import metadata_topic
 from tailrace.ports import Clock
 from tailrace.raft.tracking import PeerProgress
@@ -23,6 +25,7 @@ from tailrace.wire.messages.describe_quorum import (
     QuorumsOfTopic,
     ReplicaProgress,
 )
+from tailrace.wire.primitives import WireError
 
 if TYPE_CHECKING:
     from tailrace.broker.node import Node
@@ -36,16 +39,20 @@ async def describe_quorum(request: DescribeQuorumRequest, call: Call) -> Describ
         await call.node.controller.settled()  # it leads still, by the word of a majority
     except Fault as fault:
         return DescribeQuorumResponse(error_code=Error.NOT_LEADER_OR_FOLLOWER, error_message=str(fault))
+    asked = ((one.name, [each.partition for each in one.partitions]) for one in request.topics)
+    try:
+        named = partitions_once(asked, partitions_per_request_max)
+    except WireError as error:  # it may have come over a peer's connection, which is not the client's to lose
+        return DescribeQuorumResponse(error_code=Error.INVALID_REQUEST, error_message=str(error))
     quorum = _metadata_quorum(call.node)
     topics = tuple(
         QuorumsOfTopic(
-            name=topic.name,
+            name=name,
             partitions=tuple(
-                quorum if (topic.name, one.partition) == (metadata_topic, 0) else _refused(topic.name, one.partition)
-                for one in topic.partitions
+                quorum if (name, number) == (metadata_topic, 0) else _refused(name, number) for number in numbers
             ),
         )
-        for topic in request.topics
+        for name, numbers in named.items()
     )
     return DescribeQuorumResponse(topics=topics, nodes=_nodes(call.node))
 

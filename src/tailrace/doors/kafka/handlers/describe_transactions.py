@@ -2,6 +2,7 @@
 
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.faults import error_of
+from tailrace.doors.kafka.named import once
 from tailrace.doors.kafka.transactions import seat_of
 from tailrace.model.faults import Fault
 from tailrace.transactions.transaction import Transaction
@@ -15,7 +16,7 @@ from tailrace.wire.messages.describe_transactions import (
 
 
 async def describe_transactions(request: DescribeTransactionsRequest, call: Call) -> DescribeTransactionsResponse:
-    described = [await _described(call, one) for one in request.transactional_ids]
+    described = [await _described(call, one) for one in once(request.transactional_ids)]
     return DescribeTransactionsResponse(transaction_states=tuple(described))
 
 

@@ -3,17 +3,22 @@
 Unclean elections are refused: they would make a leader of a replica that may lack acknowledged records.
 """
 
+from collections.abc import Iterable
+
 from tailrace.broker.elections import Election, Named
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.faults import error_of
+from tailrace.doors.kafka.named import partitions_once
 from tailrace.doors.kafka.patience import patience_s
 from tailrace.model.faults import ElectionNotNeeded, Fault, InvalidRequest
+from tailrace.model.limits import partitions_per_request_max
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.elect_leaders import (
     ElectLeadersRequest,
     ElectLeadersResponse,
     PartitionElected,
     TopicElected,
+    TopicToElect,
     preferred,
 )
 
@@ -31,7 +36,12 @@ def _named(request: ElectLeadersRequest, call: Call) -> list[Named]:
     if request.topics is None:
         topics = call.node.replicas.image.topics.values()
         return [(topic.name, index) for topic in topics for index in range(len(topic.partitions))]
-    return [(topic.name, index) for topic in request.topics for index in topic.partitions]
+    return _asked(request.topics)
+
+
+def _asked(topics: Iterable[TopicToElect]) -> list[Named]:
+    once = partitions_once(((one.name, one.partitions) for one in topics), partitions_per_request_max)
+    return [(name, index) for name, indexes in once.items() for index in indexes]
 
 
 def _refused(request: ElectLeadersRequest) -> ElectLeadersResponse:
@@ -41,8 +51,7 @@ def _refused(request: ElectLeadersRequest) -> ElectLeadersResponse:
     )
     if request.topics is None:
         return ElectLeadersResponse(error_code=error_of(fault))
-    named = ((topic.name, index) for topic in request.topics for index in topic.partitions)
-    return ElectLeadersResponse(topics=_elected(dict.fromkeys(named, fault)))
+    return ElectLeadersResponse(topics=_elected(dict.fromkeys(_asked(request.topics), fault)))
 
 
 def _elected(answers: dict[Named, Fault | None]) -> tuple[TopicElected, ...]:

@@ -5,6 +5,7 @@ from typing import Final
 
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.faults import error_of
+from tailrace.doors.kafka.named import once
 from tailrace.doors.kafka.transactions import require_name
 from tailrace.model.faults import CoordinatorUnavailable, Fault, InvalidRequest
 from tailrace.model.ids import BrokerId, nobody
@@ -20,7 +21,7 @@ first_with: Final = {groups: 0, transactions: 1, share_groups: 6}
 
 async def find_coordinator(request: FindCoordinatorRequest, call: Call) -> FindCoordinatorResponse:
     if call.version >= first_with_many:
-        found = [await _find(call, request.key_type, key) for key in request.coordinator_keys]
+        found = [await _find(call, request.key_type, key) for key in once(request.coordinator_keys)]
         return FindCoordinatorResponse(coordinators=tuple(found))
     one = await _find(call, request.key_type, request.key)
     return FindCoordinatorResponse(

@@ -12,6 +12,7 @@ from tailrace.broker.partition import Partition
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.changes import repeated
 from tailrace.doors.kafka.faults import error_of
+from tailrace.doors.kafka.named import require_few
 from tailrace.log.log import Timed
 from tailrace.model.faults import Fault, InvalidRequest, UnsupportedVersion
 from tailrace.wire.messages.list_offsets import (
@@ -42,6 +43,7 @@ nothing: Final = Timed(offset=-1, timestamp=no_time, epoch=-1)
 
 
 async def list_offsets(request: ListOffsetsRequest, call: Call) -> ListOffsetsResponse:
+    require_few(sum(len(topic.partitions) for topic in request.topics))
     twice = repeated((topic.name, one.partition) for topic in request.topics for one in topic.partitions)
     committed = request.isolation_level == read_committed
     topics = [

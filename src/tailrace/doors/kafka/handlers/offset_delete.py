@@ -3,6 +3,7 @@
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.faults import error_of
 from tailrace.doors.kafka.groups import seat_of
+from tailrace.doors.kafka.named import once
 from tailrace.groups.offsets import Place
 from tailrace.model.faults import Fault, UnknownTopic
 from tailrace.wire.messages.offset_delete import (
@@ -15,7 +16,7 @@ from tailrace.wire.messages.offset_delete import (
 
 
 async def offset_delete(request: OffsetDeleteRequest, call: Call) -> OffsetDeleteResponse:
-    places = [Place(topic.name, one.partition) for topic in request.topics for one in topic.partitions]
+    places = once(Place(topic.name, one.partition) for topic in request.topics for one in topic.partitions)
     there = [place for place in places if _is_there(call, place)]
     try:
         seat = seat_of(call, request.group_id)

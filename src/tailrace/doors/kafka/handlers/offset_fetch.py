@@ -4,14 +4,16 @@ An offset that was never committed is -1, and no error. With `require_stable`, o
 not ended is an error: whoever reads on from the offset before might do again what the transaction has done.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from tailrace.doors.kafka.call import Call
+from tailrace.doors.kafka.changes import repeated
 from tailrace.doors.kafka.faults import error_of
+from tailrace.doors.kafka.named import partitions_once, require_few
 from tailrace.groups.groups import Groups
 from tailrace.groups.offsets import Committed, Place
-from tailrace.model.faults import Fault, UnknownTopicId
+from tailrace.model.faults import Fault, InvalidRequest, UnknownTopicId
 from tailrace.model.ids import NO_ID, Id, no_epoch, show_id
 from tailrace.model.transaction_faults import UnstableOffset
 from tailrace.wire.messages.offset_fetch import (
@@ -49,12 +51,10 @@ class Asking(NamedTuple):
 
 async def offset_fetch(request: OffsetFetchRequest, call: Call) -> OffsetFetchResponse:
     if call.version >= first_with_groups:
-        return OffsetFetchResponse(
-            groups=tuple([await _group(call, one, request.require_stable) for one in request.groups])
-        )
-    topics = (
-        None if request.topics is None else [Wanted(one.name, NO_ID, one.partition_indexes) for one in request.topics]
-    )
+        return await _groups(request, call)
+    topics = None
+    if request.topics is not None:
+        topics = _once(((one.name, NO_ID), one.partition_indexes) for one in request.topics)
     try:
         fetched = await _fetch(call, request.group_id, topics, Asking(None, no_epoch, request.require_stable))
     except Fault as fault:
@@ -66,11 +66,25 @@ async def offset_fetch(request: OffsetFetchRequest, call: Call) -> OffsetFetchRe
     )
 
 
-async def _group(call: Call, wanted: GroupWanted, require_stable: bool) -> FetchedGroup:
+def _once(named: Iterable[tuple[tuple[str, Id], Sequence[int]]]) -> list[Wanted]:
+    return [Wanted(*topic, tuple(numbers)) for topic, numbers in partitions_once(named).items()]
+
+
+async def _groups(request: OffsetFetchRequest, call: Call) -> OffsetFetchResponse:
+    require_few(len(request.groups))
+    require_few(sum(len(topic.partition_indexes) for one in request.groups for topic in one.topics or ()))
+    twice = repeated(one.group_id for one in request.groups)
+    groups = [await _group(call, one, request.require_stable, one.group_id in twice) for one in request.groups]
+    return OffsetFetchResponse(groups=tuple(groups))
+
+
+async def _group(call: Call, wanted: GroupWanted, require_stable: bool, twice: bool) -> FetchedGroup:
     topics = None
     if wanted.topics is not None:
-        topics = [_named(call, one.name, one.topic_id, one.partition_indexes) for one in wanted.topics]
+        topics = _once((_named(call, one.name, Id(one.topic_id)), one.partition_indexes) for one in wanted.topics)
     try:
+        if twice:
+            raise InvalidRequest(f"group {wanted.group_id} is named twice in one request")
         asking = Asking(wanted.member_id, wanted.member_epoch, require_stable)
         fetched = await _fetch(call, wanted.group_id, topics, asking)
     except Fault as fault:
@@ -84,11 +98,11 @@ async def _group(call: Call, wanted: GroupWanted, require_stable: bool) -> Fetch
     )
 
 
-def _named(call: Call, name: str, topic_id: bytes, partitions: Sequence[int]) -> Wanted:
+def _named(call: Call, name: str, topic_id: Id) -> tuple[str, Id]:
     if call.version < first_by_id:
-        return Wanted(name, NO_ID, partitions)
-    known = call.node.replicas.image.topics_by_id.get(Id(topic_id))
-    return Wanted("" if known is None else known.name, Id(topic_id), partitions)
+        return name, NO_ID
+    known = call.node.replicas.image.topics_by_id.get(topic_id)
+    return "" if known is None else known.name, topic_id
 
 
 async def _fetch(

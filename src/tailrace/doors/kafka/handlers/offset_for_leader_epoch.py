@@ -2,6 +2,7 @@
 
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.faults import error_of
+from tailrace.doors.kafka.named import require_few
 from tailrace.model.faults import Fault
 from tailrace.wire.messages.offset_for_leader_epoch import (
     EpochEnd,
@@ -13,6 +14,7 @@ from tailrace.wire.messages.offset_for_leader_epoch import (
 
 
 async def offset_for_leader_epoch(request: OffsetForLeaderEpochRequest, call: Call) -> OffsetForLeaderEpochResponse:
+    require_few(sum(len(topic.partitions) for topic in request.topics))
     return OffsetForLeaderEpochResponse(
         topics=tuple(
             TopicEpochEnds(

@@ -8,6 +8,8 @@ import asyncio
 
 from tailrace.broker.marking import marker_timeout_s
 from tailrace.doors.kafka.call import Call
+from tailrace.doors.kafka.named import partitions_once, require_few
+from tailrace.model.limits import partitions_per_request_max
 from tailrace.wire.messages.write_txn_markers import (
     MarkedPartition,
     MarkedTopic,
@@ -19,23 +21,25 @@ from tailrace.wire.messages.write_txn_markers import (
 
 
 async def write_txn_markers(request: WriteTxnMarkersRequest, call: Call) -> WriteTxnMarkersResponse:
+    named = [partitions_once((one.name, one.partitions) for one in marker.topics) for marker in request.markers]
     wanted = [
-        (marker, topic.name, number)
-        for marker in request.markers
-        for topic in marker.topics
-        for number in topic.partitions
+        (marker, name, number)
+        for marker, topics in zip(request.markers, named, strict=True)
+        for name, numbers in topics.items()
+        for number in numbers
     ]
+    require_few(len(wanted), partitions_per_request_max)
     answers = iter(await asyncio.gather(*(_write(call, *one) for one in wanted)))
     return WriteTxnMarkersResponse(
         markers=tuple(
             WrittenMarker(
                 producer_id=marker.producer_id,
                 topics=tuple(
-                    MarkedTopic(name=topic.name, partitions=tuple(next(answers) for _ in topic.partitions))
-                    for topic in marker.topics
+                    MarkedTopic(name=name, partitions=tuple(next(answers) for _ in numbers))
+                    for name, numbers in topics.items()
                 ),
             )
-            for marker in request.markers
+            for marker, topics in zip(request.markers, named, strict=True)
         )
     )
 

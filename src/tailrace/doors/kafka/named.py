@@ -1,0 +1,37 @@
+"""What a request names, each thing once and no more of them than a request may.
+
+A number of four bytes can stand for an answer of megabytes: who names the same partition or group a million times would
+otherwise have them all, and hold up the loop meanwhile. Clients name nothing twice, nor more than a broker has; who
+does is not told so thing by thing, but loses its connection, as with every frame that lies about its size.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
+
+from tailrace.model.limits import names_per_request_max
+from tailrace.wire.primitives import WireError
+
+T = TypeVar("T")
+
+
+def once(names: Iterable[T], at_most: int = names_per_request_max) -> dict[T, None]:
+    """What is named, in the order in which it first is."""
+    found = dict.fromkeys(names)
+    require_few(len(found), at_most)
+    return found
+
+
+def partitions_once(
+    named: Iterable[tuple[T, Sequence[int]]], at_most: int = names_per_request_max
+) -> dict[T, dict[int, None]]:
+    """The partitions that are named of each topic, in the order in which they first are."""
+    found: dict[T, dict[int, None]] = {}
+    for topic, numbers in named:
+        found.setdefault(topic, {}).update(dict.fromkeys(numbers))
+    require_few(sum(map(len, found.values())), at_most)
+    return found
+
+
+def require_few(count: int, at_most: int = names_per_request_max) -> None:
+    if count > at_most:
+        raise WireError(f"{count} things are named where a request may name {at_most}")
