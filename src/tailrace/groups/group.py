@@ -16,6 +16,7 @@ from tailrace.groups.states import Cause, Move, State, transitions
 from tailrace.groups.subscription import consumer_protocol, subscribed_topics
 from tailrace.groups.turn import Turn
 from tailrace.model.faults import FencedInstance, IllegalGeneration, UnknownMember
+from tailrace.model.limits import group_rebalance_min_ms
 
 
 class ClassicGroup:
@@ -148,7 +149,8 @@ class ClassicGroup:
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        return max((one.rebalance_timeout_ms for one in self.members.values()), default=0)
+        wanted = (one.rebalance_timeout_ms for one in self.members.values())
+        return max((max(one, group_rebalance_min_ms) for one in wanted), default=0)
 
     @property
     def subscribed(self) -> frozenset[str] | None:

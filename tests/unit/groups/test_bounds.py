@@ -7,9 +7,10 @@ import pytest
 from tailrace.groups.group import ClassicGroup
 from tailrace.groups.groups import Groups
 from tailrace.groups.requests import Joining, MemberId
+from tailrace.groups.states import State
 from tailrace.groups.turn import Turn
 from tailrace.model.faults import GroupFull, MemberIdRequired
-from tailrace.model.limits import group_pending_members_max, group_subscriptions_max_bytes
+from tailrace.model.limits import group_pending_members_max, group_rebalance_min_ms, group_subscriptions_max_bytes
 from tests.unit.groups.stage import Stage
 
 
@@ -56,3 +57,19 @@ def test_ids_that_nobody_comes_back_with_are_bounded() -> None:
         groups.ring(Turn(now=11.0, wall_ms=0, rules=Stage().rules, alarms=groups.alarms))
     assert not groups.find_kind("g", ClassicGroup).pending
     assert len(groups.alarms) == 0
+
+
+@pytest.mark.parametrize("timeout_ms", [0, -1, -(2**31)])
+def test_who_gives_static_members_no_time_lets_the_coordinator_rest_all_the_same(timeout_ms: int) -> None:
+    groups = Groups()
+    for name in ("here", "gone"):
+        static = replace(wanted(b"x"), who=MemberId("", name), rebalance_timeout_ms=timeout_ms)
+        groups.join("g", static, name, name, turn(groups))
+    groups.leave("g", [MemberId("", "gone")], turn(groups))
+    groups.ring(turn(groups))  # what was cancelled is passed over
+    for number in range(1, 4):  # one that is away is waited for again and again
+        due = groups.alarms.first
+        assert due is not None
+        assert due >= number * group_rebalance_min_ms / 1000
+        groups.ring(Turn(now=due, wall_ms=0, rules=Stage().rules, alarms=groups.alarms))
+        assert groups.find_kind("g", ClassicGroup).state is State.PREPARING
