@@ -131,7 +131,7 @@ async def retain(log: "Log", now_ms: int, high_watermark: int) -> int:
         return 0
     count = await _expired(log, now_ms, high_watermark)
     if count and count == len(log.segments):
-        roll(log)
+        roll(log, log.end)
         await log.flush()
     await _remove_first(log, count)
     return count
@@ -174,12 +174,13 @@ async def advance_start(log: "Log", offset: int) -> None:
 
 async def begin_anew(log: "Log", offset: int) -> None:
     """Nothing of the log counts any more, and it goes on at `offset`, which lies past its end."""
+    if log.segments:
+        roll(log, offset)  # first: where the disk has no room for it the log stays as it was
     log.start = log.end = offset
     log.durable = max(log.durable, offset)
     log.saved = False
     log.producers.transactions.forget()
     if log.segments:
-        roll(log)
         await log.flush()
         await _remove_first(log, len(log.segments) - 1)
 

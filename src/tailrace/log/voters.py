@@ -36,7 +36,7 @@ def write_control(log: "Log", batch: memoryview, base: int, last: int, timestamp
         write(log, batch, base, last, timestamp, now_ms)
         return
     if not log.segments:
-        roll(log)  # it makes the folder
+        roll(log, log.end)  # it makes the folder
     try:
         file = write_voters(log.ports.disk, log.folder, base, said.voters)
     except OSError as error:

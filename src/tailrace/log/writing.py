@@ -31,7 +31,7 @@ def write(log: "Log", batch: memoryview, base: int, last: int, timestamp: int, n
             or last - active.base > relative_offset_max
         )
     ):
-        active = roll(log)
+        active = roll(log, log.end)
     position = active.size
     try:
         active.file.write(batch, position)
@@ -49,14 +49,14 @@ def write(log: "Log", batch: memoryview, base: int, last: int, timestamp: int, n
     log.written(active.file, last - base + 1, now_ms)
 
 
-def roll(log: "Log") -> Segment:
-    """Begin a new active segment at the log's end."""
+def roll(log: "Log", base: int) -> Segment:
+    """Begin a new active segment at `base`: the log's end, or where it goes on."""
     disk = log.ports.disk
     try:
         if not log.segments:
             disk.make_dir(log.folder)
             log.syncer.folders[log.folder.rpartition("/")[0]] = None
-        segment = Segment(disk, log.folder, log.end, log.settings.index_interval_bytes)
+        segment = Segment(disk, log.folder, base, log.settings.index_interval_bytes)
     except OSError as error:
         raise not_taken(log, log.folder, error) from error
     segment.begin_indexes()

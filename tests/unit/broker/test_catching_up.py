@@ -37,3 +37,30 @@ async def test_a_log_that_cannot_be_cut_for_want_of_room_is_cut_later(brokers: B
     brokers.machine(1).storage.make_room()
     leader = next(brokers.replica(one, "t") for one in (2, 3) if brokers.replica(one, "t").leads)
     await brokers.until(lambda: old.log.end == old.high_watermark == leader.log.end)
+
+
+@simulated(log_checkpoint_interval_ms=500)
+async def test_a_log_that_cannot_begin_where_its_leaders_does_for_want_of_room_does_so_later(brokers: Brokers) -> None:
+    """Meanwhile it stays as it was: what came after a gap that is written down nowhere would be lost in a crash."""
+    await brokers.make_topic("t", (1, 2, 3))
+    end = brokers.append(1, "t")
+    await brokers.until(lambda: brokers.replica(3, "t").high_watermark == end)
+    brokers.world.network.isolate("b3")
+    for _ in range(5):
+        later = brokers.append(1, "t")
+    await brokers.until(lambda: brokers.replica(2, "t").high_watermark == later)
+    for one in (1, 2):
+        await brokers.replica(one, "t").log.advance_start(later)
+    brokers.machine(3).storage.fill(10_000, new_names=False)
+    brokers.world.network.heal()
+    await brokers.elapse(5.0)
+    late = brokers.replica(3, "t")
+    assert (late.offline, late.log.start, late.log.end) == (None, 0, end)
+    brokers.machine(3).storage.make_room()
+    await brokers.until(lambda: (late.log.start, late.log.end) == (later, brokers.replica(1, "t").log.end))
+    last = brokers.append(1, "t")
+    await brokers.until(lambda: late.log.durable == last)
+    brokers.kill(3)
+    await brokers.start(3)
+    again = brokers.replica(3, "t")
+    assert (again.log.start, again.log.end) == (later, last)
