@@ -41,7 +41,7 @@ async def commit(node: "Node", wanted: TransactionalCommit) -> None:
     producer, known = wanted.producer, seat.pending_epoch(wanted.producer.id)
     if known is not None and producer.epoch < known:
         raise StaleProducerEpoch(f"producer {producer.id} has epoch {known} by now, not {producer.epoch}")
-    guard = seat.guards.take(producer.id, no_epoch)
+    guard = seat.guards.take(producer.id, producer.epoch, no_epoch)
     try:
         if known != producer.epoch:
             await _verify(node, wanted)

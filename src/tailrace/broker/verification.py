@@ -59,7 +59,7 @@ class Verification:
 
     def guard(self, partition: Partition, header: BatchHeader) -> Guard:
         """What lets a batch into a partition, once all that is needed is asked."""
-        guard = partition.guards.take(header.producer_id, partition.epoch)
+        guard = partition.guards.take(header.producer_id, header.producer_epoch, partition.epoch)
         self._questions.append(Question(partition, header.producer_id, header.producer_epoch, guard))
         return guard
 

@@ -44,10 +44,11 @@ class Verifier(Protocol):
 class Guard:
     """The right to begin a producer's transaction on a partition, while nothing comes between."""
 
-    __slots__ = ("leader_epoch", "producer_id", "refused", "valid", "verified")
+    __slots__ = ("leader_epoch", "producer_epoch", "producer_id", "refused", "valid", "verified")
 
-    def __init__(self, producer_id: int, leader_epoch: Epoch) -> None:
+    def __init__(self, producer_id: int, producer_epoch: int, leader_epoch: Epoch) -> None:
         self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
         self.leader_epoch = leader_epoch
         self.valid = True  # nothing has come between
         self.verified = False  # the coordinator has said yes
@@ -63,8 +64,8 @@ class Guards:
         self._taken: dict[int, list[Guard]] = {}  # by producer
         self.on_marker: Callable[[int, bool], None] | None = None  # whose it is, and whether it commits
 
-    def take(self, producer_id: int, leader_epoch: Epoch) -> Guard:
-        guard = Guard(producer_id, leader_epoch)
+    def take(self, producer_id: int, producer_epoch: int, leader_epoch: Epoch) -> Guard:
+        guard = Guard(producer_id, producer_epoch, leader_epoch)
         self._taken.setdefault(producer_id, []).append(guard)
         return guard
 
@@ -102,6 +103,8 @@ def require_part_of_transaction(
         raise InvalidBatch("a transactional batch without a producer id")
     if is_in_transaction(producers, header.producer_id, header.producer_epoch):
         return
+    if (guard.producer_id, guard.producer_epoch) != (header.producer_id, header.producer_epoch):
+        raise Unverified(f"nobody was asked for producer {header.producer_id}: the request has another's batch before")
     if guard.refused is not None:
         raise guard.refused
     if not guard.verified or not guard.valid or guard.leader_epoch != leader_epoch:

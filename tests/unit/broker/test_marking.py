@@ -71,7 +71,7 @@ async def test_a_late_marker_never_touches_the_next_transaction(cluster: Cluster
             [NewRecord(value=b"v")], producer_id=7, producer_epoch=0, base_sequence=sequence, transactional=True
         )
         partition = cluster.replica(1, "t")
-        guard = partition.guards.take(7, partition.epoch)
+        guard = partition.guards.take(7, 0, partition.epoch)
         guard.verified = True
         partition.append(memoryview(batch), -1, guard)
 

@@ -1,6 +1,7 @@
 """Before the first batch of a transaction its coordinator is asked (KIP-890); tests say what it answers, and when."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from tailrace.model.topics import offsets_topic
 from tailrace.records.opened import batches, open_batch
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.find_coordinator import FindCoordinatorRequest
+from tailrace.wire.messages.produce import TopicToProduce
 from tailrace.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnPartitionToCommit, TxnTopicToCommit
 from tests.unit.doors.clustered import Clustered, with_cluster
 from tests.unit.doors.hostile import until
@@ -220,6 +222,23 @@ async def test_a_transactional_batch_names_its_producer(served: Served) -> None:
     assert await send(served, "a", producer=-1) == (Error.INVALID_RECORD, -1)
     assert await send(served, "a", sequence=-1) == (Error.INVALID_RECORD, -1)
     assert await latest(served, isolation=0) == 0
+
+
+@with_broker()
+async def test_a_partition_that_is_named_twice_takes_the_batch_of_the_producer_that_was_asked_for(
+    served: Served,
+) -> None:
+    """The other's would stay open for ever: no coordinator knows that its transaction is there."""
+    await served.make_topic("t")
+    oracle_for(served)
+    for other in (produce("another's", producer=8), produce("another's", epoch=1)):
+        mine = produce("mine")
+        both = mine.topics[0].partitions + other.topics[0].partitions
+        request = replace(mine, topics=(TopicToProduce(name="t", partitions=both),))
+        answer = await served.call(request, 11)
+        codes = [one.error_code for one in answer.topics[0].partitions]
+        assert codes == [Error.NONE, Error.NOT_ENOUGH_REPLICAS]
+    assert list(served.node.replicas.find("t", 0).log.producers.transactions.open) == [7]
 
 
 @with_broker()
