@@ -1,7 +1,8 @@
 """Offsets of a group that a transaction commits: on their way into the group's partition.
 
 As for any partition that a transaction writes to (`verifying`), its coordinator is asked first, unless the partition
-is known to take part; and what was found out holds only until a marker comes.
+is known to take part; and what was found out holds only until a marker comes, or another leader: that may have written
+one, which nobody heard of here.
 """
 
 from collections.abc import Mapping
@@ -16,7 +17,6 @@ from tailrace.groups.requests import MemberId
 from tailrace.groups.turn import Turn
 from tailrace.model.faults import RefusedElsewhere, StaleProducerEpoch
 from tailrace.model.frozen import frozen
-from tailrace.model.ids import no_epoch
 from tailrace.model.topics import offsets_topic
 from tailrace.model.transaction_faults import ConcurrentTransactions
 from tailrace.transactions.transaction import Producer
@@ -41,7 +41,7 @@ async def commit(node: "Node", wanted: TransactionalCommit) -> None:
     producer, known = wanted.producer, seat.pending_epoch(wanted.producer.id)
     if known is not None and producer.epoch < known:
         raise StaleProducerEpoch(f"producer {producer.id} has epoch {known} by now, not {producer.epoch}")
-    guard = seat.guards.take(producer.id, producer.epoch, no_epoch)
+    guard = seat.guards.take(producer.id, producer.epoch, seat.epoch)
     try:
         if known != producer.epoch:
             await _verify(node, wanted)
@@ -65,7 +65,7 @@ async def _verify(node: "Node", wanted: TransactionalCommit) -> None:
 
 async def _write(seat: GroupSeat, wanted: TransactionalCommit, guard: Guard) -> None:
     def write(machine: Groups, turn: Turn) -> None:
-        if not guard.valid:
+        if not guard.valid or guard.leader_epoch != seat.epoch:
             raise ConcurrentTransactions(f"the transaction of {wanted.transactional_id} has ended meanwhile")
         machine.commit_in_transaction(
             wanted.group_id, wanted.who, wanted.generation, wanted.producer, wanted.offsets, turn

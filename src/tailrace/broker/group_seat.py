@@ -23,6 +23,7 @@ from tailrace.groups.requests import Answer
 from tailrace.groups.restating import restate, restate_offsets, size
 from tailrace.groups.turn import Rules, Turn
 from tailrace.model.faults import Fault, NotCoordinator
+from tailrace.model.ids import Epoch
 from tailrace.model.proposal import TransactionEnded
 from tailrace.ports import Ports
 
@@ -59,6 +60,11 @@ class GroupSeat(Seat[Groups, Turn]):
     @property
     def guards(self) -> Guards:
         return self._tenure.partition.guards
+
+    @property
+    def epoch(self) -> Epoch:
+        """Of who leads the partition."""
+        return self._tenure.partition.epoch
 
     def pending_epoch(self, producer_id: int) -> int | None:
         """The epoch of a producer whose transaction is known to have this partition in it."""

@@ -132,6 +132,17 @@ async def test_of_transactions_v2_it_is_asked_once_more_when_a_marker_comes_betw
     assert len(oracle.asked) == 2
 
 
+def offset_of_group() -> TxnOffsetCommitRequest:
+    one = TxnPartitionToCommit(partition=0, committed_offset=5, committed_metadata="")
+    return TxnOffsetCommitRequest(
+        transactional_id=my_transactions,
+        group_id="g",
+        producer_id=7,
+        producer_epoch=1,
+        topics=(TxnTopicToCommit(name="t", partitions=(one,)),),
+    )
+
+
 @with_broker(offsets_topic_num_partitions=1)
 async def test_of_transactions_v2_it_is_asked_once_more_for_offsets_too(served: Served) -> None:
     await served.make_topic("t")
@@ -139,15 +150,7 @@ async def test_of_transactions_v2_it_is_asked_once_more_for_offsets_too(served: 
     await until(lambda: offsets_topic in served.node.replicas.image.topics and bool(served.node.grouping.seats))
     oracle = oracle_for(served)
     oracle.open.clear()
-    one = TxnPartitionToCommit(partition=0, committed_offset=5, committed_metadata="")
-    request = TxnOffsetCommitRequest(
-        transactional_id=my_transactions,
-        group_id="g",
-        producer_id=7,
-        producer_epoch=1,
-        topics=(TxnTopicToCommit(name="t", partitions=(one,)),),
-    )
-    waiting = served.client.send(request, 5)
+    waiting = served.client.send(offset_of_group(), 5)
     await until(lambda: bool(oracle.asked))
     await served.node.replicas.find(offsets_topic, 0).write_marker(7, 1, 0, True, transaction_version=2)
     oracle.open.set()
@@ -282,3 +285,29 @@ async def test_another_leader_meanwhile_refuses_the_batch(cluster: Clustered) ->
     assert answer.topics[0].partitions[0].error_code in (Error.NOT_ENOUGH_REPLICAS, Error.NOT_LEADER_OR_FOLLOWER)
     leader = cluster.replica(1, "t")
     assert leader.last_stable == leader.high_watermark
+
+
+@with_cluster(offsets_topic_num_partitions=1)
+async def test_another_leader_meanwhile_refuses_an_offset_too(cluster: Clustered) -> None:
+    """Written after a marker that the other may have written, it would stay pending for ever."""
+    await cluster.make_topic("t")
+    await cluster[1].call(FindCoordinatorRequest(key_type=0, coordinator_keys=("g",)), 6)
+    await until(lambda: all(offsets_topic in cluster[one].node.replicas.image.topics for one in cluster.ids))
+    await cluster.move(offsets_topic, 1)
+    await until(lambda: has_read_groups(cluster[1]))
+    oracle = oracle_for(*(cluster[broker] for broker in cluster.ids))
+    oracle.open.clear()
+    waiting = cluster[1].client.send(offset_of_group(), 4)
+    await until(lambda: bool(oracle.asked))
+    await cluster.move(offsets_topic, 2)
+    await cluster.move(offsets_topic, 1)
+    await until(lambda: has_read_groups(cluster[1]))
+    oracle.open.set()
+    answer = await asyncio.wait_for(waiting, answer_max_s)
+    assert answer.topics[0].partitions[0].error_code == Error.CONCURRENT_TRANSACTIONS
+    leader = cluster.replica(1, offsets_topic)
+    assert leader.last_stable == leader.high_watermark
+
+
+def has_read_groups(served: Served) -> bool:
+    return any(seat._tenure.coordinator is not None for seat in served.node.grouping.seats)
