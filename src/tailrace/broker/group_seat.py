@@ -5,12 +5,12 @@ leadership is lost all tickets are: clients look for the new coordinator.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from tailrace.broker.coordinator import Codec
+from tailrace.broker.coordinator import Codec, Coordinator
 from tailrace.broker.group_topics import ClusterTopics
 from tailrace.broker.partition import Partition
 from tailrace.broker.pauses import pause
@@ -43,6 +43,8 @@ class GroupSeat(Seat[Groups, Turn]):
         self.rules = rules
         self._topics = topics
         self._waiting: dict[Waiting, None] = {}
+        self._served: Coordinator[Groups] | None = None  # the last that did: in one epoch they follow on each other
+        self._missed: dict[str, Epoch] = {}  # topics that were deleted while it was read, and who led then
         partition.guards.on_marker = self._transaction_ended
 
     async def answered(self, handler: Callable[[Groups, Waiting, Turn], None]) -> Answer:
@@ -70,13 +72,21 @@ class GroupSeat(Seat[Groups, Turn]):
         """The epoch of a producer whose transaction is known to have this partition in it."""
         return self._serving().machine.pending.epoch_of(producer_id)
 
-    async def expire(self, is_gone: Callable[[str], bool]) -> None:
+    def topics_gone(self, names: Iterable[str]) -> None:
+        """Topics are deleted: note how far what was committed can be theirs. A log that is being read is all before."""
+        if self._tenure.coordinator is not None:
+            self._tenure.coordinator.machine.topics_gone(names)
+        else:
+            self._missed.update(dict.fromkeys(names, self.epoch))
+
+    async def expire(self) -> None:
         """Forget what need not be kept, some groups at a time."""
-        with suppress(Fault):  # whoever leads by now looks, too
+        self.topics_gone(self._topics.gone())  # what was committed while one was being deleted, too
+        with suppress(Fault):  # the next look finds what is left; and whoever leads by now looks, too
             groups = await self.ask(lambda machine: list(machine.groups))
             for at in range(0, len(groups), groups_per_turn):
                 some = groups[at : at + groups_per_turn]
-                await self.act(partial(_expire, some, is_gone))
+                await self.act(partial(_expire, some))
 
     # Inside
 
@@ -112,6 +122,15 @@ class GroupSeat(Seat[Groups, Turn]):
         if self._tenure.coordinator is not None:
             self._tenure.coordinator.machine.replay(TransactionEnded(producer_id, committed))
 
+    async def _begins(self, coordinator: Coordinator[Groups]) -> None:
+        before, self._served = self._served, coordinator
+        if before is not None and before is not coordinator and before.epoch == coordinator.epoch:
+            coordinator.machine.take_over_from(before.machine)
+        missed = [name for name, epoch in self._missed.items() if epoch == coordinator.epoch]
+        self._missed.clear()
+        coordinator.machine.topics_gone([*missed, *self._topics.gone()])
+        await super()._begins(coordinator)
+
     def _turn(self, machine: Groups) -> Turn:
         clock = self._ports.clock
         return Turn(
@@ -145,8 +164,8 @@ class GroupSeat(Seat[Groups, Turn]):
             ticket.set_result(answer)
 
 
-def _expire(groups: Sequence[str], is_gone: Callable[[str], bool], machine: Groups, turn: Turn) -> None:
-    machine.expire(groups, is_gone, turn)
+def _expire(groups: Sequence[str], machine: Groups, turn: Turn) -> None:
+    machine.expire(groups, turn)
 
 
 def _said(

@@ -21,6 +21,11 @@ class ClusterTopics:
         if any(isinstance(record, TopicAdded | PartitionAdded | TopicRemoved) for record in records):
             self.revision += 1
 
+    def gone(self) -> list[str]:
+        """Names of topics that were deleted, and of none that is there."""
+        image = self._image()
+        return [name for name in dict.fromkeys(image.removed.values()) if name not in image.topics]
+
     @property
     def group_settings(self) -> Mapping[str, Mapping[str, str]]:
         return self._image().group_settings

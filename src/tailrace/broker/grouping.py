@@ -1,6 +1,6 @@
 """This broker as the coordinator of consumer groups: a machine for each partition of `__consumer_offsets` led here."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tailrace.broker.group_seat import GroupSeat
@@ -33,23 +33,18 @@ class Grouping(Seats[GroupSeat]):
         """Offsets of a topic that was deleted are none of a topic that is made later under its name."""
         self._topics.committed(records)
         removed = self._node.replicas.image.removed
-        gone = {removed[Id(record.topic_id)]: None for record in records if isinstance(record, TopicRemoved)}
+        gone = [removed[Id(record.topic_id)] for record in records if isinstance(record, TopicRemoved)]
         if gone:
             for seat in self.seats:
-                self._node.spawn(seat.expire(gone.__contains__))
-
-    def _is_gone(self) -> Callable[[str], bool]:
-        """What nobody heard of when it was deleted: there was no coordinator just then."""
-        image = self._node.replicas.image
-        gone = {name: None for name in image.removed.values() if name not in image.topics}
-        return gone.__contains__
+                seat.topics_gone(gone)
+                self._node.spawn(seat.expire())
 
     async def forget_old(self) -> None:
         """Look for offsets that need not be kept, for ever."""
         while True:
             await pause(min(self._node.settings.offsets_retention_check_interval_ms / 1000, 86_400.0))
             for seat in self.seats:
-                await seat.expire(self._is_gone())
+                await seat.expire()
 
 
 def rules_of(settings: Settings) -> Rules:

@@ -5,7 +5,7 @@ and then nothing has changed. `replay` alone changes what is in the log: offsets
 order that the shell must keep: append, replay, and answer when committed; drop the machine if the append fails.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from tailrace.groups import joining, kinds, migration, offsets, rebalance, syncing
@@ -297,13 +297,13 @@ class Groups(KeptGroups):
             turn.alarms.cancel(group.session_of(pending))
         group.move(Cause.REMOVED, turn)
 
-    def expire(self, group_ids: Sequence[str], is_gone: Callable[[str], bool], turn: Turn) -> None:
+    def expire(self, group_ids: Sequence[str], turn: Turn) -> None:
         """Forget what need not be kept: old offsets, those of topics that are gone, groups of which nothing is left."""
         retention_ms = turn.rules.offsets_retention_ms
         for group in [self.groups[one] for one in group_ids if one in self.groups]:
             kept = self.committed(group.id)
             old = offsets.expired(group, kept, turn.wall_ms, retention_ms)
-            over = {place: None for place in kept if is_gone(place.topic)} | dict.fromkeys(old)
+            over = {place: None for place, one in kept.items() if self.is_gone(place, one)} | dict.fromkeys(old)
             nothing_left = len(over) == len(kept) and not self.pending.places(group.id)
             if nothing_left and (group.is_old(turn.wall_ms, retention_ms) or (over and group.is_unused)):
                 self._delete(group, turn)

@@ -3,7 +3,7 @@
 Only `replay` changes it, live and at start-up alike; `Groups` is asked, and decides.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from tailrace.groups import offsets
 from tailrace.groups.consumer.group import ConsumerGroup
@@ -22,6 +22,7 @@ class KeptGroups:
         self.offsets: dict[str, dict[Place, Committed]] = {}  # by group, of which there always is one
         self.pending = PendingOffsets()
         self._order = 0  # of the offset written last
+        self._gone: dict[str, int] = {}  # topics that were deleted, and the order of the last offset that can be theirs
         self._serves = False
 
     def replay(self, entry: Entry | InTransaction | TransactionEnded) -> None:
@@ -52,6 +53,17 @@ class KeptGroups:
 
     def committed(self, group_id: str) -> Mapping[Place, Committed]:
         return self.offsets.get(group_id, {})
+
+    def topics_gone(self, names: Iterable[str]) -> None:
+        """Topics are deleted by now: what was committed so far is none of others that are made under their names."""
+        self._gone.update(dict.fromkeys(names, self._order))
+
+    def take_over_from(self, other: "KeptGroups") -> None:
+        """This one was built from the same log: of topics that are gone it knows what the other did."""
+        self._gone = {name: self._order - (other._order - order) for name, order in other._gone.items()}
+
+    def is_gone(self, place: Place, committed: Committed) -> bool:
+        return committed.order <= self._gone.get(place.topic, -1)
 
     def _keep(self, group_id: str, place: Place, committed: Committed) -> None:
         self._group(group_id)

@@ -48,7 +48,7 @@ def restate_offsets(machine: KeptGroups, places: Sequence[tuple[str, Place]], tu
         known = machine.committed(group_id).get(place)
         if place in pending[group_id]:
             left.append((group_id, place))
-        elif known is not None:
+        elif known is not None and not machine.is_gone(place, known):
             turn.records.append(offsets.entry(group_id, place, known))
     return left
 

@@ -36,22 +36,22 @@ def partition(brokers: Brokers, broker: int) -> Partition:
     return brokers[broker].replicas.find(offsets_topic, partition_of("g", 3))
 
 
-async def commit(brokers: Brokers, broker: int, offset: int, member_id: str = "") -> int:
+async def commit(brokers: Brokers, broker: int, offset: int, member_id: str = "", group: str = "g") -> int:
     one = PartitionToCommit(partition=0, committed_offset=offset, committed_metadata="")
     topic = TopicToCommit(name="t", partitions=(one,))
     generation = 1 if member_id else -1
     request = OffsetCommitRequest(
-        group_id="g", generation_id_or_member_epoch=generation, member_id=member_id, topics=(topic,)
+        group_id=group, generation_id_or_member_epoch=generation, member_id=member_id, topics=(topic,)
     )
     answer = await brokers.call(broker, request, 9)
     error: int = answer.topics[0].partitions[0].error_code
     return error
 
 
-async def committed(brokers: Brokers, broker: int) -> tuple[int, int]:
+async def committed(brokers: Brokers, broker: int, group_id: str = "g") -> tuple[int, int]:
     """The error and the offset."""
     topic = GroupTopicWanted(name="t", partition_indexes=(0,))
-    request = OffsetFetchRequest(groups=(GroupWanted(group_id="g", topics=(topic,)),))
+    request = OffsetFetchRequest(groups=(GroupWanted(group_id=group_id, topics=(topic,)),))
     (group,) = (await brokers.call(broker, request, 9)).groups
     return group.error_code, group.topics[0].partitions[0].committed_offset if group.topics else -1
 
@@ -157,6 +157,27 @@ async def test_old_offsets_are_forgotten_by_the_clock(brokers: Brokers) -> None:
     assert await committed(brokers, here) == (0, 5)
     await brokers.elapse(15)
     assert await committed(brokers, here) == (0, -1)
+
+
+@simulated(count=1, **few)
+async def test_offsets_of_a_topic_that_is_made_anew_are_not_taken_for_those_of_the_deleted_one(
+    brokers: Brokers,
+) -> None:
+    """To forget takes turns, and may fail: meanwhile the next topic is there, and read."""
+    await brokers.make_topic("t", (1,))
+    here = await coordinator(brokers, 1)
+    for group in ("g", beside):
+        assert await commit(brokers, here, 5, group=group) == 0
+    seat = brokers[here].grouping.seat("g")
+    brokers.within(here, lambda: seat.topics_gone(["t"]))
+    assert await commit(brokers, here, 1) == 0
+    brokers.machine(here).storage.fill(0)
+    await brokers.machine(here).run(seat.expire())
+    brokers.machine(here).storage.make_room()
+    await brokers.elapse(1.0)  # it reads its log again
+    assert (await committed(brokers, here), await committed(brokers, here, beside)) == ((0, 1), (0, 5))
+    await brokers.machine(here).run(seat.expire())
+    assert (await committed(brokers, here), await committed(brokers, here, beside)) == ((0, 1), (0, -1))
 
 
 @simulated(**few)

@@ -189,7 +189,7 @@ class ConsumerStage:
         self._turn(lambda turn: self.groups.delete(group_id, turn), "an administrator")
 
     def expire(self) -> None:
-        self._turn(lambda turn: self.groups.expire([group_id], lambda topic: False, turn))
+        self._turn(lambda turn: self.groups.expire([group_id], turn))
 
     # Time, and looking
 

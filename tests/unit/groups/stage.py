@@ -178,8 +178,11 @@ class Stage:
         self._turn(lambda turn: results.extend(self.groups.forget(group_id, [place], turn)), "an administrator")
         self.lines += [answered("an administrator", fault) for fault in results if fault is not None]
 
-    def expire(self, gone: str) -> None:
-        self._turn(lambda turn: self.groups.expire([group_id], lambda topic: topic == gone, turn))
+    def delete_topic(self, name: str) -> None:
+        self.groups.topics_gone([name])
+
+    def expire(self) -> None:
+        self._turn(lambda turn: self.groups.expire([group_id], turn))
 
     # Time, and looking
 
@@ -268,8 +271,9 @@ commands: dict[str, Callable[..., None]] = {
     r"the transaction of (\d+) is (committed|aborted)": Stage.end_transaction,
     r"the group is deleted": Stage.delete,
     r"(\w+)-(\d) is forgotten": Stage.forget,
-    r"old offsets are looked for(?:, topic (\w+) is gone)?": Stage.expire,
+    r"topic (\w+) is deleted": Stage.delete_topic,
+    r"old offsets are looked for": Stage.expire,
     r"(\d+) s pass(?:, (.+?) heartbeats?)?": Stage.elapse,
     r"show": Stage.show,
 }
-speechless = (Stage.begin, Stage.end_transaction, Stage.forget_id, Stage.pose)
+speechless = (Stage.begin, Stage.delete_topic, Stage.end_transaction, Stage.forget_id, Stage.pose)

@@ -41,6 +41,7 @@ def read_from_the_start(stage: Stage | MixedStage) -> Groups:
     found = Groups()
     for one in stage.log:
         found.replay(one)
+    found.take_over_from(stage.groups)
     found.serve(turn(stage))
     return found
 
@@ -52,8 +53,13 @@ def shown(group: AnyGroup) -> dict[str, Any]:
 
 
 def everything(machine: Groups) -> tuple[Any, ...]:
+    """What counts: offsets of topics that are gone do not."""
     offsets = {
-        group: {place: (one.offset, one.leader_epoch, one.metadata, one.committed_ms) for place, one in kept.items()}
+        group: {
+            place: (one.offset, one.leader_epoch, one.metadata, one.committed_ms)
+            for place, one in kept.items()
+            if not machine.is_gone(place, one)
+        }
         for group, kept in machine.offsets.items()
         if kept
     }
