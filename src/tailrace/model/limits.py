@@ -9,6 +9,7 @@ frame_max_bytes = 100 * MiB
 names_per_request_max = 100_000  # partitions, groups or ids that one request asks about: each costs the loop time
 frame_read_bytes = 256 * KiB  # what one read from a socket may bring, when no larger frame is under way
 array_max_elements = 1_000_000
+alike_max_bytes = 1 * KiB  # of a Produce before its batch: so much is kept per connection, for the next of its kind
 tagged_fields_max = 10_000
 client_text_max_bytes = 32 * KiB - 1  # a non-flexible string's length is an int16
 small_request_max_bytes = 4 * MiB  # of any request that carries no records; decoding one takes the loop's time

@@ -2,12 +2,14 @@
 
 Most clients send one batch to the same topic as the last time. Then all bytes between the correlation id and the
 partition's number are the same, the client's name among them, as is all of the answer but a few numbers: neither is
-taken apart, or put together, again. Whatever differs in any other byte is read in full.
+taken apart, or put together, again. Whatever differs in any other byte is read in full, as is a request that says so
+much before its batch that keeping it would cost memory (a name of kilobytes, tagged fields).
 """
 
 import struct
 from typing import Final
 
+from tailrace.model.limits import alike_max_bytes
 from tailrace.wire.hot_produce import ProduceHead, first_flexible
 from tailrace.wire.primitives import read_uvarint, uvarint
 
@@ -94,6 +96,6 @@ def alike(frame: memoryview, version: int, client_id: str | None, head: ProduceH
         return None
     length = uvarint(len(records) + 1)
     length_at = len(frame) - len(_no_tags) - len(records) - len(length)
-    if frame[length_at : length_at + len(length)] != length:
+    if length_at > alike_max_bytes or frame[length_at : length_at + len(length)] != length:
         return None
     return Alike(frame, length_at, version, client_id, head)

@@ -6,9 +6,10 @@ from dataclasses import replace
 import pytest
 
 from tailrace.model.ids import Id
+from tailrace.model.limits import alike_max_bytes
 from tailrace.wire.alike import Alike, alike
 from tailrace.wire.compile import encode
-from tailrace.wire.headers import produce_key, read_request_header, request_header
+from tailrace.wire.headers import produce_key, read_request_header, request_header, request_start_bytes
 from tailrace.wire.hot_produce import (
     PartitionAnswer,
     PartitionData,
@@ -18,7 +19,7 @@ from tailrace.wire.hot_produce import (
     write_produced,
 )
 from tailrace.wire.messages.produce import PartitionToProduce, ProduceRequest, TopicToProduce
-from tailrace.wire.primitives import WireError
+from tailrace.wire.primitives import WireError, uvarint
 from tests.unit.wire.samples import samples
 
 flexible_since = {produce_key: 9}
@@ -101,3 +102,16 @@ def test_what_is_not_usual_is_not_remembered(version: int, sent: ProduceRequest)
     frame = memoryview(bytearray(framed(sent, version, 1, "me")))
     _, _, client_id, head = in_full(frame)
     assert alike(frame, version, client_id, head) is None
+
+
+def test_of_a_request_that_says_much_before_its_batch_nothing_is_kept() -> None:
+    """An idle connection would hold all of that: a name of kilobytes, or tagged fields of a hundred megabytes."""
+    for length, is_kept in ((500, True), (alike_max_bytes, False)):
+        named = memoryview(bytearray(framed(once, 13, 1, "x" * length)))
+        tags = bytes([1, 5]) + uvarint(length) + bytes(length)
+        tagged = framed(once, 13, 1, "me")
+        begin = request_start_bytes + len("me")
+        with_tags = memoryview(bytearray(tagged[:begin] + tags + tagged[begin + 1 :]))
+        for frame in (named, with_tags):
+            _, _, client_id, head = in_full(frame)
+            assert (alike(frame, 13, client_id, head) is not None) is is_kept
