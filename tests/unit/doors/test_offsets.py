@@ -57,6 +57,16 @@ async def test_every_version_commits_and_fetches(served: Served) -> None:
 
 
 @with_broker(**settings)
+async def test_an_offset_that_is_to_be_kept_for_longer_than_time_lasts_is_kept(served: Served) -> None:
+    await served.make_topic("t")
+    await find(served)
+    for version in (2, 3, 4):
+        for kept_ms in (2**63 - 1, -(2**63)):
+            assert await commit(served, version, version, retention_time_ms=kept_ms) == 0
+            assert (await fetched(served)).committed_offset == version
+
+
+@with_broker(**settings)
 async def test_all_offsets_of_several_groups(served: Served) -> None:
     topic_id = await served.make_topic("t", 3)
     await find(served)

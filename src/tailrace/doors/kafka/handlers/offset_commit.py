@@ -31,6 +31,7 @@ first_by_id: Final = 10
 first_with_member_epochs: Final = 9
 first_to_know_of_groups: Final = 9  # before, a group that is not there had another generation
 as_the_broker_says: Final = -1
+last_ms: Final = 2**63 - 1  # that can be written down
 
 
 async def offset_commit(request: OffsetCommitRequest, call: Call) -> OffsetCommitResponse:
@@ -83,7 +84,7 @@ def _committed(request: OffsetCommitRequest, call: Call, one: PartitionToCommit)
         leader_epoch=one.committed_leader_epoch,
         metadata=one.committed_metadata or "",
         committed_ms=now_ms,
-        expires_ms=-1 if kept_ms == as_the_broker_says else max(0, now_ms + kept_ms),
+        expires_ms=-1 if kept_ms == as_the_broker_says else min(max(0, now_ms + kept_ms), last_ms),
     )
 
 
