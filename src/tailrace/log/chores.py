@@ -11,6 +11,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from tailrace.log.found import RecoveryPoint
+from tailrace.log.indexes import no_timestamp
 from tailrace.log.names import (
     aborted_suffix,
     cut_name,
@@ -159,7 +160,10 @@ async def _expired(log: "Log", now_ms: int, high_watermark: int) -> int:
 async def _too_old(segment: Segment, now_ms: int, retention_ms: int) -> bool:
     if retention_ms < 0:
         return False
-    return 0 <= await segment.max_timestamp() < now_ms - retention_ms
+    newest = await segment.max_timestamp()
+    if newest == no_timestamp:  # producers have said nothing: as with Kafka, the file does
+        newest = segment.file.modified_ms()
+    return newest < now_ms - retention_ms
 
 
 async def advance_start(log: "Log", offset: int) -> None:

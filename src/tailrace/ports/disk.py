@@ -24,6 +24,10 @@ class File(Protocol):
 
     def size(self) -> int: ...
 
+    def modified_ms(self) -> int:
+        """When it was written or truncated last, by the wall clock."""
+        ...
+
     def write(self, data: Buffer, position: int) -> None:
         """Write all of `data`, or raise OSError (a full disk is OSError with ENOSPC)."""
         ...

@@ -55,6 +55,9 @@ class SystemFile:
     def size(self) -> int:
         return os.fstat(self._open()).st_size
 
+    def modified_ms(self) -> int:
+        return os.fstat(self._open()).st_mtime_ns // 1_000_000
+
     def write(self, data: Buffer, position: int) -> None:
         self._writes += 1
         descriptor = self._open()

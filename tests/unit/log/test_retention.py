@@ -1,6 +1,7 @@
 """Retention by time and by size, and a start that moves: whole segments, below the high watermark, oldest first."""
 
 import asyncio
+import os
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,22 @@ async def test_times_of_sealed_segments_are_known_after_a_restart(tmp_path: Path
     log = await open_log(tmp_path / "p", settings=kept_for(ms=120_000), recovery=point, clean=True)
     assert await log.retain(now, log.end) == 2
     assert log.segments[1].indexes is None  # twelve bytes were enough
+
+
+@on_loop
+async def test_a_segment_whose_records_have_no_time_goes_by_that_of_its_file(tmp_path: Path) -> None:
+    log = await open_log(tmp_path / "p", settings=kept_for(ms=120_000))
+    for _ in range(3):
+        put(log, one_batch([b"x" * 900, b"y"], timestamps=[-1, -1]))
+    for age_minutes, base in ((1, 4), (3, 2), (5, 0)):
+        at_s = now / 1000 - age_minutes * 60
+        os.utime(segment_path(tmp_path / "p", base), (at_s, at_s))
+    assert await log.retain(now, log.end) == 2
+    point = await log.close()
+    log = await open_log(tmp_path / "p", settings=kept_for(ms=120_000), recovery=point, clean=True)
+    assert log.start == 4
+    assert await log.retain(now, log.end) == 0
+    assert await log.retain(now + 120_000, log.end) == 1
 
 
 @on_loop

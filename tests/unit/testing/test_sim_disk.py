@@ -38,6 +38,22 @@ def test_kill_9_loses_nothing_and_releases_locks() -> None:
     on_machine(scenario)
 
 
+def test_a_file_knows_when_it_was_changed_last_whoever_asks() -> None:
+    async def scenario(machine: Machine) -> None:
+        disk = machine.boot().disk
+        file = disk.open("/f")
+        file.write(b"hello", 0)
+        written = file.modified_ms()
+        await asyncio.sleep(2)
+        file.read(0, 5)
+        assert file.modified_ms() == written
+        file.truncate(3)
+        assert file.modified_ms() == written + 2000
+        assert reboot(machine, power_loss=False).open("/f").modified_ms() == written + 2000
+
+    on_machine(scenario)
+
+
 def test_a_synced_file_without_a_synced_name_may_be_gone() -> None:
     found = []
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from tailrace.ports.disk import Buffer, InUse
+from tailrace.testing.simulation.clock import epoch_ms
 from tailrace.testing.simulation.image import Image
 from tailrace.testing.simulation.incarnation import Incarnation
 from tailrace.testing.simulation.names import Folder, failed, normal
@@ -35,6 +36,9 @@ class SimFile:
 
     def size(self) -> int:
         return len(self._use().content)
+
+    def modified_ms(self) -> int:
+        return epoch_ms + int(self._use().modified_at * 1000)
 
     def write(self, data: Buffer, position: int) -> None:
         image = self._change()
@@ -96,6 +100,7 @@ class SimFile:
         self._storage.changing()
         self._process.check()  # it may have died of it
         self._last_change = image.next_serial
+        image.modified_at = self._storage.loop.time()
         return image
 
     def _use(self) -> Image:

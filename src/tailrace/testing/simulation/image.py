@@ -24,12 +24,13 @@ class Change(NamedTuple):
 
 
 class Image:
-    __slots__ = ("content", "durable", "next_serial", "pending")
+    __slots__ = ("content", "durable", "modified_at", "next_serial", "pending")
 
     def __init__(self) -> None:
         self.content = bytearray()
         self.durable = bytearray()
         self.pending: deque[Change] = deque()
+        self.modified_at = 0.0  # by the loop's clock
         self.next_serial = 0  # every change below it has been made
 
     def write(self, position: int, data: bytes) -> None:
