@@ -67,9 +67,6 @@ class Controller:
     def fence(self, broker: BrokerId) -> Proposal[None]:
         return membership.fence(self.image, broker)
 
-    def unfence(self, broker: BrokerId) -> Proposal[None]:
-        return membership.unfence(self.image, broker)
-
     # Topics
 
     def create_topic(self, wanted: NewTopic, new_id: Callable[[], Id]) -> Proposal[TopicCreated]:
@@ -123,14 +120,6 @@ class Controller:
     def _is_news(self, report: PartitionLed) -> bool:
         place = self.image.place(Id(report.topic_id), report.partition)
         return place is not None and is_news(place, report)
-
-    def preferred(self, topic: str | Id, partition: int) -> BrokerId:
-        """Who shall lead a partition whenever it can."""
-        found = self.find(topic)
-        place = self.image.place(found.id, partition)
-        if place is None:
-            raise UnknownTopic(f"topic {found.name} has no partition {partition}")
-        return place.replicas[0]
 
     # Settings, producer ids, features
 

@@ -170,7 +170,3 @@ class Image:
         if topic is None or not 0 <= partition < len(topic.partitions):
             return None
         return topic.partitions[partition]
-
-    def replay_all(self, records: Sequence[MetadataRecord]) -> None:
-        for record in records:
-            self.replay(record)

@@ -49,21 +49,10 @@ def register(image: Image, record: BrokerRegistered) -> Proposal[None]:
 
 
 def fence(image: Image, broker: BrokerId) -> Proposal[None]:
-    return _set_fenced(image, broker, True)
-
-
-def unfence(image: Image, broker: BrokerId) -> Proposal[None]:
     known = image.brokers.get(broker)
-    if known is not None and known.kafka_port == 0:
-        return Proposal(None)  # it is there, and does not serve yet: its registration will say when
-    return _set_fenced(image, broker, False)
-
-
-def _set_fenced(image: Image, broker: BrokerId, fenced: bool) -> Proposal[None]:
-    known = image.brokers.get(broker)
-    if known is None or known.fenced == fenced:
+    if known is None or known.fenced:
         return Proposal(None)
-    return Proposal(None, [BrokerFenced(broker_id=broker, fenced=fenced)])
+    return Proposal(None, [BrokerFenced(broker_id=broker, fenced=True)])
 
 
 def next_free(image: Image) -> BrokerId:

@@ -38,7 +38,6 @@ from tailrace.model.faults import (
 )
 from tailrace.model.proposal import InTransaction
 
-no_generation = -1
 K = TypeVar("K", ClassicGroup, ConsumerGroup)
 
 

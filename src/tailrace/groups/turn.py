@@ -27,7 +27,6 @@ class Rules:
     max_session_timeout_ms: int
     initial_rebalance_delay_ms: int
     max_size: int
-    offset_metadata_max_bytes: int
     offsets_retention_ms: int
     consumer_session_timeout_ms: int = 45_000
     consumer_heartbeat_interval_ms: int = 5000

@@ -31,8 +31,7 @@ compression_mask: Final = 0x07
 log_append_time_bit: Final = 0x08
 transactional_bit: Final = 0x10
 control_bit: Final = 0x20
-delete_horizon_bit: Final = 0x40
-attributes_known: Final = 0x7F
+attributes_known: Final = 0x7F  # with 0x40, the delete horizon that compaction writes
 compressions_known: Final = 4  # none, gzip, snappy, lz4, zstd
 
 assert layout.size == batch_header_bytes

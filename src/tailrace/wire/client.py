@@ -59,11 +59,6 @@ class WireClient(FramedProtocol):
         self.send_raw(frame)
         return done
 
-    def send_unanswered(self, request: object, version: int) -> None:
-        """Send a request that gets no answer: Produce with acks=0."""
-        self.send(request, version)
-        self._expected.pop()
-
     def send_raw(self, data: Buffer) -> None:
         if self.transport is None:
             raise ConnectionLost("the connection is closed")

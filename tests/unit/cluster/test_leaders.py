@@ -1,10 +1,7 @@
 """Who leads what, as leaders report it: reports may come late, twice, or for topics that are gone."""
 
-import pytest
-
 from tailrace.cluster.image import PartitionPlace
 from tailrace.cluster.records import PartitionLed
-from tailrace.model.faults import UnknownTopic
 from tailrace.model.ids import Id, no_epoch, nobody
 from tests.unit.cluster.cluster import Cluster, disk_of, numbered
 
@@ -66,13 +63,8 @@ def test_reports_for_what_is_not_there_are_dropped() -> None:
     assert cluster.image.topics["t"].partitions[0].epoch == no_epoch, "a recreated topic is another one"
 
 
-def test_the_preferred_leader_is_the_first_replica() -> None:
+def test_replicas_are_known_with_their_disks() -> None:
     cluster = Cluster(1, 2, 3)
-    topic = cluster.create("t", 5, 2)
-    for number, place in enumerate(cluster.image.topics["t"].partitions):
-        assert cluster.controller.preferred("t", number) == cluster.controller.preferred(topic, number)
-        assert cluster.controller.preferred("t", number) == place.replicas[0]
+    cluster.create("t", 5, 2)
+    for place in cluster.image.topics["t"].partitions:
         assert place.directories == tuple(disk_of(broker) for broker in place.replicas)
-    for partition in (-1, 5):
-        with pytest.raises(UnknownTopic, match=f"no partition {partition}"):
-            cluster.controller.preferred("t", partition)

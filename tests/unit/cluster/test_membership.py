@@ -19,10 +19,6 @@ def fence(cluster: Cluster, broker: int) -> None:
     cluster.write(lambda controller: controller.fence(BrokerId(broker)))
 
 
-def unfence(cluster: Cluster, broker: int) -> None:
-    cluster.write(lambda controller: controller.unfence(BrokerId(broker)))
-
-
 def register(cluster: Cluster, broker: int, *, disk: int = 0, life: int = 1) -> None:
     cluster.write(lambda controller: controller.register(registration(broker, disk=disk, life=life)))
 
@@ -37,8 +33,6 @@ def test_who_joins_has_a_number_and_gets_no_work_until_it_serves() -> None:
     two = cluster.image.brokers[BrokerId(2)]
     assert (two.peer_host, two.peer_port, two.kafka_port, two.rack, two.fenced) == ("d20", 7000, 0, "r", True)
     assert cluster.image.live == [1]
-    unfence(cluster, 2)
-    assert cluster.image.live == [1], "it has no address for clients yet"
     register(cluster, 2, disk=20)
     assert cluster.image.live == [1, 2]
     assert (cluster.image.brokers[BrokerId(2)].host, cluster.image.brokers[BrokerId(2)].kafka_port) == ("h2", 9002)
@@ -96,18 +90,14 @@ def test_a_disk_cannot_have_two_numbers() -> None:
         join(cluster, disk=20, wanted=5)
 
 
-def test_fencing_and_back_is_written_once_each() -> None:
+def test_fencing_is_written_once() -> None:
     cluster = Cluster(1, 2, 3)
     written = len(cluster.log)
     for _ in range(2):
         fence(cluster, 2)
     assert (cluster.image.live, len(cluster.log)) == ([1, 3], written + 1)
-    for _ in range(2):
-        unfence(cluster, 2)
-    assert (cluster.image.live, len(cluster.log)) == ([1, 2, 3], written + 2)
     fence(cluster, 9)
-    unfence(cluster, 9)
-    assert len(cluster.log) == written + 2, "nobody knows broker 9"
+    assert len(cluster.log) == written + 1, "nobody knows broker 9"
     assert cluster.replayed().image == cluster.image
 
 

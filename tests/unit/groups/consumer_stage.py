@@ -30,7 +30,6 @@ plain_rules = Rules(
     max_session_timeout_ms=60_000,
     initial_rebalance_delay_ms=0,
     max_size=100,
-    offset_metadata_max_bytes=10,
     offsets_retention_ms=60_000,
     consumer_session_timeout_ms=10_000,
     consumer_heartbeat_interval_ms=1000,

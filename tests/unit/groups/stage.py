@@ -46,7 +46,6 @@ class Stage:
             max_session_timeout_ms=60_000,
             initial_rebalance_delay_ms=0,
             max_size=100,
-            offset_metadata_max_bytes=10,
             offsets_retention_ms=60_000,
         )
         self.now_ms = 1_000_000

@@ -5,11 +5,11 @@ from typing import get_args
 
 import pytest
 
-from tailrace.doors.kafka.faults import error_of
 from tailrace.model import faults
 from tailrace.model.faults import AnyFault, Fault, NotController, NotLeader
 from tailrace.model.ids import BrokerId, Epoch
 from tailrace.wire.errors import Error
+from tailrace.wire.faults import error_of
 
 
 def test_every_fault_is_in_the_closed_list() -> None:

@@ -11,10 +11,10 @@ from tailrace.cluster.controller import Controller
 from tailrace.cluster.image import Resource
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.changes import change_each, repeated
-from tailrace.doors.kafka.faults import error_of
 from tailrace.model.faults import Fault, InvalidRequest
 from tailrace.model.frozen import frozen
 from tailrace.model.proposal import Proposal
+from tailrace.wire.faults import error_of
 from tailrace.wire.messages.alter_configs import AlteredResource
 
 

@@ -2,10 +2,10 @@
 
 from tailrace.broker.transaction_seat import TransactionSeat
 from tailrace.doors.kafka.call import Call
-from tailrace.doors.kafka.faults import error_of
 from tailrace.model.faults import Fault, InvalidRequest
 from tailrace.model.transaction_faults import NotInTransaction, ProducerFenced
 from tailrace.wire.errors import Error
+from tailrace.wire.faults import error_of
 
 
 def seat_of(call: Call, transactional_id: str) -> TransactionSeat:

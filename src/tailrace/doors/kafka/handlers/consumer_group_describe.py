@@ -3,7 +3,6 @@
 from functools import partial
 
 from tailrace.doors.kafka.call import Call
-from tailrace.doors.kafka.faults import error_of
 from tailrace.doors.kafka.groups import seat_of
 from tailrace.doors.kafka.named import once
 from tailrace.doors.kafka.operations import allowed_on_group
@@ -12,6 +11,7 @@ from tailrace.groups.consumer.member import ConsumerMember
 from tailrace.groups.consumer.shares import Share, by_topic
 from tailrace.groups.groups import Groups
 from tailrace.model.faults import Fault
+from tailrace.wire.faults import error_of
 from tailrace.wire.messages.consumer_group_describe import (
     Assigned,
     AssignedTopic,

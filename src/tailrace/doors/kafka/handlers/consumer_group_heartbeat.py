@@ -3,7 +3,6 @@
 from typing import Final
 
 from tailrace.doors.kafka.call import Call
-from tailrace.doors.kafka.faults import error_of
 from tailrace.doors.kafka.groups import client_host, client_id, new_member_id, seat_of
 from tailrace.groups.consumer.requests import Heartbeat, Told, joining
 from tailrace.groups.consumer.shares import Share, by_topic, share
@@ -11,6 +10,7 @@ from tailrace.groups.requests import MemberId
 from tailrace.model.faults import Fault, InvalidRequest
 from tailrace.model.ids import Id, TopicPartition
 from tailrace.model.limits import group_owned_partitions_max
+from tailrace.wire.faults import error_of
 from tailrace.wire.messages.consumer_group_heartbeat import (
     Assignment,
     ConsumerGroupHeartbeatRequest,

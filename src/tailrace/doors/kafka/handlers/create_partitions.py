@@ -6,10 +6,10 @@ from tailrace.cluster.controller import Controller, MorePartitions
 from tailrace.cluster.image import Topic
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.changes import change_each, repeated
-from tailrace.doors.kafka.faults import error_of
 from tailrace.model.faults import Fault, InvalidRequest, PolicyViolation
 from tailrace.model.limits import partitions_per_request_max
 from tailrace.model.proposal import Proposal
+from tailrace.wire.faults import error_of
 from tailrace.wire.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,

@@ -9,11 +9,11 @@ from typing import Final
 from tailrace.cluster.controller import NewTopic, TopicCreated
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.changes import repeated
-from tailrace.doors.kafka.faults import error_of
 from tailrace.doors.kafka.setting_values import Wanted, topic_values
 from tailrace.doors.kafka.topics import by_default, create_each, default_partitions, default_replicas
 from tailrace.model.faults import Fault, InvalidReplicaAssignment, InvalidRequest, InvalidSetting
 from tailrace.model.ids import NO_ID
+from tailrace.wire.faults import error_of
 from tailrace.wire.messages import create_topics as wire
 from tailrace.wire.messages.create_topics import (
     CreatedTopic,

@@ -1,10 +1,10 @@
 """DeleteGroups: forget groups that nobody is in, and how far they have read. Each is answered on its own."""
 
 from tailrace.doors.kafka.call import Call
-from tailrace.doors.kafka.faults import error_of
 from tailrace.doors.kafka.groups import seat_of
 from tailrace.doors.kafka.named import once
 from tailrace.model.faults import Fault
+from tailrace.wire.faults import error_of
 from tailrace.wire.messages.delete_groups import DeletedGroup, DeleteGroupsRequest, DeleteGroupsResponse
 
 

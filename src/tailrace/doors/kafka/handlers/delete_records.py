@@ -11,7 +11,6 @@ from typing import Final
 from tailrace.broker.partition import Partition
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.changes import repeated
-from tailrace.doors.kafka.faults import error_of
 from tailrace.doors.kafka.named import require_few
 from tailrace.doors.kafka.patience import patience_s
 from tailrace.model.faults import (
@@ -24,6 +23,7 @@ from tailrace.model.faults import (
 )
 from tailrace.model.ids import TopicPartition
 from tailrace.model.limits import partitions_per_request_max
+from tailrace.wire.faults import error_of
 from tailrace.wire.messages.delete_records import (
     DeleteRecordsRequest,
     DeleteRecordsResponse,

@@ -8,11 +8,11 @@ from tailrace.cluster.controller import Controller
 from tailrace.cluster.image import Topic
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.changes import change_each
-from tailrace.doors.kafka.faults import error_of
 from tailrace.model.faults import Fault, InvalidRequest
 from tailrace.model.ids import NO_ID, Id
 from tailrace.model.proposal import Proposal
 from tailrace.wire.errors import Error
+from tailrace.wire.faults import error_of
 from tailrace.wire.messages.delete_topics import (
     DeletedTopic,
     DeleteTopicsRequest,

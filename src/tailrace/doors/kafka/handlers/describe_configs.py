@@ -8,7 +8,6 @@ from collections.abc import Container, Iterator
 from tailrace.cluster.image import Resource
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.changes import repeated
-from tailrace.doors.kafka.faults import error_of
 from tailrace.doors.kafka.named import require_few
 from tailrace.doors.kafka.resources import resource_to_show
 from tailrace.doors.kafka.setting_values import (
@@ -22,6 +21,7 @@ from tailrace.doors.kafka.setting_values import (
 from tailrace.model.faults import Fault, InvalidRequest, UnknownTopic
 from tailrace.model.limits import resources_per_request_max
 from tailrace.model.topics import check_topic_name
+from tailrace.wire.faults import error_of
 from tailrace.wire.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResponse,

@@ -5,7 +5,6 @@ A group that is not there, or of the other kind, is "Dead", and from version 6 o
 from typing import Final
 
 from tailrace.doors.kafka.call import Call
-from tailrace.doors.kafka.faults import error_of
 from tailrace.doors.kafka.groups import seat_of
 from tailrace.doors.kafka.named import once
 from tailrace.doors.kafka.operations import allowed_on_group
@@ -13,6 +12,7 @@ from tailrace.groups.group import ClassicGroup
 from tailrace.groups.groups import Groups
 from tailrace.groups.states import State
 from tailrace.model.faults import Fault, GroupNotFound
+from tailrace.wire.faults import error_of
 from tailrace.wire.messages.describe_groups import (
     DescribedGroup,
     DescribedMember,

@@ -1,11 +1,11 @@
 """DescribeProducers: what partitions that this broker leads remember of their producers, open transactions too."""
 
 from tailrace.doors.kafka.call import Call
-from tailrace.doors.kafka.faults import error_of
 from tailrace.doors.kafka.named import partitions_once
 from tailrace.log.producers import ProducerStates
 from tailrace.model.faults import Fault
 from tailrace.model.limits import partitions_per_request_max
+from tailrace.wire.faults import error_of
 from tailrace.wire.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,

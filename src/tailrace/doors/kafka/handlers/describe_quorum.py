@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 from tailrace.broker.partition import Partition
 from tailrace.doors.kafka.call import Call
-from tailrace.doors.kafka.faults import error_of
 from tailrace.doors.kafka.named import partitions_once
 from tailrace.model.faults import Fault, UnknownTopic
 from tailrace.model.limits import partitions_per_request_max
@@ -16,6 +15,7 @@ from tailrace.model.topics import metadata_topic
 from tailrace.ports import Clock
 from tailrace.raft.tracking import PeerProgress
 from tailrace.wire.errors import Error
+from tailrace.wire.faults import error_of
 from tailrace.wire.messages.describe_quorum import (
     DescribeQuorumRequest,
     DescribeQuorumResponse,

@@ -7,11 +7,11 @@ from itertools import islice
 from typing import Final
 
 from tailrace.doors.kafka.call import Call
-from tailrace.doors.kafka.faults import error_of
 from tailrace.doors.kafka.operations import topic_operations
 from tailrace.doors.kafka.partition_states import partition_states
 from tailrace.model.faults import Fault, InvalidRequest, UnknownTopic
 from tailrace.model.topics import check_topic_name, internal_topics
+from tailrace.wire.faults import error_of
 from tailrace.wire.messages.describe_topic_partitions import (
     Cursor,
     DescribedPartition,

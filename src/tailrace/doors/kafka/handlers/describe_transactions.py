@@ -1,12 +1,12 @@
 """DescribeTransactions: the state of transactions that this broker coordinates. Each is answered on its own."""
 
 from tailrace.doors.kafka.call import Call
-from tailrace.doors.kafka.faults import error_of
 from tailrace.doors.kafka.named import once
 from tailrace.doors.kafka.transactions import seat_of
 from tailrace.model.faults import Fault
 from tailrace.transactions.transaction import Transaction
 from tailrace.transactions.transactions import Transactions
+from tailrace.wire.faults import error_of
 from tailrace.wire.messages.describe_transactions import (
     DescribedTransaction,
     DescribeTransactionsRequest,

@@ -7,12 +7,12 @@ from collections.abc import Iterable
 
 from tailrace.broker.elections import Election, Named
 from tailrace.doors.kafka.call import Call
-from tailrace.doors.kafka.faults import error_of
 from tailrace.doors.kafka.named import partitions_once
 from tailrace.doors.kafka.patience import patience_s
 from tailrace.model.faults import ElectionNotNeeded, Fault, InvalidRequest
 from tailrace.model.limits import partitions_per_request_max
 from tailrace.wire.errors import Error
+from tailrace.wire.faults import error_of
 from tailrace.wire.messages.elect_leaders import (
     ElectLeadersRequest,
     ElectLeadersResponse,

@@ -20,7 +20,6 @@ from tailrace.broker.fetch_sessions import Session, opening
 from tailrace.broker.nearest import nearer_replica
 from tailrace.broker.partition import Partition
 from tailrace.doors.kafka.call import Answer, Call
-from tailrace.doors.kafka.faults import error_of
 from tailrace.doors.kafka.hints import endpoints_of, hint_for
 from tailrace.log.aborted import Aborted
 from tailrace.log.log import Read
@@ -28,6 +27,7 @@ from tailrace.model.faults import Fault
 from tailrace.model.ids import BrokerId, Id
 from tailrace.model.limits import fetch_wait_max_ms
 from tailrace.ports.disk import Buffer
+from tailrace.wire.faults import error_of
 from tailrace.wire.hot_fetch import (
     FetchHead,
     PartitionFetched,

@@ -4,11 +4,11 @@ so, and may try again."""
 from typing import Final
 
 from tailrace.doors.kafka.call import Call
-from tailrace.doors.kafka.faults import error_of
 from tailrace.doors.kafka.named import once
 from tailrace.doors.kafka.transactions import require_name
 from tailrace.model.faults import CoordinatorUnavailable, Fault, InvalidRequest
 from tailrace.model.ids import BrokerId, nobody
+from tailrace.wire.faults import error_of
 from tailrace.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 
 no_port: Final = -1

@@ -1,10 +1,10 @@
 """Heartbeat: a member is there, and hears whether all must join again."""
 
 from tailrace.doors.kafka.call import Call
-from tailrace.doors.kafka.faults import error_of
 from tailrace.doors.kafka.groups import seat_of
 from tailrace.groups.requests import MemberId
 from tailrace.model.faults import Fault
+from tailrace.wire.faults import error_of
 from tailrace.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 

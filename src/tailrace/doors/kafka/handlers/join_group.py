@@ -5,12 +5,12 @@ from typing import Final
 
 from tailrace.broker.group_seat import Waiting
 from tailrace.doors.kafka.call import Call
-from tailrace.doors.kafka.faults import error_of
 from tailrace.doors.kafka.groups import client_host, client_id, new_member_id, seat_of
 from tailrace.groups.groups import Groups
 from tailrace.groups.requests import Joined, Joining, MemberId
 from tailrace.groups.turn import Turn
 from tailrace.model.faults import Fault, MemberIdRequired
+from tailrace.wire.faults import error_of
 from tailrace.wire.messages.join_group import JoinedMember, JoinGroupRequest, JoinGroupResponse
 
 first_with_rebalance_timeout: Final = 1

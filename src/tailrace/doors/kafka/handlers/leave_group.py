@@ -3,10 +3,10 @@
 from typing import Final
 
 from tailrace.doors.kafka.call import Call
-from tailrace.doors.kafka.faults import error_of
 from tailrace.doors.kafka.groups import seat_of
 from tailrace.groups.requests import MemberId
 from tailrace.model.faults import Fault
+from tailrace.wire.faults import error_of
 from tailrace.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, LeftMember
 
 first_with_many: Final = 3

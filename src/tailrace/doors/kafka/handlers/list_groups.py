@@ -3,9 +3,9 @@
 from collections.abc import Container
 
 from tailrace.doors.kafka.call import Call
-from tailrace.doors.kafka.faults import error_of
 from tailrace.groups.groups import Groups
 from tailrace.model.faults import Fault
+from tailrace.wire.faults import error_of
 from tailrace.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 
 

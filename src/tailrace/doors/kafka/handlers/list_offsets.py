@@ -11,10 +11,10 @@ from typing import Final
 from tailrace.broker.partition import Partition
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.changes import repeated
-from tailrace.doors.kafka.faults import error_of
 from tailrace.doors.kafka.named import require_few
 from tailrace.log.log import Timed
 from tailrace.model.faults import Fault, InvalidRequest, UnsupportedVersion
+from tailrace.wire.faults import error_of
 from tailrace.wire.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsResponse,

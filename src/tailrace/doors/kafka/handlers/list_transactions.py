@@ -3,12 +3,12 @@
 from collections.abc import Callable
 
 from tailrace.doors.kafka.call import Call
-from tailrace.doors.kafka.faults import error_of
 from tailrace.groups.consumer.expressions import compiled
 from tailrace.model.faults import Fault
 from tailrace.transactions.states import State
 from tailrace.transactions.transaction import Transaction, nothing
 from tailrace.transactions.transactions import Transactions
+from tailrace.wire.faults import error_of
 from tailrace.wire.messages.list_transactions import (
     ListedTransaction,
     ListTransactionsRequest,

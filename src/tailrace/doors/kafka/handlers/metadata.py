@@ -9,13 +9,13 @@ from typing import Final
 
 from tailrace.doors.kafka.call import Call, Written
 from tailrace.doors.kafka.encoded_topics import encoded
-from tailrace.doors.kafka.faults import error_of
 from tailrace.doors.kafka.operations import allowed_on_cluster
 from tailrace.doors.kafka.topics import create_topics_by_default
 from tailrace.model.faults import Fault, InvalidRequest, UnknownTopic, UnknownTopicId
 from tailrace.model.ids import NO_ID, Id, show_id
 from tailrace.model.topics import check_topic_name
 from tailrace.wire.compile import encode, is_flexible
+from tailrace.wire.faults import error_of
 from tailrace.wire.messages.metadata import (
     BrokerMetadata,
     MetadataRequest,

@@ -6,7 +6,6 @@ themselves keep their place."""
 from typing import Final
 
 from tailrace.doors.kafka.call import Call
-from tailrace.doors.kafka.faults import error_of
 from tailrace.doors.kafka.offsets import placed
 from tailrace.groups.offsets import Committed, Place
 from tailrace.groups.requests import MemberId
@@ -18,6 +17,7 @@ from tailrace.model.faults import (
     UnknownTopicId,
 )
 from tailrace.model.ids import show_id
+from tailrace.wire.faults import error_of
 from tailrace.wire.messages.offset_commit import (
     CommittedPartition,
     CommittedTopic,

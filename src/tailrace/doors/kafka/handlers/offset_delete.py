@@ -1,11 +1,11 @@
 """OffsetDelete: forget how far a group has read topics that none of its members reads any more."""
 
 from tailrace.doors.kafka.call import Call
-from tailrace.doors.kafka.faults import error_of
 from tailrace.doors.kafka.groups import seat_of
 from tailrace.doors.kafka.named import once
 from tailrace.groups.offsets import Place
 from tailrace.model.faults import Fault, UnknownTopic
+from tailrace.wire.faults import error_of
 from tailrace.wire.messages.offset_delete import (
     ForgottenPartition,
     ForgottenTopic,

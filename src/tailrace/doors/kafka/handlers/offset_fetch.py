@@ -9,13 +9,13 @@ from typing import Final, NamedTuple
 
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.changes import repeated
-from tailrace.doors.kafka.faults import error_of
 from tailrace.doors.kafka.named import partitions_once, require_few
 from tailrace.groups.groups import Groups
 from tailrace.groups.offsets import Committed, Place
 from tailrace.model.faults import Fault, InvalidRequest, UnknownTopicId
 from tailrace.model.ids import NO_ID, Id, no_epoch, show_id
 from tailrace.model.transaction_faults import UnstableOffset
+from tailrace.wire.faults import error_of
 from tailrace.wire.messages.offset_fetch import (
     FetchedGroup,
     FetchedGroupTopic,

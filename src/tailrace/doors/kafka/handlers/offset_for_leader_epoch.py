@@ -1,9 +1,9 @@
 """OffsetForLeaderEpoch: where an epoch ended, so that a reader can tell whether what it read was cut off (KIP-320)."""
 
 from tailrace.doors.kafka.call import Call
-from tailrace.doors.kafka.faults import error_of
 from tailrace.doors.kafka.named import require_few
 from tailrace.model.faults import Fault
+from tailrace.wire.faults import error_of
 from tailrace.wire.messages.offset_for_leader_epoch import (
     EpochEnd,
     OffsetForLeaderEpochRequest,

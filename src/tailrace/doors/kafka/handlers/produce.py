@@ -19,7 +19,6 @@ from tailrace.broker.partition import Partition, acks_all
 from tailrace.broker.verification import Verification
 from tailrace.broker.verifying import Guard
 from tailrace.doors.kafka.call import Answer, Call
-from tailrace.doors.kafka.faults import error_of
 from tailrace.doors.kafka.hints import endpoints_of, hint_for
 from tailrace.log.log import Appended
 from tailrace.model.faults import Fault, InvalidAcks, InvalidBatch, TimedOut
@@ -27,6 +26,7 @@ from tailrace.model.ids import Id
 from tailrace.model.limits import batch_header_bytes
 from tailrace.records.header import read_header
 from tailrace.wire.alike import Alike, alike
+from tailrace.wire.faults import error_of
 from tailrace.wire.hot_produce import (
     PartitionAnswer,
     PartitionData,

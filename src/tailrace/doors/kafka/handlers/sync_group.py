@@ -4,12 +4,12 @@ from functools import partial
 
 from tailrace.broker.group_seat import Waiting
 from tailrace.doors.kafka.call import Call
-from tailrace.doors.kafka.faults import error_of
 from tailrace.doors.kafka.groups import seat_of
 from tailrace.groups.groups import Groups
 from tailrace.groups.requests import MemberId, Synced, Syncing
 from tailrace.groups.turn import Turn
 from tailrace.model.faults import Fault
+from tailrace.wire.faults import error_of
 from tailrace.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 

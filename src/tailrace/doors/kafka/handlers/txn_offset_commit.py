@@ -7,12 +7,12 @@ from typing import Final
 
 from tailrace.broker.committing import TransactionalCommit, commit
 from tailrace.doors.kafka.call import Call
-from tailrace.doors.kafka.faults import error_of
 from tailrace.doors.kafka.offsets import placed
 from tailrace.groups.offsets import Committed, Place
 from tailrace.groups.requests import MemberId
 from tailrace.model.faults import Fault, UnknownTopic
 from tailrace.transactions.transaction import Producer
+from tailrace.wire.faults import error_of
 from tailrace.wire.messages.txn_offset_commit import (
     TxnCommittedPartition,
     TxnCommittedTopic,
