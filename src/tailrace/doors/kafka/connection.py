@@ -70,6 +70,7 @@ class KafkaConnection(FramedProtocol):
         self.peer = "{}:{}".format(*transport.get_extra_info("peername", ("?", "?")))
         self.transport.set_write_buffer_limits(high=write_buffer_max_bytes)
         self.used_at = self._node.ports.clock.monotonic()
+        self.paused = not self.door.is_open
         self.door.opened(self)
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -96,7 +97,7 @@ class KafkaConnection(FramedProtocol):
 
     def resume_writing(self) -> None:
         self._unchoke()
-        self._go_on()
+        self.go_on()
 
     def _unchoke(self) -> None:
         self._choked = False
@@ -240,14 +241,14 @@ class KafkaConnection(FramedProtocol):
         if not self._gathering:
             self._flush()
         if self.paused:
-            self._go_on()
+            self.go_on()
 
     def let_go(self, call: Call) -> None:
         """Later requests need not wait for this one any more."""
         if call is self._holding:
             self._holding = None
             if self.paused:
-                self._go_on()
+                self.go_on()
 
     def _put(self, answer: Answer) -> None:
         if isinstance(answer, bytes):
@@ -269,9 +270,11 @@ class KafkaConnection(FramedProtocol):
             else:
                 self.transport.writelines(out)
 
-    def _go_on(self) -> None:
+    def go_on(self) -> None:
         """Take up reading again, when nothing stands against it."""
         if self._choked or self._holding is not None or self.transport is None or self._gathering:
+            return
+        if not self.door.is_open:
             return
         if len(self._waiting) >= requests_in_flight_max // 2:
             return

@@ -1,4 +1,8 @@
-"""The door itself: it listens, counts its connections, and closes those that fall silent."""
+"""The door itself: it listens, counts its connections, and closes those that fall silent.
+
+It listens before the cluster can be told at which port. Until this broker's own metadata says that it is there,
+requests wait: an answer from before would name no brokers and no topics, and clients would forget what they know.
+"""
 
 import asyncio
 import logging
@@ -22,6 +26,7 @@ class KafkaDoor:
 
     def __init__(self, node: Node) -> None:
         self.node = node
+        self.is_open = False  # requests are answered
         self.encoded_topics = EncodedTopics(node)
         self._connections: dict[KafkaConnection, None] = {}
         self.unsent_bytes = 0  # answers that clients do not take in, as far as they were seen
@@ -41,6 +46,12 @@ class KafkaDoor:
         self.node.kafka_port = self._listener.port
         self.node.calls.serve_forwarded = partial(serve_forwarded, self.node)
         self.node.spawn(self.close_silent())
+
+    def open(self) -> None:
+        """Answer those who have waited, and all who come."""
+        self.is_open = True
+        for connection in list(self._connections):
+            connection.go_on()
 
     @property
     def port(self) -> int:
@@ -88,8 +99,9 @@ class KafkaDoor:
 
 
 async def open_door(node: Node) -> KafkaDoor:
-    """Listen on the node's host and Kafka port."""
+    """Listen on the node's host and Kafka port; done when clients are served."""
     door = KafkaDoor(node)
     await door.listen()
     await node.register()
+    door.open()
     return door
