@@ -142,7 +142,9 @@ def test_a_limit_on_file_sizes_is_a_full_disk_for_one_partition(tmp_path: Path) 
         env=os.environ,
     ) as process:
         assert process.stdout is not None
+        assert process.stderr is not None
         line = process.stdout.readline().decode()
+        assert line.startswith("ready"), process.stderr.read().decode()
         reached = Broker(data_dir=tmp_path / "unused")
         reached.bootstrap = line.split("=")[1].split()[0]
         assert make_topic(reached) == 0
