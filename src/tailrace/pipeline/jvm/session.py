@@ -38,7 +38,7 @@ everywhere: Final = MappingProxyType(
 )
 quick_options: Final = (
     "-XX:+UseSerialGC",  # other collectors start threads that a laptop's session has no work for
-    # A start calls very many methods some thousand times: to compile them well takes two seconds, and is in vain. What
+    # A start calls very many methods some thousand times: to compile them well takes more than a second, in vain. What
     # counts later are loops, whose threshold stays as it is.
     "-XX:Tier4InvocationThreshold=50000",
     "-XX:Tier4MinInvocationThreshold=6000",
