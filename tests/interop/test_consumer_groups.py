@@ -43,7 +43,7 @@ def test_killed(client: Client, topic: str, group: str, bench: Client) -> None:
         soon(lambda: sorted(dict.fromkeys(read(first, second))) == all_below(20))
 
 
-@feature("a static member leaves for a while and comes back: nobody else notices", *uses)
+@feature("a static member leaves for a while and comes back: nobody else notices", "leaves for a while", *uses)
 def test_static(client: Client, topic: str, group: str, bench: Client) -> None:
     with client.member(topic, group, protocol, instance="one") as first:
         with client.member(topic, group, protocol, instance="two") as second:

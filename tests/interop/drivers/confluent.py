@@ -130,6 +130,7 @@ class Confluent(ConfluentGroups, ConfluentTransactions):
             "empty is not null",
             "error when a name is bad",
             "error when lost",
+            "leaves for a while",
             "null headers",
             "static members",
             "timestamps",

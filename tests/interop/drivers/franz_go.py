@@ -1,4 +1,8 @@
-"""franz-go, a client for Go: the program in `go/`, which takes calls or is a member."""
+"""franz-go, a client for Go: the program in `go/`, which takes calls or is a member.
+
+A static member of the consumer protocol that leaves for a while does not say its instance id (1.22). Kafka refuses
+that, and so do we: it counts as one that fell silent, and can come back only when its session is over.
+"""
 
 from tests.interop import toolchains
 from tests.interop.drivers.program import Groups, Topics, Writer

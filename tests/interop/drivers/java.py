@@ -25,6 +25,7 @@ class Java(Writer, Topics, Groups, JavaTransactions):
             "empty is not null",
             "error when a name is bad",
             "error when lost",
+            "leaves for a while",
             "null headers",
             "static members",
             "timestamps",
