@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def past(spark: "SparkSession", broker: Broker, cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A history of a topic `sales` with two partitions."""
     folder = tmp_path_factory.mktemp("past") / "history"
