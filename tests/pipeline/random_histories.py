@@ -31,7 +31,7 @@ def healthy_history(cluster: Cluster, topic: str, folder: Path, dice: random.Ran
             _write_some(cluster, one, dice)
         if not batch and dice.random() < 0.5:
             shorten(cluster, topic, dice.randint(1, 4))
-        _archive(cluster, partitions, folder, batch, dice)
+        _archive(cluster, partitions, folder, dice)
     if dice.random() < 0.5:
         _merge_some(folder, partitions[0], dice)
     if dice.random() < 0.5:
@@ -47,7 +47,7 @@ def _write_some(cluster: Cluster, of: TopicPartition, dice: random.Random) -> No
     write(cluster, of.topic, two_days(dice.randint(2, 6), 10), partition=of.partition)
 
 
-def _archive(cluster: Cluster, partitions: list[TopicPartition], folder: Path, batch: int, dice: random.Random) -> None:
+def _archive(cluster: Cluster, partitions: list[TopicPartition], folder: Path, dice: random.Random) -> None:
     """All that is new, or a part of it."""
     starts: Offsets = start_offsets(cluster, partitions) | read_log(folder).ends()
     ends = end_offsets(cluster, partitions, committed=True)
@@ -56,7 +56,7 @@ def _archive(cluster: Cluster, partitions: list[TopicPartition], folder: Path, b
         for one in partitions
         if starts[one] < ends[one] - 1
     ]
-    commit_batch(folder, [archive_range(cluster, one, folder) for one in wanted], "query", batch)
+    commit_batch(folder, [archive_range(cluster, one, folder) for one in wanted])
 
 
 def _merge_some(folder: Path, of: TopicPartition, dice: random.Random) -> None:

@@ -37,11 +37,12 @@ def archive(cluster: Cluster, topic: str, folder: Path) -> Archive:
 
 
 def commit_after(files: Archive) -> Callable[[Path], Snapshot]:
-    """Reads the log; and when that is done, an archive commits."""
+    """Reads the log; and when that is done for the first time, an archive commits."""
 
     def read(folder: Path) -> Snapshot:
         snapshot = read_log(folder)
-        commit_batch(folder, [files()], "query", 1)
+        if snapshot.version == 1:
+            commit_batch(folder, [files()])
         return snapshot
 
     return read

@@ -1,23 +1,20 @@
 """Archive and audit: exactly once over restarts, complete or named, and no false alarm."""
 
 import json
-import shutil
+from collections.abc import Sequence
 from pathlib import Path
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tailrace.pipeline import archive, audit, history
 from tailrace.pipeline.failure import NotOurHistory, PipelineFailed
-from tailrace.pipeline.histories.archive import Count
 from tailrace.pipeline.histories.committing import begin, check_ranges, commit_batch
 from tailrace.pipeline.histories.delta_log import Snapshot, read_log
 from tailrace.pipeline.histories.locking import alone
 from tailrace.pipeline.histories.manifest import ArchivedRange, Gap
-from tailrace.pipeline.histories.writing import archive_range
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
-from tailrace.pipeline.kafka.fetching import Range
+from tailrace.pipeline.kafka.offsets import committed_offsets
 from tailrace.pipeline.kafka.transactions import end, take_over
 from tailrace.records.record import NewRecord
 from tailrace.testing import Broker
@@ -25,7 +22,7 @@ from tests.pipeline.test_sink import write_one
 from tests.pipeline.topics import first_time, make_topic, numbered, remove_topic, shorten, write
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 spark_only = pytest.mark.spark
 day_ms = 24 * 60 * 60 * 1000
@@ -39,7 +36,7 @@ def two_days(count: int, start: int = 0) -> list[NewRecord]:
     ]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def whole(spark: "SparkSession", broker: Broker, cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A healthy history of two partitions in three commits; tests harm copies of it."""
     folder = tmp_path_factory.mktemp("whole") / "history"
@@ -72,16 +69,53 @@ def test_each_record_is_there_once_over_restarts(
 
 
 @spark_only
-def test_a_lost_checkpoint_goes_on_where_the_history_ends(
+def test_it_goes_on_until_it_is_interrupted(
     spark: "SparkSession", broker: Broker, cluster: Cluster, topic: str, tmp_path: Path
 ) -> None:
     make_topic(cluster, topic)
     write(cluster, topic, numbered(10))
-    archive(spark, broker.bootstrap, tmp_path / "h", topics=[topic], available_now=True)
-    shutil.rmtree(tmp_path / "h" / "_tailrace" / "checkpoint")
-    write(cluster, topic, numbered(10, 10))
-    assert archive(spark, broker.bootstrap, tmp_path / "h", topics=[topic], available_now=True).records == 10
+    batches: list[int] = []
+
+    def write_more(ranges: Sequence[ArchivedRange]) -> None:
+        batches.append(sum(one.count for one in ranges))
+        if len(batches) == 3:
+            raise KeyboardInterrupt
+        write(cluster, topic, numbered(5, 10))
+
+    done = archive(spark, broker.bootstrap, tmp_path / "h", topics=[topic], trigger_s=0.01, on_batch=write_more)
+    assert (batches, done.batches, done.records) == ([10, 5, 5], 3, 20)
     assert audit(spark, tmp_path / "h", bootstrap=broker.bootstrap).is_complete
+
+
+@spark_only
+def test_in_commits_of_a_given_size_and_with_a_group_to_watch(
+    spark: "SparkSession", broker: Broker, cluster: Cluster, topic: str, tmp_path: Path
+) -> None:
+    make_topic(cluster, topic, 2)
+    for partition in range(2):
+        write(cluster, topic, numbered(10), partition=partition)
+    options = {"maxOffsetsPerTrigger": "8", "kafka.group.id": f"{topic}-archive"}
+    done = archive(spark, broker.bootstrap, tmp_path / "h", topics=[topic], available_now=True, options=options)
+    assert (done.batches, done.records) == (3, 20)
+    both = [TopicPartition(topic, 0), TopicPartition(topic, 1)]
+    assert committed_offsets(cluster, f"{topic}-archive", both) == dict.fromkeys(both, 10) == done.ends
+
+
+@spark_only
+def test_other_topics_than_before(
+    spark: "SparkSession", broker: Broker, cluster: Cluster, topic: str, tmp_path: Path
+) -> None:
+    """One that is left out for a while, or was deleted, keeps its history, and is no reason to stop."""
+    names = [topic, f"{topic}-2"]
+    for name in names:
+        make_topic(cluster, name)
+        write(cluster, name, numbered(10))
+    archive(spark, broker.bootstrap, tmp_path / "h", topics=names, available_now=True)
+    write(cluster, topic, numbered(5, 10))
+    remove_topic(cluster, names[1])
+    assert archive(spark, broker.bootstrap, tmp_path / "h", topics=[topic], available_now=True).records == 5
+    assert history(spark, tmp_path / "h").count() == 25
+    assert audit(spark, tmp_path / "h").is_complete
 
 
 @spark_only
@@ -134,6 +168,7 @@ def test_aborted_transactions_are_explained_and_no_alarm(
 
 
 @spark_only
+@pytest.mark.usefixtures("whole")
 def test_a_log_that_was_made_anew_is_seen(
     spark: "SparkSession", broker: Broker, cluster: Cluster, topic: str, tmp_path: Path
 ) -> None:
@@ -172,65 +207,28 @@ def test_a_topic_that_is_not_there_shows_before_anything_is_written(
     assert not (tmp_path / "h").exists()
 
 
-class ABatch:
-    """Ten offsets as Spark hands them to the driver: whoever collects the rows lets the tasks run."""
-
-    def __init__(self, cluster: Cluster, topic: str, folder: Path) -> None:
-        self._cluster, self._folder = cluster, folder
-        self._wanted = Range(partition=TopicPartition(topic, 0), start=0, end=10)
-
-    def collect(self) -> list[SimpleNamespace]:
-        return [SimpleNamespace(manifest=archive_range(self._cluster, self._wanted, self._folder).to_json())]
-
-
-def test_a_batch_that_is_in_does_not_run_again(cluster: Cluster, topic: str, tmp_path: Path) -> None:
-    """The driver died after the commit. The tasks would find other records now, and put them over those archived."""
-    folder = tmp_path / "h"
-    begin(folder)
-    (folder / "_tailrace" / "checkpoint").mkdir()
-    (folder / "_tailrace" / "checkpoint" / "metadata").write_text('{"id": "query"}')
-    batch = cast("DataFrame", ABatch(cluster, topic, folder))
-    make_topic(cluster, topic)
-    write(cluster, topic, numbered(10))
-    Count(folder, lambda _: None).take(batch, 0)
-    before = {path: path.read_bytes() for path in folder.rglob("*.parquet")}
-    remove_topic(cluster, topic)
-    make_topic(cluster, topic)
-    write(cluster, topic, [one._replace(value=b"another") for one in numbered(10)])
-    Count(folder, lambda _: None).take(batch, 0)
-    assert {path: path.read_bytes() for path in folder.rglob("*.parquet")} == before
-
-
 def a_range(start: int, end: int, **changed: object) -> ArchivedRange:
     gap = Gap(first=start, last=end - 1, reason="control")
     told = {"topic": "t", "partition": 0, "start": start, "end": end, "count": 0, "gaps": (gap,), "files": ()}
     return ArchivedRange(**{**told, **changed})  # type: ignore[arg-type]
 
 
-def test_a_batch_is_committed_once(tmp_path: Path) -> None:
-    begin(tmp_path / "h")
-    assert commit_batch(tmp_path / "h", [a_range(0, 5)], "query", 0)
-    assert not commit_batch(tmp_path / "h", [a_range(0, 5)], "query", 0)
-    assert commit_batch(tmp_path / "h", [a_range(5, 6)], "query", 1)
-    assert read_log(tmp_path / "h").ends() == {TopicPartition("t", 0): 6}
-
-
 def test_a_log_is_read_on_from_what_is_known(tmp_path: Path) -> None:
     begin(tmp_path / "h")
     known = Snapshot()
     for batch in range(3):
-        assert commit_batch(tmp_path / "h", [a_range(batch, batch + 1)], "query", batch, known)
-    assert not commit_batch(tmp_path / "h", [a_range(2, 3)], "query", 2, known)
+        commit_batch(tmp_path / "h", [a_range(batch, batch + 1)], known)
     assert known == read_log(tmp_path / "h")
+    assert known.ends() == {TopicPartition("t", 0): 3}
 
 
 def test_what_does_not_follow_is_not_committed(tmp_path: Path) -> None:
     begin(tmp_path / "h")
-    commit_batch(tmp_path / "h", [a_range(0, 5)], "query", 0)
+    commit_batch(tmp_path / "h", [a_range(0, 5)])
     with pytest.raises(PipelineFailed, match="archived up to 5, and this batch begins at 7"):
-        commit_batch(tmp_path / "h", [a_range(7, 9)], "query", 1)
+        commit_batch(tmp_path / "h", [a_range(7, 9)])
     with pytest.raises(PipelineFailed, match="not all offsets are accounted for"):
-        commit_batch(tmp_path / "h", [a_range(5, 9, count=1)], "query", 1)
+        commit_batch(tmp_path / "h", [a_range(5, 9, count=1)])
     check_ranges(read_log(tmp_path / "h"), [a_range(6, 9), a_range(5, 6)])
 
 

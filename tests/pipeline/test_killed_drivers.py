@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +16,8 @@ import pytest
 
 from tailrace.pipeline import archive, audit, history
 from tailrace.pipeline.crash_points import variable
-from tailrace.pipeline.kafka.cluster import Cluster
+from tailrace.pipeline.histories.delta_log import read_log
+from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
 from tailrace.testing import Broker
 from tests.pipeline.programs import root, run
 from tests.pipeline.test_crashes import archive_task, replay_task, source_and_sink
@@ -65,6 +67,23 @@ def test_an_archive(
     killed_at(place, ["tailrace", "pipeline", *words, "--available-now", "--master", "local[2]"], tmp_path)
     assert history(spark, tmp_path / "h").count() == len(wanted)
     assert audit(spark, tmp_path / "h", bootstrap=broker.bootstrap).findings == ()
+
+
+def test_an_archive_that_goes_on_until_ctrl_c(broker: Broker, cluster: Cluster, topic: str, tmp_path: Path) -> None:
+    make_topic(cluster, topic)
+    words = ["archive", "--bootstrap", broker.bootstrap, "--topics", topic, "--to", str(tmp_path / "h")]
+    command = [sys.executable, "-m", "tailrace", "pipeline", *words, "--every", "0.2", "--master", "local[1]"]
+    driver = subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    for number in (0, 10):
+        write(cluster, topic, numbered(10, number))
+        deadline = time.monotonic() + 100
+        while read_log(tmp_path / "h").ends() != {TopicPartition(topic, 0): number + 10}:
+            assert driver.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+    driver.send_signal(signal.SIGINT)
+    printed, complained = driver.communicate(timeout=100)
+    assert (driver.returncode, "archived 20 records in 2 files, 2 commits" in printed) == (0, True), complained
 
 
 @pytest.mark.parametrize("place", replay_task)

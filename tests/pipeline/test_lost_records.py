@@ -18,12 +18,12 @@ from tailrace.pipeline.source.stream import StreamReader
 from tailrace.pipeline.source.task import ReadTask
 from tailrace.records.record import NewRecord
 from tailrace.testing import Broker
-from tests.pipeline.topics import make_topic, numbered, shorten, write
+from tests.pipeline.topics import make_topic, numbered, remove_topic, shorten, write
 
 
 def stream(broker: Broker, topic: str, **options: str) -> StreamReader:
     given = {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": topic, "startingOffsets": "earliest"}
-    return StreamReader(read_options({**given, **options}, "stream"), None)
+    return StreamReader(read_options({**given, **options}, "stream"), StructType())
 
 
 def planned(reader: Any) -> list[tuple[int, int]]:
@@ -55,6 +55,21 @@ def test_a_topic_made_anew_is_read_from_its_beginning(broker: Broker, cluster: C
     assert end == {topic: {"0": 2}}
     assert planned(reader.partitions(was, end)) == [(0, 2)]
     assert planned(reader.partitions(end, reader.latestOffset(end, ReadAllAvailable()))) == [(2, 3)]
+
+
+def test_a_topic_that_is_left_out_or_was_deleted(broker: Broker, cluster: Cluster, topic: str) -> None:
+    other = f"{topic}-2"
+    for name in (topic, other):
+        make_topic(cluster, name)
+        write(cluster, name, numbered(10))
+    was = {topic: {"0": 5}, other: {"0": 5}}
+    advice = r'To go on without it, set option\("failOnDataLoss", "false"\)'
+    said = rf"{other}-0 was read before, and is not among what is asked for now \(subscribe {topic}\)\. {advice}"
+    with pytest.raises(DataLost, match=said):
+        stream(broker, topic).latestOffset(was, ReadAllAvailable())
+    remove_topic(cluster, other)
+    with pytest.raises(DataLost, match=rf"{other}-0 is not there any more: its topic was deleted\. {advice}"):
+        stream(broker, topic).latestOffset(was, ReadAllAvailable())
 
 
 def filtered(broker: Broker, topic: str, *filters: Filter) -> list[tuple[int, int]]:

@@ -48,7 +48,7 @@ def test_all_attempts_say_the_same_of_a_file(
 
 def test_what_the_history_lives_by_stays(cluster: Cluster, topic: str, folder: Path) -> None:
     first = attempt(cluster, topic, folder)
-    commit_batch(folder, [first], "query", 0)
+    commit_batch(folder, [first])
     remove_topic(cluster, topic)
     make_topic(cluster, topic)
     write(cluster, topic, [one._replace(value=b"another") for one in numbered(40)])

@@ -43,7 +43,7 @@ def grown(cluster: Cluster, topic: str, folder: Path, batches: int = 4) -> list[
     for batch in range(batches):
         write(cluster, topic, two_days(10, 10 * batch))
         wanted = Range(partition=TopicPartition(topic, 0), start=10 * batch, end=10 * batch + 10)
-        commit_batch(folder, [archive_range(cluster, wanted, folder)], "query", batch)
+        commit_batch(folder, [archive_range(cluster, wanted, folder)])
     return read_log(folder).ranges
 
 
@@ -128,7 +128,7 @@ def test_an_archive_that_commits_at_the_same_time(cluster: Cluster, topic: str, 
     one = merged(ranges[:3], tmp_path / "h")
     write(cluster, topic, two_days(10, 40))
     fresh = archive_range(cluster, Range(partition=ranges[0].of, start=40, end=50), tmp_path / "h")
-    commit_batch(tmp_path / "h", [fresh], "query", 4)  # after the compaction was planned, before its commit
+    commit_batch(tmp_path / "h", [fresh])  # after the compaction was planned, before its commit
     compacting._commit(tmp_path / "h", [(ranges[:3], one)])
     after = read_log(tmp_path / "h")
     assert [(one.start, one.end) for one in sorted(after.ranges, key=lambda one: one.start)] == [
@@ -157,7 +157,7 @@ def test_a_number_that_a_compaction_took(
         return snapshot
 
     monkeypatch.setattr(committing, "read_log", meanwhile)
-    assert commit_batch(tmp_path / "h", [fresh], "query", 4)
+    commit_batch(tmp_path / "h", [fresh])
     assert [version for version, _ in commits(tmp_path / "h")] == [0, 1, 2, 3, 4, 5, 6]
     assert [(one.start, one.end) for one in read_log(tmp_path / "h").ranges] == [(0, 40), (40, 50)]
 
@@ -173,8 +173,8 @@ def test_an_archive_and_compactions_race(cluster: Cluster, topic: str, tmp_path:
 
     def archiving() -> None:
         known = Snapshot()
-        for batch, one in enumerate(written, 1):
-            assert commit_batch(folder, [one], "query", batch, known)
+        for one in written:
+            commit_batch(folder, [one], known)
 
     with ThreadPoolExecutor(1) as beside:
         archived = beside.submit(archiving)

@@ -1,7 +1,7 @@
 """The history of topics, in Parquet, under a Delta log: what was archived, where it is, and the proof of it.
 
     DIR/_delta_log/00000000000000000007.json    the eighth commit: which files came, and our manifest of them
-    DIR/_tailrace/                              lock, checkpoint of the archiving query, the last commit's number
+    DIR/_tailrace/                              locks, the last commit's number, what was set aside
     DIR/topic=orders/date=2026-11-16/00003-00000000000000001200-00000000000000001900.parquet
                                                 partition 3, records of that day among offsets 1200 to 1899
 

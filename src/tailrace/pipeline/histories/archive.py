@@ -1,44 +1,64 @@
-"""`archive`: topics into a history, exactly once, as a whole micro-batch or not at all.
+"""`archive`: topics into a history, exactly once, in commits that are there as a whole or not at all.
 
-Where it goes on: a query that ran before goes on where its checkpoint says, which lies in the history's own folder.
-Without one, each partition goes on where its history ends, and one that has none begins with its log.
+Each commit goes on where the history ends: the driver looks how far the logs have come, Spark's tasks write the files,
+and the driver makes them part of the history. What a task wrote and nobody committed is written again.
 """
 
-import json
+import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tailrace.pipeline.crash_points import here
 from tailrace.pipeline.failure import PipelineFailed
-from tailrace.pipeline.histories.committing import begin, commit_batch, is_in
-from tailrace.pipeline.histories.delta_log import Snapshot, checkpoint_name, own_folder, read_log
+from tailrace.pipeline.histories.archiving import Archiving
+from tailrace.pipeline.histories.committing import begin, commit_batch
+from tailrace.pipeline.histories.delta_log import own_folder
 from tailrace.pipeline.histories.locking import alone
 from tailrace.pipeline.histories.manifest import ArchivedRange, range_from
-from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
-from tailrace.pipeline.kafka.offsets import Offsets, start_offsets
-from tailrace.pipeline.option_names import access_of, no_options, reaching
-from tailrace.pipeline.source.offset_json import to_json
-from tailrace.pipeline.source.options import Subscription
+from tailrace.pipeline.histories.outlook import outlook
+from tailrace.pipeline.histories.under_way import forget, left_over, note, told
+from tailrace.pipeline.kafka.cluster import Cluster
+from tailrace.pipeline.kafka.fetching import Range
+from tailrace.pipeline.kafka.offsets import Offsets, commit_offsets
+from tailrace.pipeline.option_names import no_options, reaching
+from tailrace.pipeline.source.options import ReadOptions, read_options
+from tailrace.pipeline.source.splitting import limited, ranges
+from tailrace.pipeline.tasks import run_tasks
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 records_per_file_max: Final = 2_000_000
+records_per_commit_max: Final = 50_000_000  # about as many as a crash costs
 quarantine_name: Final = "quarantine"
+
+OnBatch = Callable[[Sequence[ArchivedRange]], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Archived:
     """What one run has added."""
 
-    batches: int
-    records: int
-    files: int
-    bytes: int
-    quarantined: int  # offsets whose records could not be read, and were set aside
+    batches: int = 0
+    records: int = 0
+    files: int = 0
+    bytes: int = 0
+    quarantined: int = 0  # offsets whose records could not be read, and were set aside
     ends: Offsets  # how far each partition is archived now
+
+    def and_also(self, batch: Sequence[ArchivedRange], ends: Offsets) -> "Archived":
+        files = [file for one in batch for file in one.files]
+        gaps = [gap for one in batch for gap in one.gaps]
+        return Archived(
+            batches=self.batches + 1,
+            records=self.records + sum(one.count for one in batch),
+            files=self.files + len(files),
+            bytes=self.bytes + sum(file.size for file in files),
+            quarantined=self.quarantined + sum(gap.count for gap in gaps if gap.reason == "quarantined"),
+            ends=ends,
+        )
 
 
 def archive(
@@ -52,92 +72,91 @@ def archive(
     trigger_s: float = 10.0,
     quarantine: bool = False,
     options: Mapping[str, str] = no_options,
-    on_batch: Callable[[Sequence[ArchivedRange]], None] = lambda _: None,
+    on_batch: OnBatch = lambda _: None,
 ) -> Archived:
-    """Archive topics, until stopped or, with `available_now`, up to what is there now. What was added.
+    """Archive topics, until interrupted or, with `available_now`, up to what is there now. What was added.
 
     A batch that is damaged stops it; with `quarantine` its bytes are set aside, and its offsets noted as such."""
-    from tailrace.pipeline.histories.archiving import ArchivingSource, to_option
-
     if bool(topics) == bool(pattern):
         raise PipelineFailed("say what to archive: topics, or a pattern that their names match")
     history = Path(to).absolute()
-    kind, value = ("subscribePattern", pattern) if pattern else ("subscribe", ",".join(topics))
-    subscription = Subscription(kind=kind, value=value)
-    with access_of(bootstrap, options).cluster() as cluster:
-        partitions = subscription.partitions(cluster)  # a topic that is not there shows before anything is written
+    what = {"subscribePattern": pattern} if pattern else {"subscribe": ",".join(topics)}
+    asked = read_options({**what, **reaching(bootstrap, options)}, "batch")
+    with asked.access.cluster() as cluster:
+        asked.subscription.partitions(cluster)  # a topic that is not there shows before anything is written
         begin(history)
         with alone(history, "archive"):
-            count = Count(history, on_batch)
-            spark.dataSource.register(ArchivingSource)
-            reader = spark.readStream.format(ArchivingSource.name()).options(
-                **{
-                    kind: value,
-                    to_option: str(history),
-                    "startingOffsets": json.dumps(to_json(_starts(history, cluster, partitions))),
-                    "maxRecordsPerPartition": str(records_per_file_max),
-                    **(_set_aside(history) if quarantine else {}),
-                    **reaching(bootstrap, options),
-                }
-            )
-            writer = reader.load().writeStream.foreachBatch(count.take)
-            writer = writer.option("checkpointLocation", str(history / own_folder / checkpoint_name))
-            trigger = {"availableNow": True} if available_now else {"processingTime": f"{trigger_s} seconds"}
-            query = writer.trigger(**trigger).start()
+            run = ArchiveRun(spark, cluster, history, asked, on_batch, quarantine=quarantine)
             try:
-                query.awaitTermination()
-            finally:
-                query.stop()
-    return count.done()
+                run.go_on()
+                while not available_now:
+                    run.wait(trigger_s)
+                    run.go_on()
+            except KeyboardInterrupt:
+                if available_now:
+                    raise
+    return run.added
 
 
-class Count:
-    """Commits the batches of a query, and keeps count."""
+class ArchiveRun:
+    """One run of an archive: it keeps in mind how far the history is, and counts what it adds."""
 
-    def __init__(self, history: Path, on_batch: Callable[[Sequence[ArchivedRange]], None]) -> None:
-        self._history, self._on_batch = history, on_batch
-        self._known = Snapshot()  # what was read of the log so far
-        self._batches = self._records = self._files = self._bytes = 0
-        self._quarantined = 0
-
-    def take(self, frame: "DataFrame", batch: int) -> None:
-        application = self._application()
-        if is_in(read_log(self._history, self._known), application, batch):
-            return  # its tasks would write over files that the history lives by
-        ranges = [range_from(json.loads(row.manifest)) for row in frame.collect()]
-        here("archive: before the commit")
-        if not ranges or not commit_batch(self._history, ranges, application, batch, self._known):
-            return
-        here("archive: committed")
-        self._batches += 1
-        self._records += sum(one.count for one in ranges)
-        self._files += sum(len(one.files) for one in ranges)
-        self._bytes += sum(file.size for one in ranges for file in one.files)
-        gaps = [gap for one in ranges for gap in one.gaps]
-        self._quarantined += sum(gap.count for gap in gaps if gap.reason == "quarantined")
-        self._on_batch(ranges)
-
-    def done(self) -> Archived:
-        return Archived(
-            batches=self._batches,
-            records=self._records,
-            files=self._files,
-            bytes=self._bytes,
-            quarantined=self._quarantined,
-            ends=begin(self._history).ends(),
+    def __init__(
+        self,
+        spark: "SparkSession",
+        cluster: Cluster,
+        history: Path,
+        asked: ReadOptions,
+        on_batch: OnBatch,
+        *,
+        quarantine: bool,
+    ) -> None:
+        self._spark, self._cluster, self._history = spark, cluster, history
+        self._asked, self._on_batch = asked, on_batch
+        self._common = Archiving(
+            access=asked.access,
+            history=str(history),
+            committed=asked.committed,
+            quarantine=str(history / own_folder / quarantine_name) if quarantine else "",
         )
+        self._known = begin(history)
+        self._went_on_at = 0.0
+        self.added = Archived(ends=self._known.ends())
 
-    def _application(self) -> str:
-        """The query's id, which Spark has put into the checkpoint: batches are counted anew in another one."""
-        told = json.loads((self._history / own_folder / checkpoint_name / "metadata").read_text())
-        return str(told["id"])
+    def go_on(self) -> None:
+        """Archive what the logs have by now."""
+        self._went_on_at = time.monotonic()
+        ahead = outlook(
+            self._cluster,
+            self._asked.subscription,
+            self._known.ends(),
+            committed=self._asked.committed,
+            if_lost=self._common.if_lost,
+        )
+        start = ahead.start
+        while start != ahead.end:
+            planned = left_over(self._history, start, ahead.end) or self._planned(start, ahead.end)
+            self._add(planned)
+            start = start | {one.partition: one.end for one in planned}
+            if self._asked.group:
+                commit_offsets(self._cluster, self._asked.group, start)
 
+    def wait(self, trigger_s: float) -> None:
+        """Until so long after the last start."""
+        time.sleep(max(0.0, self._went_on_at + trigger_s - time.monotonic()))
 
-def _set_aside(history: Path) -> dict[str, str]:
-    return {"corruptBatches": "quarantine", "quarantinePath": str(history / own_folder / quarantine_name)}
+    def _planned(self, start: Offsets, end: Offsets) -> list[Range]:
+        end = limited(start, end, self._asked.max_offsets or records_per_commit_max)
+        return ranges(start, end, most_records=records_per_file_max)
 
-
-def _starts(history: Path, cluster: Cluster, partitions: Sequence[TopicPartition]) -> Offsets:
-    ends = begin(history).ends()
-    fresh = [one for one in partitions if one not in ends]
-    return {one: ends[one] for one in partitions if one in ends} | start_offsets(cluster, fresh)
+    def _add(self, wanted: Sequence[Range]) -> None:
+        note(self._history, wanted)
+        function = "tailrace.pipeline.histories.archiving:archive_told"
+        answers = run_tasks(self._spark, function, [told(one) for one in wanted], asdict(self._common))
+        done = [range_from(one) for one in answers]
+        here("archive: before the commit")
+        commit_batch(self._history, done, self._known)
+        here("archive: committed")
+        forget(self._history)
+        self.added = self.added.and_also(done, self._known.ends())
+        self._on_batch(done)

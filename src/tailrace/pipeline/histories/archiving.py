@@ -1,78 +1,49 @@
-"""The archive as a streaming query: our reader plans offsets, each task archives a range and tells Spark what it did.
+"""A task of an archive: it writes one range of offsets, and says what it has done. Both ways in JSON, for `run_tasks`.
 
-The rows that Spark sees are the tasks' manifests, one a range; records never leave the Python worker. Spark does what
-it is good at: it plans, schedules, repeats what failed, and keeps in its checkpoint which offsets each batch has.
+Records never leave the Python worker. Spark does what it is good at: it spreads the ranges over its executors, and
+repeats what failed.
 """
 
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
-import pyarrow as pa
-from pyspark.sql.datasource import DataSource, InputPartition
-
+from tailrace.pipeline.access import Access, access_from
 from tailrace.pipeline.failure import DataLost
-from tailrace.pipeline.histories.delta_log import checkpoint_name, own_folder
-from tailrace.pipeline.histories.manifest import ArchivedRange
+from tailrace.pipeline.histories.under_way import Told, range_of
 from tailrace.pipeline.histories.writing import archive_range
-from tailrace.pipeline.kafka.fetching import Range
-from tailrace.pipeline.source.options import ReadOptions, read_options
-from tailrace.pipeline.source.stream import StreamReader
-
-if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
-
-to_option = "historyFolder"
-row_schema = pa.schema([("manifest", pa.string())])
 
 
-class ArchivingReader(StreamReader):
-    def __init__(self, options: ReadOptions, folder: str) -> None:
-        super().__init__(options, None)
-        self._folder = folder
-        self._if_lost = (
-            f"The history in {folder} holds what was archived before, and cannot go on without a gap: archive to "
-            "another folder"
-        )
-        self._if_gone = (
-            f"To go on without it, remove {Path(folder) / own_folder / checkpoint_name}: each partition then goes on "
-            "where its history ends"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Archiving:
+    """What all tasks of an archive have in common."""
+
+    access: Access
+    history: str
+    committed: bool
+    quarantine: str  # the folder for damaged batches; empty: they are a failure
+
+    @property
+    def if_lost(self) -> str:
+        return (
+            f"The history in {self.history} holds what was archived before, and cannot go on without a gap: archive "
+            "to another folder"
         )
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if partition.value is None:
-            return
+
+def archive_told(task: Told, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Archive one range; what was written, as `range_from` takes it."""
+    common = Archiving(**{**given, "access": access_from(given["access"])})
+    with common.access.cluster() as cluster:
         try:
-            done = self._archive(partition.value)
-        except DataLost as lost:
-            raise DataLost(f"{lost}. {self._if_lost}") from None
-        yield pa.RecordBatch.from_arrays([pa.array([done.to_json()])], schema=row_schema)
-
-    def _archive(self, wanted: Range) -> ArchivedRange:
-        with self._options.access.cluster() as cluster:
-            return archive_range(
+            done = archive_range(
                 cluster,
-                wanted,
-                Path(self._folder),
-                committed=self._options.committed,
-                quarantine=Path(self._options.quarantine) if self._options.quarantine else None,
+                range_of(task),
+                Path(common.history),
+                committed=common.committed,
+                quarantine=Path(common.quarantine) if common.quarantine else None,
             )
-
-
-class ArchivingSource(DataSource):
-    """Not for people: `archive` uses it."""
-
-    def __init__(self, options: MutableMapping[str, str]) -> None:
-        self.options = dict(options)
-
-    @classmethod
-    def name(cls) -> str:
-        return "tailrace_archiving"
-
-    def schema(self) -> str:
-        return "manifest string"
-
-    def streamReader(self, schema: "StructType") -> ArchivingReader:  # noqa: N802 Spark's name
-        given = dict(self.options)
-        folder = given.pop(to_option.lower())
-        return ArchivingReader(read_options(given, "stream"), folder)
+        except DataLost as lost:
+            raise DataLost(f"{lost}. {common.if_lost}") from None
+    return done.to_dict()

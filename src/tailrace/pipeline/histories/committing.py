@@ -1,9 +1,7 @@
-"""Make what tasks have written part of the history: one commit a micro-batch, once.
+"""Make what tasks have written part of the history: one commit a batch.
 
 Before it is written: every range accounts for all its offsets, and begins where the history of its partition ends.
 A compaction may commit at the same time; it changes nothing of that, and the batch takes the next number.
-A batch that is in already, as the log's transaction of our query says, is not written again: Spark repeats the batch
-that was under way when a query died. That is asked before its tasks run, too, since they write the same names again.
 """
 
 import time
@@ -26,7 +24,6 @@ from tailrace.pipeline.histories.delta_log import (
 from tailrace.pipeline.histories.layout import spark_schema_json
 from tailrace.pipeline.histories.locking import in_turn
 from tailrace.pipeline.histories.manifest import ArchivedRange
-from tailrace.pipeline.kafka.offsets import Offsets
 from tailrace.pipeline.protections import stands
 
 last_commit_name = "last-commit"
@@ -47,44 +44,31 @@ def begin(history: Path) -> Snapshot:
     return read_log(history)
 
 
-def commit_batch(
-    history: Path, ranges: Sequence[ArchivedRange], application: str, batch: int, known: Snapshot | None = None
-) -> bool:
-    """Add a batch; False when it was in already. `known`, the history as it was, is brought up to date."""
+def commit_batch(history: Path, ranges: Sequence[ArchivedRange], known: Snapshot | None = None) -> None:
+    """Add a batch. `known`, the history as it was, is brought up to date."""
     for folder in dict.fromkeys((history / file.path).parent for one in ranges for file in one.files):
         sync_folder(folder)
-    ends: Offsets | None = None
     while True:
         snapshot = read_log(history, known)
-        if ends is not None and snapshot.ends() != ends:
-            raise PipelineFailed(f"another archive writes to {history} at the same time; stop one of them")
-        ends = snapshot.ends()
+        check_ranges(snapshot, ranges)
+        version = snapshot.version + 1
         try:
-            return _commit_next(history, snapshot, ranges, application, batch)
+            commit(history, version, _actions(ranges))
+            break
         except CommitTaken:
             continue
+    note_last(history, version)
+    if known is not None:
+        read_log(history, known)
 
 
-def is_in(snapshot: Snapshot, application: str, batch: int) -> bool:
-    return snapshot.transactions.get(application, -1) >= batch and stands("archive: a batch is added once")
-
-
-def _commit_next(
-    history: Path, snapshot: Snapshot, ranges: Sequence[ArchivedRange], application: str, batch: int
-) -> bool:
-    if is_in(snapshot, application, batch):
-        return False
-    check_ranges(snapshot, ranges)
+def _actions(ranges: Sequence[ArchivedRange]) -> list[Action]:
     now_ms = int(time.time() * 1000)
     told = {"ranges": [one.to_dict() for one in ranges]}
-    actions: list[Action] = [
+    return [
         {"commitInfo": {"timestamp": now_ms, "operation": "ARCHIVE", "engineInfo": engine, "tailrace": told}},
-        {"txn": {"appId": application, "version": batch, "lastUpdated": now_ms}},
         *add_actions(ranges, now_ms),
     ]
-    commit(history, snapshot.version + 1, actions)
-    note_last(history, snapshot.version + 1)
-    return True
 
 
 def check_ranges(snapshot: Snapshot, ranges: Sequence[ArchivedRange]) -> None:
@@ -97,7 +81,7 @@ def check_ranges(snapshot: Snapshot, ranges: Sequence[ArchivedRange]) -> None:
         if not follows and stands("archive: a batch begins where the history ends"):
             raise PipelineFailed(
                 f"{one.of} is archived up to {ends[one.of]}, and this batch begins at {one.start}; nothing was "
-                "committed. Does another archive write here, or is this another checkpoint's?"
+                "committed. Another archive writes here; stop one of them"
             )
         ends[one.of] = one.end
 

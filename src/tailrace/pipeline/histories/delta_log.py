@@ -1,7 +1,7 @@
 """The log of a history, in Delta's protocol: one JSON file a commit, which is there as a whole or not at all.
 
 Written by ourselves: a few actions of protocol versions 1 and 2, which every reader of Delta tables knows (`add`,
-`remove`, `txn`, `metaData`, `protocol`, `commitInfo`). Our manifest stands in `commitInfo`, which others pass over: the
+`remove`, `metaData`, `protocol`, `commitInfo`). Our manifest stands in `commitInfo`, which others pass over: the
 ranges that an archive has added, or those that a compaction has put in the place of smaller ones. A
 commit's file is linked into place under its number, which fails when that number is taken: so two writers cannot both
 have it.
@@ -23,7 +23,6 @@ from tailrace.pipeline.protections import stands
 
 folder_name: Final = "_delta_log"
 own_folder: Final = "_tailrace"
-checkpoint_name: Final = "checkpoint"  # in our own folder
 engine: Final = "tailrace"
 commit_name: Final = re.compile(r"(\d{20})\.json")
 
@@ -45,7 +44,6 @@ class Snapshot:
     removed: dict[str, int] = field(default_factory=dict)  # by path: when a compaction replaced it, in ms since 1970
     strangers: list[str] = field(default_factory=list)  # paths that another program's commits added
     taken_out: list[str] = field(default_factory=list)  # paths that another program's commits removed
-    transactions: dict[str, int] = field(default_factory=dict)  # by application: the last batch that is in
     holes: list[int] = field(default_factory=list)  # numbers of commits that are missing
     archived: Offsets = field(default_factory=dict)  # how far each partition has been
 
@@ -164,8 +162,6 @@ def apply(snapshot: Snapshot, action: Action) -> None:
     """Take in one action of a commit; our manifest comes before what other readers need to know."""
     if "metaData" in action:
         snapshot.history_id = action["metaData"].get("configuration", {}).get("tailrace.history", "")
-    elif "txn" in action:
-        snapshot.transactions[action["txn"]["appId"]] = action["txn"]["version"]
     elif "commitInfo" in action and "tailrace" in action["commitInfo"]:
         told = action["commitInfo"]["tailrace"]
         for one in map(range_from, told.get("merged", ())):

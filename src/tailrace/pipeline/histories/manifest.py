@@ -1,6 +1,5 @@
 """What a task says it has archived: the offsets it went through, the files it wrote, and what it left out and why."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -60,9 +59,6 @@ class ArchivedRange:
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
-
-    def to_json(self) -> str:
-        return json.dumps(asdict(self), sort_keys=True)
 
 
 def range_from(told: Mapping[str, Any]) -> ArchivedRange:

@@ -26,6 +26,14 @@ def end_offsets(cluster: Cluster, partitions: Sequence[TopicPartition], *, commi
     return offsets_at(cluster, dict.fromkeys(partitions, at_the_end), committed=committed)
 
 
+def settled(cluster: Cluster, begin: Mapping[TopicPartition, int], end: Offsets, *, committed: bool) -> Offsets:
+    """The same ends; but one that lies before where reading begins was asked for a second time: a new leader may not
+    have known yet how far it may go."""
+    before = [one for one in end if end[one] < begin.get(one, 0)]
+    again = end_offsets(cluster, before, committed=committed)
+    return end | {one: min(begin[one], again[one]) for one in before}
+
+
 def offsets_at(cluster: Cluster, times: Mapping[TopicPartition, int], *, committed: bool = False) -> Offsets:
     """The offset of the first record at or after each time in milliseconds; -1 where there is none."""
     return cluster.until_answered(lambda: _offsets_at(cluster, times, committed=committed)) if times else {}

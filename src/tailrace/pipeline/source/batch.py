@@ -88,21 +88,19 @@ def read_task(options: ReadOptions, schema: "StructType") -> ReadTask:
     )
 
 
-def within_the_log(
-    cluster: Cluster, start: Offsets, end: Offsets, options: ReadOptions, *, if_lost: str = advice
-) -> Offsets:
+def within_the_log(cluster: Cluster, start: Offsets, end: Offsets, options: ReadOptions) -> Offsets:
     """Starts that are in the log. `DataLost` where one is not, unless it was said that this is no failure."""
     first = start_offsets(cluster, sorted(start))
     lost = [one for one in start if start[one] < first[one] and start[one] < end[one]]
     if options.fail_on_data_loss:
         for one in lost:
-            raise DataLost(f"{one} was to be read from offset {start[one]}, and begins at {first[one]}. {if_lost}")
-        _refuse_beyond(cluster, end, if_lost)
+            raise DataLost(f"{one} was to be read from offset {start[one]}, and begins at {first[one]}. {advice}")
+        _refuse_beyond(cluster, end)
     return {one: max(start[one], first[one]) if start[one] < end[one] else start[one] for one in start}
 
 
-def _refuse_beyond(cluster: Cluster, end: Offsets, if_lost: str) -> None:
+def _refuse_beyond(cluster: Cluster, end: Offsets) -> None:
     last = end_offsets(cluster, sorted(end), committed=False)
     for one in end:
         if end[one] > last[one]:
-            raise DataLost(f"{one} was to be read up to offset {end[one]}, and ends at {last[one]}. {if_lost}")
+            raise DataLost(f"{one} was to be read up to offset {end[one]}, and ends at {last[one]}. {advice}")

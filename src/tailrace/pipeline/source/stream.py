@@ -29,6 +29,7 @@ from tailrace.pipeline.kafka.offsets import (
     commit_offsets,
     committed_offsets,
     end_offsets,
+    settled,
     start_offsets,
 )
 from tailrace.pipeline.protections import stands
@@ -44,13 +45,12 @@ if TYPE_CHECKING:
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    def __init__(self, options: ReadOptions, schema: "StructType | None") -> None:
+    def __init__(self, options: ReadOptions, schema: "StructType") -> None:
         self._options = options
-        self._task = None if schema is None else read_task(options, schema)
+        self._task = read_task(options, schema)
         self._cluster: Cluster | None = None  # of the driver's side; tasks have their own
         self._target: Offsets | None = None  # where a query that ends with what is available now ends
         self._moved_at = time.monotonic()  # when a batch was begun last
-        self._if_lost, self._if_gone = advice, gone_advice  # what to do, for whoever came through this door
 
     def initialOffset(self) -> OffsetJson:  # noqa: N802 Spark's name, as are those below
         options = self._options
@@ -72,7 +72,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: OffsetJson, limit: ReadLimit) -> OffsetJson:  # noqa: N802
         begin = self._known(from_json(start))
-        end = self._ends_behind(begin)
+        end = settled(self._brokers(), begin, self._ends(), committed=self._options.committed)
         begin = self._read_from(begin, end)
         if self._should_wait(begin, end, limit):
             return start
@@ -92,13 +92,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         options = self._options
         last = from_json(end)
         begin = self._read_from(self._known(from_json(start)), last)
-        begin = within_the_log(self._brokers(), begin, last, options, if_lost=self._if_lost)
+        begin = within_the_log(self._brokers(), begin, last, options)
         here("source: offsets planned")
         found = ranges(begin, last, at_least=options.min_partitions, most_records=options.max_records)
         return [InputPartition(one) for one in found]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert self._task is not None  # who gives no schema reads otherwise
         return self._task.rows(partition.value)
 
     def commit(self, end: OffsetJson) -> None:
@@ -122,7 +121,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         partitions = self._options.subscription.partitions(self._brokers())
         gone = [one for one in begin if one not in partitions]
         if gone and self._options.fail_on_data_loss:
-            raise DataLost(f"{self._where_it_went(gone[0])}. {self._if_gone}")
+            raise DataLost(f"{self._where_it_went(gone[0])}. {gone_advice}")
         fresh = [one for one in partitions if one not in begin]
         return {one: begin[one] for one in begin if one in partitions} | start_offsets(self._brokers(), fresh)
 
@@ -136,21 +135,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return f"{gone} was read before, and is not among what is asked for now ({asked.kind} {asked.value})"
         return f"{gone} is not there any more: its topic was deleted"
 
-    def _ends_behind(self, begin: Offsets) -> Offsets:
-        """Where each partition ends. One that seems to end before what was read of it is asked a second time: a new
-        leader may not have known yet how far it may go."""
-        end = self._ends()
-        before = [one for one in end if end[one] < begin.get(one, 0)]
-        again = end_offsets(self._brokers(), before, committed=self._options.committed)
-        return end | {one: begin[one] if again[one] >= begin[one] else again[one] for one in before}
-
     def _read_from(self, begin: Offsets, end: Offsets) -> Offsets:
         """Where reading begins: where it stands, or with the log if that ends before; it is not the same log then."""
         other = [one for one in end if end[one] < begin.get(one, 0)]
         for one in other:
             said = f"{one} was read up to offset {begin[one]}, and its log ends at {end[one]}: was it made anew?"
             if self._options.fail_on_data_loss:
-                raise DataLost(f"{said} {self._if_lost}")
+                raise DataLost(f"{said} {advice}")
             warnings.warn(f"{said} It is read from its beginning", stacklevel=2)
         return {one: begin.get(one, 0) for one in end} | start_offsets(self._brokers(), other)
 
