@@ -73,7 +73,7 @@ def test_an_archive_that_goes_on_until_ctrl_c(broker: Broker, cluster: Cluster, 
     make_topic(cluster, topic)
     words = ["archive", "--bootstrap", broker.bootstrap, "--topics", topic, "--to", str(tmp_path / "h")]
     command = [sys.executable, "-m", "tailrace", "pipeline", *words, "--every", "0.2", "--master", "local[1]"]
-    driver = subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    driver = subprocess.Popen(command, cwd=root, stderr=subprocess.PIPE, text=True)
     for number in (0, 10):
         write(cluster, topic, numbered(10, number))
         deadline = time.monotonic() + 100
@@ -82,8 +82,8 @@ def test_an_archive_that_goes_on_until_ctrl_c(broker: Broker, cluster: Cluster, 
             assert time.monotonic() < deadline
             time.sleep(0.05)
     driver.send_signal(signal.SIGINT)
-    printed, complained = driver.communicate(timeout=100)
-    assert (driver.returncode, "archived 20 records in 2 files, 2 commits" in printed) == (0, True), complained
+    _, said = driver.communicate(timeout=100)
+    assert (driver.returncode, "archived 20 records in 2 files, 2 commits" in said) == (0, True), said
 
 
 @pytest.mark.parametrize("place", replay_task)
