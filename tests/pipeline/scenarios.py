@@ -7,7 +7,6 @@ at that place for good.
 import contextlib
 import random
 import shutil
-import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -30,11 +29,9 @@ from tailrace.pipeline.histories.outlook import outlook
 from tailrace.pipeline.histories.writing import archive_range
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
 from tailrace.pipeline.kafka.fetching import Range
-from tailrace.pipeline.kafka.transactions import state_of
 from tailrace.pipeline.replaying.partition import Wanted, replay_partition
 from tailrace.pipeline.sink.committing import commit_all
 from tailrace.pipeline.sink.options import WriteOptions, write_options
-from tailrace.pipeline.sink.progress import transaction_name
 from tailrace.pipeline.sink.writing import Attempt, Written, write_rows
 from tailrace.pipeline.source.options import Subscription, read_options
 from tailrace.pipeline.source.stream import StreamReader
@@ -45,8 +42,6 @@ from tailrace.records.build import build_batch
 from tests.pipeline.damage import change_value
 from tests.pipeline.test_sink import seen
 from tests.pipeline.topics import make_topic, numbered, write
-
-carried_out_timeout_s = 20.0
 
 
 class Died(BaseException):
@@ -87,11 +82,6 @@ def came_of(wanted: Sequence[object], got: Sequence[object]) -> str:
 
 
 def rows_seen(stage: Stage, tasks: int) -> str:
-    """What readers see when the brokers have carried out what they were told."""
-    names = [transaction_name(stage.topic, task, attempt) for task in range(tasks) for attempt in range(2)]
-    deadline = time.monotonic() + carried_out_timeout_s
-    while any(state_of(stage.cluster, name)[0].startswith("Prepare") for name in names):
-        assert time.monotonic() < deadline, "a transaction that was ended has not"
     return came_of([b"row %d" % number for number in range(tasks)], seen(stage.cluster, stage.topic))
 
 

@@ -1,5 +1,6 @@
 """`df.write` and `df.writeStream.format("tailrace")`, at least once and exactly once, against a real broker."""
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,12 +21,14 @@ from tailrace.pipeline.sink.writing import Attempt, Written, write_rows
 from tailrace.records.opened import open_batch
 from tailrace.records.record import Record
 from tailrace.testing import Broker
+from tailrace.wire.messages.list_transactions import ListTransactionsRequest
 from tests.pipeline.topics import make_topic, numbered, write
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 spark_only = pytest.mark.spark
+carried_out_timeout_s = 20.0
 
 
 def records(cluster: Cluster, topic: str, partition: int = 0, *, committed: bool = True) -> list[Record]:
@@ -162,7 +165,17 @@ def write_one(cluster: Cluster, transaction: Transaction, topic: str, value: byt
     producer.flush()
 
 
+def carried_out(cluster: Cluster) -> None:
+    """Wait until brokers have done what they were told: they say that a transaction is decided before it is ended."""
+    told = ListTransactionsRequest(state_filters=("PrepareCommit", "PrepareAbort"), producer_id_filters=())
+    deadline = time.monotonic() + carried_out_timeout_s
+    while left := cluster.ask_any(told).transaction_states:
+        assert time.monotonic() < deadline, f"transactions that were ended have not: {left}"
+
+
 def seen(cluster: Cluster, topic: str) -> list[bytes]:
+    """The values that readers of committed records see."""
+    carried_out(cluster)
     return sorted(record.value or b"" for record in records(cluster, topic))
 
 
