@@ -33,7 +33,7 @@ from tailrace.pipeline.replaying.partition import Wanted, replay_partition
 from tailrace.pipeline.sink.committing import commit_all
 from tailrace.pipeline.sink.options import WriteOptions, write_options
 from tailrace.pipeline.sink.writing import Attempt, Written, write_rows
-from tailrace.pipeline.source.options import Subscription, read_options
+from tailrace.pipeline.source.options import read_options
 from tailrace.pipeline.source.stream import StreamReader
 from tailrace.pipeline.upkeep.compact import _commit as commit_merged
 from tailrace.pipeline.upkeep.merging import merged
@@ -171,10 +171,10 @@ def a_task_says_too_little(stage: Stage) -> str:
 def an_archive_is_run_again(stage: Stage) -> str:
     """The driver died right after the commit."""
     ten_records(stage)
-    what = Subscription(kind="subscribe", value=stage.topic)
+    asked = read_options({"kafka.bootstrap.servers": stage.bootstrap, "subscribe": stage.topic}, "batch")
     try:
         for _ in range(2):
-            ahead = outlook(stage.cluster, what, read_log(stage.folder).ends(), committed=True)
+            ahead = outlook(stage.cluster, asked, read_log(stage.folder).ends())
             if ahead.start != ahead.end:
                 commit_batch(stage.folder, [stage.archived(ahead.start[stage.of], ahead.end[stage.of])])
     except PipelineFailed:

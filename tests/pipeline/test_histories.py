@@ -1,6 +1,7 @@
 """Archive and audit: exactly once over restarts, complete or named, and no false alarm."""
 
 import json
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tailrace.pipeline import archive, audit, history
-from tailrace.pipeline.failure import NotOurHistory, PipelineFailed
+from tailrace.pipeline.failure import DataLost, NotOurHistory, PipelineFailed
 from tailrace.pipeline.histories.committing import begin, check_ranges, commit_batch
 from tailrace.pipeline.histories.delta_log import Snapshot, read_log
 from tailrace.pipeline.histories.locking import alone
@@ -102,10 +103,48 @@ def test_in_commits_of_a_given_size_and_with_a_group_to_watch(
 
 
 @spark_only
+def test_it_is_stopped_by_another_thread(
+    spark: "SparkSession", broker: Broker, cluster: Cluster, topic: str, tmp_path: Path
+) -> None:
+    make_topic(cluster, topic)
+    write(cluster, topic, numbered(10))
+    stop = threading.Event()
+    to = tmp_path / "h"
+    done = archive(
+        spark, broker.bootstrap, to, topics=[topic], trigger_s=3600.0, on_batch=lambda _: stop.set(), stop=stop
+    )
+    assert done.records == 10
+
+
+@spark_only
+def test_what_was_empty_and_is_gone_is_missed(
+    spark: "SparkSession", broker: Broker, cluster: Cluster, topic: str, tmp_path: Path
+) -> None:
+    make_topic(cluster, topic, 2)
+    write(cluster, topic, numbered(10))
+    first = archive(spark, broker.bootstrap, tmp_path / "h", topics=[topic], available_now=True)
+    assert (first.batches, first.ends) == (1, {TopicPartition(topic, 0): 10, TopicPartition(topic, 1): 0})
+    assert archive(spark, broker.bootstrap, tmp_path / "h", topics=[topic], available_now=True).batches == 0
+    assert audit(spark, tmp_path / "h", bootstrap=broker.bootstrap).is_complete
+    for number in (0, 10):
+        write(cluster, topic, numbered(10, number), partition=1)
+    shorten(cluster, topic, 10, partition=1)
+    with pytest.raises(DataLost, match=f"{topic}-1 is to be archived from offset 0 on, and its log begins at 10"):
+        archive(spark, broker.bootstrap, tmp_path / "h", topics=[topic], available_now=True)
+
+
+@spark_only
+def test_options_that_mean_nothing_here(spark: "SparkSession", broker: Broker, tmp_path: Path) -> None:
+    for name in ("failOnDataLoss", "endingOffsets", "queryId"):
+        with pytest.raises(PipelineFailed, match=f"there is no option {name}"):
+            archive(spark, broker.bootstrap, tmp_path / "h", topics=["t"], options={name: "x"})
+
+
+@spark_only
 def test_other_topics_than_before(
     spark: "SparkSession", broker: Broker, cluster: Cluster, topic: str, tmp_path: Path
 ) -> None:
-    """One that is left out for a while, or was deleted, keeps its history, and is no reason to stop."""
+    """One that is left out, here since it was deleted, keeps its history, and is no reason to stop."""
     names = [topic, f"{topic}-2"]
     for name in names:
         make_topic(cluster, name)

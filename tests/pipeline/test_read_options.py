@@ -9,7 +9,7 @@ from tailrace.pipeline.kafka.cluster import TopicPartition
 from tailrace.pipeline.kafka.fetching import Range
 from tailrace.pipeline.source.offset_json import from_json, parse_offsets, to_json
 from tailrace.pipeline.source.options import read_options
-from tailrace.pipeline.source.splitting import limited, ranges
+from tailrace.pipeline.source.splitting import first_of, limited, ranges
 
 basis = {"kafka.bootstrap.servers": "127.0.0.1:9092", "subscribe": "orders"}
 p0, p1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
@@ -120,6 +120,20 @@ def test_a_limit_moves_every_partition_on(told: dict[TopicPartition, tuple[int, 
     assert all(start[one] <= near[one] <= end[one] for one in told)
     assert all(near[one] > start[one] for one in told if end[one] > start[one])
     assert sum(near[one] - start[one] for one in told) <= most + len(told)
+
+
+@given(spans, st.integers(1, 20), st.integers(1, 200))
+def test_the_first_of_many_ranges(told: dict[TopicPartition, tuple[int, int]], length: int, most: int) -> None:
+    start, end = {one: two[0] for one, two in told.items()}, {one: two[1] for one, two in told.items()}
+    planned = ranges(start, end, most_records=length)
+    found = first_of(planned, most)
+    assert sum(one.end - one.start for one in found) <= most
+    at = dict(start)
+    for one in found:
+        assert one.start == at[one.partition]
+        at[one.partition] = one.end
+    if most >= length and planned:
+        assert found
 
 
 def test_one_range_a_partition() -> None:

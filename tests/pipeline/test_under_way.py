@@ -28,7 +28,7 @@ def history(tmp_path: Path) -> Path:
 
 def test_all_of_it_comes_next(history: Path) -> None:
     assert left_over(history, {first: 0, second: 3}, {first: 20, second: 7}) == noted
-    forget(history)
+    forget(history, noted)
     assert left_over(history, {first: 0, second: 3}, {first: 20, second: 7}) == []
 
 
@@ -36,6 +36,14 @@ def test_what_was_archived_since_or_is_not_asked_for_is_left_out(history: Path) 
     assert left_over(history, {first: 10, second: 3}, {first: 20, second: 7}) == noted[2:]
     assert left_over(history, {first: 0}, {first: 20}) == noted[:2]
     assert left_over(history, {first: 2}, {first: 20}) == []
+
+
+def test_what_others_were_at_stays(history: Path) -> None:
+    start, end = {first: 0, second: 3}, {first: 20, second: 7}
+    note(history, [a_range(first, 0, 20)])
+    assert left_over(history, start, end) == [noted[2], a_range(first, 0, 20)]
+    forget(history, [a_range(first, 0, 20)])
+    assert left_over(history, start, end) == noted[2:]
 
 
 def test_what_the_log_does_not_have(history: Path) -> None:

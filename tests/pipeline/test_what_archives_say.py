@@ -1,5 +1,6 @@
 """When an archive cannot go on, it says what happened, and what can be done by who came through its door."""
 
+import json
 from dataclasses import asdict
 from pathlib import Path
 
@@ -8,20 +9,24 @@ import pytest
 from tailrace.pipeline.access import Access
 from tailrace.pipeline.failure import DataLost, RecordsDamaged
 from tailrace.pipeline.histories.archiving import Archiving, archive_told
-from tailrace.pipeline.histories.outlook import Outlook, outlook
+from tailrace.pipeline.histories.outlook import outlook
 from tailrace.pipeline.histories.writing import archive_range
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
 from tailrace.pipeline.kafka.fetching import Range
-from tailrace.pipeline.source.options import Subscription
+from tailrace.pipeline.kafka.transactions import end, take_over
+from tailrace.pipeline.source.options import read_options
 from tailrace.records.build import build_batch
 from tailrace.testing import Broker
 from tests.pipeline.test_damaged_batches import garbled
-from tests.pipeline.topics import make_topic, numbered, shorten, write, write_bytes
+from tests.pipeline.test_sink import carried_out, write_one
+from tests.pipeline.topics import first_time, make_topic, numbered, shorten, write, write_bytes
 
 
-def ahead(cluster: Cluster, topic: str, archived: int) -> Outlook:
-    what = Subscription(kind="subscribe", value=topic)
-    return outlook(cluster, what, {TopicPartition(topic, 0): archived}, committed=True, if_lost="Do this.")
+def ahead(broker: Broker, cluster: Cluster, topic: str, archived: int | None, **options: str) -> tuple[int, int]:
+    asked = read_options({"kafka.bootstrap.servers": broker.bootstrap, "subscribe": topic, **options}, "batch")
+    of = TopicPartition(topic, 0)
+    found = outlook(cluster, asked, {} if archived is None else {of: archived})
+    return found.start[of], found.end[of]
 
 
 def test_records_that_retention_has_removed(broker: Broker, cluster: Cluster, topic: str, tmp_path: Path) -> None:
@@ -29,20 +34,42 @@ def test_records_that_retention_has_removed(broker: Broker, cluster: Cluster, to
     write(cluster, topic, numbered(10))
     write(cluster, topic, numbered(10, 10))
     shorten(cluster, topic, 10)
-    assert ahead(cluster, topic, 10).start == {TopicPartition(topic, 0): 10}
-    with pytest.raises(DataLost, match=r"is archived up to offset 5, and its log begins at 10\. Do this\.$"):
-        ahead(cluster, topic, 5)
+    assert ahead(broker, cluster, topic, 10) == ahead(broker, cluster, topic, None) == (10, 20)
+    with pytest.raises(DataLost, match=r"from offset 5 on, and its log begins at 10\. .*archive to another folder$"):
+        ahead(broker, cluster, topic, 5)
     common = Archiving(access=Access(bootstrap=broker.bootstrap), history=str(tmp_path), committed=True, quarantine="")
-    with pytest.raises(DataLost, match=r"has no offset 5 any more\. .*archive to another folder$"):
+    with pytest.raises(DataLost, match=r"has no offset 5 any more\. .*If it has none, run it again$"):
         archive_told((topic, 0, 5, 20), asdict(common))
 
 
-def test_a_log_that_is_shorter_than_its_history(cluster: Cluster, topic: str) -> None:
+def test_a_log_that_is_shorter_than_its_history(broker: Broker, cluster: Cluster, topic: str) -> None:
     make_topic(cluster, topic)
     write(cluster, topic, numbered(10))
-    assert ahead(cluster, topic, 10).end == {TopicPartition(topic, 0): 10}
-    with pytest.raises(DataLost, match=r"up to offset 11, and its log ends at 10: was it made anew\? Do this\.$"):
-        ahead(cluster, topic, 11)
+    assert ahead(broker, cluster, topic, 10) == (10, 10)
+    said = r"from offset 11 on, and its log ends at 10: was it made anew\? .*archive to another folder$"
+    with pytest.raises(DataLost, match=said):
+        ahead(broker, cluster, topic, 11)
+
+
+def test_where_a_first_archive_begins(broker: Broker, cluster: Cluster, topic: str) -> None:
+    make_topic(cluster, topic)
+    write(cluster, topic, numbered(10))
+    offsets = json.dumps({topic: {"0": 4}})
+    assert ahead(broker, cluster, topic, None, startingOffsets=offsets) == (4, 10)
+    assert ahead(broker, cluster, topic, 7, startingOffsets=offsets) == (7, 10)
+    assert ahead(broker, cluster, topic, None, startingTimestamp=str(first_time + 6000)) == (6, 10)
+    with pytest.raises(DataLost, match=r"from offset 11 on, and its log ends at 10: .*Begin elsewhere$"):
+        ahead(broker, cluster, topic, None, startingOffsets=json.dumps({topic: {"0": 11}}))
+
+
+def test_uncommitted_records_that_are_in_the_history(broker: Broker, cluster: Cluster, topic: str) -> None:
+    make_topic(cluster, topic)
+    transaction = take_over(cluster, topic, 60_000)
+    write_one(cluster, transaction, topic, b"open")
+    assert ahead(broker, cluster, topic, 1) == (1, 1)
+    end(cluster, transaction, commit=True)
+    carried_out(cluster)
+    assert ahead(broker, cluster, topic, 1) == (1, 2)
 
 
 def test_records_that_are_damaged(cluster: Cluster, topic: str, tmp_path: Path) -> None:

@@ -23,7 +23,11 @@ def run_tasks(spark: "SparkSession", function: str, things: Sequence[Any], given
     spark.dataSource.register(TaskSource)
     reader = spark.read.format(TaskSource.name()).option("function", function)
     reader = reader.option("given", json.dumps(given)).option("things", json.dumps(list(things)))
-    return [json.loads(row.answer) for row in reader.load().collect()]
+    try:
+        return [json.loads(row.answer) for row in reader.load().collect()]
+    except KeyboardInterrupt:
+        spark.interruptAll()  # Spark's own handler fails: its connection is the one that waits for the answer
+        raise
 
 
 class TaskReader(DataSourceReader):

@@ -4,6 +4,7 @@ Each commit goes on where the history ends: the driver looks how far the logs ha
 and the driver makes them part of the history. What a task wrote and nobody committed is written again.
 """
 
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -14,25 +15,30 @@ from tailrace.pipeline.crash_points import here
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.histories.archiving import Archiving
 from tailrace.pipeline.histories.committing import begin, commit_batch
-from tailrace.pipeline.histories.delta_log import own_folder
+from tailrace.pipeline.histories.delta_log import own_folder, read_log
 from tailrace.pipeline.histories.locking import alone
 from tailrace.pipeline.histories.manifest import ArchivedRange, range_from
 from tailrace.pipeline.histories.outlook import outlook
 from tailrace.pipeline.histories.under_way import forget, left_over, note, told
-from tailrace.pipeline.kafka.cluster import Cluster
+from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
 from tailrace.pipeline.kafka.fetching import Range
 from tailrace.pipeline.kafka.offsets import Offsets, commit_offsets
-from tailrace.pipeline.option_names import no_options, reaching
+from tailrace.pipeline.option_names import Options, no_options, reaching
 from tailrace.pipeline.source.options import ReadOptions, read_options
-from tailrace.pipeline.source.splitting import limited, ranges
+from tailrace.pipeline.source.splitting import first_of, limited, ranges
 from tailrace.pipeline.tasks import run_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 records_per_file_max: Final = 2_000_000
-records_per_commit_max: Final = 50_000_000  # about as many as a crash costs
+offsets_per_commit_max: Final = 50_000_000  # what a crash costs
 quarantine_name: Final = "quarantine"
+pause_min_s: Final = 0.05
+own_options: Final = (
+    "startingOffsets", "startingTimestamp", "startingOffsetsByTimestamp", "startingOffsetsByTimestampStrategy",
+    "maxOffsetsPerTrigger", "minPartitions", "maxRecordsPerPartition", "groupIdPrefix",
+)  # fmt: skip
 
 OnBatch = Callable[[Sequence[ArchivedRange]], None]
 
@@ -73,15 +79,18 @@ def archive(
     quarantine: bool = False,
     options: Mapping[str, str] = no_options,
     on_batch: OnBatch = lambda _: None,
+    stop: threading.Event | None = None,
 ) -> Archived:
-    """Archive topics, until interrupted or, with `available_now`, up to what is there now. What was added.
+    """Archive topics, until interrupted or stopped or, with `available_now`, up to what is there now. What was added.
 
     A batch that is damaged stops it; with `quarantine` its bytes are set aside, and its offsets noted as such."""
     if bool(topics) == bool(pattern):
         raise PipelineFailed("say what to archive: topics, or a pattern that their names match")
     history = Path(to).absolute()
     what = {"subscribePattern": pattern} if pattern else {"subscribe": ",".join(topics)}
+    Options(reaching(bootstrap, options), own_options)  # what else there is for readers means nothing here
     asked = read_options({**what, **reaching(bootstrap, options)}, "batch")
+    stop = stop or threading.Event()
     with asked.access.cluster() as cluster:
         asked.subscription.partitions(cluster)  # a topic that is not there shows before anything is written
         begin(history)
@@ -89,12 +98,12 @@ def archive(
             run = ArchiveRun(spark, cluster, history, asked, on_batch, quarantine=quarantine)
             try:
                 run.go_on()
-                while not available_now:
-                    run.wait(trigger_s)
+                while not available_now and not stop.wait(run.until_next(trigger_s)):
                     run.go_on()
             except KeyboardInterrupt:
                 if available_now:
                     raise
+                run.count_what_is_in()
     return run.added
 
 
@@ -121,42 +130,60 @@ class ArchiveRun:
         )
         self._known = begin(history)
         self._went_on_at = 0.0
+        self._written: list[ArchivedRange] = []  # and not counted yet
         self.added = Archived(ends=self._known.ends())
 
     def go_on(self) -> None:
         """Archive what the logs have by now."""
         self._went_on_at = time.monotonic()
-        ahead = outlook(
-            self._cluster,
-            self._asked.subscription,
-            self._known.ends(),
-            committed=self._asked.committed,
-            if_lost=self._common.if_lost,
-        )
-        start = ahead.start
-        while start != ahead.end:
-            planned = left_over(self._history, start, ahead.end) or self._planned(start, ahead.end)
-            self._add(planned)
-            start = start | {one.partition: one.end for one in planned}
+        ahead = outlook(self._cluster, self._asked, self._known.ends())
+        start, fresh = ahead.start, [one for one in ahead.start if one not in self._known.ends()]
+        while fresh or start != ahead.end:
+            planned = self._planned(start, ahead.end)
+            ends = start | {one.partition: one.end for one in planned}
+            self._add(planned, [_seen(one, start[one]) for one in fresh if ends[one] == start[one]])
+            start, fresh = ends, []
             if self._asked.group:
                 commit_offsets(self._cluster, self._asked.group, start)
 
-    def wait(self, trigger_s: float) -> None:
-        """Until so long after the last start."""
-        time.sleep(max(0.0, self._went_on_at + trigger_s - time.monotonic()))
+    def until_next(self, trigger_s: float) -> float:
+        """How long to wait, so that it begins so long after it began last."""
+        return max(pause_min_s, self._went_on_at + trigger_s - time.monotonic())
+
+    def count_what_is_in(self) -> None:
+        """For who was interrupted, maybe in the middle of a commit."""
+        ends = read_log(self._history).ends()
+        if self._written and all(ends.get(one.of, -1) >= one.end for one in self._written):
+            self._count(ends)
 
     def _planned(self, start: Offsets, end: Offsets) -> list[Range]:
-        end = limited(start, end, self._asked.max_offsets or records_per_commit_max)
-        return ranges(start, end, most_records=records_per_file_max)
+        """What comes next, and is not too much for one commit."""
+        asked = self._asked
+        most = asked.max_offsets or offsets_per_commit_max
+        if planned := first_of(left_over(self._history, start, end), most):
+            return planned
+        end = end if asked.max_offsets is None else limited(start, end, asked.max_offsets)
+        most_records = asked.max_records or records_per_file_max
+        planned = ranges(start, end, at_least=asked.min_partitions, most_records=most_records)
+        return planned if asked.max_offsets else first_of(planned, max(most, most_records))
 
-    def _add(self, wanted: Sequence[Range]) -> None:
-        note(self._history, wanted)
+    def _add(self, planned: Sequence[Range], seen: Sequence[ArchivedRange]) -> None:
+        note(self._history, planned)
         function = "tailrace.pipeline.histories.archiving:archive_told"
-        answers = run_tasks(self._spark, function, [told(one) for one in wanted], asdict(self._common))
-        done = [range_from(one) for one in answers]
+        answers = run_tasks(self._spark, function, [told(one) for one in planned], asdict(self._common))
+        self._written = [range_from(one) for one in answers] + list(seen)
         here("archive: before the commit")
-        commit_batch(self._history, done, self._known)
+        commit_batch(self._history, self._written, self._known)
         here("archive: committed")
-        forget(self._history)
-        self.added = self.added.and_also(done, self._known.ends())
+        forget(self._history, planned)
+        self._count(self._known.ends())
+
+    def _count(self, ends: Offsets) -> None:
+        done, self._written = self._written, []
+        self.added = self.added.and_also(done, ends)
         self._on_batch(done)
+
+
+def _seen(one: TopicPartition, start: int) -> ArchivedRange:
+    """That a partition begins here, and has nothing yet: what is gone before it is archived shall be missed."""
+    return ArchivedRange(topic=one.topic, partition=one.partition, start=start, end=start, count=0, gaps=(), files=())

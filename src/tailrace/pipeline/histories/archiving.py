@@ -7,7 +7,7 @@ repeats what failed.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from tailrace.pipeline.access import Access, access_from
 from tailrace.pipeline.failure import DataLost
@@ -24,12 +24,11 @@ class Archiving:
     committed: bool
     quarantine: str  # the folder for damaged batches; empty: they are a failure
 
-    @property
-    def if_lost(self) -> str:
-        return (
-            f"The history in {self.history} holds what was archived before, and cannot go on without a gap: archive "
-            "to another folder"
-        )
+
+advice: Final = (
+    "It was removed before it could be archived. If the history has earlier records of this partition, it cannot go on "
+    "without a gap: archive to another folder. If it has none, run it again"
+)
 
 
 def archive_told(task: Told, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -45,5 +44,5 @@ def archive_told(task: Told, given: Mapping[str, Any]) -> dict[str, Any]:
                 quarantine=Path(common.quarantine) if common.quarantine else None,
             )
         except DataLost as lost:
-            raise DataLost(f"{lost}. {common.if_lost}") from None
+            raise DataLost(f"{lost}. {advice}") from None
     return done.to_dict()

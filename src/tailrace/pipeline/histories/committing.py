@@ -73,7 +73,7 @@ def _actions(ranges: Sequence[ArchivedRange]) -> list[Action]:
 
 def check_ranges(snapshot: Snapshot, ranges: Sequence[ArchivedRange]) -> None:
     ends = snapshot.ends()
-    for one in sorted(ranges, key=lambda one: (one.of, one.start)):
+    for one in sorted(ranges, key=lambda one: (one.of, one.start, one.end)):
         if not one.is_whole and stands("archive: every offset is accounted for"):
             lost = f"{one.of} {one.start}…{one.end - 1}: not all offsets are accounted for"
             raise PipelineFailed(f"{lost}; nothing was committed")

@@ -108,7 +108,7 @@ def range_findings(ranges: Sequence[ArchivedRange]) -> list[Finding]:
     """Ranges that do not add up, or do not follow one upon the other."""
     found: list[Finding] = []
     ends: Offsets = {}
-    for one in sorted(ranges, key=lambda one: (one.of, one.start)):
+    for one in sorted(ranges, key=lambda one: (one.of, one.start, one.end)):
         if not one.is_whole:
             what = "records and explained gaps of this range do not add up"
             found.append(_finding("unaccounted range", what, one.of, one.start, one.end - 1))

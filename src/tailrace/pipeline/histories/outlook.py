@@ -1,16 +1,18 @@
 """What an archive has before it: each partition from where its history ends to where its log ends now.
 
 The history alone says where it ends, so an archive that died, was moved, or is asked for other topics than before goes
-on where it was; there is nothing beside it to be lost, or to say otherwise.
+on where it was; there is nothing beside it to be lost, or to say otherwise. A partition that has no history yet begins
+where the options say, with its log if they say nothing.
 """
 
 from dataclasses import dataclass
 
 from tailrace.pipeline.failure import DataLost
-from tailrace.pipeline.kafka.cluster import Cluster
+from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
 from tailrace.pipeline.kafka.offsets import Offsets, end_offsets, settled, start_offsets
 from tailrace.pipeline.protections import stands
-from tailrace.pipeline.source.options import Subscription
+from tailrace.pipeline.source.edges import resolve
+from tailrace.pipeline.source.options import ReadOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,21 +23,37 @@ class Outlook:
     end: Offsets
 
 
-def outlook(
-    cluster: Cluster, wanted: Subscription, archived: Offsets, *, committed: bool, if_lost: str = ""
-) -> Outlook:
-    """`DataLost`, with the advice `if_lost`, where a log no longer has what comes next."""
-    partitions = wanted.partitions(cluster)
+def outlook(cluster: Cluster, asked: ReadOptions, archived: Offsets) -> Outlook:
+    """`DataLost` where a log does not have what comes next."""
+    known = archived if stands("archive: it goes on where the history ends") else {}
+    partitions = asked.subscription.partitions(cluster)
+    fresh = [one for one in partitions if one not in known]
+    start = {one: known[one] for one in partitions if one in known}
+    start |= resolve(cluster, asked.start, fresh, committed=asked.committed)
     first = start_offsets(cluster, partitions)
-    goes_on = stands("archive: it goes on where the history ends")
-    start = {one: archived.get(one, first[one]) if goes_on else first[one] for one in partitions}
-    end = settled(cluster, start, end_offsets(cluster, partitions, committed=committed), committed=committed)
+    end = _ends(cluster, start, committed=asked.committed)
     for one in partitions:
+        lost = ""
         if end[one] < start[one]:
-            said = f"{one} is archived up to offset {start[one]}, and its log ends at {end[one]}: was it made anew?"
-            raise DataLost(f"{said} {if_lost}")
-        if start[one] < first[one]:
-            raise DataLost(
-                f"{one} is archived up to offset {start[one]}, and its log begins at {first[one]}. {if_lost}"
-            )
+            lost = f"its log ends at {end[one]}: was it made anew?"
+        elif start[one] < first[one]:
+            lost = f"its log begins at {first[one]}."
+        if lost:
+            raise DataLost(f"{one} is to be archived from offset {start[one]} on, and {lost} {_advice(one, known)}")
     return Outlook(start=start, end=end)
+
+
+def _ends(cluster: Cluster, start: Offsets, *, committed: bool) -> Offsets:
+    end = settled(cluster, start, end_offsets(cluster, sorted(start), committed=committed), committed=committed)
+    before = [one for one in end if end[one] < start[one]]
+    if not committed or not before:
+        return end
+    # Of what is archived already, with uncommitted records, some may be part of a transaction that is still open.
+    whole = end_offsets(cluster, before, committed=False)
+    return end | {one: start[one] for one in before if whole[one] >= start[one]}
+
+
+def _advice(one: TopicPartition, known: Offsets) -> str:
+    if one not in known:
+        return "Begin elsewhere"
+    return "Its history cannot go on without a gap: archive to another folder"

@@ -1,13 +1,14 @@
 """Which ranges an archive is at, written down before its tasks begin: one that died is taken up under the same names.
 
-Nothing else depends on it. Without the note the same offsets might be archived in other ranges, and files that were
-written for the old ones would be there without being part of the history until a vacuum.
+Without the note the same offsets would be archived all the same, but maybe in other ranges; files that were written for
+the old ones would then be there without being part of the history, which an audit finds fault with until a vacuum.
 """
 
 import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
+from uuid import uuid4
 
 from tailrace.pipeline.histories.delta_log import own_folder
 from tailrace.pipeline.kafka.cluster import TopicPartition
@@ -29,24 +30,41 @@ def range_of(one: Told) -> Range:
 
 
 def note(history: Path, planned: Sequence[Range]) -> None:
-    fresh = history / own_folder / f".{name}"
-    fresh.write_text(json.dumps([told(one) for one in planned]))
-    fresh.replace(history / own_folder / name)
+    """In place of what was noted of the same partitions; what an archive of others was at stays."""
+    _write(history, [*_others(history, planned), *planned])
 
 
-def forget(history: Path) -> None:
-    (history / own_folder / name).unlink(missing_ok=True)
+def forget(history: Path, done: Sequence[Range]) -> None:
+    _write(history, _others(history, done))
 
 
 def left_over(history: Path, start: Offsets, end: Offsets) -> list[Range]:
     """What was noted and comes next, in order; nothing of what has been archived since, or is not asked for now."""
-    try:
-        noted = [range_of(one) for one in json.loads((history / own_folder / name).read_text())]
-    except (OSError, TypeError, ValueError):
-        return []
     found, at = [], dict(start)
-    for one in noted:
+    for one in _noted(history):
         if at.get(one.partition) == one.start and one.end <= end[one.partition]:
             found.append(one)
             at[one.partition] = one.end
     return found
+
+
+def _others(history: Path, some: Sequence[Range]) -> list[Range]:
+    partitions = dict.fromkeys(one.partition for one in some)
+    return [one for one in _noted(history) if one.partition not in partitions]
+
+
+def _noted(history: Path) -> list[Range]:
+    try:
+        return [range_of(one) for one in json.loads((history / own_folder / name).read_text())]
+    except (OSError, TypeError, ValueError):
+        return []
+
+
+def _write(history: Path, noted: Sequence[Range]) -> None:
+    path = history / own_folder / name
+    if not noted:
+        path.unlink(missing_ok=True)
+        return
+    fresh = path.with_name(f".{name}.{uuid4().hex}")
+    fresh.write_text(json.dumps([told(one) for one in noted]))
+    fresh.replace(path)

@@ -26,6 +26,21 @@ def ranges(
     return whole
 
 
+def first_of(planned: Sequence[Range], most: int) -> list[Range]:
+    """As many of them as have at most so many offsets together, those that come first in each partition before others.
+    One that follows another in its partition never comes without it."""
+    begin: dict[TopicPartition, int] = {}
+    for one in planned:
+        begin[one.partition] = min(one.start, begin.get(one.partition, one.start))
+    found, room = [], most
+    for one in sorted(planned, key=lambda one: one.start - begin[one.partition]):
+        room -= one.end - one.start
+        if room < 0:
+            break
+        found.append(one)
+    return found
+
+
 def cut(one: Range, pieces: int) -> list[Range]:
     """The range in so many pieces, their lengths at most one apart; fewer when it is shorter."""
     length = one.end - one.start

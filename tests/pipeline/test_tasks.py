@@ -1,0 +1,50 @@
+"""Functions that run in Spark's tasks."""
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tailrace.pipeline.tasks import run_tasks
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+patience_s = 60.0
+poll_s = 0.02
+
+
+def waits(began: str, over: str) -> bool:
+    """A task that says that it began, and ends when it is told; whether it was told in time."""
+    Path(began).touch()
+    return there(Path(over))
+
+
+def there(path: Path) -> bool:
+    deadline = time.monotonic() + patience_s
+    while not path.exists() and time.monotonic() < deadline:
+        time.sleep(poll_s)
+    return path.exists()
+
+
+def test_an_interrupt_ends_the_tasks(spark: "SparkSession", tmp_path: Path) -> None:
+    began, over = tmp_path / "began", tmp_path / "over"
+
+    def interrupt() -> None:
+        there(began)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt).start()
+    with pytest.raises(KeyboardInterrupt):
+        run_tasks(spark, "tests.pipeline.test_tasks:waits", [str(began)], str(over))
+    deadline = time.monotonic() + patience_s / 2  # long before the task gives up by itself
+    while spark.sparkContext.statusTracker().getActiveJobsIds():
+        assert time.monotonic() < deadline, "the job goes on"
+        time.sleep(poll_s)
+    over.touch()
+    assert run_tasks(spark, "tests.pipeline.test_tasks:waits", [str(began)], str(over)) == [True]
