@@ -12,6 +12,7 @@ from tailrace.cli.spark import tasks_done
 from tailrace.pipeline.histories.delta_log import read_log
 from tailrace.pipeline.kafka.cluster import Cluster
 from tailrace.testing import Broker
+from tests.pipeline.programs import root
 from tests.pipeline.topics import make_topic, numbered, write
 
 if TYPE_CHECKING:
@@ -46,6 +47,21 @@ def test_archive_and_audit(
     assert [(one["kind"], one["file"], one["first"], one["last"]) for one in told["findings"]] == [
         ("missing file", path, 0, 9)
     ]
+
+
+def test_the_commands_of_the_readme(
+    spark: "SparkSession", broker: Broker, cluster: Cluster, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_topic(cluster, topic)
+    write(cluster, topic, numbered(10))
+    section = (root / "README.md").read_text().split("## On Spark\n")[1].split("\n\n")[0]
+    install, *commands = [line.split() for line in section.splitlines()]
+    assert (install[:2], [words[:2] for words in commands]) == (["pip", "install"], [["tailrace", "pipeline"]] * 3)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TAILRACE_BOOTSTRAP", broker.bootstrap)
+    for words in commands:
+        assert main([topic if word == "payments" else word for word in words[1:]]) == 0
+    assert "<svg" in (tmp_path / "report.html").read_text()
 
 
 def test_how_far_spark_is_can_be_seen(spark: "SparkSession") -> None:
