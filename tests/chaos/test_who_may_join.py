@@ -1,6 +1,8 @@
 """Brokers that do not belong: the cluster tells them so, they tell whoever started them, and nobody else notices."""
 
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,6 +41,25 @@ def why_not(broker: Broker, *, within_s: float = 20.0) -> str:
 
 def members(cluster: Cluster) -> list[list[int]]:
     return [[one.id for one in cluster.look(broker).brokers] for broker in cluster.ids]
+
+
+def test_a_member_that_is_alone_stops_when_it_is_asked() -> None:
+    """It waits for its cluster, maybe for ever, and is asked once: who asks does not know what it waits for."""
+    with Cluster(3, proxied=False) as cluster:
+        folder = cluster.broker(1).data_dir
+        for broker in cluster.ids:
+            cluster.kill(broker)
+        alone = subprocess.Popen(
+            [sys.executable, "-m", "tailrace", "serve", "--data-dir", str(folder), "--kafka-port", "0"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        assert alone.stderr is not None
+        said = ""
+        while "lane to broker" not in said and alone.poll() is None:
+            said += alone.stderr.readline()
+        alone.terminate()
+        printed, more = alone.communicate(timeout=30)
+        assert (alone.returncode, printed, "stopped" in more) == (0, "", True), said + more
 
 
 def test_a_second_broker_with_a_number_that_is_taken_is_refused(cluster: Cluster, tmp_path: Path) -> None:

@@ -13,17 +13,17 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any, Final
 
+from tailrace.broker.quorum_batches import of_leader, of_voters
 from tailrace.broker.shell import Followers, Shell
 from tailrace.log.log import Appended, Log
 from tailrace.model.faults import CorruptBatch, StorageFailed
 from tailrace.model.ids import BrokerId, Epoch, Offset, TopicPartition
 from tailrace.raft.effects import Effects, Vote
-from tailrace.raft.events import Event, Repaired, Resign, Tick, Truncated, VotersAppended, VoteStored
+from tailrace.raft.events import Event, Repaired, Resign, Tick, Transfer, Truncated, VotersAppended, VoteStored
 from tailrace.raft.messages import FetchAnswer
 from tailrace.raft.replica import Replica, Role, Voter
 from tailrace.raft.roles import Cause
 from tailrace.raft.state import Inconsistent
-from tailrace.records.build import leader_change_batch, voters_batch
 from tailrace.records.header import read_header
 
 events: Final = logging.getLogger(__name__)
@@ -157,24 +157,20 @@ class Member:
     # The log
 
     def announce(self) -> None:
-        """Try again what the disk had no room for."""
+        """Try again what the disk had no room for; but whoever fetches here, and has it all, is asked to lead first."""
+        if self.announcing and self.log.epochs.last != self.epoch:
+            fetching = [session.broker for session in self.sessions]
+            for voter in self.replica.in_sync(self._now()):
+                if voter != self.me and voter.broker in fetching:
+                    self.step(Transfer(voter))
         if self.announcing and self.log.epochs.last != self.epoch:
             self._write_leader_change()
 
     def _write_leader_change(self) -> None:
         """Append the control batch of a new leader."""
-        voters = [voter.broker for voter in self.replica.voters]
         now_ms = self.shell.clock.wall_ms()
-        batch = leader_change_batch(
-            leader=self.me.broker,
-            voters=voters,
-            granting=[self.me.broker],
-            base_offset=self.log.end,
-            leader_epoch=self.epoch,
-            timestamp=now_ms,
-        )
         try:
-            self.append_control(batch, now_ms)
+            self.append_control(of_leader(self.replica, self.log.end, now_ms), now_ms)
         except StorageFailed as fault:
             events.error("%s: its leader's first batch could not be written: %s", self.name, fault)
             asyncio.get_running_loop().call_later(announce_again_s, self.announce)
@@ -187,13 +183,7 @@ class Member:
 
     def _append_voters(self, voters: Sequence[Voter]) -> None:
         now_ms, offset = self.shell.clock.wall_ms(), self.log.end
-        batch = voters_batch(
-            voters=[(voter.broker, voter.directory) for voter in voters],
-            base_offset=offset,
-            leader_epoch=self.epoch,
-            timestamp=now_ms,
-        )
-        view = memoryview(batch)
+        view = memoryview(of_voters(self.replica, voters, offset, now_ms))
         try:
             self.log.append(view, read_header(view), self.epoch, now_ms, internal=True)
         except StorageFailed as fault:

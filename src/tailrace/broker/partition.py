@@ -4,16 +4,14 @@ Three offsets rule everything: `log.end`, `log.durable`, and the replica's high 
 moves, waiting producers are answered in offset order and waiting readers are poked. Nobody reads past it.
 """
 
-import asyncio
 import logging
-from collections import deque
 from collections.abc import Callable
-from functools import partial
 from typing import Final
 
 from tailrace.broker.member import Member
 from tailrace.broker.shell import Shell
 from tailrace.broker.verifying import Guard, Guards, require_part_of_transaction
+from tailrace.broker.waiting import Waiting, WhenReached
 from tailrace.log.log import Appended, Log, Read
 from tailrace.log.markers import marker_is_due
 from tailrace.model.faults import (
@@ -44,14 +42,13 @@ pipeline_max_s: Final = 3.0  # how long a producer's batches may still come, ahe
 readable_roles: Final = (Role.FOLLOWER, Role.OBSERVER)
 not_plain: Final = control_bit | transactional_bit
 
-WhenCommitted = Callable[[Fault | None], None]
-
 
 class Partition(Member):
     def __init__(self, name: str, key: TopicPartition, log: Log, replica: Replica, shell: Shell) -> None:
         super().__init__(name, key, log, replica, shell)
         self.bytes_appended = 0  # in this life: lets who waits for so many bytes count instead of read
-        self._waiting: deque[tuple[int, WhenCommitted]] = deque()  # by rising offset, but for duplicates, which wait
+        self._waiting = Waiting()  # clients, for all that acks=all asks for
+        self._committing = Waiting()  # brokers, for the high watermark
         self._watchers: dict[Callable[[], None], None] = {}  # readers at the high watermark
         self._refused_at = -pipeline_max_s  # when a batch may last have been refused that will be sent again
         self.guards = Guards()
@@ -158,20 +155,21 @@ class Partition(Member):
             return self.replica.high_watermark
         return min(self.replica.high_watermark, self.replica.held_by(wanted))
 
-    def when_committed(self, end: int, done: WhenCommitted) -> None:
+    def when_acknowledged(self, end: int, done: WhenReached) -> None:
         """Call `done(None)` once all that acks=all asks for is done up to `end`, or `done(fault)` when it cannot be."""
         if self.acknowledged >= end:
             done(None)
         elif (fault := self._why_not()) is not None:
             done(fault)
         else:
-            self._waiting.append((end, done))
+            self._waiting.add(end, done)
 
     async def committed(self) -> None:
-        """Wait until all that is in the log now is committed; raises the fault when it cannot be."""
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.when_committed(self.log.end, partial(_settle, done))
-        await done
+        """Wait until a majority has all that is in the log now; raises the fault when it cannot be."""
+        if self.high_watermark < self.log.end:
+            if (fault := self._why_not()) is not None:
+                raise fault
+            await self._committing.until(self.log.end)
 
     async def begin_at(self, start: int) -> bool:
         """Records below `start` were deleted, everywhere; False: this replica is not there yet."""
@@ -281,7 +279,7 @@ class Partition(Member):
     def _answer_held(self) -> None:
         """Where more than a majority is asked for, an offset may be acknowledged long after it was committed."""
         if self.log.settings.min_insync_replicas > 1:
-            self._answer()
+            self._waiting.reached(self.acknowledged)
 
     def _append_fetched(self, records: memoryview) -> None:
         super()._append_fetched(records)
@@ -290,7 +288,9 @@ class Partition(Member):
     def _moved_on(self) -> None:
         super()._moved_on()
         if self._waiting:
-            self._answer()
+            self._waiting.reached(self.acknowledged)
+        if self._committing:
+            self._committing.reached(self.high_watermark)
         if self._watchers:
             self._poke_watchers()
 
@@ -316,11 +316,6 @@ class Partition(Member):
         for poke in list(self._watchers):
             poke()
 
-    def _answer(self) -> None:
-        waiting, acknowledged = self._waiting, self.acknowledged
-        while waiting and waiting[0][0] <= acknowledged:
-            waiting.popleft()[1](None)
-
     def _deposed(self) -> None:
         super()._deposed()
         self._fail_waiting(self._why_not() or self._not_leader("led it, and does not any more"))
@@ -331,19 +326,9 @@ class Partition(Member):
         self._fail_waiting(fault)
 
     def _fail_waiting(self, fault: Fault) -> None:
-        waiting, self._waiting = self._waiting, deque()
-        for _, done in waiting:
-            done(fault)
+        self._waiting.fail(fault)
+        self._committing.fail(fault)
         self._poke_watchers()
-
-
-def _settle(done: "asyncio.Future[None]", fault: Fault | None) -> None:
-    if done.done():
-        return
-    if fault is None:
-        done.set_result(None)
-    else:
-        done.set_exception(fault)
 
 
 def gone(name: str) -> StorageFailed:

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final
 
-from tailrace.model.faults import Fault
+from tailrace.model.faults import CoordinatorLoading, Fault
 from tailrace.model.ids import BrokerId
 from tailrace.wire.messages.peers.take_producer_ids import TakeProducerIds
 
@@ -38,8 +38,12 @@ class ProducerIds:
         return len(self._block) + len(self._next_block)
 
     async def take(self) -> int:
+        """`CoordinatorLoading` where none can be had now: what clients take for a reason to ask again."""
         while not self.in_hand:
-            await self._take_block()
+            try:
+                await self._take_block()
+            except Fault as fault:
+                raise CoordinatorLoading(f"no producer id can be had: {fault}") from None
         if not self._block:
             self._block, self._next_block = self._next_block, range(0)
         first, self._block = self._block[0], self._block[1:]

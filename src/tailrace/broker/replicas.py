@@ -212,7 +212,7 @@ class Replicas:
         voters = partition.replica.voters
         brand_new = partition.log.end == 0 and partition.epoch < 0
         partition.begin(self._quorums.timing.fetch_timeout_s if brand_new and voters[0] != self._me else 0.0)
-        alone = voters == (self._me,) and partition.key not in self.unfit
+        alone = partition.replica.voters == (self._me,) and partition.key not in self.unfit  # as its log says by now
         if alone or (brand_new and voters[0] == self._me):
             partition.step(Campaign())
         self._quorums.opened(partition)

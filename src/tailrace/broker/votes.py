@@ -54,7 +54,9 @@ class VoteJournal:
                 continue
             topic_id, partition, epoch, broker, directory = entry_layout.unpack(entry)
             voter = Voter(broker=BrokerId(broker), directory=Id(directory))
-            self._votes[TopicPartition(Id(topic_id), partition)] = Vote(epoch=Epoch(epoch), voter=voter)
+            key = TopicPartition(Id(topic_id), partition)
+            if epoch >= self.last(key).epoch:  # an older one behind it was left by a write that failed half way
+                self._votes[key] = Vote(epoch=Epoch(epoch), voter=voter)
             entries += 1
             self._end = at + entry_bytes
         if fresh or entries > len(self._votes) + history_kept_max_entries:

@@ -11,7 +11,8 @@ import os
 import resource
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
 
 from tailrace.broker.node import CannotStart, Node
 from tailrace.cli.failure import Failed
@@ -19,6 +20,8 @@ from tailrace.doors.kafka import open_door
 from tailrace.log.state_file import Unreadable
 from tailrace.model.settings import Settings
 from tailrace.ports import Listener, system_ports
+
+T = TypeVar("T")
 
 switch_interval_s = 0.0005  # at Python's 5 ms a thread that comes back from an fsync waits behind a busy loop
 same_wish_s = 1.0  # `timeout` and process groups deliver one wish to stop twice
@@ -60,19 +63,34 @@ async def _serve(settings: Settings, until_eof: bool) -> None:
         advice = unreadable_advice if isinstance(error.__cause__, Unreadable) else ""
         raise Failed(f"cannot start: {error}{advice}") from None
     try:
-        listener = await _listen(node, settings)
-        where = address(node.advertised_host, listener.port)
-        log.info(
-            "broker %d is up at %s, data in %s, fsync %s", node.broker_id, where, settings.data_dir, settings.fsync
-        )
-        print(f"ready kafka={where} peer={address(node.advertised_host, node.peer_port)}", flush=True)
-        await stop.asked.wait()
-        listener.close()
+        listener = await _unless(stop.asked, _listen(node, settings))  # it may wait for long until it knows its cluster
+        if listener is not None:
+            _say_ready(node, listener, settings)
+            await stop.asked.wait()
+            listener.close()
     finally:
         await node.stop()
     if node.failed.done():
         raise Failed(f"the broker failed and stopped: {node.failed.exception()!r}. The log above says where.")
     log.info("stopped")
+
+
+def _say_ready(node: Node, listener: Listener, settings: Settings) -> None:
+    where = address(node.advertised_host, listener.port)
+    log.info("broker %d is up at %s, data in %s, fsync %s", node.broker_id, where, settings.data_dir, settings.fsync)
+    print(f"ready kafka={where} peer={address(node.advertised_host, node.peer_port)}", flush=True)
+
+
+async def _unless(asked: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None:
+    """What the work comes to; None, and it is given up, if somebody asks to stop before."""
+    working, asking = asyncio.ensure_future(work), asyncio.ensure_future(asked.wait())
+    await asyncio.wait((working, asking), return_when=asyncio.FIRST_COMPLETED)
+    asking.cancel()
+    if working.done():
+        return working.result()
+    working.cancel()
+    await asyncio.wait((working,))
+    return None
 
 
 async def _listen(node: Node, settings: Settings) -> Listener:

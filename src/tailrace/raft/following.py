@@ -38,8 +38,8 @@ def _source(state: State) -> Voter | None:
     others = [voter for voter in state.others if voter.broker != state.me.broker]  # our old disk answers nobody
     if state.role not in (Role.OBSERVER, Role.UNATTACHED) or not others:
         return None
-    if state.voted_for not in (no_voter, state.me):
-        return state.voted_for  # who may have been elected by now
+    if state.role is Role.UNATTACHED and state.voted_for not in (no_voter, state.me):
+        return state.voted_for  # who may have been elected by now; who is no voter hears nothing if it was not
     return others[state.asked % len(others)]
 
 

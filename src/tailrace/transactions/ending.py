@@ -14,6 +14,7 @@ from tailrace.transactions.transaction import (
     Producer,
     Transaction,
     first_epoch_version,
+    last_epoch_of_an_id,
     nothing,
 )
 from tailrace.transactions.turn import Turn
@@ -28,8 +29,8 @@ def has_ended(transaction: Transaction, who: Producer, committed: bool, version:
     again = _is_asked_again(transaction, who)
     if who.id != transaction.producer_id and not again:
         raise _other_id(transaction, who)
-    if who.epoch != transaction.epoch and not again:
-        raise _other_epoch(transaction, who)
+    if not again:
+        _require_epoch(transaction, who)
     if again:
         _require_end(transaction, committed)
         return True
@@ -41,8 +42,7 @@ def has_ended(transaction: Transaction, who: Producer, committed: bool, version:
 def _has_ended_v1(transaction: Transaction, who: Producer, committed: bool) -> bool:
     if who.id != transaction.producer_id:
         raise _other_id(transaction, who)
-    if who.epoch != transaction.epoch:
-        raise _other_epoch(transaction, who)
+    _require_epoch(transaction, who)
     if transaction.state is State.ONGOING:
         return False
     _require_end(transaction, committed)
@@ -78,7 +78,7 @@ def prepare(transaction: Transaction, committed: bool, version: int, new_produce
     ending = replace(transaction, state=state, client_version=version, started_ms=started)
     if bumps:
         follower = new_producer_id if transaction.is_exhausted else nothing
-        ending = replace(ending, epoch=transaction.epoch + 1, last_epoch=transaction.epoch, next_producer_id=follower)
+        ending = replace(ending, epoch=_after(transaction), last_epoch=transaction.epoch, next_producer_id=follower)
     return turn.write(ending)
 
 
@@ -87,10 +87,14 @@ def fence(transaction: Transaction, turn: Turn) -> Transaction:
     fenced = replace(
         transaction,
         state=turn.step(transaction, Cause.FENCED),
-        epoch=transaction.epoch + 1,
+        epoch=_after(transaction),
         last_epoch=nothing,
     )
     return turn.write(replace(fenced, state=turn.step(fenced, Cause.ABORTED)))
+
+
+def _after(transaction: Transaction) -> int:
+    return min(transaction.epoch, last_epoch_of_an_id) + 1
 
 
 def complete(transaction: Transaction, turn: Turn) -> Transaction:
@@ -116,8 +120,13 @@ def check_producer(transaction: Transaction, who: Producer) -> None:
         raise _concurrent(transaction)
     if who.id != transaction.producer_id:
         raise _other_id(transaction, who)
-    if who.epoch != transaction.epoch:
-        raise _other_epoch(transaction, who)
+    _require_epoch(transaction, who)
+
+
+def _require_epoch(transaction: Transaction, who: Producer) -> None:
+    """That somebody has the epoch that holds, and not the one that nobody has: it is there to fence."""
+    if who.epoch != transaction.epoch or who.epoch > last_epoch_of_an_id:
+        raise ProducerFenced(f"{transaction.transactional_id} has epoch {transaction.epoch} by now, not {who.epoch}")
 
 
 def _concurrent(transaction: Transaction) -> ConcurrentTransactions:
@@ -126,7 +135,3 @@ def _concurrent(transaction: Transaction) -> ConcurrentTransactions:
 
 def _other_id(transaction: Transaction, who: Producer) -> UnknownProducerId:
     return UnknownProducerId(f"{transaction.transactional_id} is not used by producer {who.id}")
-
-
-def _other_epoch(transaction: Transaction, who: Producer) -> ProducerFenced:
-    return ProducerFenced(f"{transaction.transactional_id} has epoch {transaction.epoch} by now, not {who.epoch}")

@@ -1,6 +1,9 @@
 """Producer ids: never one twice, and some in hand for when the controller cannot be reached."""
 
+import pytest
+
 from tailrace.broker.producer_ids import few
+from tailrace.model.faults import CoordinatorLoading
 from tests.unit.broker.simulated import Brokers, simulated
 
 
@@ -13,6 +16,21 @@ async def test_a_broker_that_is_cut_off_has_some_left(brokers: Brokers) -> None:
     taken = [await brokers.machine(3).run(brokers[3].producer_ids.take()) for _ in range(10)]
     assert len(set(taken)) == 10
     assert brokers.world.loop.time() - asked_at < 0.1
+
+
+@simulated()
+async def test_who_gets_none_is_told_to_ask_again(brokers: Brokers) -> None:
+    """In words that clients of every age take for that."""
+    await brokers.until(lambda: brokers[3].producer_ids.in_hand >= few)
+    for one in (1, 2):
+        brokers.world.network.cut("b3", f"b{one}")
+
+    async def take_all() -> None:
+        while True:
+            await brokers[3].producer_ids.take()
+
+    with pytest.raises(CoordinatorLoading, match="no producer id can be had"):
+        await brokers.machine(3).run(take_all())
 
 
 @simulated(count=1)

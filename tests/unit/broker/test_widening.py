@@ -81,6 +81,22 @@ async def test_they_outlive_the_broker_that_was_alone(brokers: Brokers, power_lo
     await brokers.until(lambda: are_wide(brokers), within_seconds=30.0)
 
 
+@simulated(count=1, **few)
+async def test_a_founder_that_comes_back_leaves_leaders_alone(brokers: Brokers) -> None:
+    """It was the only voter once, and its log says that it is no longer."""
+    await brokers.make_topic("t", (1,))
+    await commit(brokers, "g0", 1)
+    await brokers.start(2)
+    await brokers.start(3)
+    await brokers.until(lambda: are_wide(brokers), within_seconds=90.0)
+    await brokers.stop(1)
+    await brokers.until(lambda: all(one.leader in (2, 3) for one in own(brokers, 2)), within_seconds=20.0)
+    epochs = [one.epoch for one in own(brokers, 2)]
+    await brokers.start(1, serves=False)
+    await brokers.elapse(3.0)
+    assert [one.epoch for one in own(brokers, 2)] == epochs
+
+
 @simulated(count=1, offsets_topic_replication_factor=1, **few)
 async def test_who_asked_for_one_replica_keeps_one(brokers: Brokers) -> None:
     await brokers.make_topic("t", (1,))

@@ -6,15 +6,16 @@ import pytest
 
 from tailrace.log.epochs import EpochCache
 from tailrace.model.ids import Epoch, Offset
+from tailrace.raft.effects import Vote
 from tailrace.raft.events import Campaign, Tick, VotersAppended, VoteStored
 from tailrace.raft.leading import knows_quorum
 from tailrace.raft.messages import BeginEpoch, EpochEnd, EpochSeen, FetchAnswer, Fetched, VoteAnswer, VoteRequest
 from tailrace.raft.replica import Replica, Role
 from tailrace.raft.state import Inconsistent
-from tailrace.raft.voters import Voter, VoterHistory
+from tailrace.raft.voters import Voter, VoterHistory, no_voter
 from tests.unit.raft.toy import progress, voter
 
-one, two, three = voter(1), voter(2), voter(3)
+one, two, three, four = voter(1), voter(2), voter(3), voter(4)
 all_three = (one, two, three)
 
 
@@ -184,6 +185,31 @@ def test_a_leader_is_asked_about_everybody() -> None:
     led.step(fetch(three, 10), now=31.0)
     led.step(Tick(), now=31.0)  # an observer that is silent for long is forgotten
     assert [peer.replica for peer in led.peers()] == [two, three]
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_an_observer_that_voted_asks_the_others_too(restarts: bool) -> None:
+    """The candidate may be gone for good, and whoever was elected instead does not know of this replica."""
+    observer = Replica(
+        me=four,
+        epoch=Epoch(7 if restarts else 6),
+        log_end=Offset(10),
+        high_watermark=Offset(10),
+        voters=all_three,
+        voted_for=two if restarts else no_voter,
+    )
+    if not restarts:
+        asked = VoteRequest(sender=two, to=four, epoch=Epoch(7), end=Offset(12), last_epoch=Epoch(6))
+        assert observer.step(asked, now=0.1).store_vote == Vote(epoch=Epoch(7), voter=two)
+        observer.step(VoteStored(Epoch(7), two), now=0.2)
+    now, found = 0.2, []
+    for _ in range(6):
+        now = max(now, observer.deadline) + 0.01
+        observer.step(Tick(), now=now)
+        request = observer.fetch()
+        assert request is not None
+        found.append(request.to)
+    assert sorted(set(found)) == sorted(all_three)
 
 
 def test_a_sole_voter_waits_for_nobody() -> None:

@@ -102,6 +102,10 @@ async def open_door(node: Node) -> KafkaDoor:
     """Listen on the node's host and Kafka port; done when clients are served."""
     door = KafkaDoor(node)
     await door.listen()
-    await node.register()
+    try:
+        await node.register()
+    except BaseException:
+        door.close()
+        raise
     door.open()
     return door

@@ -214,7 +214,7 @@ class Waiting:
     def add(self, topic: str | Id, answers: list[PartitionAnswer], partition: Partition, end: int) -> None:
         number, self._added = self._added, self._added + 1
         self._open[number] = Place(topic, answers, len(answers) - 1)
-        partition.when_committed(end, partial(self._decided, number))
+        partition.when_acknowledged(end, partial(self._decided, number))
 
     def begin(self, timeout_ms: int, *, refused: bool) -> None:
         self._refused |= refused
