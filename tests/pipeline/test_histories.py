@@ -138,6 +138,9 @@ def test_options_that_mean_nothing_here(spark: "SparkSession", broker: Broker, t
     for name in ("failOnDataLoss", "endingOffsets", "queryId"):
         with pytest.raises(PipelineFailed, match=f"there is no option {name}"):
             archive(spark, broker.bootstrap, tmp_path / "h", topics=["t"], options={name: "x"})
+    options = {"kafka.isolation.level": "read_uncommitted"}
+    with pytest.raises(PipelineFailed, match="an archive holds committed records, and no others"):
+        archive(spark, broker.bootstrap, tmp_path / "h", topics=["t"], options=options)
 
 
 @spark_only

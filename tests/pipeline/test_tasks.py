@@ -42,6 +42,7 @@ def test_an_interrupt_ends_the_tasks(spark: "SparkSession", tmp_path: Path) -> N
     threading.Thread(target=interrupt).start()
     with pytest.raises(KeyboardInterrupt):
         run_tasks(spark, "tests.pipeline.test_tasks:waits", [str(began)], str(over))
+    spark.createDataFrame([(1,)], "number int")  # Spark's JVM has forgotten which session is active; this reminds it
     deadline = time.monotonic() + patience_s / 2  # long before the task gives up by itself
     while spark.sparkContext.statusTracker().getActiveJobsIds():
         assert time.monotonic() < deadline, "the job goes on"

@@ -13,12 +13,10 @@ from tailrace.pipeline.histories.outlook import outlook
 from tailrace.pipeline.histories.writing import archive_range
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
 from tailrace.pipeline.kafka.fetching import Range
-from tailrace.pipeline.kafka.transactions import end, take_over
 from tailrace.pipeline.source.options import read_options
 from tailrace.records.build import build_batch
 from tailrace.testing import Broker
 from tests.pipeline.test_damaged_batches import garbled
-from tests.pipeline.test_sink import carried_out, write_one
 from tests.pipeline.topics import first_time, make_topic, numbered, shorten, write, write_bytes
 
 
@@ -37,7 +35,7 @@ def test_records_that_retention_has_removed(broker: Broker, cluster: Cluster, to
     assert ahead(broker, cluster, topic, 10) == ahead(broker, cluster, topic, None) == (10, 20)
     with pytest.raises(DataLost, match=r"from offset 5 on, and its log begins at 10\. .*archive to another folder$"):
         ahead(broker, cluster, topic, 5)
-    common = Archiving(access=Access(bootstrap=broker.bootstrap), history=str(tmp_path), committed=True, quarantine="")
+    common = Archiving(access=Access(bootstrap=broker.bootstrap), history=str(tmp_path), quarantine="")
     with pytest.raises(DataLost, match=r"has no offset 5 any more\. .*If it has none, run it again$"):
         archive_told((topic, 0, 5, 20), asdict(common))
 
@@ -60,16 +58,6 @@ def test_where_a_first_archive_begins(broker: Broker, cluster: Cluster, topic: s
     assert ahead(broker, cluster, topic, None, startingTimestamp=str(first_time + 6000)) == (6, 10)
     with pytest.raises(DataLost, match=r"from offset 11 on, and its log ends at 10: .*Begin elsewhere$"):
         ahead(broker, cluster, topic, None, startingOffsets=json.dumps({topic: {"0": 11}}))
-
-
-def test_uncommitted_records_that_are_in_the_history(broker: Broker, cluster: Cluster, topic: str) -> None:
-    make_topic(cluster, topic)
-    transaction = take_over(cluster, topic, 60_000)
-    write_one(cluster, transaction, topic, b"open")
-    assert ahead(broker, cluster, topic, 1) == (1, 1)
-    end(cluster, transaction, commit=True)
-    carried_out(cluster)
-    assert ahead(broker, cluster, topic, 1) == (1, 2)
 
 
 def test_records_that_are_damaged(cluster: Cluster, topic: str, tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def archive(
     topics: Annotated[str, typer.Option("--topics", metavar="T[,T…]", help="Topics to archive.")] = "",
     pattern: Annotated[str, typer.Option("--pattern", metavar="REGEX", help="Or all whose name matches.")] = "",
     available_now: Annotated[bool, typer.Option("--available-now", help="End with what is there now.")] = False,
-    every: Annotated[float, typer.Option("--every", metavar="SECONDS", min=0.1, help="A commit so often.")] = 10.0,
+    every: Annotated[float, typer.Option("--every", metavar="SECONDS", min=0.1, help="Look for more so often.")] = 10.0,
     quarantine: Annotated[bool, typer.Option("--quarantine", help="Set damaged batches aside and go on.")] = False,
     bootstrap: Brokers = "",
     client_config: ClientConfig = "",

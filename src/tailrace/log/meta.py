@@ -2,7 +2,7 @@
 
 `meta.properties`, in Kafka's form, names the cluster, the broker and the directory: the same broker with another disk
 is another voter. It also keeps the port for peers, so that a cluster that was stopped as a whole finds itself again,
-and who voted on the metadata when this broker joined; the metadata log says who does now. `clean-shutdown` is there
+and who votes on the metadata, as this broker heard last. `clean-shutdown` is there
 only while the broker is not running, and holds the boot id of that shutdown; it is removed, durably, before anything is
 written: so a crash cannot be taken for a clean stop.
 """

@@ -103,7 +103,7 @@ _table: Final = (
     _not_yet("segment.index.bytes", int, 10_485_760, "The size of an index file."),
     _not_yet("segment.jitter.ms", int, 0, "What is taken off segment.ms at random."),
     TopicSetting("segment.ms", int, 604_800_000, "When a segment file is old.", "log_segment_ms", **_at_least(1)),
-    _not_yet("unclean.leader.election.enable", bool, False, "Whether a replica that misses records may lead. It may not: see `tailrace cluster recover --unsafe`."),
+    _not_yet("unclean.leader.election.enable", bool, False, "Whether a replica that misses records may lead. It may not."),
 )
 # fmt: on
 topic_settings: Final = {one.name: one for one in _table}

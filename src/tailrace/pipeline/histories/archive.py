@@ -90,6 +90,8 @@ def archive(
     what = {"subscribePattern": pattern} if pattern else {"subscribe": ",".join(topics)}
     Options(reaching(bootstrap, options), own_options)  # what else there is for readers means nothing here
     asked = read_options({**what, **reaching(bootstrap, options)}, "batch")
+    if not asked.committed:
+        raise PipelineFailed("kafka.isolation.level: an archive holds committed records, and no others")
     stop = stop or threading.Event()
     with asked.access.cluster() as cluster:
         asked.subscription.partitions(cluster)  # a topic that is not there shows before anything is written
@@ -125,7 +127,6 @@ class ArchiveRun:
         self._common = Archiving(
             access=asked.access,
             history=str(history),
-            committed=asked.committed,
             quarantine=str(history / own_folder / quarantine_name) if quarantine else "",
         )
         self._known = begin(history)

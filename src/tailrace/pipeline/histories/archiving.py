@@ -21,7 +21,6 @@ class Archiving:
 
     access: Access
     history: str
-    committed: bool
     quarantine: str  # the folder for damaged batches; empty: they are a failure
 
 
@@ -40,7 +39,6 @@ def archive_told(task: Told, given: Mapping[str, Any]) -> dict[str, Any]:
                 cluster,
                 range_of(task),
                 Path(common.history),
-                committed=common.committed,
                 quarantine=Path(common.quarantine) if common.quarantine else None,
             )
         except DataLost as lost:

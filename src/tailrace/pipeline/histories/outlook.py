@@ -29,9 +29,9 @@ def outlook(cluster: Cluster, asked: ReadOptions, archived: Offsets) -> Outlook:
     partitions = asked.subscription.partitions(cluster)
     fresh = [one for one in partitions if one not in known]
     start = {one: known[one] for one in partitions if one in known}
-    start |= resolve(cluster, asked.start, fresh, committed=asked.committed)
+    start |= resolve(cluster, asked.start, fresh, committed=True)
     first = start_offsets(cluster, partitions)
-    end = _ends(cluster, start, committed=asked.committed)
+    end = settled(cluster, start, end_offsets(cluster, partitions, committed=True), committed=True)
     for one in partitions:
         lost = ""
         if end[one] < start[one]:
@@ -41,16 +41,6 @@ def outlook(cluster: Cluster, asked: ReadOptions, archived: Offsets) -> Outlook:
         if lost:
             raise DataLost(f"{one} is to be archived from offset {start[one]} on, and {lost} {_advice(one, known)}")
     return Outlook(start=start, end=end)
-
-
-def _ends(cluster: Cluster, start: Offsets, *, committed: bool) -> Offsets:
-    end = settled(cluster, start, end_offsets(cluster, sorted(start), committed=committed), committed=committed)
-    before = [one for one in end if end[one] < start[one]]
-    if not committed or not before:
-        return end
-    # Of what is archived already, with uncommitted records, some may be part of a transaction that is still open.
-    whole = end_offsets(cluster, before, committed=False)
-    return end | {one: start[one] for one in before if whole[one] >= start[one]}
 
 
 def _advice(one: TopicPartition, known: Offsets) -> str:

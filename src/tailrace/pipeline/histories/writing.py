@@ -96,16 +96,14 @@ class DayFile:
         self._fresh.unlink(missing_ok=True)
 
 
-def archive_range(
-    cluster: Cluster, wanted: Range, folder: Path, *, committed: bool = True, quarantine: Path | None = None
-) -> ArchivedRange:
+def archive_range(cluster: Cluster, wanted: Range, folder: Path, *, quarantine: Path | None = None) -> ArchivedRange:
     """Write the records of a range; what was written. Damaged batches are a failure, unless there is a quarantine."""
     on_damaged = Quarantine(quarantine) if quarantine is not None else _refuse
     files: dict[str, DayFile] = {}
     left_out: list[Gap] = []
     present: list[tuple[int, int]] = []  # runs of offsets that were accounted for, in order
     try:
-        for chosen in fetch(cluster, wanted, committed=committed, max_bytes=archive_fetch_bytes, on_damaged=on_damaged):
+        for chosen in fetch(cluster, wanted, committed=True, max_bytes=archive_fetch_bytes, on_damaged=on_damaged):
             for one in merged(chosen.left_out):
                 left_out += _gap(wanted, one.first, one.last, one.reason)
             for columns in columns_of(chosen, wanted.partition, on_damaged, headers=True):

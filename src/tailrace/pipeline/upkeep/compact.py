@@ -64,7 +64,7 @@ def compact(
     on_plan: Callable[[int], None] = lambda _: None,
     on_merged: Callable[[int], None] = lambda _: None,
 ) -> Compacted:
-    """Merge files into ones of up to about `target_bytes`. `PipelineFailed`, and nothing changed, if one is damaged."""
+    """Merge files into ones of up to about `target_bytes`. `PipelineFailed`, and no commit, where one is damaged."""
     folder = Path(path).absolute()
     sound_snapshot(folder)
     with alone(folder, "upkeep"):
@@ -91,7 +91,7 @@ def _merge(spark: "SparkSession", folder: Path, some: Sequence[Sequence[Archived
     if wrongs:
         for file in (file for one in found for file in one.files):
             (folder / file.path).unlink()
-        raise PipelineFailed(f"nothing was compacted: {'; '.join(wrongs)}")
+        raise PipelineFailed(f"these files were not compacted, nor those beside them: {'; '.join(wrongs)}")
     by_start = {(one.of, one.start): one for one in found}
     return [by_start[group[0].of, group[0].start] for group in some]
 
