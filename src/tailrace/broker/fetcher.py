@@ -31,6 +31,7 @@ from tailrace.wire.hot_replica_fetch import FetchedHead, read_fetched, write_rep
 from tailrace.wire.primitives import WireError
 
 in_flight_max: Final = 2
+alone, beside_another = 1, 0  # in the place of min_bytes: whether another request is in flight
 opening: Final = 0
 epoch_max: Final = 2**31 - 1
 
@@ -166,7 +167,7 @@ class Fetcher:
             self._requests,
             replica_id=self._me.broker,
             max_wait_ms=settings.replica_fetch_wait_max_ms,
-            min_bytes=1,
+            min_bytes=beside_another if self._in_flight else alone,
             max_bytes=settings.replica_fetch_response_max_bytes,
             session_id=self._session,
             session_epoch=self._epoch,

@@ -187,7 +187,7 @@ class Partition(Member):
         """Whether a majority is connected at this moment, and was heard of lately. Those whose connection is gone may
         have elected another in the next: only who hears a quorum may say what is, and what is not."""
         since = self._now() - self.replica.timing.check_quorum_s
-        there = [session.broker for session in self.sessions if session.heard_at >= since]
+        there = [session.broker for session in self.sessions if session.confirmed_at >= since]
         voters = self.replica.voters
         return sum(voter == self.me or voter.broker in there for voter in voters) >= majority(len(voters))
 

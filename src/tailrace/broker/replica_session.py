@@ -6,18 +6,26 @@ high watermark alone waits a little, as more is likely to come. When there is no
 until there is, its time is up, or the next request comes.
 
 A partition that was sent records is left alone until the follower names it again: it says then how far it has come.
+
+A request may have been on its way for long, and be read by a broker that stood still meanwhile. So that somebody still
+follows is known of the time of the answer that it must have had before it asked (`confirmed_at`), not of that at which
+its request was read (`heard_at`): requests and answers are counted.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections import deque
+from collections.abc import Callable, Coroutine, Sequence
+from math import inf
 from typing import Any, Final, NamedTuple, Protocol
 
+from tailrace.broker.fetcher import alone, in_flight_max
 from tailrace.broker.member import Member
 from tailrace.broker.peers import PeerConnection
 from tailrace.broker.told import Told
 from tailrace.model.faults import FetchSessionEpochWrong
 from tailrace.model.ids import BrokerId, Epoch, Id, Offset, TopicPartition
 from tailrace.model.limits import fetch_named_max
+from tailrace.ports.disk import Buffer
 from tailrace.raft.messages import FetchAnswer, Fetched
 from tailrace.raft.replica import Voter
 from tailrace.wire.errors import Error
@@ -56,6 +64,10 @@ class ReplicaSession:
         self._me = hall.me
         self.broker: BrokerId = peer.broker
         self.heard_at = hall.now()
+        self.confirmed_at = -inf
+        self._requests = 0  # taken
+        self._answers = 0  # sent, and when the last of them were
+        self._answered_at: deque[float] = deque(maxlen=2 * in_flight_max)
         self.open = True
         self.told: dict[TopicPartition, Told] = {}
         self._dirty: dict[Told, None] = {}  # has records, or something else that cannot wait
@@ -80,18 +92,19 @@ class ReplicaSession:
 
     def _take(self, head: FetchHead, correlation_id: int) -> None:
         self.heard_at = self._hall.now()
+        self._requests += 1
         if self._parked is not None:
             self._answer()
         try:
             self._follow(head)
         except FetchSessionEpochWrong:
-            wrong = Error.INVALID_FETCH_SESSION_EPOCH
-            self._peer.send(write_fetched(correlation_id, version, wrong, 0, ()))
+            self._put(write_fetched(correlation_id, version, Error.INVALID_FETCH_SESSION_EPOCH, 0, ()))
             return
         for topic_id, numbers in head.forgotten:
             for number in numbers:
                 self._leave(TopicPartition(_id(topic_id), number))
         unknown = self._name(head)
+        self._confirm(head)
         wait_s = max(head.max_wait_ms, 0) / 1000
         timer = asyncio.get_running_loop().call_later(wait_s, self._answer)
         self._parked = Parked(correlation_id, head.max_bytes, timer)
@@ -99,6 +112,13 @@ class ReplicaSession:
             self._answer(unknown)
         elif self._lazy:
             self._linger_on()
+
+    def _confirm(self, head: FetchHead) -> None:
+        """Whoever asks, and follows still, had all answers to what it asked before, but for one that was in flight."""
+        had = self._requests - (1 if head.min_bytes == alone else in_flight_max)
+        since = self._answers - had
+        if 0 <= since < len(self._answered_at):
+            self.confirmed_at = self._answered_at[-1 - since]
 
     def _follow(self, head: FetchHead) -> None:
         if head.session_epoch == opening:
@@ -233,7 +253,12 @@ class ReplicaSession:
 
     def _send(self, correlation_id: int, topics: dict[str | Id, list[PartitionFetched]]) -> None:
         if self.open:
-            self._peer.send(write_fetched(correlation_id, version, 0, 1, list(topics.items())))
+            self._put(write_fetched(correlation_id, version, 0, 1, list(topics.items())))
+
+    def _put(self, frame: Sequence[Buffer]) -> None:
+        self._answers += 1
+        self._answered_at.append(self._hall.now())
+        self._peer.send(frame)
 
     async def _read_cold(
         self,

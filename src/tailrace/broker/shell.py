@@ -52,6 +52,7 @@ class Followers(Protocol):
     """A peer's fetch session, which wants to know of news."""
 
     heard_at: float
+    confirmed_at: float  # when it certainly followed yet
 
     @property
     def broker(self) -> BrokerId: ...
