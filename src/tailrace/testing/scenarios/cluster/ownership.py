@@ -5,6 +5,8 @@ A generation is one of the classic protocol, or a member's epoch in that of KIP-
 - In one generation a partition has one owner.
 - A commit that was acknowledged is there for everybody who asks afterwards, or a later one is.
 - Once a member has a partition in some generation, nobody commits it in an older one.
+
+A group that is empty and has no offsets may be forgotten, and counts its generations anew.
 """
 
 from tailrace.testing.scenarios.cluster.invariants import Broken, Invariant
@@ -22,6 +24,8 @@ class Ownership:
         return len({generation for generation, _ in self._owners})
 
     def assigned(self, generation: int, partition: int, member: str) -> None:
+        if generation < self.newest(partition) and not self._committed:
+            self._owners, self._newest = {}, {}
         self._newest[partition] = max(generation, self.newest(partition))
         owner = self._owners.setdefault((generation, partition), member)
         if owner != member:
