@@ -1,7 +1,7 @@
 """A member of a consumer group: a process of its own, which can be killed without a word.
 
 It runs one of the programs in `members/`, and reads what that prints, a line an event: `assigned 0 1 2`, what it has
-whenever that changes, and `got PARTITION OFFSET`, each message.
+whenever that changes, and `got PARTITION OFFSET`, each message. What it says of errors goes where the test's own goes.
 """
 
 import os
@@ -35,7 +35,6 @@ class Member:
         self._process = subprocess.Popen(
             [*command, bootstrap, topic, group, strategy, instance],
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
             text=True,
             cwd=root,
             env=os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
