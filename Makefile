@@ -59,7 +59,7 @@ chaos: $(READY) ## kill, pause and cut off real brokers under load; MINUTES=10, 
 		-o log_cli=true -o log_cli_level=INFO -o log_cli_format="%(message)s" -o faulthandler_timeout=7200
 
 test-spark-full: $(READY) ## every test of the Spark pipeline, the long ones included
-	@$(BIN)/python -m pytest tests/pipeline -m "long or not long" --durations 10
+	@$(BIN)/python -m pytest tests/pipeline -n $(WORKERS) --dist worksteal -m "long or not long" --durations 10
 
 tighten: $(READY) ## lower the size bounds in checks/sizes.toml to what the tree holds now
 	@$(BIN)/python -m checks.sizes --tighten

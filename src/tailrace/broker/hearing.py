@@ -65,8 +65,12 @@ class Hearing:
 
     def forget_old(self, now: float) -> None:
         for key, messages in list(self._early.items()):
-            if now - messages[-1][0] >= early_kept_s:
-                self._early_count -= len(self._early.pop(key))
+            kept = [(at, message) for at, message in messages if now - at < early_kept_s]
+            self._early_count -= len(messages) - len(kept)
+            if kept:
+                self._early[key] = kept
+            else:
+                del self._early[key]
 
     def stop(self) -> None:
         self._waiting.clear()

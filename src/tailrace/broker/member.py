@@ -95,7 +95,7 @@ class Member:
         if self.offline is not None or self.closed:
             return
         if self._cutting:
-            if not isinstance(event, FetchAnswer):
+            if not isinstance(event, FetchAnswer | Tick):  # the next tick comes soon enough
                 self._held.append(event)
             return
         try:
