@@ -18,9 +18,10 @@ from tailrace.broker.shell import Followers, Shell
 from tailrace.log.log import Appended, Log
 from tailrace.model.faults import CorruptBatch, StorageFailed
 from tailrace.model.ids import BrokerId, Epoch, Offset, TopicPartition
+from tailrace.model.limits import held_messages_max
 from tailrace.raft.effects import Effects, Vote
 from tailrace.raft.events import Event, Repaired, Resign, Tick, Transfer, Truncated, VotersAppended, VoteStored
-from tailrace.raft.messages import FetchAnswer
+from tailrace.raft.messages import FetchAnswer, Message
 from tailrace.raft.replica import Replica, Role, Voter
 from tailrace.raft.roles import Cause
 from tailrace.raft.state import Inconsistent
@@ -95,8 +96,7 @@ class Member:
         if self.offline is not None or self.closed:
             return
         if self._cutting:
-            if not isinstance(event, FetchAnswer | Tick):  # the next tick comes soon enough
-                self._held.append(event)
+            self._hold(event)
             return
         try:
             effects = self.replica.step(event, self._now(), self.shell.chance())
@@ -104,6 +104,12 @@ class Member:
             self.go_offline(StorageFailed(f"{self.name}: {error}"))
             return
         self._carry_out(effects, records)
+
+    def _hold(self, event: Event) -> None:
+        """Until the log is cut. The time is looked at then, and peers say again what is left out here."""
+        said_again = isinstance(event, Message) and len(self._held) >= held_messages_max
+        if not isinstance(event, FetchAnswer | Tick) and not said_again:
+            self._held.append(event)
 
     def tick(self) -> None:
         self.step(Tick())
@@ -236,6 +242,7 @@ class Member:
         self.progress()
         while self._held and not self._cutting:
             self.step(self._held.popleft())
+        self.tick()
 
     def begin_at_leaders(self, start: int) -> None:
         """The leader has nothing below `start` any more: all of it was committed, and deleted."""

@@ -39,6 +39,7 @@ fetch_named_max = 500  # partitions that a follower's fetch names, and that its 
 partitions_per_turn_max = 200  # whose news are taken in before the loop looks at its other work
 elections_at_once_max = 100  # of this broker's partitions
 early_messages_max = 100_000  # for partitions that this broker does not know yet: its metadata is on its way
+held_messages_max = 1_000  # for a partition whose log is being cut, which a full disk can make long
 
 # Record batches
 batch_header_bytes = 61

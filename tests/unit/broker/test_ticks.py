@@ -2,20 +2,26 @@
 
 import functools
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 from tailrace.broker.member import Member
 from tailrace.broker.pacing import Pacing
+from tailrace.broker.quorum_batches import of_leader
 from tailrace.broker.ticks import Ticks
 from tailrace.model.ids import BrokerId, Epoch
+from tailrace.model.limits import held_messages_max
 from tailrace.raft.events import LeaderGone
 from tailrace.raft.messages import BeginEpoch
 from tailrace.raft.replica import Role
 from tailrace.raft.timing import Timing
-from tailrace.testing.simulation import World
+from tailrace.testing.simulation import Delay, Odds, World
 from tests.unit.broker.members import Noting, a_member, voters
 from tests.unit.broker.simulated import kind_odds
 
 usual = Timing()
+slow_disk = replace(
+    kind_odds, sync=Delay(low_seconds=2 * usual.fetch_timeout_s, high_seconds=3 * usual.fetch_timeout_s)
+)
 
 
 class Waiting:
@@ -41,10 +47,10 @@ class Waiting:
         await self.world.until(lambda: self.world.loop.time() >= over, within_seconds=seconds + 1)
 
 
-def waiting(test: Callable[[Waiting], Awaitable[None]]) -> Callable[[], None]:
+def waiting(test: Callable[[Waiting], Awaitable[None]], odds: Odds = kind_odds) -> Callable[[], None]:
     @functools.wraps(test)
     def run() -> None:
-        with World(7, odds=kind_odds) as world:
+        with World(7, odds=odds) as world:
             waiting = Waiting(world)
 
             async def play() -> None:
@@ -66,6 +72,16 @@ def role(member: Member) -> Role:
 def follow(member: Member) -> None:
     member.step(BeginEpoch(sender=voters[1], to=voters[0], epoch=Epoch(5)))
     assert role(member) is Role.FOLLOWER
+
+
+async def begin_anew(waiting: Waiting) -> Member:
+    """A follower with something in its log, whose leader's begins later: its own has to, which takes the disk."""
+    (member,) = await waiting.begin()
+    follow(member)
+    member.append_control(of_leader(member.replica, member.log.end, 0), now_ms=0)
+    member.begin_at_leaders(100)
+    assert not member.fetches
+    return member
 
 
 @waiting
@@ -97,6 +113,25 @@ async def test_a_deadline_that_comes_earlier_counts(waiting: Waiting) -> None:
     assert role(member) is Role.FOLLOWER
     await waiting.elapse(2.5 * usual.backoff_s)
     assert role(member) is Role.PROSPECTIVE
+
+
+@functools.partial(waiting, odds=slow_disk)
+async def test_a_time_that_came_while_a_log_began_anew_is_looked_at_after_it(waiting: Waiting) -> None:
+    member = await begin_anew(waiting)
+    await waiting.elapse(1.5 * usual.fetch_timeout_s)
+    assert not member.fetches
+    assert role(member) is Role.FOLLOWER
+    await waiting.world.until(lambda: role(member) is Role.PROSPECTIVE, within_seconds=60.0)
+    assert member.log.end == 100
+
+
+@functools.partial(waiting, odds=slow_disk)
+async def test_what_is_said_while_a_log_begins_anew_is_kept_within_bounds(waiting: Waiting) -> None:
+    member = await begin_anew(waiting)
+    for epoch in range(6, 2 * held_messages_max):
+        member.step(BeginEpoch(sender=voters[2], to=voters[0], epoch=Epoch(epoch)))
+    await waiting.world.until(lambda: member.fetches, within_seconds=60.0)
+    assert member.epoch == 5 + held_messages_max
 
 
 @waiting
