@@ -32,6 +32,8 @@ class ProducerIds:
         self._block = range(0)
         self._next_block = range(0)
         self._taking = asyncio.Lock()
+        self._tries = 0
+        self._refusal: Fault | None = None  # what came of the last try
 
     @property
     def in_hand(self) -> int:
@@ -59,7 +61,19 @@ class ProducerIds:
             events.warning("no producer ids could be had in advance: %s", fault)
 
     async def _take_block(self) -> None:
+        """One asks for all who wait meanwhile, and what it is told holds for them, too."""
+        tries = self._tries
         async with self._taking:
-            if not self._next_block:
-                taken = await self._call_controller(TakeProducerIds(broker_id=self._broker))
-                self._next_block = range(taken.first, taken.first + taken.count)
+            if tries == self._tries and not self._next_block:
+                self._tries += 1
+                self._refusal = await self._try_for_block()
+            if self._refusal is not None and not self._next_block:
+                raise self._refusal
+
+    async def _try_for_block(self) -> Fault | None:
+        try:
+            taken = await self._call_controller(TakeProducerIds(broker_id=self._broker))
+        except Fault as fault:
+            return fault
+        self._next_block = range(taken.first, taken.first + taken.count)
+        return None

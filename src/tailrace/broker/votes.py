@@ -55,8 +55,9 @@ class VoteJournal:
             topic_id, partition, epoch, broker, directory = entry_layout.unpack(entry)
             voter = Voter(broker=BrokerId(broker), directory=Id(directory))
             key = TopicPartition(Id(topic_id), partition)
-            if epoch >= self.last(key).epoch:  # an older one behind it was left by a write that failed half way
-                self._votes[key] = Vote(epoch=Epoch(epoch), voter=voter)
+            vote = Vote(epoch=Epoch(epoch), voter=voter)
+            if _may_follow(vote, self.last(key)):  # else it was left there by a write that failed half way
+                self._votes[key] = vote
             entries += 1
             self._end = at + entry_bytes
         if fresh or entries > len(self._votes) + history_kept_max_entries:
@@ -76,9 +77,7 @@ class VoteJournal:
         self._file.write(data, self._end)  # when it fails, the next write goes over what it left
         self._end += len(data)
         for partition, vote in votes:
-            last = self.last(partition)
-            # Raft §5.2: one vote per epoch; that an epoch has begun may be stored before anybody gets the vote.
-            assert vote.epoch > last.epoch or (vote.epoch == last.epoch and last.voter == no_voter) or vote == last
+            assert _may_follow(vote, self.last(partition))
             self._votes[partition] = vote
         try:
             await self._file.sync()
@@ -99,6 +98,11 @@ class VoteJournal:
         data = b"".join(_entry(partition, vote) for partition, vote in self._votes.items())
         await replace_file(self._disk, self._path, data)
         self._end = len(data)
+
+
+def _may_follow(vote: Vote, last: Vote) -> bool:
+    """Raft §5.2: one vote per epoch; that an epoch has begun may be stored before anybody gets the vote."""
+    return vote.epoch > last.epoch or (vote.epoch == last.epoch and last.voter == no_voter) or vote == last
 
 
 def _entry(partition: TopicPartition, vote: Vote) -> bytes:

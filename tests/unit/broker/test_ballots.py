@@ -9,8 +9,11 @@ from tailrace.broker.ballots import Ballots
 from tailrace.broker.member import Member
 from tailrace.broker.votes import VoteJournal
 from tailrace.model.ids import Epoch
+from tailrace.ports.disk import read_file, replace_file
+from tailrace.raft.effects import Vote
 from tailrace.raft.events import Campaign
 from tailrace.raft.messages import VoteRequest
+from tailrace.raft.voters import no_voter
 from tailrace.testing.simulation import Machine, World
 from tests.unit.broker.members import Noting, a_member, voters
 from tests.unit.broker.simulated import kind_odds
@@ -131,3 +134,20 @@ async def test_a_member_that_is_gone_is_not_waited_for(booth: Booth) -> None:
     with pytest.raises(TimeoutError):
         await booth.until(lambda: booth.journal.last(goes.key).epoch >= 0, within_seconds=1.0)
     assert len(booth.asked) == 2
+
+
+@in_booth
+async def test_what_a_failed_write_left_behind_takes_no_vote_back(booth: Booth) -> None:
+    """Raft §5.2: the epoch had begun when the disk was full; whom this broker voted for then was written over it."""
+    (member,) = await booth.open(1)
+    given, begun = Vote(epoch=Epoch(7), voter=voters[1]), Vote(epoch=Epoch(7), voter=no_voter)
+    data = b""
+    for vote in (given, begun):
+        journal = VoteJournal(booth.ports.disk, f"/data/{len(data)}")
+        await journal.load()
+        await journal.store([(member.key, vote)])
+        data += read_file(booth.ports.disk, f"/data/{len(data)}")
+    await replace_file(booth.ports.disk, path, data)
+    found = VoteJournal(booth.ports.disk, path)
+    await found.load()
+    assert found.last(member.key) == given

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tailrace.broker.calls import controller_timeout_s
 from tailrace.broker.producer_ids import few
 from tailrace.model.faults import CoordinatorLoading
 from tests.unit.broker.simulated import Brokers, simulated
@@ -31,6 +32,27 @@ async def test_who_gets_none_is_told_to_ask_again(brokers: Brokers) -> None:
 
     with pytest.raises(CoordinatorLoading, match="no producer id can be had"):
         await brokers.machine(3).run(take_all())
+
+
+@simulated()
+async def test_those_who_wait_together_are_told_together(brokers: Brokers) -> None:
+    ids = brokers[3].producer_ids
+    await brokers.until(lambda: ids.in_hand >= few)
+    for one in (1, 2):
+        brokers.world.network.cut("b3", f"b{one}")
+    while ids.in_hand:
+        await brokers.machine(3).run(ids.take())
+    asked_at, told_at = brokers.world.loop.time(), []
+
+    async def ask() -> None:
+        with pytest.raises(CoordinatorLoading):
+            await ids.take()
+        told_at.append(brokers.world.loop.time())
+
+    for _ in range(30):
+        brokers.machine(3).spawn(ask())
+    await brokers.until(lambda: len(told_at) == 30, within_seconds=60.0)
+    assert told_at[-1] - asked_at < 2.5 * controller_timeout_s
 
 
 @simulated(count=1)
