@@ -321,7 +321,8 @@ class Member:
         self.go_offline(fault)
 
     def _log_damaged(self) -> None:
-        """What was good is not any more. Where others have it they go on without this replica."""
+        """What was good is not any more. Where others have it they go on without it, until it is fetched anew."""
+        self.shell.spawn(self.log.mark_damage())
         if len(self.replica.voters) > 1:
             self.go_offline(StorageFailed(f"{self.name} is damaged: {self.log.damage}"))
 

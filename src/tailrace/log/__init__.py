@@ -11,9 +11,10 @@ A partition is a folder; what it holds is named by offsets, twenty digits, so th
     00000000000000000123.voters      who votes from offset 123 on, as the control batch there says (`voters`)
     leader-epochs                    at which offset each leader's epoch began (`epochs`)
     truncated                        where the log was cut, while a recorded point may lie above it (`cut_mark`)
+    damaged                          at which offset damage was found since the start (`damage_mark`)
     refilling                        this log was thrown away, and is not whole yet (`refill`)
 
-All numbers are big-endian, as in Kafka; all kinds of index end with a CRC-32C of their entries. The last six are
+All numbers are big-endian, as in Kafka; all kinds of index end with a CRC-32C of their entries. The last seven are
 text with a version line and a CRC-32C (`state_file`), replaced whole. Beside the partitions' folders the data directory
 has `checkpoint` (`checkpoints`), `meta.properties`, `clean-shutdown` and `.lock` (`meta`).
 

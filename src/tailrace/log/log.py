@@ -14,7 +14,7 @@ import logging
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from tailrace.log import chores, following, lookup, refill, truncation
+from tailrace.log import chores, damage_mark, following, lookup, refill, truncation
 from tailrace.log.aborted import Aborted
 from tailrace.log.aborting import aborted_between
 from tailrace.log.admission import check_limits
@@ -112,7 +112,10 @@ class Log:
         try:
             voters_before = await refill.resume(ports.disk, folder)
             opening = Recovery(ports.disk, folder, settings.index_interval_bytes, producer_expiration_ms, now_ms)
-            found = await opening.run(recovery, clean=clean, may_cut=may_cut)
+            marked = damage_mark.is_marked(ports.disk, folder)
+            found = await opening.run(recovery, clean=clean, may_cut=may_cut and not marked)
+            if marked and found.damage is None:
+                found.damage = await damage_mark.look_again(ports.disk, folder, found.segments, found.end)
         except OSError as error:
             voters_before, found = None, unreadable(folder, recovery, producer_expiration_ms, error)
         log = cls(folder, ports, settings, fsync, found)
@@ -320,14 +323,17 @@ class Log:
 
     def found_damage(self, segment: Segment, position: int, offset: int, reason: str) -> None:
         """Bytes that were good are not any more: say so, and write no further."""
-        if segment.removed:
+        if segment.removed or (self.damage is not None and self.damage.offset <= offset):
             return
-        path = segment.path_of(segment_suffix)
-        if self.damage is None or offset < self.damage.offset:
-            self.damage = Damage(file=path, position=position, offset=offset, reason=reason)
-            events.error("damaged: %s", self.damage)
+        self.damage = Damage(file=segment.path_of(segment_suffix), position=position, offset=offset, reason=reason)
+        events.error("damaged: %s", self.damage)
         self.refusal = self.refusal or f"damaged: {self.damage}"
         self.on_damaged()
+
+    async def mark_damage(self) -> None:
+        """Let the next start know where to look."""
+        if self.damage is not None:
+            await damage_mark.mark(self.ports.disk, self.folder, self.damage.offset)
 
     def _sync_failed(self, error: BaseException) -> None:
         self.close_for_good(f"{self.folder} could not be synced, what was written last may be lost: {error}")

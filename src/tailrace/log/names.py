@@ -13,6 +13,7 @@ voters_suffix: Final = ".voters"
 unfinished_suffix: Final = ".new"
 epochs_name: Final = "leader-epochs"
 cut_name: Final = "truncated"
+damaged_name: Final = "damaged"
 refilling_name: Final = "refilling"
 
 

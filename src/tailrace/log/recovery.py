@@ -14,9 +14,7 @@ begin where the last one ends is a leftover of a truncation that came back, or f
 gets its turn every chunk.
 """
 
-import asyncio
 import logging
-from collections.abc import AsyncIterator
 from typing import Final
 
 from tailrace.log.aborted import AbortedIndexes
@@ -32,7 +30,7 @@ from tailrace.log.segment import Segment
 from tailrace.log.snapshots import last_snapshot
 from tailrace.log.state_file import Unreadable
 from tailrace.log.strays import strays
-from tailrace.log.walk import Found, chunk_bytes, walk
+from tailrace.log.walk import Found, walk_in_turns
 from tailrace.log.write_back import write_back
 from tailrace.model.faults import CorruptBatch
 from tailrace.model.limits import batch_header_bytes
@@ -167,7 +165,7 @@ class Recovery:
         first = self._home(max(since, self._segments[0].base))  # retention may have gone past the last snapshot
         for number in range(first, home + 1):
             segment = self._segments[number]
-            async for found in self._walk(segment, 0, check=False):
+            async for found in walk_in_turns(segment.file, 0, segment.size, check=False):
                 if found.problem is not None or found.header is None:
                     break  # damage is looked for by `_find`, by reads and by `verify`
                 header = found.header
@@ -213,7 +211,7 @@ class Recovery:
         # checksums are compared here too: a wrong length or offset below the point must not make the scan begin at the
         # wrong byte, and cut there what is good
         expected, position = begin
-        async for found in self._walk(segment, position, check=True):
+        async for found in walk_in_turns(segment.file, position, segment.size, check=True):
             header = found.header
             if found.problem is not None or header is None:
                 if expected < target:
@@ -249,7 +247,7 @@ class Recovery:
                     break
                 segment.begin_indexes()
                 position = 0
-            async for found in self._walk(segment, position, check=True):
+            async for found in walk_in_turns(segment.file, position, segment.size, check=True):
                 header = found.header
                 problem = found.problem or self._problem(segment, found, expected)
                 if problem is not None or header is None:
@@ -324,14 +322,6 @@ class Recovery:
                 await segment.file.sync()
         await self._disk.sync_dir(self._folder)
         await self._disk.sync_dir(self._folder.rpartition("/")[0])
-
-    async def _walk(self, segment: Segment, position: int, *, check: bool) -> AsyncIterator[Found]:
-        turn = position + chunk_bytes
-        for found in walk(segment.file, position, segment.size, check=check):
-            yield found
-            if found.position > turn:
-                turn = found.position + chunk_bytes
-                await asyncio.sleep(0)
 
     def _note(self, segment: Segment, found: Found) -> None:
         assert found.header is not None

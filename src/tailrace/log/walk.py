@@ -5,6 +5,7 @@ for the disk, and a serving loop, which may not. It ends at `stop`, or at the fi
 one is told with its `problem`. Memory is bounded by a chunk, or by one batch where that is larger.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from typing import Final, NamedTuple
 
@@ -89,6 +90,16 @@ def walk(file: File, position: int, stop: int, *, check: bool) -> Iterator[Found
     steps = Walk(position, stop, check=check)
     while (wants := steps.wants) is not None:
         yield from steps.feed(file.read(*wants))
+
+
+async def walk_in_turns(file: File, position: int, stop: int, *, check: bool) -> AsyncIterator[Found]:
+    """The same, and the loop gets its turn every chunk."""
+    turn = position + chunk_bytes
+    for found in walk(file, position, stop, check=check):
+        yield found
+        if found.position > turn:
+            turn = found.position + chunk_bytes
+            await asyncio.sleep(0)
 
 
 async def walk_cold(file: File, position: int, stop: int, *, check: bool) -> AsyncIterator[Found]:

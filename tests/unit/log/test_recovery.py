@@ -2,14 +2,14 @@
 
 import asyncio
 import shutil
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from tailrace.log import recovery
 from tailrace.log.log import Log, RecoveryPoint
-from tailrace.log.walk import Found, walk
+from tailrace.log.walk import Found, walk_in_turns
 from tailrace.model.faults import StorageFailed
 from tailrace.ports import Ports, system_ports
 from tailrace.ports.disk import File
@@ -65,11 +65,11 @@ def watch_walks(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     """Which files recovery steps through, and from which byte on."""
     seen: list[tuple[str, int]] = []
 
-    def spy(file: File, position: int, stop: int, *, check: bool) -> Iterator[Found]:
+    def spy(file: File, position: int, stop: int, *, check: bool) -> AsyncIterator[Found]:
         seen.append((Path(file.path).name, position))
-        return walk(file, position, stop, check=check)
+        return walk_in_turns(file, position, stop, check=check)
 
-    monkeypatch.setattr(recovery, "walk", spy)
+    monkeypatch.setattr(recovery, "walk_in_turns", spy)
     return seen
 
 
