@@ -1,21 +1,54 @@
-"""What a topic's settings say about a batch before it is appended: its size, and its times."""
+"""What a topic's settings say about a batch before it is appended: its size, and its times.
+
+A header tells the first record's time and, if it is honest, the highest. That is enough where a topic leaves times at
+their defaults. Where it limits them itself every record counts, so the batch is opened: on the loop, so within bounds.
+"""
+
+from typing import Final
 
 from tailrace.model.faults import BatchTooLarge, InvalidTimestamp
-from tailrace.model.topics import TopicSettings
+from tailrace.model.limits import admitted_open_max_bytes, admitted_open_max_records
+from tailrace.model.settings import never_ms
+from tailrace.model.topics import TopicSettings, topic_settings
 from tailrace.records.header import BatchHeader, log_append_time_bit
+from tailrace.records.opened import walk_batch
+from tailrace.records.record import no_timestamp
+
+after_unopened_ms: Final = (topic_settings["message.timestamp.after.max.ms"].default, never_ms)
 
 
-def check_limits(settings: TopicSettings, size: int, header: BatchHeader, now_ms: int, *, append_time: bool) -> None:
+def check_limits(
+    settings: TopicSettings, batch: memoryview, header: BatchHeader, now_ms: int, *, append_time: bool
+) -> None:
     """Whether a client's batch may be appended; `append_time`: the topic stamps its own times, so any will do."""
-    if size > settings.max_message_bytes:
-        raise BatchTooLarge(f"the batch has {size} bytes, max.message.bytes is {settings.max_message_bytes}")
+    if len(batch) > settings.max_message_bytes:
+        raise BatchTooLarge(f"the batch has {len(batch)} bytes, max.message.bytes is {settings.max_message_bytes}")
     if header.attributes & log_append_time_bit:
         raise InvalidTimestamp("the batch says that its times are the broker's own; only a broker may say so")
     if append_time:
         return
+    after = settings.message_timestamp_after_max_ms
+    if header.max_timestamp > now_ms + after:
+        raise _ahead(header.max_timestamp, now_ms + after)
+    if settings.message_timestamp_before_max_ms != never_ms or after not in after_unopened_ms:
+        _check_times(settings, batch, header, now_ms)
+
+
+def _check_times(settings: TopicSettings, batch: memoryview, header: BatchHeader, now_ms: int) -> None:
+    """Whether every record's time is within the limits; one without a time is."""
+    if header.records > admitted_open_max_records:
+        raise BatchTooLarge(
+            f"the batch has {header.records} records; to look at the time of each, as this topic's settings ask, "
+            f"at most {admitted_open_max_records} are taken: send smaller batches"
+        )
     late = now_ms + settings.message_timestamp_after_max_ms
-    if header.max_timestamp > late:
-        raise InvalidTimestamp(f"timestamp {header.max_timestamp} lies too far ahead; at most {late} is allowed now")
     early = now_ms - settings.message_timestamp_before_max_ms
-    if 0 <= header.base_timestamp < early:
-        raise InvalidTimestamp(f"timestamp {header.base_timestamp} lies too far back; at least {early} is allowed now")
+    for record in walk_batch(batch, max(admitted_open_max_bytes, len(batch))):
+        if record.timestamp > late:
+            raise _ahead(record.timestamp, late)
+        if record.timestamp < early and record.timestamp != no_timestamp:
+            raise InvalidTimestamp(f"timestamp {record.timestamp} lies too far back; at least {early} is allowed now")
+
+
+def _ahead(timestamp: int, late: int) -> InvalidTimestamp:
+    return InvalidTimestamp(f"timestamp {timestamp} lies too far ahead; at most {late} is allowed now")

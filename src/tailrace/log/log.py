@@ -149,7 +149,7 @@ class Log:
         if producer and not internal and (sent := self.producers.check(header)) is not None:
             return Appended(sent.base_offset, sent.last_offset, True, sent.append_time_ms)
         if not internal:
-            check_limits(self.settings, len(batch), header, now_ms, append_time=self._append_time)
+            check_limits(self.settings, batch, header, now_ms, append_time=self._append_time)
         new_epoch = epoch != self.epochs.last
         assert not new_epoch or epoch > self.epochs.last, f"epoch {epoch} after {self.epochs.last}"
         append_time, timestamp = create_time, header.max_timestamp

@@ -46,6 +46,8 @@ batch_header_bytes = 61
 record_batch_max_bytes = 90 * MiB
 records_per_batch_max = 10_000_000
 decompressed_max_bytes = 256 * MiB
+admitted_open_max_bytes = 16 * MiB  # decompressed, of a batch that is opened on the loop before it is appended
+admitted_open_max_records = 100_000  # of such a batch: each takes the loop a microsecond
 decoded_run_max_bytes = 64 * MiB  # of decompressed batches that the pipeline decodes at once; one alone may be larger
 
 # The log
@@ -79,6 +81,7 @@ partitions_per_transaction_max = 100_000  # a transaction is one record
 marks_per_call_max = 1_000  # that a coordinator sends to one broker at once; a mark has some 60 bytes
 
 assert record_batch_max_bytes < frame_max_bytes
+assert admitted_open_max_bytes < decompressed_max_bytes
 assert decoded_run_max_bytes + decompressed_max_bytes + frame_max_bytes < 2 * GiB  # places in a run have 32 bits
 assert partitions_per_transaction_max * (topic_name_max_chars + 8) < record_batch_max_bytes
 assert group_subscriptions_max_bytes + small_request_max_bytes < record_batch_max_bytes

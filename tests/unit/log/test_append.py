@@ -1,12 +1,19 @@
 """Appending: what is stamped, what is refused, when a segment is full, and what a full disk leaves."""
 
+import struct
 from pathlib import Path
 
 import pytest
 
 from tailrace.log.log import RecoveryPoint
 from tailrace.model.faults import BatchTooLarge, CorruptBatch, InvalidTimestamp, StorageFailed
-from tailrace.records.header import check_batch, read_header
+from tailrace.model.limits import admitted_open_max_bytes, admitted_open_max_records, batch_header_bytes
+from tailrace.model.settings import never_ms
+from tailrace.records.build import build_batch
+from tailrace.records.compress import compressions
+from tailrace.records.crc import crc32c
+from tailrace.records.header import check_batch, checked_from, crc_at, max_timestamp_at, read_header
+from tailrace.records.record import NewRecord
 from tests.unit.log.logs import day_ms, everything, names, now, on_loop, one_batch, open_log, put, read, topic, trouble
 
 
@@ -62,6 +69,50 @@ async def test_limits_hold_unless_internal(tmp_path: Path) -> None:
         put(log, one_batch(timestamps=[timestamp]))
     log.append(large, check_batch(large), 1, now, internal=True)
     assert log.end == 4
+
+
+@on_loop
+async def test_limits_hold_for_every_record_s_time(tmp_path: Path) -> None:
+    before = await open_log(tmp_path / "b", settings=topic(message_timestamp_before_max_ms=20))
+    after = await open_log(tmp_path / "a", settings=topic(message_timestamp_after_max_ms=10))
+    for log, wrong, text in ((before, now - 21, "too far back"), (after, now + 11, "too far ahead")):
+        for compression in compressions:
+            batch = one_batch([b"a", b"b", b"c"], timestamps=[now, wrong, now], compression=compression)
+            with pytest.raises(InvalidTimestamp, match=text):
+                put(log, saying_max_timestamp(batch, now))
+            put(log, one_batch([b"a", b"b", b"c"], timestamps=[now, -1, now], compression=compression))
+        assert log.end == 3 * len(compressions)
+
+
+@on_loop
+async def test_a_batch_whose_times_cannot_be_seen_is_refused_where_they_are_limited(tmp_path: Path) -> None:
+    log = await open_log(tmp_path / "p", settings=topic(message_timestamp_before_max_ms=20))
+    with pytest.raises(BatchTooLarge, match="holds more than"):
+        put(log, one_batch([bytes(admitted_open_max_bytes)], compression="zstd"))
+    with pytest.raises(BatchTooLarge, match="send smaller batches"):
+        put(log, one_batch([b""] * (admitted_open_max_records + 1)))
+    garbage = build_batch([NewRecord(value=b"v" * 20, timestamp=now)])
+    garbage[batch_header_bytes:] = b"\xff" * (len(garbage) - batch_header_bytes)
+    with pytest.raises(CorruptBatch):
+        put(log, saying_max_timestamp(memoryview(garbage), now))
+    assert log.end == 0
+
+
+@on_loop
+async def test_no_batch_is_opened_where_times_are_not_limited(tmp_path: Path) -> None:
+    for name, settings in (("a", topic()), ("b", topic(message_timestamp_after_max_ms=never_ms))):
+        log = await open_log(tmp_path / name, settings=settings)
+        garbage = build_batch([NewRecord(value=b"v" * 20, timestamp=now)])
+        garbage[batch_header_bytes:] = b"\xff" * (len(garbage) - batch_header_bytes)
+        put(log, saying_max_timestamp(memoryview(garbage), now))
+        assert log.end == 1
+
+
+def saying_max_timestamp(batch: memoryview, timestamp: int) -> memoryview:
+    """The batch with a header that claims this, and a checksum that fits."""
+    struct.pack_into(">q", batch, max_timestamp_at, timestamp)
+    struct.pack_into(">I", batch, crc_at, crc32c(batch[checked_from:]))
+    return batch
 
 
 @on_loop
