@@ -23,11 +23,12 @@ def write(log: "Log", batch: memoryview, base: int, last: int, timestamp: int, n
     """Write a batch and know about it."""
     size, settings = len(batch), log.settings
     active = log.segments[-1] if log.segments else None
+    moment = timestamp if timestamp >= 0 else now_ms  # records may have no time; their segment grows old all the same
     if active is None or (
         active.size
         and (
             active.size + size > settings.segment_bytes
-            or timestamp - active.first_timestamp > settings.segment_ms
+            or (moment - active.first_timestamp > settings.segment_ms and _is_old(active, now_ms))
             or last - active.base > relative_offset_max
         )
     ):
@@ -41,12 +42,20 @@ def write(log: "Log", batch: memoryview, base: int, last: int, timestamp: int, n
         log.refusing = False
         events.info("%s: appending goes on", log.folder)
     if position == 0:
-        active.first_timestamp = timestamp if timestamp >= 0 else now_ms
+        active.first_timestamp = moment
     assert active.indexes is not None
     active.indexes.note(base, position, size, timestamp)
     active.size = position + size
     log.end = last + 1
     log.written(active.file, last - base + 1, now_ms)
+
+
+def _is_old(active: Segment, now_ms: int) -> bool:
+    """Of a segment found at the start whose first batch has no time, nobody knows: it counts from now."""
+    if active.first_timestamp >= 0:
+        return True
+    active.first_timestamp = now_ms
+    return False
 
 
 def roll(log: "Log", base: int) -> Segment:

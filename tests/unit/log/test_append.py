@@ -142,6 +142,20 @@ async def test_a_segment_rolls_by_age_of_its_first_batch(tmp_path: Path) -> None
 
 
 @on_loop
+async def test_a_segment_of_records_without_a_time_rolls_by_the_brokers_clock(tmp_path: Path) -> None:
+    def put_at(now_ms: int) -> list[int]:
+        put(log, one_batch(timestamps=[-1]), now_ms=now_ms)
+        return [segment.base for segment in log.segments]
+
+    log = await open_log(tmp_path / "p", settings=topic(segment_ms=1000))
+    assert [put_at(now), put_at(now + 1000), put_at(now + 1001)] == [[0], [0], [0, 2]]
+    point = await log.close()
+    log = await open_log(tmp_path / "p", settings=topic(segment_ms=1000), recovery=point, clean=True)
+    later = now + day_ms  # how old the segment was is not known any more
+    assert [put_at(later), put_at(later + 1000), put_at(later + 1001)] == [[0, 2], [0, 2], [0, 2, 5]]
+
+
+@on_loop
 async def test_a_segment_rolls_before_its_relative_offsets_overflow(tmp_path: Path) -> None:
     log = await open_log(tmp_path / "p")
     put(log)
