@@ -1,15 +1,16 @@
-"""What a topic's settings say about a batch before it is appended: its size, and its times.
+"""What a topic's settings say about a batch before it is appended: its size, its times, and that records have keys.
 
 A header tells the first record's time and, if it is honest, the highest. That is enough where a topic leaves times at
-their defaults. Where it limits them itself every record counts, so the batch is opened: on the loop, so within bounds.
+their defaults. Where it limits them itself every record counts, and so it does where the topic is compacted: there a
+record needs a key. Such batches are opened: on the loop, so within bounds.
 """
 
 from typing import Final
 
-from tailrace.model.faults import BatchTooLarge, InvalidTimestamp
+from tailrace.model.faults import BatchTooLarge, InvalidBatch, InvalidTimestamp
 from tailrace.model.limits import admitted_open_max_bytes, admitted_open_max_records
 from tailrace.model.settings import never_ms
-from tailrace.model.topics import TopicSettings, topic_settings
+from tailrace.model.topics import TopicSettings, is_compacted, topic_settings
 from tailrace.records.header import BatchHeader, log_append_time_bit
 from tailrace.records.opened import walk_batch
 from tailrace.records.record import no_timestamp
@@ -25,29 +26,34 @@ def check_limits(
         raise BatchTooLarge(f"the batch has {len(batch)} bytes, max.message.bytes is {settings.max_message_bytes}")
     if header.attributes & log_append_time_bit:
         raise InvalidTimestamp("the batch says that its times are the broker's own; only a broker may say so")
-    if append_time:
-        return
-    after = settings.message_timestamp_after_max_ms
-    if header.max_timestamp > now_ms + after:
-        raise _ahead(header.max_timestamp, now_ms + after)
-    if settings.message_timestamp_before_max_ms != never_ms or after not in after_unopened_ms:
-        _check_times(settings, batch, header, now_ms)
+    timed = False
+    if not append_time:
+        after = settings.message_timestamp_after_max_ms
+        if header.max_timestamp > now_ms + after:
+            raise _ahead(header.max_timestamp, now_ms + after)
+        timed = settings.message_timestamp_before_max_ms != never_ms or after not in after_unopened_ms
+    keyed = settings.cleanup_policy != "delete" and is_compacted(settings.cleanup_policy)
+    if timed or keyed:
+        if header.records > admitted_open_max_records:
+            raise BatchTooLarge(
+                f"the batch has {header.records} records; to look at each, as this topic's settings ask, "
+                f"at most {admitted_open_max_records} are taken: send smaller batches"
+            )
+        late = now_ms + settings.message_timestamp_after_max_ms
+        early = now_ms - settings.message_timestamp_before_max_ms
+        for record in walk_batch(batch, max(admitted_open_max_bytes, len(batch))):
+            if timed:
+                _check_time(record.timestamp, early, late)
+            if keyed and record.key is None:
+                raise InvalidBatch("a record has no key, and the topic is compacted, by key: give it one")
 
 
-def _check_times(settings: TopicSettings, batch: memoryview, header: BatchHeader, now_ms: int) -> None:
-    """Whether every record's time is within the limits; one without a time is."""
-    if header.records > admitted_open_max_records:
-        raise BatchTooLarge(
-            f"the batch has {header.records} records; to look at the time of each, as this topic's settings ask, "
-            f"at most {admitted_open_max_records} are taken: send smaller batches"
-        )
-    late = now_ms + settings.message_timestamp_after_max_ms
-    early = now_ms - settings.message_timestamp_before_max_ms
-    for record in walk_batch(batch, max(admitted_open_max_bytes, len(batch))):
-        if record.timestamp > late:
-            raise _ahead(record.timestamp, late)
-        if record.timestamp < early and record.timestamp != no_timestamp:
-            raise InvalidTimestamp(f"timestamp {record.timestamp} lies too far back; at least {early} is allowed now")
+def _check_time(timestamp: int, early: int, late: int) -> None:
+    """A record that has no time is in time."""
+    if timestamp > late:
+        raise _ahead(timestamp, late)
+    if timestamp < early and timestamp != no_timestamp:
+        raise InvalidTimestamp(f"timestamp {timestamp} lies too far back; at least {early} is allowed now")
 
 
 def _ahead(timestamp: int, late: int) -> InvalidTimestamp:

@@ -56,7 +56,7 @@ class CorruptBatch(Fault):
 
 
 class InvalidBatch(Fault):
-    """A whole batch that says something it may not: counts that disagree, unknown attributes, control bits."""
+    """A whole batch that says what it may not: counts that disagree, unknown attributes, control bits, missing keys."""
 
 
 class UnsupportedFormat(Fault):

@@ -60,6 +60,11 @@ def policies_of(text: str) -> list[str]:
     return [one.strip() for one in text.split(",")]
 
 
+def is_compacted(policy: str) -> bool:
+    """Whether a `cleanup.policy` asks for compaction, alone or not."""
+    return "compact" in policies_of(policy)
+
+
 def _not_yet(name: str, kind: type, default: object, help: str) -> TopicSetting:
     return TopicSetting(name, kind, default, help, only=text_of(default))
 
@@ -71,7 +76,7 @@ def text_of(value: object) -> str:
 
 # fmt: off
 _table: Final = (
-    TopicSetting("cleanup.policy", str, "delete", "What happens to old records: delete removes what retention no longer keeps; compact alone keeps the last of each key whatever its age, and so far the earlier ones as well.", check=_are_policies, wants="delete, compact or both, with a comma"),
+    TopicSetting("cleanup.policy", str, "delete", "What happens to old records: delete removes what retention no longer keeps; compact alone keeps the last of each key whatever its age, and so far the earlier ones as well; its records must have keys.", check=_are_policies, wants="delete, compact or both, with a comma"),
     TopicSetting("compression.type", str, "producer", "The compression of stored batches.", only="producer"),
     _not_yet("compression.gzip.level", int, -1, "The level when the broker compresses with gzip."),
     _not_yet("compression.lz4.level", int, 9, "The level when the broker compresses with lz4."),

@@ -11,6 +11,7 @@ from tailrace.cluster.controller import Controller
 from tailrace.cluster.image import Resource
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.changes import change_each, repeated
+from tailrace.doors.kafka.topics import asks_for_compaction, warn_of_compaction
 from tailrace.model.faults import Fault, InvalidRequest
 from tailrace.model.frozen import frozen
 from tailrace.model.proposal import Proposal
@@ -59,10 +60,19 @@ async def alter_each(
 ) -> tuple[AlteredResource, ...]:
     twice = repeated((one.kind, one.name) for one in alterations)
     once = [one for one in alterations if (one.kind, one.name) not in twice]
+    compacted = _compacted(call, once)
     answers = await change_each(call, [partial(_propose, one) for one in once], validate_only=validate_only)
+    warn_of_compaction(name for name in _compacted(call, once) if name not in compacted)
     altered = [_altered(one.kind, one.name, answer) for one, answer in zip(once, answers, strict=True)]
     fault = InvalidRequest("the resource is named twice in one request")
     return (*altered, *(_altered(kind, name, fault) for kind, name in twice))
+
+
+def _compacted(call: Call, alterations: Sequence[Alteration]) -> dict[str, None]:
+    """Topics among them that are to be compacted at this moment."""
+    topics = call.node.replicas.image.topics
+    named = [one.name for one in alterations if one.kind == Resource.TOPIC and one.name in topics]
+    return {name: None for name in named if asks_for_compaction(topics[name].settings)}
 
 
 def _propose(one: Alteration, controller: Controller) -> Proposal[None]:

@@ -5,7 +5,7 @@ broker asks for it itself, and answers its client when it knows the new topic.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -17,7 +17,7 @@ from tailrace.model.faults import Fault, PolicyViolation, RefusedElsewhere, Topi
 from tailrace.model.ids import Id
 from tailrace.model.limits import partitions_per_request_max
 from tailrace.model.proposal import Proposal
-from tailrace.model.topics import TopicSettings
+from tailrace.model.topics import TopicSettings, is_compacted
 from tailrace.wire.compile import decode, encode
 from tailrace.wire.errors import Error
 from tailrace.wire.messages import create_topics as wire
@@ -64,6 +64,21 @@ def _warn_of(node: "Node", created: Sequence[TopicCreated]) -> None:
                 wanted,
                 one.replication_factor,
             )
+    warn_of_compaction(one.name for one in created if asks_for_compaction(one.settings))
+
+
+def asks_for_compaction(settings: Mapping[str, str]) -> bool:
+    return is_compacted(settings.get("cleanup.policy", ""))
+
+
+def warn_of_compaction(topics: Iterable[str]) -> None:
+    """What was asked for is taken, since applications cannot do without, and not done yet (ADR 0010)."""
+    for topic in topics:
+        events.warning(
+            "topic %s is to be compacted, which this release does not do yet: earlier values of a key are kept, and "
+            "it grows unless its cleanup.policy is compact,delete; records without a key are refused",
+            topic,
+        )
 
 
 def _propose(wanted: NewTopic | Fault, new_id: Callable[[], Id], controller: Controller) -> Proposal[TopicCreated]:
