@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -53,6 +54,29 @@ def test_a_hundred_seeds_that_met_little_do_not_pass() -> None:
     assert not campaign.passed
     assert len(campaign.shortfalls) == len(demanded)
     assert "too few torn tails" in str(campaign)
+
+
+def test_a_poor_hundred_does_not_pass_beside_rich_ones() -> None:
+    rich, poor = (Met(**{name: share * least for name, least in demanded.items()}) for share in (1, 0))
+    campaign = Campaign()
+    for seed in range(1, 301):
+        met = poor if 101 <= seed <= 200 else rich
+        campaign.add(Run(seed=seed, met=met, digest="d", seconds=0.0))
+    assert not campaign.met.shortfalls(campaign.seeds)
+    assert not campaign.passed
+    assert len(campaign.shortfalls) == len(demanded)
+    assert "seeds 101 to 200: too few torn tails: 0 in 100 seeds, 50 are demanded" in str(campaign)
+    campaign = Campaign()
+    for seed in range(1, 151):  # the last fifty are no hundred yet
+        campaign.add(Run(seed=seed, met=poor if seed > 100 else rich, digest="d", seconds=0.0))
+    assert campaign.passed
+
+
+def test_a_campaign_tells_both_how_long_people_wait_and_what_it_costs() -> None:
+    campaign = Campaign(began=time.monotonic() - 10)
+    for seed in (1, 2):  # at once, on two cores
+        campaign.add(Run(seed=seed, met=Met(seconds=50.0), digest="d", seconds=10.0))
+    assert "virtual to wall time: 10.0 to 1, in 10 s; to core time: 5.0 to 1, 10.00 s of a core each" in str(campaign)
 
 
 def check(seed: int) -> Run:

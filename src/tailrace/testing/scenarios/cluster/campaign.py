@@ -1,7 +1,7 @@
 """Many seeds, in several processes: one line each, then what they met together.
 
 A seed that fails says which invariant broke, what was seen, and how to see it again. A hundred seeds under which little
-happened prove little, so they fail, too.
+happened prove little, so they fail, too: each full hundred by itself, whatever the others met, and all together.
 """
 
 import logging
@@ -15,7 +15,7 @@ from multiprocessing import get_context
 
 from tailrace.model.frozen import frozen
 from tailrace.testing.scenarios.cluster.invariants import Broken
-from tailrace.testing.scenarios.cluster.met import Met
+from tailrace.testing.scenarios.cluster.met import Met, seeds_per_block
 from tailrace.testing.scenarios.cluster.plan import plan_of
 from tailrace.testing.scenarios.cluster.story import run_cluster
 
@@ -46,28 +46,46 @@ class Campaign:
     failed: list[int] = field(default_factory=list)
     met: Met = field(default_factory=Met)
     seconds: float = 0.0  # of cores, all processes together
+    began: float = field(default_factory=time.monotonic)
+    lasted: float = 0.0  # seconds on the wall, so far
+    poor_blocks: list[str] = field(default_factory=list)  # what each full hundred that met too little lacks
+    _block: list[Run] = field(default_factory=list)  # the hundred that is being filled, as the seeds come
 
     def add(self, run: Run) -> None:
         self.seeds += 1
         self.seconds += run.seconds
+        self.lasted = time.monotonic() - self.began
         self.met.add(run.met)
         if run.failure:
             self.failed.append(run.seed)
+        self._block.append(run)
+        if len(self._block) == seeds_per_block:
+            self._judge_block()
+
+    def _judge_block(self) -> None:
+        block, self._block = self._block, []
+        met = Met()
+        for run in block:
+            met.add(run.met)
+        where = f"seeds {block[0].seed} to {block[-1].seed}"
+        self.poor_blocks += [f"{where}: {one}" for one in met.shortfalls(len(block))]
 
     @property
     def shortfalls(self) -> list[str]:
-        """What should have been met in so many seeds, and was not."""
-        return self.met.shortfalls(self.seeds)
+        """What should have been met in so many seeds, or in a hundred of them, and was not."""
+        return self.poor_blocks + self.met.shortfalls(self.seeds)
 
     @property
     def passed(self) -> bool:
         return not self.failed and not self.shortfalls
 
     def __str__(self) -> str:
-        ratio = self.met.seconds / self.seconds if self.seconds else 0.0
+        of_core = self.met.seconds / self.seconds if self.seconds else 0.0
+        of_wall = self.met.seconds / self.lasted if self.lasted else 0.0
         lines = [
             f"{self.seeds} seeds, {len(self.failed)} failed; they met {self.met}",
-            f"virtual to core time: {ratio:.1f} to 1; {self.seconds / max(1, self.seeds):.2f} s of a core each",
+            f"virtual to wall time: {of_wall:.1f} to 1, in {self.lasted:.0f} s; to core time: {of_core:.1f} to 1, "
+            f"{self.seconds / max(1, self.seeds):.2f} s of a core each",
         ]
         return "\n".join(lines + self.shortfalls)
 

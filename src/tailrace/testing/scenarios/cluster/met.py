@@ -5,7 +5,8 @@ from dataclasses import dataclass, fields
 from types import MappingProxyType
 from typing import Final
 
-# what every hundred seeds must have met at least
+seeds_per_block: Final = 100
+# what every such block of seeds must have met at least
 demanded: Final[Mapping[str, int]] = MappingProxyType(
     {
         "leader_changes": 200,
@@ -63,7 +64,7 @@ class Met:
 
     def shortfalls(self, seeds: int) -> list[str]:
         """What so many seeds should have met and did not; fewer than a hundred may meet anything."""
-        found = ((name, getattr(self, name), least * (seeds // 100)) for name, least in demanded.items())
+        found = ((name, getattr(self, name), least * (seeds // seeds_per_block)) for name, least in demanded.items())
         return [
             f"too few {name.replace('_', ' ')}: {value} in {seeds} seeds, {least} are demanded"
             for name, value, least in found
