@@ -17,6 +17,7 @@ class Threshold:
     of: Literal["value", "ratio"]
     at_least: float | None = None
     at_most: float | None = None
+    asked: float | None = None  # what `at_least` was before it was lowered to what can be reached (ADR 0014)
 
     def met(self, figure: float) -> bool:
         low = self.at_least is None or figure >= self.at_least
@@ -24,7 +25,8 @@ class Threshold:
 
     def __str__(self) -> str:
         sign, bound = ("≥", self.at_least) if self.at_least is not None else ("≤", self.at_most)
-        return f"{sign} {bound:,g}{' x' if self.of == 'ratio' else ''}"
+        lowered = "" if self.asked is None else f" (of {self.asked:,g} asked)"
+        return f"{sign} {bound:,g}{' x' if self.of == 'ratio' else ''}{lowered}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,9 @@
 
 import pytest
 
+from benchmarks.contests import Figure
 from benchmarks.outcomes import Outcome, Threshold
+from benchmarks.peers import reachable
 from benchmarks.tables import markdown
 
 
@@ -44,3 +46,14 @@ def test_the_ratio_to_the_floor_is_taken_within_each_round() -> None:
 def test_a_missed_threshold_is_seen_in_the_table() -> None:
     missed = outcome(threshold=Threshold(of="value", at_least=30_000))
     assert "| case | never | 1 | 100 MB/s |  |  | ≥ 30,000 | MISSED |" in markdown([missed], "floor")
+
+
+def test_a_lowered_threshold_shows_what_was_asked() -> None:
+    def figures(value: float) -> list[Figure]:
+        return [Figure(name="produce", unit="MB/s", value=value)]
+
+    asked = Threshold(of="ratio", at_least=1.3)
+    lowered = reachable(asked, {"kafka": figures(100), "least": figures(123)})
+    assert (str(lowered), str(asked)) == ("≥ 1.11 x (of 1.3 asked)", "≥ 1.3 x")
+    assert reachable(asked, {"kafka": figures(100), "least": figures(250)}) is asked
+    assert "(of 1.3 asked)" in outcome(threshold=lowered).as_json()["threshold"]
