@@ -82,7 +82,7 @@ _table: Final = (
     _not_yet("compression.lz4.level", int, 9, "The level when the broker compresses with lz4."),
     _not_yet("compression.zstd.level", int, 3, "The level when the broker compresses with zstd."),
     _not_yet("delete.retention.ms", int, 86_400_000, "How long tombstones of a compacted topic are kept."),
-    _not_yet("file.delete.delay.ms", int, 60_000, "How long a removed file is kept."),
+    _not_yet("file.delete.delay.ms", int, 0, "How long a removed file is kept: it goes at once, where Kafka waits a minute."),
     TopicSetting("flush.messages", int, never_ms, "Force to disk after so many records.", "log_flush_messages", **_at_least(1)),
     TopicSetting("flush.ms", int, never_ms, "Force to disk after so long.", "log_flush_ms", **_at_least(0)),
     _not_yet("follower.replication.throttled.replicas", str, "", "Replicas whose fetching is slowed."),
