@@ -66,6 +66,7 @@ def test_a_second_broker_with_a_number_that_is_taken_is_refused(cluster: Cluster
     why = why_not(Broker(data_dir=tmp_path, broker_id=2, join=cluster.bootstrap))
     assert "does not take this broker in" in why
     assert "broker 2 is alive at " + cluster.broker(2).bootstrap in why
+    assert "the one that asks from 127.0.0.1 cannot be broker 2 too" in why
     assert "leave out --broker-id, or stop the other one first" in why
     assert members(cluster) == [[1, 2, 3]] * 3
     cluster.wait_until_healthy()

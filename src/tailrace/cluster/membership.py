@@ -74,7 +74,8 @@ def _check_number(image: Image, record: BrokerRegistered) -> None:
     known = image.brokers.get(BrokerId(record.broker_id))
     if known is not None and not known.fenced and known.directory != record.directory_id:
         there, here = Address(known.host, known.kafka_port), Address(record.peer_host, record.peer_port)
+        other = f"peers reach at {here}" if here.port else f"asks from {here.host}"  # not listening yet: it has no port
         raise DuplicateBroker(
-            f"broker {known.id} is alive at {there} with another data directory; the one that peers reach at {here} "
+            f"broker {known.id} is alive at {there} with another data directory; the one that {other} "
             f"cannot be broker {known.id} too: leave out --broker-id, or stop the other one first"
         )

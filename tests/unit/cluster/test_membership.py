@@ -67,6 +67,12 @@ def test_the_second_broker_with_a_number_is_refused_with_both_addresses() -> Non
     assert disk(cluster.image, 2) == disk_of(2)
 
 
+def test_who_has_no_port_yet_is_named_by_its_host_alone() -> None:
+    cluster = Cluster(1, 2)
+    with pytest.raises(DuplicateBroker, match="the one that asks from h cannot be broker 2 too"):
+        cluster.write(lambda controller: controller.join(numbered(20), BrokerId(2), numbered(1), "h", 0, None))
+
+
 def test_the_number_of_a_fenced_broker_may_go_to_another_disk() -> None:
     for take_over in (lambda cluster: join(cluster, disk=20, wanted=2), lambda cluster: register(cluster, 2, disk=20)):
         cluster = Cluster(1, 2)
