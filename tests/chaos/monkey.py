@@ -7,7 +7,7 @@ now and then is the cluster given the time to be well, and must be, with every w
 
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from tailrace.testing import Cluster
@@ -35,7 +35,7 @@ class Monkey:
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             trouble = self._random.choice(troubles)
-            name = trouble.__name__.strip("_")
+            name = name_of(trouble)
             victim = self._random.choice(self._cluster.ids)
             self._diary.note(f"{name} {victim}")
             self._diary.count(name)
@@ -136,6 +136,20 @@ troubles: Final[tuple[Trouble, ...]] = (
     Monkey._split_pair_one_way,
     Monkey._kill_cut_off,
 )
+kinds: Final[dict[str, tuple[Trouble, ...]]] = {
+    "kills": (Monkey._kill, Monkey._kill_twice, Monkey._kill_cut_off),
+    "pauses": (Monkey._pause,),
+    "cuts": (Monkey._isolate, Monkey._mute, Monkey._deafen, Monkey._split_pair, Monkey._split_pair_one_way),
+}
+
+
+def name_of(trouble: Trouble) -> str:
+    return trouble.__name__.strip("_")
+
+
+def never_came(counts: Mapping[str, int]) -> list[str]:
+    """The kinds of trouble that a storm did not bring."""
+    return [kind for kind, members in kinds.items() if not any(counts.get(name_of(one)) for one in members)]
 
 
 def wait_for_progress(writers: Sequence[Writer], within_s: float) -> None:
