@@ -18,34 +18,42 @@ from tailrace.records.record import no_timestamp
 after_unopened_ms: Final = (topic_settings["message.timestamp.after.max.ms"].default, never_ms)
 
 
-def check_limits(
-    settings: TopicSettings, batch: memoryview, header: BatchHeader, now_ms: int, *, append_time: bool
-) -> None:
+def check_limits(settings: TopicSettings, size: int, header: BatchHeader, now_ms: int, *, append_time: bool) -> None:
     """Whether a client's batch may be appended; `append_time`: the topic stamps its own times, so any will do."""
-    if len(batch) > settings.max_message_bytes:
-        raise BatchTooLarge(f"the batch has {len(batch)} bytes, max.message.bytes is {settings.max_message_bytes}")
+    if size > settings.max_message_bytes:
+        raise BatchTooLarge(f"the batch has {size} bytes, max.message.bytes is {settings.max_message_bytes}")
     if header.attributes & log_append_time_bit:
         raise InvalidTimestamp("the batch says that its times are the broker's own; only a broker may say so")
-    timed = False
-    if not append_time:
-        after = settings.message_timestamp_after_max_ms
-        if header.max_timestamp > now_ms + after:
-            raise _ahead(header.max_timestamp, now_ms + after)
-        timed = settings.message_timestamp_before_max_ms != never_ms or after not in after_unopened_ms
-    keyed = settings.cleanup_policy != "delete" and is_compacted(settings.cleanup_policy)
-    if timed or keyed:
-        if header.records > admitted_open_max_records:
-            raise BatchTooLarge(
-                f"the batch has {header.records} records; to look at each, as this topic's settings ask, "
-                f"at most {admitted_open_max_records} are taken: send smaller batches"
-            )
-        late = now_ms + settings.message_timestamp_after_max_ms
-        early = now_ms - settings.message_timestamp_before_max_ms
-        for record in walk_batch(batch, max(admitted_open_max_bytes, len(batch))):
-            if timed:
-                _check_time(record.timestamp, early, late)
-            if keyed and record.key is None:
-                raise InvalidBatch("a record has no key, and the topic is compacted, by key: give it one")
+    if not append_time and header.max_timestamp > now_ms + settings.message_timestamp_after_max_ms:
+        raise _ahead(header.max_timestamp, now_ms + settings.message_timestamp_after_max_ms)
+
+
+def looks_at_records(settings: TopicSettings) -> bool:
+    """Whether batches must pass `check_records`, too: most topics never open one."""
+    return _limits_times(settings) or is_compacted(settings.cleanup_policy)
+
+
+def _limits_times(settings: TopicSettings) -> bool:
+    limited = settings.message_timestamp_after_max_ms not in after_unopened_ms
+    limited = limited or settings.message_timestamp_before_max_ms != never_ms
+    return limited and settings.message_timestamp_type == "CreateTime"
+
+
+def check_records(settings: TopicSettings, batch: memoryview, header: BatchHeader, now_ms: int) -> None:
+    """Whether each of its records may be appended."""
+    if header.records > admitted_open_max_records:
+        raise BatchTooLarge(
+            f"the batch has {header.records} records; to look at each, as this topic's settings ask, "
+            f"at most {admitted_open_max_records} are taken: send smaller batches"
+        )
+    timed, keyed = _limits_times(settings), is_compacted(settings.cleanup_policy)
+    late = now_ms + settings.message_timestamp_after_max_ms
+    early = now_ms - settings.message_timestamp_before_max_ms
+    for record in walk_batch(batch, max(admitted_open_max_bytes, len(batch))):
+        if timed:
+            _check_time(record.timestamp, early, late)
+        if keyed and record.key is None:
+            raise InvalidBatch("a record has no key, and the topic is compacted, by key: give it one")
 
 
 def _check_time(timestamp: int, early: int, late: int) -> None:

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 from tailrace.log import chores, damage_mark, following, lookup, refill, truncation
 from tailrace.log.aborted import Aborted
 from tailrace.log.aborting import aborted_between
-from tailrace.log.admission import check_limits
+from tailrace.log.admission import check_limits, check_records, looks_at_records
 from tailrace.log.found import Damage, Recovered, RecoveryPoint
 from tailrace.log.lookup import Timed
 from tailrace.log.names import segment_suffix
@@ -130,6 +130,7 @@ class Log:
         """Go by these settings from now on."""
         self.settings = settings
         self._append_time = settings.message_timestamp_type == "LogAppendTime"
+        self._looks_at_records = looks_at_records(settings)
         for segment in self.segments:
             segment.set_interval(settings.index_interval_bytes)
 
@@ -149,7 +150,9 @@ class Log:
         if producer and not internal and (sent := self.producers.check(header)) is not None:
             return Appended(sent.base_offset, sent.last_offset, True, sent.append_time_ms)
         if not internal:
-            check_limits(self.settings, batch, header, now_ms, append_time=self._append_time)
+            check_limits(self.settings, len(batch), header, now_ms, append_time=self._append_time)
+            if self._looks_at_records:
+                check_records(self.settings, batch, header, now_ms)
         new_epoch = epoch != self.epochs.last
         assert not new_epoch or epoch > self.epochs.last, f"epoch {epoch} after {self.epochs.last}"
         append_time, timestamp = create_time, header.max_timestamp
