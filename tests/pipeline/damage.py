@@ -122,13 +122,31 @@ def flip_bit(folder: Path, dice: random.Random) -> Harm:
 
 def lose_the_last_commit(folder: Path, dice: random.Random) -> Harm:
     """The log's tail is gone, and with it the files it named."""
-    before = read_log(folder).live
-    version, path = commits(folder)[-1]
+    path = commits(folder)[-1][1]
+    forget_files_of(folder, path)
     path.unlink()
-    for name in sorted(before):
-        if name not in read_log(folder).live:
-            (folder / name).unlink()
-    return Harm("missing commit", f"{version:020d}.json")
+    return Harm("missing commit", path.name)
+
+
+def empty_the_last_commit(folder: Path, dice: random.Random) -> Harm:
+    """The same, and its number is still taken: nothing seems to be missing."""
+    path = commits(folder)[-1][1]
+    forget_files_of(folder, path)
+    path.write_bytes(b"")
+    return Harm("damaged commit", path.name)
+
+
+def truncate_a_commit(folder: Path, dice: random.Random) -> Harm:
+    _, path = dice.choice(commits(folder))
+    with path.open("r+b") as file:
+        file.truncate(dice.randrange(path.stat().st_size - 1))  # without its last newline it would be whole
+    return Harm("damaged commit", path.name)
+
+
+def forget_files_of(folder: Path, commit: Path) -> None:
+    for action in map(json.loads, commit.read_text().splitlines()):
+        if "add" in action:
+            (folder / action["add"]["path"]).unlink()
 
 
 def repeat_a_commit(folder: Path, dice: random.Random) -> Harm:
@@ -148,5 +166,5 @@ def lose_a_commit(folder: Path, dice: random.Random) -> Harm:
 
 harms: list[Callable[[Path, random.Random], Harm]] = [
     delete, duplicate, truncate, swap_order, lose_the_last_commit, change_value_and_cover_up, flip_bit, change_value,
-    forget_the_last_record, repeat_a_commit, lose_a_commit,
+    forget_the_last_record, repeat_a_commit, lose_a_commit, empty_the_last_commit, truncate_a_commit,
 ]  # fmt: skip

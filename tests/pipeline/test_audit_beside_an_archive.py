@@ -51,7 +51,7 @@ def commit_after(files: Archive) -> Callable[[Path], Snapshot]:
 def test_a_batch_that_is_committed_while_we_look(
     folder: Path, archive: Archive, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(first_look, "snapshot_of", commit_after(archive))
+    monkeypatch.setattr(first_look, "whole_part_of", commit_after(archive))
     found = look(folder)
     assert (found.findings, found.notes, found.snapshot.version) == ([], [], 1)
 
@@ -60,7 +60,7 @@ def test_an_archive_that_commits_and_ends_while_we_look(
     folder: Path, archive: Archive, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written = archive()
-    monkeypatch.setattr(first_look, "snapshot_of", commit_after(lambda: written))
+    monkeypatch.setattr(first_look, "whole_part_of", commit_after(lambda: written))
     assert look(folder).findings == []
 
 

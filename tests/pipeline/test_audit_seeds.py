@@ -23,7 +23,7 @@ def seeds(few: int, many: int) -> list[Any]:
     return [*range(few), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(few, many))]
 
 
-@pytest.mark.parametrize("seed", seeds(10, 50))
+@pytest.mark.parametrize("seed", seeds(len(harms), 60))
 def test_damage_is_found_and_named(
     spark: "SparkSession", cluster: Cluster, topic: str, tmp_path: Path, seed: int
 ) -> None:

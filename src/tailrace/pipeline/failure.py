@@ -19,3 +19,7 @@ class RecordsDamaged(PipelineFailed):
 
 class NotOurHistory(PipelineFailed):
     """A folder that holds no history of ours, or one that somebody else has written into."""
+
+
+class HistoryDamaged(PipelineFailed):
+    """A history whose log is not what was written."""

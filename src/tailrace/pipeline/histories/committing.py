@@ -10,13 +10,12 @@ from pathlib import Path
 from uuid import uuid4
 
 from tailrace.pipeline.failure import NotOurHistory, PipelineFailed
+from tailrace.pipeline.histories.commit_file import Action, engine
 from tailrace.pipeline.histories.delta_log import (
-    Action,
     CommitTaken,
     Snapshot,
     add_actions,
     commit,
-    engine,
     own_folder,
     read_log,
     sync_folder,

@@ -13,20 +13,18 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 from uuid import uuid4
 
-from tailrace.pipeline.failure import NotOurHistory
+from tailrace.pipeline.failure import HistoryDamaged, NotOurHistory
+from tailrace.pipeline.histories.commit_file import Action, CommitDamaged, actions_of
 from tailrace.pipeline.histories.manifest import ArchivedRange, HistoryFile, range_from
 from tailrace.pipeline.kafka.offsets import Offsets
 from tailrace.pipeline.protections import stands
 
 folder_name: Final = "_delta_log"
 own_folder: Final = "_tailrace"
-engine: Final = "tailrace"
 commit_name: Final = re.compile(r"(\d{20})\.json")
-
-Action = dict[str, Any]
 
 
 class CommitTaken(Exception):
@@ -45,6 +43,7 @@ class Snapshot:
     strangers: list[str] = field(default_factory=list)  # paths that another program's commits added
     taken_out: list[str] = field(default_factory=list)  # paths that another program's commits removed
     holes: list[int] = field(default_factory=list)  # numbers of commits that are missing
+    damaged: dict[str, str] = field(default_factory=dict)  # by name, commits that are not whole: what is wrong
     archived: Offsets = field(default_factory=dict)  # how far each partition has been
 
     def ends(self) -> Offsets:
@@ -59,16 +58,34 @@ class Snapshot:
 
 
 def read_log(history: Path, known: Snapshot | None = None) -> Snapshot:
-    """The history as it is now; empty when there is none. `NotOurHistory` when somebody else's table is there.
+    """The history as it is now; empty when there is none. `NotOurHistory` when somebody else's table is there,
+    `HistoryDamaged` when a commit is not whole: nobody can tell what it has added.
 
     With `known`, what came after it is taken into it: a log of thousands of commits need not be read for each."""
+    snapshot = read_what_is_whole(history, known)
+    for name, wrong in snapshot.damaged.items():
+        raise HistoryDamaged(
+            f"the commit {history / folder_name / name} is damaged: {wrong}. Put it back from a copy; `tailrace "
+            "pipeline audit` says what else is wrong"
+        )
+    return snapshot
+
+
+def read_what_is_whole(history: Path, known: Snapshot | None = None) -> Snapshot:
+    """The same, and commits that are not whole are named in it."""
     snapshot = Snapshot() if known is None else known
     for version, path in commits(history) if snapshot.version < 0 else _later_commits(history, snapshot.version):
         snapshot.holes += range(snapshot.version + 1, version)
         snapshot.version = version
-        for action in _actions(path):
-            apply(snapshot, action)
-    if snapshot.version >= 0 and not snapshot.history_id:
+        try:
+            for action in actions_of(path):
+                apply(snapshot, action)
+        except CommitDamaged as damaged:
+            snapshot.damaged[path.name] = str(damaged)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:  # parts are missing, or something else
+            snapshot.damaged[path.name] = f"its manifest cannot be read: {error!r}"
+    founding = f"{0:020d}.json"
+    if snapshot.version >= 0 and not snapshot.history_id and founding not in snapshot.damaged:
         raise NotOurHistory(f"{history} holds a Delta table that is no history of ours")
     return snapshot
 
@@ -151,22 +168,17 @@ def add_action(one: ArchivedRange, file: HistoryFile, now_ms: int, *, is_new: bo
     }
 
 
-def _actions(path: Path) -> list[Action]:
-    try:
-        return [json.loads(line) for line in path.read_text().splitlines() if line]
-    except ValueError as error:
-        raise NotOurHistory(f"the commit {path} cannot be read: {error}") from None
-
-
 def apply(snapshot: Snapshot, action: Action) -> None:
     """Take in one action of a commit; our manifest comes before what other readers need to know."""
     if "metaData" in action:
         snapshot.history_id = action["metaData"].get("configuration", {}).get("tailrace.history", "")
     elif "commitInfo" in action and "tailrace" in action["commitInfo"]:
         told = action["commitInfo"]["tailrace"]
-        for one in map(range_from, told.get("merged", ())):
+        merged = [range_from(one) for one in told.get("merged", ())]
+        added = [range_from(one) for one in told.get("ranges", ())]
+        for one in merged:
             _replace(snapshot, one, action["commitInfo"]["timestamp"])
-        snapshot.add([range_from(one) for one in (*told.get("ranges", ()), *told.get("merged", ()))])
+        snapshot.add([*added, *merged])
     elif "remove" in action:
         if snapshot.live.pop(action["remove"]["path"], None) is not None:
             snapshot.taken_out.append(action["remove"]["path"])

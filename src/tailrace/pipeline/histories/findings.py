@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 Kind = Literal[
-    "missing file", "damaged file", "stray file", "missing commit", "foreign commit", "gap", "duplicate",
-    "producer sequence", "unaccounted range", "ahead of the log", "differs from the log",
+    "missing file", "damaged file", "stray file", "missing commit", "damaged commit", "foreign commit", "gap",
+    "duplicate", "producer sequence", "unaccounted range", "ahead of the log", "differs from the log",
 ]  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from tailrace.pipeline.histories.committing import noted_last
 from tailrace.pipeline.histories.delta_log import Snapshot, folder_name, own_folder
 from tailrace.pipeline.histories.findings import Finding
 from tailrace.pipeline.histories.locking import is_at_work
-from tailrace.pipeline.histories.reading import snapshot_of
+from tailrace.pipeline.histories.reading import whole_part_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +27,7 @@ class Look:
 def look(folder: Path) -> Look:
     """`NotOurHistory` when there is no history in the folder."""
     noted, there = noted_last(folder), _files_like_ours(folder)
-    snapshot = snapshot_of(folder)
+    snapshot = whole_part_of(folder)
     findings, notes = list(_log_findings(snapshot, noted)), []
     stray = _unknown(there, snapshot)
     if stray and (is_at_work(folder, "archive") or is_at_work(folder, "upkeep")):
@@ -36,7 +36,8 @@ def look(folder: Path) -> Look:
             "An audit when it has ended tells whether they still are"
         )
     elif stray:
-        findings += map(_stray, _unknown(stray, snapshot_of(folder)))
+        latest = whole_part_of(folder)
+        findings += [_stray(name, latest) for name in _unknown(stray, latest)]
     return Look(snapshot=snapshot, findings=findings, notes=notes)
 
 
@@ -45,6 +46,8 @@ def _log_findings(snapshot: Snapshot, noted: int) -> Iterator[Finding]:
         yield Finding(kind="missing commit", what=f"commit {version} is not in the log", file=f"{version:020d}.json")
     for version in range(snapshot.version + 1, noted + 1):
         yield Finding(kind="missing commit", what=f"commit {version} was there", file=f"{version:020d}.json")
+    for name, wrong in snapshot.damaged.items():
+        yield Finding(kind="damaged commit", what=wrong, file=name)
     for path in snapshot.strangers:
         yield Finding(kind="foreign commit", what="another program has added this file", file=path)
     for path in snapshot.taken_out:
@@ -62,5 +65,8 @@ def _unknown(names: list[str], snapshot: Snapshot) -> list[str]:
     return [name for name in names if name not in snapshot.live and name not in snapshot.removed]
 
 
-def _stray(name: str) -> Finding:
-    return Finding(kind="stray file", what="no commit names it; remove it, or find out who wrote it", file=name)
+def _stray(name: str, snapshot: Snapshot) -> Finding:
+    what = "no commit names it; remove it, or find out who wrote it"
+    if snapshot.holes or snapshot.damaged:
+        what = "no commit names it, of those that can be read; keep it"
+    return Finding(kind="stray file", what=what, file=name)

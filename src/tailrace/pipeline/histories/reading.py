@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tailrace.pipeline.failure import NotOurHistory
-from tailrace.pipeline.histories.delta_log import Snapshot, read_log
+from tailrace.pipeline.histories.delta_log import Snapshot, read_log, read_what_is_whole
 from tailrace.pipeline.histories.layout import spark_ddl
 
 if TYPE_CHECKING:
@@ -22,8 +22,16 @@ def history(spark: "SparkSession", path: str | Path) -> "DataFrame":
 
 
 def snapshot_of(folder: Path) -> Snapshot:
-    """The history in this folder. `NotOurHistory` when there is none."""
-    snapshot = read_log(folder)
+    """The history in this folder. `NotOurHistory` when there is none, `HistoryDamaged` when its log is not whole."""
+    return _demand_one(folder, read_log(folder))
+
+
+def whole_part_of(folder: Path) -> Snapshot:
+    """The history in this folder as far as its log is whole."""
+    return _demand_one(folder, read_what_is_whole(folder))
+
+
+def _demand_one(folder: Path, snapshot: Snapshot) -> Snapshot:
     if snapshot.version < 0:
         raise NotOurHistory(f"there is no history in {folder}; `tailrace pipeline archive` makes one")
     return snapshot

@@ -14,16 +14,15 @@ from typing import TYPE_CHECKING, Any, Final
 from tailrace.model.limits import MiB
 from tailrace.pipeline.crash_points import here
 from tailrace.pipeline.failure import PipelineFailed
+from tailrace.pipeline.histories.commit_file import Action, engine
 from tailrace.pipeline.histories.committing import note_last
 from tailrace.pipeline.histories.coverage import range_findings
 from tailrace.pipeline.histories.delta_log import (
-    Action,
     CommitTaken,
     Snapshot,
     add_action,
     apply,
     commit,
-    engine,
     read_log,
     remove_action,
     sync_folder,
