@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from tailrace.pipeline.kafka.connection import highest_used
+from tailrace.records.opened import batches
 from tailrace.wire.compile import decode_whole, encode
 from tailrace.wire.messages.fetch import FetchResponse
 
@@ -83,6 +84,22 @@ def emptied(mark: bytes, *, of_topics: bool = False, times: int = 1_000_000) -> 
         (topic,) = answer.topics
         bare = replace(topic, partitions=tuple(replace(one, records=memoryview(b"")) for one in topic.partitions))
         body[header_bytes:] = encode(replace(answer, topics=() if of_topics else (bare,)), fetch_version)
+
+    return harm
+
+
+def without(mark: bytes) -> Harm:
+    """Takes the batch with `mark` in it out of answers to Fetch, as compaction does, or a broker that has lost it."""
+
+    def harm(body: bytearray) -> None:
+        if mark not in body:
+            return
+        answer = decode_whole(FetchResponse, fetch_version, bytes(body), header_bytes)
+        (topic,) = answer.topics
+        (one,) = topic.partitions
+        kept = b"".join(batch for batch, _ in batches(one.records or b"") if mark not in bytes(batch))
+        bare = replace(topic, partitions=(replace(one, records=memoryview(kept)),))
+        body[header_bytes:] = encode(replace(answer, topics=(bare,)), fetch_version)
 
     return harm
 

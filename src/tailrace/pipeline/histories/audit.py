@@ -16,6 +16,7 @@ from tailrace.pipeline.histories.coverage import (
     offset_findings,
     range_findings,
     sequence_findings,
+    unexplained_findings,
 )
 from tailrace.pipeline.histories.delta_log import Snapshot
 from tailrace.pipeline.histories.findings import Audit, Finding, PartitionAudit
@@ -39,7 +40,7 @@ def audit(
     folder = Path(path).absolute()
     first = look(folder)
     snapshot = first.snapshot
-    findings = [*first.findings, *range_findings(snapshot.ranges)]
+    findings = [*first.findings, *range_findings(snapshot.ranges), *unexplained_findings(snapshot.ranges)]
     bad = _file_findings(spark, folder, snapshot)
     findings += bad.values()
     findings += _record_findings(spark, folder, snapshot, bad)

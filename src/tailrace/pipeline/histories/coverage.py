@@ -95,13 +95,20 @@ def missing(of: TopicPartition, first: int, last: int, explained: Iterable[tuple
 def explained_spans(
     ranges: Sequence[ArchivedRange], damaged: Sequence[tuple[TopicPartition, int, int]]
 ) -> dict[TopicPartition, Spans]:
-    """By partition, the offsets that need no record: gaps of the manifest, and what damaged files held."""
+    """By partition, the offsets of which enough is said: gaps of the manifest, and what damaged files held."""
     spans: dict[TopicPartition, Spans] = {}
     for one in ranges:
         spans.setdefault(one.of, []).extend((gap.first, gap.last) for gap in one.gaps)
     for of, first, last in damaged:
         spans.setdefault(of, []).append((first, last))
     return {of: sorted(those) for of, those in spans.items()}
+
+
+def unexplained_findings(ranges: Sequence[ArchivedRange]) -> list[Finding]:
+    """What the log did not have when it was archived, of a topic that keeps all between its records."""
+    what = "the log had no records here when they were archived, and its topic is not compacted"
+    gaps = [(one.of, gap) for one in ranges for gap in one.gaps if gap.reason == "unexplained"]
+    return [_finding("gap", what, of, gap.first, gap.last) for of, gap in gaps]
 
 
 def range_findings(ranges: Sequence[ArchivedRange]) -> list[Finding]:

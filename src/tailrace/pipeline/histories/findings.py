@@ -36,7 +36,7 @@ class PartitionAudit:
     start: int
     end: int
     records: int
-    explained: dict[str, int]  # offsets without a record, by reason
+    explained: dict[str, int]  # offsets without a record, by reason of the manifest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from tailrace.pipeline.kafka.cluster import TopicPartition
 
-WhyLeftOut = Literal["control", "aborted", "compaction", "retention", "quarantined"]
+WhyLeftOut = Literal["control", "aborted", "compaction", "quarantined", "unexplained"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

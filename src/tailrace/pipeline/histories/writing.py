@@ -2,9 +2,11 @@
 
 One file for each day that the records' timestamps fall on, mostly one. It is written under a name that nobody reads,
 synced, and given its name; a task that runs again comes to the same names again. What the log does not have is noted
-with its reason.
+with its reason, or as unexplained where there is none, for the audit to find.
 """
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
@@ -24,6 +26,7 @@ from tailrace.pipeline.histories.naming import give_name
 from tailrace.pipeline.kafka.cluster import Cluster
 from tailrace.pipeline.kafka.damaged import Damaged, columns_of
 from tailrace.pipeline.kafka.fetching import Range, fetch
+from tailrace.pipeline.kafka.policies import compacted
 from tailrace.pipeline.quarantine import Quarantine
 
 archive_fetch_bytes = 16 * MiB
@@ -121,7 +124,7 @@ def archive_range(cluster: Cluster, wanted: Range, folder: Path, *, quarantine: 
     done = tuple(files[date].finish() for date in sorted(files))
     here("archive: files written")
     present += [(gap.first, gap.last + 1) for gap in left_out]
-    gaps = left_out + gaps_between(sorted(present), wanted.start, wanted.end, "compaction")
+    gaps = left_out + _holes(cluster, wanted, sorted(present))
     return ArchivedRange(
         topic=wanted.partition.topic,
         partition=wanted.partition.partition,
@@ -143,6 +146,14 @@ def _refuse(found: Damaged) -> None:
 def _gap(wanted: Range, first: int, last: int, reason: str) -> list[Gap]:
     first, last = max(first, wanted.start), min(last, wanted.end - 1)
     return [Gap(first=first, last=last, reason=reason)] if first <= last else []
+
+
+def _holes(cluster: Cluster, wanted: Range, present: Sequence[tuple[int, int]]) -> list[Gap]:
+    """What the log has nothing of, in a range that was read to its end: only compaction removes from between others."""
+    holes = gaps_between(present, wanted.start, wanted.end, "compaction")
+    if holes and not compacted(cluster, [wanted.partition.topic]):
+        return [replace(gap, reason="unexplained") for gap in holes]
+    return holes
 
 
 def runs(offsets: np.ndarray) -> list[tuple[int, int]]:
