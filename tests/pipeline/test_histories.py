@@ -224,7 +224,8 @@ def test_a_log_that_was_made_anew_is_seen(
     commit.write_text(text)
     (tmp_path / "h" / f"topic={topic}").rename(tmp_path / "h" / "topic=orders-to-harm")
     found = audit(spark, tmp_path / "h", bootstrap=broker.bootstrap)
-    assert [finding.kind for finding in found.findings] == ["differs from the log"]
+    assert {finding.kind for finding in found.findings} == {"differs from the log"}
+    assert [(finding.first, finding.last) for finding in found.findings] == [(0, 9), (1, 9)]  # of two days
 
 
 @spark_only

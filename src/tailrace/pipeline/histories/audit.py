@@ -5,7 +5,7 @@ brokers given, the records that the live log still has. Each finding names file,
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,7 @@ from tailrace.pipeline.histories.coverage import (
 from tailrace.pipeline.histories.delta_log import Snapshot
 from tailrace.pipeline.histories.findings import Audit, Finding, PartitionAudit
 from tailrace.pipeline.histories.first_look import look
-from tailrace.pipeline.histories.live import edge_notes, edges_of
+from tailrace.pipeline.histories.live import DayInLog, differences, edge_notes, edges_of
 from tailrace.pipeline.histories.manifest import ArchivedRange, HistoryFile
 from tailrace.pipeline.histories.reading import files_frame
 from tailrace.pipeline.kafka.offsets import Offsets
@@ -115,7 +115,7 @@ def _live_findings(
 
 
 def _is_there(one: ArchivedRange, starts: Offsets, ends: Offsets) -> bool:
-    return one.of in starts and starts[one.of] <= one.start and one.end <= ends[one.of] and bool(one.files)
+    return one.of in starts and starts[one.of] <= one.start and one.end <= ends[one.of] and one.start < one.end
 
 
 def _compared(
@@ -123,18 +123,7 @@ def _compared(
 ) -> tuple[list[Finding], list[str]]:
     things = [one.to_dict() for one in ranges]
     answers = run_tasks(spark, "tailrace.pipeline.histories.live:fetch_again", things, access.to_dict())
-    files = {file.path: (one, file) for one in ranges for file in one.files}
-    findings, notes = [], []
-    for path, records, content in (found for answer in answers for found in answer):
-        one, file = files[path]
-        if content == file.content:
-            continue
-        if records < file.count and one.topic in shrinking:
-            notes.append(f"{path}: the log has {records} of its {file.count} records since it was compacted")
-        else:
-            finding = _of_file(one, file, f"the log has {records} records there, and not the same")
-            findings.append(replace(finding, kind="differs from the log"))
-    return findings, notes
+    return differences(ranges, [DayInLog(**day) for answer in answers for day in answer], shrinking)
 
 
 def _partitions(ranges: Sequence[ArchivedRange]) -> Iterator[PartitionAudit]:

@@ -1,11 +1,13 @@
 """A history held against the log it came from, as far as the log still reaches back.
 
-The same offsets are fetched again, and the checksum of their content is taken as it was when they were archived. Fewer
-records in the log than in the history is what compaction does to a topic that asks for it; anything else is a
-difference.
+The same offsets are fetched again, also where the history says that there is no record, and the checksum of their
+content is taken as it was when they were archived. Fewer records in the log than in the history is what compaction does
+to a topic that asks for it; anything else is a difference.
 """
 
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 from tailrace.pipeline.access import access_from
@@ -20,30 +22,77 @@ from tailrace.pipeline.kafka.fetching import Range, fetch
 from tailrace.pipeline.kafka.offsets import Offsets, end_offsets, start_offsets
 
 
-def contents_again(cluster: Cluster, one: ArchivedRange, *, committed: bool = True) -> dict[str, tuple[int, int]]:
-    """By date: how many records the log has now of a range, and the checksum of their content."""
-    sums: dict[str, tuple[int, ContentChecksum]] = {}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DayInLog:
+    """What the log has now of a day among a range."""
+
+    topic: str
+    partition: int
+    path: str = ""  # of the file that the history has of this day; empty when it has none
+    count: int = 0
+    content: int = 0  # checksum of the records
+    first: int = -1  # offsets, both included; -1 when there is none
+    last: int = -1
+
+
+def days_again(cluster: Cluster, one: ArchivedRange) -> list[DayInLog]:
+    """What the log has now of a range: of each day that has a file, and of each that should have one."""
+    sums: dict[str, ContentChecksum] = {}
+    offsets: dict[str, tuple[int, int, int]] = {}  # by date: how many, the first and the last
     wanted = Range(partition=one.of, start=one.start, end=one.end)
-    for chosen in fetch(cluster, wanted, committed=committed, on_damaged=_pass_over):
+    for chosen in fetch(cluster, wanted, committed=True, on_damaged=_pass_over):
         for columns in columns_of(chosen, one.of, _pass_over, headers=True):
             inside = columns.within(one.start, one.end)
-            for date, table, _ in by_day(inside, one.partition) if len(inside) else ():
-                count, content = sums.get(date, (0, ContentChecksum()))
-                content.add(table)
-                sums[date] = (count + len(table), content)
-    return {date: (count, content.value) for date, (count, content) in sums.items()}
+            for date, table, places in by_day(inside, one.partition) if len(inside) else ():
+                first, last = int(inside.offset[places[0]]), int(inside.offset[places[-1]])
+                sums.setdefault(date, ContentChecksum()).add(table)
+                count, before, _ = offsets.get(date, (0, first, last))
+                offsets[date] = (count + len(table), before, last)
+    paths = {file.date: file.path for file in one.files}
+    day = partial(DayInLog, topic=one.topic, partition=one.partition)
+    found = [
+        day(path=paths.get(date, ""), count=count, content=sums[date].value, first=first, last=last)
+        for date, (count, first, last) in sorted(offsets.items())
+    ]
+    return found + [day(path=path) for date, path in paths.items() if date not in offsets]
 
 
 def _pass_over(_: Damaged) -> None:
     """What the log cannot give back is missing there, and found to be."""
 
 
-def fetch_again(told: dict[str, Any], given: dict[str, Any]) -> list[tuple[str, int, int]]:
-    """For `run_tasks`: of each file of a range its path, and how many records of which content the log has there."""
-    one = range_from(told)
+def fetch_again(told: dict[str, Any], given: dict[str, Any]) -> list[dict[str, Any]]:
+    """For `run_tasks`: what the log has of a range, a `DayInLog` each."""
     with access_from(given).cluster() as cluster:
-        has = contents_again(cluster, one)
-    return [(file.path, *has.get(file.date, (0, 0))) for file in one.files]
+        return [asdict(day) for day in days_again(cluster, range_from(told))]
+
+
+def differences(
+    ranges: Sequence[ArchivedRange], days: Sequence[DayInLog], shrinking: Sequence[str]
+) -> tuple[list[Finding], list[str]]:
+    """Where the log has something else than these ranges, and notes of what it has compacted since."""
+    files = {file.path: file for one in ranges for file in one.files}
+    findings, notes = [], []
+    for day in days:
+        file = files.get(day.path)
+        if file is None:
+            findings.append(_differs(day, f"the log has {day.count} records of a day here, and the history none"))
+        elif day.content != file.content and day.count < file.count and day.topic in shrinking:
+            notes.append(f"{day.path}: the log has {day.count} of its {file.count} records since it was compacted")
+        elif day.content != file.content:
+            first, last = (
+                (min(day.first, file.first), max(day.last, file.last)) if day.count else (file.first, file.last)
+            )
+            what = f"the log has {day.count} records there, and not the same"
+            findings.append(_differs(replace(day, first=first, last=last), what))
+    return findings, notes
+
+
+def _differs(day: DayInLog, what: str) -> Finding:
+    return Finding(
+        kind="differs from the log", what=what, file=day.path,
+        topic=day.topic, partition=day.partition, first=day.first, last=day.last,
+    )  # fmt: skip
 
 
 def edges_of(cluster: Cluster, topics: Sequence[str]) -> tuple[Offsets, Offsets, list[str]]:

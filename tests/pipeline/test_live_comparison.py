@@ -1,0 +1,74 @@
+"""A history held against the live log, gaps included: what the log has and the history has not is a difference."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tailrace.pipeline.access import Access
+from tailrace.pipeline.histories.audit import _is_there
+from tailrace.pipeline.histories.findings import Finding
+from tailrace.pipeline.histories.live import DayInLog, differences, fetch_again
+from tailrace.pipeline.histories.manifest import ArchivedRange, Gap
+from tailrace.pipeline.histories.writing import archive_range
+from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
+from tailrace.pipeline.kafka.fetching import Range
+from tailrace.testing import Broker
+from tests.pipeline.test_histories import two_days
+from tests.pipeline.topics import make_topic, write
+
+
+@pytest.fixture
+def whole(cluster: Cluster, topic: str, tmp_path: Path) -> ArchivedRange:
+    """Ten records of two days, in turn."""
+    make_topic(cluster, topic)
+    write(cluster, topic, two_days(10))
+    return archive_range(cluster, Range(partition=TopicPartition(topic, 0), start=0, end=10), tmp_path)
+
+
+def compared(
+    bootstrap: str, one: ArchivedRange, shrinking: Sequence[str] = ()
+) -> tuple[list[tuple[str, int, int]], list[str]]:
+    """Findings, as file and offsets, and notes."""
+    told = fetch_again(one.to_dict(), Access(bootstrap=bootstrap).to_dict())
+    findings, notes = differences([one], [DayInLog(**day) for day in told], shrinking)
+    return [_where(found) for found in findings], notes
+
+
+def _where(found: Finding) -> tuple[str, int, int]:
+    assert found.kind == "differs from the log"
+    return found.file, found.first, found.last
+
+
+def compaction(*offsets: int) -> tuple[Gap, ...]:
+    return tuple(Gap(first=offset, last=offset, reason="compaction") for offset in offsets)
+
+
+def test_the_same(broker: Broker, whole: ArchivedRange) -> None:
+    assert compared(broker.bootstrap, whole) == ([], [])
+
+
+def test_a_day_that_is_called_a_gap(broker: Broker, whole: ArchivedRange) -> None:
+    one = replace(whole, files=whole.files[:1], count=5, gaps=compaction(1, 3, 5, 7, 9))
+    assert one.is_whole
+    assert compared(broker.bootstrap, one, [one.topic]) == ([("", 1, 9)], [])
+
+
+def test_a_range_that_is_called_a_gap(broker: Broker, whole: ArchivedRange) -> None:
+    one = replace(whole, files=(), count=0, gaps=compaction(*range(10)))
+    assert _is_there(one, {one.of: 0}, {one.of: 10})
+    assert compared(broker.bootstrap, one, [one.topic]) == ([("", 0, 8), ("", 1, 9)], [])
+
+
+def test_records_of_a_day_that_are_called_gaps(broker: Broker, cluster: Cluster, whole: ArchivedRange) -> None:
+    """The file is whole in itself: its last record was never in it."""
+    write(cluster, whole.topic, two_days(2, 10))
+    one = replace(whole, end=12, gaps=compaction(10, 11))
+    first, second = (file.path for file in whole.files)
+    assert compared(broker.bootstrap, one, [one.topic]) == ([(first, 0, 10), (second, 1, 11)], [])
+
+
+def test_a_partition_that_was_only_seen_has_nothing_to_compare(whole: ArchivedRange) -> None:
+    one = replace(whole, end=0, files=(), count=0)
+    assert not _is_there(one, {one.of: 0}, {one.of: 10})
