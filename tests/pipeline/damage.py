@@ -63,6 +63,13 @@ def swap_order(folder: Path, dice: random.Random) -> Harm:
     return Harm("damaged file", path)
 
 
+def swap_order_and_cover_up(folder: Path, dice: random.Random) -> Harm:
+    """The same, and the log has the checksums of what is there now: only the offsets tell."""
+    harm = swap_order(folder, dice)
+    cover_up(folder, harm.file)
+    return harm
+
+
 def change_value(folder: Path, dice: random.Random) -> Harm:
     """One bit of one value, in a file that is sound Parquet and has the same records otherwise."""
     path = some_file(folder, dice)
@@ -89,9 +96,15 @@ def forget_the_last_record(folder: Path, dice: random.Random) -> Harm:
     table = pq.read_table(folder / path, partitioning=None)
     last = table.column("offset")[-1].as_py()
     pq.write_table(table.slice(0, len(table) - 1), folder / path)
-    size, crc = sync_and_sum(folder / path)
-    tell(folder, path, size=size, crc=crc, count=len(table) - 1, content=content_of(folder / path))
+    cover_up(folder, path)
     return Harm("gap", offset=last)
+
+
+def cover_up(folder: Path, path: str) -> None:
+    """Let the log say that a file was always as it is now."""
+    size, crc = sync_and_sum(folder / path)
+    count = pq.read_metadata(folder / path).num_rows
+    tell(folder, path, size=size, crc=crc, count=count, content=content_of(folder / path))
 
 
 def tell(folder: Path, path: str, **changed: int) -> None:
@@ -167,4 +180,5 @@ def lose_a_commit(folder: Path, dice: random.Random) -> Harm:
 harms: list[Callable[[Path, random.Random], Harm]] = [
     delete, duplicate, truncate, swap_order, lose_the_last_commit, change_value_and_cover_up, flip_bit, change_value,
     forget_the_last_record, repeat_a_commit, lose_a_commit, empty_the_last_commit, truncate_a_commit,
+    swap_order_and_cover_up,
 ]  # fmt: skip

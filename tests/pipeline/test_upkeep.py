@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
 from tailrace.cli.main import main
@@ -15,7 +16,7 @@ from tailrace.pipeline import archive, audit, compact, history, replay, vacuum
 from tailrace.pipeline.failure import NotOurHistory, PipelineFailed
 from tailrace.pipeline.histories.committing import begin, commit_batch, noted_last
 from tailrace.pipeline.histories.delta_log import Snapshot, commits, read_log
-from tailrace.pipeline.histories.file_checks import wrong_with
+from tailrace.pipeline.histories.file_checks import rises, wrong_with
 from tailrace.pipeline.histories.locking import alone
 from tailrace.pipeline.histories.manifest import ArchivedRange
 from tailrace.pipeline.histories.writing import DayFile, archive_range
@@ -25,7 +26,15 @@ from tailrace.pipeline.upkeep import compact as compacting
 from tailrace.pipeline.upkeep.merging import merged
 from tailrace.pipeline.upkeep.planning import groups
 from tailrace.testing import Broker
-from tests.pipeline.damage import change_value, delete, flip_bit, lose_a_commit, swap_order, truncate
+from tests.pipeline.damage import (
+    change_value,
+    delete,
+    flip_bit,
+    lose_a_commit,
+    swap_order,
+    swap_order_and_cover_up,
+    truncate,
+)
 from tests.pipeline.test_histories import a_range, two_days
 from tests.pipeline.test_sink import seen
 from tests.pipeline.topics import make_topic, write
@@ -86,6 +95,19 @@ def test_what_is_damaged_is_not_merged(cluster: Cluster, topic: str, tmp_path: P
     with pytest.raises(PipelineFailed, match=Path(named.file).name):
         merged(ranges, tmp_path / "h")
     assert sorted((tmp_path / "h").rglob("*")) == before
+
+
+def test_order_is_looked_at_by_itself(cluster: Cluster, topic: str, tmp_path: Path) -> None:
+    grown(cluster, topic, tmp_path / "h")
+    harm = swap_order_and_cover_up(tmp_path / "h", random.Random(7))
+    live = read_log(tmp_path / "h").live
+    wrong = {path: wrong_with(tmp_path / "h", file) for path, file in live.items()}
+    said = "its records are not in the order of their offsets"
+    assert {path: what for path, what in wrong.items() if what} == {harm.file: said}
+    with pytest.raises(PipelineFailed, match=said):
+        merged(read_log(tmp_path / "h").ranges, tmp_path / "h")
+    assert not rises(np.array([5, 6]), 5)
+    assert rises(np.array([5, 7]), 4)
 
 
 @pytest.mark.spark

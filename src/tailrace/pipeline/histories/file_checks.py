@@ -1,12 +1,14 @@
 """One file of a history, held against what the log says of it: there, whole, and with the records that were written.
 
 The checksum of its bytes finds any change; that of its content, taken again from what a reader of Parquet makes of it,
-says besides that what was meant to be written is what is read. Both run in Spark's tasks, a file each.
+says besides that what was meant to be written is what is read. That offsets rise is looked at by itself: checksums of
+records in a wrong order fit when they were taken of them so. All of it runs in Spark's tasks, a file each.
 """
 
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow.parquet as pq
 
 from tailrace.pipeline.histories.checksum import ContentChecksum, sync_and_sum
@@ -27,16 +29,24 @@ def wrong_with(folder: Path, file: HistoryFile) -> str:
 
 
 def _wrong_inside(path: Path, file: HistoryFile) -> str:
-    content, count = ContentChecksum(), 0
+    content, count, last = ContentChecksum(), 0, -1
     with pq.ParquetFile(path, page_checksum_verification=True) as parquet:
         for batch in parquet.iter_batches(columns=["key", "value", "offset", "timestamp", "headers"]):
+            offsets = batch.column("offset").to_numpy(zero_copy_only=False)
+            if not rises(offsets, last):
+                return "its records are not in the order of their offsets"
             content.add(batch)
-            count += len(batch)
+            count, last = count + len(batch), int(offsets[-1]) if len(batch) else last
     if count != file.count:
         return f"it has {count} records, and had {file.count}"
     if content.value != file.content:
         return "its records are not those that were written"
     return ""
+
+
+def rises(offsets: np.ndarray, last: int) -> bool:
+    """Whether offsets rise, from behind `last` on."""
+    return bool((np.diff(offsets, prepend=last) > 0).all())
 
 
 def check_file(told: dict[str, Any], folder: str) -> tuple[str, str]:
