@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tailrace.pipeline.histories.checksum import ContentChecksum, sync_and_sum
@@ -88,6 +89,21 @@ def change_value_and_cover_up(folder: Path, dice: random.Random) -> Harm:
     size, crc = sync_and_sum(folder / harm.file)
     tell(folder, harm.file, size=size, crc=crc)
     return harm
+
+
+def change_a_sequence_and_cover_up(folder: Path, dice: random.Random) -> Harm:
+    """A producer leaps over numbers, as if records of it had been lost before they got their offsets."""
+    path = some_file(folder, dice)
+    table = pq.read_table(folder / path, partitioning=None)
+    producers, sequences = table.column("producerId").to_pylist(), table.column("sequence").to_pylist()
+    producer = max(producers, key=lambda one: (one >= 0, producers.count(one)))
+    place = len(producers) - 1 - producers[::-1].index(producer)
+    sequences[place] += dice.randint(1_000, 1_000_000)
+    number = table.schema.get_field_index("sequence")
+    field = table.schema.field(number)
+    pq.write_table(table.set_column(number, field, pa.array(sequences, field.type)), folder / path)
+    cover_up(folder, path)
+    return Harm("producer sequence", offset=table.column("offset")[place].as_py())
 
 
 def forget_the_last_record(folder: Path, dice: random.Random) -> Harm:
@@ -180,5 +196,5 @@ def lose_a_commit(folder: Path, dice: random.Random) -> Harm:
 harms: list[Callable[[Path, random.Random], Harm]] = [
     delete, duplicate, truncate, swap_order, lose_the_last_commit, change_value_and_cover_up, flip_bit, change_value,
     forget_the_last_record, repeat_a_commit, lose_a_commit, empty_the_last_commit, truncate_a_commit,
-    swap_order_and_cover_up,
+    swap_order_and_cover_up, change_a_sequence_and_cover_up,
 ]  # fmt: skip

@@ -1,7 +1,7 @@
 """Healthy histories, each made by a seed: of several partitions and days, with all that leaves gaps for a good reason.
 
-Transactions that commit and abort, retention that eats the log's beginning before and after it was archived, and files
-that were merged since. Made without Spark, so that many can be.
+Producers that number their records, transactions that commit and abort, retention that eats the log's beginning before
+and after it was archived, and files that were merged since. Made without Spark, so that many can be.
 """
 
 import random
@@ -13,13 +13,14 @@ from tailrace.pipeline.histories.writing import archive_range
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
 from tailrace.pipeline.kafka.fetching import Range
 from tailrace.pipeline.kafka.offsets import Offsets, end_offsets, start_offsets
-from tailrace.pipeline.kafka.transactions import end, take_over
+from tailrace.pipeline.kafka.transactions import end, new_producer, take_over
 from tailrace.pipeline.upkeep.compact import _commit as commit_merged
 from tailrace.pipeline.upkeep.merging import merged
+from tailrace.records.build import build_batch
 from tailrace.records.compress import compressions
 from tests.pipeline.test_histories import two_days
 from tests.pipeline.test_sink import write_one
-from tests.pipeline.topics import make_topic, shorten, write
+from tests.pipeline.topics import make_topic, shorten, write, write_bytes
 
 
 def healthy_history(cluster: Cluster, topic: str, folder: Path, dice: random.Random) -> None:
@@ -39,7 +40,11 @@ def healthy_history(cluster: Cluster, topic: str, folder: Path, dice: random.Ran
 
 
 def _write_some(cluster: Cluster, of: TopicPartition, dice: random.Random) -> None:
-    write(cluster, of.topic, two_days(10), partition=of.partition, compression=dice.choice(compressions))
+    by, compression = new_producer(cluster), dice.choice(compressions)
+    batch = build_batch(
+        two_days(10), compression=compression, producer_id=by.id, producer_epoch=by.epoch, base_sequence=0
+    )
+    write_bytes(cluster, of.topic, bytes(batch), partition=of.partition)
     for _ in range(dice.randint(0, 3)):
         transaction = take_over(cluster, f"{of}-{dice.randint(0, 1)}", 60_000)
         write_one(cluster, transaction, of.topic, b"in a transaction", of.partition)
