@@ -14,8 +14,11 @@ from tailrace.pipeline.histories.manifest import ArchivedRange, Gap
 from tailrace.pipeline.histories.writing import archive_range
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
 from tailrace.pipeline.kafka.fetching import Range
+from tailrace.pipeline.kafka.policies import compacted
 from tailrace.testing import Broker
+from tests.pipeline.damaging_proxy import damaging, without
 from tests.pipeline.test_histories import two_days
+from tests.pipeline.test_holes_in_logs import archived, three_batches
 from tests.pipeline.topics import make_topic, write
 
 
@@ -72,3 +75,30 @@ def test_records_of_a_day_that_are_called_gaps(broker: Broker, cluster: Cluster,
 def test_a_partition_that_was_only_seen_has_nothing_to_compare(whole: ArchivedRange) -> None:
     one = replace(whole, end=0, files=(), count=0)
     assert not _is_there(one, {one.of: 0}, {one.of: 10})
+
+
+@pytest.mark.parametrize("policy", ["compact", "delete"])
+def test_a_log_that_has_less_than_it_had(
+    broker: Broker, cluster: Cluster, topic: str, tmp_path: Path, policy: str
+) -> None:
+    three_batches(cluster, topic, policy)
+    one = archive_range(cluster, Range(partition=TopicPartition(topic, 0), start=0, end=30), tmp_path)
+    (path,) = (file.path for file in one.files)
+    with damaging(broker.bootstrap, without(b"value 10")) as bootstrap, Cluster(bootstrap) as behind:
+        findings, notes = compared(bootstrap, one, compacted(behind, [topic]))
+    if policy == "compact":
+        assert (findings, notes) == ([], [f"{path}: the log has 20 of its 30 records since it was compacted"])
+    else:
+        assert (findings, notes) == ([(path, 0, 29)], [])
+
+
+def test_a_log_that_was_compacted_before_it_was_archived(
+    broker: Broker, cluster: Cluster, topic: str, tmp_path: Path
+) -> None:
+    three_batches(cluster, topic, "compact")
+    one = archived(broker, topic, tmp_path, 30)
+    assert [gap.reason for gap in one.gaps] == ["compaction"]
+    with damaging(broker.bootstrap, without(b"value 10")) as bootstrap:
+        assert compared(bootstrap, one, [topic]) == ([], [])
+    (path,) = (file.path for file in one.files)
+    assert compared(broker.bootstrap, one, [topic]) == ([(path, 0, 29)], [])
