@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from tailrace.pipeline.access import Access
+from tailrace.pipeline.failure import BrokersSilent
 from tailrace.pipeline.histories.audit import _is_there
 from tailrace.pipeline.histories.findings import Finding
-from tailrace.pipeline.histories.live import DayInLog, differences, fetch_again
+from tailrace.pipeline.histories.live import DayInLog, differences, edges_of, fetch_again
 from tailrace.pipeline.histories.manifest import ArchivedRange, Gap
 from tailrace.pipeline.histories.writing import archive_range
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
@@ -102,3 +103,10 @@ def test_a_log_that_was_compacted_before_it_was_archived(
         assert compared(bootstrap, one, [topic]) == ([], [])
     (path,) = (file.path for file in one.files)
     assert compared(broker.bootstrap, one, [topic]) == ([(path, 0, 29)], [])
+
+
+def test_a_topic_that_is_gone_is_not_a_broker_that_is_silent(cluster: Cluster) -> None:
+    _, _, notes = edges_of(cluster, ["never-made"])
+    assert notes == ["topic never-made is not on the broker any more: its history was checked by itself"]
+    with pytest.raises(BrokersSilent, match=r"no broker at 127\.0\.0\.1:1"):
+        edges_of(Cluster("127.0.0.1:1", patience_s=0.2), ["never-made"])

@@ -9,10 +9,12 @@ import pytest
 
 from tailrace.cli.main import main
 from tailrace.cli.spark import tasks_done
+from tailrace.pipeline.access import Access
 from tailrace.pipeline.histories.delta_log import read_log
 from tailrace.pipeline.kafka.cluster import Cluster
 from tailrace.testing import Broker
 from tests.pipeline.programs import root
+from tests.pipeline.test_upkeep import grown
 from tests.pipeline.topics import make_topic, numbered, write
 
 if TYPE_CHECKING:
@@ -76,6 +78,20 @@ def test_how_far_spark_is_can_be_seen(spark: "SparkSession") -> None:
 def test_what_cannot_be_told(spark: "SparkSession", tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["pipeline", "audit", str(tmp_path)]) == 2
     assert "there is no history in" in capsys.readouterr().err
+
+
+def test_a_broker_that_does_not_answer(
+    spark: "SparkSession",
+    cluster: Cluster,
+    topic: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    grown(cluster, topic, tmp_path / "h", 1)
+    monkeypatch.setattr(Access, "cluster", lambda access: Cluster(access.bootstrap, patience_s=0.2))
+    assert main(["pipeline", "audit", str(tmp_path / "h"), "--bootstrap", "127.0.0.1:1"]) == 2
+    assert "cannot tell: no broker at 127.0.0.1:1" in capsys.readouterr().err
 
 
 def test_a_topic_that_is_not_there(

@@ -9,6 +9,10 @@ class BrokersSilent(PipelineFailed):
     """No broker answered, or none of them could within the time allowed."""
 
 
+class NoSuchTopic(PipelineFailed):
+    """A topic that no broker knows."""
+
+
 class DataLost(PipelineFailed):
     """Records that were to be read are gone from the topic."""
 

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from tailrace.pipeline.access import access_from
-from tailrace.pipeline.failure import PipelineFailed
+from tailrace.pipeline.failure import NoSuchTopic
 from tailrace.pipeline.histories.checksum import ContentChecksum
 from tailrace.pipeline.histories.findings import Finding
 from tailrace.pipeline.histories.manifest import ArchivedRange, range_from
@@ -103,7 +103,7 @@ def edges_of(cluster: Cluster, topics: Sequence[str]) -> tuple[Offsets, Offsets,
     for topic in topics:
         try:
             partitions = cluster.partitions([topic])
-        except PipelineFailed:
+        except NoSuchTopic:
             notes.append(f"topic {topic} is not on the broker any more: its history was checked by itself")
             continue
         starts |= start_offsets(cluster, partitions)

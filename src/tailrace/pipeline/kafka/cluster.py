@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
 from tailrace.model.addresses import parse_addresses
-from tailrace.pipeline.failure import BrokersSilent, PipelineFailed
+from tailrace.pipeline.failure import BrokersSilent, NoSuchTopic, PipelineFailed
 from tailrace.pipeline.kafka.connection import Connection
 from tailrace.pipeline.kafka.security import Security, plaintext, tls_context
 from tailrace.wire.errors import Error
@@ -124,7 +124,7 @@ class Cluster:
         found = []
         for topic in answer.topics:
             if topic.error_code == Error.UNKNOWN_TOPIC_OR_PARTITION:
-                raise PipelineFailed(f"there is no topic {topic.name}; `tailrace topic list` shows what is there")
+                raise NoSuchTopic(f"there is no topic {topic.name}; `tailrace topic list` shows what is there")
             check(topic.error_code, f"find topic {topic.name}")
             for one in topic.partitions:
                 partition = TopicPartition(topic.name, one.partition)
