@@ -84,7 +84,9 @@ def sentence(error: "KafkaError") -> str:
 
 
 def partitions_of(list_topics: Callable[..., Any], topic: str, bootstrap: str) -> list[int]:
-    """The numbers of a topic's partitions; `list_topics` is a client's method of that name."""
+    """The numbers of a topic's partitions; `list_topics` is a client's method of that name.
+
+    A consumer's only looks; that of a producer or an admin client makes a topic that is not there, if brokers may."""
     with asking(bootstrap, f"find topic {topic}"):
         found = list_topics(topic, timeout=answer_timeout_s).topics[topic]
     if found.error is not None:

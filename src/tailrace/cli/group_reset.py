@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tailrace.cli.client import partitions_of
+from tailrace.cli.client import answer, answer_timeout_s, asking
 from tailrace.cli.failure import Failed, Misused
 from tailrace.cli.group_facts import committed, offsets_at, spec
 
@@ -76,8 +76,22 @@ def _places(
     return [
         TopicPartition(topic, number)
         for topic in topics
-        for number in partitions_of(client.list_topics, topic, bootstrap)
+        for number in _partitions(client, topic, bootstrap)
     ]
+
+
+def _partitions(client: "AdminClient", topic: str, bootstrap: str) -> list[int]:
+    """The numbers of a topic's partitions. An admin client's `list_topics` would make a topic that is not there."""
+    from confluent_kafka import TopicCollection
+
+    what = f"find topic {topic}"
+    with asking(bootstrap, what):
+        (future,) = client.describe_topics(TopicCollection([topic]), request_timeout=answer_timeout_s).values()
+    try:
+        found = answer(future, bootstrap, what)
+    except Failed as failure:
+        raise Failed(f"{failure}\n`tailrace topic list` shows what is there.") from None
+    return sorted(one.id for one in found.partitions)
 
 
 def _time(wish: Wish, now_ms: int) -> Any:

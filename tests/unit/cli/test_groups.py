@@ -77,6 +77,14 @@ def test_a_group_that_never_was_can_begin_where_one_likes(tailrace: Program, rea
     assert described(tailrace, fresh)["offsets"][0]["committed"] == 2
 
 
+def test_a_reset_to_a_topic_that_is_not_there_makes_none(tailrace: Program, topic: str) -> None:
+    for words in ((), ("--execute",)):
+        shown = tailrace("group", "reset-offsets", "anybody", "--topic", topic, "--to-latest", *words)
+        assert (shown.code, shown.out) == (1, "")
+        assert f"cannot find topic {topic}: Unknown topic or partition" in shown.err
+        assert topic not in tailrace("topic", "list").out.splitlines()
+
+
 def test_a_group_that_is_not_there(tailrace: Program) -> None:
     shown = tailrace("group", "describe", "nobody")
     assert shown.code == 1
