@@ -254,16 +254,20 @@ class Groups(KeptGroups):
         subscribed = group.subscribed if group.members else frozenset()
         if subscribed is None:
             raise NonEmptyGroup(f"group {group_id} has members, and does not say what they read")
-        kept = self.committed(group_id)
+        known = self._places(group_id)
         results: list[Fault | None] = []
         for place in places:
             if place.topic in subscribed:
                 results.append(SubscribedToTopic(f"group {group_id} reads {place.topic}"))
                 continue
             results.append(None)
-            if place in kept:
+            if place in known:
                 turn.records.append(offsets.entry(group_id, place, None))
         return results
+
+    def _places(self, group_id: str) -> dict[Place, None]:
+        """Of which an offset is known, or waits for a transaction's end."""
+        return dict.fromkeys(self.committed(group_id)) | self.pending.places(group_id)
 
     # Ends
 
@@ -287,7 +291,7 @@ class Groups(KeptGroups):
         self._delete(group, turn)
 
     def _delete(self, group: AnyGroup, turn: Turn) -> None:
-        turn.records += [offsets.entry(group.id, place, None) for place in self.committed(group.id)]
+        turn.records += [offsets.entry(group.id, place, None) for place in self._places(group.id)]
         if isinstance(group, ConsumerGroup):
             Draft(group, turn).end()
             return
@@ -303,7 +307,9 @@ class Groups(KeptGroups):
             kept = self.committed(group.id)
             old = offsets.expired(group, kept, turn.wall_ms, retention_ms)
             over = {place: None for place, one in kept.items() if self.is_gone(place, one)} | dict.fromkeys(old)
-            nothing_left = len(over) == len(kept) and not self.pending.places(group.id)
+            pending = self.pending.places(group.id)  # and what is forgotten is not pending either
+            over = {place: None for place in over if place not in pending}
+            nothing_left = len(over) == len(kept) and not pending
             if nothing_left and (group.is_old(turn.wall_ms, retention_ms) or (over and group.is_unused)):
                 self._delete(group, turn)
             else:

@@ -36,8 +36,9 @@ class KeptGroups:
             case TransactionEnded(producer_id, committed=is_committed):
                 self._end(producer_id, is_committed)
             case Entry(OffsetCommitKey() as key, None):
-                kept = self.offsets.get(key.group, {})
-                kept.pop(Place(key.topic, key.partition), None)
+                place = Place(key.topic, key.partition)
+                self.offsets.get(key.group, {}).pop(place, None)
+                self.pending.drop(key.group, place)
             case Entry(GroupMetadataKey() as key, GroupMetadataValue() as value):
                 group = self._classic(key.group)
                 if self._serves:

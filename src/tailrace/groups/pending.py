@@ -11,18 +11,29 @@ from tailrace.groups.offsets import Committed, Place
 class PendingOffsets:
     def __init__(self) -> None:
         self._by_producer: dict[int, dict[str, dict[Place, Committed]]] = {}  # and by group
+        self._by_group: dict[str, dict[int, dict[Place, Committed]]] = {}  # the same, and by producer
         self._epochs: dict[int, int] = {}  # of those producers
 
     def add(self, producer_id: int, epoch: int, group_id: str, place: Place, committed: Committed) -> None:
-        self._by_producer.setdefault(producer_id, {}).setdefault(group_id, {})[place] = committed
+        places = self._by_producer.setdefault(producer_id, {}).setdefault(group_id, {})
+        places[place] = committed
+        self._by_group.setdefault(group_id, {})[producer_id] = places
         self._epochs[producer_id] = epoch
 
     def end(self, producer_id: int) -> Iterator[tuple[str, Place, Committed]]:
         """Forget what a producer has committed; what that was."""
         self._epochs.pop(producer_id, None)
         for group_id, places in self._by_producer.pop(producer_id, {}).items():
+            del self._by_group[group_id][producer_id]
+            if not self._by_group[group_id]:
+                del self._by_group[group_id]
             for place, committed in places.items():
                 yield group_id, place, committed
+
+    def drop(self, group_id: str, place: Place) -> None:
+        """It does not count, however the transactions end. They go on: epochs stay known."""
+        for places in self._by_group.get(group_id, {}).values():
+            places.pop(place, None)
 
     def epoch_of(self, producer_id: int) -> int | None:
         """The epoch of a producer that has something pending."""
@@ -34,4 +45,4 @@ class PendingOffsets:
 
     def places(self, group_id: str) -> dict[Place, None]:
         """Of a group."""
-        return {place: None for groups in self._by_producer.values() for place in groups.get(group_id, ())}
+        return {place: None for places in self._by_group.get(group_id, {}).values() for place in places}
