@@ -1,6 +1,6 @@
 """What there is to know about a group: its members, and how far it has read."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from tailrace.cli.client import answer, answer_timeout_s, asking
@@ -21,9 +21,10 @@ class MemberFacts(TypedDict):
 class OffsetFacts(TypedDict):
     topic: str
     partition: int
-    committed: int
+    committed: int | None  # None: nothing is, though a member reads it
     end: int | None  # None: the topic is gone
-    lag: int | None
+    lag: int | None  # None: one of the two is not known
+    owner: str | None  # the member that reads it
 
 
 class GroupFacts(TypedDict):
@@ -51,6 +52,7 @@ def group_facts(client: "AdminClient", group: str, bootstrap: str) -> GroupFacts
         )
         for one in found.members
     ]
+    owners = {_place(part): one.member_id for one in found.members for part in one.assignment.topic_partitions}
     return GroupFacts(
         group=group,
         type=found.type.name.lower(),
@@ -58,7 +60,7 @@ def group_facts(client: "AdminClient", group: str, bootstrap: str) -> GroupFacts
         assignor=found.partition_assignor,
         coordinator=found.coordinator.id if found.coordinator is not None else -1,
         members=members,
-        offsets=_lags(client, committed(client, group, bootstrap), bootstrap),
+        offsets=_lags(client, committed(client, group, bootstrap), owners, bootstrap),
     )
 
 
@@ -82,25 +84,26 @@ def committed(client: "AdminClient", group: str, bootstrap: str) -> "list[TopicP
     return sorted((one for one in found if one.offset >= 0), key=lambda one: (one.topic, one.partition))
 
 
-def _lags(client: "AdminClient", read: "Sequence[TopicPartition]", bootstrap: str) -> list[OffsetFacts]:
-    from confluent_kafka import KafkaException
+def _lags(
+    client: "AdminClient", read: "Sequence[TopicPartition]", owners: Mapping[tuple[str, int], str], bootstrap: str
+) -> list[OffsetFacts]:
+    """Of what a group has read, and of what its members read."""
+    from confluent_kafka import KafkaException, TopicPartition
 
+    offsets: dict[tuple[str, int], int | None] = dict.fromkeys(owners) | {_place(one): one.offset for one in read}
+    places = [TopicPartition(*place) for place in sorted(offsets)]
     ends: dict[tuple[str, int], int] = {}
-    for one, future in _asked(client, read, spec("latest"), bootstrap).items():
+    for one, future in _asked(client, places, spec("latest"), bootstrap).items():
         try:
-            ends[one.topic, one.partition] = future.result(2 * answer_timeout_s).offset
+            ends[_place(one)] = future.result(2 * answer_timeout_s).offset
         except KafkaException:
             continue  # the topic is gone
-    return [
-        OffsetFacts(
-            topic=one.topic,
-            partition=one.partition,
-            committed=one.offset,
-            end=(end := ends.get((one.topic, one.partition))),
-            lag=None if end is None else max(0, end - one.offset),
-        )
-        for one in read
-    ]
+    return [_lag(place, offset, ends.get(place), owners.get(place)) for place, offset in sorted(offsets.items())]
+
+
+def _lag(place: tuple[str, int], offset: int | None, end: int | None, owner: str | None) -> OffsetFacts:
+    lag = None if offset is None or end is None else max(0, end - offset)
+    return OffsetFacts(topic=place[0], partition=place[1], committed=offset, end=end, lag=lag, owner=owner)
 
 
 def spec(name: str, *timestamp_ms: int) -> Any:

@@ -143,5 +143,5 @@ def _show(facts: GroupFacts) -> None:
         rows = [(one["member"], one["client"], one["host"], " ".join(one["partitions"])) for one in facts["members"]]
         print_table(("member", "client", "host", "partitions"), rows)
     if facts["offsets"]:
-        columns = ("topic", "partition", "committed", "end", "lag")
+        columns = ("topic", "partition", "committed", "end", "lag", "owner")
         print_table(columns, [tuple("-" if one is None else one for one in row.values()) for row in facts["offsets"]])

@@ -38,10 +38,10 @@ def test_a_group_is_listed_described_and_deleted(tailrace: Program, read: str) -
     assert {"group": read, "type": "classic", "state": "empty"} in json.loads(tailrace("group", "list", "--json").out)
     facts = described(tailrace, read)
     assert (facts["state"], facts["members"]) == ("empty", [])
-    assert facts["offsets"] == [{"topic": read, "partition": 0, "committed": 4, "end": 6, "lag": 2}]
+    assert facts["offsets"] == [{"topic": read, "partition": 0, "committed": 4, "end": 6, "lag": 2, "owner": None}]
     shown = tailrace("group", "describe", read).out.splitlines()
     assert shown[0] == f"{read}  classic, empty, coordinated by broker 1"
-    assert [read, "0", "4", "6", "2"] in [line.split() for line in shown]
+    assert [read, "0", "4", "6", "2", "-"] in [line.split() for line in shown]
     gone = tailrace("group", "delete", read)
     assert (gone.code, gone.err) == (0, f"deleted {read}\n")
     assert read not in tailrace("group", "list").out.splitlines()
@@ -110,3 +110,22 @@ def test_a_consumer_group_is_shown_as_one(tailrace: Program, topic: str, broker:
     assert (facts["type"], facts["assignor"]) == ("consumer", "uniform")
     assert [row["partitions"] for row in facts["members"]] == [[f"{topic}-0"]]
     consumer.close()
+
+
+def test_what_is_read_and_not_committed_is_shown_beside_what_is(tailrace: Program, topic: str, broker: Broker) -> None:
+    tailrace("topic", "create", topic, "--partitions", "2")
+    tailrace("produce", topic, "--partition", "1", stdin="a\nb\nc\n")
+    settings = {"bootstrap.servers": broker.bootstrap, "group.id": topic, "enable.auto.commit": False}
+    consumer = Consumer({**settings, "auto.offset.reset": "earliest"})
+    consumer.subscribe([topic])
+    got = consumer.consume(3, timeout=30)
+    facts = described(tailrace, topic)
+    (owner,) = (one["member"] for one in facts["members"])
+    row = {"topic": topic, "committed": None, "lag": None, "owner": owner}
+    assert facts["offsets"] == [row | {"partition": 0, "end": 0}, row | {"partition": 1, "end": 3}]
+    consumer.commit(message=got[1], asynchronous=False)
+    shown = [line.split() for line in tailrace("group", "describe", topic).out.splitlines()]
+    assert [topic, "0", "-", "0", "-", owner] in shown
+    assert [topic, "1", "2", "3", "1", owner] in shown
+    consumer.close()
+    assert [row["partition"] for row in described(tailrace, topic)["offsets"]] == [1]
