@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from tailrace.cli.client import answer, answer_timeout_s, asking
-from tailrace.cli.failure import Failed
+from tailrace.cli.failure import NotThere
 
 if TYPE_CHECKING:
     from confluent_kafka import TopicPartition
@@ -42,7 +42,7 @@ def group_facts(client: "AdminClient", group: str, bootstrap: str) -> GroupFacts
         (future,) = client.describe_consumer_groups([group], request_timeout=answer_timeout_s).values()
     found = answer(future, bootstrap, f"describe group {group}")
     if found.state.name == "DEAD":
-        raise Failed(f"there is no group {group}.\n`tailrace group list` shows what is there.")
+        raise NotThere(f"there is no group {group}.\n`tailrace group list` shows what is there.")
     members = [
         MemberFacts(
             member=one.member_id,

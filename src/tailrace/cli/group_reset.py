@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tailrace.cli.client import answer, answer_timeout_s, asking
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from confluent_kafka import TopicPartition
     from confluent_kafka.admin import AdminClient
 
+first_year = 1969  # somewhere it still was, when time began
 units_ms = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
@@ -75,7 +76,7 @@ def _places(
         return list(read)
     return [
         TopicPartition(topic, number)
-        for topic in topics
+        for topic in dict.fromkeys(topics)
         for number in _partitions(client, topic, bootstrap)
     ]
 
@@ -95,17 +96,23 @@ def _partitions(client: "AdminClient", topic: str, bootstrap: str) -> list[int]:
 
 
 def _time(wish: Wish, now_ms: int) -> Any:
-    """A time to look up; None where none was given."""
+    """A time to look up; None where none was given. What is before 1970 is the beginning: ListOffsets takes a negative
+    time for something else, -1 for the end."""
     if wish.time is not None:
-        try:
-            moment = datetime.fromisoformat(wish.time)
-        except ValueError:
-            raise Misused(f"--to-time {wish.time}: it must be a time such as 2026-03-01T12:00:00.") from None
-        local = moment if moment.tzinfo is not None else moment.astimezone()
-        return spec("for_timestamp", int(local.astimezone(UTC).timestamp() * 1000))
+        return spec("for_timestamp", max(0, _moment_ms(wish.time)))
     if wish.back is not None:
-        amount = re.fullmatch(r"(\d+)([smhd])", wish.back)
+        amount = re.fullmatch(r"(\d{1,18})([smhd])", wish.back)
         if amount is None:
             raise Misused(f"--back {wish.back}: it must be a number and s, m, h or d, such as 90m.")
-        return spec("for_timestamp", now_ms - int(amount[1]) * units_ms[amount[2]])
+        return spec("for_timestamp", max(0, now_ms - int(amount[1]) * units_ms[amount[2]]))
     return None
+
+
+def _moment_ms(text: str) -> int:
+    try:
+        moment = datetime.fromisoformat(text)
+        if moment.year < first_year:
+            return 0  # in any zone; and the first years have no local time that can be told
+        return int(moment.timestamp() * 1000)
+    except (ValueError, OverflowError, OSError):
+        raise Misused(f"--to-time {text}: it must be a time such as 2026-03-01T12:00:00.") from None

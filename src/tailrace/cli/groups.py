@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tailrace.cli.client import Bootstrap, Json, admin, answer, answer_timeout_s, asking, default_bootstrap
-from tailrace.cli.failure import Failed
+from tailrace.cli.failure import Failed, looked_up
 from tailrace.cli.group_facts import GroupFacts, group_facts, words
 from tailrace.cli.group_reset import Step, Wish, plan
 from tailrace.cli.output import print_json, print_table, say
@@ -52,12 +52,14 @@ def describe(names: Names, json: Json = False, bootstrap: Bootstrap = default_bo
       tailrace group describe billing
       tailrace group describe billing --json | jq '[.[0].offsets[].lag] | add'
     """
-    facts = [group_facts(admin(bootstrap), name, bootstrap) for name in names]
-    if json:
+    client = admin(bootstrap)
+    facts, missing = looked_up(names, lambda name: group_facts(client, name, bootstrap))
+    if json and facts:
         print_json(facts)
-        return
-    for one in facts:
+    for one in [] if json else facts:
         _show(one)
+    if missing is not None:
+        raise missing
 
 
 @commands.command("reset-offsets", cls=Command)

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TypedDict
 
 from tailrace.cli.asked import Asked, asking_any, asking_one, brokers, name_of
-from tailrace.cli.failure import Failed
+from tailrace.cli.failure import Failed, NotThere
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.describe_transactions import DescribedTransaction, DescribeTransactionsRequest
 from tailrace.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest
@@ -93,7 +93,7 @@ def _described(asked: Asked, name: str) -> DescribedTransaction:
     one: DescribedTransaction
     (one,) = asked(DescribeTransactionsRequest(transactional_ids=(name,))).transaction_states
     if one.error_code == Error.TRANSACTIONAL_ID_NOT_FOUND:
-        raise Failed(f"there is no transactional id {name}.\n`tailrace transaction list` shows what is there.")
+        raise NotThere(f"there is no transactional id {name}.\n`tailrace transaction list` shows what is there.")
     if one.error_code:
         raise Failed(f"cannot describe {name}: {name_of(one.error_code)}.")
     return one

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from tailrace.cli.client import Bootstrap, Json, default_bootstrap
+from tailrace.cli.failure import looked_up
 from tailrace.cli.output import print_json, print_table, say
 from tailrace.cli.transaction_facts import TransactionFacts, abort, facts_of, listed
 from tailrace.cli.usage import Command
@@ -45,12 +46,13 @@ def describe(names: Names, json: Json = False, bootstrap: Bootstrap = default_bo
       tailrace transaction describe payments-1
       tailrace transaction describe payments-1 --json | jq '.[0].partitions'
     """
-    facts = [facts_of(bootstrap, name) for name in names]
-    if json:
+    facts, missing = looked_up(names, lambda name: facts_of(bootstrap, name))
+    if json and facts:
         print_json(facts)
-        return
-    for one in facts:
+    for one in [] if json else facts:
         _show(one)
+    if missing is not None:
+        raise missing
 
 
 @commands.command("abort", cls=Command)

@@ -62,6 +62,10 @@ def test_a_reset_is_shown_first_and_done_on_request(tailrace: Program, read: str
         (("--to-offset", "5"), 5),
         (("--to-offset", "99"), 6),
         (("--back", "1h"), 0),
+        (("--back", "99999999999999d"), 0),
+        (("--to-time", "1969-12-31T23:59:59.999+00:00"), 0),  # -1 and -2 would mean the end and the beginning
+        (("--to-time", "0001-01-01T00:00:00"), 0),
+        (("--to-time", "0001-01-01T00:00:00+14:00"), 0),
         (("--to-time", time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(time.time() + 3600))), 6),
     ):
         done = tailrace("group", "reset-offsets", read, *words, "--execute", "--json")
@@ -77,6 +81,11 @@ def test_a_group_that_never_was_can_begin_where_one_likes(tailrace: Program, rea
     assert described(tailrace, fresh)["offsets"][0]["committed"] == 2
 
 
+def test_a_topic_that_is_named_twice_is_reset_once(tailrace: Program, read: str) -> None:
+    shown = tailrace("group", "reset-offsets", read, "--topic", read, "--topic", read, "--to-latest", "--json")
+    assert json.loads(shown.out) == [{"topic": read, "partition": 0, "before": 4, "after": 6}]
+
+
 def test_a_reset_to_a_topic_that_is_not_there_makes_none(tailrace: Program, topic: str) -> None:
     for words in ((), ("--execute",)):
         shown = tailrace("group", "reset-offsets", "anybody", "--topic", topic, "--to-latest", *words)
@@ -88,12 +97,22 @@ def test_a_reset_to_a_topic_that_is_not_there_makes_none(tailrace: Program, topi
 def test_a_group_that_is_not_there(tailrace: Program) -> None:
     shown = tailrace("group", "describe", "nobody")
     assert shown.code == 1
-    assert "there is no group nobody" in shown.err
+    assert (shown.out, "there is no group nobody" in shown.err) == ("", True)
+
+
+def test_a_group_that_is_there_is_shown_beside_one_that_is_not(tailrace: Program, read: str) -> None:
+    for words in (("nobody", read), (read, "nobody")):
+        shown = tailrace("group", "describe", *words, "--json")
+        assert (shown.code, [one["group"] for one in json.loads(shown.out)]) == (1, [read])
+        assert "there is no group nobody" in shown.err
+        assert tailrace("group", "describe", *words).out.startswith(f"{read}  classic, empty")
 
 
 def test_what_is_said_wrongly(tailrace: Program, read: str) -> None:
     for words in ((), ("--to-earliest", "--to-latest"), ("--back", "soon"), ("--to-time", "yesterday")):
         assert tailrace("group", "reset-offsets", read, *words).code == 2
+    endless = tailrace("group", "reset-offsets", read, "--back", "9" * 5000 + "d")
+    assert (endless.code, "Traceback" in endless.err) == (2, False)
 
 
 def test_a_consumer_group_is_shown_as_one(tailrace: Program, topic: str, broker: Broker) -> None:

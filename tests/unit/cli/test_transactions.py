@@ -58,6 +58,15 @@ def test_what_is_not_there(tailrace: Program) -> None:
     assert "there is no state Asleep" in asleep.err
 
 
+def test_what_is_there_is_shown_beside_what_is_not(tailrace: Program, topic: str, open_one: Producer) -> None:
+    for words in (("nobody", topic), (topic, "nobody")):
+        shown = tailrace("transaction", "describe", *words, "--json")
+        assert (shown.code, [one["transaction"] for one in json.loads(shown.out)]) == (1, [topic])
+        assert "there is no transactional id nobody" in shown.err
+        assert tailrace("transaction", "describe", *words).out.startswith(f"{topic}  Ongoing")
+    open_one.abort_transaction(30)
+
+
 def test_no_broker(tailrace: Program) -> None:
     for bootstrap, code in (("127.0.0.1:1", 1), ("nonsense", 2)):
         shown = tailrace("transaction", "list", "--bootstrap", bootstrap)
