@@ -15,11 +15,12 @@ from tailrace.groups.groups import Groups
 from tailrace.groups.offsets import Committed, Place
 from tailrace.groups.requests import MemberId
 from tailrace.groups.turn import Turn
-from tailrace.model.faults import RefusedElsewhere, StaleProducerEpoch
+from tailrace.model.faults import Fault, InvalidTransactionState, RefusedElsewhere, StaleProducerEpoch
 from tailrace.model.frozen import frozen
 from tailrace.model.topics import offsets_topic
 from tailrace.model.transaction_faults import ConcurrentTransactions
 from tailrace.transactions.transaction import Producer
+from tailrace.wire.errors import Error
 
 if TYPE_CHECKING:
     from tailrace.broker.node import Node
@@ -34,6 +35,7 @@ class TransactionalCommit:
     generation: int  # below 0: it does not say
     offsets: Mapping[Place, Committed]
     adds: bool  # the client leaves it to brokers to add partitions (transactions v2)
+    says_abortable: bool  # it knows TRANSACTION_ABORTABLE
 
 
 async def commit(node: "Node", wanted: TransactionalCommit) -> None:
@@ -60,7 +62,17 @@ async def _verify(node: "Node", wanted: TransactionalCommit) -> None:
         wanted.transactional_id, wanted.producer.id, wanted.producer.epoch, [place], add=wanted.adds
     )
     for error in refused.values():
-        raise RefusedElsewhere(f"the coordinator of {wanted.transactional_id} says {error.name}", error)
+        raise _refusal(wanted, error)
+
+
+def _refusal(wanted: TransactionalCommit, error: Error) -> Fault:
+    """Clients are told what Kafka tells them, and what they know."""
+    what = f"the coordinator of {wanted.transactional_id} says {error.name}"
+    if error == Error.PRODUCER_FENCED:
+        return StaleProducerEpoch(what)
+    if error == Error.TRANSACTION_ABORTABLE and not wanted.says_abortable:
+        return InvalidTransactionState(what)
+    return RefusedElsewhere(what, error)
 
 
 async def _write(seat: GroupSeat, wanted: TransactionalCommit, guard: Guard) -> None:

@@ -144,7 +144,8 @@ async def test_what_a_producer_that_was_fenced_is_told(broker: Served) -> None:
     assert await old.init(3, goes_on=True) == Error.INVALID_PRODUCER_EPOCH
     assert await old.init(4, goes_on=True) == Error.PRODUCER_FENCED
     assert await old.write("t", "w") == Error.INVALID_PRODUCER_EPOCH
-    assert await old.commit_offset("g", "t", 1) == Error.PRODUCER_FENCED
+    for version in (3, 4, 5):
+        assert await old.commit_offset("g", "t", 1, version) == Error.INVALID_PRODUCER_EPOCH
 
 
 @with_broker()
@@ -180,7 +181,19 @@ async def test_partitions_that_are_not_there(broker: Served) -> None:
     assert await one.end(committed=True) == Error.INVALID_TXN_STATE
     assert await one.write("t", "v") == Error.TRANSACTION_ABORTABLE
     assert await one.write("t", "v", version=10) == Error.INVALID_TXN_STATE
-    assert await one.commit_offset("g", "t", 1) in (Error.TRANSACTION_ABORTABLE, Error.NOT_COORDINATOR)
+    await broker.call(FindCoordinatorRequest(coordinator_keys=("g",)), 6)
+    for version, error in ((3, Error.INVALID_TXN_STATE), (4, Error.TRANSACTION_ABORTABLE)):
+        assert await one.commit_offset("g", "t", 1, version) == error
+
+
+@with_broker()
+async def test_a_transaction_commits_offsets_of_groups_with_a_name(broker: Served) -> None:
+    await broker.make_topic("t")
+    one = Transacted(broker.call)
+    await one.begin()
+    for version in (0, 4, 5):
+        assert await one.commit_offset("", "t", 1, version) == Error.INVALID_GROUP_ID
+    assert (await one.described()).transaction_state == "Empty"
 
 
 @with_broker()

@@ -12,6 +12,7 @@ from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.offsets import by_name, commit_each
 from tailrace.groups.offsets import Committed, Place
 from tailrace.groups.requests import MemberId
+from tailrace.model.faults import InvalidGroupId
 from tailrace.transactions.transaction import Producer
 from tailrace.wire.messages.txn_offset_commit import (
     TxnCommittedPartition,
@@ -20,6 +21,7 @@ from tailrace.wire.messages.txn_offset_commit import (
     TxnOffsetCommitResponse,
 )
 
+first_with_abortable: Final = 4
 first_of_v2: Final = 5
 
 
@@ -38,6 +40,8 @@ async def txn_offset_commit(request: TxnOffsetCommitRequest, call: Call) -> TxnO
 
 
 async def _commit(request: TxnOffsetCommitRequest, call: Call, wanted: Mapping[Place, Committed]) -> None:
+    if not request.group_id:
+        raise InvalidGroupId("a transaction commits offsets of a group with a name")
     one = TransactionalCommit(
         transactional_id=request.transactional_id,
         producer=Producer(request.producer_id, request.producer_epoch),
@@ -46,5 +50,6 @@ async def _commit(request: TxnOffsetCommitRequest, call: Call, wanted: Mapping[P
         generation=request.generation_id,
         offsets=wanted,
         adds=call.version >= first_of_v2,
+        says_abortable=call.version >= first_with_abortable,
     )
     await commit(call.node, one)
