@@ -11,10 +11,10 @@ from tailrace.model.faults import FencedInstance, InconsistentProtocol, Rebalanc
 def sync(group: ClassicGroup, wanted: Syncing, ticket: Ticket, turn: Turn) -> None:
     """Give a member its part, when there is one."""
     member = group.find(wanted.who)
+    group.require_generation(wanted.generation)
     for said, is_so in ((wanted.protocol_type, group.protocol_type), (wanted.protocol, group.protocol)):
         if said is not None and said != is_so:
             raise InconsistentProtocol(f"group {group.id} is shared out by {is_so}, not {said}")
-    group.require_generation(wanted.generation)
     if group.state is State.PREPARING:
         raise RebalanceInProgress(f"group {group.id} must be shared out anew")
     group.unsynced.pop(member.id, None)
