@@ -250,6 +250,7 @@ class Groups(KeptGroups):
 
     def forget(self, group_id: str, places: Sequence[Place], turn: Turn) -> list[Fault | None]:
         """Forget offsets of topics that a group does not read; what became of each."""
+        _check_id(group_id)
         group = self.find(group_id)
         subscribed = group.subscribed if group.members else frozenset()
         if subscribed is None:
@@ -272,7 +273,6 @@ class Groups(KeptGroups):
     # Ends
 
     def find(self, group_id: str) -> AnyGroup:
-        _check_id(group_id)
         if group_id not in self.groups:
             raise GroupNotFound(f"there is no group {group_id}")
         return self.groups[group_id]

@@ -6,11 +6,14 @@ from tailrace.model.topics import offsets_topic
 from tailrace.records.build import build_batch
 from tailrace.records.record import NewRecord
 from tailrace.wire.errors import Error
+from tailrace.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from tailrace.wire.messages.create_partitions import CreatePartitionsRequest, TopicToGrow
 from tailrace.wire.messages.delete_groups import DeleteGroupsRequest
 from tailrace.wire.messages.describe_groups import DescribeGroupsRequest
+from tailrace.wire.messages.find_coordinator import FindCoordinatorRequest
 from tailrace.wire.messages.list_groups import ListGroupsRequest
 from tailrace.wire.messages.metadata import MetadataRequest, TopicWanted
+from tailrace.wire.messages.offset_delete import OffsetDeleteRequest
 from tailrace.wire.messages.produce import PartitionToProduce, ProduceRequest, TopicToProduce
 from tests.unit.doors.grouped import members, settings
 from tests.unit.doors.served import Served, versions, with_broker
@@ -64,10 +67,27 @@ async def test_every_version_deletes_groups_that_nobody_is_in(served: Served) ->
                 0,
                 Error.NON_EMPTY_GROUP,
                 Error.GROUP_ID_NOT_FOUND,
-                Error.INVALID_GROUP_ID,
+                Error.GROUP_ID_NOT_FOUND,
             ]
             await one.leave()
             assert (await served.call(DeleteGroupsRequest(groups_names=("h",)), version)).results[0].error_code == 0
+
+
+@with_broker(**settings)
+async def test_a_group_without_a_name_that_has_offsets_is_described_and_deleted(served: Served) -> None:
+    await served.make_topic("t")
+    await served.call(FindCoordinatorRequest(coordinator_keys=("",)), 6)
+    for version, never in ((5, 0), (6, Error.GROUP_ID_NOT_FOUND)):
+        assert await commit(served, 1, group="") == 0
+        (shown,) = (await served.call(DescribeGroupsRequest(groups=("",)), version)).groups
+        assert (shown.error_code, shown.group_id, shown.group_state) == (0, "", "Empty")
+        (gone,) = (await served.call(DeleteGroupsRequest(groups_names=("",)), 2)).results
+        assert (gone.error_code, (await served.call(ListGroupsRequest(), 5)).groups) == (0, ())
+        (shown,) = (await served.call(DescribeGroupsRequest(groups=("",)), version)).groups
+        assert (shown.error_code, shown.group_state) == (never, "Dead")
+    one = await served.call(ConsumerGroupDescribeRequest(group_ids=("",), include_authorized_operations=False), 1)
+    assert one.groups[0].error_code == Error.INVALID_GROUP_ID
+    assert (await served.call(OffsetDeleteRequest(group_id="", topics=()), 0)).error_code == Error.INVALID_GROUP_ID
 
 
 async def described(served: Served) -> Any:

@@ -21,7 +21,7 @@ async def commit(served: Served, offset: int, version: int = 9, topic_id: bytes 
         partition=more.pop("partition", 0), committed_offset=offset, committed_metadata=more.pop("note", "n")
     )
     topic = TopicToCommit(name=more.pop("topic", "t"), topic_id=Id(topic_id), partitions=(partition,))
-    request = OffsetCommitRequest(group_id="g", topics=(topic,), **more)
+    request = OffsetCommitRequest(group_id=more.pop("group", "g"), topics=(topic,), **more)
     answer = await served.call(request, version)
     error: int = answer.topics[0].partitions[0].error_code
     return error

@@ -1,7 +1,8 @@
-"""DeleteGroups: forget groups that nobody is in, and how far they have read. Each is answered on its own."""
+"""DeleteGroups: forget groups that nobody is in, and how far they have read. Each is answered on its own.
+
+One without a name can be there: offsets are committed under it."""
 
 from tailrace.doors.kafka.call import Call
-from tailrace.doors.kafka.groups import seat_of
 from tailrace.doors.kafka.named import once
 from tailrace.model.faults import Fault
 from tailrace.wire.faults import error_of
@@ -14,7 +15,7 @@ async def delete_groups(request: DeleteGroupsRequest, call: Call) -> DeleteGroup
 
 async def _delete(call: Call, group_id: str) -> DeletedGroup:
     try:
-        await seat_of(call, group_id).act(lambda machine, turn: machine.delete(group_id, turn))
+        await call.node.grouping.seat(group_id).act(lambda machine, turn: machine.delete(group_id, turn))
     except Fault as fault:
         return DeletedGroup(group_id=group_id, error_code=error_of(fault))
     return DeletedGroup(group_id=group_id)

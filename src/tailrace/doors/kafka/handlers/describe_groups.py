@@ -1,11 +1,11 @@
 """DescribeGroups: who is in classic groups, and what each member has. What members have is told of stable groups only.
 
-A group that is not there, or of the other kind, is "Dead", and from version 6 on an error."""
+A group that is not there, or of the other kind, is "Dead", and from version 6 on an error. One without a name can be
+there: offsets are committed under it."""
 
 from typing import Final
 
 from tailrace.doors.kafka.call import Call
-from tailrace.doors.kafka.groups import seat_of
 from tailrace.doors.kafka.named import once
 from tailrace.doors.kafka.operations import allowed_on_group
 from tailrace.groups.group import ClassicGroup
@@ -31,7 +31,7 @@ async def describe_groups(request: DescribeGroupsRequest, call: Call) -> Describ
 
 async def _described(call: Call, group_id: str, operations: int) -> DescribedGroup:
     try:
-        return await seat_of(call, group_id).ask(lambda machine: _shown(machine, group_id, operations))
+        return await call.node.grouping.seat(group_id).ask(lambda machine: _shown(machine, group_id, operations))
     except GroupNotFound as fault:
         if call.version < first_with_not_found:
             return DescribedGroup(group_id=group_id, group_state=State.DEAD.value, authorized_operations=operations)
