@@ -60,10 +60,11 @@ def entry(group_id: str, place: Place, committed: Committed | None) -> Entry:
     return Entry(key, value)
 
 
-def check_metadata(metadata: str, max_bytes: int) -> None:
-    size = len(metadata.encode())
-    if size > max_bytes:
-        raise OffsetMetadataTooLarge(f"a note of {size} bytes; offset.metadata.max.bytes is {max_bytes}")
+def check_metadata(metadata: str, most: int) -> None:
+    """Kafka's setting says bytes, and what it compares is the length of a string in Java: units of UTF-16."""
+    size = len(metadata.encode("utf-16-le")) // 2
+    if size > most:
+        raise OffsetMetadataTooLarge(f"a note of {size} characters; offset.metadata.max.bytes is {most}")
 
 
 def expired(group: AnyGroup, offsets: Mapping[Place, Committed], now_ms: int, retention_ms: int) -> list[Place]:
