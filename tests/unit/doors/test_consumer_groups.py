@@ -169,6 +169,6 @@ async def test_a_name_goes_to_the_other_kind_when_nobody_is_in_the_group(served:
 @with_broker(**settings)
 async def test_clients_are_told_that_the_cluster_has_these_groups(served: Served) -> None:
     answer = await served.call(ApiVersionsRequest(), 4)
-    levels = {one.name: one.max_version_level for one in answer.finalized_features}
-    assert levels["group.version"] == 1
-    assert levels["transaction.version"] == 2
+    levels = {one.name: (one.min_version_level, one.max_version_level) for one in answer.finalized_features}
+    assert levels["group.version"] == (1, 1)
+    assert levels["transaction.version"] == (2, 2)

@@ -27,7 +27,7 @@ async def api_versions(request: ApiVersionsRequest, call: Call) -> ApiVersionsRe
         ),
         finalized_features_epoch=call.node.metadata.high_watermark,
         finalized_features=tuple(
-            FinalizedFeature(name=name, max_version_level=level, min_version_level=1)
+            FinalizedFeature(name=name, max_version_level=level, min_version_level=level)
             for name, level in features.items()
         ),
     )
