@@ -7,7 +7,7 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -158,14 +158,22 @@ class Pipeline:
         transactions = tuple(one for worker in self._workers for one in worker.transactions)
         self._diary.note(f"{len(transactions)} transactions, {self._committed} committed")
         history = TransactionHistory(transactions=transactions, readers=readers)
-        found = Counter((seen.partition, seen.value.partition("/")[0]) for seen in readers[1].seen)
-        known = dict.fromkeys([*found, *self._feeder.sent])
-        wrong = [f"{one} stands {found[one]} times" for one in known if found[one] != 1]
-        return [*wrong, *violations(history)]
+        return [*miscounted(self._feeder.sent, readers[1].seen), *violations(history)]
 
     def stop_workers(self) -> None:
         for worker in self._workers:
             worker.kill()
+
+
+def miscounted(sent: Sequence[tuple[str, str]], seen: Iterable[Seen]) -> list[str]:
+    """What does not stand in the output as often as it was put in, be it that it never was."""
+    found = Counter((one.partition, one.value.partition("/")[0]) for one in seen)
+    wanted = Counter(sent)
+    return [
+        f"{one} stands {found[one]} times, and was sent {wanted[one]} times"
+        for one in dict.fromkeys([*found, *wanted])
+        if found[one] != wanted[one]
+    ]
 
 
 def exactly_once(seed: int, kills: int) -> None:

@@ -8,7 +8,9 @@ import pytest
 
 from tailrace.records.build import build_batch
 from tailrace.records.record import NewRecord
+from tailrace.testing.transaction_history import Seen
 from tests.chaos import verdict
+from tests.chaos.exactly_once import miscounted
 from tests.chaos.readers import Found
 from tests.chaos.record_key import RecordKey
 from tests.chaos.writers import somewhere
@@ -81,3 +83,19 @@ def test_replicas_that_differ_are_named(tmp_path: Path) -> None:
     assert "ends at 2, before what was read" in "".join(verdict.about_replicas(same, [3]))
     other = replicas(tmp_path / "other", (b"a", b"b"), (b"a", b"x"))
     assert "the bytes of its replicas differ" in "".join(verdict.about_replicas(other, [2]))
+
+
+def test_what_stands_other_than_once_in_an_output_is_named() -> None:
+    sent = [("0", "a"), ("1", "b"), ("0", "c")]
+    read = {"0": ["a/t1", "c/t1"], "1": ["b/t2"]}
+
+    def wrong(**more: list[str]) -> list[str]:
+        both = [*read.items(), *((name.removeprefix("p"), values) for name, values in more.items())]
+        return miscounted(sent, [Seen(name, 0, value) for name, values in both for value in values])
+
+    assert wrong() == []
+    assert wrong(p0=["a/t3"]) == ["('0', 'a') stands 2 times, and was sent 1 times"]
+    assert wrong(p1=["z/t3"]) == ["('1', 'z') stands 1 times, and was sent 0 times"]
+    assert wrong(p1=["a/t3"]) == ["('1', 'a') stands 1 times, and was sent 0 times"]
+    del read["1"]
+    assert wrong() == ["('1', 'b') stands 0 times, and was sent 1 times"]

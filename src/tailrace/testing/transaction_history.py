@@ -7,7 +7,7 @@ checks need nothing but the history, so they hold for any broker:
 - **no lost write**: what a committed transaction wrote is read, once a reader has come so far;
 - **no aborted read**: what an aborted transaction wrote is never read;
 - **monotonic polls**: no reader goes back, or meets an offset twice;
-- **no duplicates**: no value stands at two offsets, no offset has two values;
+- **no duplicates**: no value stands at two offsets, of one partition or of two, and no offset has two values;
 - **no write cycles**: if a transaction's write stands before another's in one partition, then in every one. Brokers do
   not promise that to transactions that run at the same time and share partitions; it is for those that take turns.
 """
@@ -109,13 +109,14 @@ def unsteady_polls(history: TransactionHistory) -> Iterator[str]:
 
 def duplicates(history: TransactionHistory) -> Iterator[str]:
     values: dict[tuple[str, int], str] = {}
-    offsets: dict[tuple[str, str], int] = {}
+    places: dict[str, tuple[str, int]] = {}
     for seen in sorted({one: None for reader in history.readers for one in reader.seen}):
-        at, write = (seen.partition, seen.offset), (seen.partition, seen.value)
+        at = (seen.partition, seen.offset)
         if values.setdefault(at, seen.value) != seen.value:
             yield f"duplicate: {seen.partition}@{seen.offset} is {values[at]} and {seen.value}"
-        if offsets.setdefault(write, seen.offset) != seen.offset:
-            yield f"duplicate: {seen.value} stands at {seen.partition}@{offsets[write]} and @{seen.offset}"
+        partition, offset = places.setdefault(seen.value, at)
+        if (partition, offset) != at:
+            yield f"duplicate: {seen.value} stands at {partition}@{offset} and {seen.partition}@{seen.offset}"
 
 
 def cycles_of_writes(history: TransactionHistory) -> Iterator[str]:

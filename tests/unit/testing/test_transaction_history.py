@@ -85,6 +85,7 @@ def test_unsteady_polls(polls: tuple[str, ...]) -> None:
 
 def test_a_value_at_two_offsets_or_two_values_at_one() -> None:
     only(replace(good, readers=(*good.readers, reader("r3", "p@10=a"))), "duplicate")
+    only(replace(good, readers=(*good.readers, reader("r3", "q@8=a"))), "duplicate")
     only(replace(good, readers=(*good.readers, reader("r3", "p@0=z"))), "duplicate")
 
 
