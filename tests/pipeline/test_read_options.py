@@ -7,9 +7,11 @@ from hypothesis import strategies as st
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.kafka.cluster import TopicPartition
 from tailrace.pipeline.kafka.fetching import Range
+from tailrace.pipeline.kafka_settings import honoured, ignored, refused
 from tailrace.pipeline.source.offset_json import from_json, parse_offsets, to_json
 from tailrace.pipeline.source.options import read_options
 from tailrace.pipeline.source.splitting import first_of, limited, ranges
+from tests.pipeline.programs import root
 
 basis = {"kafka.bootstrap.servers": "127.0.0.1:9092", "subscribe": "orders"}
 p0, p1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
@@ -18,6 +20,36 @@ p0, p1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
 def test_an_unknown_option_is_an_error_with_the_nearest_name() -> None:
     with pytest.raises(PipelineFailed, match="no option startingoffset; did you mean startingOffsets"):
         read_options({**basis, "startingoffset": "earliest"}, "batch")
+
+
+@pytest.mark.parametrize("name", [*ignored, "fetchOffset.numRetries", "kafkaConsumer.pollTimeoutMs"])
+def test_what_only_tunes_is_taken_and_changes_nothing(name: str) -> None:
+    assert read_options({**basis, name.lower(): "7"}, "batch") == read_options(basis, "batch")
+
+
+@pytest.mark.parametrize("name", [f"{name}x" if name.endswith(".") else name for name in refused])
+def test_what_would_be_left_out_without_a_word_is_refused(name: str) -> None:
+    with pytest.raises(PipelineFailed, match=f"{name} would have no effect, and is refused: "):
+        read_options({**basis, name: "org.example.Theirs"}, "batch")
+
+
+@pytest.mark.parametrize(("name", "harmless"), [(name, one.harmless) for name, one in refused.items() if one.harmless])
+def test_what_is_done_anyway_may_be_said(name: str, harmless: str) -> None:
+    assert read_options({**basis, name: harmless}, "batch") == read_options(basis, "batch")
+
+
+def test_a_typo_in_a_setting_of_kafkas_gets_the_nearest_one() -> None:
+    with pytest.raises(PipelineFailed, match=r"did you mean kafka\.max\.poll\.interval\.ms"):
+        read_options({**basis, "kafka.max.pol.interval.ms": "7"}, "batch")
+    with pytest.raises(PipelineFailed, match=r"known are .*subscribe") as failed:
+        read_options({**basis, "zzz": "7"}, "batch")
+    assert "kafka.linger.ms" not in str(failed.value)
+
+
+def test_the_page_of_kafkas_settings_names_them_all() -> None:
+    page = (root / "docs" / "pipeline" / "kafka-settings.md").read_text()
+    every = [name.removeprefix("kafka.") for name in (*honoured, *ignored, *refused)]
+    assert [name for name in every if f"`{name}`" not in page and f"`{name}*`" not in page] == []
 
 
 def test_names_come_in_any_case() -> None:

@@ -11,7 +11,7 @@ from tailrace.pipeline.access import Access, access_from
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.kafka.authenticating import plain
 from tailrace.pipeline.kafka.scram import scram
-from tailrace.pipeline.kafka.security import Sasl
+from tailrace.pipeline.kafka.security import Sasl, tls_context
 from tailrace.pipeline.option_names import Options, access_of, reaching
 from tailrace.pipeline.source.options import read_options
 
@@ -60,8 +60,32 @@ def test_no_secret_is_shown() -> None:
 
 
 @pytest.mark.parametrize(
+    ("enabled", "newest", "wanted"),
+    [
+        ("", "", ("TLSv1.2", "TLSv1.3")),
+        ("TLSv1.3", "TLSv1.3", ("TLSv1.3", "TLSv1.3")),
+        ("TLSv1.2,TLSv1.1,TLSv1", "TLS", ("TLSv1.2", "TLSv1.2")),
+        ("TLSv1.2, TLSv1.3", "TLSv1.2", ("TLSv1.2", "TLSv1.2")),
+    ],
+)
+def test_which_versions_of_tls_are_spoken(enabled: str, newest: str, wanted: tuple[str, str]) -> None:
+    said = {"ssl_enabled_protocols": enabled} | ({"ssl_protocol": newest} if newest else {})
+    tls = security(security_protocol="SSL", **said).access.security.tls
+    assert tls is not None
+    context = tls_context(tls)
+    found = (context.minimum_version.name.replace("_", "."), context.maximum_version.name.replace("_", "."))
+    assert found == wanted
+
+
+@pytest.mark.parametrize(
     ("given", "said"),
     [
+        ({"security_protocol": "SSL", "ssl_enabled_protocols": "TLSv1.1"}, "leaves neither TLSv1.2 nor TLSv1.3"),
+        (
+            {"security_protocol": "SSL", "ssl_enabled_protocols": "TLSv1.3", "ssl_protocol": "TLSv1.2"},
+            "leaves neither TLSv1.2 nor TLSv1.3",
+        ),
+        ({"security_protocol": "SSL", "ssl_protocol": "SSLv3"}, "it is one of TLS, TLSv1.2, TLSv1.3"),
         ({"security_protocol": "TLS"}, "one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL"),
         ({"security_protocol": "SASL_SSL"}, "kafka.sasl.mechanism is missing"),
         ({"security_protocol": "SASL_SSL", "sasl_mechanism": "GSSAPI"}, "one of PLAIN, SCRAM-SHA-256"),

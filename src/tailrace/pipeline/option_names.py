@@ -10,39 +10,11 @@ from typing import Final
 
 from tailrace.pipeline.access import Access
 from tailrace.pipeline.failure import PipelineFailed
+from tailrace.pipeline.kafka_settings import brokers_name, honoured, ignored, kafka_prefix, refusal, refused
 from tailrace.pipeline.security_options import names as security_names
-from tailrace.pipeline.security_options import read_security, refused
+from tailrace.pipeline.security_options import of_keystores, read_security
 
-kafka_prefix: Final = "kafka."
-brokers_name: Final = "kafka.bootstrap.servers"
 spark_own: Final = ("path", "checkpointlocation", "queryname")  # what Spark itself adds
-kafka_settings: Final = (
-    brokers_name,
-    "kafka.group.id",
-    "kafka.isolation.level",
-    "kafka.max.partition.fetch.bytes",
-    "kafka.compression.type",
-    "kafka.batch.size",
-    "kafka.transaction.timeout.ms",
-)
-# Those of Kafka's own consumer and producer that mean nothing here: what they would decide, Spark or we decide. They
-# are taken without a word, so that a job can be moved here as it is.
-kafka_ignored: Final = (
-    "kafka.acks",
-    "kafka.client.id",
-    "kafka.enable.auto.commit",
-    "kafka.fetch.max.bytes",
-    "kafka.fetch.min.bytes",
-    "kafka.fetch.max.wait.ms",
-    "kafka.linger.ms",
-    "kafka.max.poll.records",
-    "kafka.metadata.max.age.ms",
-    "kafka.request.timeout.ms",
-    "kafka.retries",
-    "kafka.session.timeout.ms",
-    "kafka.enable.idempotence",
-    "kafka.delivery.timeout.ms",
-)
 table_prefix: Final = "option."  # how Spark shows the options of CREATE TABLE to a source once, and never again
 keep_them: Final = "CREATE TEMPORARY VIEW … USING tailrace OPTIONS (…) keeps them"
 
@@ -54,10 +26,12 @@ class Options:
     """What was given, each asked for by its proper name."""
 
     def __init__(self, given: Mapping[str, str], known: Iterable[str]) -> None:
-        every = (*known, *kafka_settings, *kafka_ignored, *security_names, *refused)
+        every = (*known, *honoured, *security_names, *of_keystores, *ignored)
         names = {name.lower(): name for name in every}
-        for name in given:
-            if name.lower() not in names and name.lower() not in spark_own:
+        for name, value in given.items():
+            if why := refusal(name, value):
+                raise PipelineFailed(why)
+            if name.lower() not in (*names, *refused, *spark_own):
                 raise PipelineFailed(_unknown(name, names))
         self._given = {names.get(name.lower(), name): value for name, value in given.items()}
         if not [name for name in self._given if name.lower() not in spark_own]:
@@ -115,5 +89,6 @@ def reaching(bootstrap: str, options: Mapping[str, str]) -> dict[str, str]:
 
 def _unknown(name: str, names: Mapping[str, str]) -> str:
     near = get_close_matches(name.lower(), names, n=1, cutoff=0.6)
-    hint = f"did you mean {names[near[0]]}?" if near else f"known are {', '.join(sorted(names.values()))}"
+    known = ", ".join(sorted(one for one in names.values() if one not in ignored))
+    hint = f"did you mean {names[near[0]]}?" if near else f"known are {known}"
     return f"there is no option {name}; {hint}"

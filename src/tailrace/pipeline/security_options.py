@@ -8,7 +8,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from tailrace.pipeline.failure import PipelineFailed
-from tailrace.pipeline.kafka.security import Sasl, Security, Tls, mechanisms, tls_context
+from tailrace.pipeline.kafka.security import Sasl, Security, Tls, mechanisms, tls_context, tls_versions
 
 if TYPE_CHECKING:
     from tailrace.pipeline.option_names import Options
@@ -26,11 +26,13 @@ names: Final = (
     "kafka.ssl.keystore.key",
     "kafka.ssl.key.password",
     "kafka.ssl.endpoint.identification.algorithm",
+    "kafka.ssl.protocol",
+    "kafka.ssl.enabled.protocols",
     "kafka.sasl.mechanism",
     "kafka.sasl.jaas.config",
 )
 # With Java's keystores; PEM has none but that of the key.
-refused: Final = ("kafka.ssl.truststore.password", "kafka.ssl.keystore.password")
+of_keystores: Final = ("kafka.ssl.truststore.password", "kafka.ssl.keystore.password")
 pem_begin: Final = "-----BEGIN "
 jaas_form: Final = (
     "kafka.sasl.jaas.config is not of the form org.apache.kafka.common.security.scram.ScramLoginModule required "
@@ -49,19 +51,34 @@ def read_security(options: "Options") -> Security:
 
 
 def _tls(options: "Options") -> Tls:
-    for name in refused:
+    for name in of_keystores:
         if options.text(name):
             raise PipelineFailed(f"{name} is for Java's keystores. {_advice(name.rsplit('.', 1)[0])}")
     trust, own = "kafka.ssl.truststore", "kafka.ssl.keystore"
     ca = options.text("kafka.ssl.ca.location")
     authorities = options.text(f"{trust}.certificates") or _pem("kafka.ssl.ca.location", ca) or _store(options, trust)
+    versions = _versions(options)
     chain, key = options.text(f"{own}.certificate.chain"), options.text(f"{own}.key")
     return Tls(
         authorities=authorities,
         own=f"{key}\n{chain}\n" if chain or key else _store(options, own),
         key_password=options.text("kafka.ssl.key.password"),
         checks_name=options.one_of("kafka.ssl.endpoint.identification.algorithm", ("https", ""), "https") == "https",
+        oldest=versions[0],
+        newest=versions[-1],
     )
+
+
+def _versions(options: "Options") -> tuple[str, ...]:
+    """Which of TLS may be spoken: those that are enabled, and none above `ssl.protocol`."""
+    name = "kafka.ssl.enabled.protocols"
+    newest = options.one_of("kafka.ssl.protocol", ("TLS", *tls_versions), "TLS")
+    enabled = [one.strip() for one in options.text(name).split(",") if one.strip()] or tls_versions
+    found = tuple(one for one in tls_versions if one in enabled and (newest == "TLS" or one <= newest))
+    if not found:  # older ones are left out without a word: nobody is safer with them
+        said = f"{name} = {options.text(name)!r} with kafka.ssl.protocol = {newest}"
+        raise PipelineFailed(f"{said} leaves neither {' nor '.join(tls_versions)}, and no others are spoken")
+    return found
 
 
 def _store(options: "Options", name: str) -> str:

@@ -13,6 +13,7 @@ from tailrace.pipeline.failure import BrokersSilent, PipelineFailed
 
 Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 mechanisms: Final[tuple[Mechanism, ...]] = get_args(Mechanism)
+tls_versions: Final = ("TLSv1.2", "TLSv1.3")  # as Java names them, the older one first
 passing: Final = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)  # as when a broker stops just now
 
 if_it_stays_so: Final = (
@@ -27,6 +28,8 @@ class Tls:
     own: str = field(default="", repr=False)  # our certificate, its chain and its key, in PEM; empty: we have none
     key_password: str = field(default="", repr=False)
     checks_name: bool = True  # whether the broker's certificate has to be for the host that we called
+    oldest: str = tls_versions[0]  # of what may be spoken
+    newest: str = tls_versions[-1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,9 +55,14 @@ def tls_context(tls: Tls) -> ssl.SSLContext:
     except ssl.SSLError as error:
         raise PipelineFailed(f"kafka.ssl.truststore: these are no certificates in PEM: {error.reason}") from None
     context.check_hostname = tls.checks_name
+    context.minimum_version, context.maximum_version = _version(tls.oldest), _version(tls.newest)
     if tls.own:
         _present(context, tls)
     return context
+
+
+def _version(name: str) -> ssl.TLSVersion:
+    return ssl.TLSVersion.TLSv1_3 if name == "TLSv1.3" else ssl.TLSVersion.TLSv1_2
 
 
 def _present(context: ssl.SSLContext, tls: Tls) -> None:

@@ -18,7 +18,7 @@ known: Final = (
     "startingOffsetsByTimestampStrategy", "failOnDataLoss",
     "maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay", "minPartitions", "maxRecordsPerPartition",
     "includeHeaders", "groupIdPrefix", "queryId", "corruptBatches", "quarantinePath",
-    "fetchOffset.numRetries", "fetchOffset.retryIntervalMs",  # ignored: questions are asked for a minute, all alike
+    *("fetchOffset.numRetries", "fetchOffset.retryIntervalMs", "kafkaConsumer.pollTimeoutMs"),  # of no effect
 )  # fmt: skip
 subscriptions: Final = ("subscribe", "subscribePattern", "assign")
 default_prefix: Final = "tailrace-spark"

@@ -1,0 +1,99 @@
+"""The settings of Kafka's own consumer and producer, as options `kafka.*`: honoured, of no effect here, or refused.
+
+A job comes with whatever it was tuned by. What only tunes a client that is not there is taken without a word; what
+would change the records, or who is trusted, is refused with the reason, since nobody would hear that it was left out.
+"""
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+kafka_prefix: Final = "kafka."
+brokers_name: Final = "kafka.bootstrap.servers"
+honoured: Final = (
+    brokers_name, "kafka.group.id", "kafka.isolation.level", "kafka.max.partition.fetch.bytes",
+    "kafka.compression.type", "kafka.batch.size", "kafka.transaction.timeout.ms",
+)  # fmt: skip
+# By what they would decide, which Spark or we decide.
+without_effect: Final[Mapping[str, tuple[str, ...]]] = {
+    "how long to ask, and how often": (
+        "request.timeout.ms", "default.api.timeout.ms", "delivery.timeout.ms", "max.block.ms", "retries",
+        "retry.backoff.ms", "retry.backoff.max.ms", "reconnect.backoff.ms", "reconnect.backoff.max.ms",
+    ),
+    "connections": (
+        "client.id", "client.rack", "client.dns.lookup", "bootstrap.resolve.timeout.ms", "connections.max.idle.ms",
+        "receive.buffer.bytes", "send.buffer.bytes", "socket.connection.setup.timeout.ms",
+        "socket.connection.setup.timeout.max.ms", "metadata.max.age.ms", "metadata.max.idle.ms",
+        "metadata.recovery.strategy", "metadata.recovery.rebootstrap.trigger.ms",
+    ),
+    "how a consumer fetches": (
+        "fetch.min.bytes", "fetch.max.bytes", "fetch.max.wait.ms", "max.poll.records", "check.crcs",
+        "allow.auto.create.topics",
+    ),
+    "a group's member": (
+        "session.timeout.ms", "heartbeat.interval.ms", "max.poll.interval.ms", "group.instance.id", "group.protocol",
+        "auto.commit.interval.ms",
+    ),
+    "how a producer sends": (
+        "acks", "enable.idempotence", "linger.ms", "buffer.memory", "max.request.size",
+        "max.in.flight.requests.per.connection", "compression.gzip.level", "compression.lz4.level",
+        "compression.zstd.level", "partitioner.adaptive.partitioning.enable", "partitioner.availability.timeout.ms",
+    ),
+    "what a client tells of itself": (
+        "metric.reporters", "metrics.num.samples", "metrics.recording.level", "metrics.sample.window.ms",
+        "enable.metrics.push", "auto.include.jmx.reporter",
+    ),
+    "TLS and logins in Java": (
+        "ssl.keymanager.algorithm", "ssl.secure.random.implementation", "sasl.kerberos.service.name",
+        "sasl.kerberos.kinit.cmd", "sasl.kerberos.min.time.before.relogin", "sasl.kerberos.ticket.renew.jitter",
+        "sasl.kerberos.ticket.renew.window.factor", "sasl.login.connect.timeout.ms", "sasl.login.read.timeout.ms",
+        "sasl.login.refresh.buffer.seconds", "sasl.login.refresh.min.period.seconds",
+        "sasl.login.refresh.window.factor", "sasl.login.refresh.window.jitter", "sasl.login.retry.backoff.ms",
+        "sasl.login.retry.backoff.max.ms",
+    ),
+}  # fmt: skip
+ignored: Final = tuple(f"{kafka_prefix}{name}" for names in without_effect.values() for name in names)
+
+
+class Refusal(NamedTuple):
+    why: str
+    harmless: str = ""  # the value that says what is done anyway; empty: there is none
+
+
+_no_classes: Final = "classes of Java's cannot run here"
+# A name that ends with a dot stands for all that begin with it.
+refused: Final[Mapping[str, Refusal]] = {
+    "kafka.auto.offset.reset": Refusal("say with startingOffsets where to begin"),
+    "kafka.enable.auto.commit": Refusal("Spark's checkpoint says how far a query is", "false"),
+    "kafka.exclude.internal.topics": Refusal("subscribePattern never means the brokers' own topics", "true"),
+    "kafka.key.deserializer": Refusal("keys are bytes: make of them what you need in the DataFrame"),
+    "kafka.value.deserializer": Refusal("values are bytes: make of them what you need in the DataFrame"),
+    "kafka.key.serializer": Refusal("keys are bytes or text: make them in the DataFrame"),
+    "kafka.value.serializer": Refusal("values are bytes or text: make them in the DataFrame"),
+    "kafka.interceptor.classes": Refusal(f"{_no_classes}, and they could change records"),
+    "kafka.partition.assignment.strategy": Refusal("Spark shares out the partitions, among its tasks"),
+    "kafka.group.remote.assignor": Refusal("Spark shares out the partitions, among its tasks"),
+    "kafka.partitioner.class": Refusal(f"{_no_classes}; a column partition says where a row goes"),
+    "kafka.partitioner.ignore.keys": Refusal("a row goes where its key belongs, or its column partition says", "false"),
+    "kafka.transactional.id": Refusal("exactlyOnce with a sinkId writes in transactions"),
+    "kafka.transaction.two.phase.commit.enable": Refusal("exactlyOnce with a sinkId writes in transactions", "false"),
+    "kafka.config.providers": Refusal(f"{_no_classes}: give the values themselves"),
+    "kafka.security.providers": Refusal(_no_classes),
+    "kafka.ssl.engine.factory.class": Refusal(_no_classes),
+    "kafka.ssl.provider": Refusal(_no_classes),
+    "kafka.ssl.trustmanager.algorithm": Refusal("whom to trust is decided as PKIX says", "PKIX"),
+    "kafka.ssl.cipher.suites": Refusal("suites cannot be chosen here; ssl.enabled.protocols can"),
+    "kafka.sasl.client.callback.handler.class": Refusal(_no_classes),
+    "kafka.sasl.login.class": Refusal(_no_classes),
+    "kafka.sasl.login.callback.handler.class": Refusal(_no_classes),
+    "kafka.sasl.oauthbearer.": Refusal("OAuth is not there; sasl.mechanism is PLAIN or SCRAM"),
+}
+
+
+def refusal(name: str, value: str) -> str:
+    """Why an option cannot be taken with this value; empty: it can, as far as this module knows."""
+    for refused_name, one in refused.items():
+        is_it = name.lower() == refused_name or (refused_name.endswith(".") and name.lower().startswith(refused_name))
+        if is_it and not (one.harmless and value.strip().lower() == one.harmless.lower()):
+            only = f"; it may only be {one.harmless}" if one.harmless else ""
+            return f"{name} would have no effect, and is refused: {one.why}{only}"
+    return ""
