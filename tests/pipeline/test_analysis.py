@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql.types import IntegerType, StructField, StructType
 
 from tailrace.pipeline import analyze, archive, parse_json
 from tailrace.pipeline.analysis.lag import committed_topic
@@ -83,3 +84,18 @@ def test_json_with_and_without_a_schema(spark: "SparkSession") -> None:
     assert [(bytes(row.value), row.headers[0].key, bytes(row.headers[0].value)) for row in only] == [
         (b"{oops", "quarantine-reason", b"no JSON")
     ]
+
+
+@pytest.mark.spark
+def test_an_empty_value_is_no_json_and_a_schema_may_be_a_struct(spark: "SparkSession") -> None:
+    told = [(b"k", b'{"total": 3}'), (b"k", b""), (b"k", b" "), (b"k", None), (b"k", b"3")]
+    frame = spark.createDataFrame(told, "key binary, value binary")
+    struct = StructType([StructField("total", IntegerType(), nullable=False)])
+    for schema, said in (("total int", "total int"), (struct, "struct<total:int>"), (None, "")):
+        rows, bad = parse_json(frame, schema)
+        reason = f"no JSON of {said}".encode() if said else b"no JSON"
+        wanted = [b"", b" ", b"3"] if said else [b"", b" "]
+        found = [(bytes(row.value), bytes(row.headers[0].value)) for row in bad.collect()]
+        assert found == [(value, reason) for value in wanted]
+        assert rows.count() == len(told) - len(wanted)
+    assert struct.names == ["total"]  # the caller's, untouched

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
 
 parsed_name: Final = "data"
 broken_name: Final = "_broken"
@@ -15,25 +16,38 @@ class Parsed(NamedTuple):
     bad: "DataFrame"  # key, value and headers of what could not be read: as the sink writes them
 
 
-def parse_json(frame: "DataFrame", schema: str | None = None) -> Parsed:
-    """Read the column `value` as JSON: as a struct of `schema` (in DDL), or as VARIANT without one.
+def parse_json(frame: "DataFrame", schema: "str | StructType | None" = None) -> Parsed:
+    """Read the column `value` as JSON: as a struct of `schema` (in DDL, or a `StructType`), or as VARIANT without one.
 
-    A value of null stays null. Both frames may be batch or streaming: write `rows` where they belong, and `bad` to a
-    topic where somebody looks at them."""
+    A value of null stays null; one that is empty is no JSON. Both frames may be batch or streaming: write `rows` where
+    they belong, and `bad` to a topic where somebody looks at them."""
     from pyspark.sql import functions as f
 
     text = f.col("value").cast("string")
+    is_bad = f.col("value").isNotNull() & f.col(parsed_name).isNull()
     if schema is None:
         with_data = frame.withColumn(parsed_name, f.expr("try_parse_json(cast(value as string))"))
-        is_bad = f.col("value").isNotNull() & f.col(parsed_name).isNull()
     else:
-        told = f"{schema}, {broken_name} string"
+        told = _with_broken(schema)
         with_data = frame.withColumn(parsed_name, f.from_json(text, told, {"columnNameOfCorruptRecord": broken_name}))
-        is_bad = f.col(f"{parsed_name}.{broken_name}").isNotNull()
-    reason = f.lit(f"no JSON{'' if schema is None else ' of ' + schema}").cast("binary")
+        is_bad = is_bad | f.col(f"{parsed_name}.{broken_name}").isNotNull()
+    reason = f.lit(f"no JSON{'' if schema is None else ' of ' + _said(schema)}").cast("binary")
     headers = f.array(f.struct(f.lit(reason_header).alias("key"), reason.alias("value")))
     bad = with_data.where(is_bad).select("key", "value", headers.alias("headers"))
     rows = with_data.where(~f.coalesce(is_bad, f.lit(False)))
     if schema is not None:
         rows = rows.withColumn(parsed_name, f.col(parsed_name).dropFields(broken_name))
     return Parsed(rows, bad)
+
+
+def _with_broken(schema: "str | StructType") -> "str | StructType":
+    """The schema and one more field, for the text of what does not fit it."""
+    from pyspark.sql.types import StringType, StructField, StructType
+
+    if isinstance(schema, str):
+        return f"{schema}, {broken_name} string"
+    return StructType([*schema.fields, StructField(broken_name, StringType())])
+
+
+def _said(schema: "str | StructType") -> str:
+    return schema if isinstance(schema, str) else schema.simpleString()
