@@ -50,7 +50,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._task = read_task(options, schema)
         self._cluster: Cluster | None = None  # of the driver's side; tasks have their own
         self._target: Offsets | None = None  # where a query that ends with what is available now ends
-        self._moved_at = time.monotonic()  # when a batch was begun last
+        self._let_go_at: float | None = None  # when a batch last did not have to wait; None: none was asked for yet
 
     def initialOffset(self) -> OffsetJson:  # noqa: N802 Spark's name, as are those below
         options = self._options
@@ -78,8 +78,6 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return start
         if isinstance(limit, ReadMaxRows):
             end = limited(begin, end, limit.max_rows)
-        if end != begin:
-            self._moved_at = time.monotonic()
         return to_json(end)
 
     def reportLatestOffset(self) -> OffsetJson:  # noqa: N802
@@ -153,9 +151,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {one: min(offset, self._target[one]) for one, offset in end.items() if one in self._target}
 
     def _should_wait(self, begin: Offsets, end: Offsets, limit: ReadLimit) -> bool:
-        """Whether too little is there for a batch, by `minOffsetsPerTrigger`, and it has not waited too long."""
+        """Whether too little is there for a batch, by `minOffsetsPerTrigger`. As in Spark's own source, the first does
+        not wait, whatever is there; and from when `maxTriggerDelay` is over, with records or without, it runs anew."""
         wanted = limit.min_rows if isinstance(limit, ReadMinRows) else self._options.min_offsets
         if wanted is None or self._target is not None:
             return False
-        waited_ms = (time.monotonic() - self._moved_at) * 1000
-        return sum(end.values()) - sum(begin.values()) < wanted and waited_ms < self._options.max_delay_ms
+        now, before = time.monotonic(), self._let_go_at
+        is_due = before is None or (now - before) * 1000 >= self._options.max_delay_ms
+        if not is_due and sum(end.values()) - sum(begin.values()) < wanted:
+            return True
+        self._let_go_at = now
+        return False
