@@ -16,13 +16,18 @@ no_end = 2**63 - 1
 class Bounds:
     topics: tuple[Any, ...] | None = None  # None: any
     partitions: tuple[Any, ...] | None = None
+    first_partition: int = 0
+    end_partition: int = no_end
     first_offset: int = 0
     end_offset: int = no_end
     earliest_ms: int | None = None
 
     def admits(self, partition: TopicPartition) -> bool:
-        return (self.topics is None or partition.topic in self.topics) and (
-            self.partitions is None or partition.partition in self.partitions
+        number = partition.partition
+        return (
+            (self.topics is None or partition.topic in self.topics)
+            and (self.partitions is None or number in self.partitions)
+            and self.first_partition <= number < self.end_partition
         )
 
 
@@ -40,15 +45,27 @@ def _narrow(bounds: Bounds, one: Filter, column: str) -> None:
             bounds.topics = _both(bounds.topics, _values(one))
         case "partition", EqualTo() | In():
             bounds.partitions = _both(bounds.partitions, _values(one))
-        case "offset", EqualTo():
-            bounds.first_offset = max(bounds.first_offset, one.value)
-            bounds.end_offset = min(bounds.end_offset, one.value + 1)
-        case "offset", GreaterThan() | GreaterThanOrEqual():
-            bounds.first_offset = max(bounds.first_offset, one.value + isinstance(one, GreaterThan))
-        case "offset", LessThan() | LessThanOrEqual():
-            bounds.end_offset = min(bounds.end_offset, one.value + isinstance(one, LessThanOrEqual))
+        case "partition", _:
+            first, end = _span(one)
+            bounds.first_partition = max(bounds.first_partition, first)
+            bounds.end_partition = min(bounds.end_partition, end)
+        case "offset", _:
+            first, end = _span(one)
+            bounds.first_offset, bounds.end_offset = max(bounds.first_offset, first), min(bounds.end_offset, end)
         case "timestamp", EqualTo() | GreaterThan() | GreaterThanOrEqual():
             _narrow_time(bounds, _ms(one.value))
+
+
+def _span(one: Any) -> tuple[int, int]:
+    """The first number that could match, and the one behind the last."""
+    match one:
+        case GreaterThan() | GreaterThanOrEqual():
+            return one.value + isinstance(one, GreaterThan), no_end
+        case LessThan() | LessThanOrEqual():
+            return 0, one.value + isinstance(one, LessThanOrEqual)
+        case _:
+            known = [value for value in _values(one) if value is not None]  # IN (1, NULL)
+            return (min(known), max(known) + 1) if known else (0, no_end)
 
 
 def _narrow_time(bounds: Bounds, earliest_ms: int) -> None:
