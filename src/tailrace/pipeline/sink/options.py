@@ -17,7 +17,7 @@ longest_timeout_ms: Final = 15 * 60 * 1000  # the longest that brokers allow by 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteOptions:
     access: Access
-    topic: str  # for rows that name none; empty: they all have to
+    topic: str  # for all rows, whatever they name; empty: each has to name one
     job_id: str  # of a batch write that may be repeated and shall be written once; empty: each is its own
     sink_id: str  # what exactly-once goes by; empty: at least once
     compression: Compression

@@ -2,10 +2,12 @@
 
 `value` is needed, `key`, `headers`, `topic`, `partition` and `timestamp` may be there. Text is written as UTF-8. A
 row without a partition goes where its key belongs, as Kafka's own clients would send it; without a key as well, all
-of a task's rows of one Arrow batch go to the same partition, the next batch's to the next.
+of a task's rows of one Arrow batch go to the same partition, the next batch's to the next. As in Spark's own sink, an
+option `topic` wins over the column: rows that came from one topic go to another without a select.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -29,20 +31,29 @@ allowed: Final = {
     "timestamp": ("timestamp",),
     "headers": ("array<struct<key:string,value:binary>>", "array<struct<key:binary,value:binary>>"),
 }
+left_out: Final = ("offset", "timestampType")  # of a source's rows: the broker gives new ones
 
 
 def check_schema(schema: "StructType", topic: str) -> None:
     """Refuse columns that mean nothing here, or are of another type than they could be written as."""
     names = [one.name for one in schema]
     for one in schema:
+        if one.name in left_out:
+            continue
         if one.name not in allowed:
-            raise PipelineFailed(f"a column {one.name} cannot be written; there may be {', '.join(allowed)}")
+            raise PipelineFailed(_unknown(one.name))
         if (given := one.dataType.simpleString()) not in allowed[one.name]:
             raise PipelineFailed(f"the column {one.name} is {given}; it has to be {' or '.join(allowed[one.name])}")
     if "value" not in names:
         raise PipelineFailed("there has to be a column value")
     if "topic" not in names and not topic:
         raise PipelineFailed('where to? Give option("topic", "orders"), or a column topic')
+
+
+def _unknown(name: str) -> str:
+    near = get_close_matches(name.lower(), allowed, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"there may be {', '.join(allowed)}; leave it out with a select"
+    return f"a column {name} cannot be written; {hint}"
 
 
 class Sorting:
@@ -55,8 +66,8 @@ class Sorting:
     def sorted(self, batch: pa.RecordBatch, counts: "Counts") -> Iterator[tuple[TopicPartition, Rows]]:
         """The rows of a batch by partition; within one in their order."""
         whole = self._rows(batch)
-        topics = batch.column("topic") if "topic" in batch.schema.names else pa.repeat(self._topic, len(batch))
-        topics = pc.fill_null(topics, self._topic)
+        is_named = "topic" in batch.schema.names and not self._topic
+        topics = pc.fill_null(batch.column("topic"), "") if is_named else pa.repeat(self._topic, len(batch))
         self._turn += 1
         for topic in pc.unique(topics).to_pylist():
             if not topic:
