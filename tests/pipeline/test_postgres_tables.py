@@ -48,6 +48,21 @@ def test_a_table_with_columns_of_its_own(dsn: str, topic: str) -> None:
     assert rows(dsn, f'SELECT id, "offset" FROM "{topic}" ORDER BY 1') == [(1, 0), (2, 1), (3, 2)]
 
 
+def test_a_table_in_a_schema(dsn: str, topic: str) -> None:
+    import psycopg
+
+    with psycopg.connect(dsn) as connection:
+        connection.execute(f'CREATE SCHEMA "{topic}"')
+    table = f"{topic}.Orders"
+    for _ in range(2):
+        prepare(dsn, table, columns)
+        PostgresWriter(dsn, table, columns).write(iter([a_batch(3)]))
+    assert rows(dsn, f'SELECT count(*) FROM "{topic}"."Orders"') == [(3,)]
+    assert rows(dsn, f'SELECT next_offset FROM "{topic}"."Orders_progress"') == [(3,)]
+    with pytest.raises(PipelineFailed, match='schema "never_made" does not exist'):
+        prepare(dsn, "never_made.orders", columns)
+
+
 def test_a_row_that_breaks_another_rule_is_not_dropped_without_a_word(dsn: str, topic: str) -> None:
     from psycopg.errors import UniqueViolation
 

@@ -41,6 +41,11 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+def quoted_table(name: str) -> str:
+    """A table, in the schema before the dot if there is one."""
+    return ".".join(map(quoted, name.split(".")))
+
+
 _keys: Final = ", ".join(map(quoted, identity))
 
 
@@ -51,7 +56,7 @@ def listed(columns: Sequence[Column]) -> str:
 def table_sql(table: str, columns: Sequence[Column]) -> str:
     body = ", ".join(f"{quoted(one.name)} {one.type}" for one in columns)
     known = f", PRIMARY KEY ({_keys})" if stands("postgres: rows are known by their offset") else ""
-    return f"CREATE TABLE IF NOT EXISTS {quoted(table)} ({body}{known})"
+    return f"CREATE TABLE IF NOT EXISTS {quoted_table(table)} ({body}{known})"
 
 
 def insert_sql(table: str, columns: Sequence[Column], source: str) -> str:
@@ -59,11 +64,11 @@ def insert_sql(table: str, columns: Sequence[Column], source: str) -> str:
     has to hear of it."""
     names = listed(columns)
     known = f" ON CONFLICT ({_keys}) DO NOTHING" if stands("postgres: rows are known by their offset") else ""
-    return f"INSERT INTO {quoted(table)} ({names}) SELECT {names} FROM {source}{known}"
+    return f"INSERT INTO {quoted_table(table)} ({names}) SELECT {names} FROM {source}{known}"
 
 
 def progress_sql(table: str) -> str:
-    name = quoted(f"{table}_progress")
+    name = quoted_table(f"{table}_progress")
     return (
         f"CREATE TABLE IF NOT EXISTS {name} "
         '("topic" text, "partition" integer, "next_offset" bigint, PRIMARY KEY ("topic", "partition"))'

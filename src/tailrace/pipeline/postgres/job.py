@@ -14,6 +14,7 @@ from tailrace.pipeline.postgres.columns import (
     own,
     progress_sql,
     quoted,
+    quoted_table,
     table_sql,
 )
 
@@ -83,15 +84,17 @@ def prepare(dsn: str, table: str, columns: Sequence[Column]) -> None:
 def _demand_fit(connection: "Connection", table: str, columns: Sequence[Column]) -> None:
     from psycopg.errors import InvalidColumnReference
 
-    there = connection.execute(f"SELECT * FROM {quoted(table)} WHERE false").description or ()
+    there = connection.execute(f"SELECT * FROM {quoted_table(table)} WHERE false").description or ()
     missing = [one.name for one in columns if one.name not in [column.name for column in there]]
     if missing:
         raise PipelineFailed(f"table {table} is there, and has no column {', '.join(missing)}")
     try:
-        connection.execute(insert_sql(table, columns, f"{quoted(table)} WHERE false"))  # as tasks will, without a row
+        connection.execute(
+            insert_sql(table, columns, f"{quoted_table(table)} WHERE false")
+        )  # as tasks will, without a row
     except InvalidColumnReference:
         keys = ", ".join(map(quoted, identity))
         raise PipelineFailed(
-            f"table {table} is there, and has no key by which a record is known: ALTER TABLE {quoted(table)} "
+            f"table {table} is there, and has no key by which a record is known: ALTER TABLE {quoted_table(table)} "
             f"ADD PRIMARY KEY ({keys}), or a unique index on just these"
         ) from None

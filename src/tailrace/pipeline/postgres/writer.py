@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from tailrace.pipeline.postgres.columns import Column, columns_of, insert_sql, listed, quoted
+from tailrace.pipeline.postgres.columns import Column, columns_of, insert_sql, listed, quoted_table
 from tailrace.pipeline.postgres.fitting import fitting
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class PostgresWriter(DataSourceStreamArrowWriter):
         with psycopg.connect(self._dsn) as connection, connection.cursor() as cursor:
             ends: dict[tuple[str, int], int] = {}
             names = listed(self._columns)
-            like = f"SELECT {names} FROM {quoted(self._table)} WITH NO DATA"
+            like = f"SELECT {names} FROM {quoted_table(self._table)} WITH NO DATA"
             cursor.execute(f"CREATE TEMPORARY TABLE {fresh} ON COMMIT DROP AS {like}")
             with cursor.copy(f"COPY {fresh} ({names}) FROM STDIN") as copy:
                 for batch in iterator:
@@ -44,7 +44,7 @@ class PostgresWriter(DataSourceStreamArrowWriter):
 
     def _move(self, cursor: Any, ends: dict[tuple[str, int], int]) -> None:
         cursor.execute(insert_sql(self._table, self._columns, fresh))
-        progress = quoted(f"{self._table}_progress")
+        progress = quoted_table(f"{self._table}_progress")
         for (topic, partition), after in sorted(ends.items()):
             cursor.execute(
                 f"INSERT INTO {progress} VALUES (%s, %s, %s) ON CONFLICT (topic, partition) DO UPDATE "
