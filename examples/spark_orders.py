@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 
 from confluent_kafka import Producer
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from tailrace.pipeline import analyze, archive, audit, history, parse_json, replay, session
@@ -34,11 +35,26 @@ def send(bootstrap: str) -> None:
     producer.flush()
 
 
+def put(frame: DataFrame, at: dict[str, str], topic: str, folder: Path) -> None:
+    """Write what is there now of a stream into a topic, each row once."""
+    Producer({"bootstrap.servers": at["kafka.bootstrap.servers"]}).list_topics(topic)  # made when first asked for
+    sink = frame.writeStream.format("tailrace").options(**at, topic=topic, exactlyOnce="true", sinkId=topic)
+    sink = sink.option("checkpointLocation", str(folder / "checkpoints" / topic))
+    sink.trigger(availableNow=True).start().awaitTermination()
+
+
+def set_aside(spark: SparkSession, at: dict[str, str], bad: DataFrame, folder: Path) -> None:
+    """What is no order goes to a topic where somebody looks, and says why it is there."""
+    put(bad, at, "quarantine", folder)
+    reader = spark.read.format("tailrace").options(**at, subscribe="quarantine", includeHeaders="true")
+    for row in reader.load().collect():
+        print(f"set aside: {row.value.decode()!r}, {row.headers[0].key}: {row.headers[0].value.decode()}")
+
+
 def main() -> None:
     folder = Path(tempfile.mkdtemp(prefix="tailrace-orders-"))
     with Broker() as broker:
         send(broker.bootstrap)
-        Producer({"bootstrap.servers": broker.bootstrap}).list_topics("totals")  # made when first asked for
         spark = session("orders", master="local[2]")
         at = {"kafka.bootstrap.servers": broker.bootstrap}
 
@@ -55,14 +71,15 @@ def main() -> None:
 
         # Back into a topic, each window once, when no more late orders are waited for.
         written = totals.selectExpr("customer as key", "to_json(struct(window.start, customer, total)) as value")
-        sink = written.writeStream.format("tailrace").options(**at, topic="totals", exactlyOnce="true", sinkId="totals")
-        sink = sink.option("checkpointLocation", str(folder / "checkpoint"))
-        sink.trigger(availableNow=True).start().awaitTermination()
+        put(written, at, "totals", folder)
         for row in spark.read.format("tailrace").options(**at, subscribe="totals").load().orderBy("offset").collect():
             print("total:", row.value.decode())
 
+        set_aside(spark, at, read.bad, folder)
+
         # A history of it all, and the proof that it is complete.
-        archive(spark, broker.bootstrap, folder / "history", topics=["orders", "totals"], available_now=True)
+        topics = ["orders", "totals", "quarantine"]
+        archive(spark, broker.bootstrap, folder / "history", topics=topics, available_now=True)
         found = audit(spark, folder / "history", bootstrap=broker.bootstrap)
         print("audit:", "complete" if found.is_complete else found.findings, f"({found.records} records)")
         history(spark, folder / "history").groupBy("topic", "date").count().show()

@@ -30,6 +30,7 @@ def test_foreach_batch(spark: "SparkSession", tmp_path: Path) -> None:
 def test_orders() -> None:
     printed = run([sys.executable, "spark_orders.py"], os.environ, examples)
     assert '"customer":"bob","total":12' in printed
+    assert "set aside: 'no order', quarantine-reason: no JSON of customer string, total int" in printed
     assert "audit: complete" in printed
     assert "replayed: 3 of ada's orders" in printed
 
