@@ -1,4 +1,4 @@
-"""The pipeline: a topic into Spark beside a source that has its rows ready; archive, audit and replay.
+"""The pipeline: how soon Spark is there; a topic into it beside a source that has its rows ready; the jobs.
 
 All columns, random keys and values, four partitions, `local[2]`. What was read, archived and replayed is counted and
 summed outside the timing.
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from benchmarks.cases import Start
+from benchmarks.cases.spark_starts import spark_starts
 from benchmarks.outcomes import Outcome, Threshold
 from benchmarks.spark_loads import Load
 from benchmarks.spark_rates import drain, rates, verify
@@ -29,16 +30,17 @@ def spark(start: Start, folder: Path) -> Iterator[Outcome]:
     from benchmarks.ready_made import ReadySource
     from tailrace.pipeline import session
 
-    spark = session("benchmarks", master="local[2]", settings={"spark.driver.memory": "2g"}, keep_classes=False)
-    spark.dataSource.register(ReadySource)
     with start(folder, "never") as broker, Cluster(f"{broker.host}:{broker.port}") as cluster:
         bootstrap = f"{broker.host}:{broker.port}"
+        yield from spark_starts(bootstrap, cluster, folder)  # before a session of ours takes memory and cores
+        spark = session("benchmarks", master="local[2]", settings={"spark.driver.memory": "2g"}, keep_classes=False)
+        spark.dataSource.register(ReadySource)
         totals = [fill(cluster, load) for load in loads]
         for load, total in zip(loads, totals, strict=True):
             yield _reading(spark, bootstrap, load, total)
         for load, total in zip(loads, totals, strict=True):
             yield from _jobs(spark, bootstrap, cluster, folder, load, total)
-    spark.stop()
+        spark.stop()
 
 
 def _reading(spark: "SparkSession", bootstrap: str, load: Load, total: int) -> Outcome:

@@ -1,0 +1,46 @@
+"""How long a person waits for Spark: for a session, from the second on this machine on, and for its first answer.
+
+Each start is a process of its own. The archive of classes that the first session of a machine makes in the background
+is made before them, in a cache of their own.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from benchmarks.outcomes import Outcome, Threshold
+from benchmarks.spark_loads import Load
+from benchmarks.spark_topics import fill
+from tailrace.pipeline.kafka.cluster import Cluster
+
+starts: Final = 3
+timeout_s: Final = 600
+few: Final = Load(topic="of-a-few", record_bytes=100, per_batch=100, batches=4)
+
+
+def spark_starts(bootstrap: str, cluster: Cluster, folder: Path) -> Iterator[Outcome]:
+    fill(cluster, few)
+    environment = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache")}
+    _run(environment, "tailrace.pipeline.jvm.class_archive")
+    told = [
+        json.loads(_run(environment, "benchmarks.spark_start", bootstrap, few.topic, str(few.records)).splitlines()[-1])
+        for _ in range(starts)
+    ]
+    sessions, answers = zip(*told, strict=True)
+    yield _outcome("Spark session, second start", sessions, at_most=3.5)
+    yield _outcome("Spark session, first query", answers, at_most=4.0)
+
+
+def _outcome(name: str, rounds: tuple[float, ...], *, at_most: float) -> Outcome:
+    threshold = Threshold(of="value", at_most=at_most)
+    return Outcome(name=name, fsync="never", acks="", unit="s", rounds=rounds, threshold=threshold)
+
+
+def _run(environment: dict[str, str], module: str, *arguments: str) -> str:
+    command = [sys.executable, "-m", module, *arguments]
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, timeout=timeout_s, check=True)
+    return done.stdout
