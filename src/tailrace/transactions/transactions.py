@@ -88,9 +88,8 @@ class Transactions:
             self._end(ending.fence(transaction, turn), turn)
             return None
         given = initialising.take(transaction, timeout_ms, expected, new_producer_id, turn)
-        if (
-            given != transaction.producer
-        ):  # late requests have the epoch before, and some clients ask by a connection apart
+        if given != transaction.producer:
+            # Late requests have the epoch before, and some clients ask for another by a connection apart.
             self._links.pop(transactional_id, None)
         return given
 
