@@ -15,7 +15,11 @@ from tests.interop.feature import feature
 from tests.interop.member import soon
 from tests.interop.test_groups import everything, fill, partitions, read, shared
 from tests.interop.test_groups import group as group
+from tests.interop.test_groups import test_cooperative as test_cooperative
+from tests.interop.test_groups import test_killed as test_killed
 from tests.interop.test_groups import test_range as test_range
+from tests.interop.test_groups import test_roundrobin as test_roundrobin
+from tests.interop.test_groups import test_static as test_static
 
 
 @pytest.fixture(scope="module")

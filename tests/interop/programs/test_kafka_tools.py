@@ -4,9 +4,11 @@ import json
 import re
 import uuid
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tailrace.model.topics import offsets_topic, transactions_topic
 from tests.interop.client import Client, Message
 from tests.interop.drivers.kafka_tools import KafkaTools, ToolFailed
 from tests.interop.feature import feature
@@ -57,6 +59,32 @@ def test_console(client: KafkaTools, protocol: str, topic: str, group: str, benc
     read = client.run("console-consumer", *reading, *told, "--max-messages", "3")
     assert sorted(rows(read)) == [["a", "1"], ["b", "2"], ["c", "3"]]
     assert sum(bench.committed(group, topic).values()) == 3
+
+
+@feature(
+    "kafka-console-consumer reads __consumer_offsets and __transaction_state, by Kafka's own formatters", "command line"
+)
+def test_own_topics(client: KafkaTools, topic: str, group: str, bench: Client) -> None:
+    with bench.transactor(group) as producer:
+        producer.begin()
+        producer.write(topic, b"v", partition=1)
+        producer.commit()
+    bench.commit(group, topic, {2: 7})
+    kept = {"topic": topic, "partition": 2, "group": group}
+    offsets = formatted(client, offsets_topic, "OffsetsMessageFormatter", of=group)
+    assert [(one["key"]["data"], one["value"]["data"]["offset"]) for one in offsets] == [(kept, 7)]
+    states = formatted(client, transactions_topic, "TransactionLogMessageFormatter", of=group)
+    assert {one["key"]["data"]["transactionalId"] for one in states} == {group}
+    ongoing = [one["value"]["data"] for one in states if one["value"]["data"]["transactionPartitions"]]
+    assert ongoing[0]["transactionPartitions"] == [{"topic": topic, "partitionIds": [1]}]
+
+
+def formatted(client: KafkaTools, topic: str, formatter: str, of: str) -> list[Any]:
+    """The records of a topic that name a group or a transaction."""
+    reading = ("--topic", topic, "--from-beginning", "--timeout-ms", "5000")
+    printed = client.run("console-consumer", *reading, "--formatter", f"org.apache.kafka.tools.consumer.{formatter}")
+    lines = printed.replace('}{"key"', '}\n{"key"').splitlines()  # it ends no line itself
+    return [json.loads(line) for line in lines if of in line]
 
 
 @feature("kafka-get-offsets: the first, the next, at a time, of the newest record", "command line")
