@@ -12,11 +12,11 @@ from tailrace.broker.partition import Partition
 from tailrace.broker.quorums import Quorums
 from tailrace.broker.verifying import Guard
 from tailrace.broker.votes import VoteJournal
-from tailrace.log import truncation
+from tailrace.log import recovery, truncation
 from tailrace.log.log import Appended, Log, Read
 from tailrace.log.producers import ProducerStates
-from tailrace.log.recovery import Recovery
 from tailrace.log.syncing import Syncer
+from tailrace.log.walk import walk_in_turns
 from tailrace.model.ids import BrokerId, TopicPartition
 from tailrace.raft import following, leading
 from tailrace.raft.effects import Turn, Vote
@@ -151,12 +151,11 @@ def vote_to_a_recreated_topic() -> AbstractContextManager[None]:
 
 def torn_tail_kept() -> AbstractContextManager[None]:
     """What a crash left is taken for whole when its header looks so."""
-    right = Recovery._walk
 
-    def walk(recovery: Recovery, segment: Any, position: int, *, check: bool) -> Any:
-        return right(recovery, segment, position, check=False)
+    def unchecked(file: Any, position: int, stop: int, *, check: bool) -> Any:
+        return walk_in_turns(file, position, stop, check=False)
 
-    return replaced(Recovery, "_walk", walk)
+    return replaced(recovery, "walk_in_turns", unchecked)
 
 
 def readers_see_past_the_high_watermark() -> AbstractContextManager[None]:

@@ -76,7 +76,7 @@ class Log:
         self.point: RecoveryPoint | None = None  # the last that `checkpoint` gave, or that this log was opened with
         self.recorded_offset = 0  # where the point lies that the caller has surely recorded
         self.saved = False  # whether the files of `point` hold all that belongs to it
-        self.settled = False  # the last `checkpoint` or `close` put all on disk: a stop is clean if it is so of all logs
+        self.settled = False  # the last `checkpoint` or `close` put all on disk: a stop is clean if all did
         self.known_whole = found.damage is None  # whether all of the log is known, so that a checkpoint can be made
         self.cut_at: int | None = None  # where the log was truncated, while a recorded point may lie above
         self.cut_covered = False  # whether a point has been recorded since
