@@ -1,9 +1,12 @@
-"""spark-submit to a standalone cluster of a real master and a real worker, as its page says."""
+"""spark-submit to a standalone cluster of a real master and real workers, as its page says; and what Spark does on
+one alone: it runs a slow task a second time, on another host."""
 
 import json
+import os
 import shutil
 import sys
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,7 @@ import pytest
 from tailrace.pipeline.kafka.cluster import Cluster
 from tailrace.testing import Broker
 from tests.pipeline.programs import environment, python_of, root, run, started
+from tests.pipeline.speculating import rows_of_each, tasks
 from tests.pipeline.test_sink import seen
 from tests.pipeline.topics import make_topic, numbered, write
 
@@ -31,11 +35,18 @@ def master(tmp_path: Path) -> Iterator[str]:
     variables = environment(PYTHONPATH="")
     words = ["spark-class", "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", "0"]
     address = r"Starting Spark master at (spark://\S+)"
-    with started([*words, "--webui-port", "0"], variables, tmp_path / "master.log", address) as master:
-        words = ["spark-class", "org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", "--webui-port", "0"]
-        words += ["--cores", "2", "--work-dir", str(tmp_path / "work"), master]
-        with started(words, variables, tmp_path / "worker.log", r"(Successfully registered) with master"):
-            yield master
+    with (
+        started([*words, "--webui-port", "0"], variables, tmp_path / "master.log", address) as master,
+        worker(master, tmp_path / "first", "127.0.0.1", variables),
+    ):
+        yield master
+
+
+def worker(master: str, folder: Path, host: str, variables: dict[str, str]) -> AbstractContextManager[str]:
+    folder.mkdir()
+    words = ["spark-class", "org.apache.spark.deploy.worker.Worker", "--host", host, "--webui-port", "0"]
+    words += ["--cores", "2", "--work-dir", str(folder), master]
+    return started(words, variables, folder / "worker.log", r"(Successfully registered) with master")
 
 
 def test_the_job_of_the_page(broker: Broker, cluster: Cluster, topic: str, master: str, tmp_path: Path) -> None:
@@ -59,3 +70,15 @@ def test_an_archive_of_ours(broker: Broker, cluster: Cluster, topic: str, master
     words = ["--bootstrap", broker.bootstrap, "--topics", topic, "--to", "history", "--master", master]
     command = [sys.executable, "-m", "tailrace", "pipeline", "archive", *words, "--available-now", "--json"]
     assert json.loads(run(command, environment(), tmp_path))["records"] == 20
+
+
+def test_two_attempts_of_one_task(broker: Broker, cluster: Cluster, topic: str, master: str, tmp_path: Path) -> None:
+    """`spark.speculation=true`: both attempts write, and each row is there once."""
+    make_topic(cluster, topic)
+    elsewhere = "127.0.0.2"  # Spark runs no second attempt on the host of the first
+    variables = environment(PYTHONPATH=f"{root}{os.pathsep}{root / 'src'}")
+    words = [sys.executable, "-m", "tests.pipeline.speculating", master, broker.bootstrap, topic, str(tmp_path)]
+    with worker(master, tmp_path / "second", elsewhere, variables | {"SPARK_LOCAL_IP": elsewhere}):
+        run(words, variables, root)
+    assert (tmp_path / "attempt-1").exists()
+    assert seen(cluster, topic) == sorted(str(number).encode() for number in range(tasks * rows_of_each))
