@@ -13,6 +13,7 @@ from tests.interop.test_writing import batch_overhead_bytes, default_max_batch_b
 def code_of(act: Callable[[], object]) -> int:
     with pytest.raises(Refused) as refused:
         act()
+    assert refused.value.code >= 0, refused.value  # what the client said, where nothing of the broker's is in it
     return refused.value.code
 
 

@@ -182,8 +182,7 @@ class Replicas:
                 self._fresh[partition] = None
             if partition is not None:
                 partition.log.use(settings)
-                behind = place.start > partition.log.start and partition.log.refusal is None
-                if behind and not await partition.begin_at(place.start):
+                if _is_behind(partition.log, place.start) and not await partition.begin_at(place.start):
                     self._touched[topic.id] = None  # once it has come so far
             if index % opened_per_turn == opened_per_turn - 1:
                 await asyncio.sleep(0)  # a topic of thousands must not stall the loop
@@ -341,3 +340,9 @@ class Replicas:
     async def close(self) -> None:
         for partition in list(self.all()):
             await partition.log.close()
+
+
+def _is_behind(log: Log, start: int) -> bool:
+    """Whether a log can begin later than it does. One that takes no writes stays, unless its damage goes with that."""
+    past_damage = log.failed is None and log.damage is not None and log.damage.offset < start
+    return start > log.start and (log.refusal is None or past_damage)

@@ -31,7 +31,8 @@ Rules:
   batch is. Above it the batches are right, and the files are made to say the same.
 - An index that is missing, short or wrong is made again from its segment. The segments are the truth. Only that of
   aborted transactions may be missing: then there are none.
-- Below the recovery point bad bytes are *damage*: kept, refused, reported. Above it they are a *torn tail*: cut off.
+- Below the recovery point bad bytes are *damage*: kept, refused, reported. Above it they are a *torn tail*: cut off,
+  unless a reader has found them before (`damage_mark`).
 
 `Log` (`log`) is the partition as the broker sees it; the others are its parts. `inspect` reads a folder for people.
 """

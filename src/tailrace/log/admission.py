@@ -2,7 +2,7 @@
 
 A header tells the first record's time and, if it is honest, the highest. That is enough where a topic leaves times at
 their defaults. Where it limits them itself every record counts, and so it does where the topic is compacted: there a
-record needs a key. Such batches are opened: on the loop, so within bounds.
+record needs a key. Such batches are opened, up to the key of each record: on the loop, so within bounds.
 """
 
 from typing import Final
@@ -12,7 +12,7 @@ from tailrace.model.limits import admitted_open_max_bytes, admitted_open_max_rec
 from tailrace.model.settings import never_ms
 from tailrace.model.topics import TopicSettings, is_compacted, topic_settings
 from tailrace.records.header import BatchHeader, log_append_time_bit
-from tailrace.records.opened import walk_batch
+from tailrace.records.opened import walk_heads
 from tailrace.records.record import no_timestamp
 
 after_unopened_ms: Final = (topic_settings["message.timestamp.after.max.ms"].default, never_ms)
@@ -49,10 +49,10 @@ def check_records(settings: TopicSettings, batch: memoryview, header: BatchHeade
     timed, keyed = _limits_times(settings), is_compacted(settings.cleanup_policy)
     late = now_ms + settings.message_timestamp_after_max_ms
     early = now_ms - settings.message_timestamp_before_max_ms
-    for record in walk_batch(batch, max(admitted_open_max_bytes, len(batch))):
+    for timestamp, has_key in walk_heads(batch, max(admitted_open_max_bytes, len(batch))):
         if timed:
-            _check_time(record.timestamp, early, late)
-        if keyed and record.key is None:
+            _check_time(timestamp, early, late)
+        if keyed and not has_key:
             raise InvalidBatch("a record has no key, and the topic is compacted, by key: give it one")
 
 

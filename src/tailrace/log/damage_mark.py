@@ -2,16 +2,16 @@
 
 A start reads only what the last recovery point does not cover. Damage that lies deeper is found by whoever reads there,
 and would be forgotten with the process: the replica would vote and lead again until somebody reads there once more. So
-the offset is written down in the log's own folder. A start with such a mark cuts nothing, and reads the whole segment
-that holds the offset. If that is whole by now, because a good copy was put in its place, the mark goes; a log that is
-filled anew loses it with everything else. A mark that cannot be read counts as one at the log's start.
+the offset is written down in the log's own folder. A start with such a mark cuts nothing there, and reads the segment
+that holds the offset. If that is whole by now, because a good copy was put in its place, or lies below the log's start,
+the mark goes; a log that is filled anew loses it with everything else. A mark that cannot be read counts as one at the
+log's start.
 """
 
 import logging
-from collections.abc import Sequence
 from typing import Final
 
-from tailrace.log.found import Damage
+from tailrace.log.found import Damage, Recovered
 from tailrace.log.names import damaged_name, segment_suffix
 from tailrace.log.segment import Segment
 from tailrace.log.state_file import Unreadable, read_state, write_state
@@ -21,10 +21,19 @@ from tailrace.ports.disk import Disk, read_file, replace_file
 events: Final = logging.getLogger(__name__)
 
 version: Final = 1
+anywhere: Final = -1
 
 
-def is_marked(disk: Disk, folder: str) -> bool:
-    return disk.exists(f"{folder}/{damaged_name}")
+def load_mark(disk: Disk, folder: str) -> int | None:
+    """Where damage was found, `anywhere` if that cannot be read; None: nowhere."""
+    path = f"{folder}/{damaged_name}"
+    if not disk.exists(path):
+        return None
+    try:
+        (line,) = read_state(damaged_name, version, read_file(disk, path))
+        return int(line)
+    except (Unreadable, ValueError):
+        return anywhere
 
 
 async def mark(disk: Disk, folder: str, offset: int) -> None:
@@ -35,23 +44,16 @@ async def mark(disk: Disk, folder: str, offset: int) -> None:
         events.error("%s: that it is damaged could not be written down: %s", folder, error)
 
 
-async def look_again(disk: Disk, folder: str, segments: Sequence[Segment], end: int) -> Damage | None:
-    """What is still damaged where the mark says, in a log that ends at `end`."""
-    offset = _load(disk, folder)
-    homes = [segment for segment in segments if segment.base <= offset < end]
+async def look_again(disk: Disk, folder: str, found: Recovered, marked: int) -> Damage | None:
+    """What is still damaged where the mark says, in a log that was found whole otherwise."""
+    offset = found.start if marked == anywhere else marked
+    homes = [segment for segment in found.segments if segment.base <= offset and found.start <= offset < found.end]
     damage = await _look_through(homes[-1], offset) if homes else None
     if damage is None:
         events.info("%s: offset %d can be read again, or is gone", folder, offset)
         disk.remove(f"{folder}/{damaged_name}")
+        await disk.sync_dir(folder)
     return damage
-
-
-def _load(disk: Disk, folder: str) -> int:
-    try:
-        (line,) = read_state(damaged_name, version, read_file(disk, f"{folder}/{damaged_name}"))
-        return int(line)
-    except (Unreadable, ValueError):
-        return 0
 
 
 async def _look_through(segment: Segment, offset: int) -> Damage | None:

@@ -110,10 +110,10 @@ class Log:
         try:
             voters_before = await refill.resume(ports.disk, folder)
             opening = Recovery(ports.disk, folder, settings.index_interval_bytes, producer_expiration_ms, now_ms)
-            marked = damage_mark.is_marked(ports.disk, folder)
-            found = await opening.run(recovery, clean=clean, may_cut=may_cut and not marked)
-            if marked and found.damage is None:
-                found.damage = await damage_mark.look_again(ports.disk, folder, found.segments, found.end)
+            marked = damage_mark.load_mark(ports.disk, folder)
+            found = await opening.run(recovery, clean=clean, may_cut=may_cut, marked=marked)
+            if marked is not None and found.damage is None:
+                found.damage = await damage_mark.look_again(ports.disk, folder, found, marked)
         except OSError as error:
             voters_before, found = None, unreadable(folder, recovery, producer_expiration_ms, error)
         log = cls(folder, ports, settings, fsync, found)

@@ -19,6 +19,7 @@ from typing import Final
 
 from tailrace.log.aborted import AbortedIndexes
 from tailrace.log.cut_mark import load_cut
+from tailrace.log.damage_mark import anywhere
 from tailrace.log.epochs import EpochCache
 from tailrace.log.found import Damage, Recovered, RecoveryPoint
 from tailrace.log.found_aborted import found_aborted
@@ -66,9 +67,13 @@ class Recovery:
         self._cut = False  # whether anything was taken away
         self._saved = False
 
-    async def run(self, point: RecoveryPoint | None, *, clean: bool, may_cut: bool = True) -> Recovered:
-        """`may_cut`: whether bad bytes above the point can be a torn tail; after a clean stop they cannot."""
-        self._may_cut = may_cut and not clean
+    async def run(
+        self, point: RecoveryPoint | None, *, clean: bool, may_cut: bool = True, marked: int | None = None
+    ) -> Recovered:
+        """`may_cut`: whether bad bytes above the point can be a torn tail; after a clean stop they cannot, nor where
+        they were found before (`marked`)."""
+        self._may_cut = may_cut and not clean and marked != anywhere
+        self._marked = marked
         point = self._before_cut(point)
         claimed = point.offset if point is not None else 0
         if not self._segments:
@@ -267,7 +272,7 @@ class Recovery:
         return expected
 
     def _refuse_to_cut(self, segment: Segment, position: int, expected: int, problem: str) -> None:
-        if not self._may_cut:
+        if not self._may_cut or (self._marked is not None and expected <= self._marked):
             raise self._damaged(segment, position, expected, problem)
 
     def _report_cut(self, segment: Segment, position: int, expected: int, problem: str) -> None:

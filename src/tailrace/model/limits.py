@@ -47,7 +47,7 @@ record_batch_max_bytes = 90 * MiB
 records_per_batch_max = 10_000_000
 decompressed_max_bytes = 256 * MiB
 admitted_open_max_bytes = 16 * MiB  # decompressed, of a batch that is opened on the loop before it is appended
-admitted_open_max_records = 100_000  # of such a batch: each takes the loop a microsecond
+admitted_open_max_records = 20_000  # of such a batch: each takes the loop one microsecond or two
 decoded_run_max_bytes = 64 * MiB  # of decompressed batches that the pipeline decodes at once; one alone may be larger
 
 # The log

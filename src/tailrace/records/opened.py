@@ -54,6 +54,24 @@ def open_batch(data: Buffer, max_bytes: int = decompressed_max_bytes) -> list[Re
 
 def walk_batch(data: Buffer, max_bytes: int = decompressed_max_bytes) -> Iterator[Record]:
     """The records of a batch one by one, for those who need not hold them all; a fault may come after the first."""
+    header, body = _unpacked(data, max_bytes)
+    try:
+        yield from _records(header, body)
+    except IndexError:
+        raise _cut_short() from None
+
+
+def walk_heads(data: Buffer, max_bytes: int) -> Iterator[tuple[int, bool]]:
+    """Of each record its timestamp, and whether it has a key. What stands behind the key is not looked at."""
+    header, body = _unpacked(data, max_bytes)
+    try:
+        for _, stamp, position, _ in _begun(header, body):
+            yield stamp, read_varint(body, position)[0] >= 0
+    except IndexError:
+        raise _cut_short() from None
+
+
+def _unpacked(data: Buffer, max_bytes: int) -> tuple[BatchHeader, bytes]:
     view = memoryview(data)
     header = check_intact(view)
     body = decompress(header.compression, view[batch_header_bytes:], max_bytes)
@@ -61,14 +79,15 @@ def walk_batch(data: Buffer, max_bytes: int = decompressed_max_bytes) -> Iterato
         raise CorruptBatch(f"{header.records} records with last offset delta {header.last_offset_delta}")
     if header.records * record_min_bytes > len(body):
         raise CorruptBatch(f"{header.records} records cannot stand in {len(body)} bytes")
-    try:
-        yield from _records(header, body)
-    except IndexError:
-        raise CorruptBatch("the last record of the batch is cut short") from None
+    return header, body
 
 
-def _records(header: BatchHeader, body: bytes) -> Iterator[Record]:
-    headers: Headers
+def _cut_short() -> CorruptBatch:
+    return CorruptBatch("the last record of the batch is cut short")
+
+
+def _begun(header: BatchHeader, body: bytes) -> Iterator[tuple[int, int, int, int]]:
+    """Of each record its offset delta, its timestamp, where its key begins, and where it ends."""
     append_time = header.max_timestamp if header.attributes & log_append_time_bit else None
     position, last_delta = 0, -1
     for _ in range(header.records):
@@ -78,23 +97,32 @@ def _records(header: BatchHeader, body: bytes) -> Iterator[Record]:
             raise CorruptBatch(f"a record of {size} bytes, where {len(body) - position} are left")
         timestamp, position = read_varint(body, position + 1)  # the byte before holds attributes: none are defined
         delta, position = read_varint(body, position)
-        key, position = _read_bytes(body, position, end)
-        value, position = _read_bytes(body, position, end)
-        if body[position]:
-            headers, position = _read_headers(body, position, end)
-        else:  # none: so it is for most records
-            headers, position = (), position + 1
-        if position != end:
-            raise CorruptBatch(f"a record of {size} bytes ends {position - end:+} bytes from where it says")
+        if position >= end:
+            raise CorruptBatch(f"a record of {size} bytes ends before its key")
         if not last_delta < delta <= header.last_offset_delta:
             raise CorruptBatch(f"offset delta {delta} after {last_delta}, last is {header.last_offset_delta}")
         last_delta = delta
         stamp = header.base_timestamp + timestamp if append_time is None else append_time
         if not -timestamp_end <= stamp < timestamp_end:
             raise CorruptBatch(f"timestamp {header.base_timestamp} and {timestamp} more do not fit 64 bits")
-        yield Record(header.base_offset + delta, stamp, key, value, headers)
+        yield delta, stamp, position, end
+        position = end
     if position != len(body):
         raise CorruptBatch(f"{len(body) - position} bytes stand behind the last record of the batch")
+
+
+def _records(header: BatchHeader, body: bytes) -> Iterator[Record]:
+    headers: Headers
+    for delta, stamp, begin, end in _begun(header, body):
+        key, position = _read_bytes(body, begin, end)
+        value, position = _read_bytes(body, position, end)
+        if body[position]:
+            headers, position = _read_headers(body, position, end)
+        else:  # none: so it is for most records
+            headers, position = (), position + 1
+        if position != end:
+            raise CorruptBatch(f"a record ends {position - end:+} bytes from where it says")
+        yield Record(header.base_offset + delta, stamp, key, value, headers)
 
 
 def _read_bytes(body: bytes, position: int, end: int) -> tuple[bytes | None, int]:

@@ -1,12 +1,16 @@
 """Topics that are to be compacted: what is said when one is asked for, and that their records have keys."""
 
 import asyncio
+import tracemalloc
 from pathlib import Path
 from typing import Final
 
 import pytest
 
+from tailrace.log.admission import check_records
+from tailrace.model.limits import MiB
 from tailrace.records.build import build_batch
+from tailrace.records.header import read_header
 from tailrace.records.record import NewRecord
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.produce import PartitionToProduce, ProduceRequest, TopicToProduce
@@ -37,6 +41,22 @@ async def test_every_record_of_a_compacted_topic_needs_a_key(served: Served) -> 
     assert await produce(served, "d", None) == (Error.NONE, "")
     await change(served, topic_kind, "d", (key_name, assign, "compact"))
     assert (await produce(served, "d", None))[0] is Error.INVALID_RECORD
+
+
+@with_broker()
+async def test_a_record_with_very_many_headers_costs_no_more_than_another(served: Served) -> None:
+    """What stands behind the keys is not looked at: it would take the broker's loop seconds, and much memory."""
+    await served.make_topic("c", cleanup_policy="compact")
+    many = NewRecord(value=b"v", key=b"k", headers=(("", b""),) * 300_000)
+    batch = memoryview(build_batch([many], compression="zstd"))
+    log = served.node.replicas.find("c", 0).log
+    tracemalloc.start()
+    try:
+        check_records(log.settings, batch, read_header(batch), now_ms=0)
+        _, most_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most_bytes < 2 * MiB
 
 
 def test_whoever_asks_for_compaction_is_told_once_that_it_is_not_there(

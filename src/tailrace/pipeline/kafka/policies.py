@@ -3,7 +3,10 @@
 from collections.abc import Sequence
 from typing import Final
 
+from tailrace.model.topics import is_compacted
+from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.kafka.cluster import Cluster
+from tailrace.wire.errors import Error
 from tailrace.wire.messages.describe_configs import DescribeConfigsRequest, ResourceAsked
 
 topic_resource: Final = 2
@@ -16,4 +19,10 @@ def compacted(cluster: Cluster, topics: Sequence[str]) -> list[str]:
         for topic in topics
     )
     results = cluster.ask_any(DescribeConfigsRequest(resources=asked)).results if asked else ()
-    return [one.resource_name for one in results if any("compact" in (setting.value or "") for setting in one.configs)]
+    for one in results:
+        if one.error_code not in (Error.NONE, Error.UNKNOWN_TOPIC_OR_PARTITION):
+            raise PipelineFailed(
+                f"cannot tell whether {one.resource_name} is compacted: the broker says {Error(one.error_code).name}; "
+                "whoever asks must be allowed to describe its settings"
+            )
+    return [one.resource_name for one in results if any(is_compacted(setting.value or "") for setting in one.configs)]
