@@ -55,7 +55,7 @@ mutants: $(READY) ## plant bugs, and see the simulator find each of them within 
 
 # What the monkey does is shown as it happens; a storm may last longer than a test that hangs.
 chaos: $(READY) ## kill, pause and cut off real brokers under load; MINUTES=10, SEED=any
-	@TAILRACE_CHAOS_MINUTES=$(MINUTES) $(if $(SEED),TAILRACE_CHAOS_SEED=$(SEED)) $(BIN)/python -m pytest tests/chaos -m chaos \
+	@CHAOS_MINUTES=$(MINUTES) $(if $(SEED),CHAOS_SEED=$(SEED)) $(BIN)/python -m pytest tests/chaos -m chaos \
 		-o log_cli=true -o log_cli_level=INFO -o log_cli_format="%(message)s" -o faulthandler_timeout=7200
 
 test-spark-full: $(READY) ## every test of the Spark pipeline, the long ones included

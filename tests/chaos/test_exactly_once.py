@@ -7,7 +7,7 @@ import pytest
 
 from tests.chaos.exactly_once import exactly_once
 
-seed = int(os.environ.get("TAILRACE_CHAOS_SEED", random.randrange(1_000_000)))
+seed = int(os.environ.get("CHAOS_SEED", random.randrange(1_000_000)))
 
 
 @pytest.mark.chaos

@@ -8,9 +8,9 @@ import pytest
 from tests.chaos.monkey import kinds, name_of, never_came, troubles
 from tests.chaos.storm import Storm, weather
 
-minutes = float(os.environ.get("TAILRACE_CHAOS_MINUTES", "10"))
+minutes = float(os.environ.get("CHAOS_MINUTES", "10"))
 all_kinds_minutes = 10.0  # of one seed in ten thousand, at most, a storm of this length brings not every kind
-seed = int(os.environ.get("TAILRACE_CHAOS_SEED", random.randrange(1_000_000)))
+seed = int(os.environ.get("CHAOS_SEED", random.randrange(1_000_000)))
 
 
 @pytest.mark.chaos
