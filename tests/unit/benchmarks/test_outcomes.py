@@ -56,4 +56,7 @@ def test_a_lowered_threshold_shows_what_was_asked() -> None:
     lowered = reachable(asked, {"kafka": figures(100), "least": figures(123)})
     assert (str(lowered), str(asked)) == ("≥ 1.11 x (of 1.3 asked)", "≥ 1.3 x")
     assert reachable(asked, {"kafka": figures(100), "least": figures(250)}) is asked
+    unlucky = reachable(asked, {"kafka": figures(100), "least": figures(80)})
+    assert unlucky is not None
+    assert unlucky.at_least == 1.0
     assert "(of 1.3 asked)" in outcome(threshold=lowered).as_json()["threshold"]
