@@ -9,7 +9,8 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from benchmarks.spark_loads import Load, one_batch, partitions
 from tailrace.pipeline.arrow.choosing import choose
 from tailrace.pipeline.arrow.columns import decode
-from tailrace.pipeline.source.rows import schema_ddl, spark_types, to_rows
+from tailrace.pipeline.source.rows import to_rows
+from tailrace.pipeline.source.schema import row_schema, spark_types
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -47,8 +48,8 @@ class ReadySource(DataSource):
     def name(cls) -> str:
         return "ready_made"
 
-    def schema(self) -> str:
-        return schema_ddl(headers=False)
+    def schema(self) -> "StructType":
+        return row_schema(headers=False)
 
     def reader(self, schema: "StructType") -> ReadyReader:
         return ReadyReader(self.options)

@@ -1,13 +1,16 @@
-"""`format("tailrace")`: what Spark finds under that name."""
+"""`format("tailrace")`: what Spark finds under that name.
+
+Spark imports this in processes that only look for sources, or ask for the schema: what reads and writes is imported by
+those that do.
+"""
 
 from collections.abc import MutableMapping
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource
 
-from tailrace.pipeline.option_names import refuse_tables
-from tailrace.pipeline.source.options import read_options
-from tailrace.pipeline.source.rows import schema_ddl
+from tailrace.pipeline.catalog_tables import refuse_tables
+from tailrace.pipeline.source.schema import row_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,16 +31,18 @@ class TailraceSource(DataSource):
     def name(cls) -> str:
         return "tailrace"
 
-    def schema(self) -> str:
+    def schema(self) -> "StructType":
         refuse_tables(self.options)
-        return schema_ddl(headers=self.options.get("includeheaders", "false").lower() == "true")
+        return row_schema(headers=self.options.get("includeheaders", "false").lower() == "true")
 
     def reader(self, schema: "StructType") -> "BatchReader":
         from tailrace.pipeline.source.batch import batch_reader
+        from tailrace.pipeline.source.options import read_options
 
         return batch_reader(read_options(self.options, "batch"), schema)
 
     def streamReader(self, schema: "StructType") -> "StreamReader":  # noqa: N802 Spark's name
+        from tailrace.pipeline.source.options import read_options
         from tailrace.pipeline.source.stream import StreamReader
 
         return StreamReader(read_options(self.options, "stream"), schema)

@@ -9,16 +9,13 @@ from types import MappingProxyType
 from typing import Final
 
 from tailrace.pipeline.access import Access
+from tailrace.pipeline.catalog_tables import keep_them
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.kafka_settings import brokers_name, honoured, ignored, kafka_prefix, refusal, refused
 from tailrace.pipeline.security_options import names as security_names
 from tailrace.pipeline.security_options import of_keystores, read_security
 
 spark_own: Final = ("path", "checkpointlocation", "queryname")  # what Spark itself adds
-table_prefix: Final = "option."  # how Spark shows the options of CREATE TABLE to a source once, and never again
-keep_them: Final = "CREATE TEMPORARY VIEW … USING tailrace OPTIONS (…) keeps them"
-
-
 no_options: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -67,12 +64,6 @@ class Options:
         if not value.isdecimal() or int(value) < 1:
             raise PipelineFailed(f"{name} = {value!r}: it is a whole number of at least 1")
         return int(value)
-
-
-def refuse_tables(given: Mapping[str, str]) -> None:
-    """Say at once what would be found out with the first read: that a table of the catalog loses its options."""
-    if any(name.startswith(table_prefix) for name in given):
-        raise PipelineFailed(f"Spark would drop the options of CREATE TABLE … OPTIONS (…). {keep_them}")
 
 
 def access_of(bootstrap: str, options: Mapping[str, str]) -> Access:

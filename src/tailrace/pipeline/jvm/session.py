@@ -8,17 +8,21 @@ A master that is not local is left to Spark's own launcher, with the same Java a
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from tailrace.pipeline.jvm import local_cluster
+from tailrace.pipeline.jvm import local_cluster, ml_functions
 from tailrace.pipeline.jvm.class_archive import archive_options, build_in_background
 from tailrace.pipeline.jvm.gateway import Gateway, launch
 from tailrace.pipeline.jvm.java import Java, find_java
+from tailrace.pipeline.jvm.ready_python import program_name, ready_python
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+python_variable: Final = "PYSPARK_PYTHON"
+worker_settings: Final = ("spark.executorEnv.", "spark.pyspark.")  # they want workers that are not like this process
 no_settings: Final[Mapping[str, str]] = MappingProxyType({})
 local_settings: Final = MappingProxyType(
     {
@@ -43,6 +47,12 @@ quick_options: Final = (
     "-XX:Tier4InvocationThreshold=50000",
     "-XX:Tier4MinInvocationThreshold=6000",
     "-XX:Tier4CompileThreshold=150000",
+    # Enough for a start and the first query, which would else be held up by half a dozen collections.
+    "-XX:MetaspaceSize=256m",
+    "-XX:NewSize=96m",
+    # The archive lies where it was made for: to move it is to read and change all of it.
+    "-XX:+UnlockDiagnosticVMOptions",
+    "-XX:ArchiveRelocationMode=0",
 )
 brief_options: Final = ("-XX:TieredStopAtLevel=1",)
 
@@ -61,18 +71,21 @@ def session(
     there half a second earlier, and takes three times as long for what is long.
     `keep_classes` lets the first session make the archive that speeds up later ones, in the background.
     """
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    is_local = master == "local" or master.startswith(("local[", local_cluster.prefix))
-    told = {**everywhere, **(local_settings if is_local else {}), **settings, "spark.master": master}
+    is_cluster = master.startswith(local_cluster.prefix)
+    is_local = is_cluster or master == "local" or master.startswith("local[")
+    is_bare = is_local and ml_functions.may_wait(settings)
+    defaults = {**everywhere, **(local_settings if is_local else {}), **(ml_functions.not_by_itself if is_bare else {})}
+    told = {**defaults, **settings, "spark.master": master}
+    choose_python(is_here=is_local and not is_cluster, settings=settings)
     if not is_started():
         java = find_java()
         os.environ["JAVA_HOME"] = str(java.home)
-        quick = [*quick_options, *(brief_options if brief else ())]
-        if master.startswith(local_cluster.prefix):
-            told = {"spark.executor.extraJavaOptions": " ".join(quick), **told}
-            start_gateway(java, [*archive_options(java), *quick], told, local_cluster.cluster_variables())
+        length = brief_options if brief else ()
+        if is_cluster:
+            told = {"spark.executor.extraJavaOptions": " ".join((*quick_options, *length)), **told}
+            start_gateway(java, [*archive_options(java), *length], told, local_cluster.cluster_variables())
         elif is_local:
-            start_gateway(java, [*archive_options(java), *quick], told)
+            start_gateway(java, [*archive_options(java), *length], told)
             if keep_classes:
                 build_in_background(java)
     from pyspark.sql import SparkSession
@@ -80,7 +93,18 @@ def session(
     builder = SparkSession.builder.appName(name)
     for setting, value in told.items():
         builder = builder.config(setting, value)
-    return builder.getOrCreate()
+    spark = builder.getOrCreate()
+    if is_bare:
+        ml_functions.register_with_import()
+    return spark
+
+
+def choose_python(*, is_here: bool, settings: Mapping[str, str]) -> None:
+    """The Python of Spark's workers, unless somebody chose one: ours, and one that is ready where they are of here."""
+    if Path(os.environ.get(python_variable, program_name)).name == program_name:
+        is_plain = not any(name.startswith(worker_settings) for name in settings)
+        is_ready = is_here and is_plain and sys.platform == "linux"
+        os.environ[python_variable] = str(ready_python().program) if is_ready else sys.executable
 
 
 def is_started() -> bool:

@@ -18,7 +18,7 @@ from tailrace.pipeline.kafka.offsets import Offsets, end_offsets, offsets_at, st
 from tailrace.pipeline.source.edges import resolve
 from tailrace.pipeline.source.narrowing import Bounds, bounds_of
 from tailrace.pipeline.source.options import ReadOptions
-from tailrace.pipeline.source.rows import checked_columns
+from tailrace.pipeline.source.schema import checked_columns
 from tailrace.pipeline.source.splitting import ranges
 from tailrace.pipeline.source.task import ReadTask, advice
 

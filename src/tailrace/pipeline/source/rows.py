@@ -4,28 +4,14 @@ A column that nobody asked for is not built: `.schema("offset long, value binary
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tailrace.pipeline.arrow.columns import Columns
-from tailrace.pipeline.failure import PipelineFailed
 
-if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
-
-spark_types: Final = {
-    "key": "binary",
-    "value": "binary",
-    "topic": "string",
-    "partition": "int",
-    "offset": "bigint",
-    "timestamp": "timestamp",
-    "timestampType": "int",
-    "headers": "array<struct<key:string,value:binary>>",
-}
 timestamp_max_ms: Final = (2**63 - 1) // 1000  # Spark counts in microseconds
 header_struct: Final = pa.struct([("key", pa.string()), ("value", pa.binary())])
 types: Final = {
@@ -38,22 +24,6 @@ types: Final = {
     "timestampType": pa.int32(),
     "headers": pa.list_(header_struct),
 }
-
-
-def schema_ddl(*, headers: bool) -> str:
-    return ", ".join(f"{name} {type}" for name, type in spark_types.items() if headers or name != "headers")
-
-
-def checked_columns(schema: "StructType", *, headers: bool) -> list[str]:
-    """The names asked for, each of the right type."""
-    for one in schema:
-        if one.name not in spark_types:
-            raise PipelineFailed(f"there is no column {one.name}; there are {', '.join(spark_types)}")
-        if (given := one.dataType.simpleString()) != spark_types[one.name]:
-            raise PipelineFailed(f"the schema does not fit: {one.name} is {spark_types[one.name]}, not {given}")
-        if one.name == "headers" and not headers:
-            raise PipelineFailed('headers are read only with option("includeHeaders", "true")')
-    return [one.name for one in schema]
 
 
 def to_rows(columns: Columns, topic: str, partition: int, wanted: Sequence[str]) -> pa.RecordBatch:

@@ -1,0 +1,150 @@
+"""A Python that has done its imports, for Spark to start its workers from.
+
+Spark starts an interpreter for each thing that it asks Python: which sources there are, what this one is like, what
+there is to read, and the reading itself. Each imports Spark, Arrow and us anew, one after the other: most of what a
+person waits for a session's first answer. So a local session keeps one process that has imported all of it and does
+nothing else (`python -m tailrace.pipeline.jvm.ready_python`). The program that Spark takes for its Python runs
+`hand_over`, which passes Spark's call on to that process, with its files and environment. There a child is forked,
+which goes on as the interpreter that was asked for.
+
+Nothing is imported that could not be forked: the threads that Arrow's and numpy's libraries start wait for work, and
+are theirs to stop at a fork; there is no random state that children would share. Elsewhere than on Linux a library of
+the system may forbid it, so it is for Linux alone.
+"""
+
+import atexit
+import gc
+import json
+import os
+import runpy
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from shlex import join
+from typing import Any, Final
+
+from tailrace.pipeline.jvm import hand_over
+from tailrace.pipeline.jvm.hand_over import failed, number
+
+program_name: Final = "tailrace-python"
+path_variable: Final = "PYTHONPATH"
+as_for_workers: Final = {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"}  # what Spark sets for its workers
+wanted: Final = (
+    "pyspark.worker",
+    "pyspark.sql.worker.lookup_data_sources",
+    "pyspark.sql.worker.create_data_source",
+    "pyspark.sql.worker.data_source_pushdown_filters",
+    "pyspark.sql.worker.plan_data_source_read",
+    "tailrace.pipeline.source.batch",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyPython:
+    program: Path
+    process: "subprocess.Popen[bytes]"
+    folder: "tempfile.TemporaryDirectory[str]"
+
+    def stop(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+        self.folder.cleanup()
+
+
+@cache
+def ready_python() -> ReadyPython:
+    """The one of this process, begun in the background if there is none yet."""
+    folder = tempfile.TemporaryDirectory(prefix="tailrace-python-")
+    program, door = Path(folder.name) / program_name, Path(folder.name) / "door"
+    command = join([sys.executable, "-IS", hand_over.__file__, sys.executable, str(door)])
+    program.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
+    program.chmod(0o700)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(door))
+        listener.listen()
+        process = subprocess.Popen(
+            [sys.executable, "-m", __name__, str(listener.fileno())],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            env={**as_for_workers, **os.environ},
+            pass_fds=[listener.fileno()],
+            start_new_session=True,  # Ctrl-C is for the driver
+        )
+    ready = ReadyPython(program, process, folder)
+    atexit.register(ready.stop)
+    return ready
+
+
+def serve(listener: socket.socket) -> None:
+    """Fork a child for every call, until the driver is gone."""
+    for module in wanted:
+        with suppress(ImportError):  # not every version of Spark has each of them
+            import_module(module)
+    gc.freeze()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks how they ended: hand_over is told by the child
+    while listener in select.select([listener, sys.stdin], [], [])[0]:
+        connection, _ = listener.accept()
+        with connection:
+            if os.fork() == 0:
+                listener.close()
+                become(connection)
+
+
+def become(connection: socket.socket) -> None:
+    """Go on as the interpreter that was asked for."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    call = _receive(connection)
+    os.environ.clear()
+    os.environ.update(call["environment"])
+    os.chdir(call["folder"])
+    sys.path[:] = _search_path(call["folder"])
+    kind, what, *words = call["words"]
+    sys.argv = [kind, *words]
+    connection.sendall(number.pack(os.getpid()))
+    os.register_at_fork(after_in_child=connection.close)  # it ends with this process, not with its workers
+    code: Any = failed
+    try:
+        if kind == "-c":
+            exec(what, {"__name__": "__main__"})
+        else:
+            runpy.run_module(what, run_name="__main__", alter_sys=True)
+        code = 0
+    except SystemExit as stop:
+        code = stop.code or 0
+        raise
+    finally:
+        sys.stdout.flush()
+        connection.sendall(bytes([code if isinstance(code, int) else failed]))
+    sys.exit()
+
+
+def _receive(connection: socket.socket) -> Mapping[str, Any]:
+    size, files, *_ = socket.recv_fds(connection, number.size, 3)
+    for own, given in enumerate(files):
+        os.dup2(given, own)
+        os.close(given)
+    (length,) = number.unpack(size)
+    told: Mapping[str, Any] = json.loads(connection.recv(length, socket.MSG_WAITALL))
+    return told
+
+
+def _search_path(folder: str) -> list[str]:
+    """Where a fresh interpreter would look for modules, with the variables of now."""
+    given = os.environ.get(path_variable, "").split(os.pathsep)
+    return [folder, *(one for one in given if one), *own_path]
+
+
+if __name__ == "__main__":
+    before = (os.getcwd(), *os.environ.get(path_variable, "").split(os.pathsep))
+    own_path = [one for one in sys.path if one not in before]
+    with socket.socket(fileno=int(sys.argv[1])) as door:
+        serve(door)
