@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,8 +12,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tailrace.pipeline.jvm import session as session_module
 from tailrace.pipeline.jvm.hand_over import number
 from tailrace.pipeline.jvm.ready_python import ReadyPython, ready_python
+from tailrace.pipeline.jvm.session import worker_python
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -94,28 +97,77 @@ def test_who_ends_the_program_ends_the_child(ready: ReadyPython) -> None:
     wait_for_the_end_of(child)
 
 
+def test_what_is_printed_is_there_though_the_child_ends_at_once(ready: ReadyPython) -> None:
+    """So Spark's workers end; what they print would be lost in a buffer."""
+    variables = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    told = call(ready, "import os; print('there'); os._exit(0)", env=variables)
+    assert told.stdout == "there\n"
+
+
 def test_without_it_there_is_still_a_python() -> None:
+    """Nor is a call lost that was on its way."""
     own = ready_python.__wrapped__()
-    own.process.kill()
-    own.process.wait(timeout_s)
-    told = call(own, "import sys; print(sys.executable, 'pyspark' in sys.modules)")
-    assert told.stdout == f"{sys.executable} False\n", told.stderr
+    own.process.send_signal(signal.SIGSTOP)
+    command = [str(own.program), "-c", "import sys; print(sys.executable, 'pyspark' in sys.modules)"]
+    ordinary = f"{sys.executable} False\n"
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as on_its_way:
+        own.process.kill()
+        own.process.wait(timeout_s)
+        assert on_its_way.communicate(timeout=timeout_s)[0] == ordinary
+    assert subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=True).stdout == ordinary
     own.stop()
+
+
+def test_a_folder_that_is_gone_is_the_callers(ready: ReadyPython, tmp_path: Path) -> None:
+    command = f"cd {tmp_path}; rmdir {tmp_path}; {ready.program} -c 'print(1)'"
+    assert subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True).stdout == "1\n"
+
+
+def test_where_there_can_be_none_the_ordinary_one_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name that is too long for a socket's, for one."""
+    far = tmp_path / ("x" * 100)
+    far.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(far))
+    monkeypatch.setattr(session_module, "ready_python", ready_python.__wrapped__)
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    assert worker_python({}, is_here=True) == sys.executable
+    assert not list(far.iterdir())
+
+
+def test_whoever_chose_a_python_gets_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert worker_python({"spark.pyspark.python": "python3"}, is_here=True) == sys.executable
+    monkeypatch.setenv("PYSPARK_PYTHON", "/usr/bin/python3")
+    assert worker_python({}, is_here=True) == "/usr/bin/python3"
 
 
 def test_it_ends_with_its_driver() -> None:
     code = """
 from tailrace.pipeline.jvm.ready_python import ready_python
-print(ready_python().process.pid, flush=True)
+print(ready_python().process.pid, ready_python().program.parent, flush=True)
 input()
 """
     with subprocess.Popen(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as driver:
         assert driver.stdout is not None
-        process = int(driver.stdout.readline())
+        process, folder = driver.stdout.readline().split()
         driver.kill()
-    wait_for_the_end_of(process)
+    wait_for_the_end_of(int(process))
+    assert not Path(folder).exists()
+
+
+def test_a_fork_of_the_driver_leaves_it_alone() -> None:
+    code = """
+import os, sys
+from tailrace.pipeline.jvm.ready_python import ready_python
+ready = ready_python()
+if os.fork() == 0:
+    sys.exit(0)
+os.wait()
+print(ready.program.is_file(), ready.process.poll())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=timeout_s)
+    assert done.stdout == "True None\n", done.stderr
 
 
 @pytest.mark.spark
@@ -125,6 +177,7 @@ def test_workers_come_from_it(spark: "SparkSession") -> None:
         return [int(Path(f"/proc/{daemon}/stat").read_text().rpartition(")")[2].split()[1])]
 
     assert spark.sparkContext.parallelize([0], 1).flatMap(ancestors).collect() == [ready_python().process.pid]
+    assert os.environ["PYSPARK_PYTHON"] == sys.executable  # what others see stays when this process ends
 
 
 @pytest.mark.spark

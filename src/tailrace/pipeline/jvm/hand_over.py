@@ -4,7 +4,7 @@ It is run by its path, by an interpreter that looks for no packages, as it has t
 
     python -IS hand_over.py PYTHON DOOR -m pyspark.daemon pyspark.worker
 
-Calls of another kind, and all when nobody is behind the door, go to the ordinary interpreter.
+Calls of another kind go to the ordinary interpreter, and so does every call that nobody takes up.
 """
 
 import json
@@ -13,6 +13,7 @@ import signal
 import socket
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from struct import Struct
 from typing import Final
 
@@ -22,23 +23,33 @@ failed: Final = 1
 
 
 def main(python: str, door: str, *words: str) -> None:
-    with socket.socket(socket.AF_UNIX) as connection:
-        if (words[:2] == ("-m", daemon) or words[:1] == ("-c",)) and connection.connect_ex(door) == 0:
-            sys.exit(pass_on(connection, words))
+    if words[:2] == ("-m", daemon) or words[:1] == ("-c",):
+        with socket.socket(socket.AF_UNIX) as connection:
+            if process := pass_on(connection, door, words):
+                sys.exit(until_it_ends(connection, process))
     os.execv(python, [python, *words])
 
 
-def pass_on(connection: socket.socket, words: Sequence[str]) -> int:
-    call = json.dumps({"words": words, "environment": dict(os.environ), "folder": os.getcwd()}).encode()
-    socket.send_fds(connection, [number.pack(len(call))], [0, 1, 2])
-    connection.sendall(call)
-    told = connection.recv(number.size, socket.MSG_WAITALL)
-    if len(told) < number.size:
-        return failed
-    (process,) = number.unpack(told)
+def pass_on(connection: socket.socket, door: str, words: Sequence[str]) -> int:
+    """The process that has taken up the call; 0: there is none."""
+    with suppress(OSError):
+        connection.connect(door)
+        call = json.dumps({"words": words, "environment": dict(os.environ), "folder": os.getcwd()}).encode()
+        socket.send_fds(connection, [number.pack(len(call))], [0, 1, 2])
+        connection.sendall(call)
+        told = connection.recv(number.size, socket.MSG_WAITALL)
+        if len(told) == number.size:
+            return int(number.unpack(told)[0])
+    return 0
+
+
+def until_it_ends(connection: socket.socket, process: int) -> int:
+    """How the process ended."""
     signal.signal(signal.SIGTERM, lambda *_: os.kill(process, signal.SIGTERM))
-    ended = connection.recv(1)
-    return ended[0] if ended else failed
+    with suppress(OSError):
+        if code := connection.recv(1):
+            return code[0]
+    return failed
 
 
 if __name__ == "__main__":

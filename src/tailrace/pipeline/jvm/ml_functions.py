@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Final
 
 package: Final = "pyspark.ml"
-not_by_itself: Final = {"spark.sql.extensions.test.loadFromCp": "false"}
+looks_for_them: Final = "spark.sql.extensions.test.loadFromCp"
 others: Final = ("spark.jars", "spark.sql.extensions")  # settings by which a session may get more that adds to it
 registration: Final = "org.apache.spark.sql.ml.InternalFunctionRegistration$"  # does it when it is loaded
 
@@ -41,5 +41,6 @@ def _register() -> None:
     from py4j.protocol import Py4JError
     from pyspark import SparkContext
 
-    with suppress(Py4JError):  # a Spark that has no such class has nothing to add
-        SparkContext._jvm.java.lang.Class.forName(registration)
+    if SparkContext._jvm is not None:
+        with suppress(Py4JError):  # a Spark that has no such class has nothing to add
+            SparkContext._jvm.java.lang.Class.forName(registration)

@@ -14,15 +14,18 @@ the system may forbid it, so it is for Linux alone.
 
 import atexit
 import gc
+import io
 import json
 import os
 import runpy
 import select
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -30,19 +33,20 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 from shlex import join
+from types import ModuleType
 from typing import Any, Final
 
 from tailrace.pipeline.jvm import hand_over
 from tailrace.pipeline.jvm.hand_over import failed, number
 
-program_name: Final = "tailrace-python"
+program_name: Final = "python"
+door_name: Final = "door"
 path_variable: Final = "PYTHONPATH"
 as_for_workers: Final = {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"}  # what Spark sets for its workers
-wanted: Final = (
+wanted: Final = (  # not the one that pushes filters down: whether it was imported tells a reader if there are any
     "pyspark.worker",
     "pyspark.sql.worker.lookup_data_sources",
     "pyspark.sql.worker.create_data_source",
-    "pyspark.sql.worker.data_source_pushdown_filters",
     "pyspark.sql.worker.plan_data_source_read",
     "tailrace.pipeline.source.batch",
 )
@@ -52,46 +56,66 @@ wanted: Final = (
 class ReadyPython:
     program: Path
     process: "subprocess.Popen[bytes]"
-    folder: "tempfile.TemporaryDirectory[str]"
 
     def stop(self) -> None:
         self.process.kill()
         self.process.communicate()
-        self.folder.cleanup()
+        shutil.rmtree(self.program.parent, ignore_errors=True)
+
+    def leave(self) -> None:
+        """For a fork of the driver: it ends with the driver, not with this."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        atexit.unregister(self.stop)
 
 
 @cache
 def ready_python() -> ReadyPython:
-    """The one of this process, begun in the background if there is none yet."""
-    folder = tempfile.TemporaryDirectory(prefix="tailrace-python-")
-    program, door = Path(folder.name) / program_name, Path(folder.name) / "door"
+    """The one of this process, begun in the background if there is none yet; OSError where there can be none."""
+    folder = Path(tempfile.mkdtemp(prefix="tailrace-python-"))
+    try:
+        ready = _begin(folder)
+    except OSError:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    atexit.register(ready.stop)
+    os.register_at_fork(after_in_child=ready.leave)
+    return ready
+
+
+def _begin(folder: Path) -> ReadyPython:
+    program, door = folder / program_name, folder / door_name
     command = join([sys.executable, "-IS", hand_over.__file__, sys.executable, str(door)])
     program.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
     program.chmod(0o700)
+    if not os.access(program, os.X_OK):
+        raise PermissionError(f"nothing can be run from {folder}")
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(door))
         listener.listen()
         process = subprocess.Popen(
-            [sys.executable, "-m", __name__, str(listener.fileno())],
+            [sys.executable, "-m", __name__, str(listener.fileno()), str(folder)],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             env={**as_for_workers, **os.environ},
             pass_fds=[listener.fileno()],
             start_new_session=True,  # Ctrl-C is for the driver
         )
-    ready = ReadyPython(program, process, folder)
-    atexit.register(ready.stop)
-    return ready
+    return ReadyPython(program, process)
 
 
 def serve(listener: socket.socket) -> None:
     """Fork a child for every call, until the driver is gone."""
     for module in wanted:
-        with suppress(ImportError):  # not every version of Spark has each of them
+        with suppress(Exception):  # whoever needs it is told when it imports it
             import_module(module)
     gc.freeze()
+    warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)  # see above
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks how they ended: hand_over is told by the child
-    while listener in select.select([listener, sys.stdin], [], [])[0]:
+    poll = select.poll()
+    poll.register(listener, select.POLLIN)
+    poll.register(sys.stdin, select.POLLIN)
+    while sys.stdin.fileno() not in dict(poll.poll()):
         connection, _ = listener.accept()
         with connection:
             if os.fork() == 0:
@@ -103,10 +127,12 @@ def become(connection: socket.socket) -> None:
     """Go on as the interpreter that was asked for."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     call = _receive(connection)
+    os.chdir(call["folder"])
     os.environ.clear()
     os.environ.update(call["environment"])
-    os.chdir(call["folder"])
     sys.path[:] = _search_path(call["folder"])
+    # as Spark wants it: what its workers print must not wait for an end that they do not live to see
+    sys.stdout = io.TextIOWrapper(io.FileIO(1, "w", closefd=False), "utf-8", write_through=True)
     kind, what, *words = call["words"]
     sys.argv = [kind, *words]
     connection.sendall(number.pack(os.getpid()))
@@ -114,7 +140,8 @@ def become(connection: socket.socket) -> None:
     code: Any = failed
     try:
         if kind == "-c":
-            exec(what, {"__name__": "__main__"})
+            main = sys.modules["__main__"] = ModuleType("__main__")
+            exec(what, vars(main))
         else:
             runpy.run_module(what, run_name="__main__", alter_sys=True)
         code = 0
@@ -122,8 +149,7 @@ def become(connection: socket.socket) -> None:
         code = stop.code or 0
         raise
     finally:
-        sys.stdout.flush()
-        connection.sendall(bytes([code if isinstance(code, int) else failed]))
+        connection.sendall(bytes([code & 0xFF if isinstance(code, int) else failed]))
     sys.exit()
 
 
@@ -146,5 +172,10 @@ def _search_path(folder: str) -> list[str]:
 if __name__ == "__main__":
     before = (os.getcwd(), *os.environ.get(path_variable, "").split(os.pathsep))
     own_path = [one for one in sys.path if one not in before]
-    with socket.socket(fileno=int(sys.argv[1])) as door:
-        serve(door)
+    own = os.getpid()
+    try:
+        with socket.socket(fileno=int(sys.argv[1])) as door:
+            serve(door)
+    finally:
+        if os.getpid() == own:  # and no child of ours
+            shutil.rmtree(sys.argv[2], ignore_errors=True)  # of a driver that was killed

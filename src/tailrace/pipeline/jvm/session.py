@@ -8,7 +8,7 @@ A master that is not local is left to Spark's own launcher, with the same Java a
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from contextlib import contextmanager, suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -16,7 +16,7 @@ from tailrace.pipeline.jvm import local_cluster, ml_functions
 from tailrace.pipeline.jvm.class_archive import archive_options, build_in_background
 from tailrace.pipeline.jvm.gateway import Gateway, launch
 from tailrace.pipeline.jvm.java import Java, find_java
-from tailrace.pipeline.jvm.ready_python import program_name, ready_python
+from tailrace.pipeline.jvm.ready_python import ready_python
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -73,38 +73,63 @@ def session(
     """
     is_cluster = master.startswith(local_cluster.prefix)
     is_local = is_cluster or master == "local" or master.startswith("local[")
-    is_bare = is_local and ml_functions.may_wait(settings)
-    defaults = {**everywhere, **(local_settings if is_local else {}), **(ml_functions.not_by_itself if is_bare else {})}
+    may_wait = is_local and ml_functions.may_wait(settings)
+    defaults = {
+        **everywhere,
+        **(local_settings if is_local else {}),
+        ml_functions.looks_for_them: "false" if may_wait else "true",
+    }
     told = {**defaults, **settings, "spark.master": master}
-    choose_python(is_here=is_local and not is_cluster, settings=settings)
-    if not is_started():
-        java = find_java()
-        os.environ["JAVA_HOME"] = str(java.home)
-        length = brief_options if brief else ()
-        if is_cluster:
-            told = {"spark.executor.extraJavaOptions": " ".join((*quick_options, *length)), **told}
-            start_gateway(java, [*archive_options(java), *length], told, local_cluster.cluster_variables())
-        elif is_local:
-            start_gateway(java, [*archive_options(java), *length], told)
-            if keep_classes:
-                build_in_background(java)
-    from pyspark.sql import SparkSession
+    is_first = not is_started()
+    with _workers_run(worker_python(settings, is_here=is_local and not is_cluster)):
+        if is_first:
+            told |= start_java(is_local=is_local, is_cluster=is_cluster, settings=told, brief=brief)
+        from pyspark.sql import SparkSession
 
-    builder = SparkSession.builder.appName(name)
-    for setting, value in told.items():
-        builder = builder.config(setting, value)
-    spark = builder.getOrCreate()
-    if is_bare:
+        builder = SparkSession.builder.appName(name)
+        for setting, value in told.items():
+            builder = builder.config(setting, value)
+        spark = builder.getOrCreate()
+    if may_wait:
         ml_functions.register_with_import()
+    if is_first and keep_classes and is_local and not is_cluster:
+        build_in_background(find_java())
     return spark
 
 
-def choose_python(*, is_here: bool, settings: Mapping[str, str]) -> None:
-    """The Python of Spark's workers, unless somebody chose one: ours, and one that is ready where they are of here."""
-    if Path(os.environ.get(python_variable, program_name)).name == program_name:
-        is_plain = not any(name.startswith(worker_settings) for name in settings)
-        is_ready = is_here and is_plain and sys.platform == "linux"
-        os.environ[python_variable] = str(ready_python().program) if is_ready else sys.executable
+def worker_python(settings: Mapping[str, str], *, is_here: bool) -> str:
+    """The Python of Spark's workers: what somebody chose, or ours; and one that is ready where they are of here."""
+    chosen = os.environ.setdefault(python_variable, sys.executable)
+    is_plain = chosen == sys.executable and not any(name.startswith(worker_settings) for name in settings)
+    if is_here and is_plain and sys.platform == "linux":
+        with suppress(OSError):  # no folder for it, or one from which nothing can be run
+            return str(ready_python().program)
+    return chosen
+
+
+@contextmanager
+def _workers_run(python: str) -> Iterator[None]:
+    """Let Spark see this Python; what other programs see stays what it was, as this one may end with us."""
+    usual = os.environ[python_variable]
+    os.environ[python_variable] = python
+    try:
+        yield
+    finally:
+        os.environ[python_variable] = usual
+
+
+def start_java(*, is_local: bool, is_cluster: bool, settings: Mapping[str, str], brief: bool) -> dict[str, str]:
+    """Choose a Java, and start a local driver's JVM; what else the session has to be told."""
+    java = find_java()
+    os.environ["JAVA_HOME"] = str(java.home)
+    length = brief_options if brief else ()
+    if is_cluster:
+        of_executors = {"spark.executor.extraJavaOptions": " ".join((*quick_options, *length)), **settings}
+        start_gateway(java, [*archive_options(java), *length], of_executors, local_cluster.cluster_variables())
+        return of_executors
+    if is_local:
+        start_gateway(java, [*archive_options(java), *length], settings)
+    return {}
 
 
 def is_started() -> bool:
