@@ -29,6 +29,7 @@ from tailrace.broker.partition import Partition
 from tailrace.broker.peers import Peers
 from tailrace.broker.producer_ids import ProducerIds
 from tailrace.broker.quorums import Quorums
+from tailrace.broker.read_ahead import ReadAhead
 from tailrace.broker.recording import Recording
 from tailrace.broker.registration import NotTakenIn, Registration
 from tailrace.broker.replicas import Replicas
@@ -67,6 +68,7 @@ class Node:
         self.ports = ports
         self.settings = settings
         self.fetch_sessions = FetchSessions(ports.random, ports.clock)
+        self.read_ahead = ReadAhead()
         self.calls = Calls(self)
         self.kafka_port = settings.kafka_port  # the real one, once the door is open
         self.peer_port = 0  # likewise

@@ -23,6 +23,10 @@ fetch_session_kept_s = 120  # a session used within this time does not make room
 fetch_wait_max_ms = 300_000  # a client that is gone may not be noticed before its Fetch is answered
 fetch_answer_max_bytes = 55 * MiB
 fetch_answer_scarce_bytes = 64 * KiB  # while more than `answers_unsent_max_bytes` wait for clients that do not read
+read_ahead_max_bytes = 16 * MiB  # in all pieces that are ready for consumers which catch up
+read_ahead_min_bytes = 64 * KiB  # who asks for less gets nothing ready: it would gain nothing
+read_ahead_per_answer_max = 4  # pieces, of as many partitions: each takes the loop a fifth of a millisecond
+read_ahead_kept_s = 1  # a piece that nobody has asked for by then is forgotten
 answers_unsent_max_bytes = 512 * MiB
 encoded_topics_kept_max_bytes = 64 * MiB  # of Metadata's answer, in all versions asked for
 

@@ -270,6 +270,11 @@ class KafkaConnection(FramedProtocol):
             else:
                 self.transport.writelines(out)
 
+    @property
+    def has_sent_all(self) -> bool:
+        """Whether every answer is with the system: the client takes in what it is sent."""
+        return self.transport is not None and not self._out and self.transport.get_write_buffer_size() == 0
+
     def go_on(self) -> None:
         """Take up reading again, when nothing stands against it."""
         if self._choked or self._holding is not None or self.transport is None or self._gathering:

@@ -19,6 +19,7 @@ from typing import Final, NamedTuple
 from tailrace.broker.fetch_sessions import Session, opening
 from tailrace.broker.nearest import nearer_replica
 from tailrace.broker.partition import Partition
+from tailrace.broker.read_ahead import Piece
 from tailrace.doors.kafka.call import Answer, Call
 from tailrace.doors.kafka.hints import endpoints_of, hint_for
 from tailrace.log.aborted import Aborted
@@ -60,9 +61,8 @@ class Cold(NamedTuple):
 
     topic: str | Id
     place: int
-    partition: Partition
     wanted: PartitionWanted
-    max_bytes: int
+    piece: Piece
 
 
 class Seen(NamedTuple):
@@ -111,6 +111,7 @@ class Fetching:
         self._topics: TopicsFetched = {}
         self._found: list[Partition] = []
         self._cold: list[Cold] = []
+        self._next: list[Piece] = []  # what the client will ask for next
         self._size = 0
         self._done = False  # there is something that must not wait: a fault, or more than one answer can hold
         for topic, wanted in self._wanted:
@@ -134,12 +135,13 @@ class Fetching:
             if self._size and room <= 0:
                 return _fetched(wanted, partition, b"")
             max_bytes = min(wanted.max_bytes, room, self._call.node.settings.fetch_partition_max_bytes)
-            read = partition.read(wanted.offset, max_bytes, committed=self._committed)
+            piece = Piece(partition, wanted.offset, max_bytes, self._committed)
+            read = self._call.node.read_ahead.read(piece)
             aborted = self._aborted_in(partition, wanted.offset, read) if read and self._committed else None
             if read is None or (aborted is None and self._committed):
-                self._cold.append(Cold(topic, place, partition, wanted, max_bytes))
+                self._cold.append(Cold(topic, place, wanted, piece))
                 return _fetched(wanted, partition, b"")
-            return self._took(wanted, partition, read, aborted)
+            return self._took(wanted, piece, read, aborted)
         except Fault as fault:
             return self._refused(topic, wanted, fault)
 
@@ -161,12 +163,15 @@ class Fetching:
         return nearer_replica(partition, node.replicas.image.brokers, self._rack, offset, now)
 
     def _took(
-        self, wanted: PartitionWanted, partition: Partition, read: Read, aborted: list[Aborted] | None
+        self, wanted: PartitionWanted, piece: Piece, read: Read, aborted: list[Aborted] | None
     ) -> PartitionFetched:
+        partition = piece.partition
         if self._size and len(read.data) > self._max_bytes - self._size:
             return _fetched(wanted, partition, b"")  # only the first may be over the limit
         self._size += len(read.data)
-        self._done |= bool(read.data) and read.next_offset < partition.readable(committed=self._committed)
+        if read.data and read.next_offset < partition.readable(committed=self._committed):
+            self._done = True
+            self._next.append(piece._replace(offset=read.next_offset))
         told = None if aborted is None else [(one.producer_id, one.first_offset) for one in aborted]
         return _fetched(wanted, partition, read.data, told)
 
@@ -242,15 +247,15 @@ class Fetching:
     async def _read_off_loop(self) -> None:
         for cold in self._cold:
             try:
-                fetched = self._took(cold.wanted, cold.partition, *await self._read_one_cold(cold))
+                fetched = self._took(cold.wanted, cold.piece, *await self._read_one_cold(cold.piece))
             except Fault as fault:
                 fetched = self._refused(cold.topic, cold.wanted, fault)
             self._topics[cold.topic][cold.place] = fetched
         self._call.reply(self._answer())
 
-    async def _read_one_cold(self, cold: Cold) -> tuple[Read, list[Aborted] | None]:
-        partition, offset = cold.partition, cold.wanted.offset
-        read = await partition.read_cold(offset, cold.max_bytes, committed=self._committed)
+    async def _read_one_cold(self, piece: Piece) -> tuple[Read, list[Aborted] | None]:
+        partition, offset = piece.partition, piece.offset
+        read = await partition.read_cold(offset, piece.max_bytes, committed=self._committed)
         if not self._committed:
             return read, None
         return read, await partition.log.aborted_between_cold(offset, read.next_offset) if read.data else []
@@ -262,11 +267,18 @@ class Fetching:
         topics = self._topics
         if session is not None:
             topics = self._changed(session)
+        if self._next:
+            asyncio.get_running_loop().call_soon(self._guarded, self._read_ahead)
         session_id = 0 if session is None else session.id
         leaders = (one.leader for answers in topics.values() for one in answers) if self._hinted else ()
         return write_fetched(
             call.correlation_id, call.version, 0, session_id, list(topics.items()), endpoints_of(call.node, leaders)
         )
+
+    def _read_ahead(self) -> None:
+        """The answer was given to the transport in the turn of the loop before this one."""
+        if self._call.connection.has_sent_all:
+            self._call.node.read_ahead.prepare(self._next)
 
     def _changed(self, session: Session) -> TopicsFetched:
         """What a session's client has not been told yet."""
