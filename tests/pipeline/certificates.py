@@ -58,10 +58,18 @@ def tls_in_front(host: str, port: int, behind: tuple[str, int], context: ssl.SSL
     try:
         yield
     finally:
-        loop.call_soon_threadsafe(server.close)
+        asyncio.run_coroutine_threadsafe(_end(server), loop).result()
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()
+
+
+async def _end(server: asyncio.Server) -> None:
+    server.close()
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for connection in others:
+        connection.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
 
 
 async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, behind: tuple[str, int]) -> None:

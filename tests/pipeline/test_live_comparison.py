@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tailrace.pipeline.access import Access
-from tailrace.pipeline.failure import BrokersSilent
+from tailrace.pipeline.failure import BrokersSilent, PipelineFailed
 from tailrace.pipeline.histories.audit import _is_there
 from tailrace.pipeline.histories.findings import Finding
 from tailrace.pipeline.histories.live import DayInLog, differences, edges_of, fetch_again
@@ -110,3 +110,10 @@ def test_a_topic_that_is_gone_is_not_a_broker_that_is_silent(cluster: Cluster) -
     assert notes == ["topic never-made is not on the broker any more: its history was checked by itself"]
     with pytest.raises(BrokersSilent, match=r"no broker at 127\.0\.0\.1:1"):
         edges_of(Cluster("127.0.0.1:1", patience_s=0.2), ["never-made"])
+
+
+def test_a_broker_that_does_not_say_is_not_taken_for_one_that_says_no(cluster: Cluster) -> None:
+    """Whoever may not see a topic's settings would else take any hole for damage, or any damage for compaction."""
+    assert compacted(cluster, ["never-made"]) == []
+    with pytest.raises(PipelineFailed, match="the broker says INVALID_TOPIC_EXCEPTION"):
+        compacted(cluster, ["no/name"])
