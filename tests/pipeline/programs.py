@@ -84,7 +84,7 @@ def run(command: Sequence[str], variables: Mapping[str, str], folder: Path, time
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)  # what it has started would go on
         raise
-    assert process.returncode == 0, f"{command}: {complained[-4000:]}"
+    assert process.returncode == 0, f"{command}: {printed[-4000:]}\n{complained[-4000:]}"
     return printed
 
 

@@ -33,8 +33,8 @@ def main(python: str, door: str, *words: str) -> None:
 def pass_on(connection: socket.socket, door: str, words: Sequence[str]) -> int:
     """The process that has taken up the call; 0: there is none."""
     with suppress(OSError):
-        connection.connect(door)
         call = json.dumps({"words": words, "environment": dict(os.environ), "folder": os.getcwd()}).encode()
+        connection.connect(door)
         socket.send_fds(connection, [number.pack(len(call))], [0, 1, 2])
         connection.sendall(call)
         told = connection.recv(number.size, socket.MSG_WAITALL)
