@@ -55,13 +55,13 @@ class ReadAhead:
     def prepare(self, pieces: Iterable[Piece]) -> None:
         """Get pieces ready, unless there are enough of them."""
         for piece in islice(pieces, read_ahead_per_answer_max):
-            if piece.max_bytes >= read_ahead_min_bytes and self.bytes + piece.max_bytes <= read_ahead_max_bytes:
+            is_worth_it = piece not in self._ready and piece.max_bytes >= read_ahead_min_bytes
+            if is_worth_it and self.bytes + piece.max_bytes <= read_ahead_max_bytes:
                 with suppress(Fault):  # whoever asks for it is told
                     self._keep(piece, piece.read())
 
     def _keep(self, piece: Piece, read: Read | None) -> None:
         if read is not None and 0 < len(read.data) <= piece.max_bytes:  # a larger batch goes out whole, and alone
-            self._forget(piece)
             held = len(cast(Sized, memoryview(read.data).obj))
             end = asyncio.get_running_loop().call_later(read_ahead_kept_s, self._forget, piece)
             self._ready[piece] = Ready(read, held, end)

@@ -5,7 +5,9 @@ from unittest.mock import patch
 
 import pytest
 
+from tailrace.broker.partition import Partition
 from tailrace.broker.read_ahead import Piece
+from tailrace.log.reading import Read
 from tailrace.model.limits import KiB, MiB, read_ahead_max_bytes, read_ahead_min_bytes
 from tailrace.records.build import build_batch
 from tailrace.records.record import NewRecord
@@ -25,13 +27,14 @@ async def filled(served: Served, batches: int) -> list[bytes]:
     for number in range(batches):
         batch = build_batch([NewRecord(value=bytes([number]) * batch_bytes, timestamp=1)])
         partition.append(memoryview(batch), 1)
-    found = []
-    for number in range(batches):
-        read = partition.read(number, MiB)
-        if read is None:
-            pytest.skip("this file system does not tell what it has at hand")
-        found.append(bytes(read.data))
-    return found
+    return [bytes(at_hand(partition, number).data) for number in range(batches)]
+
+
+def at_hand(partition: Partition, offset: int) -> Read:
+    read = partition.read(offset, MiB)
+    if read is None:
+        pytest.skip("this file system does not tell what it has at hand")
+    return read
 
 
 async def fetched(served: Served, offset: int) -> Any:
@@ -78,6 +81,7 @@ async def test_it_is_bounded_by_the_memory_that_it_holds(served: Served) -> None
     partition, ahead = served.node.replicas.find("t", 0), served.node.read_ahead
     for size in (10, MiB - KiB):
         partition.append(memoryview(build_batch([NewRecord(value=bytes(size), timestamp=1)])), 1)
+    at_hand(partition, 0)
     for number in range(40):
         ahead.prepare([Piece(partition, 0, 900 * KiB - number, False)])
     held = {id(memoryview(one.read.data).obj): len(memoryview(one.read.data).obj) for one in ahead._ready.values()}  # type: ignore[arg-type]
@@ -93,6 +97,17 @@ async def test_what_nobody_asks_for_is_forgotten(served: Served) -> None:
         ahead.prepare([Piece(partition, 0, MiB, False)])
     assert ahead.bytes >= batch_bytes
     await until(lambda: ahead.bytes == 0)
+
+
+@with_broker()
+async def test_a_piece_that_is_ready_is_not_read_again(served: Served) -> None:
+    """Two consumers at one place."""
+    await filled(served, 1)
+    ahead, piece = served.node.read_ahead, Piece(served.node.replicas.find("t", 0), 0, MiB, False)
+    ahead.prepare([piece])
+    ready = ahead._ready[piece]
+    ahead.prepare([piece])
+    assert ahead._ready[piece] is ready
 
 
 @with_broker()
