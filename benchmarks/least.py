@@ -2,7 +2,8 @@
 
 With small messages librdkafka computes more than any broker does. How much of a contest is the client's can be seen
 only beside a server that does nearly nothing: it takes batches as they come, counts their records, writes them to a
-file, and gives them back. No checksum, no index, no state, no second partition; a thread for each connection.
+file, and gives them back, the next piece read while the client looks through the last. No checksum, no index, no
+state, no second partition; a thread for each connection.
 
 Versions from before the flexible encoding, which are plain enough to be written by hand; it offers no others.
 """
@@ -18,14 +19,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from benchmarks.floor import piece_bytes, receive_request, request_max_bytes
+from benchmarks.floor import receive_request, request_max_bytes
 from benchmarks.frames import text
+from tailrace.model.limits import MiB
 
 offered: Final = {0: (3, 7), 1: (4, 4), 2: (1, 2), 3: (1, 4), 18: (0, 0), 19: (4, 4), 20: (3, 3)}
 unsupported: Final = 35
 node: Final = 1
 earliest: Final = -2
 offset_delta_at: Final = 23
+answer_bytes: Final = MiB  # larger ones are slower here: ADR 0007
 Answer = tuple[bytes, bytes | memoryview]  # records come last, so they need not be copied together with the rest
 
 
@@ -33,24 +36,44 @@ Answer = tuple[bytes, bytes | memoryview]  # records come last, so they need not
 class Topic:
     file: int
     end: int = 0  # the offset after the last record
-    size: int = 0
     offsets: list[int] = field(default_factory=list)  # of each batch
-    positions: list[int] = field(default_factory=list)
+    positions: list[int] = field(default_factory=lambda: [0])  # of each batch, and where the next one will be
 
     def append(self, batch: memoryview) -> int:
         base = self.end
         struct.pack_into(">q", batch, 0, base)
         os.write(self.file, batch)
         self.offsets.append(base)
-        self.positions.append(self.size)
-        self.size += len(batch)
+        self.positions.append(self.positions[-1] + len(batch))
         self.end += int(struct.unpack_from(">i", batch, offset_delta_at)[0]) + 1
         return base
 
-    def read(self, offset: int, into: memoryview) -> int:
-        if offset >= self.end:
-            return 0
-        return os.preadv(self.file, [into], self.positions[bisect_right(self.offsets, offset) - 1])
+
+@dataclass(slots=True, kw_only=True)
+class Piece:
+    """Whole batches: what a connection's consumer gets, and then what it will ask for next."""
+
+    room: memoryview
+    topic: Topic | None = None
+    first: int = 0  # the batch that it begins with
+    after: int = 0
+
+    def hold(self, topic: Topic, offset: int) -> memoryview:
+        first = bisect_right(topic.offsets, offset) - 1 if offset < topic.end else len(topic.offsets)
+        if topic is not self.topic or first != self.first or first == self.after:
+            self._read(topic, first)
+        return self.room[: topic.positions[self.after] - topic.positions[self.first]]
+
+    def _read(self, topic: Topic, first: int) -> None:
+        self.topic, self.first, self.after = topic, first, first
+        if first < len(topic.offsets):
+            start = topic.positions[first]
+            self.after = max(first + 1, bisect_right(topic.positions, start + answer_bytes) - 1)
+            os.preadv(topic.file, [self.room[: topic.positions[self.after] - start]], start)
+
+    def go_on(self) -> None:
+        if self.topic is not None and self.first < self.after:
+            self._read(self.topic, self.after)
 
 
 class Fields:
@@ -81,7 +104,7 @@ class Least:
         self.folder: Final = folder
         self.port: Final = port
         self.topics: Final[dict[str, Topic]] = {}
-        self.answers: Final[dict[int, Callable[[int, Fields, memoryview], Answer]]] = {
+        self.answers: Final[dict[int, Callable[[int, Fields, Piece], Answer]]] = {
             0: self.produce,
             1: self.fetch,
             2: self.list_offsets,
@@ -94,7 +117,7 @@ class Least:
     def serve(self, connection: socket.socket) -> None:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         request = memoryview(bytearray(request_max_bytes))
-        piece = memoryview(bytearray(piece_bytes))
+        piece = Piece(room=memoryview(bytearray(request_max_bytes)))
         while size := receive_request(connection, request):
             fields = Fields(request[:size])
             api, version, correlation = fields.take("h"), fields.take("h"), fields.take("i")
@@ -102,8 +125,9 @@ class Least:
             head, records = self.answers[api](version, fields, piece)
             connection.sendall(struct.pack(">ii", 4 + len(head) + len(records), correlation) + head)
             connection.sendall(records)
+            piece.go_on()
 
-    def produce(self, version: int, fields: Fields, _: memoryview) -> Answer:
+    def produce(self, version: int, fields: Fields, _: Piece) -> Answer:
         fields.text()  # the transaction's
         fields.skip(2 + 4 + 4)  # acks, timeout, one topic
         topic = fields.text()
@@ -113,7 +137,7 @@ class Least:
         more = struct.pack(">q", 0) if version >= 5 else b""
         return struct.pack(">i", 1) + text(topic) + struct.pack(">iihqq", 1, 0, 0, base, -1) + more + bytes(4), b""
 
-    def fetch(self, _: int, fields: Fields, piece: memoryview) -> Answer:
+    def fetch(self, _: int, fields: Fields, piece: Piece) -> Answer:
         fields.skip(4 + 4 + 4 + 4 + 1)
         if not fields.take("i"):
             return struct.pack(">ii", 0, 0), b""
@@ -121,12 +145,12 @@ class Least:
         fields.skip(4 + 4)
         offset = fields.take("q")
         found = self.topics[topic]
-        got = found.read(offset, piece)
+        records = piece.hold(found, offset)
         head = struct.pack(">ii", 0, 1) + text(topic)
-        head += struct.pack(">iihqqii", 1, 0, 0, found.end, found.end, -1, got)
-        return head, piece[:got]
+        head += struct.pack(">iihqqii", 1, 0, 0, found.end, found.end, -1, len(records))
+        return head, records
 
-    def list_offsets(self, version: int, fields: Fields, _: memoryview) -> Answer:
+    def list_offsets(self, version: int, fields: Fields, _: Piece) -> Answer:
         fields.skip(4 + (1 if version >= 2 else 0) + 4)
         topic = fields.text()
         fields.skip(4 + 4)
@@ -134,7 +158,7 @@ class Least:
         throttle = bytes(4) if version >= 2 else b""
         return throttle + struct.pack(">i", 1) + text(topic) + struct.pack(">iihqq", 1, 0, 0, -1, offset), b""
 
-    def metadata(self, version: int, _: Fields, __: memoryview) -> Answer:
+    def metadata(self, version: int, _: Fields, __: Piece) -> Answer:
         throttle = bytes(4) if version >= 3 else b""
         cluster = text("least") if version >= 2 else b""
         broker = struct.pack(">ii", 1, node) + text("127.0.0.1") + struct.pack(">ih", self.port, -1)
@@ -143,17 +167,17 @@ class Least:
         count = struct.pack(">i", len(self.topics))
         return throttle + broker + cluster + struct.pack(">i", node) + count + b"".join(topics), b""
 
-    def api_versions(self, version: int, _: Fields, __: memoryview) -> Answer:
+    def api_versions(self, version: int, _: Fields, __: Piece) -> Answer:
         ranges = (struct.pack(">hhh", api, low, high) for api, (low, high) in offered.items())
         return struct.pack(">hi", unsupported if version else 0, len(offered)) + b"".join(ranges), b""
 
-    def create_topic(self, _: int, fields: Fields, __: memoryview) -> Answer:
+    def create_topic(self, _: int, fields: Fields, __: Piece) -> Answer:
         fields.skip(4)
         name = fields.text()
         self.topics[name] = Topic(os.open(self.folder / name, os.O_CREAT | os.O_RDWR | os.O_TRUNC))
         return struct.pack(">ii", 0, 1) + text(name) + struct.pack(">hh", 0, -1), b""
 
-    def delete_topic(self, _: int, fields: Fields, __: memoryview) -> Answer:
+    def delete_topic(self, _: int, fields: Fields, __: Piece) -> Answer:
         fields.skip(4)
         name = fields.text()
         os.close(self.topics.pop(name).file)
