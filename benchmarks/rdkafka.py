@@ -2,9 +2,9 @@
 
 The Python client makes an object a message; what that costs is not what we want to know. So the library that ships
 with confluent-kafka is called through ctypes: messages go in by the thousand (`rd_kafka_produce_batch`), and come out
-through `rd_kafka_consume_callback` with a C function that ignores them; its return value counts them, and a word of the
-library's own at the start. Whether all arrived is checked against the partitions' end offsets. Latency comes from the
-Python client, which reports how long each message was on its way as the library measured it.
+through `rd_kafka_consume_callback` with a C function that ignores them; its return value counts them (and once a word
+of its own). Whether all arrived is checked against the partitions' end offsets. Latency comes from the Python client,
+which reports how long each message was on its way as the library measured it.
 """
 
 import ctypes
@@ -99,11 +99,7 @@ class Client:
             raise Refused(f"librdkafka got no metadata: error {error}")
         self.library.rd_kafka_metadata_destroy(metadata)
 
-    def held(self, partitions: int) -> int:
-        """How many messages the partitions hold together, as far as offsets tell."""
-        return sum(map(self._end, range(partitions)))
-
-    def _end(self, partition: int) -> int:
+    def end(self, partition: int) -> int:
         """The partition's end offset, asked of its leader."""
         low, high = ctypes.c_int64(), ctypes.c_int64()
         if error := self.library.rd_kafka_query_watermark_offsets(
@@ -160,15 +156,15 @@ def perform(work: Work) -> Measured:
         settings = bulk_settings if work.kind == "produce" else single_settings
         client = Client(work, producer_type, {**settings, "acks": str(work.acks)})
         run = prepare_produce(client, work)
-    expected = client.held(work.partitions) + (0 if work.kind == "consume" else work.messages)
+    partitions = range(work.partitions)
+    expected = sum(map(client.end, partitions)) + work.messages * (work.kind != "consume")
     computed, began = sum(map(cpu_seconds, work.pids)), time.perf_counter()
     run()
-    seconds = time.perf_counter() - began
-    computed = sum(map(cpu_seconds, work.pids)) - computed
+    seconds, computed = time.perf_counter() - began, sum(map(cpu_seconds, work.pids)) - computed
     deadline = time.monotonic() + consume_timeout_seconds
-    while (held := client.held(work.partitions)) != expected:  # acks=1 does not wait for the disk
+    while (end := sum(map(client.end, partitions))) != expected:  # acks=1 does not wait for the disk
         if time.monotonic() > deadline:
-            raise Refused(f"{work.topic} holds {held} messages where {expected} were expected")
+            raise Refused(f"{work.topic} ends at {end}, not at {expected}")
         time.sleep(0.01)
     moved = work.messages * work.value_bytes
     return Measured(requests=work.messages, bytes=moved, seconds=seconds, cpu_seconds=computed)
