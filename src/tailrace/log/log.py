@@ -128,7 +128,7 @@ class Log:
         """Go by these settings from now on."""
         self.settings = settings
         self._append_time = settings.message_timestamp_type == "LogAppendTime"
-        self._looks_at_records = looks_at_records(settings)
+        self.looks_at_records = looks_at_records(settings)
         for segment in self.segments:
             segment.set_interval(settings.index_interval_bytes)
 
@@ -149,7 +149,7 @@ class Log:
             return Appended(sent.base_offset, sent.last_offset, True, sent.append_time_ms)
         if not internal:
             check_limits(self.settings, len(batch), header, now_ms, append_time=self._append_time)
-            if self._looks_at_records:
+            if self.looks_at_records:
                 check_records(self.settings, batch, header, now_ms)
         new_epoch = epoch != self.epochs.last
         assert not new_epoch or epoch > self.epochs.last, f"epoch {epoch} after {self.epochs.last}"
