@@ -8,8 +8,8 @@ medians. Then three brokers of each, with three replicas: see `clusters`. Last o
 
 Our `always` is asked for acks=all: with acks=1 the fsync would not stand in the way of the answer.
 
-Where librdkafka carries the bulk, a broker that does nearly nothing takes part, too (`least`): what it does not reach,
-nobody can. A threshold above that becomes most of that, and the table shows both.
+Where librdkafka carries the bulk, a broker that does nearly nothing takes part, too (`least`): what it does not reach
+can hardly be asked of a broker. A threshold above that becomes most of that, and the table shows both.
 """
 
 import argparse

@@ -3,7 +3,7 @@
 The Python client makes an object a message; what that costs is not what we want to know. So the library that ships
 with confluent-kafka is called through ctypes: messages go in by the thousand (`rd_kafka_produce_batch`), and come out
 through `rd_kafka_consume_callback` with a C function that ignores them; its return value counts them (and once a word
-of its own). Whether all arrived is checked against the partitions' end offsets. Latency comes from the Python client,
+of its own). Whether all that was sent arrived is checked against end offsets. Latency comes from the Python client,
 which reports how long each message was on its way as the library measured it.
 """
 

@@ -2,8 +2,8 @@
 
 A header tells the first record's time and, if it is honest, the highest. That is enough where a topic leaves times at
 their defaults. Where it limits them itself every record counts, and so it does where the topic is compacted: there a
-record needs a key. Such batches are opened, up to the key of each record: on the loop, so within bounds. A request that
-brings several lets others have their turn between them.
+record needs a key. Such batches are opened, up to the key of each record: on the loop, so within bounds. Doors
+see to it that others are served between one such batch and the next.
 """
 
 from typing import Final

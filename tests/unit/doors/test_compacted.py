@@ -12,15 +12,12 @@ from tailrace.model.limits import MiB
 from tailrace.records.build import build_batch
 from tailrace.records.header import read_header
 from tailrace.records.record import NewRecord
-from tailrace.wire.client import WireClient
 from tailrace.wire.errors import Error
-from tailrace.wire.messages.api_versions import ApiVersionsRequest
 from tailrace.wire.messages.produce import PartitionToProduce, ProduceRequest, TopicToProduce
-from tests.unit.doors.served import Served, answer_max_s, serving, with_broker
+from tests.unit.doors.served import Served, serving, with_broker
 from tests.unit.doors.test_configs import append, assign, change, replace_all, topic_kind
 
 key_name: Final = "cleanup.policy"
-many_batches: Final = 100
 
 
 async def produce(served: Served, topic: str, *keys: bytes | None) -> tuple[Error, str]:
@@ -60,40 +57,6 @@ async def test_a_record_with_very_many_headers_costs_no_more_than_another(served
     finally:
         tracemalloc.stop()
     assert most_bytes < 2 * MiB
-
-
-def with_many_batches(topic: str, batches: int = many_batches) -> ProduceRequest:
-    batch = bytes(build_batch([NewRecord(value=b"v", key=b"k")], compression="zstd"))
-    partitions = (PartitionToProduce(partition=0, records=batch),) * batches
-    return ProduceRequest(acks=-1, timeout_ms=5000, topics=(TopicToProduce(name=topic, partitions=partitions),))
-
-
-@with_broker()
-async def test_others_have_their_turn_while_many_batches_of_one_request_are_opened(served: Served) -> None:
-    await served.make_topic("c", cleanup_policy="compact")
-    other = await WireClient.connect(served.node.ports.net, "127.0.0.1", served.door.port)
-    answered: list[str] = []
-    try:
-        async with asyncio.timeout(answer_max_s), asyncio.TaskGroup() as group:
-            many = group.create_task(served.call(with_many_batches("c"), 9))
-            many.add_done_callback(lambda _: answered.append("many"))
-            ping = group.create_task(other.call(ApiVersionsRequest(), 0))
-            ping.add_done_callback(lambda _: answered.append("ping"))
-    finally:
-        other.close()
-    assert answered == ["ping", "many"]
-    appended = many.result().topics[0].partitions
-    assert [(one.error_code, one.base_offset) for one in appended] == [(0, at) for at in range(many_batches)]
-
-
-@with_broker()
-async def test_what_a_client_sends_after_many_batches_comes_after_them(served: Served) -> None:
-    await served.make_topic("c", cleanup_policy="compact")
-    async with asyncio.timeout(answer_max_s):
-        many = served.client.send(with_many_batches("c"), 9)
-        one = served.client.send(with_many_batches("c", batches=1), 9)
-        assert (await one).topics[0].partitions[0].base_offset == many_batches
-    assert many.done()
 
 
 def test_whoever_asks_for_compaction_is_told_once_that_it_is_not_there(

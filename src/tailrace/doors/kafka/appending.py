@@ -1,7 +1,8 @@
 """The batches of a Produce, appended one after the other, and the answer to it, which may have to wait."""
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Mapping
 from functools import partial
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -24,24 +25,34 @@ no_guards: Final[Guards] = MappingProxyType({})
 class Serving:
     """A request whose batches are appended one after the other."""
 
-    __slots__ = ("_call", "_guards", "_head", "_refused", "_topics", "_waiting")
+    __slots__ = ("_call", "_guards", "_head", "_left", "_refused", "_topics", "_waiting")
 
     def __init__(self, call: Call, head: ProduceHead, guards: Guards) -> None:
         self._call = call
         self._head = head
         self._guards = guards
-        self._topics: TopicAnswers = []
+        self._topics: TopicAnswers = [(topic, []) for topic, _ in head.topics]
+        self._left = deque(
+            (topic, answers, data)
+            for (topic, answers), (_, partitions) in zip(self._topics, head.topics, strict=True)
+            for data in partitions
+        )
         self._waiting: Waiting | None = None
         self._refused = False
 
-    def steps(self) -> Iterator[None]:
-        """Append, and stop after each batch."""
-        for topic, partitions in self._head.topics:
-            answers: list[PartitionAnswer] = []
-            self._topics.append((topic, answers))
-            for data in partitions:
-                self._take(topic, answers, data)
-                yield
+    def go_on(self) -> bool:
+        """Append: all that is left, or as much as this client may in one turn. Whether that was all."""
+        turn, left = self._call.connection.turn, self._left
+        while left:
+            self._take(*left.popleft())
+            if turn.is_slow and left and turn.is_over:
+                return False
+        return True
+
+    def keep(self) -> None:
+        """Be independent of the frame, which is gone when its callback returns."""
+        self._left = deque((topic, answers, _copied(data)) for topic, answers, data in self._left)
+        self._head = self._head._replace(topics=[])
 
     def answer(self) -> Answer | None:
         """None: some of it has to wait, and whoever waits gives the answer."""
@@ -72,8 +83,15 @@ class Serving:
         partition = self._call.node.replicas.find(topic, data.partition)
         if not data.records:
             raise InvalidBatch("there is no record batch")
+        if partition.log.looks_at_records:
+            self._call.connection.turn.is_slow = True
         guard = self._guards.get((topic, data.partition)) if self._guards else None
         return partition, partition.append(data.records, self._head.acks, guard)
+
+
+def _copied(data: PartitionData) -> PartitionData:
+    number, records = data
+    return PartitionData(number, None if records is None else memoryview(bytearray(records)))
 
 
 def refused_answer(call: Call, topic: str | Id, partition: int, fault: Fault) -> PartitionAnswer:

@@ -18,6 +18,7 @@ from tailrace.doors.kafka.forwarding import serve
 from tailrace.doors.kafka.handlers.api_versions import unsupported_version
 from tailrace.doors.kafka.handlers.produce import produce_alike
 from tailrace.doors.kafka.registry import Api, apis, flexible_since, unknown
+from tailrace.doors.kafka.turns import Turn
 from tailrace.model.limits import requests_in_flight_max, small_request_max_bytes
 from tailrace.ports.disk import Buffer
 from tailrace.wire.alike import Alike
@@ -52,6 +53,8 @@ class KafkaConnection(FramedProtocol):
         self._out: list[Buffer] = []
         self._out_bytes = 0
         self._task: asyncio.Task[None] | None = None
+        self.turn = Turn(door.turns, door.node.ports.clock)
+        self._ended = False  # the client has sent all that it will
         self._gathering = False  # inside a callback that flushes at its end
         self._choked = False  # the client does not read its answers
         self._unsent_bytes = 0  # as last seen while choked
@@ -85,8 +88,16 @@ class KafkaConnection(FramedProtocol):
         if self._linger is not None:
             self._linger.cancel()
         self._lost = True
-        if self._task is None:
+        self._close_in_door()
+
+    def _close_in_door(self) -> None:
+        if self._lost and self._task is None and not self._beside:
             self.door.closed(self)
+
+    def eof_received(self) -> bool:
+        """What the client has sent before it closed counts: with acks=0 that is all it does."""
+        self._ended = self.paused and self.buffered_bytes > 0
+        return self._ended
 
     def pause_writing(self) -> None:
         self._choked = True
@@ -107,6 +118,7 @@ class KafkaConnection(FramedProtocol):
     def buffer_updated(self, count: int) -> None:
         self._gathering = True
         self.used_at = self._node.ports.clock.monotonic()
+        self.turn.begin(self.used_at)
         super().buffer_updated(count)
         if self.paused and self._reading and self.buffered_bytes > buffered_while_paused_max_bytes:
             self._stop_reading()
@@ -141,6 +153,11 @@ class KafkaConnection(FramedProtocol):
             self._waiting.append(call)
         else:
             self._put(answer)
+        if self.turn.is_slow:
+            self.turn.is_slow = False
+            if self.turn.is_over and not self.turn.rests:
+                self.paused = True
+                self.turn.rest(self.go_on)
 
     def _take_up(self, frame: memoryview) -> tuple[Api, Call, Answer | None]:
         """Read a request's header and serve it, or begin to."""
@@ -164,6 +181,8 @@ class KafkaConnection(FramedProtocol):
     def frames_done(self) -> None:
         self._gathering = False
         self._flush()
+        if self._ended and not self.paused:
+            self.close_quietly()
 
     def _refuse_version(self, api: Api, call: Call) -> Answer:
         if api.key == api_versions_key:
@@ -195,8 +214,7 @@ class KafkaConnection(FramedProtocol):
             return
         finally:
             self._task = None
-            if self._lost:
-                self.door.closed(self)
+            self._close_in_door()
         length_layout.pack_into(out, 0, len(out) - length_bytes)
         call.reply([out])
 
@@ -204,13 +222,17 @@ class KafkaConnection(FramedProtocol):
         """Run a part of a request off this callback; if it fails, this connection does."""
         task = asyncio.get_running_loop().create_task(self._guard(work, what))
         self._beside[task] = None
-        task.add_done_callback(self._beside.pop)
+        task.add_done_callback(self._beside_done)
 
     async def _guard(self, work: Coroutine[Any, Any, None], what: str) -> None:
         try:
             await work
         except Exception:
             self.failed(what)
+
+    def _beside_done(self, task: "asyncio.Task[None]") -> None:
+        del self._beside[task]
+        self._close_in_door()
 
     def failed(self, what: str) -> None:
         """Say what happened, from inside an except; the client sees its connection end."""
@@ -277,7 +299,7 @@ class KafkaConnection(FramedProtocol):
 
     def go_on(self) -> None:
         """Take up reading again, when nothing stands against it."""
-        if self._choked or self._holding is not None or self.transport is None or self._gathering:
+        if self._choked or self._holding is not None or self.turn.rests or self.transport is None or self._gathering:
             return
         if not self.door.is_open:
             return
@@ -287,6 +309,7 @@ class KafkaConnection(FramedProtocol):
             self._reading = True
             self.transport.resume_reading()
         self._gathering = True
+        self.turn.begin()
         self.resume_frames()
 
     def silent_for(self, now: float) -> float:

@@ -13,6 +13,7 @@ from tailrace.broker.node import Node
 from tailrace.doors.kafka.connection import KafkaConnection
 from tailrace.doors.kafka.encoded_topics import EncodedTopics
 from tailrace.doors.kafka.forwarding import serve_forwarded
+from tailrace.doors.kafka.turns import Turns
 from tailrace.model.limits import answers_unsent_max_bytes, fetch_answer_max_bytes, fetch_answer_scarce_bytes
 from tailrace.ports import Listener
 
@@ -28,6 +29,7 @@ class KafkaDoor:
         self.node = node
         self.is_open = False  # requests are answered
         self.encoded_topics = EncodedTopics(node)
+        self.turns = Turns()
         self._connections: dict[KafkaConnection, None] = {}
         self.unsent_bytes = 0  # answers that clients do not take in, as far as they were seen
         self._listener: Listener | None = None

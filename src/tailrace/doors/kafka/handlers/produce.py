@@ -6,11 +6,9 @@ stamped and written straight from the receive buffer.
 
 A request in a transaction may have to ask the coordinator first (`broker.verifying`). It waits then with a copy of its
 batches, and holds up what its client sends after it: a producer's batches are taken in the order in which they came.
-So does a request with several batches that have to be opened (`log.admission`): each takes the loop long enough, so
-other clients have their turn between two of them.
+So does a request that takes the loop for long, as batches do that have to be opened: see `turns`.
 """
 
-import asyncio
 from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any, Final
@@ -25,7 +23,7 @@ from tailrace.model.ids import Id
 from tailrace.model.limits import batch_header_bytes
 from tailrace.records.header import read_header
 from tailrace.wire.alike import Alike, alike
-from tailrace.wire.hot_produce import PartitionAnswer, PartitionData, ProduceHead, TopicData, read_produce
+from tailrace.wire.hot_produce import PartitionAnswer, ProduceHead, read_produce
 from tailrace.wire.primitives import WireError
 
 first_with_abortable: Final = 11
@@ -39,16 +37,19 @@ def produce(call: Call) -> Answer | None:
     call.connection.alike = alike(call.frame, call.version, call.client_id, head)
     if head.transactional_id is not None:
         return _in_transaction(call, head, head.transactional_id)
-    if _opens_several(call, head):
-        _later(call, _in_turns(call, _copied(head)))
-        return None
-    return _serve(call, head, no_guards)
+    serving = Serving(call, head, no_guards)
+    if serving.go_on():
+        return serving.answer()
+    _later(call, serving, _in_turns(call, serving))
+    return None
 
 
 def produce_alike(call: Call, like: Alike, number: int, batch: memoryview) -> Answer | None:
     """As `produce`, of a request that has all but partition and batch in common with the last."""
     try:
         partition = call.node.replicas.find(like.topic, number)
+        if partition.log.looks_at_records:
+            call.connection.turn.is_slow = True
         base, last, _, time_ms = partition.append(batch, like.acks)
     except Fault as fault:
         return written(call, [(like.topic, [refused_answer(call, like.topic, number, fault)])], refused=True)
@@ -65,32 +66,43 @@ def _in_transaction(call: Call, head: ProduceHead, transactional_id: str) -> Ans
     adds, says_abortable = call.version >= first_that_adds, call.version >= first_with_abortable
     verification = Verification(transactional_id, adds=adds, says_abortable=says_abortable)
     guards = _guards(call, head, verification)
-    if verification.is_needed or _opens_several(call, head):
-        _later(call, _ask_first(call, _copied(head), verification, guards))
-        return None
+    serving = Serving(call, head, guards)
+    has_to_wait = verification.is_needed
     try:
-        return _serve(call, head, guards)
+        has_to_wait = has_to_wait or not serving.go_on()
     finally:
-        verification.done()
+        if not has_to_wait:
+            verification.done()
+    if has_to_wait:
+        _later(call, serving, _ask_first(call, serving, verification))
+        return None
+    return serving.answer()
 
 
-def _later(call: Call, work: Coroutine[Any, Any, None]) -> None:
+def _later(call: Call, serving: Serving, work: Coroutine[Any, Any, None]) -> None:
+    serving.keep()
     call.holds = True
     call.connection.beside(work, "a Produce")
 
 
-async def _ask_first(call: Call, head: ProduceHead, verification: Verification, guards: Guards) -> None:
+async def _ask_first(call: Call, serving: Serving, verification: Verification) -> None:
     try:
         if verification.is_needed:
             await verification.ask(call.node.verifier)
-        answer = await _served(call, head, guards)
+        await _to_its_end(call, serving)
     finally:
         verification.done()
-    _give(call, answer)
+    _give(call, serving.answer())
 
 
-async def _in_turns(call: Call, head: ProduceHead) -> None:
-    _give(call, await _served(call, head, no_guards))
+async def _in_turns(call: Call, serving: Serving) -> None:
+    await _to_its_end(call, serving)
+    _give(call, serving.answer())
+
+
+async def _to_its_end(call: Call, serving: Serving) -> None:
+    while not serving.go_on():
+        await call.connection.turn.next()
 
 
 def _give(call: Call, answer: Answer | None) -> None:
@@ -98,32 +110,6 @@ def _give(call: Call, answer: Answer | None) -> None:
         call.connection.let_go(call)
     else:
         call.reply(answer)
-
-
-async def _served(call: Call, head: ProduceHead, guards: Guards) -> Answer | None:
-    """As `_serve`; others have their turn after each batch, if several have to be opened."""
-    if not _opens_several(call, head):
-        return _serve(call, head, guards)
-    serving = Serving(call, head, guards)
-    for _ in serving.steps():
-        await asyncio.sleep(0)
-    return serving.answer()
-
-
-def _serve(call: Call, head: ProduceHead, guards: Guards) -> Answer | None:
-    serving = Serving(call, head, guards)
-    for _ in serving.steps():
-        pass
-    return serving.answer()
-
-
-def _opens_several(call: Call, head: ProduceHead) -> bool:
-    opened = 0
-    for topic, partitions in head.topics:
-        for number, _ in partitions:
-            with suppress(Fault):
-                opened += call.node.replicas.find(topic, number).log.looks_at_records
-    return opened > 1
 
 
 def _guards(call: Call, head: ProduceHead, verification: Verification) -> Guards:
@@ -140,18 +126,3 @@ def _guards(call: Call, head: ProduceHead, verification: Verification) -> Guards
                     if not partition.is_internal:  # else the transaction would take in what refuses its records
                         guards[topic, number] = verification.guard(partition, header)
     return guards
-
-
-def _copied(head: ProduceHead) -> ProduceHead:
-    """The frame is gone when its callback returns."""
-    topics = [
-        TopicData(
-            topic,
-            [
-                PartitionData(number, None if records is None else memoryview(bytearray(records)))
-                for number, records in partitions
-            ],
-        )
-        for topic, partitions in head.topics
-    ]
-    return head._replace(topics=topics)
