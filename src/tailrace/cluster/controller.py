@@ -178,7 +178,7 @@ def try_each(proposals: Sequence[Callable[[], Proposal[T]]]) -> Proposal[list[T 
             proposal = propose()
             _take_names(names, proposal.records)
         except Fault as fault:
-            answers.append(fault)
+            answers.append(fault.with_traceback(None))  # of thousands, it would hold thousands of frames
         else:
             answers.append(proposal.answer)
             records += proposal.records

@@ -106,7 +106,7 @@ class Groups(KeptGroups):
                 self._drop_if_nothing(group, turn)
                 results.append(None)
             except Fault as fault:
-                results.append(fault)
+                results.append(fault.with_traceback(None))
         return results
 
     def _leave_consumers(self, group: ConsumerGroup, who: Sequence[MemberId], turn: Turn) -> list[Fault | None]:

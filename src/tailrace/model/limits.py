@@ -6,11 +6,15 @@ GiB = 1024 * MiB
 
 # The wire
 frame_max_bytes = 100 * MiB
-names_per_request_max = 100_000  # partitions, groups or ids that one request asks about: each costs the loop time
+names_per_request_max = 50_000  # partitions, groups or ids that one request asks about: each costs the loop time
+names_per_turn_max = 500  # of those, before the loop looks at its other work
+request_elements_max = 20_000  # in all arrays of a request together, but for plain numbers
+request_elements_by_name_max = 2 * names_per_request_max  # of one that asks about partitions, each a struct in a topic
 frame_read_bytes = 256 * KiB  # what one read from a socket may bring, when no larger frame is under way
 array_max_elements = 1_000_000
+elements_max = 10 * array_max_elements  # in all arrays of what others than clients have written
 alike_max_bytes = 1 * KiB  # of a Produce before its batch: so much is kept per connection, for the next of its kind
-tagged_fields_max = 10_000
+tagged_fields_max = 32  # of a struct: Kafka has three at most
 client_text_max_bytes = 32 * KiB - 1  # a non-flexible string's length is an int16
 small_request_max_bytes = 4 * MiB  # of any request that carries no records; decoding one takes the loop's time
 fault_text_max_chars = 1_000  # of what we say about a fault: it may repeat a client's text, and must fit an answer

@@ -11,6 +11,7 @@ import struct
 from functools import cache
 from typing import TypeVar
 
+from tailrace.model.limits import elements_max
 from tailrace.ports.disk import Buffer
 from tailrace.wire.decoder import Decode, decoder
 from tailrace.wire.encoder import Encode, encoder
@@ -20,13 +21,13 @@ from tailrace.wire.schema import declaration
 T = TypeVar("T")
 
 
-def decode(cls: type[T], version: int, buffer: Buffer, position: int = 0) -> tuple[T, int]:
-    """The message at `position`, and where it ends."""
+def decode(cls: type[T], version: int, buffer: Buffer, position: int = 0, at_most: int = elements_max) -> tuple[T, int]:
+    """The message at `position`, and where it ends; `at_most` so many elements may its arrays hold together."""
     declared: type = cls
     read = _decoder(declared, version)
     view = memoryview(buffer)
     try:
-        value, end = read(view, position, len(view))
+        value, end = read(view, position, len(view), [at_most])
     except (struct.error, IndexError) as error:
         raise WireError(f"{cls.__name__} version {version} goes on after the last of {len(view)} bytes") from error
     except UnicodeDecodeError as error:

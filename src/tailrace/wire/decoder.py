@@ -1,11 +1,12 @@
-"""Compile "read this struct in this version" into one plain function, `decode(view, at, limit)`.
+"""Compile "read this struct in this version" into one plain function, `decode(view, at, limit, left)`.
 
 It answers the value and the position after it. Values of fixed width are read in runs, one `struct.unpack` each.
 Nothing is allocated on the word of a length: a size is held against the bytes left before its limit, a count against
-the bytes its elements need at least. Reading a fixed value past the end raises `struct.error` or IndexError, which
-`wire.compile` turns into WireError: so the good path pays nothing for it.
+the bytes its elements need at least, and what all arrays hold together against how many are `left`, a list of that one
+number; plain numbers do not count, they are unpacked in one go. Reading a fixed value past the end raises
+`struct.error` or IndexError, which `wire.compile` turns into WireError: so the good path pays nothing for it.
 
-    def decode(view, at, limit):
+    def decode(view, at, limit, left):
         error_code, partition, leader_id, size_1 = UNPACK_2(view, at)
         at += 14
         if not 0 <= size_1 <= 1000000 or size_1 * 4 > limit - at: raise count_beyond(...)
@@ -24,7 +25,7 @@ from tailrace.model.source import Source
 from tailrace.wire import primitives
 from tailrace.wire.schema import Array, Field, Fixed, Kind, Sized, Struct, fields_of, id_kind
 
-Decode = Callable[[memoryview, int, int], tuple[Any, int]]
+Decode = Callable[[memoryview, int, int, list[int]], tuple[Any, int]]
 
 
 @cache
@@ -43,7 +44,7 @@ class _Decoder:
 
     def compile(self) -> Decode:
         present = [field for field in fields_of(self._cls) if self._version in field.versions]
-        with self._source.block("def decode(view, at, limit):"):
+        with self._source.block("def decode(view, at, limit, left):"):
             for field in present:
                 if field.tag is None:
                     self._field(field)
@@ -104,6 +105,8 @@ class _Decoder:
             self._source.line(f"{name} = array_unpacker({element.code!r}, {size})(view, at)")
             self._source.line(f"at += {size} * {least}")
             return
+        self._source.line(f"left[0] -= {size}")
+        self._source.line(f"if left[0] < 0: raise many_elements({label!r})")
         items, item = self._source.fresh("items"), self._source.fresh("item")
         self._source.line(f"{items} = []")
         with self._source.block(f"for _ in range({size}):"):
@@ -114,7 +117,7 @@ class _Decoder:
 
     def _struct(self, declared: type, name: str, nullable: bool) -> None:
         decode = self._source.bind("decode", decoder(declared, self._version, self._flexible))
-        call = f"{name}, at = {decode}(view, at, {self._limit})"
+        call = f"{name}, at = {decode}(view, at, {self._limit}, left)"
         if not nullable:
             self._flush()
             self._source.line(call)

@@ -83,6 +83,10 @@ def array_unpacker(code: str, count: int) -> Callable[[memoryview, int], tuple[A
     return struct.Struct(f">{count}{code}").unpack_from
 
 
+def many_elements(what: str) -> WireError:
+    return WireError(f"with {what} the arrays hold more elements than such a message may have: ask for less at once")
+
+
 def size_beyond(what: str, size: int, left: int) -> WireError:
     if size < 0:
         return null_in(what)

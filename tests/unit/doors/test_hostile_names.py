@@ -3,11 +3,20 @@
 from collections.abc import Iterator
 from typing import Any
 
-from tailrace.model.limits import names_per_request_max, partitions_per_request_max, resources_per_request_max
+from tailrace.model.limits import (
+    names_per_request_max,
+    partitions_per_request_max,
+    request_elements_max,
+    resources_per_request_max,
+)
 from tailrace.wire.errors import Error
+from tailrace.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, TopicToAdd
+from tailrace.wire.messages.alter_configs import AlterConfigsRequest, NewConfig, ResourceToAlter
 from tailrace.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from tailrace.wire.messages.create_topics import CreateTopicsRequest, NewTopic
 from tailrace.wire.messages.delete_groups import DeleteGroupsRequest
 from tailrace.wire.messages.delete_records import DeleteRecordsRequest, PartitionToTrim, TopicToTrim
+from tailrace.wire.messages.delete_topics import DeleteTopicsRequest
 from tailrace.wire.messages.describe_configs import DescribeConfigsRequest, ResourceAsked
 from tailrace.wire.messages.describe_groups import DescribeGroupsRequest
 from tailrace.wire.messages.describe_log_dirs import DescribeLogDirsRequest
@@ -17,7 +26,11 @@ from tailrace.wire.messages.describe_quorum import DescribeQuorumRequest, Partit
 from tailrace.wire.messages.describe_transactions import DescribeTransactionsRequest
 from tailrace.wire.messages.elect_leaders import ElectLeadersRequest, TopicToElect
 from tailrace.wire.messages.find_coordinator import FindCoordinatorRequest
+from tailrace.wire.messages.leave_group import LeaveGroupRequest, LeavingMember
 from tailrace.wire.messages.list_offsets import ListOffsetsRequest, PartitionAsked, TopicAsked
+from tailrace.wire.messages.metadata import MetadataRequest
+from tailrace.wire.messages.metadata import TopicWanted as TopicOfInterest
+from tailrace.wire.messages.offset_commit import OffsetCommitRequest, PartitionToCommit, TopicToCommit
 from tailrace.wire.messages.offset_delete import OffsetDeleteRequest, PartitionToForget, TopicToForget
 from tailrace.wire.messages.offset_fetch import GroupTopicWanted, GroupWanted, OffsetFetchRequest, TopicWanted
 from tailrace.wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
@@ -89,6 +102,13 @@ async def test_what_may_be_asked_for_in_different_ways_is_refused_when_named_twi
     assert [bool(one.configs) for one in described.results] == [False, True, False]
 
 
+def too_many_to_write(numbers: tuple[int, ...]) -> Iterator[tuple[object, int]]:
+    topics = (TopicToAdd(name="t", partitions=numbers),)
+    yield AddPartitionsToTxnRequest(transactional_id="x", producer_id=1, producer_epoch=0, topics=topics), 3
+    commits = [PartitionToCommit(partition=one, committed_offset=1, committed_metadata="") for one in numbers]
+    yield OffsetCommitRequest(group_id="g", topics=(TopicToCommit(name="t", partitions=tuple(commits)),)), 8
+
+
 def too_many() -> Iterator[tuple[object, int]]:
     """Requests that name one thing more than they may, and none twice."""
     numbers = tuple(range(partitions_per_request_max + 1))
@@ -115,7 +135,9 @@ def too_many() -> Iterator[tuple[object, int]]:
     epochs = tuple(EpochAsked(partition=number, leader_epoch=0) for number in numbers)
     yield OffsetForLeaderEpochRequest(topics=(TopicEpochAsked(name="t", partitions=epochs),)), 4
     yield DescribeLogDirsRequest(topics=(TopicMeasured(name="t", partitions=numbers),)), 4
+    yield from too_many_to_write(numbers)
     names = tuple(map(str, numbers))
+    yield MetadataRequest(topics=tuple(TopicOfInterest(name=name) for name in names)), 9
     yield DescribeGroupsRequest(groups=names), 5
     yield FindCoordinatorRequest(coordinator_keys=names), 4
 
@@ -130,6 +152,34 @@ async def test_who_names_more_than_a_request_may_loses_the_connection_and_no_mor
             client.close()
         (line,) = lines
         assert "things are named where a request may name" in line, type(request)
+
+
+def too_much() -> Iterator[tuple[object, int]]:
+    """Requests whose arrays hold more than they may, all together."""
+    names = tuple(str(number) for number in range(request_elements_max + 1))
+    yield DeleteTopicsRequest(topic_names=names), 5
+    yield (
+        CreateTopicsRequest(
+            topics=tuple(NewTopic(name=name, num_partitions=1, replication_factor=1) for name in names)
+        ),
+        7,
+    )
+    yield LeaveGroupRequest(group_id="g", members=tuple(LeavingMember(member_id=name) for name in names)), 5
+    some = tuple(NewConfig(name=name, value="") for name in names[: request_elements_max // 10])
+    topic = ResourceToAlter(resource_type=topic_kind, resource_name="t", configs=some)
+    yield AlterConfigsRequest(resources=(topic,) * 10), 2
+
+
+@with_broker()
+async def test_who_sends_more_than_a_request_may_hold_loses_the_connection_and_no_more(served: Served) -> None:
+    for request, version in too_much():
+        with heard() as lines:
+            client = await Raw.connect(served.node.kafka_port)
+            client.send(framed(request, version))
+            assert await client.closed(), type(request)
+            client.close()
+        (line,) = lines
+        assert "the arrays hold more elements" in line, type(request)
 
 
 @with_broker()

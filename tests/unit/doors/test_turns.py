@@ -8,6 +8,8 @@ from typing import Any, Final
 from unittest.mock import patch
 
 from tailrace.doors.kafka import turns
+from tailrace.doors.kafka.named import each, together
+from tailrace.model.limits import names_per_turn_max
 from tailrace.records.build import build_batch
 from tailrace.records.record import NewRecord
 from tailrace.wire.client import ConnectionLost, WireClient
@@ -86,6 +88,30 @@ async def test_topics_whose_batches_stay_closed_know_no_turns(served: Served) ->
     await served.make_topic("c")
     with turns_last(at_once):
         assert await who_is_first(served, lambda: served.call(with_batches(many), 9)) == "work"
+
+
+def test_others_have_their_turn_between_the_names_of_one_request() -> None:
+    turns_had = 0
+
+    async def others() -> None:
+        nonlocal turns_had
+        while True:
+            turns_had += 1
+            await asyncio.sleep(0)
+
+    async def ask(name: int) -> int:
+        return name
+
+    async def run() -> None:
+        beside = asyncio.create_task(others())
+        names = range(4 * names_per_turn_max)
+        assert await each(names, ask) == list(names)
+        assert turns_had == 4
+        assert await together(names, ask) == list(names)
+        assert turns_had >= 8
+        beside.cancel()
+
+    asyncio.run(run())
 
 
 @with_broker()

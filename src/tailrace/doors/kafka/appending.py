@@ -11,6 +11,7 @@ from tailrace.broker.partition import Partition, acks_all
 from tailrace.broker.verifying import Guard
 from tailrace.doors.kafka.call import Answer, Call
 from tailrace.doors.kafka.hints import endpoints_of, hint_for
+from tailrace.doors.kafka.turns import many_at_once
 from tailrace.log.log import Appended
 from tailrace.model.faults import Fault, InvalidAcks, InvalidBatch, TimedOut
 from tailrace.model.ids import Id
@@ -39,6 +40,8 @@ class Serving:
         )
         self._waiting: Waiting | None = None
         self._refused = False
+        if len(self._left) > many_at_once:
+            call.connection.turn.is_slow = True
 
     def go_on(self) -> bool:
         """Append: all that is left, or as much as this client may in one turn. Whether that was all."""

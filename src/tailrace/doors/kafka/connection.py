@@ -192,7 +192,7 @@ class KafkaConnection(FramedProtocol):
     def _serve_in_task(self, api: Api, call: Call) -> None:
         assert api.request is not None
         # What follows the last field is passed over, as Kafka does: librdkafka writes a null array as four bytes.
-        request: Any = decode(api.request, call.version, call.frame, call.at)[0]
+        request: Any = decode(api.request, call.version, call.frame, call.at, api.elements_max)[0]
         if api.by_controller:
             call.body = bytes(call.frame[call.at :])
         self._task = asyncio.get_running_loop().create_task(self._serve(api, call, request))
@@ -206,6 +206,7 @@ class KafkaConnection(FramedProtocol):
                 out += response.body
             else:
                 encode_into(out, response, call.version)
+            length_layout.pack_into(out, 0, len(out) - length_bytes)
         except WireError as error:
             self.close(str(error))
             return
@@ -215,7 +216,6 @@ class KafkaConnection(FramedProtocol):
         finally:
             self._task = None
             self._close_in_door()
-        length_layout.pack_into(out, 0, len(out) - length_bytes)
         call.reply([out])
 
     def beside(self, work: Coroutine[Any, Any, None], what: str) -> None:

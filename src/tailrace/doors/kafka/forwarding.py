@@ -39,7 +39,7 @@ async def serve_forwarded(node: "Node", key: int, version: int, body: bytes) -> 
     api = apis.get(key)
     if api is None or not api.by_controller or api.request is None or api.handler is None:
         raise InvalidRequest(f"API {key} is not passed on between brokers")
-    request: Any = decode(api.request, version, memoryview(body), 0)[0]
+    request: Any = decode(api.request, version, memoryview(body), 0, api.elements_max)[0]
     nobodys = cast("KafkaConnection", None)  # what is passed on needs no connection
     response = await api.handler(request, Call(node, nobodys, no_frame, 0, version, 0, None))
     return encode(response, version)

@@ -5,13 +5,15 @@ otherwise have them all, and hold up the loop meanwhile. Clients name nothing tw
 does is not told so thing by thing, but loses its connection, as with every frame that lies about its size.
 """
 
-from collections.abc import Iterable, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TypeVar
 
-from tailrace.model.limits import names_per_request_max
+from tailrace.model.limits import names_per_request_max, names_per_turn_max
 from tailrace.wire.primitives import WireError
 
 T = TypeVar("T")
+A = TypeVar("A")
 
 
 def once(names: Iterable[T], at_most: int = names_per_request_max) -> dict[T, None]:
@@ -30,6 +32,24 @@ def partitions_once(
         found.setdefault(topic, {}).update(dict.fromkeys(numbers))
     require_few(sum(map(len, found.values())), at_most)
     return found
+
+
+async def each(names: Iterable[T], ask: Callable[[T], Awaitable[A]]) -> list[A]:
+    """What is said of one name after the other; others have their turn now and then."""
+    answers: list[A] = []
+    for count, name in enumerate(names, 1):
+        answers.append(await ask(name))
+        if count % names_per_turn_max == 0:
+            await asyncio.sleep(0)
+    return answers
+
+
+async def together(names: Sequence[T], ask: Callable[[T], Awaitable[A]]) -> list[A]:
+    """As `each`, for what has to wait for others: as many at once as one turn may begin with."""
+    answers: list[A] = []
+    for first in range(0, len(names), names_per_turn_max):
+        answers += await asyncio.gather(*map(ask, names[first : first + names_per_turn_max]))
+    return answers
 
 
 def require_few(count: int, at_most: int = names_per_request_max) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from tailrace.cluster.image import Topic
 from tailrace.doors.kafka.call import Call
+from tailrace.doors.kafka.named import require_few
 from tailrace.groups.offsets import Committed, Place, check_metadata
 from tailrace.model.faults import Fault, UnknownTopic
 from tailrace.wire.faults import error_of
@@ -22,6 +23,7 @@ async def commit_each(
     expires_ms: int = -1,
 ) -> list[Codes]:
     """Commit what is wanted of each topic, or of none where the fault says why it is not there."""
+    require_few(sum(len(partitions) for _, partitions in topics))
     places = [[_placed(call, topic, one) for one in partitions] for topic, partitions in topics]
     wanted = {
         place: _committed(call, one, expires_ms)

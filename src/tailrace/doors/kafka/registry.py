@@ -51,6 +51,7 @@ from tailrace.doors.kafka.handlers.sync_group import sync_group
 from tailrace.doors.kafka.handlers.txn_offset_commit import txn_offset_commit
 from tailrace.doors.kafka.handlers.write_txn_markers import write_txn_markers
 from tailrace.model.frozen import frozen
+from tailrace.model.limits import request_elements_by_name_max, request_elements_max
 from tailrace.wire.messages import messages
 from tailrace.wire.schema import Versions, declaration
 
@@ -70,9 +71,10 @@ class Api:
     pipelined: bool = False  # several may wait for their answers at once
     by_controller: bool = False  # another broker hands it on, in the client's own bytes
     bulky: bool = False  # may be as large as socket.request.max.bytes says
+    elements_max: int = request_elements_max  # in its arrays
 
 
-def _api(key: int, handler: Handler, *, by_controller: bool = False) -> Api:
+def _api(key: int, handler: Handler, *, by_controller: bool = False, by_name: bool = False) -> Api:
     one = messages[key]
     said = declaration(one.request)
     return Api(
@@ -83,6 +85,7 @@ def _api(key: int, handler: Handler, *, by_controller: bool = False) -> Api:
         request=one.request,
         handler=handler,
         by_controller=by_controller,
+        elements_max=request_elements_by_name_max if by_name else request_elements_max,
     )
 
 
@@ -90,43 +93,43 @@ _table: Final = (
     # Produce 0 to 2 are offered but refused: without them older librdkafka stops compressing.
     Api(key=0, name="Produce", versions=Versions(0, 13), flexible_since=9, hot=produce, pipelined=True, bulky=True),
     Api(key=1, name="Fetch", versions=Versions(4, 18), flexible_since=12, hot=fetch),
-    _api(2, list_offsets),
-    _api(3, metadata),
-    _api(8, offset_commit),
-    _api(9, offset_fetch),
-    _api(10, find_coordinator),
+    _api(2, list_offsets, by_name=True),
+    _api(3, metadata, by_name=True),
+    _api(8, offset_commit, by_name=True),
+    _api(9, offset_fetch, by_name=True),
+    _api(10, find_coordinator, by_name=True),
     _api(11, join_group),
     _api(12, heartbeat),
     _api(13, leave_group),
     _api(14, sync_group),
-    _api(15, describe_groups),
+    _api(15, describe_groups, by_name=True),
     _api(16, list_groups),
     _api(18, api_versions),
     _api(19, create_topics, by_controller=True),
     _api(20, delete_topics, by_controller=True),
     _api(21, delete_records),
     _api(22, init_producer_id),
-    _api(23, offset_for_leader_epoch),
+    _api(23, offset_for_leader_epoch, by_name=True),
     _api(24, add_partitions_to_txn),
     _api(25, add_offsets_to_txn),
     _api(26, end_txn),
     _api(27, write_txn_markers),
-    _api(28, txn_offset_commit),
+    _api(28, txn_offset_commit, by_name=True),
     _api(32, describe_configs),
     _api(33, alter_configs, by_controller=True),
     _api(35, describe_log_dirs),
     _api(37, create_partitions, by_controller=True),
-    _api(42, delete_groups),
+    _api(42, delete_groups, by_name=True),
     _api(43, elect_leaders),
     _api(44, incremental_alter_configs, by_controller=True),
-    _api(47, offset_delete),
+    _api(47, offset_delete, by_name=True),
     _api(55, describe_quorum, by_controller=True),
     _api(60, describe_cluster),
     _api(61, describe_producers),
-    _api(65, describe_transactions),
+    _api(65, describe_transactions, by_name=True),
     _api(66, list_transactions),
     _api(68, consumer_group_heartbeat),
-    _api(69, consumer_group_describe),
+    _api(69, consumer_group_describe, by_name=True),
     _api(74, list_config_resources),
     _api(75, describe_topic_partitions),
 )

@@ -6,6 +6,7 @@ broker was started with, and the default.
 
 from collections.abc import Collection, Iterator, Mapping
 from enum import IntEnum
+from functools import cache
 from typing import Final
 
 from tailrace.broker.node import Node
@@ -103,6 +104,7 @@ def _topic_places(node: Node, own: Mapping[str, str], setting: TopicSetting) -> 
     return places
 
 
+@cache
 def _kafka_name(field: str) -> str:
     return next(name for name, one in rows().items() if one.name == field)
 

@@ -13,6 +13,7 @@ from typing import Final
 from tailrace.ports import Clock
 
 turn_max_s: Final = 0.02
+many_at_once: Final = 100  # partitions: a request with more of them may take long
 
 
 class Turns:

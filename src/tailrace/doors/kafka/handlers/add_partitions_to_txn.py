@@ -6,6 +6,7 @@ From version 4 on, which brokers use, it may ask about several transactions, and
 from collections.abc import Mapping, Sequence
 
 from tailrace.doors.kafka.call import Call
+from tailrace.doors.kafka.named import require_few
 from tailrace.doors.kafka.transactions import error_for, seat_of
 from tailrace.model.faults import Fault
 from tailrace.model.topics import internal_topics
@@ -28,6 +29,8 @@ client_version = 1  # of transactions: clients of v2 add nothing themselves
 
 
 async def add_partitions_to_txn(request: AddPartitionsToTxnRequest, call: Call) -> AddPartitionsToTxnResponse:
+    transactions = request.transactions if call.version >= first_of_brokers else (request,)
+    require_few(sum(len(topic.partitions) for one in transactions for topic in one.topics))
     if call.version >= first_of_brokers:
         done = [
             AddedTransaction(transactional_id=one.transactional_id, topics=await _answered(call, one))

@@ -2,15 +2,17 @@
 
 One without a name can be there: offsets are committed under it."""
 
+from functools import partial
+
 from tailrace.doors.kafka.call import Call
-from tailrace.doors.kafka.named import once
+from tailrace.doors.kafka.named import each, once
 from tailrace.model.faults import Fault
 from tailrace.wire.faults import error_of
 from tailrace.wire.messages.delete_groups import DeletedGroup, DeleteGroupsRequest, DeleteGroupsResponse
 
 
 async def delete_groups(request: DeleteGroupsRequest, call: Call) -> DeleteGroupsResponse:
-    return DeleteGroupsResponse(results=tuple([await _delete(call, one) for one in once(request.groups_names)]))
+    return DeleteGroupsResponse(results=tuple(await each(once(request.groups_names), partial(_delete, call))))
 
 
 async def _delete(call: Call, group_id: str) -> DeletedGroup:

@@ -11,7 +11,7 @@ from typing import Final
 from tailrace.broker.partition import Partition
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.changes import repeated
-from tailrace.doors.kafka.named import require_few
+from tailrace.doors.kafka.named import require_few, together
 from tailrace.doors.kafka.patience import patience_s
 from tailrace.model.faults import (
     Fault,
@@ -42,8 +42,8 @@ async def delete_records(request: DeleteRecordsRequest, call: Call) -> DeleteRec
     require_few(len(wanted), partitions_per_request_max)
     twice = repeated((topic, one.partition) for topic, one in wanted)
     within_s = patience_s(request)
-    decided = await asyncio.gather(
-        *(_trim(call, topic, one, (topic, one.partition) in twice, within_s) for topic, one in wanted)
+    decided = await together(
+        wanted, lambda named: _trim(call, *named, (named[0], named[1].partition) in twice, within_s)
     )
     await call.node.replicas.settle()
     answers = iter(decided)

@@ -6,7 +6,7 @@ there: offsets are committed under it."""
 from typing import Final
 
 from tailrace.doors.kafka.call import Call
-from tailrace.doors.kafka.named import once
+from tailrace.doors.kafka.named import each, once
 from tailrace.doors.kafka.operations import allowed_on_group
 from tailrace.groups.group import ClassicGroup
 from tailrace.groups.groups import Groups
@@ -25,7 +25,7 @@ first_with_not_found: Final = 6
 
 async def describe_groups(request: DescribeGroupsRequest, call: Call) -> DescribeGroupsResponse:
     operations = allowed_on_group(request.include_authorized_operations)
-    groups = [await _described(call, one, operations) for one in once(request.groups)]
+    groups = await each(once(request.groups), lambda one: _described(call, one, operations))
     return DescribeGroupsResponse(groups=tuple(groups))
 
 

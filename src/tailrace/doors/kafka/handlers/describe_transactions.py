@@ -1,7 +1,9 @@
 """DescribeTransactions: the state of transactions that this broker coordinates. Each is answered on its own."""
 
+from functools import partial
+
 from tailrace.doors.kafka.call import Call
-from tailrace.doors.kafka.named import once
+from tailrace.doors.kafka.named import each, once
 from tailrace.doors.kafka.transactions import seat_of
 from tailrace.model.faults import Fault
 from tailrace.transactions.transaction import Transaction
@@ -16,7 +18,7 @@ from tailrace.wire.messages.describe_transactions import (
 
 
 async def describe_transactions(request: DescribeTransactionsRequest, call: Call) -> DescribeTransactionsResponse:
-    described = [await _described(call, one) for one in once(request.transactional_ids)]
+    described = await each(once(request.transactional_ids), partial(_described, call))
     return DescribeTransactionsResponse(transaction_states=tuple(described))
 
 

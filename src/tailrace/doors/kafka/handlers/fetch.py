@@ -22,6 +22,8 @@ from tailrace.broker.partition import Partition
 from tailrace.broker.read_ahead import Piece
 from tailrace.doors.kafka.call import Answer, Call
 from tailrace.doors.kafka.hints import endpoints_of, hint_for
+from tailrace.doors.kafka.named import require_few
+from tailrace.doors.kafka.turns import many_at_once
 from tailrace.log.aborted import Aborted
 from tailrace.log.log import Read
 from tailrace.model.faults import Fault
@@ -80,6 +82,9 @@ class Fetching:
         self._session = session
         self._whole = session is None or head.session_epoch == opening  # every partition is answered, changed or not
         self._wanted = list(_once(head) if session is None else session.wanted())
+        if len(self._wanted) > many_at_once:
+            require_few(len(self._wanted))
+            call.connection.turn.is_slow = True
         self._committed = head.isolation == read_committed
         self._min_bytes = head.min_bytes
         self._max_bytes = min(head.max_bytes, call.connection.door.answer_max_bytes)

@@ -1,10 +1,11 @@
 """FindCoordinator: who keeps the state of a group or of a transactional id. Nobody keeps share groups yet: clients hear
 so, and may try again."""
 
+from functools import partial
 from typing import Final
 
 from tailrace.doors.kafka.call import Call
-from tailrace.doors.kafka.named import once
+from tailrace.doors.kafka.named import each, once
 from tailrace.doors.kafka.transactions import require_name
 from tailrace.model.faults import CoordinatorUnavailable, Fault, InvalidRequest
 from tailrace.model.ids import BrokerId, nobody
@@ -21,7 +22,7 @@ first_with: Final = {groups: 0, transactions: 1, share_groups: 6}
 
 async def find_coordinator(request: FindCoordinatorRequest, call: Call) -> FindCoordinatorResponse:
     if call.version >= first_with_many:
-        found = [await _find(call, request.key_type, key) for key in once(request.coordinator_keys)]
+        found = await each(once(request.coordinator_keys), partial(_find, call, request.key_type))
         return FindCoordinatorResponse(coordinators=tuple(found))
     one = await _find(call, request.key_type, request.key)
     return FindCoordinatorResponse(

@@ -23,7 +23,7 @@ async def list_transactions(request: ListTransactionsRequest, call: Call) -> Lis
     unknown = tuple(one for one in request.state_filters if one not in names)
     found: list[ListedTransaction] = []
     try:
-        wanted = _filter(request, [names[one] for one in request.state_filters if one in names], call)
+        wanted = _filter(request, {names[one]: None for one in request.state_filters if one in names}, call)
         for seat in call.node.transacting.seats:
             found += await seat.ask(lambda machine: _listed(machine, wanted))
     except Fault as fault:
@@ -31,7 +31,7 @@ async def list_transactions(request: ListTransactionsRequest, call: Call) -> Lis
     return ListTransactionsResponse(unknown_state_filters=unknown, transaction_states=tuple(found))
 
 
-def _filter(request: ListTransactionsRequest, states: list[State], call: Call) -> Filter:
+def _filter(request: ListTransactionsRequest, states: dict[State, None], call: Call) -> Filter:
     """Whether a transaction is wanted; a fault where that cannot be said."""
     pattern = request.transactional_id_pattern
     matches = compiled(pattern).fullmatch if pattern else None

@@ -9,6 +9,7 @@ from typing import Final
 
 from tailrace.doors.kafka.call import Call, Written
 from tailrace.doors.kafka.encoded_topics import encoded
+from tailrace.doors.kafka.named import require_few
 from tailrace.doors.kafka.operations import allowed_on_cluster
 from tailrace.doors.kafka.topics import create_topics_by_default
 from tailrace.model.faults import Fault, InvalidRequest, UnknownTopic, UnknownTopicId
@@ -36,6 +37,7 @@ async def metadata(request: MetadataRequest, call: Call) -> Written:
         topics = call.node.replicas.image.topics.values()
         cache, operations = call.connection.door.encoded_topics, request.include_topic_authorized_operations
         return _written(request, call, [cache.get(topic, call.version, operations) for topic in topics])
+    require_few(len(wanted))
     refused = await _create_missing(request, call, wanted)
     once = dict.fromkeys((one.name, one.topic_id) for one in wanted)
     return _written(request, call, [_topic(request, call, name, topic_id, refused) for name, topic_id in once])

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.changes import repeated
-from tailrace.doors.kafka.named import partitions_once, require_few
+from tailrace.doors.kafka.named import each, partitions_once, require_few
 from tailrace.groups.groups import Groups
 from tailrace.groups.offsets import Committed, Place
 from tailrace.model.faults import Fault, InvalidRequest, UnknownTopicId
@@ -74,7 +74,7 @@ async def _groups(request: OffsetFetchRequest, call: Call) -> OffsetFetchRespons
     require_few(len(request.groups))
     require_few(sum(len(topic.partition_indexes) for one in request.groups for topic in one.topics or ()))
     twice = repeated(one.group_id for one in request.groups)
-    groups = [await _group(call, one, request.require_stable, one.group_id in twice) for one in request.groups]
+    groups = await each(request.groups, lambda one: _group(call, one, request.require_stable, one.group_id in twice))
     return OffsetFetchResponse(groups=tuple(groups))
 
 

@@ -4,11 +4,9 @@ Brokers use their own port for this (`broker.marking`). Here it is for administr
 coordinator knows any more.
 """
 
-import asyncio
-
 from tailrace.broker.marking import marker_timeout_s
 from tailrace.doors.kafka.call import Call
-from tailrace.doors.kafka.named import partitions_once, require_few
+from tailrace.doors.kafka.named import partitions_once, require_few, together
 from tailrace.model.limits import partitions_per_request_max
 from tailrace.wire.messages.write_txn_markers import (
     MarkedPartition,
@@ -29,7 +27,7 @@ async def write_txn_markers(request: WriteTxnMarkersRequest, call: Call) -> Writ
         for number in numbers
     ]
     require_few(len(wanted), partitions_per_request_max)
-    answers = iter(await asyncio.gather(*(_write(call, *one) for one in wanted)))
+    answers = iter(await together(wanted, lambda one: _write(call, *one)))
     return WriteTxnMarkersResponse(
         markers=tuple(
             WrittenMarker(
