@@ -163,7 +163,8 @@ class ClassicGroup:
         """Whether all members and a new one could share work."""
         if not self.members:
             return True
-        return self.protocol_type == protocol_type and any(one in self._known_to_all() for one in protocols)
+        known = self._known_to_all()
+        return self.protocol_type == protocol_type and any(one in known for one in protocols)
 
     def _known_to_all(self) -> dict[str, None]:
         members = list(self.members.values())

@@ -68,7 +68,7 @@ class Groups(KeptGroups):
         if known is None and wanted.who.member_id:
             raise _unknown(group_id, wanted.who)
         if isinstance(known, ConsumerGroup) and not known.is_empty:
-            joining.check_session(wanted, turn)
+            joining.check_member(wanted, turn)
             classic_members.join(known, wanted, ticket, new_id, turn)
             return
         group = known if isinstance(known, ClassicGroup) else ClassicGroup(group_id)

@@ -8,7 +8,7 @@ comes with that replaces who came before, who is fenced.
 from typing import Final
 
 from tailrace.groups.group import ClassicGroup
-from tailrace.groups.member import Member
+from tailrace.groups.member import Member, size_of
 from tailrace.groups.rebalance import prepare_or_complete
 from tailrace.groups.requests import Joined, Joining, Ticket
 from tailrace.groups.states import Cause, State
@@ -21,7 +21,7 @@ from tailrace.model.faults import (
     MemberIdRequired,
     RebalanceInProgress,
 )
-from tailrace.model.limits import group_pending_members_max, group_subscriptions_max_bytes
+from tailrace.model.limits import group_pending_members_max, group_protocols_max, group_subscriptions_max_bytes
 
 new_member_timeout_ms: Final = 300_000  # a client that waits longer for its first generation is taken for gone
 
@@ -45,21 +45,27 @@ def join(group: ClassicGroup, wanted: Joining, ticket: Ticket, new_id: str, turn
         _add(group, new_id, wanted, ticket, turn)
 
 
-def check_session(wanted: Joining, turn: Turn) -> None:
+def check_member(wanted: Joining, turn: Turn) -> None:
+    """What holds for members of the classic protocol in groups of either kind."""
     rules = turn.rules
     if not rules.min_session_timeout_ms <= wanted.session_timeout_ms <= rules.max_session_timeout_ms:
         raise InvalidSessionTimeout(
             f"a session of {wanted.session_timeout_ms} ms; group.min.session.timeout.ms is "
             f"{rules.min_session_timeout_ms}, group.max.session.timeout.ms {rules.max_session_timeout_ms}"
         )
+    if len(wanted.protocols) > group_protocols_max:
+        raise InconsistentProtocol(
+            f"a member with {len(wanted.protocols)} protocols, of {group_protocols_max} that are allowed: "
+            "name only assignors that it has"
+        )
 
 
 def _check(group: ClassicGroup, wanted: Joining, turn: Turn) -> None:
     rules = turn.rules
-    check_session(wanted, turn)
+    check_member(wanted, turn)
     if _is_full(group, wanted, rules.max_size):
         raise GroupFull(f"group {group.id} has {len(group.members)} members, group.max.size is {rules.max_size}")
-    size = sum(one.size_bytes for one in group.members.values()) + sum(map(len, wanted.protocols.values()))
+    size = sum(one.size_bytes for one in group.members.values()) + size_of(wanted.protocols)
     if size > group_subscriptions_max_bytes:
         raise GroupFull(f"group {group.id}: the subscriptions of its members have {size} bytes")
     if not (wanted.protocol_type and wanted.protocols):

@@ -1,9 +1,15 @@
 """One member of a classic group."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tailrace.groups.records import StoredMember
 from tailrace.groups.requests import Joining, MemberId, Ticket
+
+
+def size_of(protocols: Mapping[str, bytes]) -> int:
+    """The bytes of what a member says of itself."""
+    return sum(len(name.encode()) + len(metadata) for name, metadata in protocols.items())
 
 
 @dataclass(slots=True, kw_only=True)
@@ -61,7 +67,7 @@ class Member:
 
     @property
     def size_bytes(self) -> int:
-        return sum(map(len, self.protocols.values()))
+        return size_of(self.protocols)
 
     def stored(self, protocol: str | None, assignment: bytes) -> StoredMember:
         return StoredMember(

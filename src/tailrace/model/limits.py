@@ -77,6 +77,7 @@ alarms_per_turn_max = 1_000  # that ring at once, each of which may write someth
 
 # Groups
 group_subscriptions_max_bytes = 16 * MiB  # of all members of a group: its generation is one record
+group_protocols_max = 100  # of a member, by which work can be shared with it; clients have one to three
 group_pending_members_max = 10_000  # ids given out to clients that have not come back yet, per group
 group_rebalance_min_ms = 100  # whatever members say: who waits for static ones that are away looks again after it
 group_subscribed_names_max = 1_000_000  # that all members of a consumer group name

@@ -6,11 +6,17 @@ import pytest
 
 from tailrace.groups.group import ClassicGroup
 from tailrace.groups.groups import Groups
+from tailrace.groups.member import Member
 from tailrace.groups.requests import Joining, MemberId
 from tailrace.groups.states import State
 from tailrace.groups.turn import Turn
-from tailrace.model.faults import GroupFull, MemberIdRequired
-from tailrace.model.limits import group_pending_members_max, group_rebalance_min_ms, group_subscriptions_max_bytes
+from tailrace.model.faults import GroupFull, InconsistentProtocol, MemberIdRequired
+from tailrace.model.limits import (
+    group_pending_members_max,
+    group_protocols_max,
+    group_rebalance_min_ms,
+    group_subscriptions_max_bytes,
+)
 from tests.unit.groups.stage import Stage
 
 
@@ -33,7 +39,7 @@ def turn(groups: Groups) -> Turn:
 
 def test_what_members_say_of_themselves_is_bounded_for_the_group() -> None:
     groups = Groups()
-    quarter = bytes(group_subscriptions_max_bytes // 4)
+    quarter = bytes(group_subscriptions_max_bytes // 4 - len("range"))
     for number in range(4):
         groups.join("g", wanted(quarter), number, f"m{number}", turn(groups))
     with pytest.raises(GroupFull, match="bytes"):
@@ -73,3 +79,35 @@ def test_who_gives_static_members_no_time_lets_the_coordinator_rest_all_the_same
         assert due >= number * group_rebalance_min_ms / 1000
         groups.ring(Turn(now=due, wall_ms=0, rules=Stage().rules, alarms=groups.alarms))
         assert groups.find_kind("g", ClassicGroup).state is State.PREPARING
+
+
+def test_a_member_has_so_many_protocols_and_their_names_count() -> None:
+    groups = Groups()
+    most = {f"p{number}": b"" for number in range(group_protocols_max)}
+    with pytest.raises(InconsistentProtocol, match=r"101 protocols, of 100 .* assignors"):
+        groups.join("g", replace(wanted(b""), protocols=most | {"more": b""}), 0, "m", turn(groups))
+    groups.join("g", replace(wanted(b""), protocols=most), 0, "m", turn(groups))
+    named = {"é" * (group_subscriptions_max_bytes // 2 - 100) + "x": b"", "p0": b""}
+    with pytest.raises(GroupFull, match="bytes"):
+        groups.join("g", replace(wanted(b""), protocols=named), 1, "n", turn(groups))
+
+
+class Asked(dict[str, bytes]):
+    """Protocols of a member, and how often they were asked for one."""
+
+    times = 0
+
+    def __contains__(self, name: object) -> bool:
+        self.times += 1
+        return super().__contains__(name)
+
+
+def test_a_new_member_is_compared_with_what_all_know_in_one_go() -> None:
+    group = ClassicGroup("g")
+    known = Asked({f"p{number}": b"" for number in range(group_protocols_max)})
+    group.add(Member.of("m", wanted(b"")))
+    group.members["m"].protocols = known
+    group.protocol_type = "consumer"
+    assert not group.may_join("consumer", [f"q{number}" for number in range(group_protocols_max)])
+    assert group.may_join("consumer", ["q", "p7"])
+    assert known.times <= 2 * len(known)

@@ -6,10 +6,15 @@ from tailrace.groups.consumer import expressions
 from tailrace.groups.consumer.group import ConsumerGroup
 from tailrace.groups.consumer.requests import Heartbeat
 from tailrace.groups.groups import Groups
-from tailrace.groups.requests import MemberId
+from tailrace.groups.requests import Joining, MemberId
 from tailrace.groups.turn import Turn
-from tailrace.model.faults import GroupFull, InvalidExpression
-from tailrace.model.limits import group_expression_max_chars, group_expressions_max, group_subscribed_names_max
+from tailrace.model.faults import GroupFull, InconsistentProtocol, InvalidExpression
+from tailrace.model.limits import (
+    group_expression_max_chars,
+    group_expressions_max,
+    group_protocols_max,
+    group_subscribed_names_max,
+)
 from tests.unit.groups.consumer_stage import StagedTopics, plain_rules
 from tests.unit.groups.mixed_stage import MixedStage
 from tests.unit.state_tables import transcripts_of
@@ -30,6 +35,18 @@ class Coordinator:
             self.groups.replay(entry)
 
 
+def joining_with(count: int) -> Joining:
+    return Joining(
+        who=MemberId(""),
+        client_id="o",
+        client_host="/h",
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=10_000,
+        protocol_type="consumer",
+        protocols={f"p{number}": bytes(10) for number in range(count)},
+    )
+
+
 def test_a_group_has_so_many_expressions() -> None:
     coordinator = Coordinator()
     for number in range(group_expressions_max):
@@ -45,6 +62,15 @@ def test_an_expression_is_so_long() -> None:
         coordinator.join("m", "t" * (group_expression_max_chars + 1))
     with pytest.raises(InvalidExpression):
         coordinator.join("m", "((a{1000}){1000}){1000}")  # short, and would need all memory
+
+
+def test_a_member_of_the_classic_protocol_has_so_many_protocols_here_too() -> None:
+    coordinator = Coordinator()
+    coordinator.join("m", names=("t",))
+    turn = Turn(now=0.0, wall_ms=0, rules=plain_rules, alarms=coordinator.groups.alarms, topics=coordinator.topics)
+    with pytest.raises(InconsistentProtocol, match="101 protocols"):
+        coordinator.groups.join("g", joining_with(group_protocols_max + 1), "o", "o", turn)
+    coordinator.groups.join("g", joining_with(group_protocols_max), "o", "o", turn)
 
 
 def test_members_name_so_many_topics() -> None:

@@ -64,7 +64,7 @@ def join(group: ConsumerGroup, wanted: Joining, ticket: Ticket, new_id: str, tur
 
 def _check_protocols(group: ConsumerGroup, wanted: Joining) -> None:
     known = [one.profile.classic_member_metadata for one in group.members.values()]
-    classic = [[way.name for way in one.supported_protocols] for one in known if one is not None]
+    classic = [{way.name: None for way in one.supported_protocols} for one in known if one is not None]
     fits = any(all(name in names for names in classic) for name in wanted.protocols)
     if wanted.protocol_type != consumer_protocol or not fits:
         raise InconsistentProtocol(f"group {group.id} is shared out by consumers, in no way that this member knows")
