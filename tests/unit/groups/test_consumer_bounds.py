@@ -1,21 +1,25 @@
 """What one consumer group may cost: expressions and names are counted, and expressions cost what they are worth."""
 
+import time
+
 import pytest
 
 from tailrace.groups.consumer import expressions
 from tailrace.groups.consumer.group import ConsumerGroup
 from tailrace.groups.consumer.requests import Heartbeat
+from tailrace.groups.consumer.sharing import Wish, uniform
 from tailrace.groups.groups import Groups
 from tailrace.groups.requests import Joining, MemberId
 from tailrace.groups.turn import Turn
 from tailrace.model.faults import GroupFull, InconsistentProtocol, InvalidExpression
+from tailrace.model.ids import TopicPartition
 from tailrace.model.limits import (
     group_expression_max_chars,
     group_expressions_max,
     group_protocols_max,
     group_subscribed_names_max,
 )
-from tests.unit.groups.consumer_stage import StagedTopics, plain_rules
+from tests.unit.groups.consumer_stage import StagedTopics, id_of, plain_rules
 from tests.unit.groups.mixed_stage import MixedStage
 from tests.unit.state_tables import transcripts_of
 
@@ -112,3 +116,25 @@ def test_nobody_who_has_gone_is_remembered_as_called() -> None:
                         assert all(one in group.members for one in group.called), (path, line)
                         called += len(group.called)
     assert called
+
+
+def test_work_of_members_who_do_not_read_the_same_is_shared_out_in_no_time() -> None:
+    topics = [id_of(str(number)) for number in range(1000)]
+    everything = tuple(TopicPartition(topic, 0) for topic in sorted(topics))
+    wishes = {"a": Wish(None, tuple(sorted(topics)), everything), "b": Wish(None, tuple(sorted(topics[1:])))}
+    began = time.process_time()
+    shares = uniform(wishes, dict.fromkeys(topics, 1))
+    assert time.process_time() - began < 2  # 10 ms; 15 s, if every move let it begin anew
+    assert [len(one) for one in shares.values()] == [500, 500]
+
+
+def test_a_topic_of_many_partitions_is_passed_on_to_many_members_in_no_time() -> None:
+    topics = sorted([id_of("large"), id_of("small")])
+    partitions = {id_of("large"): 10_000, id_of("small"): 1}
+    everything = tuple(TopicPartition(topic, one) for topic in topics for one in range(partitions[topic]))
+    wishes = {f"m{number}": Wish(None, (id_of("large"),)) for number in range(1000)}
+    wishes["m0"] = Wish(None, tuple(topics), everything)
+    began = time.process_time()
+    shares = uniform(wishes, partitions)
+    assert time.process_time() - began < 2  # 0.1 s; 5 s, if all were looked at for every move
+    assert {len(one) for one in shares.values()} == {10, 11}

@@ -5,7 +5,7 @@ to another who reads it only if that brings the two closer, until no such move i
 """
 
 from collections.abc import Iterable, Mapping
-from heapq import heapify, heapreplace
+from heapq import heapify, heappop, heapreplace
 from typing import NamedTuple
 
 from tailrace.groups.consumer.shares import Share, share
@@ -83,8 +83,9 @@ def _fair(kept: dict[str, dict[TopicPartition, None]], readers: Mapping[Id, list
         free.setdefault(one.topic_id, []).append(one)
     for topic, members in readers.items():
         _hand_out(free.get(topic, ()), members, kept)
-    while any(_level(topic, members, kept) for topic, members in readers.items()):
-        pass  # each move brings two members closer, so there is a last one
+    held = _held(kept)
+    while sum(_level(members, held.get(topic, {}), kept) for topic, members in readers.items()):
+        pass  # all topics in turn, and again; each move brings two members closer, so there is a last one
 
 
 def _hand_out(free: Iterable[TopicPartition], members: list[str], kept: dict[str, dict[TopicPartition, None]]) -> None:
@@ -97,18 +98,39 @@ def _hand_out(free: Iterable[TopicPartition], members: list[str], kept: dict[str
         heapreplace(loads, (load + 1, at, member))
 
 
-def _level(topic: Id, members: list[str], kept: dict[str, dict[TopicPartition, None]]) -> bool:
-    """Move partitions of one topic from who has most to who has least; whether that was any good."""
-    of_topic = {member: [one for one in kept[member] if one.topic_id == topic] for member in members}
+def _held(kept: Mapping[str, Iterable[TopicPartition]]) -> dict[Id, dict[str, list[TopicPartition]]]:
+    """Who has what of each topic."""
+    held: dict[Id, dict[str, list[TopicPartition]]] = {}
+    for member, some in kept.items():
+        for one in some:
+            held.setdefault(one.topic_id, {}).setdefault(member, []).append(one)
+    return held
+
+
+def _level(
+    members: list[str], held: dict[str, list[TopicPartition]], kept: dict[str, dict[TopicPartition, None]]
+) -> bool:
+    """Move partitions of one topic from who has most to who has least; whether that was any good.
+
+    Who has given never takes, nor the other way round: most only falls, least only rises. So each is in its own heap,
+    and what the other heap knows of it may be old.
+    """
+    loads = [len(kept[member]) for member in members]
+    if max(loads) - min(loads) < 2:
+        return False
+    takers = [(load, at) for at, load in enumerate(loads)]
+    givers = [(-load, at) for load, at in takers if held.get(members[at])]
+    heapify(takers)
+    heapify(givers)
     moved = False
-    while True:
-        givers = [member for member in members if of_topic[member]]
-        giver = max(givers, key=lambda member: len(kept[member]), default=None)
-        taker = min(members, key=lambda member: len(kept[member]))
-        if giver is None or len(kept[giver]) - len(kept[taker]) < 2:
-            return moved
-        one = of_topic[giver].pop()
+    while givers and -givers[0][0] - takers[0][0] >= 2:
+        (most, giving), (least, taking) = givers[0], takers[0]
+        giver, taker = members[giving], members[taking]
+        one = held[giver].pop()
         del kept[giver][one]
         kept[taker][one] = None
-        of_topic[taker].append(one)
+        held.setdefault(taker, []).append(one)
+        heapreplace(takers, (least + 1, taking))
+        heapreplace(givers, (most + 1, giving)) if held[giver] else heappop(givers)
         moved = True
+    return moved
