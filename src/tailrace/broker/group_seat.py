@@ -16,6 +16,7 @@ from tailrace.broker.partition import Partition
 from tailrace.broker.pauses import pause
 from tailrace.broker.seat import Seat, Spawn
 from tailrace.broker.verifying import Guards
+from tailrace.groups.consumer.expressions import Tried
 from tailrace.groups.groups import Groups
 from tailrace.groups.offsets import Place
 from tailrace.groups.records import decode_entry, encode_entry
@@ -58,6 +59,10 @@ class GroupSeat(Seat[Groups, Turn]):
             self._waiting.pop(ticket, None)
             if ticket.done() and not ticket.cancelled():
                 ticket.exception()  # seen: the same fault was raised already
+
+    def untried(self, group_id: str, expression: str | None, tried: Tried) -> dict[str, list[str]]:
+        """Names that a member's next heartbeat would try expressions on, on the loop."""
+        return self._serving().machine.untried(group_id, expression, self._topics, tried)
 
     @property
     def guards(self) -> Guards:

@@ -12,10 +12,12 @@ from tailrace.groups import joining, kinds, migration, offsets, rebalance, synci
 from tailrace.groups.alarms import Alarm
 from tailrace.groups.consumer import classic_members, heartbeat, leaving
 from tailrace.groups.consumer.draft import Draft
+from tailrace.groups.consumer.expressions import Tried
 from tailrace.groups.consumer.group import ConsumerGroup
 from tailrace.groups.consumer.member import away
 from tailrace.groups.consumer.requests import Heartbeat, Told, check
 from tailrace.groups.consumer.requests import joining as from_outside
+from tailrace.groups.consumer.subscribing import untried
 from tailrace.groups.group import ClassicGroup
 from tailrace.groups.kept import KeptGroups
 from tailrace.groups.kinds import AnyGroup
@@ -23,6 +25,7 @@ from tailrace.groups.offsets import Committed, Place
 from tailrace.groups.records import Entry, GroupMetadataKey
 from tailrace.groups.requests import Joining, MemberId, Syncing, Ticket
 from tailrace.groups.states import Cause, State
+from tailrace.groups.topics import Topics
 from tailrace.groups.turn import Turn
 from tailrace.model.alarms import Alarms
 from tailrace.model.faults import (
@@ -154,6 +157,11 @@ class Groups(KeptGroups):
         turn.records[:0] = records
         migration.give_way(known, group, turn)
         return told
+
+    def untried(self, group_id: str, expression: str | None, topics: Topics, tried: Tried) -> dict[str, list[str]]:
+        """What a heartbeat with this expression would have to try, and whoever runs the machine should before."""
+        known = self.groups.get(group_id)
+        return untried(known if isinstance(known, ConsumerGroup) else None, expression, topics, tried)
 
     def _go(self, group: ConsumerGroup, beat: Heartbeat, turn: Turn) -> Told:
         member = heartbeat.find(group, beat.who)

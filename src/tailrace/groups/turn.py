@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tailrace.groups.alarms import Alarm
+from tailrace.groups.consumer.expressions import Tried
 from tailrace.groups.consumer.states import Taken
 from tailrace.groups.records import Entry
 from tailrace.groups.requests import Answer, Ticket
@@ -43,6 +44,7 @@ class Turn:
     rules: Rules
     alarms: Alarms[Alarm]
     topics: Topics = field(default_factory=NoTopics)
+    tried: Tried = field(default_factory=dict)  # what expressions were tried on before the turn
     own_settings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # of groups that have any
     records: list[Entry | InTransaction] = field(default_factory=list)
     answers: list[tuple[Ticket, Answer]] = field(default_factory=list)

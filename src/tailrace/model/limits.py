@@ -83,7 +83,9 @@ group_rebalance_min_ms = 100  # whatever members say: who waits for static ones 
 group_subscribed_names_max = 1_000_000  # that all members of a consumer group name
 group_owned_partitions_max = 100_000  # that a member of a consumer group may say it has
 group_expressions_max = 100  # regular expressions of a group, each of which is tried on every new topic
-group_expression_max_chars = 10_000  # of a regular expression that a member subscribes by
+group_expression_max_chars = 1_000  # of a regular expression that a member subscribes by
+group_expression_max_steps = 4_000  # of the program that it is compiled to: at worst, a name takes some 15 ms
+group_expression_max_bytes = 1 * MiB  # of that program and what it keeps while it runs; RE2 compiles no larger one
 
 # Transactions
 partitions_per_transaction_max = 100_000  # a transaction is one record

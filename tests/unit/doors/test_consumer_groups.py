@@ -1,5 +1,9 @@
 """ConsumerGroupHeartbeat and ConsumerGroupDescribe over the wire, and what other requests say of consumer groups."""
 
+from unittest.mock import patch
+
+from tailrace.doors.kafka import turns
+from tailrace.groups.consumer.group import ConsumerGroup
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.api_versions import ApiVersionsRequest
 from tailrace.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
@@ -52,6 +56,34 @@ async def test_a_topic_grows_and_its_readers_hear_of_it(served: Served) -> None:
     assert (await served.call(grow, 3)).results[0].error_code == 0
     await one.beat()
     assert one.partitions == [0, 1, 2]
+
+
+@with_broker(**settings)
+async def test_others_have_their_turn_while_expressions_are_tried(served: Served) -> None:
+    for number in range(10):
+        await served.make_topic(f"t{number}")
+    one, two, line = Consumer(served, "one"), Consumer(served, "two"), served.door.turns
+    with patch.object(turns, "turn_max_s", -1.0), patch.object(line, "wait", wraps=line.wait) as waited:
+        await one.join(subscribed_topic_regex="t[0-9]+")
+        assert (len(one.partitions), waited.call_count) == (10, 10)
+        await one.beat()  # the first after a group is made looks again
+        waited.reset_mock()
+        await two.join(subscribed_topic_regex="t[1-3]")
+        assert waited.call_count == 10
+        await served.make_topic("t11")
+        await one.beat()
+        assert waited.call_count == 12  # one topic, two expressions
+        await one.beat()
+        assert waited.call_count == 12
+        bad = await Consumer(served, "three").join(subscribed_topic_regex="(")
+        assert (bad.error_code, waited.call_count) == (Error.INVALID_REGULAR_EXPRESSION, 12)
+    seat = served.node.grouping.seat("g")
+    assert seat.untried("g", None, {}) == {}
+    group = await seat.ask(lambda machine: machine.find_kind("g", ConsumerGroup))
+    assert group.expressions == {
+        "t[0-9]+": ("t0", "t1", "t11", *(f"t{number}" for number in range(2, 10))),
+        "t[1-3]": ("t1", "t2", "t3"),
+    }
 
 
 @with_broker(**settings)

@@ -1,9 +1,11 @@
 """Transactions as the wire sees them, on one broker: in every version, and what bad input gets."""
 
 import asyncio
+from unittest.mock import patch
 
 import pytest
 
+from tailrace.doors.kafka import turns
 from tailrace.wire.client import WireClient
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, TopicToAdd, TransactionToAdd
@@ -274,7 +276,10 @@ async def test_transactions_are_listed_by_a_pattern(broker: Served) -> None:
         answer = await broker.call(request, 2)
         return answer.error_code, sorted(one.transactional_id for one in answer.transaction_states)
 
-    assert await listed("a-.") == (0, ["a-1", "a-2"])
+    line = broker.door.turns
+    with patch.object(turns, "turn_max_s", -1.0), patch.object(line, "wait", wraps=line.wait) as waited:
+        assert await listed("a-.") == (0, ["a-1", "a-2"])
+    assert waited.call_count == 3  # others have their turn while ids are tried
     assert await listed("1") == (0, [])  # as a whole
     for nothing in (None, ""):
         assert await listed(nothing) == (0, ["a-1", "a-2", "b-1"])

@@ -29,10 +29,12 @@ class Coordinator:
         self.groups = Groups()
         self.topics = StagedTopics()
 
-    def join(self, name: str, expression: str | None = None, names: tuple[str, ...] | None = None) -> None:
+    def join(
+        self, name: str, expression: str | None = None, names: tuple[str, ...] | None = None, epoch: int = 0
+    ) -> None:
         turn = Turn(now=0.0, wall_ms=0, rules=plain_rules, alarms=self.groups.alarms, topics=self.topics)
         beat = Heartbeat(
-            who=MemberId(name), epoch=0, rebalance_timeout_ms=1, names=names, expression=expression, owned=()
+            who=MemberId(name), epoch=epoch, rebalance_timeout_ms=1, names=names, expression=expression, owned=()
         )
         self.groups.beat("g", beat, turn)
         for entry in turn.records:
@@ -66,6 +68,9 @@ def test_an_expression_is_so_long() -> None:
         coordinator.join("m", "t" * (group_expression_max_chars + 1))
     with pytest.raises(InvalidExpression):
         coordinator.join("m", "((a{1000}){1000}){1000}")  # short, and would need all memory
+    with pytest.raises(InvalidExpression, match=r"steps, of 4000 .* repeat less"):
+        coordinator.join("m", ".*a.{900}")  # would take its time for each name
+    coordinator.join("m", r"\p{L}+[.-]\p{L}+[.-]\p{N}+")
 
 
 def test_a_member_of_the_classic_protocol_has_so_many_protocols_here_too() -> None:
@@ -87,7 +92,33 @@ def test_members_name_so_many_topics() -> None:
 
 
 def test_an_expression_that_would_take_others_ages_takes_none() -> None:
-    assert expressions.matching("(a|aa|aaa)+b", ["a" * 200, "a" * 200 + "b"]) == ("a" * 200 + "b",)
+    assert expressions.matching("(a|aa|aaa)+b", ["a" * 200, "a" * 200 + "b"], {}) == ("a" * 200 + "b",)
+
+
+def test_where_groups_of_an_expression_are_is_not_asked_for() -> None:
+    assert expressions.compiled("(t|o|p|i|c|-|[0-9]+)*" * 40).groups == 0
+
+
+def test_what_was_tried_before_is_not_tried_again() -> None:
+    assert expressions.matching("t.*", ["a", "t1", "t2"], {"t.*": {"a": True, "t1": False}}) == ("a", "t2")
+    assert expressions.matching("(", ["a"], {"(": {"a": True}}) == ("a",)
+
+
+def test_who_goes_does_not_let_expressions_be_tried_and_the_next_heartbeat_does() -> None:
+    coordinator = Coordinator()
+    coordinator.topics.make("t1", 1)
+    coordinator.join("m", "t.*")
+    coordinator.join("n", names=("t1",))
+    coordinator.topics.make("t2", 1)
+    left = {"t.*": ["t2"]}
+    assert coordinator.groups.untried("g", None, coordinator.topics, {}) == left
+    coordinator.join("n", names=None, epoch=-1)
+    group = coordinator.groups.find_kind("g", ConsumerGroup)
+    assert (group.expressions, list(group.members)) == ({"t.*": ("t1",)}, ["m"])
+    assert coordinator.groups.untried("g", "u", coordinator.topics, {"t.*": {}}) == left | {"u": ["t1", "t2"]}
+    coordinator.join("m", "t.*")
+    assert group.expressions == {"t.*": ("t1", "t2")}
+    assert coordinator.groups.untried("g", "t.*", coordinator.topics, {}) == {}
 
 
 def test_new_topics_are_found_among_many_and_old_ones_forgotten() -> None:

@@ -41,7 +41,7 @@ def join(group: ConsumerGroup, wanted: Joining, ticket: Ticket, new_id: str, tur
     draft = Draft(group, turn)
     if before is not None and before.id != member_id:
         take_the_place_of(draft, before, member_id)
-    update(draft, member_id, _profile(wanted, subscription.topics, subscription.rack_id))
+    update(draft, member_id, _profile(wanted, subscription.topics, subscription.rack_id), tries=False)
     retarget(draft)
     reconcile(draft, member_id, partitions_of(subscription.owned_partitions, turn.topics), is_sure=True)
     group.has_looked(draft.group)

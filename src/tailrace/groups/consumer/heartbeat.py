@@ -162,7 +162,7 @@ def _is_quiet(group: ConsumerGroup, member: ConsumerMember, profile: Profile, tu
 # What changes
 
 
-def update(draft: Draft, member_id: str, profile: Profile) -> None:
+def update(draft: Draft, member_id: str, profile: Profile, *, tries: bool = True) -> None:
     """A member says something of itself; the group's epoch rises if that, or what became of the topics, asks for it."""
     group, turn = draft.group, draft.turn
     known = group.members.get(member_id)
@@ -170,7 +170,7 @@ def update(draft: Draft, member_id: str, profile: Profile) -> None:
         draft.describe(member_id, profile)
     changed = known is None or _reads(known.profile) != _reads(profile)
     if changed or group.looked_at != turn.topics.revision:
-        look(draft, changed=changed)
+        look(draft, changed=changed, tries=tries)
 
 
 def _reads(profile: Profile) -> tuple[tuple[str, ...], str]:

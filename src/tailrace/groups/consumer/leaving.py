@@ -24,7 +24,7 @@ def let_go(group: ConsumerGroup, member_ids: Iterable[str], turn: Turn) -> None:
     draft = Draft(group, turn)
     for member_id in member_ids:
         draft.remove(member_id)
-    look(draft, changed=True)
+    look(draft, changed=True, tries=False)
     if not draft.group.members:
         draft.aimed(draft.group.epoch)  # there is nobody to share out for
 

@@ -2,15 +2,17 @@
 
 The epoch rises when a member comes, goes or reads something else, and when a topic that is read appears, grows or
 vanishes: the hash of those topics changes then. Topics are looked at in the next heartbeat of any member after they
-have changed, as are the names that regular expressions match.
+have changed, as are the names that regular expressions match: those that whoever runs the machine has tried by then.
+What else brings the group on does not wait for that.
 """
 
+from collections.abc import Iterable
 from hashlib import blake2b
 from typing import Final
 
 from tailrace.groups.consumer.assigning import assignors
 from tailrace.groups.consumer.draft import Draft
-from tailrace.groups.consumer.expressions import matching
+from tailrace.groups.consumer.expressions import Tried, matching
 from tailrace.groups.consumer.group import ConsumerGroup
 from tailrace.groups.consumer.shares import Share
 from tailrace.groups.consumer.sharing import Wish
@@ -21,32 +23,54 @@ from tailrace.model.ids import Id
 hash_bytes: Final = 8
 
 
-def look(draft: Draft, *, changed: bool) -> None:
-    """Bring expressions, epoch and target up to date; `changed`: somebody came, went or reads something else."""
+def look(draft: Draft, *, changed: bool, tries: bool = True) -> None:
+    """Bring expressions, epoch and target up to date; `changed`: somebody came, went or reads something else. Where
+    expressions must not be tried, the next heartbeat looks again."""
     group, topics = draft.group, draft.turn.topics
-    _match(draft, topics)
+    is_done = _match(draft, topics, tries=tries)
     found = hash_of(group, topics)
     if changed or found != group.metadata_hash:
         draft.raise_epoch(found)
-    group.looked_at, group.names = topics.revision, topics.names()
+    if is_done:
+        group.looked_at, group.names = topics.revision, topics.names()
 
 
-def _match(draft: Draft, topics: Topics) -> None:
+def untried(group: ConsumerGroup | None, expression: str | None, topics: Topics, tried: Tried) -> dict[str, list[str]]:
+    """The names that a heartbeat would have to try, by expression: that of the member, and all of its group."""
+    names, known = topics.names(), {} if group is None else group.expressions
+    wanted: dict[str, Iterable[str]] = {}
+    if group is not None and known and group.looked_at != topics.revision:
+        wanted = dict.fromkeys(known, _new(group, topics))
+    if expression and expression not in known:
+        wanted[expression] = names
+    left = {one: [name for name in some if name not in tried.get(one, {})] for one, some in wanted.items()}
+    return {one: some for one, some in left.items() if some}
+
+
+def _new(group: ConsumerGroup, topics: Topics) -> list[str]:
+    """Only what is new is tried: with many topics and expressions, all of it would take its time."""
+    return [name for name in topics.names() if name not in group.names]
+
+
+def _match(draft: Draft, topics: Topics, *, tries: bool) -> bool:
+    """Whether all is tried that is new."""
     group = draft.group
     used = {one.profile.subscribed_topic_regex or "": None for one in group.members.values()}
     for expression in [one for one in group.expressions if one not in used]:
         draft.match(expression, None)
-    names = topics.names()
-    new = [name for name in names if name not in group.names] if group.expressions else ()
+    names, tried = topics.names(), draft.turn.tried
+    new = _new(group, topics) if group.expressions else []
+    to_try = new if tries else []
     for expression in used:
         before = group.expressions.get(expression)
         if expression and before is None:
-            draft.match(expression, matching(expression, names))
+            draft.match(expression, matching(expression, names, tried))
         elif before is not None and group.looked_at != topics.revision:
-            # Only what is new is tried: with many topics and expressions, all of it would take its time.
-            after = tuple(sorted({name: None for name in (*before, *matching(expression, new)) if name in names}))
+            found = (*before, *matching(expression, to_try, tried))
+            after = tuple(sorted({name: None for name in found if name in names}))
             if after != before:
                 draft.match(expression, after)
+    return to_try == new
 
 
 def hash_of(group: ConsumerGroup, topics: Topics) -> int:

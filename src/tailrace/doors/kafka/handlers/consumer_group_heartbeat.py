@@ -2,12 +2,17 @@
 
 from typing import Final
 
+from tailrace.broker.group_seat import GroupSeat
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.groups import client_host, client_id, new_member_id, seat_of
+from tailrace.doors.kafka.turns import Turn as ClientTurn
+from tailrace.groups.consumer.expressions import Tried, compiled
 from tailrace.groups.consumer.requests import Heartbeat, Told, joining
 from tailrace.groups.consumer.shares import Share, by_topic, share
+from tailrace.groups.groups import Groups
 from tailrace.groups.requests import MemberId
-from tailrace.model.faults import Fault, InvalidRequest
+from tailrace.groups.turn import Turn
+from tailrace.model.faults import Fault, InvalidExpression, InvalidRequest
 from tailrace.model.ids import Id, TopicPartition
 from tailrace.model.limits import group_owned_partitions_max
 from tailrace.wire.faults import error_of
@@ -29,10 +34,35 @@ async def consumer_group_heartbeat(
             raise InvalidRequest("a group needs a name")
         beat = _beat(request, call)
         seat = seat_of(call, request.group_id)
-        told = await seat.act(lambda machine, turn: machine.beat(request.group_id, beat, turn))
+        tried = await _tried(request.group_id, beat.expression, seat, call.connection.turn)
+
+        def act(machine: Groups, turn: Turn) -> Told:
+            turn.tried = tried
+            return machine.beat(request.group_id, beat, turn)
+
+        told = await seat.act(act)
     except Fault as fault:
         return ConsumerGroupHeartbeatResponse(error_code=error_of(fault), error_message=str(fault))
     return _told(told)
+
+
+async def _tried(group_id: str, expression: str | None, seat: GroupSeat, turn: ClientTurn) -> Tried:
+    """Try expressions on the names of topics before the coordinator has to: others have their turn meanwhile."""
+    tried: dict[str, dict[str, bool]] = {}
+    turn.begin()
+    while left := seat.untried(group_id, expression, tried):
+        for one, names in left.items():
+            results = tried.setdefault(one, {})
+            try:
+                matches = compiled(one).fullmatch
+            except InvalidExpression:  # a new one is refused by the coordinator; an old one keeps what it has
+                results |= dict.fromkeys(names, False)
+                continue
+            for name in names:
+                results[name] = matches(name) is not None
+                if turn.is_over:
+                    await turn.next()
+    return tried
 
 
 def _beat(request: ConsumerGroupHeartbeatRequest, call: Call) -> Heartbeat:

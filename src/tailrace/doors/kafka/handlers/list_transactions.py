@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from tailrace.doors.kafka.call import Call
+from tailrace.doors.kafka.turns import Turn
 from tailrace.groups.consumer.expressions import compiled
 from tailrace.model.faults import Fault
 from tailrace.transactions.states import State
@@ -24,17 +25,17 @@ async def list_transactions(request: ListTransactionsRequest, call: Call) -> Lis
     found: list[ListedTransaction] = []
     try:
         wanted = _filter(request, {names[one]: None for one in request.state_filters if one in names}, call)
+        matches = compiled(pattern).fullmatch if (pattern := request.transactional_id_pattern) else None
         for seat in call.node.transacting.seats:
-            found += await seat.ask(lambda machine: _listed(machine, wanted))
+            some = await seat.ask(lambda machine: _listed(machine, wanted))
+            found += some if matches is None else await _matching(some, matches, call.connection.turn)
     except Fault as fault:
         return ListTransactionsResponse(error_code=error_of(fault))
     return ListTransactionsResponse(unknown_state_filters=unknown, transaction_states=tuple(found))
 
 
 def _filter(request: ListTransactionsRequest, states: dict[State, None], call: Call) -> Filter:
-    """Whether a transaction is wanted; a fault where that cannot be said."""
-    pattern = request.transactional_id_pattern
-    matches = compiled(pattern).fullmatch if pattern else None
+    """Whether a transaction is wanted, whatever its id."""
     producer_ids = dict.fromkeys(request.producer_id_filters)
     now_ms = call.node.ports.clock.wall_ms()
 
@@ -43,12 +44,24 @@ def _filter(request: ListTransactionsRequest, states: dict[State, None], call: C
             return False
         if producer_ids and one.producer_id not in producer_ids:
             return False
-        if matches is not None and not matches(one.transactional_id):
-            return False
         is_under_way = one.started_ms != nothing and now_ms - one.started_ms > request.duration_filter
         return request.duration_filter < 0 or is_under_way
 
     return wanted
+
+
+async def _matching(
+    listed: list[ListedTransaction], matches: Callable[[str], object], turn: Turn
+) -> list[ListedTransaction]:
+    """Those whose ids match. That may take long: others have their turn meanwhile."""
+    found = []
+    turn.begin()
+    for one in listed:
+        if matches(one.transactional_id) is not None:
+            found.append(one)
+        if turn.is_over:
+            await turn.next()
+    return found
 
 
 def _listed(machine: Transactions, wanted: Filter) -> list[ListedTransaction]:
