@@ -145,25 +145,25 @@ def too_many() -> Iterator[tuple[object, int]]:
 @with_broker()
 async def test_who_names_more_than_a_request_may_loses_the_connection_and_no_more(served: Served) -> None:
     for request, version in too_many():
-        with heard() as lines:
-            client = await Raw.connect(served.node.kafka_port)
-            client.send(framed(request, version))
-            assert await client.closed(), type(request)
-            client.close()
-        (line,) = lines
-        assert "things are named where a request may name" in line, type(request)
+        await loses_its_connection(served, request, version, "things are named where a request may name")
+
+
+async def loses_its_connection(served: Served, request: object, version: int, why: str) -> None:
+    with heard() as lines:
+        client = await Raw.connect(served.node.kafka_port)
+        client.send(framed(request, version))
+        assert await client.closed(), type(request)
+        client.close()
+    (line,) = lines
+    assert why in line, type(request)
 
 
 def too_much() -> Iterator[tuple[object, int]]:
     """Requests whose arrays hold more than they may, all together."""
     names = tuple(str(number) for number in range(request_elements_max + 1))
     yield DeleteTopicsRequest(topic_names=names), 5
-    yield (
-        CreateTopicsRequest(
-            topics=tuple(NewTopic(name=name, num_partitions=1, replication_factor=1) for name in names)
-        ),
-        7,
-    )
+    topics = tuple(NewTopic(name=name, num_partitions=1, replication_factor=1) for name in names)
+    yield CreateTopicsRequest(topics=topics), 7
     yield LeaveGroupRequest(group_id="g", members=tuple(LeavingMember(member_id=name) for name in names)), 5
     some = tuple(NewConfig(name=name, value="") for name in names[: request_elements_max // 10])
     topic = ResourceToAlter(resource_type=topic_kind, resource_name="t", configs=some)
@@ -173,13 +173,7 @@ def too_much() -> Iterator[tuple[object, int]]:
 @with_broker()
 async def test_who_sends_more_than_a_request_may_hold_loses_the_connection_and_no_more(served: Served) -> None:
     for request, version in too_much():
-        with heard() as lines:
-            client = await Raw.connect(served.node.kafka_port)
-            client.send(framed(request, version))
-            assert await client.closed(), type(request)
-            client.close()
-        (line,) = lines
-        assert "the arrays hold more elements" in line, type(request)
+        await loses_its_connection(served, request, version, "the arrays hold more elements")
 
 
 @with_broker()

@@ -3,17 +3,21 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 from unittest.mock import patch
 
 from tailrace.doors.kafka import turns
 from tailrace.doors.kafka.named import each, together
+from tailrace.doors.kafka.turns import many_at_once
 from tailrace.model.limits import names_per_turn_max
 from tailrace.records.build import build_batch
 from tailrace.records.record import NewRecord
 from tailrace.wire.client import ConnectionLost, WireClient
 from tailrace.wire.messages.api_versions import ApiVersionsRequest
+from tailrace.wire.messages.fetch import FetchRequest, PartitionToFetch, TopicToFetch
 from tailrace.wire.messages.produce import PartitionToProduce, ProduceRequest, TopicToProduce
 from tests.unit.doors.hostile import until
 from tests.unit.doors.served import Served, answer_max_s, serving, with_broker
@@ -30,10 +34,10 @@ def turns_last(seconds: float) -> Iterator[None]:
         yield
 
 
-def with_batches(count: int, acks: int = -1) -> ProduceRequest:
+def with_batches(count: int, acks: int = -1, timeout_ms: int = 5000) -> ProduceRequest:
     batch = bytes(build_batch([NewRecord(value=b"v", key=b"k")], compression="zstd"))
     partitions = (PartitionToProduce(partition=0, records=batch),) * count
-    return ProduceRequest(acks=acks, timeout_ms=5000, topics=(TopicToProduce(name="c", partitions=partitions),))
+    return ProduceRequest(acks=acks, timeout_ms=timeout_ms, topics=(TopicToProduce(name="c", partitions=partitions),))
 
 
 async def connected(served: Served) -> WireClient:
@@ -72,15 +76,17 @@ async def test_others_are_served_between_the_batches_of_one_request(served: Serv
 async def test_others_are_served_between_the_requests_of_one_client(served: Served) -> None:
     await served.make_topic("c", cleanup_policy="compact")
 
-    async def pipelined() -> None:
-        answers = [served.client.send(with_batches(1), 9) for _ in range(many)]
+    async def pipelined(*timeouts_ms: int) -> None:
+        requests = [with_batches(1, timeout_ms=timeout_ms) for timeout_ms in timeouts_ms] * (many // len(timeouts_ms))
+        answers = [served.client.send(one, 9) for one in requests]
         offsets = [(await one).topics[0].partitions[0].base_offset for one in answers]
         assert offsets == list(range(offsets[0], offsets[0] + many))
 
-    with turns_last(never):
-        assert await who_is_first(served, pipelined) == "work"
-    with turns_last(at_once):
-        assert await who_is_first(served, pipelined) == "question"
+    for timeouts_ms in ((5000,), (5000, 5001)):  # like the one before, and not
+        with turns_last(never):
+            assert await who_is_first(served, partial(pipelined, *timeouts_ms)) == "work"
+        with turns_last(at_once):
+            assert await who_is_first(served, partial(pipelined, *timeouts_ms)) == "question"
 
 
 @with_broker()
@@ -88,6 +94,25 @@ async def test_topics_whose_batches_stay_closed_know_no_turns(served: Served) ->
     await served.make_topic("c")
     with turns_last(at_once):
         assert await who_is_first(served, lambda: served.call(with_batches(many), 9)) == "work"
+
+
+@with_broker()
+async def test_very_many_partitions_may_take_long_whatever_is_in_them(served: Served) -> None:
+    def fetch(count: int) -> FetchRequest:
+        start = PartitionToFetch(partition=0, fetch_offset=0, partition_max_bytes=100)
+        wanted = tuple(replace(start, partition=number) for number in range(count))
+        return FetchRequest(max_wait_ms=0, min_bytes=1, topics=(TopicToFetch(name="c", partitions=wanted),))
+
+    await served.make_topic("c", many_at_once + 1)
+    line = served.door.turns
+    with turns_last(at_once), patch.object(line, "wait", wraps=line.wait) as waited:
+        await served.call(fetch(many_at_once), 4)
+        await served.call(with_batches(many_at_once), 9)
+        assert waited.call_count == 0
+        await served.call(fetch(many_at_once + 1), 4)
+        assert waited.call_count == 1
+        await served.call(with_batches(many_at_once + 1), 9)
+        assert waited.call_count == many_at_once  # of the Fetch one; and between all batches but the first two
 
 
 def test_others_have_their_turn_between_the_names_of_one_request() -> None:

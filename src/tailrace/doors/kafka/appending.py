@@ -26,7 +26,7 @@ no_guards: Final[Guards] = MappingProxyType({})
 class Serving:
     """A request whose batches are appended one after the other."""
 
-    __slots__ = ("_call", "_guards", "_head", "_left", "_refused", "_topics", "_waiting")
+    __slots__ = ("_call", "_guards", "_head", "_is_slow", "_left", "_refused", "_topics", "_waiting")
 
     def __init__(self, call: Call, head: ProduceHead, guards: Guards) -> None:
         self._call = call
@@ -40,16 +40,16 @@ class Serving:
         )
         self._waiting: Waiting | None = None
         self._refused = False
-        if len(self._left) > many_at_once:
-            call.connection.turn.is_slow = True
+        self._is_slow = len(self._left) > many_at_once  # or may be
 
     def go_on(self) -> bool:
         """Append: all that is left, or as much as this client may in one turn. Whether that was all."""
         turn, left = self._call.connection.turn, self._left
         while left:
             self._take(*left.popleft())
-            if turn.is_slow and left and turn.is_over:
+            if self._is_slow and left and turn.is_over:
                 return False
+        turn.is_slow = turn.is_slow or self._is_slow
         return True
 
     def keep(self) -> None:
@@ -86,8 +86,7 @@ class Serving:
         partition = self._call.node.replicas.find(topic, data.partition)
         if not data.records:
             raise InvalidBatch("there is no record batch")
-        if partition.log.looks_at_records:
-            self._call.connection.turn.is_slow = True
+        self._is_slow = self._is_slow or partition.log.looks_at_records
         guard = self._guards.get((topic, data.partition)) if self._guards else None
         return partition, partition.append(data.records, self._head.acks, guard)
 

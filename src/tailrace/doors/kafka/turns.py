@@ -1,8 +1,9 @@
 """Nobody has the loop for long: who has had it for `turn_max_s` goes on when all others have been served.
 
-Most requests take microseconds. Batches that have to be opened (`log.admission`) take milliseconds, and one frame may
-bring very many of them, or be one of many. Those who wait for their next turn stand in one line, and each turn of the
-loop lets one of them go on: however many they are, others are held up by one of them at most.
+Most requests take microseconds. Batches that have to be opened (`log.admission`), regular expressions and very many
+partitions take milliseconds, and one frame may bring much of that, or be one of many. Those who wait for their next
+turn stand in one line, and each turn of the loop lets one of them go on: however many they are, others are held up by
+one of them at most.
 """
 
 import asyncio

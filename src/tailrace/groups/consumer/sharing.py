@@ -131,6 +131,9 @@ def _level(
         kept[taker][one] = None
         held.setdefault(taker, []).append(one)
         heapreplace(takers, (least + 1, taking))
-        heapreplace(givers, (most + 1, giving)) if held[giver] else heappop(givers)
+        if held[giver]:
+            heapreplace(givers, (most + 1, giving))
+        else:
+            heappop(givers)
         moved = True
     return moved
