@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any, Final
 
-from tailrace.log.inspect import Problem, verify
+from tailrace.log.directory.inspect import Problem, verify
 from tailrace.ports import system_ports
 from tailrace.testing import Broker
 

@@ -20,8 +20,8 @@ from tailrace.records.build import build_batch
 from tailrace.records.record import NewRecord
 from tailrace.wire.errors import Error
 from tests.interop.client import deadline_s
-from tests.unit.doors.served import Served, serving
-from tests.unit.doors.transacting import mark, now_ms, oracle_for, send
+from tests.unit.doors.kafka.served import Served, serving
+from tests.unit.doors.kafka.transacting import mark, now_ms, oracle_for, send
 
 pytestmark = pytest.mark.foreign
 last = "the last"
@@ -104,7 +104,7 @@ async def fill(served: Served, chance: random.Random) -> tuple[list[str], list[s
     for producer in producers:
         await end(producer, commits=chance.random() < 0.5)
     batch = build_batch([NewRecord(value=last.encode(), timestamp=now_ms())])
-    served.node.replicas.find("t", 0).append(memoryview(batch), 1)
+    served.node.hosted.find("t", 0).append(memoryview(batch), 1)
     return [*sent, last], [*(value for value in sent if value in committed), last]
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tailrace.broker.seats import partition_of
+from tailrace.broker.coordination.coordinator import partition_of
 from tailrace.model.topics import transactions_topic
 from tailrace.testing import Cluster
 from tests.interop.client import Client

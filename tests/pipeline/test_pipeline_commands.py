@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tailrace.cli.main import main
-from tailrace.cli.spark import tasks_done
+from tailrace.cli.pipeline.spark import tasks_done
 from tailrace.pipeline.access import Access
 from tailrace.pipeline.histories.delta_log import read_log
 from tailrace.pipeline.kafka.cluster import Cluster

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.cli.client_config import brokers, client_options
+from tailrace.cli.client.client_config import brokers, client_options
 from tailrace.cli.failure import Misused
 from tailrace.pipeline.access import Access, access_from
 from tailrace.pipeline.failure import PipelineFailed

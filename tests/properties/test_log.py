@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, precondition, rule
 
-from tailrace.log.inspect import verify
+from tailrace.log.directory.inspect import verify
 from tailrace.log.log import Appended
 from tailrace.model.faults import OffsetOutOfRange, OutOfOrderSequence
 from tailrace.records.header import check_batch, prefix_bytes, read_header

@@ -11,13 +11,13 @@ from collections.abc import Iterable
 import pytest
 
 from tailrace.groups.consumer.group import ConsumerGroup
-from tailrace.groups.consumer.requests import Heartbeat, Told
+from tailrace.groups.consumer.requests import Heartbeat, HeartbeatAnswer
 from tailrace.groups.consumer.shares import Share, without
 from tailrace.groups.consumer.states import GroupState
 from tailrace.groups.groups import Groups
 from tailrace.groups.records import Entry
 from tailrace.groups.requests import MemberId
-from tailrace.groups.turn import Turn
+from tailrace.groups.turn import GroupTurn
 from tailrace.model.faults import FencedMemberEpoch, UnknownMember
 from tailrace.model.ids import TopicPartition
 from tests.unit.groups.consumer_stage import StagedTopics, plain_rules
@@ -43,7 +43,7 @@ class Client:
             return Heartbeat(who=who, epoch=self.epoch, rebalance_timeout_ms=30_000, names=self.reads, owned=owned)
         return Heartbeat(who=who, epoch=self.epoch, owned=self.works_on if self.works_on == self.told else None)
 
-    def hear(self, told: Told, now: float) -> None:
+    def hear(self, told: HeartbeatAnswer, now: float) -> None:
         self.epoch, self.heard_at, self.is_sure = told.epoch, now, True
         if told.assigned is not None:
             self.told = told.assigned
@@ -69,8 +69,8 @@ class World:
         self.names = 0
         self.groups.serve(self.turn())
 
-    def turn(self) -> Turn:
-        return Turn(
+    def turn(self) -> GroupTurn:
+        return GroupTurn(
             now=self.now,
             wall_ms=int(self.now * 1000),
             rules=plain_rules,
@@ -78,7 +78,7 @@ class World:
             topics=self.topics,
         )
 
-    def write(self, turn: Turn) -> None:
+    def write(self, turn: GroupTurn) -> None:
         for entry in turn.records:
             assert isinstance(entry, Entry)
             self.log.append(entry)

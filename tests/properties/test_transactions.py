@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 
-from tailrace.log.aborted import Aborted
+from tailrace.log.state.aborted_index import Aborted
 from tailrace.records.build import build_batch, marker_batch
 from tailrace.records.control import Marker, read_control
 from tailrace.records.header import read_header

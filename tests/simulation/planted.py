@@ -8,18 +8,18 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Any
 
-from tailrace.broker.partition import Partition
-from tailrace.broker.quorums import Quorums
-from tailrace.broker.verifying import Guard
-from tailrace.broker.votes import VoteJournal
-from tailrace.log import recovery, truncation
+from tailrace.broker.partitions.partition import Partition
+from tailrace.broker.partitions.transaction_guards import Guard
+from tailrace.broker.replication.quorums import Quorums
+from tailrace.broker.replication.vote_journal import VoteJournal
 from tailrace.log.log import Appended, Log, Read
-from tailrace.log.producers import ProducerStates
+from tailrace.log.recovery import recovery, truncation
+from tailrace.log.recovery.segment_walk import walk_in_turns
+from tailrace.log.state.producers import ProducerStates
 from tailrace.log.syncing import Syncer
-from tailrace.log.walk import walk_in_turns
 from tailrace.model.ids import BrokerId, TopicPartition
 from tailrace.raft import following, leading
-from tailrace.raft.effects import Turn, Vote
+from tailrace.raft.effects import EffectsBuilder, Vote
 from tailrace.raft.messages import FetchAnswer, Fetched, Message, Refusal, VoteRequest
 from tailrace.raft.standing import Standing
 from tailrace.raft.state import State
@@ -94,7 +94,7 @@ def high_watermark_from_a_deposed_leader() -> AbstractContextManager[None]:
     """Whoever answers as a leader is believed, in whichever epoch, and before the two logs are found to agree."""
     right = following.answered
 
-    def answered(state: State, answer: FetchAnswer, turn: Turn) -> None:
+    def answered(state: State, answer: FetchAnswer, turn: EffectsBuilder) -> None:
         if answer.served and state.commit(min(answer.high_watermark, state.log_end)):
             turn.committed = state.high_watermark
         right(state, answer, turn)

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 
-from tailrace.broker import partition as partitions
-from tailrace.broker.coordinator import Coordinator, M
-from tailrace.broker.verification import Verification
+from tailrace.broker.machines.runtime import M, MachineRuntime
+from tailrace.broker.partitions import partition as partitions
+from tailrace.broker.transactions.verification import Verification
 from tailrace.groups.consumer import reconciling
 from tailrace.groups.consumer.group import ConsumerGroup
 from tailrace.groups.consumer.member import ConsumerMember, Standing
@@ -14,12 +14,12 @@ from tailrace.groups.consumer.shares import Share
 from tailrace.groups.consumer.states import Step
 from tailrace.groups.group import ClassicGroup
 from tailrace.groups.kept import KeptGroups
-from tailrace.log import recovery
-from tailrace.log.aborted import AbortedIndexes
 from tailrace.log.log import Log
+from tailrace.log.recovery import recovery
+from tailrace.log.state.aborted_index import AbortedIndexes
 from tailrace.transactions.states import State
 from tailrace.transactions.transactions import Transactions
-from tailrace.transactions.turn import Turn
+from tailrace.transactions.turn import TransactionTurn
 from tests.simulation.planting import Mutant, replaced
 
 
@@ -47,7 +47,7 @@ def transactions_not_verified() -> Iterator[None]:
 
 
 def decisions_forgotten_by_the_next_coordinator() -> AbstractContextManager[None]:
-    def serve(machine: Transactions, turn: Turn) -> None:
+    def serve(machine: Transactions, turn: TransactionTurn) -> None:
         for transaction in list(machine.transactions.values()):
             if transaction.state is State.ONGOING:
                 machine._await_end(transaction, turn)
@@ -65,10 +65,10 @@ def offsets_of_aborted_transactions_count() -> AbstractContextManager[None]:
 
 
 def coordinator_answers_before_it_is_committed() -> AbstractContextManager[None]:
-    async def settled(coordinator: Coordinator[M]) -> None:
+    async def settled(coordinator: MachineRuntime[M]) -> None:
         coordinator._require_leadership()
 
-    return replaced(Coordinator, "settled", settled)
+    return replaced(MachineRuntime, "settled", settled)
 
 
 def commits_of_an_old_generation() -> AbstractContextManager[None]:

@@ -156,7 +156,7 @@ class Stage:
     # What lies on the disk
 
     def folder(self, topic: str, partition: int = 0) -> str:
-        return self.node.replicas.find(topic, partition).log.folder
+        return self.node.hosted.find(topic, partition).log.folder
 
     def files(self, folder: str = data_dir) -> dict[str, bytes]:
         """Every file below a folder, with what a reader sees in it."""

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from tailrace.testing.scenarios.cluster.campaign import Campaign, Run, run_seed
-from tailrace.testing.scenarios.cluster.met import Met, demanded
+from tailrace.testing.scenarios.cluster.encountered import Encountered, demanded
 from tailrace.testing.scenarios.cluster.plan import plan_of, trouble_default_seconds
 from tests.simulation.seeds import kept_seeds
 
@@ -44,7 +44,7 @@ def test_the_same_seed_gives_the_same_history_whatever_python_hashes() -> None:
 
 
 def test_a_failure_says_what_broke_and_where() -> None:
-    run = Run(seed=7, met=Met(), digest="", seconds=1.0, failure="one leader per epoch: two of them")
+    run = Run(seed=7, met=Encountered(), digest="", seconds=1.0, failure="one leader per epoch: two of them")
     assert str(run).startswith("seed 7 FAILED")
     assert "one leader per epoch" in str(run)
 
@@ -57,7 +57,7 @@ def test_a_hundred_seeds_that_met_little_do_not_pass() -> None:
 
 
 def test_a_poor_hundred_does_not_pass_beside_rich_ones() -> None:
-    rich, poor = (Met(**{name: share * least for name, least in demanded.items()}) for share in (1, 0))
+    rich, poor = (Encountered(**{name: share * least for name, least in demanded.items()}) for share in (1, 0))
     campaign = Campaign()
     for seed in range(1, 301):
         met = poor if 101 <= seed <= 200 else rich
@@ -75,7 +75,7 @@ def test_a_poor_hundred_does_not_pass_beside_rich_ones() -> None:
 def test_a_campaign_tells_both_how_long_people_wait_and_what_it_costs() -> None:
     campaign = Campaign(began=time.monotonic() - 10)
     for seed in (1, 2):  # at once, on two cores
-        campaign.add(Run(seed=seed, met=Met(seconds=50.0), digest="d", seconds=10.0))
+        campaign.add(Run(seed=seed, met=Encountered(seconds=50.0), digest="d", seconds=10.0))
     assert "virtual to wall time: 10.0 to 1, in 10 s; to core time: 5.0 to 1, 10.00 s of a core each" in str(campaign)
 
 

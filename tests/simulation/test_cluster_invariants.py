@@ -6,16 +6,16 @@ from contextlib import contextmanager
 import pytest
 from crc32c import crc32c
 
-from tailrace.broker.votes import entry_layout
+from tailrace.broker.replication.vote_journal import entry_layout
 from tailrace.model.ids import BrokerId, Id, TopicPartition
 from tailrace.raft.voters import Voter, no_voter
-from tailrace.testing.scenarios.cluster.claims import Claims
-from tailrace.testing.scenarios.cluster.committed import Committed, Histories
-from tailrace.testing.scenarios.cluster.entries import Entry
-from tailrace.testing.scenarios.cluster.invariants import Broken, Invariant
-from tailrace.testing.scenarios.cluster.journals import Journals
-from tailrace.testing.scenarios.cluster.leadership import Leaders, Marks, check_undamaged
-from tailrace.testing.scenarios.cluster.sighting import Seen
+from tailrace.testing.scenarios.cluster.invariants.claims import Claims
+from tailrace.testing.scenarios.cluster.invariants.committed_history import Committed, Histories
+from tailrace.testing.scenarios.cluster.invariants.invariants import Broken, Invariant
+from tailrace.testing.scenarios.cluster.invariants.leadership import Leaders, Marks, check_undamaged
+from tailrace.testing.scenarios.cluster.invariants.log_entries import Entry
+from tailrace.testing.scenarios.cluster.invariants.sighting import Seen
+from tailrace.testing.scenarios.cluster.invariants.vote_journals import Journals
 
 key = TopicPartition(Id(b"t" * 16), 0)
 recreated = TopicPartition(Id(b"u" * 16), 0)

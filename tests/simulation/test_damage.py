@@ -3,7 +3,7 @@
 import pytest
 
 from tailrace.broker.node import CannotStart
-from tailrace.log.checkpoints import load_checkpoints
+from tailrace.log.directory.checkpoints import load_checkpoints
 from tailrace.model.limits import batch_header_bytes
 from tailrace.testing.simulation.storage import Storage
 from tailrace.wire.errors import Error
@@ -40,7 +40,7 @@ def recorded_point(stage: Stage) -> int:
     """How far the log of "t" need not be scanned, as the disk has it."""
     checkpoints = load_checkpoints(stage.node.ports.disk, data_dir)
     assert checkpoints is not None
-    checkpoint = checkpoints.get(stage.node.replicas.find("t", 0).key)
+    checkpoint = checkpoints.get(stage.node.hosted.find("t", 0).key)
     return 0 if checkpoint is None else checkpoint.recovery.offset
 
 
@@ -131,7 +131,7 @@ async def test_a_flipped_vote_costs_no_other_partition_its_epoch(
     stage.storage.flip_bit(f"{data_dir}/votes", entry * 48 + 20)
     await stage.start()
     assert "a vote that cannot be read" in caplog.text
-    assert [one.epoch for one in stage.node.replicas.of_topic("t")] == [2, 2]
+    assert [one.epoch for one in stage.node.hosted.of_topic("t")] == [2, 2]
 
 
 @staged

@@ -3,7 +3,7 @@
 import pytest
 
 from tailrace.broker.node import CannotStart
-from tailrace.log.inspect import verify
+from tailrace.log.directory.inspect import verify
 from tailrace.wire.errors import Error
 from tests.simulation.stage import Stage, data_dir, staged
 
@@ -81,7 +81,7 @@ async def test_a_topic_made_on_a_full_disk_is_refused_or_works_once_there_is_roo
     stage.storage.make_room()
     if answer.error_code:
         assert (await stage.make_topic("t", partitions=3)).error_code == 0
-    await stage.world.until(lambda: all(one.leads for one in stage.node.replicas.of_topic("t")))
+    await stage.world.until(lambda: all(one.leads for one in stage.node.hosted.of_topic("t")))
     for partition in range(3):
         assert (await stage.produce("t", b"v", partition=partition)).error_code == 0
     stage.kill()
@@ -101,7 +101,7 @@ async def test_partitions_whose_votes_do_not_fit_are_led_once_there_is_room(
     assert "votes" in caplog.text
     assert not stage.failed
     stage.storage.make_room()
-    await stage.world.until(lambda: all(one.leads for one in stage.node.replicas.of_topic("many")))
+    await stage.world.until(lambda: all(one.leads for one in stage.node.hosted.of_topic("many")))
     assert (await stage.produce("many", b"v", partition=39)).error_code == 0
 
 
@@ -136,7 +136,7 @@ async def test_retention_that_cannot_begin_a_new_segment_waits(stage: Stage, cap
     await stage.world.until(lambda: "retention" in caplog.text)
     assert not stage.failed
     stage.storage.make_room()
-    await stage.world.until(lambda: stage.node.replicas.find("t", 0).log.start == 1)
+    await stage.world.until(lambda: stage.node.hosted.find("t", 0).log.start == 1)
 
 
 @staged
@@ -185,5 +185,5 @@ async def test_a_leader_that_finds_no_room_for_its_first_batch_waits_for_it(
     assert (await stage.fetch("t", 0)).error_code == Error.NOT_LEADER_OR_FOLLOWER  # not: the log ends at 1
     assert await stage.read("other") == []
     stage.storage.make_room()
-    await stage.world.until(lambda: stage.node.replicas.find("t", 0).leads)
+    await stage.world.until(lambda: stage.node.hosted.find("t", 0).leads)
     assert await stage.read("t") == [b"0", b"1"]

@@ -78,7 +78,7 @@ async def test_acks_1_is_not_told_of_it_but_the_next_one_is(stage: Stage) -> Non
     (file,) = stage.segments("t")
     stage.storage.fail_next_sync(file)
     assert (await stage.produce("t", b"v", acks=1)).error_code == 0
-    await stage.world.until(lambda: not stage.node.replicas.find("t", 0).leads)
+    await stage.world.until(lambda: not stage.node.hosted.find("t", 0).leads)
     assert (await stage.produce("t", b"w", acks=1)).error_code != 0
 
 
@@ -116,12 +116,12 @@ async def test_a_vote_journal_that_cannot_be_synced_gives_no_new_leader_and_no_m
     assert stage.files()[f"{data_dir}/votes"] == journal  # never written again
     assert (await stage.produce("t", b"v")).error_code == 0
     assert not stage.failed
-    epoch = stage.node.replicas.find("t", 0).epoch
+    epoch = stage.node.hosted.find("t", 0).epoch
     stage.cut_power()
     await stage.start()
     assert (await stage.produce("new", b"v")).error_code == 0
     assert (await stage.produce("newer", b"v")).error_code == 0
-    assert stage.node.replicas.find("t", 0).epoch > epoch
+    assert stage.node.hosted.find("t", 0).epoch > epoch
 
 
 @pytest.mark.parametrize("name", ["votes", "checkpoint.new"])
@@ -157,5 +157,5 @@ async def test_index_files_that_cannot_be_synced_are_written_again(
 
 
 def _point(stage: Stage) -> Any:
-    point = stage.node.replicas.find("t", 0).log.point
+    point = stage.node.hosted.find("t", 0).log.point
     return None if point is None else point.offset

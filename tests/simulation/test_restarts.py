@@ -81,10 +81,10 @@ async def test_a_crash_costs_at_most_one_control_batch_a_partition(stage: Stage,
 async def test_the_leader_epoch_rises_at_each_start(stage: Stage, how: str) -> None:
     await stage.start()
     await stage.make_topic("t")
-    epochs = [stage.node.replicas.find("t", 0).epoch]
+    epochs = [stage.node.hosted.find("t", 0).epoch]
     for _ in range(4):
         await restart(stage, how)
-        epochs.append(stage.node.replicas.find("t", 0).epoch)
+        epochs.append(stage.node.hosted.find("t", 0).epoch)
     assert epochs == sorted(set(epochs))
 
 
@@ -111,7 +111,7 @@ async def test_an_idempotent_producer_goes_on_across_restarts(stage: Stage, how:
     for sequence in range(6):
         offsets[sequence] = (await stage.produce("t", b"%d" % sequence, producer=(number, 0, sequence))).base_offset
         if checkpoint_ms == 100 and sequence == 3:
-            log = stage.node.replicas.find("t", 0).log
+            log = stage.node.hosted.find("t", 0).log
             await stage.world.until(lambda log=log: log.point is not None and log.point.offset == 4)  # type: ignore[misc]
     await restart(stage, how)
     for sequence in range(1, 6):  # the last five are remembered
@@ -132,7 +132,7 @@ async def test_a_producer_whose_batches_retention_removed_goes_on(stage: Stage, 
     number = await stage.producer_id()
     for sequence in range(5):
         await stage.produce("t", b"x" * 600, producer=(number, 0, sequence))
-    await stage.world.until(lambda: stage.node.replicas.find("t", 0).log.start >= 4)
+    await stage.world.until(lambda: stage.node.hosted.find("t", 0).log.start >= 4)
     await restart(stage, how)
     assert (await stage.produce("t", b"x", producer=(number, 0, 6))).error_code == Error.OUT_OF_ORDER_SEQUENCE_NUMBER
     assert (await stage.produce("t", b"x", producer=(number, 0, 5))).error_code == 0
@@ -189,7 +189,7 @@ async def test_a_topic_that_was_deleted_is_not_opened_at_the_next_start(
         await stage.produce(f"t{number}", b"v")
     before = stage.files().get(f"{data_dir}/checkpoint")
     await stage.world.until(lambda: stage.files().get(f"{data_dir}/checkpoint") != before)
-    await stage.world.until(lambda: all(one.log.point for one in stage.node.replicas.all()))
+    await stage.world.until(lambda: all(one.log.point for one in stage.node.hosted.all()))
     for number in range(5):
         assert await stage.delete_topic(f"t{number}") == 0
     stage.kill()

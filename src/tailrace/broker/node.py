@@ -3,7 +3,7 @@
 Life: `start` takes the data directory, finds out which broker of which cluster this is (joining one if it was told to),
 recovers the metadata log and folds what is committed of it, and opens its partitions, which take part in their quorums
 from then on; `register` tells the cluster where clients find it. `stop` hands leadership over, leaves, and writes
-everything down, so that the next start scans nothing. In between, `Upkeep` does what time asks.
+everything down, so that the next start scans nothing. In between, `PeriodicTasks` does what time asks.
 """
 
 import asyncio
@@ -12,37 +12,37 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from tailrace.broker.calls import Calls
-from tailrace.broker.controlling import Controlling
-from tailrace.broker.coordinator import Coordinator
-from tailrace.broker.fetch_sessions import FetchSessions
-from tailrace.broker.grouping import Grouping
-from tailrace.broker.housekeeping import Housekeeping
-from tailrace.broker.identity import WrongDirectory, identify
-from tailrace.broker.joining import CannotJoin
-from tailrace.broker.leaders import Leaders
-from tailrace.broker.leaving import leave
-from tailrace.broker.marking import Marking
-from tailrace.broker.member import Member
-from tailrace.broker.metadata import MetadataFollower
-from tailrace.broker.partition import Partition
+from tailrace.broker.control.calls import PeerCalls
+from tailrace.broker.control.controller import ControllerRole
+from tailrace.broker.control.leader_duties import LeaderDuties
+from tailrace.broker.control.producer_ids import ProducerIds
+from tailrace.broker.groups.coordinator import GroupCoordinator
+from tailrace.broker.lifecycle.checkpointing import Checkpointing
+from tailrace.broker.lifecycle.cluster_join import CannotJoin
+from tailrace.broker.lifecycle.controlled_shutdown import shut_down_controlled
+from tailrace.broker.lifecycle.identity import WrongDirectory, identify
+from tailrace.broker.lifecycle.periodic import PeriodicTasks
+from tailrace.broker.lifecycle.registration import Registration, RegistrationRefused
+from tailrace.broker.machines.runtime import MachineRuntime
+from tailrace.broker.metadata.follower import MetadataFollower
+from tailrace.broker.metadata.hosted_partitions import HostedPartitions
+from tailrace.broker.metadata.leaders import Leaders
+from tailrace.broker.metadata.peer_addresses import PeerAddresses
+from tailrace.broker.partitions.fetch_sessions import FetchSessions
+from tailrace.broker.partitions.member import QuorumMember
+from tailrace.broker.partitions.partition import Partition
+from tailrace.broker.partitions.read_ahead import ReadAhead
+from tailrace.broker.partitions.transaction_guards import Verifier
 from tailrace.broker.peers import Peers
-from tailrace.broker.producer_ids import ProducerIds
-from tailrace.broker.quorums import Quorums
-from tailrace.broker.read_ahead import ReadAhead
-from tailrace.broker.recording import Recording
-from tailrace.broker.registration import NotTakenIn, Registration
-from tailrace.broker.replicas import Replicas
-from tailrace.broker.transacting import Transacting
-from tailrace.broker.upkeep import Upkeep
-from tailrace.broker.verifying import Verifier
-from tailrace.broker.votes import VoteJournal
-from tailrace.broker.whereabouts import Whereabouts
+from tailrace.broker.replication.quorums import Quorums
+from tailrace.broker.replication.vote_journal import VoteJournal
+from tailrace.broker.transactions.coordinator import TransactionCoordinator
+from tailrace.broker.transactions.marker_writing import MarkerWriting
 from tailrace.cluster.controller import Controller
 from tailrace.cluster.records import BrokerFenced, BrokerRegistered, PartitionWidened
-from tailrace.log.checkpoints import load_checkpoints
-from tailrace.log.meta import exchange_boot_id, store_meta, take_clean_marker
-from tailrace.log.state_file import Unreadable
+from tailrace.log.directory.checkpoints import load_checkpoints
+from tailrace.log.directory.meta import exchange_boot_id, store_meta, take_clean_marker
+from tailrace.log.directory.state_file import Unreadable
 from tailrace.model.faults import NotController, StorageFailed
 from tailrace.model.ids import BrokerId, Id, TopicPartition, nobody
 from tailrace.model.settings import Settings
@@ -69,7 +69,7 @@ class Node:
         self.settings = settings
         self.fetch_sessions = FetchSessions(ports.random, ports.clock)
         self.read_ahead = ReadAhead()
-        self.calls = Calls(self)
+        self.calls = PeerCalls(self)
         self.kafka_port = settings.kafka_port  # the real one, once the door is open
         self.peer_port = 0  # likewise
         self.stopping = False
@@ -77,11 +77,11 @@ class Node:
         self.incarnation = ports.random.new_id()
         self._tasks: dict[asyncio.Task[Any], None] = {}
         self.registration = Registration(self)
-        self.whereabouts = Whereabouts(self)
-        self.grouping = Grouping(self)
-        self.marking = Marking(self)
-        self.transacting = Transacting(self)
-        self.verifier: Verifier = self.transacting.taking_part
+        self.peer_addresses = PeerAddresses(self)
+        self.group_coordinator = GroupCoordinator(self)
+        self.marker_writing = MarkerWriting(self)
+        self.transaction_coordinator = TransactionCoordinator(self)
+        self.verifier: Verifier = self.transaction_coordinator.membership
         self._following = False  # the metadata, live
 
     # Starting
@@ -106,8 +106,8 @@ class Node:
         except (CannotStart, CannotJoin, WrongDirectory) as error:
             await self._give_up()
             raise CannotStart(str(error)) from None
-        self.upkeep = Upkeep(self)
-        self.upkeep.start()
+        self.periodic = PeriodicTasks(self)
+        self.periodic.start()
 
     async def _give_up(self) -> None:
         for task in list(self._tasks):
@@ -130,12 +130,12 @@ class Node:
             self.ports, self.settings, self.voter, self._votes, self._find, self.spawn, self.calls.serve
         )
         self.quorums.peers = Peers(self.ports, self.settings, self.voter, self.meta.cluster_id, self.quorums)
-        self.replicas = Replicas(self.ports, self.settings, folder, self._votes, self.quorums)
+        self.hosted = HostedPartitions(self.ports, self.settings, folder, self._votes, self.quorums)
         may_have_lost = self.settings.fsync != "always" and not clean and not same_boot
-        self.replicas.unfit.load()
-        self.replicas.recovered(load_checkpoints(disk, folder), clean=clean, may_have_lost=may_have_lost)
-        self.leaders = Leaders(self.replicas, self.broker_id, self.ports.clock)
-        self.housekeeping = Housekeeping(self.replicas, self.ports.clock, self.settings, self.calls.controller)
+        self.hosted.may_not_vote.load()
+        self.hosted.recovered(load_checkpoints(disk, folder), clean=clean, may_have_lost=may_have_lost)
+        self.leaders = Leaders(self.hosted, self.broker_id, self.ports.clock)
+        self.leader_duties = LeaderDuties(self.hosted, self.ports.clock, self.settings, self.calls.controller)
         self.producer_ids = ProducerIds(self.calls.controller, self.broker_id, self.spawn)
         await self._start_metadata()
         self.metadata.begin()  # what it may not do is written down by now
@@ -145,7 +145,7 @@ class Node:
         if self._is_sole_voter() and not self.metadata.leads and self.quorums.vote_problem is not None:
             raise self.quorums.vote_problem  # nobody else could lead, and there would be no end to waiting
         await self._follower.catch_up()
-        await self.replicas.settle()
+        await self.hosted.settle()
         self._start_following()
         await self._soon(self._leads_alone)
 
@@ -168,19 +168,21 @@ class Node:
     async def _start_metadata(self) -> None:
         settings = TopicSettings.of({"retention.ms": "-1", "retention.bytes": "-1"}, self.settings)
         voters = tuple(Voter(voter.broker_id, voter.directory_id) for voter in self.meta.voters)
-        self.metadata = await self.replicas.open(metadata_topic, metadata_partition, settings, voters)
+        self.metadata = await self.hosted.open(metadata_topic, metadata_partition, settings, voters)
         if self.metadata.log.damage is not None:
             raise CannotStart(f"the cluster's metadata is damaged: {self.metadata.log.damage}.")
-        self.recording = Recording(self.ports, self.settings.data_dir, self.partitions)
-        self.controlling = Controlling(self.metadata, self.replicas.image, self.ports.clock, self.settings, self.spawn)
+        self.checkpointing = Checkpointing(self.ports, self.settings.data_dir, self.partitions)
+        self.controller_role = ControllerRole(
+            self.metadata, self.hosted.image, self.ports.clock, self.settings, self.spawn
+        )
         self.quorums.on_leader_changed = self._leader_changed
-        self.quorums.on_stirred = self.housekeeping.stirred
-        self.quorums.on_repaired = self.replicas.repaired
+        self.quorums.on_stirred = self.leader_duties.stirred
+        self.quorums.on_repaired = self.hosted.repaired
         self._follower = MetadataFollower(self.metadata, self._committed)
-        await self.whereabouts.recall()
+        await self.peer_addresses.recall()
 
     def _start_quorums(self) -> None:
-        if self._is_sole_voter() and metadata_partition not in self.replicas.unfit:
+        if self._is_sole_voter() and metadata_partition not in self.hosted.may_not_vote:
             self.metadata.step(Campaign())
         self.quorums.opened(self.metadata)
         self.spawn(self.quorums.watch())
@@ -188,14 +190,14 @@ class Node:
     def _start_following(self) -> None:
         self._following = True
         self.spawn(self._follower.follow())
-        self.spawn(self.controlling.watch())
-        self.spawn(self.grouping.forget_old())
-        self.spawn(self.grouping.keep_short())
-        self.spawn(self.transacting.forget_unused())
-        self.spawn(self.transacting.keep_short())
-        self.spawn(self.housekeeping.report())
-        self.spawn(self.housekeeping.watch_in_sync())
-        self.spawn(self.housekeeping.give_back())
+        self.spawn(self.controller_role.watch())
+        self.spawn(self.group_coordinator.forget_old())
+        self.spawn(self.group_coordinator.keep_short())
+        self.spawn(self.transaction_coordinator.forget_unused())
+        self.spawn(self.transaction_coordinator.keep_short())
+        self.spawn(self.leader_duties.report())
+        self.spawn(self.leader_duties.watch_in_sync())
+        self.spawn(self.leader_duties.give_back())
 
     async def until(self, condition: Callable[[], bool]) -> None:
         """Wait until this broker's own metadata fulfils a condition."""
@@ -213,7 +215,7 @@ class Node:
     def _leads_alone(self) -> bool:
         """Whether this broker leads what nobody else could: without a vote of others it takes one sync."""
         alone = [one for one in self.partitions() if one.replica.voters == (self.voter,) and one.offline is None]
-        if self.metadata in alone and self.controlling.coordinator is None:
+        if self.metadata in alone and self.controller_role.runtime is None:
             return False
         return all(one.leads or one.log.refusal is not None for one in alone)
 
@@ -221,45 +223,45 @@ class Node:
         """Tell the cluster where clients find this broker; done when this broker's own metadata says so."""
         try:
             await self.registration.register()
-        except NotTakenIn as error:
+        except RegistrationRefused as error:
             raise CannotStart(str(error)) from None
         self.spawn(self.producer_ids.stock_up())
-        await self.replicas.settle()
-        self.replicas.sweep()
+        await self.hosted.settle()
+        self.hosted.sweep()
 
     # Following the cluster
 
     def _committed(self, records: Sequence[object]) -> None:
-        self.replicas.committed(records)
+        self.hosted.committed(records)
         for record in records:
-            self.whereabouts.heard(record)
+            self.peer_addresses.heard(record)
             if self._following:
                 self.registration.committed(record)
             if isinstance(record, BrokerRegistered | BrokerFenced):
-                self.housekeeping.brokers_changed()
+                self.leader_duties.brokers_changed()
             elif isinstance(record, PartitionWidened):
-                self.housekeeping.widened(Id(record.topic_id))
+                self.leader_duties.widened(Id(record.topic_id))
         if self._following:  # while it starts, a topic may be read of that was deleted later
-            self.whereabouts.keep_voters()
-            self.grouping.committed(records)
-            self.spawn(self.replicas.settle())
+            self.peer_addresses.keep_voters()
+            self.group_coordinator.committed(records)
+            self.spawn(self.hosted.settle())
 
-    def _leader_changed(self, member: Member) -> None:
+    def _leader_changed(self, member: QuorumMember) -> None:
         if member is self.metadata:
-            self.controlling.leader_changed()
+            self.controller_role.leader_changed()
         else:
-            self.replicas.changed(member.key.topic_id)
-            self.housekeeping.leader_changed(member)
-            self.grouping.leader_changed(member)
-            self.transacting.leader_changed(member)
+            self.hosted.changed(member.key.topic_id)
+            self.leader_duties.leader_changed(member)
+            self.group_coordinator.leader_changed(member)
+            self.transaction_coordinator.leader_changed(member)
 
-    def _find(self, key: TopicPartition) -> Member | None:
-        return self.metadata if key == metadata_partition else self.replicas.here(key)
+    def _find(self, key: TopicPartition) -> QuorumMember | None:
+        return self.metadata if key == metadata_partition else self.hosted.here(key)
 
     # Questions
 
     def partitions(self) -> list[Partition]:
-        return [self.metadata, *self.replicas.all()]
+        return [self.metadata, *self.hosted.all()]
 
     @property
     def broker_id(self) -> BrokerId:
@@ -268,24 +270,24 @@ class Node:
     @property
     def brokers(self) -> Sequence[BrokerId]:
         """All brokers of the cluster that are there."""
-        return self.replicas.image.live
+        return self.hosted.image.live
 
     @property
     def controller_id(self) -> BrokerId:
-        return self.controlling.controller or nobody
+        return self.controller_role.controller or nobody
 
     @property
     def is_controller(self) -> bool:
-        return self.controlling.coordinator is not None
+        return self.controller_role.runtime is not None
 
     @property
-    def controller(self) -> Coordinator[Controller]:
+    def controller(self) -> MachineRuntime[Controller]:
         """The controller's own; `NotController` where another broker is it."""
         if self.metadata.offline is not None and self._is_sole_voter():
             raise StorageFailed(str(self.metadata.offline))  # it would lead no other either
-        if self.controlling.coordinator is None:
+        if self.controller_role.runtime is None:
             raise NotController("this broker is not the controller", self.controller_id)
-        return self.controlling.coordinator
+        return self.controller_role.runtime
 
     @property
     def advertised_host(self) -> str:
@@ -297,12 +299,12 @@ class Node:
         """Wait until this broker has done what is known to be committed now."""
         target = self.metadata.high_watermark
         await self._follower.until(lambda: self._follower.applied >= target)
-        await self.replicas.settle()
+        await self.hosted.settle()
 
     async def until_led(self, topic_ids: Sequence[Id], within_s: float = led_within_s) -> None:
         """Wait until topics are known here, or gone, and all their partitions led; not for ever."""
         deadline = self.ports.clock.monotonic() + min(within_s, led_within_s)
-        image = self.replicas.image
+        image = self.hosted.image
         for topic_id in topic_ids:
             led = 0  # those before have been seen to be
             while topic_id not in image.removed and self.ports.clock.monotonic() < deadline:
@@ -327,13 +329,13 @@ class Node:
                 self.failed.set_exception(error)
 
     async def checkpoint(self) -> None:
-        await self.recording.checkpoint()
+        await self.checkpointing.checkpoint()
 
     async def stop(self) -> None:
         """Hand over, write everything down and let go of the data directory, whatever the disk says."""
         self.stopping = True
-        await leave(self)
-        self.replicas.resign()
+        await shut_down_controlled(self)
+        self.hosted.resign()
         self.metadata.resign(StorageFailed("this broker stops"))
         self.quorums.stop()
         await self.quorums.peers.close()  # from now on nobody makes us vote, cut or append
@@ -341,10 +343,10 @@ class Node:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)  # a checkpoint under way must not end after ours
-        await self.recording.checkpoint()
-        await self.replicas.close()
+        await self.checkpointing.checkpoint()
+        await self.hosted.close()
         await self.metadata.log.close()
-        await self.recording.mark_clean()
+        await self.checkpointing.mark_clean()
         self._votes.close()
         self._lock.release()
         self.ports.offload.close()

@@ -6,22 +6,18 @@ from typing import Annotated
 import typer
 
 from tailrace import __version__
-from tailrace.cli import (
-    bench,
-    cluster,
-    consume,
-    demo,
-    doctor,
-    groups,
-    log,
-    pipeline,
-    produce,
-    settings,
-    simulate,
-    topics,
-    transactions,
-)
+from tailrace.cli import doctor, settings, simulate
+from tailrace.cli.bench.command import bench
+from tailrace.cli.cluster import commands as cluster
+from tailrace.cli.demo.command import demo
 from tailrace.cli.failure import Failed
+from tailrace.cli.groups import commands as groups
+from tailrace.cli.log import commands as log
+from tailrace.cli.messages.consume import consume
+from tailrace.cli.messages.produce import produce
+from tailrace.cli.pipeline import commands as pipeline
+from tailrace.cli.topics import commands as topics
+from tailrace.cli.transactions import commands as transactions
 from tailrace.cli.usage import Command
 
 app = typer.Typer(
@@ -50,21 +46,21 @@ def tailrace(
 @app.command(add_help_option=False, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
 def serve(context: typer.Context) -> None:
     """Run one broker until Ctrl-C."""
-    from tailrace.cli.serve import serve as run_serve
+    from tailrace.cli.serve.command import serve as run_serve
 
     raise typer.Exit(run_serve(context.args))
 
 
-app.command(cls=Command)(demo.demo)
+app.command(cls=Command)(demo)
 app.add_typer(cluster.commands, name="cluster")
 app.add_typer(topics.commands, name="topic")
 app.add_typer(groups.commands, name="group")
 app.add_typer(transactions.commands, name="transaction")
-app.command(cls=Command)(produce.produce)
-app.command(cls=Command)(consume.consume)
+app.command(cls=Command)(produce)
+app.command(cls=Command)(consume)
 app.add_typer(log.commands, name="log")
 app.add_typer(pipeline.commands, name="pipeline")
-app.command(cls=Command)(bench.bench)
+app.command(cls=Command)(bench)
 app.command(cls=Command)(simulate.simulate)
 app.command(cls=Command)(settings.settings)
 app.command(cls=Command)(doctor.doctor)

@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import NamedTuple
 
 from tailrace import __version__
-from tailrace.cli.client import Json
+from tailrace.cli.client.kafka_client import Json
 from tailrace.cli.output import print_json, print_table
 
 extras = (

@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(words: list[str]) -> int:
     if words[:1] == ["serve"]:
-        from tailrace.cli.serve import serve
+        from tailrace.cli.serve.command import serve
 
         try:
             return serve(words[1:])

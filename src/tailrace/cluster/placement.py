@@ -25,7 +25,7 @@ by_default: Final = -1
 replicas_by_default_max: Final = 3
 own_weight: Final = 1 << 32  # of a partition of the same topic, against 1 for one of another
 
-Place = tuple[BrokerId, ...]
+ReplicaList = tuple[BrokerId, ...]
 
 
 def factor_for(wanted: int, live: int) -> int:
@@ -38,7 +38,7 @@ def factor_for(wanted: int, live: int) -> int:
     return factor
 
 
-def place(partitions: int, factor: int, brokers: Sequence[Broker], load: Load, own: Load) -> list[Place]:
+def place(partitions: int, factor: int, brokers: Sequence[Broker], load: Load, own: Load) -> list[ReplicaList]:
     """Replicas for new partitions, over brokers in the order of their numbers.
 
     `load` is what there is on each broker, `own` the part of it that belongs to the same topic."""
@@ -46,7 +46,9 @@ def place(partitions: int, factor: int, brokers: Sequence[Broker], load: Load, o
     return [scales.place(factor) for _ in range(partitions)]
 
 
-def widen(places: Sequence[Place], factor: int, brokers: Sequence[Broker], load: Load, own: Load) -> list[Place]:
+def widen(
+    places: Sequence[ReplicaList], factor: int, brokers: Sequence[Broker], load: Load, own: Load
+) -> list[ReplicaList]:
     """More replicas for partitions that have fewer than `factor`. Whoever leads least of them becomes the first."""
     scales = _Scales(brokers, load, own)
     return [scales.widen(one, factor) for one in places]
@@ -69,12 +71,12 @@ class _Scales:
         for rack in self._members:
             self._weigh(rack)
 
-    def place(self, factor: int) -> Place:
+    def place(self, factor: int) -> ReplicaList:
         chosen = self._fill([min(self._brokers, key=self._as_leader.__getitem__)], factor)
         self._add(chosen[0], chosen)
         return tuple(chosen)
 
-    def widen(self, held: Place, factor: int) -> Place:
+    def widen(self, held: ReplicaList, factor: int) -> ReplicaList:
         chosen = self._fill(list(held), factor)
         self._led[held[0]] -= own_weight + 1
         first = min(chosen, key=self._led.__getitem__)

@@ -9,7 +9,7 @@ from dataclasses import field
 from tailrace.cluster import placement
 from tailrace.cluster.brokers import Broker, Load
 from tailrace.cluster.image import Image, Resource, Topic, plain
-from tailrace.cluster.placement import Place, by_default, factor_for, place, replicas_by_default_max
+from tailrace.cluster.placement import ReplicaList, by_default, factor_for, place, replicas_by_default_max
 from tailrace.cluster.records import MetadataRecord, PartitionAdded, PartitionWidened, SettingChanged, TopicAdded
 from tailrace.model.faults import (
     InvalidPartitions,
@@ -146,7 +146,7 @@ def too_close(name: str, other: str) -> TopicExists | InvalidTopicName:
     return InvalidTopicName(f"{name} is too close to topic {other}: they differ only in '.' and '_'")
 
 
-def _places(image: Image, load: Load, wanted: NewTopic) -> list[Place]:
+def _places(image: Image, load: Load, wanted: NewTopic) -> list[ReplicaList]:
     brokers = _live(image)
     if wanted.assignment:
         if sorted(wanted.assignment) != list(range(len(wanted.assignment))):
@@ -164,7 +164,7 @@ def _live(image: Image) -> list[Broker]:
     return [image.brokers[one] for one in image.live]
 
 
-def _checked(brokers: Sequence[Broker], replicas: Sequence[int]) -> Place:
+def _checked(brokers: Sequence[Broker], replicas: Sequence[int]) -> ReplicaList:
     known = {int(broker.id): broker.id for broker in brokers}
     if not replicas or len(dict.fromkeys(replicas)) != len(replicas) or any(one not in known for one in replicas):
         raise InvalidReplicaAssignment(
@@ -173,7 +173,7 @@ def _checked(brokers: Sequence[Broker], replicas: Sequence[int]) -> Place:
     return tuple(known[one] for one in replicas)
 
 
-def _check_room(load: Load, places: Sequence[Place]) -> None:
+def _check_room(load: Load, places: Sequence[ReplicaList]) -> None:
     after = load.copy()
     for one in places:
         after.add(one)
@@ -185,7 +185,7 @@ def _check_room(load: Load, places: Sequence[Place]) -> None:
             )
 
 
-def _added(image: Image, topic_id: Id, first: int, places: Sequence[Place]) -> list[MetadataRecord]:
+def _added(image: Image, topic_id: Id, first: int, places: Sequence[ReplicaList]) -> list[MetadataRecord]:
     return [
         PartitionAdded(
             topic_id=topic_id,
@@ -197,7 +197,7 @@ def _added(image: Image, topic_id: Id, first: int, places: Sequence[Place]) -> l
     ]
 
 
-def _warning(name: str, places: Sequence[Place]) -> str | None:
+def _warning(name: str, places: Sequence[ReplicaList]) -> str | None:
     if not any(len(replicas) == 2 for replicas in places):
         return None
     return (

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
 from tailrace.groups.alarms import Alarm
-from tailrace.groups.member import Member
+from tailrace.groups.member import ClassicMember
 from tailrace.groups.records import Entry, GroupMetadataKey, GroupMetadataValue
 from tailrace.groups.requests import Joined, JoinedMember, MemberId
 from tailrace.groups.states import Cause, Move, State, transitions
 from tailrace.groups.subscription import consumer_protocol, subscribed_topics
-from tailrace.groups.turn import Turn
+from tailrace.groups.turn import GroupTurn
 from tailrace.model.faults import FencedInstance, IllegalGeneration, UnknownMember
 from tailrace.model.limits import group_rebalance_min_ms
 
@@ -30,7 +30,7 @@ class ClassicGroup:
         self.protocol_type: str | None = None  # None: nobody ever joined
         self.protocol: str | None = None  # how the work of this generation is shared out
         self.leader: str | None = None  # always a member, while there is one
-        self.members: dict[str, Member] = {}
+        self.members: dict[str, ClassicMember] = {}
         self.static: dict[str, str] = {}  # member ids by instance id
         self.pending: dict[str, None] = {}  # ids that were given out, and are expected to join
         self.unsynced: dict[str, None] = {}  # members of this generation that have not asked for their part
@@ -51,7 +51,7 @@ class ClassicGroup:
 
     def restore(self, value: GroupMetadataValue) -> None:
         """The same for a coordinator that does not serve yet: the log is all it knows."""
-        self.members = {one.member_id: Member.restored(one, value.protocol) for one in value.members}
+        self.members = {one.member_id: ClassicMember.restored(one, value.protocol) for one in value.members}
         self.static = {one.instance_id: one.id for one in self.members.values() if one.instance_id is not None}
         self.state = State.STABLE if self.members else State.EMPTY
         self.replay(value)
@@ -70,12 +70,12 @@ class ClassicGroup:
 
     # States and members
 
-    def move(self, cause: Cause, turn: Turn) -> None:
+    def move(self, cause: Cause, turn: GroupTurn) -> None:
         to = transitions[self.state, cause]
         turn.moves.append((self.id, Move(self.state, cause, to)))
         self.state = to
 
-    def add(self, member: Member) -> None:
+    def add(self, member: ClassicMember) -> None:
         self.members[member.id] = member
         self.pending.pop(member.id, None)
         if member.instance_id is not None:
@@ -83,7 +83,7 @@ class ClassicGroup:
         if self.leader is None:
             self.leader = member.id
 
-    def remove(self, member: Member, turn: Turn) -> None:
+    def remove(self, member: ClassicMember, turn: GroupTurn) -> None:
         """Whoever still waits as this member is told that it is none."""
         gone = UnknownMember(f"{member.id} is not in group {self.id} any more")
         turn.answer(member.joining, gone)
@@ -96,7 +96,7 @@ class ClassicGroup:
         if self.leader == member.id:
             self.leader = next(iter(self.members), None)
 
-    def find(self, who: MemberId) -> Member:
+    def find(self, who: MemberId) -> ClassicMember:
         """A member by what it says it is; a fault where it is not."""
         if who.instance_id is not None:
             known = self.static.get(who.instance_id)
@@ -124,7 +124,7 @@ class ClassicGroup:
     def sync_alarm(self) -> Alarm:
         return Alarm(self.id, "sync")
 
-    def hear(self, member: Member, turn: Turn) -> None:
+    def hear(self, member: ClassicMember, turn: GroupTurn) -> None:
         """A member gave a sign of life."""
         turn.alarm(self.session_of(member.id), member.session_timeout_ms)
 
@@ -178,7 +178,7 @@ class ClassicGroup:
             votes[next(name for name in member.protocols if name in known)] += 1
         return max(votes, key=lambda name: votes[name])
 
-    def joined(self, member: Member) -> Joined:
+    def joined(self, member: ClassicMember) -> Joined:
         """This generation, as one of its members is told."""
         leads = member.id == self.leader
         return Joined(

@@ -1,8 +1,8 @@
 """The groups whose state is kept in one partition of `__consumer_offsets`: the machine that its leader runs.
 
-Requests come as calls with a `Turn`, which gathers the records to append and the answers to give. A refusal is raised,
-and then nothing has changed. `replay` alone changes what is in the log: offsets, and which generation stands. The
-order that the shell must keep: append, replay, and answer when committed; drop the machine if the append fails.
+Requests come as calls with a `GroupTurn`, which gathers the records to append and the answers to give. A refusal is
+raised, and then nothing has changed. `replay` alone changes what is in the log: offsets, and which generation stands.
+The order that the shell must keep: append, replay, and answer when committed; drop the machine if the append fails.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from tailrace.groups.consumer.draft import Draft
 from tailrace.groups.consumer.expressions import Tried
 from tailrace.groups.consumer.group import ConsumerGroup
 from tailrace.groups.consumer.member import away
-from tailrace.groups.consumer.requests import Heartbeat, Told, check
+from tailrace.groups.consumer.requests import Heartbeat, HeartbeatAnswer, check
 from tailrace.groups.consumer.requests import joining as from_outside
 from tailrace.groups.consumer.subscribing import untried
 from tailrace.groups.group import ClassicGroup
@@ -26,7 +26,7 @@ from tailrace.groups.records import Entry, GroupMetadataKey
 from tailrace.groups.requests import Joining, MemberId, Syncing, Ticket
 from tailrace.groups.states import Cause, State
 from tailrace.groups.topics import Topics
-from tailrace.groups.turn import Turn
+from tailrace.groups.turn import GroupTurn
 from tailrace.model.alarms import Alarms
 from tailrace.model.faults import (
     Fault,
@@ -49,7 +49,7 @@ class Groups(KeptGroups):
         super().__init__()
         self.alarms: Alarms[Alarm] = Alarms()
 
-    def serve(self, turn: Turn) -> None:
+    def serve(self, turn: GroupTurn) -> None:
         """The log is read: members have a session from now on to be heard of."""
         self._serves = True
         for group_id in self.offsets:
@@ -65,7 +65,7 @@ class Groups(KeptGroups):
 
     # Members
 
-    def join(self, group_id: str, wanted: Joining, ticket: Ticket, new_id: str, turn: Turn) -> None:
+    def join(self, group_id: str, wanted: Joining, ticket: Ticket, new_id: str, turn: GroupTurn) -> None:
         _check_id(group_id)
         known = self.groups.get(group_id)
         if known is None and wanted.who.member_id:
@@ -80,21 +80,21 @@ class Groups(KeptGroups):
             Draft(known, turn).end()
         self.groups[group_id] = group
 
-    def sync(self, group_id: str, wanted: Syncing, ticket: Ticket, turn: Turn) -> None:
+    def sync(self, group_id: str, wanted: Syncing, ticket: Ticket, turn: GroupTurn) -> None:
         group = self._of_member(group_id, wanted.who)
         if isinstance(group, ConsumerGroup):
             classic_members.sync(group, wanted, ticket, turn)
         else:
             syncing.sync(group, wanted, ticket, turn)
 
-    def heartbeat(self, group_id: str, who: MemberId, generation: int, turn: Turn) -> None:
+    def heartbeat(self, group_id: str, who: MemberId, generation: int, turn: GroupTurn) -> None:
         group = self._of_member(group_id, who)
         if isinstance(group, ConsumerGroup):
             classic_members.heartbeat(group, who, generation, turn)
         else:
             syncing.heartbeat(group, who, generation, turn)
 
-    def leave(self, group_id: str, who: Sequence[MemberId], turn: Turn) -> list[Fault | None]:
+    def leave(self, group_id: str, who: Sequence[MemberId], turn: GroupTurn) -> list[Fault | None]:
         """What became of each."""
         _check_id(group_id)
         group = self.groups.get(group_id)
@@ -112,7 +112,7 @@ class Groups(KeptGroups):
                 results.append(fault.with_traceback(None))
         return results
 
-    def _leave_consumers(self, group: ConsumerGroup, who: Sequence[MemberId], turn: Turn) -> list[Fault | None]:
+    def _leave_consumers(self, group: ConsumerGroup, who: Sequence[MemberId], turn: GroupTurn) -> list[Fault | None]:
         """Members of the classic protocol go from a consumer group, all at once: each changes what is left."""
         results: list[Fault | None] = []
         gone: dict[str, None] = {}
@@ -126,7 +126,7 @@ class Groups(KeptGroups):
             self._let_go(group, list(gone), turn)
         return results
 
-    def _let_go(self, group: ConsumerGroup, gone: list[str], turn: Turn) -> None:
+    def _let_go(self, group: ConsumerGroup, gone: list[str], turn: GroupTurn) -> None:
         if migration.is_to_go_back(group, gone, turn):
             classic = self.groups[group.id] = migration.downgraded(group, gone, turn)
             rebalance.prepare(classic, turn)
@@ -140,7 +140,7 @@ class Groups(KeptGroups):
             raise _unknown(group_id, who)
         return group
 
-    def beat(self, group_id: str, beat: Heartbeat, turn: Turn) -> Told:
+    def beat(self, group_id: str, beat: Heartbeat, turn: GroupTurn) -> HeartbeatAnswer:
         """A member of a consumer group is there, comes or goes (KIP-848)."""
         if not group_id:
             raise InvalidRequest("a group needs a name")
@@ -163,15 +163,15 @@ class Groups(KeptGroups):
         known = self.groups.get(group_id)
         return untried(known if isinstance(known, ConsumerGroup) else None, expression, topics, tried)
 
-    def _go(self, group: ConsumerGroup, beat: Heartbeat, turn: Turn) -> Told:
+    def _go(self, group: ConsumerGroup, beat: Heartbeat, turn: GroupTurn) -> HeartbeatAnswer:
         member = heartbeat.find(group, beat.who)
         if beat.epoch == away:
             leaving.step_out(group, member, turn)
         else:
             self._let_go(group, [member.id], turn)
-        return Told(member_id=member.id, epoch=beat.epoch)
+        return HeartbeatAnswer(member_id=member.id, epoch=beat.epoch)
 
-    def ring(self, turn: Turn) -> None:
+    def ring(self, turn: GroupTurn) -> None:
         """Do what is due. Members of a consumer group go together, for each of them changes what is left."""
         gone: dict[str, list[str]] = {}
         for alarm in self.alarms.rung(turn.now):
@@ -183,7 +183,7 @@ class Groups(KeptGroups):
         for group_id, members in gone.items():
             self._let_go(kinds.consumer_group(self.groups[group_id], group_id), list(dict.fromkeys(members)), turn)
 
-    def _due(self, group: ClassicGroup, alarm: Alarm, turn: Turn) -> None:
+    def _due(self, group: ClassicGroup, alarm: Alarm, turn: GroupTurn) -> None:
         match alarm.what:
             case "join":
                 rebalance.time_to_join_is_up(group, turn)
@@ -193,7 +193,7 @@ class Groups(KeptGroups):
                 rebalance.session_is_over(group, alarm.member_id, turn)
         self._drop_if_nothing(group, turn)
 
-    def _drop_if_nothing(self, group: ClassicGroup, turn: Turn) -> None:
+    def _drop_if_nothing(self, group: ClassicGroup, turn: GroupTurn) -> None:
         """Somebody was to join, and never came: nothing of this group is in the log."""
         unused = group.state is State.EMPTY and not group.pending and not group.generation
         if unused and not self.offsets.get(group.id) and not self.pending.places(group.id):
@@ -208,7 +208,7 @@ class Groups(KeptGroups):
         who: MemberId,
         generation: int,
         wanted: Mapping[Place, Committed],
-        turn: Turn,
+        turn: GroupTurn,
         *,
         knows_epochs: bool = True,
     ) -> None:
@@ -225,7 +225,7 @@ class Groups(KeptGroups):
             self._check_committer(group, who, generation, turn)
         turn.records += [offsets.entry(group_id, place, one) for place, one in wanted.items()]
 
-    def _check_committer(self, group: ClassicGroup, who: MemberId, generation: int, turn: Turn) -> None:
+    def _check_committer(self, group: ClassicGroup, who: MemberId, generation: int, turn: GroupTurn) -> None:
         member = group.find(who)
         group.require_generation(generation)
         if group.state is State.COMPLETING:
@@ -239,7 +239,7 @@ class Groups(KeptGroups):
         generation: int,
         producer: tuple[int, int],
         wanted: Mapping[Place, Committed],
-        turn: Turn,
+        turn: GroupTurn,
     ) -> None:
         """The same by a transaction's producer, for when that is committed. Older clients do not say who they are."""
         group = self.groups.get(group_id)
@@ -256,7 +256,7 @@ class Groups(KeptGroups):
         if isinstance(group, ConsumerGroup) and not (member_id is None and epoch < 0):
             kinds.check_epoch(group, member_id or "", epoch)
 
-    def forget(self, group_id: str, places: Sequence[Place], turn: Turn) -> list[Fault | None]:
+    def forget(self, group_id: str, places: Sequence[Place], turn: GroupTurn) -> list[Fault | None]:
         """Forget offsets of topics that a group does not read; what became of each."""
         _check_id(group_id)
         group = self.find(group_id)
@@ -291,14 +291,14 @@ class Groups(KeptGroups):
             raise GroupNotFound(f"group {group_id} is no {kind.kind} group")
         return group
 
-    def delete(self, group_id: str, turn: Turn) -> None:
+    def delete(self, group_id: str, turn: GroupTurn) -> None:
         """Forget a group that nobody is in, and how far it has read."""
         group = self.find(group_id)
         if not group.is_empty:
             raise NonEmptyGroup(f"group {group_id} has members")
         self._delete(group, turn)
 
-    def _delete(self, group: AnyGroup, turn: Turn) -> None:
+    def _delete(self, group: AnyGroup, turn: GroupTurn) -> None:
         turn.records += [offsets.entry(group.id, place, None) for place in self._places(group.id)]
         if isinstance(group, ConsumerGroup):
             Draft(group, turn).end()
@@ -308,7 +308,7 @@ class Groups(KeptGroups):
             turn.alarms.cancel(group.session_of(pending))
         group.move(Cause.REMOVED, turn)
 
-    def expire(self, group_ids: Sequence[str], turn: Turn) -> None:
+    def expire(self, group_ids: Sequence[str], turn: GroupTurn) -> None:
         """Forget what need not be kept: old offsets, those of topics that are gone, groups of which nothing is left."""
         retention_ms = turn.rules.offsets_retention_ms
         for group in [self.groups[one] for one in group_ids if one in self.groups]:

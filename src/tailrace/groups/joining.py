@@ -8,11 +8,11 @@ comes with that replaces who came before, who is fenced.
 from typing import Final
 
 from tailrace.groups.group import ClassicGroup
-from tailrace.groups.member import Member, size_of
+from tailrace.groups.member import ClassicMember, size_of
 from tailrace.groups.rebalance import prepare_or_complete
 from tailrace.groups.requests import Joined, Joining, Ticket
 from tailrace.groups.states import Cause, State
-from tailrace.groups.turn import Turn
+from tailrace.groups.turn import GroupTurn
 from tailrace.model.faults import (
     FencedInstance,
     GroupFull,
@@ -26,7 +26,7 @@ from tailrace.model.limits import group_pending_members_max, group_protocols_max
 new_member_timeout_ms: Final = 300_000  # a client that waits longer for its first generation is taken for gone
 
 
-def join(group: ClassicGroup, wanted: Joining, ticket: Ticket, new_id: str, turn: Turn) -> None:
+def join(group: ClassicGroup, wanted: Joining, ticket: Ticket, new_id: str, turn: GroupTurn) -> None:
     """`new_id` is the member's, if it needs one."""
     _check(group, wanted, turn)
     who = wanted.who
@@ -45,7 +45,7 @@ def join(group: ClassicGroup, wanted: Joining, ticket: Ticket, new_id: str, turn
         _add(group, new_id, wanted, ticket, turn)
 
 
-def check_member(wanted: Joining, turn: Turn) -> None:
+def check_member(wanted: Joining, turn: GroupTurn) -> None:
     """What holds for members of the classic protocol in groups of either kind."""
     rules = turn.rules
     if not rules.min_session_timeout_ms <= wanted.session_timeout_ms <= rules.max_session_timeout_ms:
@@ -60,7 +60,7 @@ def check_member(wanted: Joining, turn: Turn) -> None:
         )
 
 
-def _check(group: ClassicGroup, wanted: Joining, turn: Turn) -> None:
+def _check(group: ClassicGroup, wanted: Joining, turn: GroupTurn) -> None:
     rules = turn.rules
     check_member(wanted, turn)
     if _is_full(group, wanted, rules.max_size):
@@ -88,8 +88,8 @@ def _is_full(group: ClassicGroup, wanted: Joining, max_size: int) -> bool:
     return known is None and (len(group.members) >= max_size or too_many_pending)
 
 
-def _add(group: ClassicGroup, member_id: str, wanted: Joining, ticket: Ticket, turn: Turn) -> None:
-    member = Member.of(member_id, wanted)
+def _add(group: ClassicGroup, member_id: str, wanted: Joining, ticket: Ticket, turn: GroupTurn) -> None:
+    member = ClassicMember.of(member_id, wanted)
     member.joining = ticket
     group.add(member)
     group.protocol_type = wanted.protocol_type
@@ -98,7 +98,7 @@ def _add(group: ClassicGroup, member_id: str, wanted: Joining, ticket: Ticket, t
     prepare_or_complete(group, turn)
 
 
-def _join_again(group: ClassicGroup, member: Member, wanted: Joining, ticket: Ticket, turn: Turn) -> None:
+def _join_again(group: ClassicGroup, member: ClassicMember, wanted: Joining, ticket: Ticket, turn: GroupTurn) -> None:
     same = member.protocols == wanted.protocols
     settled = group.state is State.COMPLETING or (group.state is State.STABLE and member.id != group.leader)
     if settled and same:  # its answer was lost
@@ -110,12 +110,14 @@ def _join_again(group: ClassicGroup, member: Member, wanted: Joining, ticket: Ti
     prepare_or_complete(group, turn)
 
 
-def _wait(group: ClassicGroup, member: Member, ticket: Ticket, turn: Turn) -> None:
+def _wait(group: ClassicGroup, member: ClassicMember, ticket: Ticket, turn: GroupTurn) -> None:
     turn.answer(member.joining, RebalanceInProgress(f"{member.id} has joined once more"))
     member.joining = ticket
 
 
-def _replace(group: ClassicGroup, member: Member, new_id: str, wanted: Joining, ticket: Ticket, turn: Turn) -> None:
+def _replace(
+    group: ClassicGroup, member: ClassicMember, new_id: str, wanted: Joining, ticket: Ticket, turn: GroupTurn
+) -> None:
     """A static member comes back under another id, and takes the place of the one before."""
     fenced = FencedInstance(f"{member.instance_id} of group {group.id} is another client by now")
     turn.answer(member.joining, fenced)
@@ -135,7 +137,7 @@ def _replace(group: ClassicGroup, member: Member, new_id: str, wanted: Joining, 
     prepare_or_complete(group, turn)
 
 
-def _rename(group: ClassicGroup, member: Member, new_id: str, turn: Turn) -> None:
+def _rename(group: ClassicGroup, member: ClassicMember, new_id: str, turn: GroupTurn) -> None:
     old_id = member.id
     turn.alarms.cancel(group.session_of(old_id))
     group.members = {new_id if one == old_id else one: it for one, it in group.members.items()}
@@ -147,7 +149,7 @@ def _rename(group: ClassicGroup, member: Member, new_id: str, turn: Turn) -> Non
         group.unsynced[new_id] = None
 
 
-def _as_it_was(group: ClassicGroup, member: Member, old_id: str, wanted: Joining) -> Joined:
+def _as_it_was(group: ClassicGroup, member: ClassicMember, old_id: str, wanted: Joining) -> Joined:
     """The generation goes on. A leader must not share out again; one that cannot be told so is told that another leads,
     and asks for its part like everybody."""
     leads = group.leader == member.id

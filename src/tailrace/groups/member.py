@@ -13,7 +13,7 @@ def size_of(protocols: Mapping[str, bytes]) -> int:
 
 
 @dataclass(slots=True, kw_only=True)
-class Member:
+class ClassicMember:
     id: str
     instance_id: str | None  # of a static member: it may be away for a session timeout, and come back as it was
     client_id: str
@@ -27,7 +27,7 @@ class Member:
     is_new: bool = False  # has not been in a generation yet
 
     @classmethod
-    def of(cls, member_id: str, wanted: Joining) -> "Member":
+    def of(cls, member_id: str, wanted: Joining) -> "ClassicMember":
         return cls(
             id=member_id,
             instance_id=wanted.who.instance_id,
@@ -40,7 +40,7 @@ class Member:
         )
 
     @classmethod
-    def restored(cls, stored: StoredMember, protocol: str | None) -> "Member":
+    def restored(cls, stored: StoredMember, protocol: str | None) -> "ClassicMember":
         timeout_ms = stored.rebalance_timeout if stored.rebalance_timeout >= 0 else stored.session_timeout
         return cls(
             id=stored.member_id,

@@ -15,17 +15,17 @@ from tailrace.groups.consumer.member import ConsumerMember, Profile, Standing
 from tailrace.groups.consumer.records import ClassicMemberMetadata, ClassicProtocol
 from tailrace.groups.consumer.shares import Share
 from tailrace.groups.group import ClassicGroup
-from tailrace.groups.member import Member
+from tailrace.groups.member import ClassicMember
 from tailrace.groups.records import Entry, GroupMetadataKey
 from tailrace.groups.states import State
 from tailrace.groups.subscription import consumer_protocol
-from tailrace.groups.turn import Turn
+from tailrace.groups.turn import GroupTurn
 from tailrace.model.alarms import Alarms
 from tailrace.model.faults import Fault, GroupNotFound, RebalanceInProgress
 from tailrace.model.ids import TopicPartition
 
 
-def upgraded(group: ClassicGroup, turn: Turn) -> tuple[ConsumerGroup, list[Entry]]:
+def upgraded(group: ClassicGroup, turn: GroupTurn) -> tuple[ConsumerGroup, list[Entry]]:
     """What a classic group becomes, and the records that make it so; nothing has happened yet."""
     gone = Entry(GroupMetadataKey(group=group.id), None)
     if group.is_empty:
@@ -43,7 +43,7 @@ def upgraded(group: ClassicGroup, turn: Turn) -> tuple[ConsumerGroup, list[Entry
     return draft.group, [gone, *(one for one in aside.records if isinstance(one, Entry))]
 
 
-def _check_upgrade(group: ClassicGroup, turn: Turn) -> None:
+def _check_upgrade(group: ClassicGroup, turn: GroupTurn) -> None:
     may = turn.rules.may_upgrade and group.protocol_type == consumer_protocol
     if not may or len(group.members) > turn.rules.consumer_max_size:
         raise GroupNotFound(f"group {group.id} is no consumer group, and cannot be made one while it has members")
@@ -54,11 +54,11 @@ def _check_upgrade(group: ClassicGroup, turn: Turn) -> None:
         raise GroupNotFound(f"group {group.id} is no consumer group, and cannot be made one: {fault}") from None
 
 
-def _subscription(group: ClassicGroup, member: Member) -> bytes:
+def _subscription(group: ClassicGroup, member: ClassicMember) -> bytes:
     return member.protocols.get(group.protocol or "", next(iter(member.protocols.values()), b""))
 
 
-def _take_over(draft: Draft, group: ClassicGroup, member: Member, has: Share) -> None:
+def _take_over(draft: Draft, group: ClassicGroup, member: ClassicMember, has: Share) -> None:
     subscription = subscription_of(_subscription(group, member))
     profile = Profile(
         instance_id=member.instance_id,
@@ -81,7 +81,7 @@ def _take_over(draft: Draft, group: ClassicGroup, member: Member, has: Share) ->
     draft.stand(member.id, Standing(epoch=group.generation, previous_epoch=group.generation, assigned=has))
 
 
-def give_way(group: ClassicGroup, instead: ConsumerGroup, turn: Turn) -> None:
+def give_way(group: ClassicGroup, instead: ConsumerGroup, turn: GroupTurn) -> None:
     """A consumer group takes the place of a classic one: whoever waits there is told to join again."""
     for member in group.members.values():
         again = RebalanceInProgress(f"group {group.id} is shared out by its coordinator from now on")
@@ -96,14 +96,14 @@ def give_way(group: ClassicGroup, instead: ConsumerGroup, turn: Turn) -> None:
             instead.hear(one, turn)
 
 
-def is_to_go_back(group: ConsumerGroup, without: Container[str], turn: Turn) -> bool:
+def is_to_go_back(group: ConsumerGroup, without: Container[str], turn: GroupTurn) -> bool:
     """Whether a group without these members is a classic one again."""
     left = [one for one in group.members.values() if one.id not in without]
     may = turn.rules.may_downgrade and 0 < len(left) <= turn.rules.max_size
     return may and all(one.is_classic for one in left)
 
 
-def downgraded(group: ConsumerGroup, gone: Sequence[str], turn: Turn) -> ClassicGroup:
+def downgraded(group: ConsumerGroup, gone: Sequence[str], turn: GroupTurn) -> ClassicGroup:
     """The classic group that a consumer group becomes, which is written down; its members share out anew."""
     classic = ClassicGroup(group.id)
     classic.state, classic.generation, classic.protocol_type = State.STABLE, group.epoch, consumer_protocol
@@ -124,10 +124,10 @@ def downgraded(group: ConsumerGroup, gone: Sequence[str], turn: Turn) -> Classic
     return classic
 
 
-def _as_classic(member: ConsumerMember) -> Member:
+def _as_classic(member: ConsumerMember) -> ClassicMember:
     profile, said = member.profile, member.profile.classic_member_metadata
     assert said is not None, "only members of the classic protocol are left"
-    return Member(
+    return ClassicMember(
         id=member.id,
         instance_id=profile.instance_id,
         client_id=profile.client_id,

@@ -5,13 +5,13 @@ waits a little for more to come, so that ten consumers started at once make one 
 """
 
 from tailrace.groups.group import ClassicGroup
-from tailrace.groups.member import Member
+from tailrace.groups.member import ClassicMember
 from tailrace.groups.states import Cause, State
-from tailrace.groups.turn import Turn
+from tailrace.groups.turn import GroupTurn
 from tailrace.model.faults import RebalanceInProgress
 
 
-def prepare(group: ClassicGroup, turn: Turn) -> None:
+def prepare(group: ClassicGroup, turn: GroupTurn) -> None:
     """Let all members join again."""
     for member in group.members.values():
         if member.syncing is not None:
@@ -32,7 +32,7 @@ def prepare(group: ClassicGroup, turn: Turn) -> None:
     complete_if_all_joined(group, turn)
 
 
-def prepare_or_complete(group: ClassicGroup, turn: Turn) -> None:
+def prepare_or_complete(group: ClassicGroup, turn: GroupTurn) -> None:
     """Somebody joins."""
     if group.state is State.PREPARING:
         complete_if_all_joined(group, turn)
@@ -40,12 +40,12 @@ def prepare_or_complete(group: ClassicGroup, turn: Turn) -> None:
         prepare(group, turn)
 
 
-def complete_if_all_joined(group: ClassicGroup, turn: Turn) -> None:
+def complete_if_all_joined(group: ClassicGroup, turn: GroupTurn) -> None:
     if group.state is State.PREPARING and not group.is_first and group.all_have_joined:
         complete(group, turn)
 
 
-def time_to_join_is_up(group: ClassicGroup, turn: Turn) -> None:
+def time_to_join_is_up(group: ClassicGroup, turn: GroupTurn) -> None:
     left_ms = int((group.first_until - turn.now) * 1000)
     if group.is_first and group.has_newcomers and left_ms > 0:
         group.has_newcomers = False
@@ -54,7 +54,7 @@ def time_to_join_is_up(group: ClassicGroup, turn: Turn) -> None:
         complete(group, turn)
 
 
-def complete(group: ClassicGroup, turn: Turn) -> None:
+def complete(group: ClassicGroup, turn: GroupTurn) -> None:
     """Those who have joined are the next generation."""
     turn.alarms.cancel(group.join_alarm)
     group.is_first = False
@@ -91,7 +91,7 @@ def _elect(group: ClassicGroup) -> bool:
     return True
 
 
-def time_to_sync_is_up(group: ClassicGroup, turn: Turn) -> None:
+def time_to_sync_is_up(group: ClassicGroup, turn: GroupTurn) -> None:
     """Whoever joined and did not ask for its part holds up the others: it is out."""
     late = [group.members[one] for one in group.unsynced]
     for member in late:
@@ -100,7 +100,7 @@ def time_to_sync_is_up(group: ClassicGroup, turn: Turn) -> None:
         prepare(group, turn)
 
 
-def session_is_over(group: ClassicGroup, member_id: str, turn: Turn) -> None:
+def session_is_over(group: ClassicGroup, member_id: str, turn: GroupTurn) -> None:
     """Nothing was heard of a member, or of somebody who was to join."""
     if member_id in group.pending:
         del group.pending[member_id]
@@ -112,7 +112,7 @@ def session_is_over(group: ClassicGroup, member_id: str, turn: Turn) -> None:
         let_go(group, member, turn)
 
 
-def let_go(group: ClassicGroup, member: Member, turn: Turn) -> None:
+def let_go(group: ClassicGroup, member: ClassicMember, turn: GroupTurn) -> None:
     """A member leaves, or is lost."""
     group.remove(member, turn)
     if group.state is State.PREPARING:

@@ -22,7 +22,7 @@ from tailrace.groups.kinds import AnyGroup
 from tailrace.groups.offsets import Place
 from tailrace.groups.records import Entry
 from tailrace.groups.states import State
-from tailrace.groups.turn import Turn
+from tailrace.groups.turn import GroupTurn
 
 
 def size(machine: KeptGroups) -> int:
@@ -31,7 +31,7 @@ def size(machine: KeptGroups) -> int:
     return 2 * len(machine.groups) + 4 * members + sum(len(places) for places in machine.offsets.values())
 
 
-def restate(machine: KeptGroups, group_ids: Sequence[str], turn: Turn) -> list[str]:
+def restate(machine: KeptGroups, group_ids: Sequence[str], turn: GroupTurn) -> list[str]:
     """Say once more what some groups are; those of which that cannot be said now."""
     groups = [machine.groups[one] for one in group_ids if one in machine.groups]
     for group in groups:
@@ -40,7 +40,9 @@ def restate(machine: KeptGroups, group_ids: Sequence[str], turn: Turn) -> list[s
     return [group.id for group in groups if _is_under_way(group)]
 
 
-def restate_offsets(machine: KeptGroups, places: Sequence[tuple[str, Place]], turn: Turn) -> list[tuple[str, Place]]:
+def restate_offsets(
+    machine: KeptGroups, places: Sequence[tuple[str, Place]], turn: GroupTurn
+) -> list[tuple[str, Place]]:
     """Say once more what was read of some partitions, as far as it is known still; those where that must wait."""
     pending = {group_id: machine.pending.places(group_id) for group_id, _ in places}
     left = []

@@ -4,11 +4,11 @@ from tailrace.groups.group import ClassicGroup
 from tailrace.groups.rebalance import complete_if_all_joined, let_go
 from tailrace.groups.requests import MemberId, Synced, Syncing, Ticket
 from tailrace.groups.states import Cause, State
-from tailrace.groups.turn import Turn
+from tailrace.groups.turn import GroupTurn
 from tailrace.model.faults import FencedInstance, InconsistentProtocol, RebalanceInProgress, UnknownMember
 
 
-def sync(group: ClassicGroup, wanted: Syncing, ticket: Ticket, turn: Turn) -> None:
+def sync(group: ClassicGroup, wanted: Syncing, ticket: Ticket, turn: GroupTurn) -> None:
     """Give a member its part, when there is one."""
     member = group.find(wanted.who)
     group.require_generation(wanted.generation)
@@ -28,7 +28,7 @@ def sync(group: ClassicGroup, wanted: Syncing, ticket: Ticket, turn: Turn) -> No
         _share_out(group, wanted, turn)
 
 
-def _share_out(group: ClassicGroup, wanted: Syncing, turn: Turn) -> None:
+def _share_out(group: ClassicGroup, wanted: Syncing, turn: GroupTurn) -> None:
     """The leader has decided. Whom it forgot gets nothing."""
     turn.records.append(group.entry(wanted.assignments, turn.wall_ms))
     group.move(Cause.ASSIGNED, turn)
@@ -43,7 +43,7 @@ def _part(group: ClassicGroup, assignment: bytes) -> Synced:
     return Synced(protocol_type=group.protocol_type, protocol=group.protocol, assignment=assignment)
 
 
-def heartbeat(group: ClassicGroup, who: MemberId, generation: int, turn: Turn) -> None:
+def heartbeat(group: ClassicGroup, who: MemberId, generation: int, turn: GroupTurn) -> None:
     member = group.find(who)
     group.require_generation(generation)
     group.hear(member, turn)
@@ -51,7 +51,7 @@ def heartbeat(group: ClassicGroup, who: MemberId, generation: int, turn: Turn) -
         raise RebalanceInProgress(f"group {group.id} must be shared out anew")
 
 
-def leave(group: ClassicGroup, who: MemberId, turn: Turn) -> None:
+def leave(group: ClassicGroup, who: MemberId, turn: GroupTurn) -> None:
     """A member goes, or is made to: a static one may be named by its instance id alone."""
     if who.instance_id is not None:
         known = group.static.get(who.instance_id)

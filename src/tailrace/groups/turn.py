@@ -38,7 +38,7 @@ class Rules:
 
 
 @dataclass(slots=True, kw_only=True)
-class Turn:
+class GroupTurn:
     now: float  # seconds of a clock that never goes back
     wall_ms: int
     rules: Rules

@@ -14,19 +14,21 @@ import logging
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from tailrace.log import chores, damage_mark, following, lookup, refill, truncation
-from tailrace.log.aborted import Aborted
-from tailrace.log.aborting import aborted_between
+from tailrace.log import follower_append, maintenance
 from tailrace.log.admission import check_limits, check_records, looks_at_records
-from tailrace.log.found import Damage, Recovered, RecoveryPoint
-from tailrace.log.lookup import Timed
-from tailrace.log.names import segment_suffix
+from tailrace.log.checked_batches import Read
+from tailrace.log.file_names import segment_suffix
+from tailrace.log.index import time_lookup
+from tailrace.log.index.time_lookup import Timed
 from tailrace.log.reader import Reader
-from tailrace.log.reading import Read
-from tailrace.log.recovery import Recovery, unreadable
+from tailrace.log.recovery import damage_mark, refill, truncation
+from tailrace.log.recovery.found import Damage, Recovered, RecoveryPoint
+from tailrace.log.recovery.recovery import Recovery, unreadable
 from tailrace.log.segment import Segment
+from tailrace.log.state.aborted_index import Aborted
+from tailrace.log.state.aborted_index_files import aborted_between
+from tailrace.log.state.voters import write_control
 from tailrace.log.syncing import Syncer
-from tailrace.log.voters import write_control
 from tailrace.log.writing import write
 from tailrace.model.faults import StorageFailed
 from tailrace.model.settings import Fsync
@@ -177,7 +179,7 @@ class Log:
 
     def append_as_is(self, data: memoryview, now_ms: int) -> int:
         """Append a leader's batches as a follower got them: their offsets and epochs stand. How many were whole."""
-        return following.append_as_is(self, data, now_ms)
+        return follower_append.append_as_is(self, data, now_ms)
 
     def written(self, file: File, records: int, now_ms: int) -> None:
         """A file has grown by so many records: they will be synced when the settings say so."""
@@ -223,11 +225,11 @@ class Log:
 
     async def offset_for_time(self, timestamp_ms: int, limit: int) -> Timed | None:
         """The first record below `limit` that is not older than `timestamp_ms`."""
-        return await lookup.offset_for_time(self, timestamp_ms, limit)
+        return await time_lookup.offset_for_time(self, timestamp_ms, limit)
 
     async def max_timestamp(self, limit: int) -> Timed | None:
         """The first of the records with the highest timestamp below `limit`."""
-        return await lookup.max_timestamp(self, limit)
+        return await time_lookup.max_timestamp(self, limit)
 
     # Chores
 
@@ -237,12 +239,12 @@ class Log:
         Once the caller has written it down, durably, it says so with `recorded`.
         """
         async with self._chores:
-            return await chores.checkpoint(self)
+            return await maintenance.checkpoint(self)
 
     @property
     def is_put_down(self) -> bool:
         """Whether a checkpoint would find nothing to do."""
-        return chores.is_put_down(self)
+        return maintenance.is_put_down(self)
 
     def recorded(self, point: RecoveryPoint) -> None:
         """The next start will be told of `point`: what only earlier ones needed may go."""
@@ -255,17 +257,17 @@ class Log:
     async def retain(self, now_ms: int, high_watermark: int) -> int:
         """Remove the segments that retention no longer keeps; how many."""
         async with self._chores:
-            return await chores.retain(self, now_ms, high_watermark)
+            return await maintenance.retain(self, now_ms, high_watermark)
 
     async def advance_start(self, offset: int) -> None:
         """Let the log begin at `offset`; segments that lie wholly below are removed."""
         async with self._chores:
-            await chores.advance_start(self, offset)
+            await maintenance.advance_start(self, offset)
 
     async def begin_anew(self, offset: int) -> None:
         """Let the log be empty and go on at `offset`, past its end: what lay between is lost."""
         async with self._chores:
-            await chores.begin_anew(self, offset)
+            await maintenance.begin_anew(self, offset)
 
     async def truncate_to(self, offset: int) -> None:
         """Cut the log at `offset`, or at the batch that holds it, with all that was derived from it."""
@@ -285,12 +287,12 @@ class Log:
     async def close(self) -> RecoveryPoint | None:
         """Write everything down and close the files."""
         async with self._chores:
-            return await chores.close(self)
+            return await maintenance.close(self)
 
     async def delete(self) -> None:
         """Remove the folder with all that is in it."""
         async with self._chores:
-            await chores.delete(self)
+            await maintenance.delete(self)
 
     # Syncing
 

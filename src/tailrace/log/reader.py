@@ -9,7 +9,7 @@ sense it may be the index that is wrong: it is made again from the batches, and 
 from bisect import bisect_right
 from typing import TYPE_CHECKING, Final
 
-from tailrace.log.reading import Read, Taken, take
+from tailrace.log.checked_batches import Read, Taken, take
 from tailrace.log.segment import Segment
 from tailrace.model.faults import OffsetOutOfRange, StorageFailed
 from tailrace.model.limits import KiB, batch_header_bytes

@@ -10,10 +10,10 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Final
 
-from tailrace.log.indexes import Indexes, last_time, no_timestamp
-from tailrace.log.names import aborted_suffix, index_suffix, named, segment_suffix, times_suffix
-from tailrace.log.state_file import Unreadable
-from tailrace.log.walk import Found, walk_cold
+from tailrace.log.directory.state_file import Unreadable
+from tailrace.log.file_names import aborted_suffix, index_suffix, named, segment_suffix, times_suffix
+from tailrace.log.index.segment_indexes import Indexes, last_time, no_timestamp
+from tailrace.log.recovery.segment_walk import Found, walk_cold
 from tailrace.model.faults import StorageFailed
 from tailrace.model.limits import batch_header_bytes
 from tailrace.ports.disk import Disk, File, read_file

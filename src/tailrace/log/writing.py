@@ -8,8 +8,8 @@ are over, not each time.
 import logging
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from tailrace.log.index import relative_offset_max
-from tailrace.log.refusal import refused
+from tailrace.log.disk_faults import refused
+from tailrace.log.index.sparse import relative_offset_max
 from tailrace.log.segment import Segment
 from tailrace.model.faults import StorageFailed
 

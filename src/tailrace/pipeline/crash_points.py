@@ -13,7 +13,7 @@ from typing import Final, Literal
 
 variable: Final = "TAILRACE_CRASH_FILE"
 
-Place = Literal[
+CrashPoint = Literal[
     "source: offsets planned", "source: rows read",
     "archive: records fetched", "archive: files written", "archive: before the commit", "archive: committed",
     "sink: transaction begun", "sink: rows written", "sink: before the decision", "sink: decided",
@@ -23,7 +23,7 @@ Place = Literal[
 ]  # fmt: skip
 
 
-def here(place: Place) -> None:
+def here(place: CrashPoint) -> None:
     """Die, if this is where."""
     path = os.environ.get(variable)
     if path is None:

@@ -62,7 +62,7 @@ class Effects:
 
 
 @dataclass(slots=True)
-class Turn:
+class EffectsBuilder:
     """One event's time and chance, and the effects as they come together."""
 
     now: float

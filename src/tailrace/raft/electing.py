@@ -3,7 +3,7 @@
 from tailrace.model.ids import Epoch
 from tailrace.raft import leading
 from tailrace.raft.ballot import Ballot
-from tailrace.raft.effects import Turn
+from tailrace.raft.effects import EffectsBuilder
 from tailrace.raft.events import VoteStored
 from tailrace.raft.messages import Refusal, VoteAnswer, VoteRequest
 from tailrace.raft.roles import Cause, Role
@@ -14,7 +14,7 @@ from tailrace.raft.voters import Voter
 # Standing
 
 
-def stand(state: State, turn: Turn) -> None:
+def stand(state: State, turn: EffectsBuilder) -> None:
     """Nobody leads, as far as we hear: ask first whether an election would be won (KIP-996)."""
     if not state.stands or not state.move(Cause.SILENCE, turn):
         state.wakes_at = never
@@ -25,7 +25,7 @@ def stand(state: State, turn: Turn) -> None:
     _count(state, state.me, True, turn)
 
 
-def campaign(state: State, cause: Cause, turn: Turn) -> None:
+def campaign(state: State, cause: Cause, turn: EffectsBuilder) -> None:
     """Begin an epoch with a vote for ourselves. It counts, and others are asked for theirs, once it is on disk."""
     if not state.stands or not state.move(cause, turn):
         return
@@ -35,7 +35,7 @@ def campaign(state: State, cause: Cause, turn: Turn) -> None:
     _ask(state, turn, pre=False)
 
 
-def _ask(state: State, turn: Turn, *, pre: bool) -> None:
+def _ask(state: State, turn: EffectsBuilder, *, pre: bool) -> None:
     for voter in state.others:
         request = VoteRequest(
             sender=state.me,
@@ -51,7 +51,7 @@ def _ask(state: State, turn: Turn, *, pre: bool) -> None:
 # Giving votes
 
 
-def asked(state: State, request: VoteRequest, turn: Turn) -> None:
+def asked(state: State, request: VoteRequest, turn: EffectsBuilder) -> None:
     if request.to == state.me:  # Raft §5.1: a higher epoch ends ours, whatever we answer
         state.learn(request.epoch, None, turn)
     if state.following is not None and state.following.leader == request.sender and request.epoch == state.epoch:
@@ -89,7 +89,7 @@ def refusal(state: State, request: VoteRequest, now: float) -> Refusal | None:
     ).refuses(request)
 
 
-def stored(state: State, news: VoteStored, turn: Turn) -> None:
+def stored(state: State, news: VoteStored, turn: EffectsBuilder) -> None:
     if news.epoch != state.epoch or news.voter not in (None, state.voted_for):
         return  # a later one is under way
     state.stored = True
@@ -102,7 +102,7 @@ def stored(state: State, news: VoteStored, turn: Turn) -> None:
 # Counting them
 
 
-def answered(state: State, answer: VoteAnswer, turn: Turn) -> None:
+def answered(state: State, answer: VoteAnswer, turn: EffectsBuilder) -> None:
     # A hint about a leader that we gave up ourselves is no news; its own word is.
     if state.following is None or answer.sender == answer.leader or answer.epoch > state.epoch:
         state.learn(answer.epoch, answer.leader, turn)
@@ -112,7 +112,7 @@ def answered(state: State, answer: VoteAnswer, turn: Turn) -> None:
         _count(state, answer.sender, answer.granted, turn)
 
 
-def _count(state: State, voter: Voter, granted: bool, turn: Turn) -> None:
+def _count(state: State, voter: Voter, granted: bool, turn: EffectsBuilder) -> None:
     ballot = state.ballot
     assert ballot is not None
     ballot.count(voter, granted)
@@ -125,7 +125,7 @@ def _count(state: State, voter: Voter, granted: bool, turn: Turn) -> None:
         _lose(state, turn)
 
 
-def _lose(state: State, turn: Turn) -> None:
+def _lose(state: State, turn: EffectsBuilder) -> None:
     state.ballot = None
     state.wakes_at = turn.now + state.timing.backoff(state.lost, turn.chance)
     state.lost += 1

@@ -3,7 +3,7 @@
 from tailrace.model.ids import NO_ID, Offset
 from tailrace.raft import electing
 from tailrace.raft.divergence import cut
-from tailrace.raft.effects import Turn
+from tailrace.raft.effects import EffectsBuilder
 from tailrace.raft.events import LeaderGone, Truncated
 from tailrace.raft.messages import BeginEpoch, EndEpoch, EpochSeen, FetchAnswer, Fetched
 from tailrace.raft.roles import Cause, Role
@@ -43,7 +43,7 @@ def _source(state: State) -> Voter | None:
     return others[state.asked % len(others)]
 
 
-def answered(state: State, answer: FetchAnswer, turn: Turn) -> None:
+def answered(state: State, answer: FetchAnswer, turn: EffectsBuilder) -> None:
     state.learn(answer.epoch, answer.leader, turn)
     known = state.following
     if not answer.served or answer.epoch != state.epoch or known is None:
@@ -72,7 +72,7 @@ def commit(state: State) -> bool:
     return state.following is not None and state.commit(state.following.committed(state.log_end))
 
 
-def truncated(state: State, news: Truncated, turn: Turn) -> None:
+def truncated(state: State, news: Truncated, turn: EffectsBuilder) -> None:
     assert news.end >= state.high_watermark
     state.log_end = news.end
     state.durable = min(state.durable, news.end)
@@ -83,7 +83,7 @@ def truncated(state: State, news: Truncated, turn: Turn) -> None:
 # The leader's coming and going
 
 
-def epoch_begun(state: State, news: BeginEpoch, turn: Turn) -> None:
+def epoch_begun(state: State, news: BeginEpoch, turn: EffectsBuilder) -> None:
     if news.epoch < state.epoch:
         state.say(EpochSeen(sender=state.me, to=news.sender, epoch=state.epoch, leader=state.leader), turn)
         return
@@ -101,7 +101,7 @@ def voters_known(state: State) -> None:
         known.leader = next(same, known.leader)
 
 
-def epoch_ended(state: State, news: EndEpoch, turn: Turn) -> None:
+def epoch_ended(state: State, news: EndEpoch, turn: EffectsBuilder) -> None:
     """The leader resigned. Its first successor stands at once, without asking: nobody is disturbed any more."""
     state.learn(news.epoch, None, turn)
     if news.epoch != state.epoch or state.leader not in (None, news.sender):
@@ -117,7 +117,7 @@ def epoch_ended(state: State, news: EndEpoch, turn: Turn) -> None:
         state.wakes_at = turn.now + state.timing.backoff(rank, turn.chance)
 
 
-def leader_gone(state: State, news: LeaderGone, turn: Turn) -> None:
+def leader_gone(state: State, news: LeaderGone, turn: EffectsBuilder) -> None:
     """A reset connection: the first live voter in assignment order asks for votes at once, the others in turn."""
     known = state.following
     if known is None or known.given_up or known.leader.broker != news.leader or state.role not in fetching_roles:
@@ -146,7 +146,7 @@ def rests(state: State) -> bool:
     return known is not None and known.pulse is not None and not known.given_up and state.role in fetching_roles
 
 
-def silence(state: State, turn: Turn) -> None:
+def silence(state: State, turn: EffectsBuilder) -> None:
     """Nothing was heard in time."""
     if state.following is not None:
         state.following.given_up = True

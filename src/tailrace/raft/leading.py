@@ -2,7 +2,7 @@
 
 from tailrace.model.ids import Offset
 from tailrace.raft.divergence import divergence
-from tailrace.raft.effects import NotNow, Turn
+from tailrace.raft.effects import EffectsBuilder, NotNow
 from tailrace.raft.events import AddVoter, RemoveVoter, Transfer
 from tailrace.raft.messages import BeginEpoch, EndEpoch, FetchAnswer, Fetched, Synced
 from tailrace.raft.roles import Cause
@@ -12,7 +12,7 @@ from tailrace.raft.voter_changes import changed
 from tailrace.raft.voters import Voters
 
 
-def begin(state: State, turn: Turn) -> None:
+def begin(state: State, turn: EffectsBuilder) -> None:
     """Elected. What lies above the high watermark is carried over the line by an entry of this epoch (Raft §5.4.2)."""
     state.ballot = None
     state.lost = 0
@@ -21,7 +21,7 @@ def begin(state: State, turn: Turn) -> None:
     announce(state, state.others, turn)
 
 
-def announce(state: State, voters: Voters, turn: Turn) -> None:
+def announce(state: State, voters: Voters, turn: EffectsBuilder) -> None:
     for voter in voters:
         state.say(BeginEpoch(sender=state.me, to=voter, epoch=state.epoch), turn)
 
@@ -29,7 +29,7 @@ def announce(state: State, voters: Voters, turn: Turn) -> None:
 # Fetches
 
 
-def fetched(state: State, fetch: Fetched, turn: Turn) -> None:
+def fetched(state: State, fetch: Fetched, turn: EffectsBuilder) -> None:
     state.learn(fetch.epoch, None, turn)
     ship = state.leadership
     diverging = None
@@ -55,14 +55,14 @@ def fetched(state: State, fetch: Fetched, turn: Turn) -> None:
     state.say(answer, turn)
 
 
-def synced(state: State, news: Synced, turn: Turn) -> None:
+def synced(state: State, news: Synced, turn: EffectsBuilder) -> None:
     state.learn(news.epoch, None, turn)
     if state.leadership is not None and news.epoch == state.epoch:
         state.leadership.synced(news)
         after_progress(state, turn)
 
 
-def after_progress(state: State, turn: Turn) -> None:
+def after_progress(state: State, turn: EffectsBuilder) -> None:
     ship = state.leadership
     assert ship is not None
     if commit(state):
@@ -86,7 +86,7 @@ def commit(state: State) -> bool:
 # The quorum
 
 
-def tick(state: State, ship: Leadership, turn: Turn) -> None:
+def tick(state: State, ship: Leadership, turn: EffectsBuilder) -> None:
     now = turn.now
     if now >= ship.successor_until:  # it did not catch up: lead on
         ship.successor, ship.successor_until = None, never
@@ -112,7 +112,7 @@ def knows_quorum(state: State, now: float) -> bool:
 # Giving it up
 
 
-def transfer(state: State, order: Transfer, turn: Turn) -> None:
+def transfer(state: State, order: Transfer, turn: EffectsBuilder) -> None:
     ship = state.leadership
     if ship is None:
         turn.refused = NotNow.NOT_LEADER
@@ -127,7 +127,7 @@ def transfer(state: State, order: Transfer, turn: Turn) -> None:
             resign(state, Cause.RESIGNS, turn)
 
 
-def resign(state: State, cause: Cause, turn: Turn) -> None:
+def resign(state: State, cause: Cause, turn: EffectsBuilder) -> None:
     """Lead no more, and say who should: the one with most of the log first."""
     if not state.move(cause, turn):
         return
@@ -143,7 +143,7 @@ def resign(state: State, cause: Cause, turn: Turn) -> None:
 # Voters
 
 
-def change_voters(state: State, change: AddVoter | RemoveVoter, turn: Turn) -> None:
+def change_voters(state: State, change: AddVoter | RemoveVoter, turn: EffectsBuilder) -> None:
     ship = state.leadership
     if ship is None:
         turn.refused = NotNow.NOT_LEADER

@@ -23,7 +23,7 @@ from typing import assert_never
 
 from tailrace.model.ids import Offset
 from tailrace.raft import electing, following, leading
-from tailrace.raft.effects import Effects, NotNow, Turn, Vote
+from tailrace.raft.effects import Effects, EffectsBuilder, NotNow, Vote
 from tailrace.raft.events import (
     AddVoter,
     Campaign,
@@ -64,7 +64,7 @@ class Replica(State):
         self.wakes_at = now + patience_s + self.timing.election(chance)
 
     def step(self, event: Event, now: float = 0.0, chance: float = 0.0) -> Effects:
-        turn = Turn(now, chance)
+        turn = EffectsBuilder(now, chance)
         match event:
             case Fetched():
                 leading.fetched(self, event, turn)
@@ -119,13 +119,13 @@ class Replica(State):
         self.log_end, self.durable = Offset(log_end), Offset(durable)
         return leading.commit(self)
 
-    def _tick(self, turn: Turn) -> None:
+    def _tick(self, turn: EffectsBuilder) -> None:
         if self.leadership is not None:
             leading.tick(self, self.leadership, turn)
         elif turn.now >= following.deadline(self):
             following.silence(self, turn)
 
-    def _voters_appended(self, news: VotersAppended, turn: Turn) -> None:
+    def _voters_appended(self, news: VotersAppended, turn: EffectsBuilder) -> None:
         self.history.appended(news.offset, news.voters)
         if self.leadership is not None:
             self.leadership.voters_are(news.voters, turn.now)

@@ -9,7 +9,7 @@ from typing import Final
 from tailrace.model.ids import Epoch, Offset
 from tailrace.raft.ballot import Ballot
 from tailrace.raft.divergence import Epochs, NoEpochs
-from tailrace.raft.effects import Turn, Vote
+from tailrace.raft.effects import EffectsBuilder, Vote
 from tailrace.raft.leader_view import Following
 from tailrace.raft.messages import Message
 from tailrace.raft.roles import Cause, Move, Role, transitions
@@ -98,7 +98,7 @@ class State:
 
     # Changes
 
-    def move(self, cause: Cause, turn: Turn) -> bool:
+    def move(self, cause: Cause, turn: EffectsBuilder) -> bool:
         """Take a row of the table; False: there is none, the news is stale."""
         to = transitions.get((self.role, cause))
         if to is None:
@@ -107,13 +107,13 @@ class State:
         self.role = to
         return True
 
-    def say(self, message: Message, turn: Turn) -> None:
+    def say(self, message: Message, turn: EffectsBuilder) -> None:
         if self.stored:
             turn.send.append(message)
         elif message not in self.held:
             self.held.append(message)
 
-    def begin(self, epoch: Epoch, vote: Voter, turn: Turn) -> None:
+    def begin(self, epoch: Epoch, vote: Voter, turn: EffectsBuilder) -> None:
         """Enter a higher epoch, and vote in it."""
         assert epoch > self.epoch
         self.epoch = epoch
@@ -121,12 +121,12 @@ class State:
         self.held.clear()
         self.vote(vote, turn)
 
-    def vote(self, voter: Voter, turn: Turn) -> None:
+    def vote(self, voter: Voter, turn: EffectsBuilder) -> None:
         self.voted_for = voter
         self.stored = False
         turn.store_vote = Vote(epoch=self.epoch, voter=voter)
 
-    def learn(self, epoch: Epoch, leader: Voter | None, turn: Turn) -> None:
+    def learn(self, epoch: Epoch, leader: Voter | None, turn: EffectsBuilder) -> None:
         """Somebody says that `epoch` has begun, and perhaps who leads in it."""
         leader = None if leader is not None and leader.broker == self.me.broker else leader
         if epoch > self.epoch:
@@ -138,7 +138,7 @@ class State:
         if epoch == self.epoch and leader is not None:
             self._follow(leader, turn)
 
-    def _follow(self, leader: Voter, turn: Turn) -> None:
+    def _follow(self, leader: Voter, turn: EffectsBuilder) -> None:
         if self.leader is not None and self.leader.broker == leader.broker:
             leader = self.leader  # somebody whose voters are older names another disk
         # Raft §5.2, Election Safety: at most one leader in an epoch.
@@ -157,7 +157,7 @@ class State:
         self.move(Cause.LEADER_FOUND, turn)
         self.settle(turn)
 
-    def settle(self, turn: Turn) -> None:
+    def settle(self, turn: EffectsBuilder) -> None:
         """Be an observer if, and only if, this replica does not vote."""
         if self.role in (Role.UNATTACHED, Role.FOLLOWER) and not self.votes:
             self.move(Cause.REMOVED, turn)

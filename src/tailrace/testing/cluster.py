@@ -19,10 +19,10 @@ from typing import Self
 
 from tailrace.testing.broker import Broker, BrokerFailed, stop_timeout_s
 from tailrace.testing.broker_log import last_lines
+from tailrace.testing.broker_places import Seat, take_seats
+from tailrace.testing.cluster_view import ClusterView, NoView, look
 from tailrace.testing.held_ports import HeldPorts
 from tailrace.testing.proxy import Network
-from tailrace.testing.seats import Seat, take_seats
-from tailrace.testing.view import ClusterView, NoView, look
 
 start_timeout_s = 60.0  # several processes that start at once share the machine
 healthy_timeout_s = 30.0

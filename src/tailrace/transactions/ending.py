@@ -17,7 +17,7 @@ from tailrace.transactions.transaction import (
     last_epoch_of_an_id,
     nothing,
 )
-from tailrace.transactions.turn import Turn
+from tailrace.transactions.turn import TransactionTurn
 
 
 def has_ended(transaction: Transaction, who: Producer, committed: bool, version: int) -> bool:
@@ -68,7 +68,9 @@ def _require_end(transaction: Transaction, committed: bool) -> None:
         )
 
 
-def prepare(transaction: Transaction, committed: bool, version: int, new_producer_id: int, turn: Turn) -> Transaction:
+def prepare(
+    transaction: Transaction, committed: bool, version: int, new_producer_id: int, turn: TransactionTurn
+) -> Transaction:
     """Decide how it ends, as its producer asked."""
     bumps = version >= first_epoch_version
     if bumps and transaction.is_exhausted and new_producer_id == nothing:
@@ -82,7 +84,7 @@ def prepare(transaction: Transaction, committed: bool, version: int, new_produce
     return turn.write(ending)
 
 
-def fence(transaction: Transaction, turn: Turn) -> Transaction:
+def fence(transaction: Transaction, turn: TransactionTurn) -> Transaction:
     """Take it from its producer, and abort it: nobody has the epoch in which it ends."""
     fenced = replace(
         transaction,
@@ -97,7 +99,7 @@ def _after(transaction: Transaction) -> int:
     return min(transaction.epoch, last_epoch_of_an_id) + 1
 
 
-def complete(transaction: Transaction, turn: Turn) -> Transaction:
+def complete(transaction: Transaction, turn: TransactionTurn) -> Transaction:
     """All its partitions have their markers."""
     done = replace(transaction, state=turn.step(transaction, Cause.MARKED), places=(), next_producer_id=nothing)
     if transaction.next_producer_id != nothing:

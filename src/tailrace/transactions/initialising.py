@@ -9,10 +9,10 @@ from dataclasses import replace
 from tailrace.model.transaction_faults import ConcurrentTransactions, InvalidTransactionTimeout, ProducerFenced
 from tailrace.transactions.states import Cause
 from tailrace.transactions.transaction import Producer, Transaction, last_epoch_of_an_id, nothing
-from tailrace.transactions.turn import Turn
+from tailrace.transactions.turn import TransactionTurn
 
 
-def check_timeout(timeout_ms: int, turn: Turn) -> None:
+def check_timeout(timeout_ms: int, turn: TransactionTurn) -> None:
     most_ms = turn.rules.max_timeout_ms
     if not 0 < timeout_ms <= most_ms:
         raise InvalidTransactionTimeout(f"a timeout of {timeout_ms} ms; transaction.max.timeout.ms is {most_ms}")
@@ -32,7 +32,7 @@ def check_expected(transaction: Transaction, expected: Producer | None) -> None:
 
 
 def take(
-    transaction: Transaction, timeout_ms: int, expected: Producer | None, new_producer_id: int, turn: Turn
+    transaction: Transaction, timeout_ms: int, expected: Producer | None, new_producer_id: int, turn: TransactionTurn
 ) -> Producer:
     """Give the name to whoever asks; nothing is under way."""
     if transaction.epoch == nothing or transaction.is_exhausted:

@@ -1,8 +1,8 @@
 """The transactions whose state is kept in one partition of `__transaction_state`: the machine that its leader runs.
 
-Requests come as calls with a `Turn`, which gathers the records to append and the markers to send. A refusal is raised,
-and then nothing has changed. `replay` alone changes what is in the log; which partitions have no marker yet is known
-only to the coordinator that serves: the next one sends all of them again.
+Requests come as calls with a `TransactionTurn`, which gathers the records to append and the markers to send. A refusal
+is raised, and then nothing has changed. `replay` alone changes what is in the log; which partitions have no marker yet
+is known only to the coordinator that serves: the next one sends all of them again.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from tailrace.transactions.transaction import (
     first_epoch_version,
     transaction_of,
 )
-from tailrace.transactions.turn import Alarm, Markers, Turn
+from tailrace.transactions.turn import Alarm, Markers, TransactionTurn
 
 no_link: Final = 0  # the connection does not matter, or is not known
 
@@ -52,7 +52,7 @@ class Transactions:
         else:
             self.transactions[name] = transaction_of(said.key, said.value)
 
-    def serve(self, turn: Turn) -> None:
+    def serve(self, turn: TransactionTurn) -> None:
         """The log is read: what is open has the rest of its time, what is decided is carried out."""
         for transaction in list(self.transactions.values()):
             if transaction.state is State.ONGOING:
@@ -73,7 +73,7 @@ class Transactions:
         timeout_ms: int,
         expected: Producer | None,
         new_producer_id: int,
-        turn: Turn,
+        turn: TransactionTurn,
     ) -> Producer | None:
         """Give the name to a producer; None: what was open is being aborted, and it has to ask again."""
         _check_name(transactional_id)
@@ -99,7 +99,7 @@ class Transactions:
         who: Producer,
         places: Sequence[Place],
         version: int,
-        turn: Turn,
+        turn: TransactionTurn,
         link: int = no_link,
     ) -> None:
         """Let partitions take part."""
@@ -131,7 +131,7 @@ class Transactions:
         committed: bool,
         version: int,
         new_producer_id: int,
-        turn: Turn,
+        turn: TransactionTurn,
         link: int = no_link,
     ) -> Producer:
         """Commit or abort; who the producer is from now on."""
@@ -160,14 +160,14 @@ class Transactions:
 
     # Ends
 
-    def _end(self, prepared: Transaction, turn: Turn) -> None:
+    def _end(self, prepared: Transaction, turn: TransactionTurn) -> None:
         turn.alarms.cancel(Alarm(prepared.transactional_id))
         if prepared.places:
             self._send(prepared, turn)
         else:
             ending.complete(prepared, turn)
 
-    def _send(self, prepared: Transaction, turn: Turn) -> None:
+    def _send(self, prepared: Transaction, turn: TransactionTurn) -> None:
         markers = Markers(
             transactional_id=prepared.transactional_id,
             producer=prepared.producer,
@@ -183,7 +183,7 @@ class Transactions:
         unmarked = self.unmarked.get(markers.transactional_id)
         return unmarked is not None and unmarked.markers is markers and place in unmarked.places
 
-    def marked(self, markers: Markers, places: Sequence[Place], turn: Turn) -> None:
+    def marked(self, markers: Markers, places: Sequence[Place], turn: TransactionTurn) -> None:
         """Partitions have these markers, or are gone."""
         awaited = [place for place in places if self.awaits(markers, place)]
         if not awaited:
@@ -197,20 +197,20 @@ class Transactions:
 
     # Time
 
-    def _await_end(self, transaction: Transaction, turn: Turn) -> None:
+    def _await_end(self, transaction: Transaction, turn: TransactionTurn) -> None:
         # Clocks may have been set, or differ between brokers: nobody waits longer than the whole time for that.
         left_ms = max(0, transaction.started_ms + transaction.timeout_ms - turn.wall_ms)
         left_ms = min(left_ms, transaction.timeout_ms)
         turn.alarms.set(Alarm(transaction.transactional_id), turn.now + left_ms / 1000)
 
-    def ring(self, turn: Turn) -> None:
+    def ring(self, turn: TransactionTurn) -> None:
         """Abort what was open for too long."""
         for alarm in self.alarms.rung(turn.now):
             transaction = self.transactions.get(alarm.transactional_id)
             if transaction is not None and transaction.state is State.ONGOING:
                 self._end(ending.fence(transaction, turn), turn)
 
-    def expire(self, transactional_ids: Sequence[str], turn: Turn) -> None:
+    def expire(self, transactional_ids: Sequence[str], turn: TransactionTurn) -> None:
         """Forget names that nobody has used for long."""
         for transaction in [self.transactions[one] for one in transactional_ids if one in self.transactions]:
             unused_ms = turn.wall_ms - transaction.updated_ms
@@ -220,7 +220,7 @@ class Transactions:
                 key = TransactionLogKey(transactional_id=transaction.transactional_id)
                 turn.records.append(Entry(key, None))
 
-    def restate(self, transactional_ids: Sequence[str], turn: Turn) -> None:
+    def restate(self, transactional_ids: Sequence[str], turn: TransactionTurn) -> None:
         """Say once more how some stand, so that what was said before need not be kept."""
         turn.records += [entry(self.transactions[one]) for one in transactional_ids if one in self.transactions]
 

@@ -41,7 +41,7 @@ class Markers:
 
 
 @dataclass(slots=True, kw_only=True)
-class Turn:
+class TransactionTurn:
     now: float  # seconds of a clock that never goes back
     wall_ms: int
     rules: Rules

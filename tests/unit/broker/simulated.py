@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
 from tailrace.broker.node import Node
-from tailrace.broker.partition import Partition
+from tailrace.broker.partitions.partition import Partition
 from tailrace.doors.kafka import KafkaDoor, open_door
 from tailrace.model.settings import Settings
 from tailrace.records.build import build_batch
@@ -118,9 +118,7 @@ class Brokers:
         await self.until(lambda: self._is_followed(name, replicas))
 
     def _is_followed(self, name: str, replicas: Sequence[int]) -> bool:
-        if any(
-            name not in self[one].replicas.image.topics or not self[one].replicas.of_topic(name) for one in replicas
-        ):
+        if any(name not in self[one].hosted.image.topics or not self[one].hosted.of_topic(name) for one in replicas):
             return False
         leader = self.replica(replicas[0], name)
         return leader.leads and all(peer.end >= 0 for peer in leader.replica.peers())
@@ -130,7 +128,7 @@ class Brokers:
         assert answer.topics[0].error_code == 0
 
     def replica(self, broker: int, topic: str) -> Partition:
-        return self[broker].replicas.find(topic, 0)
+        return self[broker].hosted.find(topic, 0)
 
     def within(self, broker: int, work: Callable[[], Any]) -> Any:
         """Do something as part of a broker's process."""

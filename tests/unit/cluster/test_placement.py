@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tailrace.cluster.brokers import Broker, Load, registered
-from tailrace.cluster.placement import Place, factor_for, place, widen
+from tailrace.cluster.placement import ReplicaList, factor_for, place, widen
 from tailrace.model.faults import InvalidReplicationFactor
 from tailrace.model.ids import BrokerId
 from tests.unit.cluster.cluster import registration
@@ -24,7 +24,7 @@ def equal_racks(racks: int, members: int) -> Racks:
     return [f"r{number % racks}" for number in range(racks * members)]
 
 
-def counted(places: Sequence[Place]) -> Load:
+def counted(places: Sequence[ReplicaList]) -> Load:
     load = Load()
     for one in places:
         load.add(one)
@@ -144,7 +144,7 @@ def test_what_one_broker_held_is_spread_over_three_others_included(racks: Racks,
     if len(racks) < 3:
         return
     brokers = brokers_in(racks)
-    narrow: list[Place] = [(BrokerId(1),)] * partitions
+    narrow: list[ReplicaList] = [(BrokerId(1),)] * partitions
     wide = widen(narrow, 3, brokers, counted(narrow), counted(narrow))
     assert all(len(set(one)) == 3 and BrokerId(1) in one for one in wide)
     if len(set(racks) - {None}) >= 3:

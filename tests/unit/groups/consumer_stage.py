@@ -17,7 +17,7 @@ from tailrace.groups.offsets import Committed, Place
 from tailrace.groups.records import Entry
 from tailrace.groups.requests import Answer, MemberId
 from tailrace.groups.topics import KnownTopic
-from tailrace.groups.turn import Rules, Turn
+from tailrace.groups.turn import GroupTurn, Rules
 from tailrace.model.faults import Fault
 from tailrace.model.ids import Id, TopicPartition
 from tests.unit.groups import telling
@@ -158,7 +158,7 @@ class ConsumerStage:
         )
         self._turn(lambda turn: self._hear(who, beat, turn), who)
 
-    def _hear(self, who: str, beat: Heartbeat, turn: Turn) -> str:
+    def _hear(self, who: str, beat: Heartbeat, turn: GroupTurn) -> str:
         answer, client = self.groups.beat(group_id, beat, turn), self.clients[who]
         client.epoch = answer.epoch
         client.has = client.has if answer.assigned is None else answer.assigned
@@ -171,14 +171,14 @@ class ConsumerStage:
         place, one = Place(topic, int(partition)), Committed(offset=int(offset), committed_ms=self.now_ms)
         member, knows = MemberId("" if who == "somebody" else who), not old
 
-        def commit(turn: Turn) -> str:
+        def commit(turn: GroupTurn) -> str:
             self.groups.commit(group_id, member, number, {place: one}, turn, knows_epochs=knows)
             return f"{who} is told: committed"
 
         self._turn(commit, who)
 
     def read(self, who: str, epoch: str) -> None:
-        def read(turn: Turn) -> str:
+        def read(turn: GroupTurn) -> str:
             self.groups.check_reader(group_id, who, int(epoch))
             return f"{who} is told: {', '.join(str(one.offset) for one in self.groups.committed(group_id).values())}"
 
@@ -220,8 +220,8 @@ class ConsumerStage:
 
     # Inside
 
-    def _turn(self, act: Callable[[Turn], str | None], who: str = "") -> None:
-        turn = Turn(
+    def _turn(self, act: Callable[[GroupTurn], str | None], who: str = "") -> None:
+        turn = GroupTurn(
             now=self.now_ms / 1000,
             wall_ms=self.now_ms,
             rules=self.rules,

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from tailrace.groups.consumer import records as kept
 from tailrace.groups.consumer.embedded import EmbeddedAssignment
-from tailrace.groups.consumer.requests import Told
+from tailrace.groups.consumer.requests import HeartbeatAnswer
 from tailrace.groups.consumer.shares import restored
 from tailrace.groups.consumer.states import Taken
 from tailrace.groups.records import Entry, GroupMetadataKey, GroupMetadataValue
@@ -19,7 +19,7 @@ def partitions(some: Iterable[TopicPartition]) -> str:
     return " ".join(f"{one.topic_id.decode().strip()}{one.partition}" for one in some) or "nothing"
 
 
-def told(who: str, answer: Told) -> str:
+def told(who: str, answer: HeartbeatAnswer) -> str:
     has = "" if answer.assigned is None else f", it has {partitions(answer.assigned)}"
     return f"{who} is told: epoch {answer.epoch}{has}"
 

@@ -15,7 +15,7 @@ from tailrace.groups.consumer.embedded import (
     assignment_of,
 )
 from tailrace.groups.requests import Answer, Joined, Joining, MemberId, Synced, Syncing
-from tailrace.groups.turn import Turn
+from tailrace.groups.turn import GroupTurn
 from tailrace.model.faults import Fault
 from tailrace.wire.compile import encode
 from tests.unit.groups.consumer_stage import Client, ConsumerStage, group_id
@@ -74,7 +74,7 @@ class MixedStage(ConsumerStage):
         client = self.clients[who]
         member, number = MemberId(who, client.static), int(generation) if generation else client.epoch
 
-        def hear(turn: Turn) -> str:
+        def hear(turn: GroupTurn) -> str:
             self.groups.heartbeat(group_id, member, number, turn)
             return f"{who} is told: fine"
 

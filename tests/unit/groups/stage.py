@@ -17,7 +17,7 @@ from tailrace.groups.offsets import Committed, Place
 from tailrace.groups.records import Entry
 from tailrace.groups.requests import Joining, MemberId, Syncing
 from tailrace.groups.states import Move
-from tailrace.groups.turn import Rules, Turn
+from tailrace.groups.turn import GroupTurn, Rules
 from tailrace.model.faults import Fault
 from tailrace.model.proposal import InTransaction, TransactionEnded
 from tests.unit.groups.telling import answered, moved, written
@@ -214,8 +214,8 @@ class Stage:
         self.tickets += 1
         return (who, what, self.tickets)
 
-    def _turn(self, act: Callable[[Turn], None], who: str = "", told: str = "") -> None:
-        turn = Turn(now=self.now_ms / 1000, wall_ms=self.now_ms, rules=self.rules, alarms=self.groups.alarms)
+    def _turn(self, act: Callable[[GroupTurn], None], who: str = "", told: str = "") -> None:
+        turn = GroupTurn(now=self.now_ms / 1000, wall_ms=self.now_ms, rules=self.rules, alarms=self.groups.alarms)
         try:
             act(turn)
         except Fault as fault:
@@ -226,7 +226,7 @@ class Stage:
         if told:
             self.lines.append(f"{who} is told: {told}")
 
-    def _done(self, turn: Turn) -> None:
+    def _done(self, turn: GroupTurn) -> None:
         for _, move in turn.moves:
             self.moves[move] = None
             self.lines.append(moved(move))

@@ -6,10 +6,10 @@ import pytest
 
 from tailrace.groups.group import ClassicGroup
 from tailrace.groups.groups import Groups
-from tailrace.groups.member import Member
+from tailrace.groups.member import ClassicMember
 from tailrace.groups.requests import Joining, MemberId
 from tailrace.groups.states import State
-from tailrace.groups.turn import Turn
+from tailrace.groups.turn import GroupTurn
 from tailrace.model.faults import GroupFull, InconsistentProtocol, MemberIdRequired
 from tailrace.model.limits import (
     group_pending_members_max,
@@ -33,8 +33,8 @@ def wanted(metadata: bytes, *, id_required: bool = False) -> Joining:
     )
 
 
-def turn(groups: Groups) -> Turn:
-    return Turn(now=0.0, wall_ms=0, rules=Stage().rules, alarms=groups.alarms)
+def turn(groups: Groups) -> GroupTurn:
+    return GroupTurn(now=0.0, wall_ms=0, rules=Stage().rules, alarms=groups.alarms)
 
 
 def test_what_members_say_of_themselves_is_bounded_for_the_group() -> None:
@@ -60,7 +60,7 @@ def test_ids_that_nobody_comes_back_with_are_bounded() -> None:
     assert list(groups.groups["g"].members) == ["m7"]
     groups.leave("g", [MemberId("m7")], turn(groups))
     while groups.alarms.first is not None:  # as many at a time as a turn may take
-        groups.ring(Turn(now=11.0, wall_ms=0, rules=Stage().rules, alarms=groups.alarms))
+        groups.ring(GroupTurn(now=11.0, wall_ms=0, rules=Stage().rules, alarms=groups.alarms))
     assert not groups.find_kind("g", ClassicGroup).pending
     assert len(groups.alarms) == 0
 
@@ -77,7 +77,7 @@ def test_who_gives_static_members_no_time_lets_the_coordinator_rest_all_the_same
         due = groups.alarms.first
         assert due is not None
         assert due >= number * group_rebalance_min_ms / 1000
-        groups.ring(Turn(now=due, wall_ms=0, rules=Stage().rules, alarms=groups.alarms))
+        groups.ring(GroupTurn(now=due, wall_ms=0, rules=Stage().rules, alarms=groups.alarms))
         assert groups.find_kind("g", ClassicGroup).state is State.PREPARING
 
 
@@ -105,7 +105,7 @@ class Asked(dict[str, bytes]):
 def test_a_new_member_is_compared_with_what_all_know_in_one_go() -> None:
     group = ClassicGroup("g")
     known = Asked({f"p{number}": b"" for number in range(group_protocols_max)})
-    group.add(Member.of("m", wanted(b"")))
+    group.add(ClassicMember.of("m", wanted(b"")))
     group.members["m"].protocols = known
     group.protocol_type = "consumer"
     assert not group.may_join("consumer", [f"q{number}" for number in range(group_protocols_max)])

@@ -10,7 +10,7 @@ from tailrace.groups.consumer.requests import Heartbeat
 from tailrace.groups.consumer.sharing import Wish, uniform
 from tailrace.groups.groups import Groups
 from tailrace.groups.requests import Joining, MemberId
-from tailrace.groups.turn import Turn
+from tailrace.groups.turn import GroupTurn
 from tailrace.model.faults import GroupFull, InconsistentProtocol, InvalidExpression
 from tailrace.model.ids import TopicPartition
 from tailrace.model.limits import (
@@ -32,7 +32,7 @@ class Coordinator:
     def join(
         self, name: str, expression: str | None = None, names: tuple[str, ...] | None = None, epoch: int = 0
     ) -> None:
-        turn = Turn(now=0.0, wall_ms=0, rules=plain_rules, alarms=self.groups.alarms, topics=self.topics)
+        turn = GroupTurn(now=0.0, wall_ms=0, rules=plain_rules, alarms=self.groups.alarms, topics=self.topics)
         beat = Heartbeat(
             who=MemberId(name), epoch=epoch, rebalance_timeout_ms=1, names=names, expression=expression, owned=()
         )
@@ -76,7 +76,7 @@ def test_an_expression_is_so_long() -> None:
 def test_a_member_of_the_classic_protocol_has_so_many_protocols_here_too() -> None:
     coordinator = Coordinator()
     coordinator.join("m", names=("t",))
-    turn = Turn(now=0.0, wall_ms=0, rules=plain_rules, alarms=coordinator.groups.alarms, topics=coordinator.topics)
+    turn = GroupTurn(now=0.0, wall_ms=0, rules=plain_rules, alarms=coordinator.groups.alarms, topics=coordinator.topics)
     with pytest.raises(InconsistentProtocol, match="101 protocols"):
         coordinator.groups.join("g", joining_with(group_protocols_max + 1), "o", "o", turn)
     coordinator.groups.join("g", joining_with(group_protocols_max), "o", "o", turn)

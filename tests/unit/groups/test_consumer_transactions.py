@@ -5,7 +5,7 @@ import pytest
 from tailrace.groups.groups import Groups
 from tailrace.groups.offsets import Committed, Place
 from tailrace.groups.requests import MemberId
-from tailrace.groups.turn import Turn
+from tailrace.groups.turn import GroupTurn
 from tailrace.model.faults import Fault, IllegalGeneration, UnknownMember
 from tailrace.model.proposal import InTransaction, TransactionEnded
 from tests.unit.groups.consumer_stage import plain_rules
@@ -22,8 +22,8 @@ def groups() -> Groups:
     return stage.groups
 
 
-def committed(groups: Groups, member_id: str, epoch: int) -> Turn:
-    turn = Turn(now=0.0, wall_ms=0, rules=plain_rules, alarms=groups.alarms)
+def committed(groups: Groups, member_id: str, epoch: int) -> GroupTurn:
+    turn = GroupTurn(now=0.0, wall_ms=0, rules=plain_rules, alarms=groups.alarms)
     wanted = {place: Committed(offset=7)}
     groups.commit_in_transaction("g", MemberId(member_id), epoch, (1, 0), wanted, turn)
     return turn

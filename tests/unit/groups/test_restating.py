@@ -12,15 +12,15 @@ from tailrace.groups.kinds import AnyGroup
 from tailrace.groups.offsets import Committed, Place, entry
 from tailrace.groups.records import Entry
 from tailrace.groups.restating import restate, restate_offsets, size
-from tailrace.groups.turn import Turn
+from tailrace.groups.turn import GroupTurn
 from tailrace.model.proposal import InTransaction, TransactionEnded
 from tests.unit.groups.mixed_stage import MixedStage
 from tests.unit.groups.stage import Stage
 from tests.unit.state_tables import replay, transcripts_of
 
 
-def turn(stage: Stage | MixedStage) -> Turn:
-    return Turn(now=0.0, wall_ms=5, rules=stage.rules, alarms=stage.groups.alarms)
+def turn(stage: Stage | MixedStage) -> GroupTurn:
+    return GroupTurn(now=0.0, wall_ms=5, rules=stage.rules, alarms=stage.groups.alarms)
 
 
 def said_once_more(stage: Stage | MixedStage) -> Groups:

@@ -13,7 +13,7 @@ import pytest
 from tailrace.model.ids import Offset
 from tailrace.raft import electing, following, leading, tracking, voter_changes
 from tailrace.raft.ballot import Ballot
-from tailrace.raft.effects import Turn
+from tailrace.raft.effects import EffectsBuilder
 from tailrace.raft.events import VoteStored
 from tailrace.raft.messages import FetchAnswer, Fetched, Refusal, Synced, VoteRequest
 from tailrace.raft.standing import Standing
@@ -103,7 +103,7 @@ def votes_counted_twice(patch: pytest.MonkeyPatch) -> None:
 
 
 def late_votes_counted(patch: pytest.MonkeyPatch) -> None:
-    def answered(state: State, answer: Any, turn: Turn) -> None:
+    def answered(state: State, answer: Any, turn: EffectsBuilder) -> None:
         if state.ballot is not None and state.ballot.pre == answer.pre:
             electing._count(state, answer.sender, answer.granted, turn)
 
@@ -113,7 +113,7 @@ def late_votes_counted(patch: pytest.MonkeyPatch) -> None:
 def high_watermark_before_logs_agree(patch: pytest.MonkeyPatch) -> None:
     right = following.answered
 
-    def answered(state: State, answer: FetchAnswer, turn: Turn) -> None:
+    def answered(state: State, answer: FetchAnswer, turn: EffectsBuilder) -> None:
         if answer.served and answer.epoch == state.epoch and state.following is not None:
             state.following.matches(answer.high_watermark)
             following.commit(state)
@@ -132,7 +132,7 @@ def stale_answers_taken(patch: pytest.MonkeyPatch) -> None:
 
     right = following.answered
 
-    def answered(state: State, answer: FetchAnswer, turn: Turn) -> None:
+    def answered(state: State, answer: FetchAnswer, turn: EffectsBuilder) -> None:
         right(state, replace(answer, end=state.log_end, last_epoch=state.epochs.last), turn)
 
     patch.setattr(following, "answered", answered)
@@ -191,7 +191,7 @@ def test_high_watermark_from_a_deposed_leader_is_found(monkeypatch: pytest.Monke
     """An answer names the log it is for, so that this takes a rare history; a short one is written down instead."""
     right = following.answered
 
-    def answered(state: State, answer: FetchAnswer, turn: Turn) -> None:
+    def answered(state: State, answer: FetchAnswer, turn: EffectsBuilder) -> None:
         if answer.served:
             state.commit(min(answer.high_watermark, state.log_end))
         right(state, answer, turn)

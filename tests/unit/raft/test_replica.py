@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from tailrace.log.epochs import EpochCache
+from tailrace.log.state.epochs import EpochCache
 from tailrace.model.ids import Epoch, Offset
 from tailrace.raft.effects import Vote
 from tailrace.raft.events import Campaign, Tick, VotersAppended, VoteStored

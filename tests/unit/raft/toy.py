@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tailrace.log.epochs import EpochCache
+from tailrace.log.state.epochs import EpochCache
 from tailrace.model.ids import BrokerId, Epoch, Id, Offset
 from tailrace.raft.effects import Effects, Vote
 from tailrace.raft.events import Event, Tick, Truncated, VotersAppended, VoteStored

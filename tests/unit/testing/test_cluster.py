@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from tailrace.model.settings import SettingError
 from tailrace.testing import BrokerFailed, Cluster
-from tailrace.testing.view import NoView
+from tailrace.testing.cluster_view import NoView
 
 deadline_s = 60.0
 

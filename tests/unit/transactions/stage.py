@@ -15,7 +15,7 @@ from tailrace.transactions.records import Entry
 from tailrace.transactions.states import Move
 from tailrace.transactions.transaction import Place, Producer, Transaction, entry, last_epoch_of_an_id, nothing
 from tailrace.transactions.transactions import Transactions
-from tailrace.transactions.turn import Markers, Rules, Turn
+from tailrace.transactions.turn import Markers, Rules, TransactionTurn
 from tailrace.wire.faults import error_of
 
 T = TypeVar("T")
@@ -144,8 +144,10 @@ class Stage:
     def _version(self, who: str) -> int:
         return self.speaks.get(who, 1)
 
-    def _turn(self, act: Callable[[Turn], T], who: str = "", told: str = "") -> T | None:
-        turn = Turn(now=self.now_ms / 1000, wall_ms=self.now_ms, rules=self.rules, alarms=self.machine.alarms)
+    def _turn(self, act: Callable[[TransactionTurn], T], who: str = "", told: str = "") -> T | None:
+        turn = TransactionTurn(
+            now=self.now_ms / 1000, wall_ms=self.now_ms, rules=self.rules, alarms=self.machine.alarms
+        )
         try:
             result = act(turn)
         except Fault as fault:
@@ -157,7 +159,7 @@ class Stage:
             self.lines.append(f"{who} is told: {told}")
         return result
 
-    def _done(self, turn: Turn) -> None:
+    def _done(self, turn: TransactionTurn) -> None:
         for _, move in turn.moves:
             self.moves[move] = None
             self.lines.append(f"{move.state.value} → {move.to.value}: {move.cause.value}")

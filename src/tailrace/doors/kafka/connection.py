@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tailrace.doors.kafka.call import Answer, Call, Written
 from tailrace.doors.kafka.forwarding import serve
-from tailrace.doors.kafka.handlers.api_versions import unsupported_version
-from tailrace.doors.kafka.handlers.produce import produce_alike
+from tailrace.doors.kafka.handlers.cluster.api_versions import unsupported_version
+from tailrace.doors.kafka.handlers.records.produce import produce_alike
 from tailrace.doors.kafka.registry import Api, apis, flexible_since, unknown
-from tailrace.doors.kafka.turns import Turn
+from tailrace.doors.kafka.time_slices import TimeSlice
 from tailrace.model.limits import requests_in_flight_max, small_request_max_bytes
 from tailrace.ports.disk import Buffer
-from tailrace.wire.alike import Alike
 from tailrace.wire.compile import decode, encode_into
 from tailrace.wire.framing import FramedProtocol, FrameError, length_bytes, length_layout
 from tailrace.wire.headers import api_versions_key, produce_key, read_request_header, response_header
 from tailrace.wire.primitives import WireError
+from tailrace.wire.produce_templates import Alike
 
 if TYPE_CHECKING:
     from tailrace.doors.kafka.door import KafkaDoor
@@ -53,7 +53,7 @@ class KafkaConnection(FramedProtocol):
         self._out: list[Buffer] = []
         self._out_bytes = 0
         self._task: asyncio.Task[None] | None = None
-        self.turn = Turn(door.turns, door.node.ports.clock)
+        self.turn = TimeSlice(door.turns, door.node.ports.clock)
         self._ended = False  # the client has sent all that it will
         self._gathering = False  # inside a callback that flushes at its end
         self._choked = False  # the client does not read its answers

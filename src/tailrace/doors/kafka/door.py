@@ -11,9 +11,9 @@ from typing import Final
 
 from tailrace.broker.node import Node
 from tailrace.doors.kafka.connection import KafkaConnection
-from tailrace.doors.kafka.encoded_topics import EncodedTopics
 from tailrace.doors.kafka.forwarding import serve_forwarded
-from tailrace.doors.kafka.turns import Turns
+from tailrace.doors.kafka.handlers.topics.encoded_topics import EncodedTopics
+from tailrace.doors.kafka.time_slices import Turns
 from tailrace.model.limits import answers_unsent_max_bytes, fetch_answer_max_bytes, fetch_answer_scarce_bytes
 from tailrace.ports import Listener
 

@@ -8,8 +8,8 @@ which clients retry.
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from tailrace.doors.kafka.call import Call, Written
-from tailrace.doors.kafka.patience import patience_s
 from tailrace.doors.kafka.registry import Api, apis
+from tailrace.doors.kafka.request_timeout import request_timeout_s
 from tailrace.model.faults import Fault, InvalidRequest
 from tailrace.wire.compile import decode, encode
 from tailrace.wire.messages.peers.forward import Forward
@@ -27,7 +27,7 @@ async def serve(api: Api, request: Any, call: Call) -> Any:
     if api.by_controller and not call.node.is_controller:
         try:
             forward = Forward(api_key=api.key, api_version=call.version, body=call.body)
-            answer = await call.node.calls.controller(forward, patience_s(request))
+            answer = await call.node.calls.controller(forward, request_timeout_s(request))
         except Fault:
             return await api.handler(request, call)
         return Written(answer.body)

@@ -16,7 +16,7 @@ from tailrace.groups.consumer.states import MemberState
 from tailrace.groups.consumer.subscribing import retarget
 from tailrace.groups.requests import Joined, Joining, MemberId, Synced, Syncing, Ticket
 from tailrace.groups.subscription import consumer_protocol
-from tailrace.groups.turn import Turn
+from tailrace.groups.turn import GroupTurn
 from tailrace.model.faults import (
     FencedInstance,
     GroupFull,
@@ -28,7 +28,7 @@ from tailrace.model.faults import (
 )
 
 
-def join(group: ConsumerGroup, wanted: Joining, ticket: Ticket, new_id: str, turn: Turn) -> None:
+def join(group: ConsumerGroup, wanted: Joining, ticket: Ticket, new_id: str, turn: GroupTurn) -> None:
     _check_protocols(group, wanted)
     subscription = subscription_of(next(iter(wanted.protocols.values())))
     before = _before(group, wanted.who)
@@ -101,7 +101,7 @@ def _profile(wanted: Joining, topics: tuple[str, ...], rack_id: str | None) -> P
     )
 
 
-def sync(group: ConsumerGroup, wanted: Syncing, ticket: Ticket, turn: Turn) -> None:
+def sync(group: ConsumerGroup, wanted: Syncing, ticket: Ticket, turn: GroupTurn) -> None:
     member = _in_generation(group, wanted.who, wanted.generation)
     classic = member.profile.classic_member_metadata
     assert classic is not None, "it is a classic one"
@@ -116,7 +116,7 @@ def sync(group: ConsumerGroup, wanted: Syncing, ticket: Ticket, turn: Turn) -> N
     turn.answer(ticket, Synced(protocol_type=consumer_protocol, protocol=_protocol(member), assignment=part))
 
 
-def heartbeat(group: ConsumerGroup, who: MemberId, generation: int, turn: Turn) -> None:
+def heartbeat(group: ConsumerGroup, who: MemberId, generation: int, turn: GroupTurn) -> None:
     member = _in_generation(group, who, generation)
     group.hear(member, turn)
     standing = member.standing
@@ -129,7 +129,7 @@ def _waits_for_others(group: ConsumerGroup, member: ConsumerMember) -> bool:
     return any(group.owners.get(one, member.id) != member.id for one in group.target.get(member.id, ()))
 
 
-def _call(group: ConsumerGroup, member: ConsumerMember, turn: Turn) -> RebalanceInProgress:
+def _call(group: ConsumerGroup, member: ConsumerMember, turn: GroupTurn) -> RebalanceInProgress:
     """A member must join again, from the first time on that it is told so."""
     if member.id not in group.called:
         group.called[member.id] = None

@@ -6,11 +6,11 @@ from tailrace.groups.consumer.member import ConsumerMember, Profile, Standing
 from tailrace.groups.consumer.records import ConsumerKey, ConsumerValue
 from tailrace.groups.consumer.shares import Share, stored
 from tailrace.groups.records import Entry
-from tailrace.groups.turn import Turn
+from tailrace.groups.turn import GroupTurn
 
 
 class Draft:
-    def __init__(self, group: ConsumerGroup, turn: Turn) -> None:
+    def __init__(self, group: ConsumerGroup, turn: GroupTurn) -> None:
         self.group = group.copy()
         self.turn = turn
 

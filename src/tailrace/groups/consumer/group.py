@@ -15,7 +15,7 @@ from tailrace.groups.consumer.shares import Share, restored
 from tailrace.groups.consumer.states import GroupState, MemberState
 from tailrace.groups.records import Entry
 from tailrace.groups.subscription import consumer_protocol
-from tailrace.groups.turn import Turn
+from tailrace.groups.turn import GroupTurn
 from tailrace.model.ids import TopicPartition
 
 
@@ -170,13 +170,13 @@ class ConsumerGroup:
     def sync_of(self, member_id: str) -> Alarm:
         return Alarm(self.id, "sync", member_id)
 
-    def hear(self, member: ConsumerMember, turn: Turn) -> None:
+    def hear(self, member: ConsumerMember, turn: GroupTurn) -> None:
         """A member gave a sign of life."""
         classic = member.profile.classic_member_metadata
         timeout_ms = turn.session_timeout_ms(self.id) if classic is None else classic.session_timeout_ms
         turn.alarm(self.session_of(member.id), timeout_ms)
 
-    def silence(self, member_id: str, turn: Turn) -> None:
+    def silence(self, member_id: str, turn: GroupTurn) -> None:
         """Nothing is expected of a member any more."""
         for alarm_of in (self.session_of, self.rebalance_of, self.join_of, self.sync_of):
             turn.alarms.cancel(alarm_of(member_id))

@@ -11,11 +11,11 @@ from tailrace.groups.consumer.expressions import compiled
 from tailrace.groups.consumer.group import ConsumerGroup
 from tailrace.groups.consumer.member import ConsumerMember, Profile, Standing, away
 from tailrace.groups.consumer.reconciling import reconcile
-from tailrace.groups.consumer.requests import Heartbeat, Told, as_before, joining
+from tailrace.groups.consumer.requests import Heartbeat, HeartbeatAnswer, as_before, joining
 from tailrace.groups.consumer.shares import Share, without
 from tailrace.groups.consumer.subscribing import look, retarget
 from tailrace.groups.requests import MemberId
-from tailrace.groups.turn import Turn
+from tailrace.groups.turn import GroupTurn
 from tailrace.model.faults import (
     FencedInstance,
     FencedMemberEpoch,
@@ -27,7 +27,7 @@ from tailrace.model.faults import (
 from tailrace.model.limits import group_expressions_max, group_subscribed_names_max
 
 
-def heartbeat(group: ConsumerGroup, beat: Heartbeat, turn: Turn) -> Told:
+def heartbeat(group: ConsumerGroup, beat: Heartbeat, turn: GroupTurn) -> HeartbeatAnswer:
     replaced = _replaced(group, beat)
     known = replaced or _known(group, beat)
     profile = profile_of(beat, None if known is None else known.profile)
@@ -46,7 +46,7 @@ def heartbeat(group: ConsumerGroup, beat: Heartbeat, turn: Turn) -> Told:
         member = known
     group.hear(member, turn)
     changed = known is None or known.standing.assigned != member.standing.assigned
-    return Told(
+    return HeartbeatAnswer(
         member_id=member_id,
         epoch=member.standing.epoch,
         interval_ms=turn.heartbeat_interval_ms(group.id),
@@ -101,7 +101,7 @@ def _has_missed_an_answer(standing: Standing, beat: Heartbeat) -> bool:
     return not without(beat.owned, standing.assigned)
 
 
-def _check(group: ConsumerGroup, known: ConsumerMember | None, profile: Profile, turn: Turn) -> None:
+def _check(group: ConsumerGroup, known: ConsumerMember | None, profile: Profile, turn: GroupTurn) -> None:
     if known is None and len(group.members) >= turn.rules.consumer_max_size:
         raise GroupFull(f"group {group.id} has {len(group.members)} members; see group.consumer.max.size")
     if known is not None and known.profile == profile:
@@ -149,7 +149,7 @@ def _in_order(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(sorted(dict.fromkeys(names)))
 
 
-def _is_quiet(group: ConsumerGroup, member: ConsumerMember, profile: Profile, turn: Turn) -> bool:
+def _is_quiet(group: ConsumerGroup, member: ConsumerMember, profile: Profile, turn: GroupTurn) -> bool:
     """Nothing is new, and nothing is left to do."""
     return (
         member.profile == profile

@@ -9,17 +9,17 @@ from tailrace.groups.consumer.group import ConsumerGroup
 from tailrace.groups.consumer.member import ConsumerMember, away
 from tailrace.groups.consumer.states import MemberState
 from tailrace.groups.consumer.subscribing import look
-from tailrace.groups.turn import Turn
+from tailrace.groups.turn import GroupTurn
 
 
-def step_out(group: ConsumerGroup, member: ConsumerMember, turn: Turn) -> None:
+def step_out(group: ConsumerGroup, member: ConsumerMember, turn: GroupTurn) -> None:
     """A static member leaves for a while: for a session, what it has is kept for it."""
     Draft(group, turn).stand(member.id, replace(member.standing, epoch=away, revoking=()))
     turn.alarms.cancel(group.rebalance_of(member.id))
     group.hear(member, turn)
 
 
-def let_go(group: ConsumerGroup, member_ids: Iterable[str], turn: Turn) -> None:
+def let_go(group: ConsumerGroup, member_ids: Iterable[str], turn: GroupTurn) -> None:
     """Members are gone, and what they had is free."""
     draft = Draft(group, turn)
     for member_id in member_ids:
@@ -37,7 +37,7 @@ def must_go(group: ConsumerGroup, alarm: Alarm) -> bool:
     return alarm.what != "rebalance" or member.standing.state is MemberState.UNREVOKED
 
 
-def expect_all(group: ConsumerGroup, turn: Turn) -> None:
+def expect_all(group: ConsumerGroup, turn: GroupTurn) -> None:
     """The log is read: members have a session from now on to be heard of, and as long as ever to give things up."""
     for member in group.members.values():
         group.hear(member, turn)

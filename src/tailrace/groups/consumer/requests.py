@@ -38,7 +38,7 @@ class Heartbeat:
 
 
 @frozen
-class Told:
+class HeartbeatAnswer:
     """What a member is told."""
 
     member_id: str

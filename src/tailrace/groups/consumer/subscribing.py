@@ -17,7 +17,7 @@ from tailrace.groups.consumer.group import ConsumerGroup
 from tailrace.groups.consumer.shares import Share
 from tailrace.groups.consumer.sharing import Wish
 from tailrace.groups.topics import Topics
-from tailrace.groups.turn import Turn
+from tailrace.groups.turn import GroupTurn
 from tailrace.model.ids import Id
 
 hash_bytes: Final = 8
@@ -93,7 +93,7 @@ def retarget(draft: Draft) -> None:
     draft.aimed(group.epoch)
 
 
-def _shares(group: ConsumerGroup, turn: Turn) -> dict[str, Share]:
+def _shares(group: ConsumerGroup, turn: GroupTurn) -> dict[str, Share]:
     partitions: dict[Id, int] = {}
     wishes: dict[str, Wish] = {}
     for member in group.members.values():

@@ -14,7 +14,7 @@ from tailrace.pipeline.histories.manifest import ArchivedRange
 from tailrace.pipeline.histories.reading import files_frame, snapshot_of
 from tailrace.pipeline.kafka.cluster import TopicPartition
 from tailrace.pipeline.option_names import access_of, no_options, reaching
-from tailrace.pipeline.replaying.partition import Wanted
+from tailrace.pipeline.replaying.partition import ReplayRange
 from tailrace.pipeline.sink.progress import read_progress
 from tailrace.pipeline.tasks import run_tasks
 
@@ -51,7 +51,7 @@ def replay(
     folder = Path(history).absolute()
     snapshot = snapshot_of(folder)
     by_partition = ranges_of(snapshot, topic)
-    wanted = Wanted(
+    wanted = ReplayRange(
         replay_id=replay_id,
         access=access_of(bootstrap, options),
         history=str(folder),
@@ -83,7 +83,7 @@ def ranges_of(snapshot: Snapshot, topic: str) -> dict[TopicPartition, list[Archi
     return found
 
 
-def bounded(wanted: Wanted, text: str, *, is_start: bool) -> Wanted:
+def bounded(wanted: ReplayRange, text: str, *, is_start: bool) -> ReplayRange:
     """With the bound that `text` names, an offset or a time."""
     if not text:
         return wanted
@@ -103,7 +103,7 @@ def _by_condition(
     snapshot: Snapshot,
     topic: str,
     where: str,
-    wanted: Wanted,
+    wanted: ReplayRange,
     options: Mapping[str, str],
 ) -> int:
     from pyspark.sql import functions as f
@@ -129,7 +129,7 @@ def _by_condition(
     return count
 
 
-def default_id(history_id: str, topic: str, where: str, wanted: Wanted) -> str:
+def default_id(history_id: str, topic: str, where: str, wanted: ReplayRange) -> str:
     """A name that the same replay of the same history has every time, and no other: neither where brokers and folder
     are nor how fast it goes makes another of it."""
     aside = ("replay_id", "access", "history", "per_second")

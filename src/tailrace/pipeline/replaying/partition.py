@@ -34,7 +34,7 @@ records_per_transaction = 20_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class ReplayRange:
     """What to replay of a partition, and how."""
 
     replay_id: str
@@ -53,14 +53,14 @@ class Wanted:
 
 def replay_partition(told: Sequence[Mapping[str, Any]], given: Mapping[str, Any]) -> int:
     """For `run_tasks`: replay the ranges of one partition, which are in order. How many records were written."""
-    wanted = Wanted(**{**given, "access": access_from(given["access"])})
+    wanted = ReplayRange(**{**given, "access": access_from(given["access"])})
     ranges = [range_from(one) for one in told]
     with wanted.access.cluster() as cluster:
         return Replay(cluster, wanted, ranges[0].of).run(ranges)
 
 
 class Replay:
-    def __init__(self, cluster: Cluster, wanted: Wanted, source: TopicPartition) -> None:
+    def __init__(self, cluster: Cluster, wanted: ReplayRange, source: TopicPartition) -> None:
         self._cluster, self._wanted, self._source = cluster, wanted, source
         self._name = f"tailrace-replay-{wanted.replay_id}-{source}"
         self._count = len(cluster.partitions([wanted.into]))

@@ -78,7 +78,7 @@ async def serve(ports: Ports, settings: Settings) -> Node:
         with suppress(TopicExists):
             await node.controller.write(partial(_create, wanted, ports.random.new_id))
     await node.settled()
-    await node.until_led([topic.id for topic in node.replicas.image.topics.values()])
+    await node.until_led([topic.id for topic in node.hosted.image.topics.values()])
     await open_door(node)
     return node
 
@@ -208,7 +208,7 @@ class PowerCuts:
 
     def _check_epochs(self) -> None:
         for topic, partition in dict.fromkeys(writers):
-            found = self._node.replicas.find(topic, partition)
+            found = self._node.hosted.find(topic, partition)
             if not found.leads:
                 continue  # the disk is full
             epoch = found.epoch
@@ -247,8 +247,8 @@ class PowerCuts:
         met = self.met
         met.acknowledged = sum(len(one.promises.acknowledged) for one in self._producers)
         met.refused = sum(one.promises.refused for one in self._producers)
-        met.segments = max(len(one.log.segments) for one in self._node.replicas.all())
-        met.trimmed = self._node.replicas.find(trimmed_topic, 0).log.start
+        met.segments = max(len(one.log.segments) for one in self._node.hosted.all())
+        met.trimmed = self._node.hosted.find(trimmed_topic, 0).log.start
         met.changes, met.looks = self._admin.changes, self._admin.looks
         met.full_disks, met.clock_jumps = self._weather.full_disks, self._weather.clock_jumps
         for producer in self._producers:

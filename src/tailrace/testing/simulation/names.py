@@ -23,17 +23,17 @@ class Folder:
 
 
 Node = Folder | Image
-Place = tuple[Folder, str]
+DirectoryEntry = tuple[Folder, str]
 
 
 @frozen
 class NameChange:
     serial: int
-    left: Place | None  # the name that went
-    taken: Place | None  # the name that came, or was given anew
+    left: DirectoryEntry | None  # the name that went
+    taken: DirectoryEntry | None  # the name that came, or was given anew
     node: Node | None  # what `taken` names now
 
-    def places(self) -> list[Place]:
+    def places(self) -> list[DirectoryEntry]:
         return [place for place in (self.left, self.taken) if place is not None]
 
 
@@ -67,7 +67,7 @@ class Names:
             raise failed(errno.ENOTDIR, path)
         return node
 
-    def place(self, path: str) -> Place:
+    def place(self, path: str) -> DirectoryEntry:
         parts = _parts(path)
         if not parts:
             raise failed(errno.EISDIR, path)
@@ -133,7 +133,7 @@ class Names:
                 self._empty(node)
             self._change((folder, name), None, None)
 
-    def _change(self, left: Place | None, taken: Place | None, node: Node | None) -> None:
+    def _change(self, left: DirectoryEntry | None, taken: DirectoryEntry | None, node: Node | None) -> None:
         change = NameChange(serial=self.next_serial, left=left, taken=taken, node=node)
         self.next_serial += 1
         self.pending.append(change)
@@ -159,7 +159,7 @@ class Names:
 
     def _keep(self, wanted: list[bool]) -> None:
         """Make the wanted changes durable, and what they stand on; the others stay pending."""
-        needed: set[Place] = set()
+        needed: set[DirectoryEntry] = set()
         for at in reversed(range(len(self.pending))):
             places = self.pending[at].places()
             if wanted[at] or any(place in needed for place in places):

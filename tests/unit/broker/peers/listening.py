@@ -13,7 +13,7 @@ from tailrace.ports import system_ports
 from tailrace.raft.voters import Voter
 from tailrace.wire.messages.peers.hello import PeerHello, PeerHelloAnswer
 from tests.unit.broker.peers.stage import Notes, cluster_id, key, vote_request, voter
-from tests.unit.doors.hostile import Raw, heard, until
+from tests.unit.doors.kafka.hostile import Raw, heard, until
 
 
 def hello(broker: int = 2, **other: Any) -> PeerHello:

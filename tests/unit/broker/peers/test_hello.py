@@ -13,7 +13,7 @@ from tailrace.wire.messages.peers.hello import PeerHello, PeerHelloAnswer
 from tailrace.wire.messages.peers.join_cluster import JoinClusterAnswer
 from tests.unit.broker.peers.listening import Listening, hello, listening, raft_frame, with_listener
 from tests.unit.broker.peers.stage import cluster_id, joining, voter
-from tests.unit.doors.hostile import until, with_length
+from tests.unit.doors.kafka.hostile import until, with_length
 
 
 @with_listener

@@ -12,7 +12,7 @@ from tailrace.wire.headers import request_header
 from tailrace.wire.messages.peers.forward import Forward
 from tests.unit.broker.peers.listening import Listening, hello, listening, raft_frame, with_listener
 from tests.unit.broker.peers.stage import fetch_frame, voter
-from tests.unit.doors.hostile import Raw, until, with_length
+from tests.unit.doors.kafka.hostile import Raw, until, with_length
 
 forward = bytes(request_frame(Forward(api_key=3, api_version=9, body=b"x" * 100), 1))
 

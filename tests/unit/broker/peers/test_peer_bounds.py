@@ -12,7 +12,7 @@ from tailrace.wire.framing import length_layout
 from tailrace.wire.messages.peers.leave_cluster import LeaveCluster
 from tests.unit.broker.peers.listening import Listening, hello, listening, raft_frame, with_listener
 from tests.unit.broker.peers.stage import fetch_frame, voter
-from tests.unit.doors.hostile import until
+from tests.unit.doors.kafka.hostile import until
 
 
 @with_listener

@@ -10,7 +10,7 @@ from tailrace.broker.peers.complaints import Complaints, kept_max, repeated_afte
 from tailrace.model.ids import BrokerId
 from tailrace.testing.simulation import World
 from tests.unit.broker.peers.stage import Talker, in_world, meeting
-from tests.unit.doors.hostile import heard
+from tests.unit.doors.kafka.hostile import heard
 
 
 def connects(world: World) -> int:

@@ -15,7 +15,7 @@ from tailrace.model.settings import Settings
 from tailrace.ports import system_ports
 from tests.unit.broker.peers.listening import listening
 from tests.unit.broker.peers.stage import Notes, cluster_id, voter
-from tests.unit.doors.hostile import until
+from tests.unit.doors.kafka.hostile import until
 
 
 @pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="this system has no TCP_USER_TIMEOUT")

@@ -14,8 +14,8 @@ from functools import partial
 from multiprocessing import get_context
 
 from tailrace.model.frozen import frozen
-from tailrace.testing.scenarios.cluster.invariants import Broken
-from tailrace.testing.scenarios.cluster.met import Met, seeds_per_block
+from tailrace.testing.scenarios.cluster.encountered import Encountered, seeds_per_block
+from tailrace.testing.scenarios.cluster.invariants.invariants import Broken
 from tailrace.testing.scenarios.cluster.plan import plan_of
 from tailrace.testing.scenarios.cluster.story import run_cluster
 
@@ -25,7 +25,7 @@ class Run:
     """One seed's outcome."""
 
     seed: int
-    met: Met
+    met: Encountered
     digest: str  # empty when it failed
     seconds: float  # of a core
     failure: str = ""  # the first line says what, the others where
@@ -44,7 +44,7 @@ class Campaign:
 
     seeds: int = 0
     failed: list[int] = field(default_factory=list)
-    met: Met = field(default_factory=Met)
+    met: Encountered = field(default_factory=Encountered)
     seconds: float = 0.0  # of cores, all processes together
     began: float = field(default_factory=time.monotonic)
     lasted: float = 0.0  # seconds on the wall, so far
@@ -64,7 +64,7 @@ class Campaign:
 
     def _judge_block(self) -> None:
         block, self._block = self._block, []
-        met = Met()
+        met = Encountered()
         for run in block:
             met.add(run.met)
         where = f"seeds {block[0].seed} to {block[-1].seed}"
@@ -97,7 +97,7 @@ def run_seed(seconds: float, seed: int) -> Run:
         outcome = run_cluster(seed, seconds)
     except Exception as error:
         took = time.process_time() - began
-        return Run(seed=seed, met=Met(), digest="", seconds=took, failure=told(error))
+        return Run(seed=seed, met=Encountered(), digest="", seconds=took, failure=told(error))
     return Run(seed=seed, met=outcome.met, digest=outcome.digest, seconds=time.process_time() - began)
 
 

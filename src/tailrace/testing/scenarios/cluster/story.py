@@ -5,14 +5,14 @@ from collections.abc import Coroutine, Iterator
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from tailrace.testing.scenarios.cluster.clients import Clients
-from tailrace.testing.scenarios.cluster.convergence import Convergence, described
-from tailrace.testing.scenarios.cluster.invariants import Broken, Invariant
-from tailrace.testing.scenarios.cluster.met import Met
+from tailrace.testing.scenarios.cluster.clients.clients import Clients
+from tailrace.testing.scenarios.cluster.encountered import Encountered
+from tailrace.testing.scenarios.cluster.faults.trouble import Trouble
+from tailrace.testing.scenarios.cluster.invariants.convergence import Convergence, described
+from tailrace.testing.scenarios.cluster.invariants.invariants import Broken, Invariant
+from tailrace.testing.scenarios.cluster.invariants.watch import Watch, look_every_seconds, partitions_of
 from tailrace.testing.scenarios.cluster.plan import Plan, plan_of, trouble_default_seconds
 from tailrace.testing.scenarios.cluster.server import Server
-from tailrace.testing.scenarios.cluster.trouble import Trouble
-from tailrace.testing.scenarios.cluster.watch import Watch, look_every_seconds, partitions_of
 from tailrace.testing.simulation import World
 from tailrace.testing.simulation.storage import capacity_default_bytes
 
@@ -23,7 +23,7 @@ steps_max: Final = 300_000  # and as many for each minute of trouble: a story ta
 
 
 class Outcome(NamedTuple):
-    met: Met
+    met: Encountered
     digest: str
 
 
@@ -32,12 +32,12 @@ class Story:
         self._world = world
         self._plan = plan
         self._servers: list[Server] = []
-        self._met = Met()
+        self._met = Encountered()
         self._watch = Watch(self._servers)
         self._clients = Clients(world, plan, self._servers, self._watch, surface)
         self._convergence = Convergence(self._servers, self._watch)
 
-    async def run(self) -> Met:
+    async def run(self) -> Encountered:
         for _ in range(self._plan.brokers - self._plan.late):
             await self._join()
             await self._settle("a broker joined")

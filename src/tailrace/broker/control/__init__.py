@@ -1,0 +1,1 @@
+"""The controller and the calls it serves, and what partition leaders report to it."""

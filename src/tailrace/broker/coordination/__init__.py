@@ -1,0 +1,1 @@
+"""What all coordinators share: where state is kept, and how requests, time and leadership reach the machine."""

@@ -1,0 +1,63 @@
+"""This broker as the coordinator of consumer groups: a machine for each partition of `__consumer_offsets` led here."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tailrace.broker.coordination.coordinator import Coordinator, StateTopic
+from tailrace.broker.groups.partition_coordinator import GroupPartitionCoordinator
+from tailrace.broker.groups.topics import ClusterTopics
+from tailrace.broker.partitions.partition import Partition
+from tailrace.broker.timers import sleep_then_read
+from tailrace.cluster.records import TopicRemoved
+from tailrace.groups.turn import Rules
+from tailrace.model.ids import Id
+from tailrace.model.settings import Settings
+from tailrace.model.topics import offsets_topic
+
+if TYPE_CHECKING:
+    from tailrace.broker.node import Node
+
+
+class GroupCoordinator(Coordinator[GroupPartitionCoordinator]):
+    def __init__(self, node: "Node") -> None:
+        settings = node.settings
+        partitions, replicas = settings.offsets_topic_num_partitions, settings.offsets_topic_replication_factor
+        super().__init__(node, StateTopic("group", offsets_topic, partitions, replicas), self._coordinate)
+        self._rules = rules_of(settings)
+        self._topics = ClusterTopics(lambda: node.hosted.image)
+
+    def _coordinate(self, partition: Partition) -> GroupPartitionCoordinator:
+        return GroupPartitionCoordinator(partition, self._rules, self._topics, self._node.ports, self._node.spawn)
+
+    def committed(self, records: Sequence[object]) -> None:
+        """Offsets of a topic that was deleted are none of a topic that is made later under its name."""
+        self._topics.committed(records)
+        removed = self._node.hosted.image.removed
+        gone = [removed[Id(record.topic_id)] for record in records if isinstance(record, TopicRemoved)]
+        if gone:
+            for coordinator in self.local_coordinators:
+                coordinator.topics_gone(gone)
+                self._node.spawn(coordinator.expire())
+
+    async def forget_old(self) -> None:
+        """Look for offsets that need not be kept, for ever."""
+        while True:
+            await sleep_then_read(min(self._node.settings.offsets_retention_check_interval_ms / 1000, 86_400.0))
+            for coordinator in self.local_coordinators:
+                await coordinator.expire()
+
+
+def rules_of(settings: Settings) -> Rules:
+    return Rules(
+        min_session_timeout_ms=settings.group_min_session_timeout_ms,
+        max_session_timeout_ms=settings.group_max_session_timeout_ms,
+        initial_rebalance_delay_ms=settings.group_initial_rebalance_delay_ms,
+        max_size=settings.group_max_size,
+        offsets_retention_ms=settings.offsets_retention_minutes * 60_000,
+        consumer_session_timeout_ms=settings.group_consumer_session_timeout_ms,
+        consumer_heartbeat_interval_ms=settings.group_consumer_heartbeat_interval_ms,
+        consumer_max_size=settings.group_consumer_max_size,
+        assignors=tuple(settings.group_consumer_assignors.split(",")),
+        may_upgrade=settings.group_consumer_migration_policy in ("bidirectional", "upgrade"),
+        may_downgrade=settings.group_consumer_migration_policy in ("bidirectional", "downgrade"),
+    )

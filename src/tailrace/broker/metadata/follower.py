@@ -1,0 +1,60 @@
+"""The committed metadata: every broker follows `__cluster_metadata` and folds what is committed, the controller too.
+
+Following is reading this broker's own log up to the high watermark, and going on whenever that moves.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from tailrace.broker.machines.runtime import codec_of, replay_batches
+from tailrace.broker.partitions.partition import Partition
+from tailrace.cluster.records import record_kinds
+from tailrace.model.faults import Fault
+
+events: Final = logging.getLogger(__name__)
+
+
+class MetadataFollower:
+    def __init__(self, partition: Partition, committed: Callable[[Sequence[object]], None]) -> None:
+        self._partition = partition
+        self._committed = committed
+        self._decode = codec_of(record_kinds).decode
+        self._moved = asyncio.Event()
+        self._waiting: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
+        self.applied = partition.log.start  # all below is folded
+        partition.watch(self._moved.set)
+
+    async def catch_up(self) -> None:
+        """Fold all that is known to be committed now."""
+        while self.applied < self._partition.high_watermark:
+            records: list[Any] = []
+            limit = self._partition.high_watermark
+            self.applied = await replay_batches(self._partition, self.applied, limit, self._decode, records.append)
+            self._committed(records)
+        waiting, self._waiting = self._waiting, []
+        for condition, done in waiting:
+            if not done.done():
+                if condition():
+                    done.set_result(None)
+                else:
+                    self._waiting.append((condition, done))
+
+    async def follow(self) -> None:
+        """Go on whenever more is committed, for ever."""
+        while True:
+            self._moved.clear()
+            try:
+                await self.catch_up()
+            except Fault as fault:
+                events.critical("the metadata cannot be followed any more: %s", fault)
+                return
+            await self._moved.wait()
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Wait until what is committed fulfils a condition."""
+        if not condition():
+            done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append((condition, done))
+            await done

@@ -1,0 +1,52 @@
+"""Who waits until a partition has come to an offset: told when it has, or why it cannot."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+
+from tailrace.model.faults import Fault
+
+WhenReached = Callable[[Fault | None], None]
+
+
+class OffsetWaiters:
+    def __init__(self) -> None:
+        self._queue: deque[tuple[int, WhenReached]] = deque()  # by rising offset, but for duplicates, which wait
+
+    def __len__(self) -> int:
+        return len(self._queue)
+
+    def add(self, end: int, done: WhenReached) -> None:
+        self._queue.append((end, done))
+
+    async def until(self, end: int) -> None:
+        """Return when it is there; raises the fault when it cannot be. Who gives up waits no more."""
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        entry = (end, partial(_settle, done))
+        self._queue.append(entry)
+        try:
+            await done
+        except asyncio.CancelledError:
+            if entry in self._queue:
+                self._queue.remove(entry)
+            raise
+
+    def reached(self, offset: int) -> None:
+        queue = self._queue
+        while queue and queue[0][0] <= offset:
+            queue.popleft()[1](None)
+
+    def fail(self, fault: Fault) -> None:
+        queue, self._queue = self._queue, deque()
+        for _, done in queue:
+            done(fault)
+
+
+def _settle(done: "asyncio.Future[None]", fault: Fault | None) -> None:
+    if done.done():
+        return
+    if fault is None:
+        done.set_result(None)
+    else:
+        done.set_exception(fault)

@@ -1,0 +1,1 @@
+"""Raft between brokers: fetch sessions, votes, deadlines and elections of all partitions hosted here."""

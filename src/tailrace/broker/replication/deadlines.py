@@ -1,0 +1,82 @@
+"""When to look at the clock for which partition.
+
+Partitions whose liveness is a pulse that others share are not here (`Replica.rests`): there are many, and whoever keeps
+the pulse looks after them. The others stand in a heap by the time their replica named; a replica that has moved it
+on meanwhile is put back when its time comes. Who does not lead may stand for election then, and is paced.
+"""
+
+import asyncio
+import heapq
+from typing import Final
+
+from tailrace.broker.partitions.member import QuorumMember
+from tailrace.broker.replication.election_limit import ElectionLimit
+from tailrace.broker.timers import after_reading
+from tailrace.ports import Clock
+from tailrace.raft.events import Tick
+
+never: Final = float("inf")
+wait_min_s: Final = 0.001  # nobody is looked at twice in one moment
+
+
+class Deadlines:
+    def __init__(self, clock: Clock, pacing: ElectionLimit) -> None:
+        self._clock = clock
+        self._election_limit = pacing
+        self._heap: list[tuple[float, int, QuorumMember]] = []
+        self._count = 0  # keeps members that are due at the same time in the order they came
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = never
+
+    def wake(self, member: QuorumMember) -> None:
+        deadline = member.replica.deadline
+        if deadline == never or (member.wakes_at is not None and member.wakes_at <= deadline):
+            return
+        member.wakes_at = deadline
+        self._count += 1
+        heapq.heappush(self._heap, (deadline, self._count, member))
+        if deadline < self._timer_at:
+            self._set_timer(deadline)
+
+    def _set_timer(self, at: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_at = at
+        delay = max(wait_min_s, at - self._clock.monotonic())
+        self._timer = asyncio.get_running_loop().call_later(delay, after_reading, self._due)
+
+    def _due(self) -> None:
+        self._timer, self._timer_at = None, never
+        now = self._clock.monotonic()
+        due = []
+        while self._heap and self._heap[0][0] <= now:
+            due.append(heapq.heappop(self._heap))
+        try:
+            for at, _, member in due:
+                if member.wakes_at == at:  # else it was put in again, earlier
+                    self._look(member, now)
+        finally:
+            if self._heap:
+                self._set_timer(self._heap[0][0])
+
+    def _look(self, member: QuorumMember, now: float) -> None:
+        member.wakes_at = None
+        if member.replica.deadline <= now:
+            self._tick(member)
+        elif not member.replica.rests:
+            self.wake(member)
+
+    def _tick(self, member: QuorumMember) -> None:
+        if member.replica.leadership is not None:
+            member.tick()
+        else:
+            self._election_limit.let(member, Tick())
+
+    def forget(self, member: QuorumMember) -> None:
+        member.wakes_at = None
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._heap.clear()

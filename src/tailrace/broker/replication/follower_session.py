@@ -1,0 +1,326 @@
+"""A follower's fetch session with one leader's broker, over one lane (KIP-227).
+
+A request names only partitions whose fetch is another than the one last sent; its answer brings only partitions with
+news. For all others both say "as before", which is all that liveness needs: `heard_at` is the pulse that the replicas
+of this session share.
+
+One request stands at the leader's, parked, most of the time. What cannot wait for its answer (a partition that is new
+here, another epoch) is asked in a second one behind it, which makes the leader answer the first at once. So an answer
+may be about a fetch that has been asked anew since; it is thrown away then, as the later one will be answered, too.
+A request names so many at most: neither side is held up by thousands of partitions that change in one breath.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable
+from itertools import islice
+from typing import Final, Protocol, TypeVar
+
+from tailrace.broker.partitions.member import QuorumMember
+from tailrace.broker.peers import Lane
+from tailrace.model.ids import NO_ID, BrokerId, Epoch, Id, Offset, TopicPartition
+from tailrace.model.limits import fetch_named_max
+from tailrace.model.settings import Settings
+from tailrace.ports import Clock
+from tailrace.raft.events import Event, LeaderGone, Tick
+from tailrace.raft.messages import EpochEnd, FetchAnswer, Fetched
+from tailrace.raft.replica import Voter
+from tailrace.wire.errors import Error
+from tailrace.wire.hot_fetch import PartitionFetched, PartitionWanted
+from tailrace.wire.hot_replica_fetch import FetchedHead, read_fetched, write_replica_fetch
+from tailrace.wire.primitives import WireError
+
+in_flight_max: Final = 2
+alone, beside_another = 1, 0  # in the place of min_bytes: whether another request is in flight
+opening: Final = 0
+epoch_max: Final = 2**31 - 1
+
+T = TypeVar("T")
+
+
+class Asked:
+    """One partition of a session: the fetch last sent, and in which request. It is the pulse of its replica."""
+
+    __slots__ = ("_fetcher", "_left_at", "fetch", "request")
+
+    def __init__(self, fetcher: "FollowerSession") -> None:
+        self._fetcher: FollowerSession | None = fetcher
+        self._left_at = 0.0
+        self.fetch: Fetched | None = None
+        self.request = 0
+
+    @property
+    def at(self) -> float:
+        return self._left_at if self._fetcher is None else self._fetcher.heard_at
+
+    def leave(self) -> None:
+        """The session goes on without this partition: its liveness says nothing about it any more."""
+        self._left_at, self._fetcher = self.at, None
+
+
+class Crew(Protocol):
+    """What a session needs of all sessions' owner."""
+
+    @property
+    def clock(self) -> Clock: ...
+
+    @property
+    def live(self) -> tuple[BrokerId, ...]: ...
+
+    def took(self, member: QuorumMember, fetched: PartitionFetched, fetcher: "FollowerSession") -> None:
+        """An answer was taken in: the lane may have to change."""
+
+    def fetch_again(self, member: QuorumMember) -> None: ...
+
+    def let(self, member: QuorumMember, event: Event) -> None:
+        """Tell a partition that its leader is silent, or gone."""
+
+
+class FollowerSession:
+    def __init__(self, crew: Crew, lane: Lane, me: Voter, settings: Settings) -> None:
+        self._crew = crew
+        self._lane = lane
+        self._me = me
+        self._settings = settings
+        self.broker = lane.broker
+        self.kind = lane.kind
+        self.heard_at = crew.clock.monotonic()
+        self.members: dict[QuorumMember, Asked] = {}
+        self._by_key: dict[TopicPartition, QuorumMember] = {}
+        self._dirty: dict[QuorumMember, None] = {}  # to be named as soon as can be
+        self._durable: dict[QuorumMember, None] = {}  # have more on disk: named when nothing is in flight
+        self._forgotten: dict[TopicPartition, None] = {}
+        self._session = 0
+        self._epoch = opening
+        self._requests = 0  # sent
+        self._session_since = 0  # the request that opened the session
+        self._in_flight: deque[int] = deque()
+        self._scheduled = False
+        self._hurry = False  # something does not wait for the answer that is due
+        self._taking = False  # inside an answer, at whose end the next request goes out
+
+    # Partitions
+
+    def want(self, member: QuorumMember, fetch: Fetched) -> None:
+        """What a partition wants to fetch here, now."""
+        asked = self.members.get(member)
+        if asked is None:
+            asked = self.members[member] = Asked(self)
+            self._by_key[member.key] = member
+        elif asked.fetch == fetch:
+            return
+        if asked.fetch is None or not _same_log(asked.fetch, fetch):
+            self._dirty[member] = None
+            self._soon()
+        else:
+            self._durable[member] = None
+
+    def leave(self, member: QuorumMember) -> None:
+        asked = self.members.pop(member, None)
+        if asked is None:
+            return
+        asked.leave()
+        del self._by_key[member.key]
+        self._dirty.pop(member, None)
+        self._durable.pop(member, None)
+        if asked.fetch is not None:
+            self._forgotten[member.key] = None
+            self._soon()
+
+    def asks(self, member: QuorumMember) -> Fetched | None:
+        """The fetch that stands at the leader's."""
+        asked = self.members.get(member)
+        return None if asked is None else asked.fetch
+
+    def ask_again(self, member: QuorumMember) -> None:
+        """What stands at the leader's, as if it had never been asked: answers to that are not taken any more."""
+        asked = self.members.get(member)
+        if asked is not None:
+            asked.fetch = None
+            self._dirty[member] = None
+            self._soon()
+
+    # Requests
+
+    def _soon(self) -> None:
+        self._hurry = True
+        if not self._scheduled and not self._taking:
+            self._scheduled = True
+            asyncio.get_running_loop().call_soon(self._send_scheduled)
+
+    def _send_scheduled(self) -> None:
+        self._scheduled = False
+        if self._hurry:
+            self._send()
+
+    def _send(self) -> None:
+        if not self._lane.up or len(self._in_flight) >= in_flight_max:
+            return
+        self._requests += 1
+        dirty = _first(self._dirty, fetch_named_max)
+        if not self._in_flight:
+            dirty |= _first(self._durable, fetch_named_max - len(dirty))
+        self._hurry = bool(self._dirty)
+        wanted, settings = self._wanted(dirty), self._settings
+        forgotten, self._forgotten = self._forgotten, {}
+        frame = write_replica_fetch(
+            self._requests,
+            replica_id=self._me.broker,
+            max_wait_ms=settings.replica_fetch_wait_max_ms,
+            min_bytes=beside_another if self._in_flight else alone,
+            max_bytes=settings.replica_fetch_response_max_bytes,
+            session_id=self._session,
+            session_epoch=self._epoch,
+            topics=wanted,
+            forgotten=_by_topic((key.topic_id, key.partition) for key in forgotten),
+        )
+        self._in_flight.append(self._requests)
+        self._epoch = 1 if self._epoch == epoch_max else self._epoch + 1
+        self._lane.send([frame])
+
+    def _wanted(self, dirty: Iterable[QuorumMember]) -> Iterable[tuple[Id, list[PartitionWanted]]]:
+        """What to name, by topic: as it is now, not as it was when it changed."""
+        max_bytes = self._settings.replica_fetch_max_bytes
+        wanted = []
+        for member in dirty:
+            asked, fetch = self.members[member], member.replica.fetch()
+            if fetch is None or fetch.to.broker != self.broker:
+                continue
+            if asked.fetch is None and self._epoch != opening:
+                self._forgotten[member.key] = None  # what it was told meanwhile was thrown away
+            if asked.fetch is None or not _same_log(asked.fetch, fetch):
+                asked.request = self._requests  # else what is answered to the last one holds for this one, too
+            elif self._in_flight and asked.fetch != fetch:
+                self._durable[member] = None  # that can wait, and must not make the leader send twice
+                continue
+            asked.fetch = fetch
+            one = PartitionWanted(
+                member.key.partition,
+                fetch.epoch,
+                fetch.end,
+                max_bytes,
+                fetch.last_epoch,
+                self._me.directory,
+                fetch.durable,
+            )
+            wanted.append((member.key.topic_id, one))
+        return _by_topic(wanted)
+
+    # Answers
+
+    def answered(self, frame: memoryview) -> None:
+        """An answer; WireError when it makes no sense."""
+        head = read_fetched(frame)
+        self.heard_at = self._crew.clock.monotonic()
+        if not self._in_flight or self._in_flight.popleft() != head.correlation_id:
+            raise WireError(f"an answer to fetch {head.correlation_id}, which is not due")
+        self._taking = True
+        try:
+            if head.correlation_id >= self._session_since:
+                self._take(head, head.correlation_id)
+        finally:
+            self._taking = False
+        if self.members and (not self._in_flight or self._hurry):
+            self._send()
+
+    def _take(self, head: FetchedHead, request: int) -> None:
+        if head.error:
+            self._begin_anew()
+            return
+        if self._session == 0:
+            self._session = head.session_id
+        for topic_id, partitions in head.topics:
+            for fetched in partitions:
+                member = self._by_key.get(TopicPartition(topic_id, fetched.partition))
+                asked = None if member is None else self.members.get(member)
+                if member is not None and asked is not None and asked.fetch is not None and asked.request <= request:
+                    self._take_one(member, asked, asked.fetch, fetched)
+
+    def _take_one(self, member: QuorumMember, asked: Asked, fetch: Fetched, fetched: PartitionFetched) -> None:
+        served = fetched.error == 0
+        if fetched.error == Error.OFFSET_OUT_OF_RANGE:
+            member.begin_at_leaders(fetched.log_start)
+            return
+        if not served and fetched.leader_epoch < 0:  # it does not know the partition, not yet or not any more
+            self._crew.fetch_again(member)
+            return
+        answer = FetchAnswer(
+            sender=fetch.to,
+            to=self._me,
+            epoch=fetch.epoch if served else Epoch(fetched.leader_epoch),
+            leader=fetch.to if served else _voter(member, fetched.leader),
+            end=fetch.end,
+            last_epoch=fetch.last_epoch,
+            served=served,
+            high_watermark=Offset(fetched.high_watermark),
+            diverging=None if fetched.diverging is None else EpochEnd(*fetched.diverging),
+            pulse=asked,
+        )
+        records = fetched.records
+        member.step(answer, memoryview(records) if records else None)
+        if served:
+            if fetched.diverging is None:
+                member.heard_end(fetched.log_end)
+            self._crew.took(member, fetched, self)
+            return
+        asked.fetch = None  # should it lead after all, the same has to be asked again
+        self._crew.fetch_again(member)
+        if member.leader == self.broker and member.epoch == fetched.leader_epoch:
+            # it led in this epoch, and does not any more
+            self._crew.let(member, LeaderGone(self.broker, self._others_live()))
+
+    def _others_live(self) -> tuple[BrokerId, ...]:
+        return tuple(broker for broker in self._crew.live if broker != self.broker)
+
+    # The lane
+
+    def lane_up(self) -> None:
+        self._in_flight.clear()
+        self._begin_anew()
+        self._send()
+
+    def lane_down(self) -> None:
+        live = self._others_live()
+        for member in list(self.members):
+            self._crew.let(member, LeaderGone(self.broker, live))
+
+    def _begin_anew(self) -> None:
+        self._session, self._epoch = 0, opening
+        self._session_since = self._requests + 1
+        self._forgotten.clear()
+        self._durable.clear()
+        for member, asked in self.members.items():
+            asked.fetch = None
+            self._dirty[member] = None
+
+    def look(self, now: float, timeout_s: float) -> None:
+        """When nothing was heard for long, let every partition decide what that means."""
+        if now - self.heard_at >= timeout_s:
+            for member in list(self.members):
+                self._crew.let(member, Tick())
+
+
+def _same_log(one: Fetched, other: Fetched) -> bool:
+    """Whether they differ in what is durable at most, which a `Synced` message tells sooner."""
+    return (one.end, one.last_epoch, one.epoch, one.to) == (other.end, other.last_epoch, other.epoch, other.to)
+
+
+def _first(members: dict[QuorumMember, None], count: int) -> dict[QuorumMember, None]:
+    """The first so many, which are taken away."""
+    taken = dict.fromkeys(islice(members, count))
+    for member in taken:
+        del members[member]
+    return taken
+
+
+def _voter(member: QuorumMember, broker: int) -> Voter | None:
+    """Who was named as the leader. It may vote since later than we know: which disk it has is found out later."""
+    known = (voter for voter in (member.me, *member.replica.voters) if voter.broker == broker)
+    return next(known, None if broker < 0 else Voter(BrokerId(broker), NO_ID))
+
+
+def _by_topic(pairs: Iterable[tuple[Id, T]]) -> list[tuple[Id, list[T]]]:
+    topics: dict[Id, list[T]] = {}
+    for topic_id, one in pairs:
+        topics.setdefault(topic_id, []).append(one)
+    return list(topics.items())

@@ -1,0 +1,295 @@
+"""All partitions' quorums on this broker, and what they share: one vote journal, one heap of deadlines, one fetch
+session per peer and lane in either direction, one frame of Raft messages per peer and turn of the loop.
+
+So cost grows with brokers, not with partitions: partitions at rest are never looked at. What looks after them are the
+pulses of their sessions, a few times a second.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, Final
+
+from tailrace.broker.partitions.member import QuorumMember
+from tailrace.broker.peers import Lane, LaneKind, PeerConnection, Peers
+from tailrace.broker.replication.deadlines import Deadlines
+from tailrace.broker.replication.election_limit import ElectionLimit
+from tailrace.broker.replication.follower_session import FollowerSession
+from tailrace.broker.replication.leader_session import LeaderSession
+from tailrace.broker.replication.raft_inbox import Find, RaftInbox
+from tailrace.broker.replication.vote_batches import VoteBatches
+from tailrace.broker.replication.vote_journal import VoteJournal
+from tailrace.broker.timers import sleep_then_read
+from tailrace.model.ids import BrokerId, TopicPartition
+from tailrace.model.settings import Settings
+from tailrace.ports import Clock, Ports
+from tailrace.raft.effects import Vote
+from tailrace.raft.events import Event
+from tailrace.raft.messages import FetchAnswer, Message, Synced
+from tailrace.raft.replica import Voter
+from tailrace.raft.timing import Timing
+from tailrace.wire.hot_fetch import PartitionFetched
+
+events: Final = logging.getLogger(__name__)
+
+look_s: Final = 0.2  # between two looks at the pulses
+fetch_again_s: Final = 0.02  # at first; twice as long each time
+fetch_again_max_s: Final = 0.5
+
+Spawn = Callable[[Coroutine[Any, Any, None]], None]
+Serve = Callable[[BrokerId, object], Awaitable[object]]
+
+
+def timing_of(settings: Settings) -> Timing:
+    fetch_timeout_s = settings.controller_quorum_fetch_timeout_ms / 1000
+    return Timing(
+        fetch_timeout_s=fetch_timeout_s,
+        check_quorum_s=0.75 * fetch_timeout_s,  # a leader gives up before those it does not hear elect another
+        election_timeout_s=settings.controller_quorum_election_timeout_ms / 1000,
+        lag_max_s=settings.replica_lag_time_max_ms / 1000,
+    )
+
+
+class Quorums:
+    def __init__(
+        self, ports: Ports, settings: Settings, me: Voter, journal: VoteJournal, find: Find, spawn: Spawn, serve: Serve
+    ) -> None:
+        self.me = me
+        self.find = find
+        self.spawn = spawn
+        self.timing = timing_of(settings)
+        self.peers: Peers  # set once the broker knows its cluster
+        self.on_leader_changed: Callable[[QuorumMember], None] = _nobody_listens
+        self.on_stirred: Callable[[QuorumMember], None] = _nobody_listens
+        self.on_repaired: Callable[[QuorumMember], None] = _nobody_listens
+        self._ports = ports
+        self._settings = settings
+        self._serve = serve
+        self._vote_batches = VoteBatches(journal, spawn)
+        self._election_limit = ElectionLimit(ports.clock)
+        self._deadlines = Deadlines(ports.clock, self._election_limit)
+        self._inbox = RaftInbox(find, ports.clock)
+        self._fetchers: dict[tuple[BrokerId, LaneKind], FollowerSession] = {}
+        self._fetching: dict[QuorumMember, FollowerSession] = {}
+        self._vain: dict[QuorumMember, float] = {}  # fetched in vain: how long to wait the next time
+        self._behind: dict[QuorumMember, None] = {}  # followers far from the end: they fetch on a lane of their own
+        self._sessions: dict[PeerConnection, LeaderSession] = {}
+        self._left: dict[
+            QuorumMember, float
+        ] = {}  # leaders that a follower has left, and when to look at their quorums
+        self._left_timer: asyncio.TimerHandle | None = None
+        self._closed = False
+
+    # Partitions come and go
+
+    def opened(self, member: QuorumMember) -> None:
+        """A partition is here now: what was said to it before is heard."""
+        self._inbox.opened(member)
+
+    def closed(self, member: QuorumMember) -> None:
+        member.closed = True
+        self._vote_batches.forget(member)
+        self._deadlines.forget(member)
+        self._election_limit.forget(member)
+        self._leave(member)
+        self._behind.pop(member, None)
+        self._vain.pop(member, None)
+        self._left.pop(member, None)
+        for session in list(member.sessions):
+            session.deposed(member)
+        member.sessions.clear()
+
+    # What a partition asks for
+
+    @property
+    def clock(self) -> Clock:
+        return self._ports.clock
+
+    def now(self) -> float:
+        return self._ports.clock.monotonic()
+
+    def chance(self) -> float:
+        return self._ports.random.uniform(0.0, 1.0)
+
+    def store_vote(self, member: QuorumMember, vote: Vote) -> None:
+        self._vote_batches.store(member, vote)
+
+    @property
+    def vote_problem(self) -> OSError | None:
+        """What keeps votes from being stored now."""
+        return self._vote_batches.problem
+
+    def wake(self, member: QuorumMember) -> None:
+        if not self._closed:
+            self._deadlines.wake(member)
+
+    def send(self, member: QuorumMember, message: Message) -> None:
+        if isinstance(message, FetchAnswer):
+            for session in member.sessions:
+                if isinstance(session, LeaderSession) and session.broker == message.to.broker:
+                    session.take_answer(member, message)
+        else:
+            self.peers.send(message.to.broker, member.key, message)
+
+    def leader_changed(self, member: QuorumMember) -> None:
+        self.on_leader_changed(member)
+
+    def stirred(self, member: QuorumMember) -> None:
+        self.on_stirred(member)
+
+    def repaired(self, member: QuorumMember) -> None:
+        self.on_repaired(member)
+
+    # Fetching
+
+    def fetch_changed(self, member: QuorumMember) -> None:
+        if not member.fetches and member.offline is None and not member.closed:
+            return  # it is being cut, and says so again when it is
+        fetch = None if not member.fetches or self._closed else member.replica.fetch()
+        if fetch is None:
+            self._leave(member)
+            return
+        kind = LaneKind.CATCH_UP if member in self._behind else LaneKind.FETCH
+        fetcher = self._fetching.get(member)
+        if fetcher is None or (fetcher.broker, fetcher.kind) != (fetch.to.broker, kind):
+            self._leave(member)
+            fetcher = self._fetching[member] = self._fetcher(fetch.to.broker, kind)
+        fetcher.want(member, fetch)
+
+    def _leave(self, member: QuorumMember) -> None:
+        fetcher = self._fetching.pop(member, None)
+        if fetcher is not None:
+            fetcher.leave(member)
+
+    def _fetcher(self, broker: BrokerId, kind: LaneKind) -> FollowerSession:
+        fetcher = self._fetchers.get((broker, kind))
+        if fetcher is None:
+            lane = self.peers.lane(broker, kind)
+            fetcher = self._fetchers[broker, kind] = FollowerSession(self, lane, self.me, self._settings)
+        return fetcher
+
+    def fetch_again(self, member: QuorumMember) -> None:
+        wait_s = self._vain.get(member, fetch_again_s)
+        self._vain[member] = min(2 * wait_s, fetch_again_max_s)
+        asyncio.get_running_loop().call_later(wait_s, self._fetch_again, member)
+
+    def _fetch_again(self, member: QuorumMember) -> None:
+        fetcher = self._fetching.get(member)
+        if fetcher is not None:
+            fetcher.ask_again(member)
+
+    def durable_moved(self, member: QuorumMember) -> None:
+        """Tell a leader that has parked our fetch; should this be lost, the next fetch says it, too."""
+        fetcher, fetch = self._fetching.get(member), member.replica.fetch()
+        asked = None if fetcher is None else fetcher.asks(member)
+        if asked is None or fetch is None or fetch.durable < 0:
+            return
+        if (asked.end, asked.last_epoch, asked.epoch, asked.to) == (fetch.end, fetch.last_epoch, fetch.epoch, fetch.to):
+            news = Synced(
+                peer=fetch.peer,
+                to=fetch.to,
+                epoch=fetch.epoch,
+                end=fetch.end,
+                last_epoch=fetch.last_epoch,
+                durable=fetch.durable,
+            )
+            self.peers.send(fetch.to.broker, member.key, news)
+
+    def took(self, member: QuorumMember, fetched: PartitionFetched, fetcher: FollowerSession) -> None:
+        """Who got as much as an answer holds and is not at the end yet fetches on the other lane until it is."""
+        self._vain.pop(member, None)
+        behind = member in self._behind
+        if fetched.high_watermark <= member.log.end:
+            self._behind.pop(member, None)
+        elif len(fetched.records) >= self._settings.replica_fetch_max_bytes // 2:
+            self._behind[member] = None
+        if behind != (member in self._behind):
+            self.fetch_changed(member)
+
+    def let(self, member: QuorumMember, event: Event) -> None:
+        """Tell a partition that its leader is silent, or gone; it may stand for election over that, in its turn."""
+        self._election_limit.let(member, event)
+
+    # What peers say
+
+    @property
+    def live(self) -> tuple[BrokerId, ...]:
+        return self.peers.live
+
+    def raft_messages(self, sender: BrokerId, messages: Sequence[tuple[TopicPartition, Message]]) -> None:
+        self._inbox.take(messages)
+
+    def fetch(self, peer: PeerConnection, frame: memoryview, at: int, version: int, correlation_id: int) -> None:
+        session = self._sessions.get(peer)
+        if session is None:
+            session = self._sessions[peer] = LeaderSession(self, peer)
+        session.fetch(frame, at, correlation_id)
+
+    def fetch_connection_lost(self, peer: PeerConnection) -> None:
+        session = self._sessions.pop(peer, None)
+        if session is not None:
+            session.close()
+
+    def fetched(self, lane: Lane, frame: memoryview) -> None:
+        fetcher = self._fetchers.get((lane.broker, lane.kind))
+        if fetcher is not None:
+            fetcher.answered(frame)
+
+    def lane_up(self, lane: Lane) -> None:
+        fetcher = self._fetchers.get((lane.broker, lane.kind))
+        if fetcher is not None:
+            fetcher.lane_up()
+
+    def lane_down(self, lane: Lane) -> None:
+        fetcher = self._fetchers.get((lane.broker, lane.kind))
+        if fetcher is not None:
+            fetcher.lane_down()
+
+    async def call(self, caller: BrokerId, request: object) -> object:
+        return await self._serve(caller, request)
+
+    # Pulses
+
+    def left(self, member: QuorumMember) -> None:
+        member.stir()
+        self._left[member] = self.now() + self.timing.check_quorum_s + look_s
+        self._look_at_left_again()
+
+    def _look_at_left_again(self) -> None:
+        if self._left and self._left_timer is None and not self._closed:
+            wait_s = max(look_s, next(iter(self._left.values())) - self.now())
+            self._left_timer = asyncio.get_running_loop().call_later(wait_s, self._look_at_left)
+
+    def _look_at_left(self) -> None:
+        self._left_timer, now = None, self.now()
+        for member, due in list(self._left.items()):
+            if due <= now:
+                del self._left[member]
+                member.tick()
+        self._look_at_left_again()
+
+    async def watch(self) -> None:
+        """Look at the pulses, for ever."""
+        while True:
+            await sleep_then_read(look_s)
+            now = self.now()
+            for fetcher in list(self._fetchers.values()):
+                fetcher.look(now, self.timing.fetch_timeout_s)
+            for session in list(self._sessions.values()):
+                session.look(now, self.timing.check_quorum_s)
+            self._inbox.forget_old(now)
+
+    def stop(self) -> None:
+        """Nothing is fetched, ticked or answered any more."""
+        self._closed = True
+        self._deadlines.stop()
+        self._election_limit.stop()
+        self._inbox.stop()
+        if self._left_timer is not None:
+            self._left_timer.cancel()
+        for session in list(self._sessions.values()):
+            session.close()
+
+
+def _nobody_listens(member: QuorumMember) -> None:
+    pass

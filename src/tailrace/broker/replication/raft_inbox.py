@@ -1,0 +1,76 @@
+"""What peers' partitions say to ours, in the order it came.
+
+A broker that lost thousands of leaders at once hears thousands of messages in one breath. They are taken in by and by,
+so that the loop gets to its other work in between, fetches above all: who does not fetch is taken for dead.
+
+What is said to a partition that is not here yet is kept for a while: its metadata is on the way.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from tailrace.broker.partitions.member import QuorumMember
+from tailrace.model.ids import TopicPartition
+from tailrace.model.limits import early_messages_max, partitions_per_turn_max, raft_messages_gathered_max
+from tailrace.ports import Clock
+from tailrace.raft.messages import Message
+
+early_kept_s: Final = 5.0
+
+Find = Callable[[TopicPartition], QuorumMember | None]
+
+
+class RaftInbox:
+    def __init__(self, find: Find, clock: Clock) -> None:
+        self._find = find
+        self._clock = clock
+        self._waiting: deque[tuple[TopicPartition, Message]] = deque()
+        self._early: dict[TopicPartition, list[tuple[float, Message]]] = {}
+        self._early_count = 0
+
+    def take(self, messages: Sequence[tuple[TopicPartition, Message]]) -> None:
+        if not self._waiting and len(messages) <= partitions_per_turn_max:
+            for key, message in messages:
+                self._hear(key, message)
+        elif len(self._waiting) < raft_messages_gathered_max:  # else it is lost, and repeated where it matters
+            if not self._waiting:
+                asyncio.get_running_loop().call_soon(self._go_on)
+            self._waiting += messages
+
+    def _go_on(self) -> None:
+        try:
+            for _ in range(min(len(self._waiting), partitions_per_turn_max)):
+                self._hear(*self._waiting.popleft())
+        finally:
+            if self._waiting:
+                asyncio.get_running_loop().call_soon(self._go_on)
+
+    def _hear(self, key: TopicPartition, message: Message) -> None:
+        member = self._find(key)
+        if member is not None:
+            member.step(message)
+        elif self._early_count < early_messages_max:
+            self._early.setdefault(key, []).append((self._clock.monotonic(), message))
+            self._early_count += 1
+
+    def opened(self, member: QuorumMember) -> None:
+        """A partition is here now: what was said to it before is heard."""
+        now = self._clock.monotonic()
+        for at, message in self._early.pop(member.key, ()):
+            self._early_count -= 1
+            if now - at < early_kept_s:
+                member.step(message)
+
+    def forget_old(self, now: float) -> None:
+        for key, messages in list(self._early.items()):
+            kept = [(at, message) for at, message in messages if now - at < early_kept_s]
+            self._early_count -= len(messages) - len(kept)
+            if kept:
+                self._early[key] = kept
+            else:
+                del self._early[key]
+
+    def stop(self) -> None:
+        self._waiting.clear()

@@ -1,0 +1,137 @@
+"""One partition of a peer's fetch session: where its follower is, what it was last told, what there is to say now."""
+
+from typing import TYPE_CHECKING
+
+from tailrace.broker.partitions.member import QuorumMember
+from tailrace.log.log import Read
+from tailrace.model.faults import Fault, OffsetOutOfRange, StorageFailed
+from tailrace.model.ids import Epoch, nobody
+from tailrace.raft.messages import FetchAnswer
+from tailrace.raft.replica import Role
+from tailrace.wire.errors import Error
+from tailrace.wire.hot_fetch import PartitionFetched, PartitionWanted
+
+if TYPE_CHECKING:
+    from tailrace.broker.replication.leader_session import LeaderSession
+
+
+class SessionPartition:
+    """It is the pulse of that follower, too: the session's, while this partition is in it."""
+
+    __slots__ = ("_left_at", "_session", "answer", "member", "sent", "told", "wanted")
+
+    def __init__(self, session: "LeaderSession", member: QuorumMember, wanted: PartitionWanted) -> None:
+        self._session: LeaderSession | None = session
+        self._left_at = 0.0
+        self.member = member
+        self.wanted = wanted
+        self.answer: FetchAnswer | None = None  # the machine's, to the fetch that was named last
+        self.told: tuple[Epoch, int] | None = None  # the epoch and the high watermark of the last answer
+        self.sent = False  # records went out, and the follower has not named this partition since
+
+    @property
+    def at(self) -> float:
+        return self._left_at if self._session is None else self._session.heard_at
+
+    def leave(self) -> None:
+        self._left_at, self._session = self.at, None
+
+    def named(self, wanted: PartitionWanted) -> None:
+        """The follower says where it is; what the machine answers to that is on its way."""
+        if wanted.leader_epoch != self.wanted.leader_epoch or wanted.offset < self.wanted.offset:
+            self.told = None  # what was said about another log was not taken in
+        self.wanted = wanted
+        self.sent = False
+        self.answer = None
+
+    @property
+    def has_news(self) -> bool:
+        answer, member = self.answer, self.member
+        if member.offline is not None:
+            return True
+        if answer is None:
+            return False
+        return (
+            not answer.served
+            or answer.diverging is not None
+            or self.told != (member.epoch, member.high_watermark)
+            or self.wanted.offset < member.log.end
+            or self.wanted.durable < 0
+        )
+
+    # What to say
+
+    def look(self, room: int) -> PartitionFetched | None:
+        """All there is to say, within the limits; None: the disk must be waited for."""
+        if not self.serves:
+            return self.refused()
+        answer, log = self.answer, self.member.log
+        if answer is not None and answer.diverging is not None:
+            return self._fetched(b"", diverging=(answer.diverging.epoch, answer.diverging.end))
+        if self.wanted.offset >= log.end:
+            return self._fetched(b"")
+        try:
+            read = log.read(self.wanted.offset, min(self.wanted.max_bytes, room), log.end)
+        except Fault as fault:
+            return self._cannot_read(fault)
+        return None if read is None else self._took(read)
+
+    async def look_off_loop(self, max_bytes: int) -> PartitionFetched:
+        """As `look`, where the disk must be waited for."""
+        log = self.member.log
+        try:
+            read = await log.read_cold(self.wanted.offset, max_bytes, log.end)
+        except Fault as fault:
+            return self._cannot_read(fault)
+        return self._took(read) if self.serves else self.refused()
+
+    @property
+    def serves(self) -> bool:
+        member, answer = self.member, self.answer
+        return (
+            member.offline is None
+            and member.replica.role is Role.LEADER
+            and member.epoch == self.wanted.leader_epoch
+            and (answer is None or answer.served)
+        )
+
+    def refused(self) -> PartitionFetched:
+        """Who leads, and in which epoch."""
+        member = self.member
+        leader = None if member.offline is not None else member.leader
+        self.told = None
+        return PartitionFetched(
+            self.wanted.partition,
+            Error.NOT_LEADER_OR_FOLLOWER,
+            leader=nobody if leader is None else leader,
+            leader_epoch=member.epoch if member.replica.stored else -1,  # nobody hears of it before it is on disk
+        )
+
+    def _took(self, read: Read) -> PartitionFetched:
+        self.sent = bool(read.data)
+        return self._fetched(read.data)
+
+    def _fetched(
+        self, records: bytes | bytearray | memoryview, diverging: tuple[int, int] | None = None
+    ) -> PartitionFetched:
+        member = self.member
+        self.told = (member.epoch, member.high_watermark) if diverging is None else None
+        return PartitionFetched(
+            self.wanted.partition,
+            0,
+            member.high_watermark,
+            member.high_watermark,
+            member.log.start,
+            records,
+            diverging=diverging,
+            log_end=member.log.end if self.wanted.durable < 0 else -1,
+        )
+
+    def _cannot_read(self, fault: Fault) -> PartitionFetched:
+        if isinstance(fault, OffsetOutOfRange):
+            return PartitionFetched(
+                self.wanted.partition, Error.OFFSET_OUT_OF_RANGE, log_start=self.member.log.start, leader_epoch=-1
+            )
+        if isinstance(fault, StorageFailed):
+            self.member.go_offline(fault)
+        return self.refused()

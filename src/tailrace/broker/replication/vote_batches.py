@@ -1,0 +1,69 @@
+"""Votes on their way to the disk, many partitions at a time: one fsync for all that wait.
+
+While one batch is being synced the next gathers. A later vote of a partition takes the place of one that is not on its
+way yet. A vote that the disk has no room for is not cast: its partition goes without, clients are told to try again,
+and so do we. A failed fsync is another matter: see `VoteJournal`.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
+
+from tailrace.broker.partitions.member import QuorumMember
+from tailrace.broker.replication.vote_journal import VoteJournal
+from tailrace.model.limits import partitions_per_turn_max
+from tailrace.raft.effects import Vote
+
+events: Final = logging.getLogger(__name__)
+
+retry_s: Final = 1.0
+
+
+class VoteBatches:
+    def __init__(self, journal: VoteJournal, spawn: Callable[[Coroutine[Any, Any, None]], None]) -> None:
+        self._journal = journal
+        self._spawn = spawn
+        self._waiting: dict[QuorumMember, Vote] = {}
+        self._storing = False
+        self.problem: OSError | None = None  # what keeps votes from being stored now; said once, however often tried
+
+    def store(self, member: QuorumMember, vote: Vote) -> None:
+        self._waiting[member] = vote
+        if not self._storing:
+            self._storing = True
+            self._spawn(self._store())
+
+    def forget(self, member: QuorumMember) -> None:
+        """It is gone for good."""
+        self._waiting.pop(member, None)
+
+    async def _store(self) -> None:
+        try:
+            while self._waiting:
+                votes, self._waiting = self._waiting, {}
+                try:
+                    await self._journal.store([(member.key, vote) for member, vote in votes.items()])
+                except OSError as error:
+                    if self._journal.failed:
+                        self.problem = self.problem or error
+                        return  # the journal has said so: no vote is cast any more
+                    self._waiting = votes | self._waiting
+                    self._report(error)
+                    await asyncio.sleep(retry_s)
+                else:
+                    self.problem = None
+                    for number, (member, vote) in enumerate(votes.items(), 1):
+                        member.vote_stored(vote)
+                        if number % partitions_per_turn_max == 0:
+                            await asyncio.sleep(0)
+        finally:
+            self._storing = False
+
+    def _report(self, problem: OSError) -> None:
+        if str(problem) != str(self.problem):
+            waiting = len(self._waiting)
+            events.error(
+                "votes of %d partitions could not be stored: %s; trying again until it works", waiting, problem
+            )
+        self.problem = problem

@@ -1,0 +1,68 @@
+"""This broker as the coordinator of transactions: a machine for each partition of `__transaction_state` led here."""
+
+from typing import TYPE_CHECKING
+
+from tailrace.broker.coordination.coordinator import Coordinator, StateTopic
+from tailrace.broker.partitions.partition import Partition
+from tailrace.broker.timers import sleep_then_read
+from tailrace.broker.transactions.marker_delivery import MarkerDelivery
+from tailrace.broker.transactions.membership import TransactionMembership
+from tailrace.broker.transactions.partition_coordinator import TransactionPartitionCoordinator
+from tailrace.model.topics import transactions_topic
+from tailrace.model.transaction_faults import ConcurrentTransactions
+from tailrace.transactions.transaction import Producer, nothing
+from tailrace.transactions.turn import Rules
+
+if TYPE_CHECKING:
+    from tailrace.broker.node import Node
+
+
+class TransactionCoordinator(Coordinator[TransactionPartitionCoordinator]):
+    def __init__(self, node: "Node") -> None:
+        settings = node.settings
+        partitions = settings.transaction_state_log_num_partitions
+        replicas = settings.transaction_state_log_replication_factor
+        super().__init__(
+            node, StateTopic("transactional id", transactions_topic, partitions, replicas), self._coordinate
+        )
+        self._rules = Rules(
+            max_timeout_ms=settings.transaction_max_timeout_ms,
+            expiration_ms=settings.transactional_id_expiration_ms,
+        )
+        self._delivery = MarkerDelivery(node)
+        self.membership = TransactionMembership(node)
+
+    def _coordinate(self, partition: Partition) -> TransactionPartitionCoordinator:
+        return TransactionPartitionCoordinator(
+            partition, self._rules, self._node.ports, self._node.spawn, self._delivery.send
+        )
+
+    async def init(self, transactional_id: str, timeout_ms: int, expected: Producer | None) -> Producer:
+        """Give a name to a producer."""
+        coordinator = self.local(transactional_id)
+        new_id = await self._new_id(coordinator, transactional_id)
+        given = await coordinator.act(
+            lambda machine, turn: machine.init(transactional_id, timeout_ms, expected, new_id, turn)
+        )
+        if given is None:
+            raise ConcurrentTransactions(f"the transaction of {transactional_id} that was open is being aborted")
+        return given
+
+    async def end(self, transactional_id: str, who: Producer, version: int, *, committed: bool, link: int) -> Producer:
+        """Commit or abort a transaction; who its producer is from now on."""
+        coordinator = self.local(transactional_id)
+        new_id = await self._new_id(coordinator, transactional_id)
+        return await coordinator.act(
+            lambda machine, turn: machine.end(transactional_id, who, committed, version, new_id, turn, link)
+        )
+
+    async def _new_id(self, coordinator: TransactionPartitionCoordinator, transactional_id: str) -> int:
+        """Machines cannot wait for a producer id: where one will be needed it is taken first."""
+        return await self._node.producer_ids.take() if coordinator.needs_id(transactional_id) else nothing
+
+    async def forget_unused(self) -> None:
+        """Look for names that need not be remembered, for ever."""
+        while True:
+            await sleep_then_read(min(self._node.settings.transaction_remove_expired_interval_ms / 1000, 86_400.0))
+            for coordinator in self.local_coordinators:
+                await coordinator.expire()

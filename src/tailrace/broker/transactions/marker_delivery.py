@@ -1,0 +1,153 @@
+"""How the ends of transactions reach their partitions: markers are sent to leaders until every one is written.
+
+What goes to one broker goes in one request, with all that has gathered while the last was under way; one is under way
+at a time, also to this broker itself. Leaders move, brokers die: what could not be written is tried again after a
+while, at whoever leads by then, with no end. A partition that is gone needs no marker. Only a coordinator that serves
+may send: when it is replaced its markers are dropped, and the next one sends them all.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from tailrace.broker.peers import Unreachable
+from tailrace.broker.transactions.partition_coordinator import TransactionPartitionCoordinator
+from tailrace.model.faults import Fault
+from tailrace.model.ids import NO_ID, BrokerId, Epoch, no_epoch, nobody
+from tailrace.model.limits import marks_per_call_max
+from tailrace.transactions.transaction import Place
+from tailrace.transactions.transactions import Transactions
+from tailrace.transactions.turn import Markers, TransactionTurn
+from tailrace.wire.errors import Error
+from tailrace.wire.faults import error_of
+from tailrace.wire.messages.peers.write_markers import Marker, PartitionToMark
+
+if TYPE_CHECKING:
+    from tailrace.broker.node import Node
+
+events: Final = logging.getLogger(__name__)
+
+again_first_s: Final = 0.02
+again_most_s: Final = 1.0
+# Written, or not needed: a producer whose epoch is higher there has nothing open in this one.
+done: Final = (Error.NONE, Error.INVALID_PRODUCER_EPOCH)
+not_ours: Final = Error.TRANSACTION_COORDINATOR_FENCED  # another coordinator has written there: it ends this
+
+
+class Order(NamedTuple):
+    """One marker for one partition."""
+
+    coordinator: TransactionPartitionCoordinator
+    epoch: Epoch  # of the coordinator
+    markers: Markers
+    place: Place
+    tries: int = 0
+
+    @property
+    def stands(self) -> bool:
+        return self.coordinator.awaits(self.epoch, self.markers, self.place)
+
+
+class MarkerDelivery:
+    def __init__(self, node: "Node") -> None:
+        self._node = node
+        self._waiting: dict[BrokerId, list[Order]] = {}  # for a call; a broker is in it while it is called
+
+    def send(self, coordinator: TransactionPartitionCoordinator, epoch: Epoch, markers: Markers) -> None:
+        self._give_out([Order(coordinator, epoch, markers, place) for place in markers.places])
+
+    def _give_out(self, orders: Sequence[Order]) -> None:
+        """Queue each for the broker that leads its partition now."""
+        gone: list[Order] = []
+        for order in orders:
+            leader = self._leader_of(order.place)
+            if leader == nobody and self._is_gone(order.place):
+                gone.append(order)
+            elif leader == nobody:
+                self._later([order])
+            elif leader in self._waiting:
+                self._waiting[leader].append(order)
+            else:
+                self._waiting[leader] = [order]
+                self._node.spawn(self._serve(leader))
+        if gone:
+            self._node.spawn(self._tell(gone))
+
+    def _leader_of(self, place: Place) -> BrokerId:
+        topic = self._node.hosted.image.topics.get(place.topic)
+        if topic is None or place.partition >= len(topic.partitions):
+            return nobody
+        return self._node.leaders.led_by(topic, place.partition)[0]
+
+    def _is_gone(self, place: Place) -> bool:
+        """Whether a partition was deleted. One that is merely not known here was made a moment ago."""
+        image = self._node.hosted.image
+        topic = image.topics.get(place.topic)
+        is_there = topic is not None and place.partition < len(topic.partitions)
+        return not is_there and place.topic in image.removed.values()
+
+    def _later(self, orders: Sequence[Order]) -> None:
+        """Look again who leads; what has failed often waits longer."""
+        by_delay: dict[float, list[Order]] = {}
+        for order in orders:
+            delay_s = min(again_most_s, again_first_s * 2 ** min(order.tries, 10))
+            by_delay.setdefault(delay_s, []).append(order._replace(tries=order.tries + 1))
+        for delay_s, some in by_delay.items():
+            asyncio.get_running_loop().call_later(delay_s, self._again, some)
+
+    def _again(self, orders: Sequence[Order]) -> None:
+        if not self._node.stopping:
+            self._give_out([order for order in orders if order.stands])
+
+    async def _serve(self, broker: BrokerId) -> None:
+        """Send to one broker what there is for it, until there is no more."""
+        while waiting := [order for order in self._waiting[broker] if order.stands]:
+            orders, self._waiting[broker] = waiting[:marks_per_call_max], waiting[marks_per_call_max:]
+            codes = await self._call(broker, orders)
+            results = list(zip(orders, codes, strict=True))
+            self._later([order for order, code in results if code not in (*done, not_ours)])
+            self._node.spawn(self._tell([order for order, code in results if code in done]))
+        del self._waiting[broker]
+
+    async def _call(self, broker: BrokerId, orders: Sequence[Order]) -> Sequence[Error]:
+        """What became of each."""
+        try:
+            answers = await self._node.marker_writing.send(broker, [self._marker(order) for order in orders])
+        except Unreachable as error:
+            events.info("markers did not reach broker %d: %s", broker, error)
+            return [Error.BROKER_NOT_AVAILABLE] * len(orders)
+        except Fault as fault:
+            return [error_of(fault)] * len(orders)
+        return [code for (code,) in answers]
+
+    def _marker(self, order: Order) -> Marker:
+        topic = self._node.hosted.image.topics.get(order.place.topic)
+        number, markers = order.place.partition, order.markers
+        topic_id = NO_ID if topic is None else topic.id  # it has just gone
+        epoch = no_epoch if topic is None else self._node.leaders.led_by(topic, number)[1]
+        return Marker(
+            producer_id=markers.producer.id,
+            producer_epoch=markers.producer.epoch,
+            coordinator_epoch=order.epoch,
+            committed=markers.committed,
+            transaction_version=markers.client_version,
+            partitions=(PartitionToMark(topic_id=topic_id, partition=number, leader_epoch=epoch),),
+        )
+
+    async def _tell(self, orders: Sequence[Order]) -> None:
+        """Tell the machines who needs no marker any more, each in one turn."""
+        by_seat: dict[TransactionPartitionCoordinator, list[Order]] = {}
+        for order in orders:
+            if order.stands:
+                by_seat.setdefault(order.coordinator, []).append(order)
+        for coordinator, some in by_seat.items():
+            with suppress(Fault):  # then there is another coordinator, or will be, and it sends all again
+                await coordinator.act(partial(_marked, some))
+
+
+def _marked(orders: Sequence[Order], machine: Transactions, turn: TransactionTurn) -> None:
+    for order in orders:
+        machine.marked(order.markers, [order.place], turn)

@@ -1,0 +1,93 @@
+"""Markers on their way from a coordinator of transactions to the leaders of partitions, and what leaders do with them.
+
+A coordinator asks by `Marking.send`, whether the leader is another broker or this one: it waits for an answer either
+way. Each marker is answered for itself, when the high watermark has passed it; one whose partition has lost its
+majority is given up after a moment, so that it does not hold up those beside it, and is to be sent again.
+
+Producers of transactions v1 have the same epoch in their next transaction, which a late marker would end. So what a
+coordinator has given up is not done any more, however late it comes: one request to a broker is under way at a time,
+and one with a lower number than the last is refused, as is one for a leader that was another since.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from tailrace.broker.partitions.partition import Partition
+from tailrace.model.faults import Fault, InvalidRequest, InvalidTopicName
+from tailrace.model.ids import NO_ID, BrokerId, Id, no_epoch
+from tailrace.model.topics import offsets_topic
+from tailrace.wire.errors import Error
+from tailrace.wire.faults import error_of
+from tailrace.wire.messages.peers.write_markers import Marker, WriteMarkers, WriteMarkersAnswer
+from tailrace.wire.messages.write_txn_markers import MarkerToWrite
+
+if TYPE_CHECKING:
+    from tailrace.broker.node import Node
+
+marker_timeout_s: Final = 10.0
+committed_within_s: Final = 0.5  # where there is a majority it takes milliseconds
+
+AnyMarker = Marker | MarkerToWrite
+
+
+class MarkerWriting:
+    def __init__(self, node: "Node") -> None:
+        self._node = node
+        self._number = 0  # of the last request sent
+        self._heard: dict[BrokerId, tuple[Id, int]] = {}  # the life of each sender, and the number of its last request
+
+    async def send(
+        self, broker: BrokerId, markers: Sequence[Marker], timeout_s: float = marker_timeout_s
+    ) -> list[list[Error]]:
+        """Have a broker write markers; for each a code for each of its partitions. `Unreachable` when nobody knows."""
+        self._number += 1
+        request = WriteMarkers(life=self._node.incarnation, number=self._number, markers=tuple(markers))
+        if broker == self._node.broker_id:
+            answer = await self.serve(broker, request)
+        else:
+            answer = await self._node.quorums.peers.call(broker, request, timeout_s)
+        if answer.error_code:
+            return [[Error(answer.error_code)] * len(marker.partitions) for marker in markers]
+        codes = iter(answer.codes)
+        return [[Error(next(codes)) for _ in marker.partitions] for marker in markers]
+
+    async def serve(self, caller: BrokerId, request: WriteMarkers) -> WriteMarkersAnswer:
+        life, number = self._heard.get(caller, (NO_ID, 0))
+        if life == request.life and request.number <= number:
+            raise InvalidRequest(f"markers {request.number} come after {number}: broker {caller} has given them up")
+        self._heard[caller] = Id(request.life), request.number
+        writes = [
+            self.write(Id(place.topic_id), place.partition, marker, committed_within_s, place.leader_epoch)
+            for marker in request.markers
+            for place in marker.partitions
+        ]
+        return WriteMarkersAnswer(codes=tuple(await asyncio.gather(*writes)))
+
+    async def write(
+        self, topic: str | Id, number: int, marker: AnyMarker, within_s: float, leader_epoch: int = no_epoch
+    ) -> Error:
+        """Write a marker to a partition that this broker leads, in that epoch if it is known; what became of it."""
+        try:
+            partition = self._node.hosted.find(topic, number)
+            _require_takes_part(partition)
+            partition.require_epoch(leader_epoch)
+            async with asyncio.timeout(within_s):
+                await partition.write_marker(
+                    marker.producer_id,
+                    marker.producer_epoch,
+                    marker.coordinator_epoch,
+                    marker.committed,
+                    transaction_version=marker.transaction_version,
+                )
+        except Fault as fault:
+            return error_of(fault)
+        except TimeoutError:
+            return Error.REQUEST_TIMED_OUT
+        return Error.NONE
+
+
+def _require_takes_part(partition: Partition) -> None:
+    """Of the broker's own topics only one: where transactions are kept, a marker would be no record of theirs."""
+    if partition.is_internal and partition.name.rpartition("-")[0] != offsets_topic:
+        raise InvalidTopicName(f"{partition.name} takes no part in transactions")

@@ -1,0 +1,95 @@
+"""Asking the coordinator of a transaction, wherever it is, whether partitions take part in it; and answering that."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from tailrace.broker.partitions.transaction_guards import NamedPartition
+from tailrace.broker.peers import Unreachable
+from tailrace.broker.transactions.partition_coordinator import TransactionPartitionCoordinator
+from tailrace.model.faults import CoordinatorLoading, CoordinatorUnavailable, Fault, NotCoordinator, UnknownTopic
+from tailrace.model.transaction_faults import NotInTransaction
+from tailrace.transactions.transaction import Place, Producer, first_epoch_version
+from tailrace.wire.errors import Error
+from tailrace.wire.faults import error_of
+from tailrace.wire.messages.peers.take_part import PartitionTakingPart, TakePart, TakePartAnswer
+
+if TYPE_CHECKING:
+    from tailrace.broker.node import Node
+
+
+class TransactionMembership:
+    def __init__(self, node: "Node") -> None:
+        self._node = node
+
+    # Asking
+
+    async def verify(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        partitions: Sequence[NamedPartition],
+        *,
+        add: bool,
+    ) -> Mapping[NamedPartition, Error]:
+        """As `Verifier` says."""
+        request = TakePart(
+            transactional_id=transactional_id,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            add=add,
+            partitions=tuple(PartitionTakingPart(topic=topic, partition=number) for topic, number in partitions),
+        )
+        answer = await self._ask(request)
+        if answer.error_code or len(answer.codes) != len(partitions):
+            raise CoordinatorUnavailable(f"the coordinator of {transactional_id} says: {answer.error_message}")
+        return {one: Error(code) for one, code in zip(partitions, answer.codes, strict=True) if code}
+
+    async def _ask(self, request: TakePart) -> TakePartAnswer:
+        coordinator = await self._node.transaction_coordinator.find(request.transactional_id)
+        if coordinator == self._node.broker_id:
+            return await self.serve(request)
+        try:
+            answer: TakePartAnswer = await self._node.quorums.peers.call(coordinator, request)
+        except Unreachable as error:
+            raise CoordinatorUnavailable(
+                f"the coordinator of {request.transactional_id}, broker {coordinator}, cannot be reached: {error}"
+            ) from error
+        return answer
+
+    # Answering
+
+    async def serve(self, request: TakePart) -> TakePartAnswer:
+        """What the coordinator here says of each partition. Faults say that there is none."""
+        coordinator = self._node.transaction_coordinator.local(request.transactional_id)
+        places = [Place(one.topic, one.partition) for one in request.partitions]
+        try:
+            if request.add:
+                _require_known(self._node, places)
+            missing = await coordinator.when_free(
+                request.transactional_id, lambda: _missing(coordinator, request, places)
+            )
+        except (NotCoordinator, CoordinatorLoading, CoordinatorUnavailable):
+            raise
+        except Fault as fault:
+            return TakePartAnswer(codes=(error_of(fault),) * len(places))
+        none = error_of(NotInTransaction(""))
+        return TakePartAnswer(codes=tuple(none if one in missing else Error.NONE for one in places))
+
+
+def _require_known(node: "Node", places: Sequence[Place]) -> None:
+    """A coordinator that has not heard of a topic yet could not tell it from one that is gone."""
+    topics = node.hosted.image.topics
+    for place in places:
+        if place.topic not in topics or place.partition >= len(topics[place.topic].partitions):
+            raise UnknownTopic(f"{place.topic}-{place.partition} is not known here")
+
+
+async def _missing(
+    coordinator: TransactionPartitionCoordinator, request: TakePart, places: Sequence[Place]
+) -> Sequence[Place]:
+    name, who = request.transactional_id, Producer(request.producer_id, request.producer_epoch)
+    if not request.add:
+        return await coordinator.ask(lambda machine: machine.missing(name, who, places))
+    await coordinator.act(lambda machine, turn: machine.add(name, who, places, first_epoch_version, turn))
+    return ()

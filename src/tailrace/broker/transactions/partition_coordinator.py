@@ -1,0 +1,117 @@
+"""One partition of `__transaction_state` and its transactions, on the broker that leads it.
+
+A producer that has committed goes on at once, and often meets its own transaction whose markers are still on their way.
+Kafka's clients are sent away then, and come back after 20 ms. Here they wait for a moment: it takes but a few.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Final, TypeVar
+
+from tailrace.broker.coordination.partition_coordinator import PartitionCoordinator, Spawn
+from tailrace.broker.machines.runtime import Codec
+from tailrace.broker.partitions.partition import Partition
+from tailrace.model.faults import Fault
+from tailrace.model.ids import Epoch
+from tailrace.model.proposal import Proposal
+from tailrace.model.transaction_faults import ConcurrentTransactions
+from tailrace.ports import Ports
+from tailrace.transactions.records import decode_entry, encode_entry
+from tailrace.transactions.states import Cause
+from tailrace.transactions.transaction import Place
+from tailrace.transactions.transactions import Transactions
+from tailrace.transactions.turn import Markers, Rules, TransactionTurn
+
+free_within_s: Final = 0.5
+names_per_turn: Final = 100  # that are looked through, or said once more
+codec: Final = Codec(encode_entry, decode_entry)
+T = TypeVar("T")
+Send = Callable[["TransactionPartitionCoordinator", Epoch, Markers], None]
+
+
+class TransactionPartitionCoordinator(PartitionCoordinator[Transactions, TransactionTurn]):
+    def __init__(self, partition: Partition, rules: Rules, ports: Ports, spawn: Spawn, send: Send) -> None:
+        super().__init__(partition, Transactions, codec, ports, spawn)
+        self._rules = rules
+        self._send = send
+        self._waiting: dict[str, asyncio.Event] = {}  # for the end of the transaction before
+
+    def awaits(self, epoch: Epoch, markers: Markers, place: Place) -> bool:
+        """Whether a marker is still to be sent. One that was built anew in the same epoch sends its own."""
+        coordinator = self._term.runtime
+        is_same = coordinator is not None and coordinator.epoch == epoch
+        return is_same and self._serving().machine.awaits(markers, place)
+
+    def needs_id(self, transactional_id: str) -> bool:
+        return self._serving().machine.needs_id(transactional_id)
+
+    async def when_free(self, transactional_id: str, work: Callable[[], Awaitable[T]]) -> T:
+        """Do something with a transaction; if the one before is still being ended, once it is, or after a while."""
+        try:
+            return await work()
+        except ConcurrentTransactions:
+            await self._free(transactional_id)
+        return await work()
+
+    async def _free(self, transactional_id: str) -> None:
+        if transactional_id not in self._serving().machine.unmarked:
+            return  # it has ended while its refusal waited to be told
+        freed = self._waiting.setdefault(transactional_id, asyncio.Event())
+        with suppress(TimeoutError):
+            async with asyncio.timeout(free_within_s):
+                await freed.wait()
+
+    async def expire(self) -> None:
+        """Forget names that nobody uses, some at a time."""
+        with suppress(Fault):  # whoever leads by now looks, too
+            names = await self.ask(lambda machine: list(machine.transactions))
+            for at in range(0, len(names), names_per_turn):
+                await self.act(partial(_expire, names[at : at + names_per_turn]))
+
+    def _size(self, machine: Transactions) -> int:
+        return len(machine.transactions)
+
+    async def _restate(self) -> bool:
+        names = await self.ask(lambda machine: list(machine.transactions))
+        for at in range(0, len(names), names_per_turn):
+            await self.act(partial(_restate, names[at : at + names_per_turn]))
+        return True
+
+    def _turn(self, machine: Transactions) -> TransactionTurn:
+        clock = self._ports.clock
+        return TransactionTurn(now=clock.monotonic(), wall_ms=clock.wall_ms(), rules=self._rules, alarms=machine.alarms)
+
+    def _done(self, turn: TransactionTurn) -> None:
+        for markers in turn.markers:
+            self._send(self, self._term.partition.epoch, markers)
+
+    def _decide(
+        self, machine: Transactions, handler: Callable[[Transactions, TransactionTurn], T], turn: TransactionTurn
+    ) -> Proposal[T]:
+        """Who waits for an end may go on as soon as that is written: answers wait for both."""
+        proposal = super()._decide(machine, handler, turn)
+        for transactional_id, move in turn.moves:
+            if move.cause is Cause.MARKED and transactional_id in self._waiting:
+                self._waiting.pop(transactional_id).set()
+        return proposal
+
+    def _ends(self) -> None:
+        super()._ends()
+        for waiting in self._waiting.values():
+            waiting.set()
+        self._waiting.clear()
+
+    def _failed(self, turn: TransactionTurn, fault: Fault) -> None:
+        """It may be in the log all the same, and be committed yet: build anew what the log says, and carry that out."""
+        if turn.markers:
+            self._term.start_over()
+
+
+def _expire(names: Sequence[str], machine: Transactions, turn: TransactionTurn) -> None:
+    machine.expire(names, turn)
+
+
+def _restate(names: Sequence[str], machine: Transactions, turn: TransactionTurn) -> None:
+    machine.restate(names, turn)

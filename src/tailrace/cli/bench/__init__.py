@@ -1,0 +1,1 @@
+"""`tailrace bench`: a load tool."""

@@ -1,0 +1,121 @@
+"""`tailrace bench`: a load tool, against any broker that speaks Kafka's protocol."""
+
+import secrets
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from tailrace.cli.bench.latency import measure_latency
+from tailrace.cli.bench.load import Case, Load, Progress, measure_consume, measure_produce
+from tailrace.cli.client.kafka_client import Bootstrap, Json, admin, answer, answer_timeout_s, asking, default_bootstrap
+from tailrace.cli.failure import Failed, Misused
+from tailrace.cli.messages.produce import Acks, AcksOption, Compression, CompressionOption
+from tailrace.cli.output import print_json, print_table, progress
+
+
+class Measure(StrEnum):
+    produce = "produce"
+    consume = "consume"
+    latency = "latency"
+
+
+def bench(
+    messages: Annotated[int, typer.Option("--messages", "-n", min=1, help="How many to send and to read.")] = 200_000,
+    size: Annotated[int, typer.Option("--size", "-s", min=8, help="Bytes of each message.")] = 1000,
+    partitions: Annotated[int, typer.Option("--partitions", "-p", min=1, help="Of the topic that is made.")] = 1,
+    acks: AcksOption = Acks.all,
+    compression: CompressionOption = Compression.none,
+    rate: Annotated[int, typer.Option("--rate", "-r", min=1, help="Messages a second, for latency.")] = 1000,
+    seconds: Annotated[float, typer.Option("--seconds", min=0.1, help="How long, for latency.")] = 5.0,
+    only: Annotated[list[Measure] | None, typer.Option("--only", help="Only this; may be repeated.")] = None,
+    topic: Annotated[
+        str | None, typer.Option("--topic", "-t", help="One that is there; else one is made, and deleted at the end.")
+    ] = None,
+    json: Json = False,
+    bootstrap: Bootstrap = default_bootstrap,
+) -> None:
+    """Measure a broker: messages in, out, and how long single ones take.
+
+    \b
+    Examples:
+      tailrace bench
+      tailrace bench --size 100 --messages 1000000 --acks 1 --only produce --only consume
+      tailrace bench --only latency --rate 2000 --seconds 10 --json
+    """
+    wanted = list(dict.fromkeys(only or Measure))
+    if Measure.consume in wanted and Measure.produce not in wanted and topic is None:
+        raise Misused("--only consume needs something to read: add --only produce, or give a --topic that is filled.")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # whoever ends it, its topic goes with it
+    with _topic(bootstrap, topic, partitions) as name:
+        load = Load(
+            bootstrap=bootstrap,
+            topic=name,
+            messages=messages,
+            size=size,
+            acks=acks.value,
+            compression=compression.value,
+            rate=rate,
+            seconds=seconds,
+        )
+        cases = [_measure(one, load) for one in wanted]
+    if json:
+        for case in cases:
+            print_json(case)
+    else:
+        _show(cases)
+
+
+def _measure(measure: Measure, load: Load) -> Case:
+    calls: dict[Measure, Callable[[Load, Progress], Case]] = {
+        Measure.produce: measure_produce,
+        Measure.consume: measure_consume,
+        Measure.latency: measure_latency,
+    }
+    total = load.rate * load.seconds if measure is Measure.latency else load.messages
+    with progress() as bar:
+        task = bar.add_task(measure.value, total=total)
+        return calls[measure](load, lambda done: bar.update(task, completed=done))
+
+
+@contextmanager
+def _topic(bootstrap: str, given: str | None, partitions: int) -> Iterator[str]:
+    """The topic to load: the given one, or one of our own for as long as it takes."""
+    client = admin(bootstrap)
+    if given is not None:
+        with asking(bootstrap, f"find topic {given}"):
+            there = given in client.list_topics(timeout=answer_timeout_s).topics  # asking by name could make it
+        if not there:
+            raise Failed(f"there is no topic {given}.\n`tailrace topic list` shows what is there.")
+        yield given
+        return
+    from confluent_kafka.admin import NewTopic
+
+    name = f"tailrace-bench-{secrets.token_hex(4)}"
+    try:
+        with asking(bootstrap, "make a topic to load"):
+            made = client.create_topics([NewTopic(name, partitions, -1)], request_timeout=answer_timeout_s)
+        answer(made[name], bootstrap, f"create topic {name}")
+        yield name
+    finally:
+        with suppress(Failed):  # a failure to measure is the news, not one to tidy up
+            answer(client.delete_topics([name], request_timeout=answer_timeout_s)[name], bootstrap, "tidy up")
+
+
+def _show(cases: list[Case]) -> None:
+    throughput = [one for one in cases if "mb_per_s" in one]
+    if throughput:
+        columns = ("", "messages", "size", "seconds", "messages/s", "MB/s")
+        keys = ("name", "messages", "size", "seconds", "messages_per_s", "mb_per_s")
+        print_table(columns, [[one[key] for key in keys] for one in throughput])
+    for one in cases:
+        if one["name"] == "latency":
+            print_table((f"at {one['rate']} messages/s, ms", "p50", "p99", "p99.9", "max"), _latency_rows(one))
+
+
+def _latency_rows(case: dict[str, Any]) -> list[list[object]]:
+    spans = (("until confirmed", "confirmed_ms"), ("until a consumer has it", "end_to_end_ms"))
+    return [[label, *(case[key][name] for name in ("p50", "p99", "p999", "max"))] for label, key in spans]

@@ -1,0 +1,129 @@
+"""How long single messages take at a steady rate: until confirmed, and until a consumer has them.
+
+The loop is open: messages are due by the clock and their time counts from when they were due, so that a broker
+that stalls cannot hide it by slowing the sender down. One thread waits for confirmations and one for
+arrivals, so that neither is noticed late because the sender sleeps.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from tailrace.cli.bench.load import Case, Load, Progress, filler, purged_when_cut_short, quiet_timeout_s
+from tailrace.cli.client.kafka_client import answer_timeout_s, asking, consumer, producer
+from tailrace.cli.failure import Failed
+from tailrace.cli.messages.reading import places
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer, KafkaError, Message, Producer
+
+due_bytes = 8  # at the head of each value: when it was due, in nanoseconds
+poll_s = 0.2
+
+
+def measure_latency(load: Load, progress: Progress) -> Case:
+    total = max(1, int(load.rate * load.seconds))
+    confirmed_ms: list[float] = []
+    arrived_ms: list[float] = []
+    sender = producer(load.bootstrap, {"acks": load.acks, "compression.type": load.compression, "linger.ms": 0})
+    reader = _reader_at_end(load)
+    try:
+        with asking(load.bootstrap, f"send to {load.topic}"):
+            _warm_up(load, sender, reader)
+        over = threading.Event()
+        threads = (
+            threading.Thread(target=_wait_confirmed, args=(sender, over), daemon=True),
+            threading.Thread(target=_wait_arrived, args=(reader, over, total, arrived_ms), daemon=True),
+        )
+        for thread in threads:
+            thread.start()
+        try:
+            with asking(load.bootstrap, f"send to {load.topic}"), purged_when_cut_short(sender):
+                _send(load, sender, total, confirmed_ms, progress)
+                sender.flush(quiet_timeout_s)
+            threads[1].join(quiet_timeout_s)
+        finally:  # a client that is closed while a thread waits in it never comes back
+            over.set()
+            for thread in threads:
+                thread.join()
+    finally:
+        reader.close()
+    if len(confirmed_ms) < total or len(arrived_ms) < total:
+        raise Failed(f"of {total} messages {len(confirmed_ms)} were confirmed and {len(arrived_ms)} came out.")
+    return {
+        "name": "latency",
+        "acks": load.acks,
+        "messages": total,
+        "size": load.size,
+        "rate": load.rate,
+        "confirmed_ms": percentiles(confirmed_ms),
+        "end_to_end_ms": percentiles(arrived_ms),
+    }
+
+
+def _warm_up(load: Load, sender: "Producer", reader: "Consumer") -> None:
+    """One message through each partition: what connecting takes is not what a message takes."""
+    awaited = [place.partition for place in reader.assignment()]
+    for partition in awaited:
+        sender.produce(load.topic, b"", partition=partition)
+    sender.flush(quiet_timeout_s)
+    deadline = time.monotonic() + quiet_timeout_s
+    while awaited and time.monotonic() < deadline:
+        message = reader.poll(poll_s)
+        if message is not None and message.error() is None:
+            awaited = [one for one in awaited if one != message.partition()]
+    if awaited:
+        raise Failed(f"a message sent to {load.topic} did not come out within {quiet_timeout_s:g} s.")
+
+
+def _send(load: Load, sender: "Producer", total: int, confirmed_ms: list[float], progress: Progress) -> None:
+    rest = filler(max(0, load.size - due_bytes))
+    start = time.perf_counter_ns()
+    for number in range(total):
+        due = start + number * 1_000_000_000 // load.rate
+        early = due - time.perf_counter_ns()
+        if early > 0:
+            time.sleep(early / 1e9)
+        sender.produce(load.topic, due.to_bytes(due_bytes, "big") + rest, on_delivery=_timer(due, confirmed_ms))
+        progress(number + 1)
+
+
+def _timer(due: int, times_ms: list[float]) -> "Callable[[KafkaError | None, Message], None]":
+    def confirmed(error: "KafkaError | None", message: "Message") -> None:
+        if error is None:
+            times_ms.append((time.perf_counter_ns() - due) / 1e6)
+
+    return confirmed
+
+
+def _wait_confirmed(sender: "Producer", over: threading.Event) -> None:
+    while not over.is_set():
+        sender.poll(poll_s)
+
+
+def _wait_arrived(reader: "Consumer", over: threading.Event, total: int, times_ms: list[float]) -> None:
+    while len(times_ms) < total and not over.is_set():
+        message = reader.poll(poll_s)
+        if message is not None and message.error() is None:
+            value = message.value()
+            assert isinstance(value, bytes)
+            times_ms.append((time.perf_counter_ns() - int.from_bytes(value[:due_bytes], "big")) / 1e6)
+
+
+def _reader_at_end(load: Load) -> "Consumer":
+    """A consumer that misses nothing sent from now on: its offsets are numbers, not \"the end, whenever you ask\"."""
+    reader = consumer(load.bootstrap, {})
+    wanted = places(reader, load.topic, load.bootstrap, partition=None, from_beginning=False, offset=None)
+    with asking(load.bootstrap, f"find the end of {load.topic}"):
+        for place in wanted:
+            _, place.offset = reader.get_watermark_offsets(place, timeout=answer_timeout_s)
+    reader.assign(wanted)
+    return reader
+
+
+def percentiles(values: list[float]) -> dict[str, float]:
+    ordered = sorted(values)
+    at = {"p50": 0.5, "p99": 0.99, "p999": 0.999}
+    found = {name: ordered[min(len(ordered) - 1, int(len(ordered) * share))] for name, share in at.items()}
+    return {name: round(value, 3) for name, value in (found | {"max": ordered[-1]}).items()}

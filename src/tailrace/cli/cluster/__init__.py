@@ -1,0 +1,1 @@
+"""`tailrace cluster …`: run several brokers on this machine, and show any cluster's state."""

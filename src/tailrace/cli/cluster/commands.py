@@ -1,0 +1,85 @@
+"""`tailrace cluster …`: several brokers on this machine, and how any cluster is doing."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tailrace.cli.client.kafka_client import Bootstrap, Json, default_bootstrap
+from tailrace.cli.usage import Command
+from tailrace.testing.broker_places import brokers_max, brokers_usual, port_max
+
+commands = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="Run several brokers on this machine; see how a cluster is doing."
+)
+
+
+class Fsync(StrEnum):
+    always = "always"
+    interval = "interval"
+    never = "never"
+
+
+BasePort = Annotated[
+    int | None,
+    typer.Option(
+        "--base-port",
+        min=0,
+        max=port_max,
+        metavar="PORT",
+        help="Clients at PORT, PORT+1, …, peers at PORT+100, …; 0: at free ports. Default: 9092 where that is free.",
+    ),
+]
+
+
+@commands.command(cls=Command)
+def up(
+    brokers: Annotated[
+        int | None,
+        typer.Option(
+            "--brokers", "-n", min=1, max=brokers_max, help=f"How many. Default: those there are, or {brokers_usual}."
+        ),
+    ] = None,
+    data_dir: Annotated[
+        Path, typer.Option("--data-dir", metavar="DIR", help="Their data, in DIR/broker-1 and so on; kept.")
+    ] = Path("tailrace-cluster"),
+    base_port: BasePort = None,
+    fsync: Annotated[
+        Fsync | None, typer.Option("--fsync", help="When bytes are forced to the disk. Default: always.")
+    ] = None,
+) -> None:
+    """Run a cluster on this machine until Ctrl-C.
+
+    Standard output gets one line, "ready kafka=HOST:PORT,HOST:PORT,...", when all brokers have joined and one of them
+    controls the cluster. Logs go to standard error. A broker that dies is reported and not started again.
+    Variables such as TAILRACE_NUM_PARTITIONS set the same for all brokers.
+
+    \b
+    Examples:
+      tailrace cluster up
+      tailrace cluster up --brokers 5 --data-dir /tmp/five --base-port 19092
+      tailrace cluster up --fsync never 2>cluster.log
+    """
+    from tailrace.cli.cluster.up import run_cluster
+
+    run_cluster(brokers, data_dir, base_port, fsync.value if fsync is not None else None)
+
+
+@commands.command(cls=Command)
+def status(
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Once a second, until Ctrl-C.")] = False,
+    json: Json = False,
+    bootstrap: Bootstrap = default_bootstrap,
+) -> None:
+    """Show the brokers of a cluster, and the partitions that are not well.
+
+    \b
+    Examples:
+      tailrace cluster status
+      tailrace cluster status --watch --bootstrap 127.0.0.1:19092
+      tailrace cluster status --json | jq '.under_replicated | length'
+    """
+    from tailrace.cli.cluster.status import show_status
+
+    show_status(bootstrap, watch=watch, as_json=json)

@@ -1,0 +1,180 @@
+"""`tailrace cluster status`: what one broker says of its cluster, for people and for scripts.
+
+A partition is offline when nobody leads it, and under-replicated when fewer replicas are in sync than it has: what is
+offline is mostly both. The first broker of `--bootstrap` that answers is asked; it may be one that is cut off.
+"""
+
+import sys
+import time
+from collections import Counter
+from typing import TypedDict
+
+from tailrace.cli.cluster.local_pids import local_pids
+from tailrace.cli.failure import Failed, Misused
+from tailrace.cli.output import print_json, print_table
+from tailrace.model.addresses import parse_addresses
+from tailrace.testing.cluster_view import ClusterView, NoView, PartitionView, look_at_any
+
+look_again_s = 1.0
+shown_max = 20  # partitions that are not well, for people; JSON has them all
+clear_screen = "\x1b[H\x1b[2J"
+
+
+class BrokerStatus(TypedDict):
+    id: int
+    host: str
+    port: int
+    rack: str | None
+    pid: int | None
+    state: str
+    leaders: int
+    replicas: int
+
+
+class PartitionStatus(TypedDict):
+    topic: str
+    partition: int
+    leader: int | None
+    replicas: list[int]
+    in_sync: list[int]
+
+
+class ClusterStatus(TypedDict):
+    cluster_id: str
+    controller: int | None
+    voters: list[int] | None
+    brokers: list[BrokerStatus]
+    partitions: int
+    under_replicated: list[PartitionStatus]
+    offline: list[PartitionStatus]
+
+
+def show_status(bootstrap: str, *, watch: bool, as_json: bool) -> None:
+    if not watch:
+        _show(status_of(bootstrap), as_json)
+        return
+    try:
+        while True:
+            _show_again(bootstrap, as_json)
+            time.sleep(look_again_s)
+    except KeyboardInterrupt:
+        return
+
+
+def status_of(bootstrap: str) -> ClusterStatus:
+    try:
+        addresses = parse_addresses(bootstrap)
+    except ValueError as error:
+        raise Misused(f"--bootstrap {bootstrap}: {error}.") from None
+    try:
+        view = look_at_any(addresses)
+    except NoView as error:
+        raise Failed(
+            f"no broker answers: {error}.\n"
+            "Start a cluster with `tailrace cluster up`, or name a broker with --bootstrap or TAILRACE_BOOTSTRAP."
+        ) from None
+    return _status(view)
+
+
+def _status(view: ClusterView) -> ClusterStatus:
+    pids = local_pids((one.host, one.port) for one in view.brokers)
+    leaders = Counter(one.leader for one in view.partitions)
+    replicas = Counter(replica for one in view.partitions for replica in one.replicas)
+    return {
+        "cluster_id": view.cluster_id,
+        "controller": view.controller,
+        "voters": None if view.voters is None else list(view.voters),
+        "brokers": [
+            {
+                "id": one.id,
+                "host": one.host,
+                "port": one.port,
+                "rack": one.rack,
+                "pid": pids.get((one.host, one.port)),
+                "state": "fenced" if one.is_fenced else "up",
+                "leaders": leaders[one.id],
+                "replicas": replicas[one.id],
+            }
+            for one in view.brokers
+        ],
+        "partitions": len(view.partitions),
+        "under_replicated": [_partition(one) for one in view.partitions if one.is_under_replicated],
+        "offline": [_partition(one) for one in view.partitions if one.leader is None],
+    }
+
+
+def _partition(one: PartitionView) -> PartitionStatus:
+    return {
+        "topic": one.topic,
+        "partition": one.partition,
+        "leader": one.leader,
+        "replicas": list(one.replicas),
+        "in_sync": list(one.in_sync),
+    }
+
+
+def _show_again(bootstrap: str, as_json: bool) -> None:
+    """For people on a clean screen. A cluster that does not answer may do so the next time."""
+    try:
+        status, failure = status_of(bootstrap), ""
+    except Failed as error:
+        status, failure = None, str(error)
+    if not as_json:
+        clear = clear_screen if sys.stdout.isatty() else ""
+        print(f"{clear}{time.strftime('%H:%M:%S')}, Ctrl-C ends")
+    if status is not None:
+        _show(status, as_json)
+    elif as_json:
+        print_json({"error": failure})
+    else:
+        print(failure)
+    sys.stdout.flush()
+
+
+def _show(status: ClusterStatus, as_json: bool) -> None:
+    if as_json:
+        print_json(status)
+        return
+    brokers = status["brokers"]
+    controller = status["controller"] if status["controller"] is not None else "nobody"
+    voters = "" if status["voters"] is None else f", metadata voted on by {_ids(status['voters']) or 'nobody'}"
+    print(f"cluster {status['cluster_id']}, controlled by {controller}{voters}")
+    columns = ("broker", "state", "address", "rack", "pid", "leaders", "replicas")
+    print_table(columns, [_row(one) for one in brokers])
+    unwell = {(one["topic"], one["partition"]): one for one in [*status["offline"], *status["under_replicated"]]}
+    if not unwell:
+        print(f"{_partitions(status)}, all led, all replicas in sync")
+        return
+    print(
+        f"{_partitions(status)}, {len(status['offline'])} without a leader, "
+        f"{len(status['under_replicated'])} under-replicated:"
+    )
+    print_table(("topic", "partition", "leader", "replicas", "in sync"), _unwell_rows(list(unwell.values())))
+
+
+def _partitions(status: ClusterStatus) -> str:
+    return "1 partition" if status["partitions"] == 1 else f"{status['partitions']:,} partitions"
+
+
+def _row(one: BrokerStatus) -> tuple[object, ...]:
+    address, pid = f"{one['host']}:{one['port']}", str(one["pid"] or "")  # as text: it is no quantity
+    return one["id"], one["state"], address, one["rack"] or "", pid, one["leaders"], one["replicas"]
+
+
+def _unwell_rows(partitions: list[PartitionStatus]) -> list[tuple[object, ...]]:
+    rows: list[tuple[object, ...]] = [
+        (
+            one["topic"],
+            one["partition"],
+            "nobody" if one["leader"] is None else one["leader"],
+            _ids(one["replicas"]),
+            _ids(one["in_sync"]),
+        )
+        for one in partitions[:shown_max]
+    ]
+    more = len(partitions) - shown_max
+    return [*rows, (f"… and {more} more, in --json", "", "", "", "")] if more > 0 else rows
+
+
+def _ids(ids: list[int]) -> str:
+    return ",".join(map(str, ids))

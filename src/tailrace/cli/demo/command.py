@@ -1,0 +1,134 @@
+"""`tailrace demo`: see it work. Three real brokers, one of them killed under load, nothing lost; and how to go on."""
+
+import os
+import shutil
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tailrace import __version__
+from tailrace.cli.client.kafka_client import admin, answer, answer_timeout_s, asking, default_bootstrap
+from tailrace.cli.cluster.commands import BasePort
+from tailrace.cli.demo.load import Sending, read_back
+from tailrace.cli.failure import Failed
+from tailrace.testing.broker import BrokerFailed
+from tailrace.testing.broker_log import last_lines
+
+if TYPE_CHECKING:
+    from tailrace.testing.cluster import Cluster
+
+topic = "demo"
+look_again_s = 0.2
+
+how_to_connect = """
+Connect any Kafka client to {first}. In Python (pip install confluent-kafka):
+
+    from confluent_kafka import Producer
+    producer = Producer({{"bootstrap.servers": "{first}"}})
+    producer.produce("demo", key="ann", value="4 more apples")
+    producer.flush()
+
+On the command line:
+
+    {program} cluster status{flag}
+    {program} consume demo --from-beginning --max 3{flag}
+    echo "hello" | {program} produce demo{flag}
+    kcat -b {first} -t demo -C -e
+"""
+
+
+def demo(
+    stay: Annotated[bool, typer.Option("--stay", help="Keep the brokers up, with their data, until Ctrl-C.")] = False,
+    data_dir: Annotated[
+        Path, typer.Option("--data-dir", metavar="DIR", help="Where the data lives, with --stay.")
+    ] = Path("tailrace-cluster"),
+    base_port: BasePort = None,
+) -> None:
+    """Start three brokers, kill one under load, show that nothing is lost and how to connect.
+
+    Without --stay the brokers and their data are gone afterwards.
+
+    \b
+    Examples:
+      tailrace demo
+      tailrace demo --stay
+    """
+    from tailrace.cli.cluster.up import new_cluster
+
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a clean end, whoever asks for it
+    cluster = new_cluster(3, data_dir if stay else None, base_port, {}, echo=False)
+    start = time.perf_counter()
+    try:
+        with cluster:
+            took = time.perf_counter() - start
+            print(f"Tailrace {__version__}: three brokers are up, {took:.1f} s after we asked for them:")
+            print(f"  {cluster.bootstrap}")
+            _show(cluster)
+            if stay:
+                _stay(cluster, data_dir)
+    except BrokerFailed as error:
+        raise Failed(str(error)) from None
+    print("The brokers have stopped" + ("." if stay else "; their data is gone. `tailrace demo --stay` keeps both."))
+
+
+def _show(cluster: "Cluster") -> None:
+    _create_topic(cluster.bootstrap)
+    cluster.wait_until_healthy()
+    leader = cluster.leader_of(topic, 0)
+    print(f"  Topic {topic!r} has three replicas; broker {leader} leads them.")
+    sent = Sending(cluster.bootstrap, topic).send(lambda: cluster.kill(leader))
+    print(f"  Sent {len(sent.confirmed):,} messages, and killed broker {leader} (SIGKILL) half way.")
+    took_over = cluster.leader_of(topic, 0)
+    print(f"  Broker {took_over} took over; the producer waited {sent.longest_wait_s:.2f} s at most.")
+    _compare(sent.confirmed, read_back(cluster.bootstrap, topic, sent.first_offset))
+    cluster.restart(leader)
+    cluster.wait_until_healthy()
+    print(f"  Broker {leader} is back, and has caught up.")
+    first = cluster.seats[0].address
+    flag = "" if first == default_bootstrap else f" --bootstrap {first}"
+    print(how_to_connect.format(first=first, flag=flag, program=_program()))
+
+
+def _compare(confirmed: list[bytes], read: list[bytes]) -> None:
+    missing = len(confirmed) - len(set(confirmed) & set(read))
+    if missing:
+        raise Failed(f"{missing} messages that were confirmed are not there. This is a bug of Tailrace.")
+    if read != confirmed:
+        raise Failed("messages came back twice or in another order. This is a bug of Tailrace.")
+    print(f"  Read back: all {len(read):,} confirmed messages are there, in order, none twice.")
+
+
+def _create_topic(bootstrap: str) -> None:
+    client = admin(bootstrap)
+    from confluent_kafka.admin import NewTopic
+
+    with asking(bootstrap, "create topic"):
+        made = client.create_topics([NewTopic(topic, 1, 3)], request_timeout=answer_timeout_s)
+    error = made[topic].exception(2 * answer_timeout_s)
+    if error is not None and error.args[0].name() != "TOPIC_ALREADY_EXISTS":
+        answer(made[topic], bootstrap, f"create topic {topic}")
+
+
+def _stay(cluster: "Cluster", data_dir: Path) -> None:
+    print(f"They stay up, with their data in {data_dir}, until Ctrl-C.", flush=True)
+    try:
+        while True:
+            for one in cluster.ids:
+                if not cluster.broker(one).is_running:
+                    raise Failed(f"broker {one} ended by itself.{last_lines(cluster.broker(one).log)}")
+            time.sleep(look_again_s)
+    except KeyboardInterrupt:
+        return
+
+
+def _program() -> str:
+    """What to type for this very program: its name where the shell finds it, else the path it was started with."""
+    started_as = sys.argv[0]
+    if os.path.basename(started_as) == "__main__.py":
+        return f"{sys.executable} -m tailrace"
+    found = shutil.which("tailrace")
+    return "tailrace" if found is not None and os.path.realpath(found) == os.path.realpath(started_as) else started_as

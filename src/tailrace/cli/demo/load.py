@@ -1,0 +1,81 @@
+"""What `tailrace demo` does to a cluster: send, have the leader killed in the midst, and read all of it back."""
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from tailrace.cli.client.kafka_client import consumer, producer, sentence
+from tailrace.cli.failure import Failed
+from tailrace.cli.messages.reading import Reading
+from tailrace.model.frozen import frozen
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError, Message
+
+messages = 2_000
+apart_s = 0.0005
+answer_max_s = 30.0
+
+
+@frozen
+class Sent:
+    """Messages that were confirmed: how many, from where on, and the longest that a confirmation let us wait."""
+
+    confirmed: list[bytes]
+    first_offset: int
+    longest_wait_s: float
+
+
+class Sending:
+    """Numbered messages to partition 0, and when each was confirmed."""
+
+    def __init__(self, bootstrap: str, topic: str) -> None:
+        self._client = producer(bootstrap, {"acks": "all", "enable.idempotence": True, "linger.ms": 1})
+        self._topic = topic
+        self._confirmed: list[bytes] = []
+        self._offsets: list[int] = []
+        self._failed: list[KafkaError] = []
+        self._last_at = 0.0
+        self._longest_wait_s = 0.0
+
+    def send(self, in_the_midst: Callable[[], None]) -> Sent:
+        self._send_one(0)
+        self._client.flush(answer_max_s)  # the first finds the way to the leader: that is not what we measure
+        self._longest_wait_s = 0.0
+        for number in range(1, messages):
+            if number == messages // 2:
+                in_the_midst()
+            self._send_one(number)
+            self._client.poll(apart_s)
+        unconfirmed = self._client.flush(answer_max_s)
+        if self._failed or unconfirmed:
+            why = sentence(self._failed[0]) if self._failed else f"{unconfirmed} were never confirmed"
+            raise Failed(f"the messages did not arrive: {why}.")
+        return Sent(confirmed=self._confirmed, first_offset=min(self._offsets), longest_wait_s=self._longest_wait_s)
+
+    def _send_one(self, number: int) -> None:
+        value = f"order {number + 1}".encode()
+        self._client.produce(self._topic, key=b"ann", value=value, partition=0, on_delivery=self._arrived)
+
+    def _arrived(self, error: "KafkaError | None", message: "Message") -> None:
+        if error is not None:
+            self._failed.append(error)
+            return
+        now = time.monotonic()
+        self._longest_wait_s = max(self._longest_wait_s, now - self._last_at)
+        self._last_at = now
+        self._confirmed.append(bytes(message.value() or b""))
+        self._offsets.append(message.offset() or 0)
+
+
+def read_back(bootstrap: str, topic: str, first_offset: int) -> list[bytes]:
+    """The values in partition 0 from there to its end."""
+    client = consumer(bootstrap, {"enable.partition.eof": True})
+    from confluent_kafka import TopicPartition
+
+    try:
+        client.assign([TopicPartition(topic, 0, first_offset)])
+        reading = Reading(client, [0], most=None, timeout_s=answer_max_s, to_end=True)
+        return [bytes(message.value() or b"") for some in reading.lists() for message in some]
+    finally:
+        client.close()

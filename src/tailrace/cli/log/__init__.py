@@ -1,0 +1,1 @@
+"""`tailrace log …`: look into a data directory without a broker."""

@@ -1,0 +1,162 @@
+"""`tailrace log …`: look into a data directory, with no broker needed. Nothing in it is changed."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tailrace.cli.client.kafka_client import Json
+from tailrace.cli.failure import Failed
+from tailrace.cli.output import print_json, print_table, say
+from tailrace.cli.usage import Command
+
+if TYPE_CHECKING:
+    from tailrace.cli.log.folders import PartitionFolder
+    from tailrace.cli.log.rows import Row
+    from tailrace.ports import Disk
+
+commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Look into a data directory, with no broker.")
+
+table_rows_max = 1000  # a table has to be held in memory to be laid out; JSON does not
+columns_in_order = (
+    "base_offset", "last_offset", "offset", "records", "bytes", "time", "key", "key_base64", "value", "value_base64",
+    "compression", "kind", "epoch", "producer_id", "sequence", "headers", "file", "position", "problem",
+)  # fmt: skip
+may_be_null = ("key", "value")
+only_wide = ("epoch", "producer_id", "sequence", "headers", "kind", "compression")
+of_transactions = ("transactional", "commit", "abort")  # kinds of batches that say who sent them even in a narrow table
+
+What = Annotated[
+    str | None,
+    typer.Argument(metavar="WHAT", help="A topic, a partition's folder or a data directory; else: everything."),
+]
+DataDir = Annotated[
+    str, typer.Option("--data-dir", "-d", envvar="TAILRACE_DATA_DIR", metavar="DIR", help="Where the logs live.")
+]
+Partition = Annotated[int | None, typer.Option("--partition", "-p", min=0, help="Only this one.")]
+
+
+@commands.command(cls=Command)
+def dump(
+    what: What = None,
+    data_dir: DataDir = "./tailrace-data",
+    partition: Partition = None,
+    records: Annotated[bool, typer.Option("--records", "-r", help="Open the batches and show their records.")] = False,
+    offset: Annotated[int, typer.Option("--offset", "-o", min=0, help="Where to begin.")] = 0,
+    most: Annotated[int | None, typer.Option("--max", "-n", min=1, help="How many rows of each partition.")] = None,
+    wide: Annotated[bool, typer.Option("--wide", "-w", help="All columns, as JSON has them.")] = False,
+    json: Json = False,
+) -> None:
+    """Show what partitions hold: their batches, or their records.
+
+    \b
+    Examples:
+      tailrace log dump orders
+      tailrace log dump orders --partition 0 --records --offset 1200 --max 5
+      tailrace log dump --data-dir /var/lib/tailrace --json | jq -c 'select(.problem)'
+    """
+    from tailrace.cli.log.rows import batch_rows, record_rows
+
+    with _reading() as disk:
+        for folder in _folders(disk, what, data_dir, partition):
+            rows = record_rows(disk, folder, offset) if records else batch_rows(disk, folder, offset)
+            if json:
+                for row in islice(rows, most):
+                    print_json(row)
+            else:
+                _show(folder, rows, most or table_rows_max, wide=wide)
+
+
+@commands.command(cls=Command)
+def verify(
+    what: What = None, data_dir: DataDir = "./tailrace-data", partition: Partition = None, json: Json = False
+) -> None:
+    """Check every batch: whole, right checksum, offsets in order, records that can be read.
+
+    Markers end transactions; those that have none yet are open.
+
+    Exit code 1 when anything is wrong.
+
+    After a crash the last bytes of a partition may be torn: a broker cuts those off when it starts.
+
+    \b
+    Examples:
+      tailrace log verify
+      tailrace log verify orders --partition 0 --json
+    """
+    from tailrace.log.directory.inspect import verify as verify_folder
+
+    with _reading() as disk:
+        found = _folders(disk, what, data_dir, partition)
+        reports = [(folder, verify_folder(disk, folder.path)) for folder in found]
+    problems = [problem for _, report in reports for problem in report.problems]
+    if json:
+        print_json(
+            [{"topic": folder.topic, "partition": folder.key.partition} | asdict(report) for folder, report in reports]
+        )
+    else:
+        columns = (
+            "topic", "partition", "segments", "batches", "records", "markers", "open", "bytes", "start", "end", "state",
+        )  # fmt: skip
+        print_table(
+            columns,
+            [
+                (
+                    folder.topic, folder.key.partition, report.segments, report.batches, report.records, report.markers,
+                    report.open, report.bytes, report.start, report.end,
+                    f"{len(report.problems)} bad" if report.problems else "good",
+                )
+                for folder, report in reports
+            ],
+        )  # fmt: skip
+        for problem in problems:
+            print(problem)
+    if problems:
+        raise Failed(f"{len(problems)} {'problem' if len(problems) == 1 else 'problems'} found.")
+
+
+def _show(folder: "PartitionFolder", rows: "Iterator[Row]", most: int, *, wide: bool) -> None:
+    """A table of the columns that hold anything, in the order of `columns_in_order`."""
+    shown = list(islice(rows, most))
+    print(f"{folder.topic} partition {folder.key.partition}  {folder.path}")
+    used = [name for name in columns_in_order if any(_holds(row, name) for row in shown)]
+    hidden: tuple[str, ...] = () if wide else only_wide
+    if any(row.get("kind") in of_transactions for row in shown):
+        hidden = tuple(name for name in hidden if name not in ("kind", "producer_id"))
+    narrow = [name for name in used if name not in hidden]
+    print_table([name.replace("_", " ") for name in narrow], [[_cell(row, name) for name in narrow] for row in shown])
+    if next(rows, None) is not None:
+        say(f"Only the first {most} are shown: --max, --offset and --json show more.")
+
+
+def _holds(row: "Row", name: str) -> bool:
+    return name in row and (name in may_be_null or row[name] not in (None, []))
+
+
+def _cell(row: "Row", name: str) -> object:
+    """Nothing where a row has no such thing; a key or value that is null says so, which an empty one does not."""
+    value = row.get(name)
+    if value is None and name in row and name in may_be_null:
+        return "(null)"
+    return "" if value in (None, []) else value
+
+
+@contextmanager
+def _reading() -> "Iterator[Disk]":
+    from tailrace.ports import system_ports
+
+    try:
+        yield system_ports().disk
+    except BrokenPipeError:  # of our own output
+        raise
+    except OSError as error:
+        raise Failed(f"cannot read {error.filename}: {error.strerror}.") from None
+
+
+def _folders(disk: "Disk", what: str | None, data_dir: str, partition: int | None) -> "list[PartitionFolder]":
+    from tailrace.cli.log.folders import partition_folders
+
+    return partition_folders(disk, what, data_dir.rstrip("/"), partition)

@@ -1,0 +1,94 @@
+"""Which partition folders somebody means: of a whole data directory, of a topic, or one.
+
+Folders are named by topic id and partition number. Names of topics are in the metadata log, which is a partition like
+the others: what can be read of it gives the names, and where it says nothing the id is shown.
+"""
+
+import os
+from typing import NamedTuple
+
+from tailrace.broker.node import metadata_partition
+from tailrace.cli.failure import Failed
+from tailrace.cluster.records import TopicAdded, record_kinds
+from tailrace.log.directory.inspect import stored_batches
+from tailrace.log.directory.meta import meta_name
+from tailrace.log.file_names import offsets_named, segment_suffix
+from tailrace.model.faults import Fault
+from tailrace.model.ids import Id, TopicPartition, parse_id, show_id
+from tailrace.model.topics import metadata_topic
+from tailrace.ports.disk import Disk
+from tailrace.wire.primitives import WireError
+from tailrace.wire.stored import decode_record
+
+wanted = "a data directory with --data-dir, or a partition's folder"
+
+
+class PartitionFolder(NamedTuple):
+    path: str
+    topic: str  # its name, or its id when nobody knows the name
+    key: TopicPartition
+
+
+def partition_folders(disk: Disk, what: str | None, data_dir: str, partition: int | None) -> list[PartitionFolder]:
+    """`what` is a data directory, a partition's folder, a topic's name or its id; None: all in `data_dir`."""
+    if what is not None and os.path.isdir(what):
+        folder = what.rstrip("/")
+        if not disk.exists(f"{folder}/{meta_name}"):
+            return [_single(disk, folder)]
+        data_dir, what = folder, None
+    if what is not None and "/" in what:  # a path, since no topic can be called so
+        raise Failed(f"{what} {'is a file' if os.path.exists(what) else 'does not exist'}.\nName {wanted}.")
+    if not os.path.isdir(data_dir):
+        raise Failed(f"{data_dir} {'is a file' if os.path.exists(data_dir) else 'does not exist'}.\nName {wanted}.")
+    if not disk.exists(f"{data_dir}/{meta_name}"):
+        raise Failed(f"{data_dir} is no data directory: it has no {meta_name}.\nName {wanted}.")
+    found = [one for one in _all(disk, data_dir) if what in (None, one.topic, show_id(one.key.topic_id))]
+    if not found:
+        raise Failed(f"{data_dir} holds nothing of a topic {what!r}.\n`tailrace log verify` lists what it holds.")
+    if partition is not None:
+        found = [one for one in found if one.key.partition == partition]
+        if not found:
+            raise Failed(f"{data_dir} holds no partition {partition} of {what or 'any topic'}.")
+    return found
+
+
+def _all(disk: Disk, data_dir: str) -> list[PartitionFolder]:
+    names = _topic_names(disk, data_dir)
+    keys = [key for name in disk.names(data_dir) if (key := _key(name)) is not None]
+    found = [PartitionFolder(f"{data_dir}/{key}", names.get(key.topic_id, show_id(key.topic_id)), key) for key in keys]
+    return sorted(found, key=lambda one: (one.topic, one.key.partition))
+
+
+def _single(disk: Disk, folder: str) -> PartitionFolder:
+    key = _key(os.path.basename(os.path.abspath(folder)))
+    if key is None and not offsets_named(disk.names(folder), segment_suffix):
+        raise Failed(f"{folder} is neither a data directory nor a partition's folder.")
+    if key is None:  # a copy under a name of its own
+        return PartitionFolder(folder, folder, TopicPartition(Id(bytes(16)), 0))
+    names = _topic_names(disk, os.path.dirname(os.path.abspath(folder)))
+    return PartitionFolder(folder, names.get(key.topic_id, show_id(key.topic_id)), key)
+
+
+def _key(name: str) -> TopicPartition | None:
+    """What a folder's name says; None when it is no partition's."""
+    topic_id, _, number = name.rpartition("-")
+    try:
+        return TopicPartition(parse_id(topic_id), int(number))
+    except ValueError:
+        return None
+
+
+def _topic_names(disk: Disk, data_dir: str) -> dict[Id, str]:
+    names = {metadata_partition.topic_id: metadata_topic}
+    folder = f"{data_dir}/{metadata_partition}"
+    if not disk.exists(folder):
+        return names
+    for batch in stored_batches(disk, folder):
+        if batch.problem is not None or batch.header is None or batch.header.is_control:
+            continue
+        try:
+            records = [decode_record(record_kinds, record.value or b"") for record in batch.records()]
+        except (Fault, WireError):
+            continue  # `verify` says what is wrong with it
+        names.update({one.topic_id: one.name for one in records if isinstance(one, TopicAdded)})
+    return names

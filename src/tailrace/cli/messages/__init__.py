@@ -1,0 +1,1 @@
+"""`tailrace produce` and `tailrace consume`."""

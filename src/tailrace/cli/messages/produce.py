@@ -1,0 +1,200 @@
+"""`tailrace produce`: each line of standard input becomes a message."""
+
+import sys
+import time
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tailrace.cli.client.kafka_client import (
+    Bootstrap,
+    Json,
+    asking,
+    default_bootstrap,
+    partitions_of,
+    producer,
+    sentence,
+)
+from tailrace.cli.failure import Failed, Misused
+from tailrace.cli.output import print_json, progress, say
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError, Message, Producer
+
+Headers = list[tuple[str, str | bytes | None]]
+delivery_timeout_ms = 30_000
+creation_timeout_s = 2.0
+creation_poll_s = 0.1
+progress_every = 1000
+
+
+class Acks(StrEnum):
+    all = "all"
+    leader = "1"
+    none = "0"
+
+
+class Compression(StrEnum):
+    none = "none"
+    gzip = "gzip"
+    snappy = "snappy"
+    lz4 = "lz4"
+    zstd = "zstd"
+
+
+AcksOption = Annotated[
+    Acks, typer.Option("--acks", "-a", help="Who confirms: all in sync, the leader (1), nobody (0).")
+]
+CompressionOption = Annotated[Compression, typer.Option("--compression", "-z", help="How batches are compressed.")]
+
+
+def produce(
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Where the messages go.")],
+    key_separator: Annotated[
+        str | None, typer.Option("--key-separator", "-k", metavar="TEXT", help="What ends the key on each line.")
+    ] = None,
+    header: Annotated[
+        list[str] | None,
+        typer.Option("--header", "-H", metavar="NAME=VALUE", help="For every message; may be repeated."),
+    ] = None,
+    partition: Annotated[int, typer.Option("--partition", "-p", min=-1, help="Always this one; -1: by key.")] = -1,
+    acks: AcksOption = Acks.all,
+    compression: CompressionOption = Compression.none,
+    json: Json = False,
+    bootstrap: Bootstrap = default_bootstrap,
+) -> None:
+    """Send each line of standard input as a message.
+
+    Ctrl-C sends what was read so far, says how much that was, and ends with exit code 130.
+
+    \b
+    Examples:
+      echo hello | tailrace produce greetings
+      printf 'ann:3 apples\\nbob:1 pear\\n' | tailrace produce orders --key-separator :
+      tailrace produce events --header source=import --compression zstd < events.jsonl
+    """
+    headers = [_header(text) for text in header or ()]
+    if key_separator == "":
+        raise Misused("--key-separator needs at least one character.")
+    settings = {
+        "acks": acks.value,
+        "enable.idempotence": acks is Acks.all,  # so that a retry neither doubles nor reorders
+        "compression.type": compression.value,
+        "linger.ms": 5,
+        "message.timeout.ms": delivery_timeout_ms,
+    }
+    client = producer(bootstrap, settings)
+    _find(client, topic, partition, bootstrap)
+    delivery = _Delivery(client, topic, partition, headers)
+    interrupted = False
+    try:
+        with asking(bootstrap, f"send to {topic}"):
+            _send_lines(delivery, key_separator)
+    except KeyboardInterrupt:
+        interrupted = True
+    finally:
+        delivery.finish()
+    if delivery.error is not None:
+        raise Failed(f"cannot send to {topic}: {sentence(delivery.error)}; {delivery.sent} messages were sent before.")
+    if json:
+        print_json({"topic": topic, "sent": delivery.sent})
+    else:
+        say(f"sent {delivery.sent} {'message' if delivery.sent == 1 else 'messages'} to {topic}")
+    if interrupted:
+        raise KeyboardInterrupt
+
+
+def _find(client: "Producer", topic: str, partition: int, bootstrap: str) -> None:
+    """Fail at once when the topic is not there and is not made by asking for it; sending would try for long."""
+    deadline = time.monotonic() + creation_timeout_s
+    while True:
+        try:
+            numbers = partitions_of(client.list_topics, topic, bootstrap)
+        except Failed:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(creation_poll_s)  # a broker may answer so while it makes the topic
+        else:
+            break
+    if partition not in (-1, *numbers):
+        raise Failed(f"{topic} has no partition {partition}: its partitions are 0 to {len(numbers) - 1}.")
+
+
+def _send_lines(delivery: "_Delivery", key_separator: str | None) -> None:
+    separator = key_separator.encode() if key_separator is not None else None
+    typed = sys.stdin.isatty()
+    if typed:
+        say("Type messages, one a line; Ctrl-D ends.")
+    with progress(shown=not typed) as bar:
+        task = bar.add_task("sent", total=None)
+        for number, line in enumerate(_lines(), 1):
+            key, value = _split(line, separator, number)
+            delivery.send(key, value)
+            if delivery.error is not None:
+                return
+            if number % progress_every == 0:
+                bar.update(task, completed=number)
+
+
+def _lines() -> Iterator[bytes]:
+    for line in sys.stdin.buffer:
+        yield line.removesuffix(b"\n").removesuffix(b"\r")
+
+
+def _split(line: bytes, separator: bytes | None, number: int) -> tuple[bytes | None, bytes]:
+    if separator is None:
+        return None, line
+    key, found, value = line.partition(separator)
+    if not found:
+        raise Failed(
+            f"line {number} has no {separator.decode()!r} after its key; the lines before it were sent.\n"
+            "Mend it, or send without --key-separator."
+        )
+    return key, value
+
+
+def _header(text: str) -> tuple[str, str | bytes | None]:
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise Misused(f"--header {text}: it must be NAME=VALUE.")
+    return name, value.encode()
+
+
+class _Delivery:
+    """Messages on their way, and how they arrived."""
+
+    def __init__(self, client: "Producer", topic: str, partition: int, headers: Headers) -> None:
+        self.sent = 0
+        self.error: KafkaError | None = None  # the first that failed
+        self._client = client
+        self._topic = topic
+        self._partition = partition
+        self._headers = headers
+
+    def send(self, key: bytes | None, value: bytes) -> None:
+        while True:
+            try:
+                self._client.produce(
+                    self._topic,
+                    value=value,
+                    key=key,
+                    partition=self._partition,
+                    headers=self._headers,
+                    on_delivery=self._arrived,
+                )
+            except BufferError:  # librdkafka's queue is full: let some arrive
+                self._client.poll(0.1)
+            else:
+                self._client.poll(0)
+                return
+
+    def finish(self) -> None:
+        self._client.flush()
+
+    def _arrived(self, error: "KafkaError | None", message: "Message") -> None:
+        if error is None:
+            self.sent += 1
+        elif self.error is None:
+            self.error = error

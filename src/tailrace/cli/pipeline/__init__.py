@@ -1,0 +1,1 @@
+"""`tailrace pipeline …`: Spark jobs from the command line."""

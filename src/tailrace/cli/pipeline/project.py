@@ -1,0 +1,31 @@
+"""`tailrace pipeline init`: a project of declarative pipelines to begin with."""
+
+from typing import Annotated
+
+import typer
+
+from tailrace.cli.client.kafka_client import Bootstrap, default_bootstrap
+from tailrace.cli.output import say
+from tailrace.cli.pipeline.spark import failing
+
+run_again = "spark-pipelines run --conf spark.sql.catalogImplementation=hive"
+
+
+def init(
+    folder: Annotated[str, typer.Argument(metavar="DIR", help="Where to; not there yet, or empty.")],
+    topic: Annotated[str, typer.Option("--topic", metavar="T", help="The topic to read.")] = "orders",
+    into: Annotated[str, typer.Option("--into", metavar="U", help="The topic to write to.")] = "totals",
+    bootstrap: Bootstrap = default_bootstrap,
+) -> None:
+    """Write a project that `spark-pipelines run` executes: topic, streaming table, materialized view, topic.
+
+    \b
+    Examples:
+      tailrace pipeline init shop --topic orders --into totals
+    """
+    from tailrace.pipeline.declared import init as write
+
+    with failing():
+        project = write(folder, bootstrap=bootstrap, topic=topic, into=into)
+    say(f'made {project}; it needs pip install "pyspark[pipelines]". To run it, as often as you like:')
+    say(f"  cd {folder} && {run_again}")

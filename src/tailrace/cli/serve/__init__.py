@@ -1,0 +1,1 @@
+"""`tailrace serve`: run one broker in this process."""

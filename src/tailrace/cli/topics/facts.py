@@ -1,0 +1,81 @@
+"""What there is to know about one topic, gathered from three questions to the broker."""
+
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from tailrace.cli.client.kafka_client import answer, answer_timeout_s, asking
+
+if TYPE_CHECKING:
+    from confluent_kafka.admin import AdminClient
+
+topics_own = 1  # DescribeConfigs' source of a setting that the topic itself carries
+
+
+class PartitionFacts(TypedDict):
+    partition: int
+    leader: int | None
+    replicas: list[int]
+    in_sync: list[int]
+    first_offset: int | None
+    end_offset: int | None
+
+
+class TopicFacts(TypedDict):
+    name: str
+    id: str
+    internal: bool
+    partitions: list[PartitionFacts]
+    settings: dict[str, str]
+
+
+def topic_facts(client: "AdminClient", name: str, bootstrap: str, *, all_settings: bool) -> TopicFacts:
+    from confluent_kafka import TopicCollection
+    from confluent_kafka.admin import OffsetSpec
+
+    what = f"describe topic {name}"
+    with asking(bootstrap, what):
+        answers = client.describe_topics(TopicCollection([name]), request_timeout=answer_timeout_s)
+    topic = answer(answers[name], bootstrap, what)
+    numbers = [one.id for one in topic.partitions]
+    first = _offsets(client, name, numbers, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
+    end = _offsets(client, name, numbers, OffsetSpec.latest())  # type: ignore[no-untyped-call]
+    return {
+        "name": name,
+        "id": str(topic.topic_id).translate({ord("+"): "-", ord("/"): "_"}),  # as Kafka's own tools write it
+        "internal": bool(topic.is_internal),
+        "partitions": [
+            {
+                "partition": one.id,
+                "leader": one.leader.id if one.leader is not None else None,
+                "replicas": [node.id for node in one.replicas],
+                "in_sync": [node.id for node in one.isr],
+                "first_offset": first.get(one.id),
+                "end_offset": end.get(one.id),
+            }
+            for one in topic.partitions
+        ],
+        "settings": _settings(client, name, bootstrap, all_settings),
+    }
+
+
+def _offsets(client: "AdminClient", name: str, numbers: list[int], spec: Any) -> dict[int, int]:
+    """One end of each partition; those that have no leader to ask are left out."""
+    from confluent_kafka import TopicPartition
+
+    wanted = {TopicPartition(name, number): spec for number in numbers}
+    futures = client.list_offsets(wanted, request_timeout=answer_timeout_s)
+    return {
+        one.partition: future.result().offset
+        for one, future in futures.items()
+        if future.exception(2 * answer_timeout_s) is None
+    }
+
+
+def _settings(client: "AdminClient", name: str, bootstrap: str, all_settings: bool) -> dict[str, str]:
+    from confluent_kafka.admin import ConfigResource, ResourceType
+
+    what = f"read the settings of {name}"
+    resource = ConfigResource(ResourceType.TOPIC, name)
+    with asking(bootstrap, what):
+        (future,) = client.describe_configs([resource], request_timeout=answer_timeout_s).values()
+    entries = answer(future, bootstrap, what)
+    return {key: one.value for key, one in sorted(entries.items()) if all_settings or one.source == topics_own}

@@ -1,0 +1,75 @@
+"""`tailrace transaction …`: show transactions, and abort those that hang."""
+
+from typing import Annotated
+
+import typer
+
+from tailrace.cli.client.kafka_client import Bootstrap, Json, default_bootstrap
+from tailrace.cli.failure import looked_up
+from tailrace.cli.output import print_json, print_table, say
+from tailrace.cli.transactions.facts import TransactionFacts, abort, facts_of, listed
+from tailrace.cli.usage import Command
+
+commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Show transactions, and abort them.")
+
+Names = Annotated[list[str], typer.Argument(metavar="ID", help="One or more transactional ids.")]
+
+
+@commands.command("list", cls=Command)
+def list_(
+    state: Annotated[
+        list[str] | None, typer.Option("--state", "-s", help="Only these: Empty, Ongoing, CompleteCommit, …")
+    ] = None,
+    json: Json = False,
+    bootstrap: Bootstrap = default_bootstrap,
+) -> None:
+    """List transactional ids and the state of each.
+
+    \b
+    Examples:
+      tailrace transaction list
+      tailrace transaction list --state Ongoing --json | jq -r '.[].transaction'
+    """
+    found = listed(bootstrap, state or [])
+    if json:
+        print_json(found)
+    else:
+        print_table(("transaction", "state", "producer"), [tuple(one.values()) for one in found])
+
+
+@commands.command(cls=Command)
+def describe(names: Names, json: Json = False, bootstrap: Bootstrap = default_bootstrap) -> None:
+    """Show transactions: who writes, how long one is open, on which partitions. JSON is a list.
+
+    \b
+    Examples:
+      tailrace transaction describe payments-1
+      tailrace transaction describe payments-1 --json | jq '.[0].partitions'
+    """
+    facts, missing = looked_up(names, lambda name: facts_of(bootstrap, name))
+    if json and facts:
+        print_json(facts)
+    for one in [] if json else facts:
+        _show(one)
+    if missing is not None:
+        raise missing
+
+
+@commands.command("abort", cls=Command)
+def abort_(names: Names, bootstrap: Bootstrap = default_bootstrap) -> None:
+    """Take transactional ids from their producers, which are fenced; what they have open is aborted.
+
+    \b
+    Example:
+      tailrace transaction abort payments-1
+    """
+    for name in names:
+        before = abort(bootstrap, name)
+        say(f"aborted {name}" if before == "Ongoing" else f"fenced {name}, which had nothing open ({before})")
+
+
+def _show(one: TransactionFacts) -> None:
+    producer = f"producer {one['producer_id']} in epoch {one['producer_epoch']}"
+    print(f"{one['transaction']}  {one['state']}, {producer}, coordinated by broker {one['coordinator']}")
+    if one["open_ms"] is not None:
+        print(f"open for {one['open_ms'] / 1000:.1f} s of {one['timeout_ms'] / 1000:g}, {' '.join(one['partitions'])}")

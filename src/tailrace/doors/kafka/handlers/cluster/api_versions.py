@@ -1,0 +1,41 @@
+"""ApiVersions: which APIs and versions this door answers, and which features the cluster has."""
+
+from tailrace.doors.kafka.call import Call
+from tailrace.wire.compile import encode
+from tailrace.wire.errors import Error
+from tailrace.wire.framing import length_layout
+from tailrace.wire.headers import api_versions_key, response_header
+from tailrace.wire.messages.api_versions import (
+    ApiRange,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeature,
+    SupportedFeature,
+)
+from tailrace.wire.schema import Versions
+
+
+async def api_versions(request: ApiVersionsRequest, call: Call) -> ApiVersionsResponse:
+    features = call.node.hosted.image.features
+    return ApiVersionsResponse(
+        api_keys=tuple(
+            ApiRange(api_key=api.key, min_version=api.versions.first, max_version=api.versions.last)
+            for api in call.connection.apis.values()
+        ),
+        supported_features=tuple(
+            SupportedFeature(name=name, min_version=1, max_version=level) for name, level in features.items()
+        ),
+        finalized_features_epoch=call.node.metadata.high_watermark,
+        finalized_features=tuple(
+            FinalizedFeature(name=name, max_version_level=level, min_version_level=level)
+            for name, level in features.items()
+        ),
+    )
+
+
+def unsupported_version(correlation_id: int, versions: Versions) -> bytes:
+    """The answer to an ApiVersions request newer than ours: version 0, and what we have of this API (KIP-511)."""
+    own = ApiRange(api_key=api_versions_key, min_version=versions.first, max_version=versions.last)
+    body = encode(ApiVersionsResponse(error_code=Error.UNSUPPORTED_VERSION, api_keys=(own,)), 0)
+    answer = response_header(api_versions_key, correlation_id, flexible=False) + body
+    return length_layout.pack(len(answer)) + answer

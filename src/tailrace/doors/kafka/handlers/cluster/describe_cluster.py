@@ -1,0 +1,48 @@
+"""DescribeCluster: the brokers, the controller and the id of the cluster."""
+
+from typing import Final
+
+from tailrace.cluster.brokers import Broker
+from tailrace.doors.kafka.authorized_operations import allowed_on_cluster
+from tailrace.doors.kafka.call import Call
+from tailrace.wire.errors import Error
+from tailrace.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse, DescribedBroker
+
+brokers: Final = 1
+controllers: Final = 2
+
+
+async def describe_cluster(request: DescribeClusterRequest, call: Call) -> DescribeClusterResponse:
+    if request.endpoint_type != brokers:
+        return _refused(request.endpoint_type)
+    node = call.node
+    shown = [one for one in node.hosted.image.brokers.values() if request.include_fenced_brokers or not one.fenced]
+    return DescribeClusterResponse(
+        cluster_id=node.meta.cluster_id,
+        controller_id=node.controller_id,
+        brokers=tuple(_described(broker, peers=request.peers) for broker in shown),
+        cluster_authorized_operations=allowed_on_cluster(request.include_cluster_authorized_operations),
+    )
+
+
+def _described(broker: Broker, *, peers: bool) -> DescribedBroker:
+    return DescribedBroker(
+        broker_id=broker.id,
+        host=broker.host,
+        port=broker.kafka_port,
+        rack=broker.rack,
+        is_fenced=broker.fenced,
+        peer_host=broker.peer_host if peers else "",
+        peer_port=broker.peer_port if peers else -1,
+    )
+
+
+def _refused(endpoint_type: int) -> DescribeClusterResponse:
+    known = endpoint_type == controllers
+    return DescribeClusterResponse(
+        error_code=Error.MISMATCHED_ENDPOINT_TYPE if known else Error.UNSUPPORTED_ENDPOINT_TYPE,
+        error_message=f"this is an endpoint of brokers (1); endpoints of type {endpoint_type} cannot be asked for here",
+        endpoint_type=brokers,
+        cluster_id="",
+        brokers=(),
+    )

@@ -1,0 +1,63 @@
+"""ElectLeaders: let preferred replicas, the first of their partitions, lead again. Each partition answers for itself.
+
+Unclean elections are refused: they would make a leader of a replica that may lack acknowledged records.
+"""
+
+from collections.abc import Iterable
+
+from tailrace.broker.control.preferred_elections import Election, Named
+from tailrace.doors.kafka.call import Call
+from tailrace.doors.kafka.request_limits import partitions_once
+from tailrace.doors.kafka.request_timeout import request_timeout_s
+from tailrace.model.faults import ElectionNotNeeded, Fault, InvalidRequest
+from tailrace.model.limits import partitions_per_request_max
+from tailrace.wire.errors import Error
+from tailrace.wire.faults import error_of
+from tailrace.wire.messages.elect_leaders import (
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    PartitionElected,
+    TopicElected,
+    TopicToElect,
+    preferred,
+)
+
+
+async def elect_leaders(request: ElectLeadersRequest, call: Call) -> ElectLeadersResponse:
+    if request.election_type != preferred:
+        return _refused(request)
+    answers = await Election(call.node, _named(request, call)).hold(request_timeout_s(request))
+    if request.topics is None:  # as in Kafka: who asks for all hears only of those that something became of
+        answers = {one: answer for one, answer in answers.items() if not isinstance(answer, ElectionNotNeeded)}
+    return ElectLeadersResponse(topics=_elected(answers))
+
+
+def _named(request: ElectLeadersRequest, call: Call) -> list[Named]:
+    if request.topics is None:
+        topics = call.node.hosted.image.topics.values()
+        return [(topic.name, index) for topic in topics for index in range(len(topic.partitions))]
+    return _asked(request.topics)
+
+
+def _asked(topics: Iterable[TopicToElect]) -> list[Named]:
+    once = partitions_once(((one.name, one.partitions) for one in topics), partitions_per_request_max)
+    return [(name, index) for name, indexes in once.items() for index in indexes]
+
+
+def _refused(request: ElectLeadersRequest) -> ElectLeadersResponse:
+    fault = InvalidRequest(
+        f"an election of type {request.election_type} is not held, only preferred ones (0) are: "
+        "an unclean one (1) would lose acknowledged records"
+    )
+    if request.topics is None:
+        return ElectLeadersResponse(error_code=error_of(fault))
+    return ElectLeadersResponse(topics=_elected(dict.fromkeys(_asked(request.topics), fault)))
+
+
+def _elected(answers: dict[Named, Fault | None]) -> tuple[TopicElected, ...]:
+    topics: dict[str, list[PartitionElected]] = {}
+    for (name, index), fault in answers.items():
+        error, message = (Error.NONE, None) if fault is None else (error_of(fault), str(fault))
+        one = PartitionElected(partition=index, error_code=error, error_message=message)
+        topics.setdefault(name, []).append(one)
+    return tuple(TopicElected(name=name, partitions=tuple(partitions)) for name, partitions in topics.items())

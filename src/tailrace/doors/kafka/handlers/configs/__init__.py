@@ -1,0 +1,1 @@
+"""Settings of topics, brokers and groups: describe and alter them."""

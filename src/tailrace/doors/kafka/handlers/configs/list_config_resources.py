@@ -1,0 +1,35 @@
+"""ListConfigResources: which things have settings. Version 0 asked for client metrics only, of which there are none."""
+
+from typing import Final
+
+from tailrace.cluster.image import Resource
+from tailrace.doors.kafka.call import Call
+from tailrace.wire.errors import Error
+from tailrace.wire.messages.list_config_resources import (
+    ConfigResource,
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
+
+first_with_types: Final = 1
+kinds_without_members: Final = (8, 16)  # loggers of brokers, client metrics
+
+
+async def list_config_resources(request: ListConfigResourcesRequest, call: Call) -> ListConfigResourcesResponse:
+    members = {
+        Resource.TOPIC: list(call.node.hosted.image.topics),
+        Resource.BROKER: [str(broker) for broker in call.node.brokers],
+        Resource.GROUP: list(call.node.hosted.image.group_settings),
+    }
+    if call.version < first_with_types:
+        return ListConfigResourcesResponse(config_resources=())
+    if any(kind not in members and kind not in kinds_without_members for kind in request.resource_types):
+        return ListConfigResourcesResponse(error_code=Error.UNSUPPORTED_VERSION, config_resources=())
+    return ListConfigResourcesResponse(
+        config_resources=tuple(
+            ConfigResource(resource_name=name, resource_type=kind)
+            for kind, names in members.items()
+            if kind in request.resource_types or not request.resource_types
+            for name in names
+        )
+    )

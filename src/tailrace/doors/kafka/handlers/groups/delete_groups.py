@@ -1,0 +1,23 @@
+"""DeleteGroups: forget groups that nobody is in, and how far they have read. Each is answered on its own.
+
+One without a name can be there: offsets are committed under it."""
+
+from functools import partial
+
+from tailrace.doors.kafka.call import Call
+from tailrace.doors.kafka.request_limits import each, once
+from tailrace.model.faults import Fault
+from tailrace.wire.faults import error_of
+from tailrace.wire.messages.delete_groups import DeletedGroup, DeleteGroupsRequest, DeleteGroupsResponse
+
+
+async def delete_groups(request: DeleteGroupsRequest, call: Call) -> DeleteGroupsResponse:
+    return DeleteGroupsResponse(results=tuple(await each(once(request.groups_names), partial(_delete, call))))
+
+
+async def _delete(call: Call, group_id: str) -> DeletedGroup:
+    try:
+        await call.node.group_coordinator.local(group_id).act(lambda machine, turn: machine.delete(group_id, turn))
+    except Fault as fault:
+        return DeletedGroup(group_id=group_id, error_code=error_of(fault))
+    return DeletedGroup(group_id=group_id)

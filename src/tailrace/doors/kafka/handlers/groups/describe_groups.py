@@ -1,0 +1,71 @@
+"""DescribeGroups: who is in classic groups, and what each member has. What members have is told of stable groups only.
+
+A group that is not there, or of the other kind, is "Dead", and from version 6 on an error. One without a name can be
+there: offsets are committed under it."""
+
+from typing import Final
+
+from tailrace.doors.kafka.authorized_operations import allowed_on_group
+from tailrace.doors.kafka.call import Call
+from tailrace.doors.kafka.request_limits import each, once
+from tailrace.groups.group import ClassicGroup
+from tailrace.groups.groups import Groups
+from tailrace.groups.states import State
+from tailrace.model.faults import Fault, GroupNotFound
+from tailrace.wire.faults import error_of
+from tailrace.wire.messages.describe_groups import (
+    DescribedGroup,
+    DescribedMember,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+
+first_with_not_found: Final = 6
+
+
+async def describe_groups(request: DescribeGroupsRequest, call: Call) -> DescribeGroupsResponse:
+    operations = allowed_on_group(request.include_authorized_operations)
+    groups = await each(once(request.groups), lambda one: _described(call, one, operations))
+    return DescribeGroupsResponse(groups=tuple(groups))
+
+
+async def _described(call: Call, group_id: str, operations: int) -> DescribedGroup:
+    try:
+        return await call.node.group_coordinator.local(group_id).ask(
+            lambda machine: _shown(machine, group_id, operations)
+        )
+    except GroupNotFound as fault:
+        if call.version < first_with_not_found:
+            return DescribedGroup(group_id=group_id, group_state=State.DEAD.value, authorized_operations=operations)
+        return DescribedGroup(
+            group_id=group_id, group_state=State.DEAD.value, error_code=error_of(fault), error_message=str(fault)
+        )
+    except Fault as fault:
+        return DescribedGroup(group_id=group_id, error_code=error_of(fault), error_message=str(fault))
+
+
+def _shown(machine: Groups, group_id: str, operations: int) -> DescribedGroup:
+    group = machine.find_kind(group_id, ClassicGroup)
+    is_stable = group.state is State.STABLE
+    return DescribedGroup(
+        group_id=group_id,
+        group_state=group.state.value,
+        protocol_type=group.protocol_type or "",
+        protocol_data=(group.protocol or "") if is_stable else "",
+        members=_members(group, is_stable),
+        authorized_operations=operations,
+    )
+
+
+def _members(group: ClassicGroup, is_stable: bool) -> tuple[DescribedMember, ...]:
+    return tuple(
+        DescribedMember(
+            member_id=one.id,
+            group_instance_id=one.instance_id,
+            client_id=one.client_id,
+            client_host=one.client_host,
+            member_metadata=one.protocols.get(group.protocol or "", b"") if is_stable else b"",
+            member_assignment=one.assignment if is_stable else b"",
+        )
+        for one in group.members.values()
+    )

@@ -1,0 +1,65 @@
+"""JoinGroup: take part in a group. Answered when all of its members have joined, or their time is up."""
+
+from functools import partial
+from typing import Final
+
+from tailrace.broker.groups.partition_coordinator import Ticket
+from tailrace.doors.kafka.call import Call
+from tailrace.doors.kafka.handlers.groups.group_members import client_host, client_id, coordinator_of, new_member_id
+from tailrace.groups.groups import Groups
+from tailrace.groups.requests import Joined, Joining, MemberId
+from tailrace.groups.turn import GroupTurn
+from tailrace.model.faults import Fault, MemberIdRequired
+from tailrace.wire.faults import error_of
+from tailrace.wire.messages.join_group import JoinedMember, JoinGroupRequest, JoinGroupResponse
+
+first_with_rebalance_timeout: Final = 1
+first_to_come_back: Final = 4  # with the id that it was given
+first_to_skip_assignment: Final = 9
+
+
+async def join_group(request: JoinGroupRequest, call: Call) -> JoinGroupResponse:
+    wanted = _wanted(request, call)
+    new_id = new_member_id(call, request.group_instance_id)
+    try:
+        coordinator = coordinator_of(call, request.group_id)
+        joined = await coordinator.answered(partial(_join, request.group_id, wanted, new_id))
+    except Fault as fault:
+        member_id = fault.member_id if isinstance(fault, MemberIdRequired) else request.member_id
+        return JoinGroupResponse(error_code=error_of(fault), member_id=member_id)
+    assert isinstance(joined, Joined)
+    return _joined(joined)
+
+
+def _wanted(request: JoinGroupRequest, call: Call) -> Joining:
+    says_timeout = call.version >= first_with_rebalance_timeout
+    return Joining(
+        who=MemberId(request.member_id, request.group_instance_id),
+        client_id=client_id(call),
+        client_host=client_host(call),
+        session_timeout_ms=request.session_timeout_ms,
+        rebalance_timeout_ms=request.rebalance_timeout_ms if says_timeout else request.session_timeout_ms,
+        protocol_type=request.protocol_type,
+        protocols={one.name: one.metadata for one in request.protocols},
+        id_required=call.version >= first_to_come_back,
+        may_skip_assignment=call.version >= first_to_skip_assignment,
+    )
+
+
+def _join(group_id: str, wanted: Joining, new_id: str, machine: Groups, ticket: Ticket, turn: GroupTurn) -> None:
+    machine.join(group_id, wanted, ticket, new_id, turn)
+
+
+def _joined(joined: Joined) -> JoinGroupResponse:
+    return JoinGroupResponse(
+        generation_id=joined.generation,
+        protocol_type=joined.protocol_type,
+        protocol_name=joined.protocol,
+        leader=joined.leader,
+        skip_assignment=joined.skip_assignment,
+        member_id=joined.member_id,
+        members=tuple(
+            JoinedMember(member_id=one.member_id, group_instance_id=one.instance_id, metadata=one.metadata)
+            for one in joined.members
+        ),
+    )

@@ -1,0 +1,36 @@
+"""LeaveGroup: members go, so that the others need not wait for their sessions to end. From version 3 on, several."""
+
+from typing import Final
+
+from tailrace.doors.kafka.call import Call
+from tailrace.doors.kafka.handlers.groups.group_members import coordinator_of
+from tailrace.groups.requests import MemberId
+from tailrace.model.faults import Fault
+from tailrace.wire.faults import error_of
+from tailrace.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, LeftMember
+
+first_with_many: Final = 3
+
+
+async def leave_group(request: LeaveGroupRequest, call: Call) -> LeaveGroupResponse:
+    who = [MemberId(one.member_id, one.group_instance_id) for one in request.members]
+    if call.version < first_with_many:
+        who = [MemberId(request.member_id)]
+    try:
+        coordinator = coordinator_of(call, request.group_id)
+        results = await coordinator.act(lambda machine, turn: machine.leave(request.group_id, who, turn))
+    except Fault as fault:
+        return LeaveGroupResponse(error_code=error_of(fault))
+    if call.version < first_with_many:
+        (fault_or_none,) = results
+        return LeaveGroupResponse(error_code=0 if fault_or_none is None else error_of(fault_or_none))
+    return LeaveGroupResponse(
+        members=tuple(
+            LeftMember(
+                member_id=one.member_id,
+                group_instance_id=one.instance_id,
+                error_code=0 if fault is None else error_of(fault),
+            )
+            for one, fault in zip(who, results, strict=True)
+        )
+    )

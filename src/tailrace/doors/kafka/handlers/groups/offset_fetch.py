@@ -1,0 +1,154 @@
+"""OffsetFetch: how far groups have read, of one group up to version 7, of several from 8 on.
+
+An offset that was never committed is -1, and no error. With `require_stable`, one that a transaction has committed and
+not ended is an error: whoever reads on from the offset before might do again what the transaction has done.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from tailrace.doors.kafka.call import Call
+from tailrace.doors.kafka.controller_changes import repeated
+from tailrace.doors.kafka.request_limits import each, partitions_once, require_few
+from tailrace.groups.groups import Groups
+from tailrace.groups.offsets import Committed, Place
+from tailrace.model.faults import Fault, InvalidRequest, UnknownTopicId
+from tailrace.model.ids import NO_ID, Id, no_epoch, show_id
+from tailrace.model.transaction_faults import UnstableOffset
+from tailrace.wire.faults import error_of
+from tailrace.wire.messages.offset_fetch import (
+    FetchedGroup,
+    FetchedGroupTopic,
+    FetchedPartition,
+    FetchedTopic,
+    GroupWanted,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+)
+
+first_with_error: Final = 2
+first_with_groups: Final = 8
+first_by_id: Final = 10
+no_offset: Final = -1
+Kept = Mapping[Place, Committed | None]  # None: a transaction that is open has committed another
+
+
+class WantedOffsets(NamedTuple):
+    """A topic of a request; the name is empty where an id says nothing to us."""
+
+    name: str
+    topic_id: Id
+    partitions: Sequence[int]
+
+
+class Asking(NamedTuple):
+    """Who asks, and how."""
+
+    member_id: str | None  # None: nobody in particular
+    epoch: int
+    require_stable: bool
+
+
+async def offset_fetch(request: OffsetFetchRequest, call: Call) -> OffsetFetchResponse:
+    if call.version >= first_with_groups:
+        return await _groups(request, call)
+    topics = None
+    if request.topics is not None:
+        topics = _once(((one.name, NO_ID), one.partition_indexes) for one in request.topics)
+    try:
+        fetched = await _fetch(call, request.group_id, topics, Asking(None, no_epoch, request.require_stable))
+    except Fault as fault:
+        if call.version >= first_with_error:
+            return OffsetFetchResponse(error_code=error_of(fault))
+        fetched = [(topic, [_nothing(one, error_of(fault)) for one in topic.partitions]) for topic in topics or ()]
+    return OffsetFetchResponse(
+        topics=tuple(FetchedTopic(name=topic.name, partitions=tuple(partitions)) for topic, partitions in fetched)
+    )
+
+
+def _once(named: Iterable[tuple[tuple[str, Id], Sequence[int]]]) -> list[WantedOffsets]:
+    return [WantedOffsets(*topic, tuple(numbers)) for topic, numbers in partitions_once(named).items()]
+
+
+async def _groups(request: OffsetFetchRequest, call: Call) -> OffsetFetchResponse:
+    require_few(len(request.groups))
+    require_few(sum(len(topic.partition_indexes) for one in request.groups for topic in one.topics or ()))
+    twice = repeated(one.group_id for one in request.groups)
+    groups = await each(request.groups, lambda one: _group(call, one, request.require_stable, one.group_id in twice))
+    return OffsetFetchResponse(groups=tuple(groups))
+
+
+async def _group(call: Call, wanted: GroupWanted, require_stable: bool, twice: bool) -> FetchedGroup:
+    topics = None
+    if wanted.topics is not None:
+        topics = _once((_named(call, one.name, Id(one.topic_id)), one.partition_indexes) for one in wanted.topics)
+    try:
+        if twice:
+            raise InvalidRequest(f"group {wanted.group_id} is named twice in one request")
+        asking = Asking(wanted.member_id, wanted.member_epoch, require_stable)
+        fetched = await _fetch(call, wanted.group_id, topics, asking)
+    except Fault as fault:
+        return FetchedGroup(group_id=wanted.group_id, error_code=error_of(fault))
+    return FetchedGroup(
+        group_id=wanted.group_id,
+        topics=tuple(
+            FetchedGroupTopic(name=topic.name, topic_id=topic.topic_id, partitions=tuple(partitions))
+            for topic, partitions in fetched
+        ),
+    )
+
+
+def _named(call: Call, name: str, topic_id: Id) -> tuple[str, Id]:
+    if call.version < first_by_id:
+        return name, NO_ID
+    known = call.node.hosted.image.topics_by_id.get(topic_id)
+    return "" if known is None else known.name, topic_id
+
+
+async def _fetch(
+    call: Call, group_id: str, wanted: Sequence[WantedOffsets] | None, asking: Asking
+) -> list[tuple[WantedOffsets, list[FetchedPartition]]]:
+    """What was committed of what is wanted; of None, all there is."""
+    kept = await call.node.group_coordinator.local(group_id).ask(lambda machine: _kept(machine, group_id, asking))
+    topics = _all(call, kept) if wanted is None else wanted
+    return [(topic, [_fetched(topic, one, kept) for one in topic.partitions]) for topic in topics]
+
+
+def _kept(machine: Groups, group_id: str, asking: Asking) -> Kept:
+    machine.check_reader(group_id, asking.member_id, asking.epoch)
+    unstable = machine.pending.places(group_id) if asking.require_stable else {}
+    return {**machine.committed(group_id), **dict.fromkeys(unstable)}
+
+
+def _all(call: Call, kept: Kept) -> list[WantedOffsets]:
+    partitions: dict[str, list[int]] = {}
+    for place in kept:
+        partitions.setdefault(place.topic, []).append(place.partition)
+    topics = call.node.hosted.image.topics
+    return [
+        WantedOffsets(name, topics[name].id if name in topics else NO_ID, numbers)
+        for name, numbers in partitions.items()
+        if name in topics or call.version < first_by_id
+    ]
+
+
+def _fetched(topic: WantedOffsets, partition: int, kept: Kept) -> FetchedPartition:
+    if not topic.name and topic.topic_id != NO_ID:
+        fault = UnknownTopicId(f"there is no topic with id {show_id(topic.topic_id)}")
+        return _nothing(partition, error_of(fault))
+    place = Place(topic.name, partition)
+    if place not in kept:
+        return _nothing(partition)
+    committed = kept[place]
+    if committed is None:
+        return _nothing(partition, error_of(UnstableOffset(f"a transaction has committed {place}, and is open")))
+    return FetchedPartition(
+        partition=partition,
+        committed_offset=committed.offset,
+        committed_leader_epoch=committed.leader_epoch,
+        metadata=committed.metadata,
+    )
+
+
+def _nothing(partition: int, error_code: int = 0) -> FetchedPartition:
+    return FetchedPartition(partition=partition, committed_offset=no_offset, metadata="", error_code=error_code)

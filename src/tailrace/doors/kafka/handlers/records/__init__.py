@@ -1,0 +1,1 @@
+"""Records: produce, fetch, look up offsets, delete."""

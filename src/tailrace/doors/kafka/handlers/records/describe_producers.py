@@ -1,0 +1,48 @@
+"""DescribeProducers: what partitions that this broker leads remember of their producers, open transactions too."""
+
+from tailrace.doors.kafka.call import Call
+from tailrace.doors.kafka.request_limits import partitions_once
+from tailrace.log.state.producers import ProducerStates
+from tailrace.model.faults import Fault
+from tailrace.model.limits import partitions_per_request_max
+from tailrace.wire.faults import error_of
+from tailrace.wire.messages.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    PartitionProducers,
+    ProducerState,
+    TopicProducers,
+)
+
+
+async def describe_producers(request: DescribeProducersRequest, call: Call) -> DescribeProducersResponse:
+    named = partitions_once(((one.name, one.partitions) for one in request.topics), partitions_per_request_max)
+    return DescribeProducersResponse(
+        topics=tuple(
+            TopicProducers(name=name, partitions=tuple(_describe(call, name, number) for number in numbers))
+            for name, numbers in named.items()
+        )
+    )
+
+
+def _describe(call: Call, topic: str, number: int) -> PartitionProducers:
+    try:
+        partition = call.node.hosted.find(topic, number)
+        partition.require_leader()
+    except Fault as fault:
+        return PartitionProducers(partition=number, error_code=error_of(fault), error_message=str(fault))
+    return PartitionProducers(partition=number, active_producers=_producers(partition.log.producers))
+
+
+def _producers(states: ProducerStates) -> tuple[ProducerState, ...]:
+    return tuple(
+        ProducerState(
+            producer_id=producer_id,
+            producer_epoch=producer.epoch,
+            last_sequence=producer.last_sequence,
+            last_timestamp=producer.used_ms,
+            coordinator_epoch=producer.coordinator_epoch,
+            current_txn_start_offset=states.transactions.open.get(producer_id, -1),
+        )
+        for producer_id, producer in states.items()
+    )

@@ -1,0 +1,36 @@
+"""OffsetForLeaderEpoch: where an epoch ended, so that a reader can tell whether what it read was cut off (KIP-320)."""
+
+from tailrace.doors.kafka.call import Call
+from tailrace.doors.kafka.request_limits import require_few
+from tailrace.model.faults import Fault
+from tailrace.wire.faults import error_of
+from tailrace.wire.messages.offset_for_leader_epoch import (
+    EpochEnd,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    PartitionAsked,
+    TopicEpochEnds,
+)
+
+
+async def offset_for_leader_epoch(request: OffsetForLeaderEpochRequest, call: Call) -> OffsetForLeaderEpochResponse:
+    require_few(sum(len(topic.partitions) for topic in request.topics))
+    return OffsetForLeaderEpochResponse(
+        topics=tuple(
+            TopicEpochEnds(
+                name=topic.name, partitions=tuple(_look_up(call, topic.name, one) for one in topic.partitions)
+            )
+            for topic in request.topics
+        )
+    )
+
+
+def _look_up(call: Call, topic: str, asked: PartitionAsked) -> EpochEnd:
+    try:
+        partition = call.node.hosted.find(topic, asked.partition)
+        partition.require_leader()
+        partition.require_epoch(asked.current_leader_epoch)
+    except Fault as fault:
+        return EpochEnd(partition=asked.partition, error_code=error_of(fault))
+    epoch, end = partition.end_of_epoch(asked.leader_epoch)
+    return EpochEnd(partition=asked.partition, leader_epoch=epoch, end_offset=end)

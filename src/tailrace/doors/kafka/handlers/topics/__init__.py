@@ -1,0 +1,1 @@
+"""Topics and partitions: create, delete, grow and describe them."""

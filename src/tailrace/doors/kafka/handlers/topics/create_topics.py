@@ -1,0 +1,119 @@
+"""CreateTopics: make topics, or say whether they could be made. Each topic is answered on its own.
+
+-1 leaves the number of partitions or replicas to the broker; named replicas want both to be -1.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from tailrace.cluster.controller import NewTopic, TopicCreated
+from tailrace.doors.kafka.call import Call
+from tailrace.doors.kafka.controller_changes import repeated
+from tailrace.doors.kafka.handlers.configs.setting_values import WantedSettings, topic_values
+from tailrace.doors.kafka.handlers.topics.creation import by_default, create_each, default_partitions, default_replicas
+from tailrace.model.faults import Fault, InvalidReplicaAssignment, InvalidRequest, InvalidSetting
+from tailrace.model.ids import NO_ID
+from tailrace.wire.faults import error_of
+from tailrace.wire.messages import create_topics as wire
+from tailrace.wire.messages.create_topics import (
+    CreatedTopic,
+    CreatedTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+
+first_with_settings: Final = 5
+
+
+async def create_topics(request: CreateTopicsRequest, call: Call) -> CreateTopicsResponse:
+    twice = repeated(topic.name for topic in request.topics)
+    topics = [topic for topic in request.topics if topic.name not in twice]
+    wanted = [_wanted(call, topic) for topic in topics]
+    within_s = max(request.timeout_ms, 0) / 1000
+    answers = await create_each(call, wanted, validate_only=request.validate_only, within_s=within_s)
+    echo = SettingsEcho(call)
+    created = [
+        _refused(topic.name, answer)
+        if isinstance(answer, Fault)
+        else _created(answer, echo.of(answer.settings), request.validate_only)
+        for topic, answer in zip(topics, answers, strict=True)
+    ]
+    fault = InvalidRequest("the topic is named twice in one request")
+    return CreateTopicsResponse(topics=(*created, *(_refused(name, fault) for name in twice)))
+
+
+def _wanted(call: Call, topic: wire.NewTopic) -> NewTopic | Fault:
+    try:
+        if topic.assignments:
+            return _assigned(topic)
+        partitions, replicas = topic.num_partitions, topic.replication_factor
+        return NewTopic(
+            name=topic.name,
+            partitions=default_partitions(call) if partitions == by_default else partitions,
+            replication_factor=default_replicas(call) if replicas == by_default else replicas,
+            settings=_settings(topic),
+        )
+    except Fault as fault:
+        return fault
+
+
+def _assigned(topic: wire.NewTopic) -> NewTopic:
+    if topic.num_partitions != by_default or topic.replication_factor != by_default:
+        raise InvalidRequest("where replicas are named, the numbers of partitions and of replicas must be -1")
+    if twice := repeated(one.partition for one in topic.assignments):
+        raise InvalidReplicaAssignment(f"replicas of partition {next(iter(twice))} are named twice")
+    return NewTopic(
+        name=topic.name,
+        partitions=by_default,
+        replication_factor=by_default,
+        assignment={one.partition: one.broker_ids for one in topic.assignments},
+        settings=_settings(topic),
+    )
+
+
+def _settings(topic: wire.NewTopic) -> dict[str, str]:
+    if twice := repeated(one.name for one in topic.configs):
+        raise InvalidSetting(f"{next(iter(twice))} is set twice")
+    settings = {}
+    for one in topic.configs:
+        if one.value is None:
+            raise InvalidSetting(f"{one.name} is set to nothing; leave it out to have the default")
+        settings[one.name] = one.value
+    return settings
+
+
+class SettingsEcho:
+    """All settings of new topics, as the answer shows them. Most topics of a request have none of their own."""
+
+    def __init__(self, call: Call) -> None:
+        self._node = call.node
+        self._shown = call.version >= first_with_settings
+        self._defaults: tuple[CreatedTopicConfig, ...] = ()
+
+    def of(self, own: Mapping[str, str]) -> tuple[CreatedTopicConfig, ...]:
+        if not self._shown:
+            return ()
+        if own:
+            return self._all(own)
+        self._defaults = self._defaults or self._all(own)
+        return self._defaults
+
+    def _all(self, own: Mapping[str, str]) -> tuple[CreatedTopicConfig, ...]:
+        return tuple(
+            CreatedTopicConfig(name=one.name, value=one.value, read_only=one.read_only, config_source=one.config_source)
+            for one in topic_values(self._node, own, WantedSettings())
+        )
+
+
+def _created(answer: TopicCreated, settings: tuple[CreatedTopicConfig, ...], validate_only: bool) -> CreatedTopic:
+    return CreatedTopic(
+        name=answer.name,
+        topic_id=NO_ID if validate_only else answer.id,
+        num_partitions=answer.partitions,
+        replication_factor=answer.replication_factor,
+        configs=settings,
+    )
+
+
+def _refused(name: str, fault: Fault) -> CreatedTopic:
+    return CreatedTopic(name=name, error_code=error_of(fault), error_message=str(fault))

@@ -1,0 +1,94 @@
+"""DescribeTopicPartitions: topics by name, in pages, for clusters too large for one Metadata answer.
+
+A page begins at the cursor and holds a limited number of partitions; where it ends, it says how to go on.
+"""
+
+from itertools import islice
+from typing import Final
+
+from tailrace.doors.kafka.authorized_operations import topic_operations
+from tailrace.doors.kafka.call import Call
+from tailrace.doors.kafka.handlers.topics.partition_states import partition_states
+from tailrace.model.faults import Fault, InvalidRequest, UnknownTopic
+from tailrace.model.topics import check_topic_name, internal_topics
+from tailrace.wire.faults import error_of
+from tailrace.wire.messages.describe_topic_partitions import (
+    Cursor,
+    DescribedPartition,
+    DescribedTopic,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+)
+from tailrace.wire.messages.metadata import PartitionMetadata
+
+page_max_partitions: Final = 2000
+
+
+async def describe_topic_partitions(
+    request: DescribeTopicPartitionsRequest, call: Call
+) -> DescribeTopicPartitionsResponse:
+    cursor = request.cursor
+    names = sorted(dict.fromkeys(one.name for one in request.topics) or call.node.hosted.image.topics)
+    if cursor is not None:
+        if cursor.partition < 0:
+            fault = InvalidRequest(f"a page cannot begin with partition {cursor.partition}")
+            return DescribeTopicPartitionsResponse(topics=tuple(_refused(name, fault) for name in names))
+        names = [name for name in names if name >= cursor.topic]
+    room = max(1, min(request.response_partition_limit, page_max_partitions))
+    described: list[DescribedTopic] = []
+    for name in names:
+        if room == 0:
+            return _page(described, Cursor(topic=name, partition=0))
+        first = cursor.partition if cursor is not None and cursor.topic == name else 0
+        topic, left = _describe(call, name, first, room)
+        described.append(topic)
+        room -= len(topic.partitions)
+        if left:
+            return _page(described, Cursor(topic=name, partition=first + len(topic.partitions)))
+    return _page(described, None)
+
+
+def _page(topics: list[DescribedTopic], following: Cursor | None) -> DescribeTopicPartitionsResponse:
+    return DescribeTopicPartitionsResponse(topics=tuple(topics), next_cursor=following)
+
+
+def _describe(call: Call, name: str, first: int, room: int) -> tuple[DescribedTopic, bool]:
+    """A topic with as many partitions as there is room for, and whether some are left."""
+    topic = call.node.hosted.image.topics.get(name)
+    if topic is None:
+        return _unknown(name), False
+    partitions = tuple(_partition(state) for state in islice(partition_states(call.node, topic, first), room))
+    shown = DescribedTopic(
+        name=name,
+        topic_id=topic.id,
+        is_internal=name in internal_topics,
+        partitions=partitions,
+        topic_authorized_operations=topic_operations,
+    )
+    return shown, first + len(partitions) < len(topic.partitions)
+
+
+def _partition(state: PartitionMetadata) -> DescribedPartition:
+    return DescribedPartition(
+        error_code=state.error_code,
+        partition=state.partition,
+        leader_id=state.leader_id,
+        leader_epoch=state.leader_epoch,
+        replicas=state.replicas,
+        isr=state.isr,
+        eligible_leader_replicas=(),
+        last_known_eligible_leaders=(),
+        offline_replicas=state.offline_replicas,
+    )
+
+
+def _unknown(name: str) -> DescribedTopic:
+    try:
+        check_topic_name(name)
+    except Fault as fault:
+        return _refused(name, fault)
+    return _refused(name, UnknownTopic(f"there is no topic {name}"))
+
+
+def _refused(name: str, fault: Fault) -> DescribedTopic:
+    return DescribedTopic(error_code=error_of(fault), name=name)

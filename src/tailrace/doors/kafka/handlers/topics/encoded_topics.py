@@ -1,0 +1,61 @@
+"""Topics as Metadata describes them, in bytes, kept until something about them changes.
+
+Clients ask for metadata often, and large topics take long to describe. So each topic's part of the answer is put into
+bytes once per version; when the replicas tell that a topic has grown, ended or got another leader, these are dropped.
+"""
+
+from typing import TYPE_CHECKING
+
+from tailrace.cluster.image import Topic
+from tailrace.doors.kafka.authorized_operations import allowed_on_topic
+from tailrace.doors.kafka.handlers.topics.partition_states import partition_states
+from tailrace.model.ids import Id
+from tailrace.model.limits import encoded_topics_kept_max_bytes
+from tailrace.model.topics import internal_topics
+from tailrace.wire.compile import is_flexible
+from tailrace.wire.encoder import encoder
+from tailrace.wire.messages.metadata import MetadataResponse, TopicMetadata
+
+if TYPE_CHECKING:
+    from tailrace.broker.node import Node
+
+
+class EncodedTopics:
+    def __init__(self, node: "Node") -> None:
+        self._node = node
+        self._kept: dict[Id, dict[tuple[int, bool], bytes]] = {}  # by topic, then version and whether operations show
+        self._kept_bytes = 0
+        node.hosted.watch_topics(self._forget)
+
+    def get(self, topic: Topic, version: int, operations: bool) -> bytes:
+        """A topic's part of the answer, as an element of its array."""
+        forms = self._kept.get(topic.id)
+        if forms is not None and (found := forms.get((version, operations))) is not None:
+            return found
+        data = encoded(self._described(topic, operations), version)
+        if self._kept_bytes + len(data) > encoded_topics_kept_max_bytes:
+            self._kept.clear()
+            self._kept_bytes = 0
+        self._kept.setdefault(topic.id, {})[version, operations] = data
+        self._kept_bytes += len(data)
+        return data
+
+    def _described(self, topic: Topic, operations: bool) -> TopicMetadata:
+        return TopicMetadata(
+            name=topic.name,
+            topic_id=topic.id,
+            is_internal=topic.name in internal_topics,
+            partitions=tuple(partition_states(self._node, topic)),
+            topic_authorized_operations=allowed_on_topic(operations),
+        )
+
+    def _forget(self, topic_id: Id) -> None:
+        forms = self._kept.pop(topic_id, None)
+        if forms is not None:
+            self._kept_bytes -= sum(map(len, forms.values()))
+
+
+def encoded(topic: TopicMetadata, version: int) -> bytes:
+    out = bytearray()
+    encoder(TopicMetadata, version, is_flexible(MetadataResponse, version))(topic, out)
+    return bytes(out)

@@ -1,0 +1,119 @@
+"""Metadata: which brokers there are, and who leads what; asking for a topic may create it.
+
+Topics come in bytes from the door's cache, so the answer is put together by hand: an answer without topics is written
+in the usual way, and the topics are put in where its empty array stands.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from tailrace.doors.kafka.authorized_operations import allowed_on_cluster
+from tailrace.doors.kafka.call import Call, Written
+from tailrace.doors.kafka.handlers.topics.creation import create_topics_by_default
+from tailrace.doors.kafka.handlers.topics.encoded_topics import encoded
+from tailrace.doors.kafka.request_limits import require_few
+from tailrace.model.faults import Fault, InvalidRequest, UnknownTopic, UnknownTopicId
+from tailrace.model.ids import NO_ID, Id, show_id
+from tailrace.model.topics import check_topic_name
+from tailrace.wire.compile import encode, is_flexible
+from tailrace.wire.faults import error_of
+from tailrace.wire.messages.metadata import (
+    BrokerMetadata,
+    MetadataRequest,
+    MetadataResponse,
+    TopicMetadata,
+    TopicWanted,
+)
+from tailrace.wire.primitives import uvarint
+
+first_with_null_for_all: Final = 1
+first_by_id: Final = 12
+first_with_null_names: Final = 12
+
+
+async def metadata(request: MetadataRequest, call: Call) -> Written:
+    wanted = request.topics
+    if wanted is None or (call.version < first_with_null_for_all and not wanted):
+        topics = call.node.hosted.image.topics.values()
+        cache, operations = call.connection.door.encoded_topics, request.include_topic_authorized_operations
+        return _written(request, call, [cache.get(topic, call.version, operations) for topic in topics])
+    require_few(len(wanted))
+    refused = await _create_missing(request, call, wanted)
+    once = dict.fromkeys((one.name, one.topic_id) for one in wanted)
+    return _written(request, call, [_topic(request, call, name, topic_id, refused) for name, topic_id in once])
+
+
+async def _create_missing(request: MetadataRequest, call: Call, wanted: Iterable[TopicWanted]) -> dict[str, Fault]:
+    """Make topics that are asked for by name and not there, if that is allowed; those that could not be made."""
+    if not (request.allow_auto_topic_creation and call.node.settings.auto_create_topics_enable):
+        return {}
+    there = call.node.hosted.image.topics
+    missing = {one.name: None for one in wanted if one.name is not None and one.topic_id == NO_ID}
+    missing = {name: None for name in missing if name not in there}
+    return await create_topics_by_default(call, list(missing))
+
+
+def _topic(request: MetadataRequest, call: Call, name: str | None, topic_id: Id, refused: dict[str, Fault]) -> bytes:
+    image = call.node.hosted.image
+    by_id = name is None or topic_id != NO_ID
+    topic = None
+    if not by_id:
+        topic = image.topics.get(name or "")
+    elif call.version >= first_by_id:
+        topic = image.topics_by_id.get(topic_id)
+    if topic is not None:
+        operations = request.include_topic_authorized_operations
+        return call.connection.door.encoded_topics.get(topic, call.version, operations)
+    fault = _why_by_id(call, topic_id) if by_id else refused.get(name or "") or _why_by_name(name or "")
+    shown = None if by_id and call.version >= first_with_null_names else name or ""
+    return encoded(TopicMetadata(error_code=error_of(fault), name=shown, topic_id=topic_id), call.version)
+
+
+def _why_by_id(call: Call, topic_id: Id) -> Fault:
+    if call.version < first_by_id:
+        return InvalidRequest(f"Metadata version {call.version} cannot ask for topics by id")
+    return UnknownTopicId(f"there is no topic with id {show_id(topic_id)}")
+
+
+def _why_by_name(name: str) -> Fault:
+    try:
+        check_topic_name(name)
+    except Fault as fault:
+        return fault
+    return UnknownTopic(f"there is no topic {name}")
+
+
+def _written(request: MetadataRequest, call: Call, topics: list[bytes]) -> Written:
+    node = call.node
+    image = node.hosted.image
+    brokers = tuple(
+        BrokerMetadata(node_id=one.id, host=one.host, port=one.kafka_port, rack=one.rack)
+        for one in (image.brokers[broker] for broker in image.live)
+    )
+    empty = encode(
+        MetadataResponse(
+            brokers=brokers,
+            cluster_id=node.meta.cluster_id,
+            controller_id=node.controller_id,
+            topics=(),
+            cluster_authorized_operations=allowed_on_cluster(request.include_cluster_authorized_operations),
+        ),
+        call.version,
+    )
+    return Written(with_topics(empty, topics, call.version))
+
+
+def with_topics(empty: bytes, topics: list[bytes], version: int) -> bytes:
+    """Put topics into an answer that has none."""
+    flexible = is_flexible(MetadataResponse, version)
+    none, count = (b"\x01", uvarint(len(topics) + 1)) if flexible else (bytes(4), len(topics).to_bytes(4, "big"))
+    after = len(empty) - _bytes_after_topics(version, flexible)
+    before = after - len(none)
+    assert empty[before:after] == none
+    return b"".join((empty[:before], count, *topics, empty[after:]))
+
+
+def _bytes_after_topics(version: int, flexible: bool) -> int:
+    operations = 4 if 8 <= version <= 10 else 0
+    error_code = 2 if version >= 13 else 0
+    return operations + error_code + flexible

@@ -1,0 +1,47 @@
+"""WriteTxnMarkers: end transactions on partitions that this broker leads; answered when the markers are committed.
+
+Brokers use their own port for this (`broker.marker_writing`). Here it is for administrators, who abort a transaction
+that no coordinator knows any more.
+"""
+
+from tailrace.broker.transactions.marker_writing import marker_timeout_s
+from tailrace.doors.kafka.call import Call
+from tailrace.doors.kafka.request_limits import partitions_once, require_few, together
+from tailrace.model.limits import partitions_per_request_max
+from tailrace.wire.messages.write_txn_markers import (
+    MarkedPartition,
+    MarkedTopic,
+    MarkerToWrite,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+    WrittenMarker,
+)
+
+
+async def write_txn_markers(request: WriteTxnMarkersRequest, call: Call) -> WriteTxnMarkersResponse:
+    named = [partitions_once((one.name, one.partitions) for one in marker.topics) for marker in request.markers]
+    wanted = [
+        (marker, name, number)
+        for marker, topics in zip(request.markers, named, strict=True)
+        for name, numbers in topics.items()
+        for number in numbers
+    ]
+    require_few(len(wanted), partitions_per_request_max)
+    answers = iter(await together(wanted, lambda one: _write(call, *one)))
+    return WriteTxnMarkersResponse(
+        markers=tuple(
+            WrittenMarker(
+                producer_id=marker.producer_id,
+                topics=tuple(
+                    MarkedTopic(name=name, partitions=tuple(next(answers) for _ in numbers))
+                    for name, numbers in topics.items()
+                ),
+            )
+            for marker, topics in zip(request.markers, named, strict=True)
+        )
+    )
+
+
+async def _write(call: Call, marker: MarkerToWrite, topic: str, number: int) -> MarkedPartition:
+    code = await call.node.marker_writing.write(topic, number, marker, marker_timeout_s)
+    return MarkedPartition(partition=number, error_code=code)

@@ -1,0 +1,104 @@
+"""Whose data directory this is, and how it was left.
+
+`meta.properties`, in Kafka's form, names the cluster, the broker and the directory: the same broker with another disk
+is another voter. It also keeps the port for peers, so that a cluster that was stopped as a whole finds itself again,
+and who votes on the metadata, as this broker heard last. `clean-shutdown` is there
+only while the broker is not running, and holds the boot id of that shutdown; it is removed, durably, before anything is
+written: so a crash cannot be taken for a clean stop.
+"""
+
+from typing import Final, NamedTuple
+
+from tailrace.log.directory.state_file import Unreadable
+from tailrace.model.addresses import Address
+from tailrace.model.frozen import frozen
+from tailrace.model.ids import BrokerId, Id, parse_id, show_id
+from tailrace.ports.disk import Disk, read_file, replace_file
+
+meta_name: Final = "meta.properties"
+clean_name: Final = "clean-shutdown"
+boot_name: Final = "boot"
+version: Final = "1"
+
+
+class FirstVoter(NamedTuple):
+    """A voter of the metadata, and where it was found; the host is empty for this broker itself."""
+
+    broker_id: BrokerId
+    directory_id: Id
+    host: str = ""
+    port: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.broker_id}@{show_id(self.directory_id)}@{Address(self.host, self.port)}"
+
+
+@frozen
+class Meta:
+    cluster_id: str
+    broker_id: BrokerId
+    directory_id: Id
+    peer_port: int = 0  # 0: not picked yet
+    voters: tuple[FirstVoter, ...]
+
+
+def load_meta(disk: Disk, folder: str) -> Meta | None:
+    """None in a fresh directory; `Unreadable` when the file is there and makes no sense: better not to start."""
+    path = f"{folder}/{meta_name}"
+    if not disk.exists(path):
+        return None
+    lines = read_file(disk, path).decode(errors="replace").splitlines()
+    values = dict(line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
+    if values.get("version") != version:
+        raise Unreadable(f"{path} has version {values.get('version')}, this release reads {version}")
+    try:
+        return Meta(
+            cluster_id=values["cluster.id"],
+            broker_id=BrokerId(int(values["node.id"])),
+            directory_id=parse_id(values["directory.id"]),
+            peer_port=int(values["peer.port"]),
+            voters=tuple(map(_parse_voter, values["metadata.voters"].split(","))),
+        )
+    except (KeyError, ValueError) as error:
+        raise Unreadable(f"{path} is incomplete: {error}") from error
+
+
+def _parse_voter(text: str) -> FirstVoter:
+    broker_id, directory_id, address = text.split("@", 2)
+    host, _, port = address.rpartition(":")
+    return FirstVoter(BrokerId(int(broker_id)), parse_id(directory_id), host.strip("[]"), int(port))
+
+
+async def store_meta(disk: Disk, folder: str, meta: Meta) -> None:
+    text = (
+        f"version={version}\n"
+        f"cluster.id={meta.cluster_id}\n"
+        f"node.id={meta.broker_id}\n"
+        f"directory.id={show_id(meta.directory_id)}\n"
+        f"peer.port={meta.peer_port}\n"
+        f"metadata.voters={','.join(map(str, meta.voters))}\n"
+    )
+    await replace_file(disk, f"{folder}/{meta_name}", text.encode())
+
+
+async def take_clean_marker(disk: Disk, folder: str) -> bool:
+    """Whether the last stop was clean; from now on, a stop is not until it is marked so again."""
+    path = f"{folder}/{clean_name}"
+    if not disk.exists(path):
+        return False
+    disk.remove(path)
+    await disk.sync_dir(folder)
+    return True
+
+
+async def write_clean_marker(disk: Disk, folder: str, boot_id: str) -> None:
+    await replace_file(disk, f"{folder}/{clean_name}", f"{boot_id}\n".encode())
+
+
+async def exchange_boot_id(disk: Disk, folder: str, boot_id: str) -> bool:
+    """Whether the machine is still in the boot in which this directory was used last; from now on, it is this one."""
+    path = f"{folder}/{boot_name}"
+    last = read_file(disk, path).decode(errors="replace").strip() if disk.exists(path) else ""
+    if last != boot_id:
+        await replace_file(disk, path, f"{boot_id}\n".encode())
+    return last == boot_id

@@ -1,0 +1,1 @@
+"""From an offset or a timestamp to a position in a segment."""

@@ -1,0 +1,213 @@
+"""What idempotent producers have sent: the memory that turns a retry into one message instead of two.
+
+For each producer id the partition keeps the epoch and the last five batches (clients keep at most five requests in
+flight). A batch whose sequences are those of a kept one is a duplicate, answered with the original's offsets. Otherwise
+it must follow on the last sequence, or begin at 0 in a higher epoch. A producer nobody remembers may begin anywhere:
+its state may have expired, and refusing it would stop it for ever. Sequences wrap around from 2³¹ - 1 to 0.
+
+Producers stand in the order of last use; the idle ones are forgotten from the front after `expiration_ms`, and at once
+when there are more than `producers_per_partition_max`. Those that have a transaction open are kept in any case: who
+forgets one would take its next batch for the first.
+
+A marker ends a transaction, and may begin a new epoch: the coordinator raises it to fence a producer, and for clients
+of transactions v2 with every transaction. The producer goes on from sequence 0 then, and what it sent before is over.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from tailrace.log.directory.state_file import Unreadable, read_state, write_state
+from tailrace.log.state.aborted_index import Aborted
+from tailrace.log.state.open_transactions import Transactions
+from tailrace.model.faults import InvalidBatch, InvalidTransactionState, OutOfOrderSequence, StaleProducerEpoch
+from tailrace.model.limits import producer_batches_kept, producers_per_partition_max
+from tailrace.records.control import Marker, read_control
+from tailrace.records.header import BatchHeader, control_bit, log_append_time_bit, transactional_bit
+
+kind: Final = "producers"
+version: Final = 2
+sequence_mask: Final = 0x7FFFFFFF
+no_sequence: Final = -1
+no_coordinator: Final = -1
+
+
+class Sent(NamedTuple):
+    """One batch that a producer has sent."""
+
+    first_sequence: int
+    last_sequence: int
+    base_offset: int
+    last_offset: int
+    append_time_ms: int  # -1 unless the topic has LogAppendTime
+
+
+class Producer:
+    __slots__ = ("coordinator_epoch", "epoch", "sent", "used_ms")
+
+    def __init__(self, epoch: int, sent: list[Sent], used_ms: int, coordinator_epoch: int = no_coordinator) -> None:
+        self.epoch = epoch
+        self.sent = sent  # oldest first, at most `producer_batches_kept`; none yet in an epoch that a marker began
+        self.used_ms = used_ms
+        self.coordinator_epoch = coordinator_epoch  # of the last marker
+
+    @property
+    def last_sequence(self) -> int:
+        return self.sent[-1].last_sequence if self.sent else no_sequence
+
+
+class ProducerStates:
+    def __init__(self, expiration_ms: int) -> None:
+        self._producers: OrderedDict[int, Producer] = OrderedDict()  # least recently used first
+        self.expiration_ms = expiration_ms
+        self.transactions = Transactions()
+
+    def __len__(self) -> int:
+        return len(self._producers)
+
+    def get(self, producer_id: int) -> Producer | None:
+        return self._producers.get(producer_id)
+
+    def check(self, header: BatchHeader) -> Sent | None:
+        """The original when this batch is a duplicate; None when it may be appended; else a fault."""
+        first = header.base_sequence
+        if first < 0 or header.producer_epoch < 0:
+            raise InvalidBatch(f"producer {header.producer_id} sent epoch {header.producer_epoch}, sequence {first}")
+        producer = self._producers.get(header.producer_id)
+        if producer is None:
+            return None
+        epoch = header.producer_epoch
+        if self.transactions.open:
+            self._check_in_transaction(header)
+        if epoch == producer.epoch:
+            last = producer.sent[-1].last_sequence if producer.sent else no_sequence
+            if first == (last + 1) & sequence_mask:
+                return None
+            for sent in producer.sent:
+                if sent.first_sequence == first and sent.last_sequence == header.last_sequence:
+                    return sent
+            raise OutOfOrderSequence(f"producer {header.producer_id} sent sequence {first} after {last}")
+        if epoch < producer.epoch:
+            raise StaleProducerEpoch(f"producer {header.producer_id} has epoch {producer.epoch} by now, not {epoch}")
+        if first != 0:
+            raise OutOfOrderSequence(f"producer {header.producer_id} begins epoch {epoch} with sequence {first}")
+        return None
+
+    def _check_in_transaction(self, header: BatchHeader) -> None:
+        if header.producer_id in self.transactions.open and not header.attributes & transactional_bit:
+            raise InvalidTransactionState(f"producer {header.producer_id} has a transaction open, and sent outside it")
+
+    def replay(self, header: BatchHeader, batch: memoryview, now_ms: int) -> Aborted | None:
+        """As `note`, for a batch that stands in the log already."""
+        if header.producer_id < 0:
+            return None
+        append_time = header.max_timestamp if header.attributes & log_append_time_bit else -1
+        return self.note(header, batch, header.base_offset, append_time, now_ms)
+
+    def note(
+        self, header: BatchHeader, batch: memoryview, base_offset: int, append_time_ms: int, now_ms: int
+    ) -> Aborted | None:
+        """Remember a producer's batch that is in the log now; the transaction that it aborts, if it does."""
+        if header.attributes & control_bit:
+            return self._end(header, batch, base_offset, now_ms)
+        if header.base_sequence >= 0:
+            self.sent(header, base_offset, append_time_ms, now_ms)
+        if header.attributes & transactional_bit:
+            if header.base_sequence < 0:  # a coordinator's own, in a producer's name
+                self._in_epoch(header.producer_id, header.producer_epoch, now_ms)
+            self.transactions.begin(header.producer_id, base_offset)
+        return None
+
+    def _end(self, header: BatchHeader, batch: memoryview, offset: int, now_ms: int) -> Aborted | None:
+        said, producer_id = read_control(batch), header.producer_id
+        if not isinstance(said, Marker):
+            return None
+        self._in_epoch(producer_id, header.producer_epoch, now_ms).coordinator_epoch = said.coordinator_epoch
+        first = self.transactions.end(producer_id, offset)
+        if first is None or said.committed:
+            return None
+        return Aborted(producer_id, first, offset, self.transactions.first_open(offset + 1))
+
+    def _in_epoch(self, producer_id: int, epoch: int, now_ms: int) -> Producer:
+        """A producer that is in this epoch now."""
+        producer = self._producers.get(producer_id)
+        if producer is None:
+            producer = Producer(epoch, [], now_ms)
+            self._add(producer_id, producer, now_ms)
+        if epoch != producer.epoch:
+            producer.epoch, producer.sent = epoch, []
+        producer.used_ms = now_ms
+        self._producers.move_to_end(producer_id)
+        return producer
+
+    def sent(self, header: BatchHeader, base_offset: int, append_time_ms: int, now_ms: int) -> None:
+        """Remember a batch that is in the log now."""
+        producer_id = header.producer_id
+        batch = Sent(
+            header.base_sequence,
+            header.last_sequence,
+            base_offset,
+            base_offset + header.last_offset_delta,
+            append_time_ms,
+        )
+        producer = self._producers.get(producer_id)
+        if producer is None:
+            self._add(producer_id, Producer(header.producer_epoch, [batch], now_ms), now_ms)
+            return
+        if producer.epoch != header.producer_epoch:
+            producer.epoch = header.producer_epoch
+            producer.sent = [batch]
+        else:
+            producer.sent.append(batch)
+            if len(producer.sent) > producer_batches_kept:
+                del producer.sent[0]
+        producer.used_ms = now_ms
+        self._producers.move_to_end(producer_id)
+
+    def _add(self, producer_id: int, producer: Producer, now_ms: int) -> None:
+        self.expire(now_ms)
+        if len(self._producers) >= producers_per_partition_max:
+            oldest = next((one for one in self._producers if one not in self.transactions.open), None)
+            if oldest is not None:
+                del self._producers[oldest]
+        self._producers[producer_id] = producer
+
+    def expire(self, now_ms: int) -> None:
+        """Forget those that have been silent for too long."""
+        before, silent = now_ms - self.expiration_ms, []
+        for producer_id, producer in self._producers.items():
+            if producer.used_ms > before:
+                break
+            if producer_id not in self.transactions.open:
+                silent.append(producer_id)
+        for producer_id in silent:
+            del self._producers[producer_id]
+
+    def items(self) -> Iterable[tuple[int, Producer]]:
+        return self._producers.items()
+
+    def dump(self) -> bytes:
+        producers = (_line(key, producer) for key, producer in self._producers.items())
+        return write_state(kind, version, (*producers, *self.transactions.lines()))
+
+    @classmethod
+    def load(cls, data: bytes, expiration_ms: int) -> "ProducerStates":
+        states = cls(expiration_ms)
+        try:
+            for line in read_state(kind, version, data):
+                words = line.split()
+                if states.transactions.take_line(words):
+                    continue
+                producer_id, epoch, used_ms, coordinator_epoch, *batches = words
+                sent = [Sent(*map(int, batch.split(","))) for batch in batches]
+                if len(sent) > producer_batches_kept:
+                    raise ValueError(f"producer {producer_id} has {len(sent)} batches")
+                states._producers[int(producer_id)] = Producer(int(epoch), sent, int(used_ms), int(coordinator_epoch))
+        except (ValueError, TypeError) as error:
+            raise Unreadable(f"{kind}: {error}") from error
+        return states
+
+
+def _line(producer_id: int, producer: Producer) -> str:
+    batches = " ".join(",".join(map(str, sent)) for sent in producer.sent)
+    return f"{producer_id} {producer.epoch} {producer.used_ms} {producer.coordinator_epoch} {batches}"

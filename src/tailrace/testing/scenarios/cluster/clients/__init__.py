@@ -1,0 +1,1 @@
+"""The clients of a simulated cluster: each remembers what it was promised."""

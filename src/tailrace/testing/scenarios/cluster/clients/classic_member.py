@@ -1,0 +1,147 @@
+"""A member of a consumer group: joins, shares partitions with the others, commits how far it has come, leaves, dies.
+
+It follows the classic protocol. Whoever is made leader deals the partitions out in turn. A member works for a while in
+a generation: it asks what is committed, commits a little more, and hears by heartbeat that it must join again. By
+chance it leaves, falls silent and comes back as somebody else, or commits once more after it was sent away.
+"""
+
+import asyncio
+from typing import Final, NamedTuple
+
+from tailrace.testing.scenarios.cluster.clients.coordinator_client import Coordinated, group_type
+from tailrace.testing.scenarios.cluster.clients.group_offsets import GroupOffsets, Standing
+from tailrace.testing.scenarios.cluster.clients.router import Router
+from tailrace.testing.scenarios.cluster.invariants.partition_ownership import Ownership
+from tailrace.wire.errors import Error
+from tailrace.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from tailrace.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse, JoiningProtocol
+from tailrace.wire.messages.leave_group import LeaveGroupRequest, LeavingMember
+from tailrace.wire.messages.sync_group import MemberAssignment, SyncGroupRequest, SyncGroupResponse
+
+group: Final = "g"
+protocol: Final = "in-turn"
+protocol_type: Final = "consumer"
+join_version: Final = 7
+sync_version: Final = 5
+heartbeat_version: Final = 4
+leave_version: Final = 4
+session_timeout_ms: Final = 2_000
+rebalance_timeout_ms: Final = 1_000
+again_seconds: Final = 0.2
+beat_seconds: Final = 0.4
+leaves: Final = 0.03  # at each beat
+falls_silent: Final = 0.03
+
+
+class Work(NamedTuple):
+    """A member's part in one generation."""
+
+    standing: Standing
+    partitions: tuple[int, ...]
+
+
+class ClassicMemberClient:
+    def __init__(self, router: Router, ownership: Ownership, topic: str, partitions: int) -> None:
+        self.name = router.name
+        self._router = router
+        self._chance = router.chance
+        self._ownership = ownership
+        self._partitions = partitions
+        self._coordinator = Coordinated(router, group, group_type)
+        self._offsets = GroupOffsets(router, self._coordinator, group, topic, ownership)
+        self._member_id = ""
+        self._left: tuple[Standing, dict[int, int | None]] = (Standing(-1, ""), {})  # what it had before
+        self.stopping = False
+
+    async def run(self) -> None:
+        while not self.stopping:
+            work = await self._join()
+            if work is not None:
+                for partition in work.partitions:
+                    self._ownership.assigned(work.standing.generation, partition, work.standing.member_id)
+                await self._commit_late()
+                await self._work(work)
+            await asyncio.sleep(again_seconds * (0.5 + self._chance.random()))
+
+    # Joining
+
+    async def _join(self) -> Work | None:
+        request = JoinGroupRequest(
+            group_id=group,
+            session_timeout_ms=session_timeout_ms,
+            rebalance_timeout_ms=rebalance_timeout_ms,
+            member_id=self._member_id,
+            protocol_type=protocol_type,
+            protocols=(JoiningProtocol(name=protocol, metadata=b""),),
+        )
+        joined: JoinGroupResponse | None = await self._coordinator.ask(request, join_version)
+        if joined is None or self._is_sent_away(joined.error_code):
+            if joined is not None and joined.error_code == Error.MEMBER_ID_REQUIRED:
+                self._member_id = joined.member_id
+            return None
+        self._member_id = joined.member_id
+        return await self._sync(joined)
+
+    async def _sync(self, joined: JoinGroupResponse) -> Work | None:
+        request = SyncGroupRequest(
+            group_id=group,
+            generation_id=joined.generation_id,
+            member_id=joined.member_id,
+            protocol_type=protocol_type,
+            protocol_name=protocol,
+            assignments=self._dealt([one.member_id for one in joined.members]),
+        )
+        synced: SyncGroupResponse | None = await self._coordinator.ask(request, sync_version)
+        if synced is None or self._is_sent_away(synced.error_code):
+            return None
+        return Work(Standing(joined.generation_id, joined.member_id), tuple(synced.assignment))
+
+    def _dealt(self, members: list[str]) -> tuple[MemberAssignment, ...]:
+        """A byte for each partition; only a leader knows members."""
+        parts = range(self._partitions)
+        return tuple(
+            MemberAssignment(member_id=member, assignment=bytes(parts[number :: len(members)]))
+            for number, member in enumerate(members)
+        )
+
+    def _is_sent_away(self, code: int) -> bool:
+        if code == Error.UNKNOWN_MEMBER_ID:
+            self._member_id = ""
+        self._coordinator.told(code)
+        return code != 0
+
+    # Working
+
+    async def _work(self, work: Work) -> None:
+        reached = {partition: await self._offsets.committed(partition) for partition in work.partitions}
+        while not self.stopping and await self._beats(work):
+            for partition, offset in reached.items():
+                if offset is not None:
+                    reached[partition] = await self._offsets.commit(work.standing, partition, offset)
+            chance = self._chance.random()
+            if chance < leaves:
+                await self._leave()
+                return
+            if chance < leaves + falls_silent:
+                self._member_id = ""
+                return
+            await asyncio.sleep(beat_seconds * (0.5 + self._chance.random()))
+        self._left = work.standing, reached
+
+    async def _commit_late(self) -> None:
+        """A part of it has not heard that there is another generation, and commits what it had in the last one."""
+        standing, reached = self._left
+        for partition, offset in reached.items():
+            if offset is not None and self._chance.random() < 0.5:
+                await self._offsets.commit(standing, partition, offset)
+        reached.clear()
+
+    async def _beats(self, work: Work) -> bool:
+        generation, member_id = work.standing
+        request = HeartbeatRequest(group_id=group, generation_id=generation, member_id=member_id)
+        heard: HeartbeatResponse | None = await self._coordinator.ask(request, heartbeat_version)
+        return heard is None or not self._is_sent_away(heard.error_code)
+
+    async def _leave(self) -> None:
+        member, self._member_id = LeavingMember(member_id=self._member_id), ""
+        await self._coordinator.ask(LeaveGroupRequest(group_id=group, members=(member,)), leave_version)

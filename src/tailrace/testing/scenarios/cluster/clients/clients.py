@@ -1,0 +1,168 @@
+"""All clients of a story: who writes what in which manner, who reads, who looks, who makes topics and deletes them."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Protocol
+
+from tailrace.broker.machines.runtime import MachineRuntime
+from tailrace.cluster.controller import Controller
+from tailrace.testing.scenarios.cluster.clients.classic_member import ClassicMemberClient
+from tailrace.testing.scenarios.cluster.clients.committed_reader import StableReader
+from tailrace.testing.scenarios.cluster.clients.consumer_member import BeatingMember
+from tailrace.testing.scenarios.cluster.clients.metadata_watcher import MetadataWatcher
+from tailrace.testing.scenarios.cluster.clients.reader import Reader
+from tailrace.testing.scenarios.cluster.clients.rival_controllers import RivalControllers
+from tailrace.testing.scenarios.cluster.clients.router import Router
+from tailrace.testing.scenarios.cluster.clients.topic_recreator import TopicRecreator, create_version
+from tailrace.testing.scenarios.cluster.clients.transactional_producer import classic, kip_890
+from tailrace.testing.scenarios.cluster.clients.transactor import Transactor
+from tailrace.testing.scenarios.cluster.clients.writer import Manner, Writer
+from tailrace.testing.scenarios.cluster.encountered import Encountered
+from tailrace.testing.scenarios.cluster.invariants.invariants import Broken, Invariant
+from tailrace.testing.scenarios.cluster.invariants.partition_ownership import Ownership
+from tailrace.testing.scenarios.cluster.invariants.transaction_outcomes import Outcomes
+from tailrace.testing.scenarios.cluster.invariants.watch import Watch
+from tailrace.testing.scenarios.cluster.plan import Plan
+from tailrace.testing.scenarios.cluster.server import Server
+from tailrace.testing.simulation import World
+from tailrace.testing.transaction_history import Outcome
+from tailrace.wire.errors import Error
+from tailrace.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse, NewTopic
+
+kept_topic: Final = "t"
+kept_partitions: Final = 2
+made_prefix: Final = "r"
+safe: Final = Manner(idempotent=True, acks=-1)
+plain: Final = Manner(idempotent=False, acks=-1)
+hurried: Final = Manner(idempotent=False, acks=1)
+writers: Final = ((0, safe), (0, plain), (1, safe), (1, hurried))
+members: Final = 2
+again_seconds: Final = 0.2
+
+
+class Client(Protocol):
+    name: str
+    stopping: bool
+
+    async def run(self) -> None: ...
+
+
+class Clients:
+    def __init__(
+        self,
+        world: World,
+        plan: Plan,
+        servers: Sequence[Server],
+        watch: Watch,
+        surface: "Callable[[asyncio.Task[Any]], None]",
+    ) -> None:
+        self._surface = surface
+        self._servers = servers
+        self._world = world
+        self._plan = plan
+        self._machine = world.machine("clients")
+        self._ports = self._machine.boot()
+        claims = watch.claims
+        self._changer = TopicRecreator(self._router("changer"), made_prefix, plan.replicas, self._controlling)
+        self.writers = [
+            Writer(self._router(f"w{number}"), claims, manner, lambda: kept_topic, partition, plan.calm)
+            for number, (partition, manner) in enumerate(writers)
+        ]
+        self.writers.append(Writer(self._router("w9"), claims, safe, lambda: self._changer.topic, 0, plan.calm))
+        self._reader = Reader(self._router("reader"), claims, self._readable)
+        self._looker = MetadataWatcher(self._router("looker"), watch.leaders)
+        skeptic = RivalControllers(self._router("skeptic"), plan.replicas, self._controlling)
+        self._groups = [Ownership(), Ownership()]
+        grouped: list[Client] = []
+        for number in range(members):
+            grouped.append(
+                ClassicMemberClient(self._router(f"m{number}"), self._groups[0], kept_topic, kept_partitions)
+            )
+            grouped.append(BeatingMember(self._router(f"k{number}"), self._groups[1], kept_topic))
+        self._outcomes = Outcomes()
+        self._transactors = [
+            Transactor(self._router(f"x{number}"), self._outcomes, kept_topic, kept_partitions, versions)
+            for number, versions in enumerate((classic, kip_890))
+        ]
+        self._stable = [self._stable_reader("early", comes_late=False), self._stable_reader("late", comes_late=True)]
+        self._all: list[Client] = [*self.writers, self._reader, self._looker, self._changer, skeptic]
+        self._all += [*grouped, *self._transactors, *self._stable]
+
+    def _router(self, name: str) -> Router:
+        return Router(self._ports, self._world.random, name, lambda: [server.name for server in self._servers])
+
+    def _stable_reader(self, name: str, *, comes_late: bool) -> StableReader:
+        return StableReader(
+            self._router(name),
+            self._outcomes,
+            kept_topic,
+            kept_partitions,
+            lambda: not self._writing,
+            comes_late=comes_late,
+        )
+
+    def _controlling(self, host: str) -> MachineRuntime[Controller] | None:
+        """What makes a broker the controller: another object each time it becomes it; None while it is not."""
+        server = next(server for server in self._servers if server.name == host)
+        return server.node.controller_role.runtime if server.serves and server.node is not None else None
+
+    def _readable(self) -> list[tuple[str, int]]:
+        return [*((kept_topic, number) for number in range(kept_partitions)), (self._changer.topic, 0)]
+
+    async def begin(self) -> None:
+        """Make the topic that stays, and set everybody to work."""
+        await self._machine.run(self._make_kept())
+        for one in self._all:
+            task = self._machine.spawn(one.run(), one.name)
+            task.add_done_callback(self._surface)
+
+    async def _make_kept(self) -> None:
+        replicas = min(self._plan.replicas, len(self._servers))
+        topic = NewTopic(name=kept_topic, num_partitions=kept_partitions, replication_factor=replicas)
+        router = self._router("maker")
+        while True:
+            answer: CreateTopicsResponse | None = await router.ask_anyone(
+                CreateTopicsRequest(topics=(topic,)), create_version
+            )
+            if answer is not None and answer.topics[0].error_code in (0, Error.TOPIC_ALREADY_EXISTS):
+                return
+            await asyncio.sleep(again_seconds)
+
+    def end(self) -> None:
+        """Let everybody come to an end: writers once all they sent is acknowledged."""
+        for one in self._all:
+            one.stopping = True
+
+    @property
+    def _writing(self) -> list[str]:
+        writing: list[Writer | Transactor] = [*self.writers, *self._transactors]
+        return [one.name for one in writing if not (one.stopping and one.done)]
+
+    @property
+    def busy(self) -> str | None:
+        """Who is not done yet with what it began."""
+        waiting = self._writing
+        closing: list[TopicRecreator | StableReader] = [self._changer, *self._stable]
+        waiting += [one.name for one in closing if one.stopping and not one.done]
+        return ", ".join(waiting) or None
+
+    def check(self) -> None:
+        """After everything has converged: what is certain to be there is."""
+        self._outcomes.check()
+        for server in self._servers:
+            assert server.node is not None
+            topic = server.node.hosted.image.topics.get(self._changer.topic)
+            if topic is None or topic.id != self._changer.there:
+                raise Broken(Invariant.NOTHING_LOST, f"topic {self._changer.topic} was made, {server.name} has {topic}")
+
+    def count(self, met: Encountered) -> None:
+        met.acknowledged = sum(writer.acknowledged for writer in self.writers)
+        met.hurried = sum(writer.hurried for writer in self.writers)
+        met.refused = sum(writer.refused for writer in self.writers)
+        met.batches_read, met.read_from_followers = self._reader.batches, self._reader.from_followers
+        met.looks_at_metadata = self._looker.looks
+        met.transactions_committed = self._outcomes.count(Outcome.COMMITTED)
+        met.transactions_aborted = self._outcomes.count(Outcome.ABORTED)
+        met.generations = sum(group.generations for group in self._groups)
+        met.commits = sum(group.commits for group in self._groups)
+        met.topics_made, met.topics_recreated = self._changer.made, self._changer.recreated

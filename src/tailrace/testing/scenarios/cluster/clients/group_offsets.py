@@ -1,0 +1,69 @@
+"""A member's commits, and what it finds committed."""
+
+from typing import Final, NamedTuple
+
+from tailrace.testing.scenarios.cluster.clients.coordinator_client import Coordinated
+from tailrace.testing.scenarios.cluster.clients.router import Router
+from tailrace.testing.scenarios.cluster.invariants.partition_ownership import Ownership
+from tailrace.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    PartitionToCommit,
+    TopicToCommit,
+)
+from tailrace.wire.messages.offset_fetch import GroupTopicWanted, GroupWanted, OffsetFetchRequest, OffsetFetchResponse
+
+commit_version: Final = 9
+fetch_version: Final = 8
+
+
+class Standing(NamedTuple):
+    """As whom one commits."""
+
+    generation: int
+    member_id: str
+
+
+class GroupOffsets:
+    def __init__(self, router: Router, coordinator: Coordinated, group: str, topic: str, ownership: Ownership) -> None:
+        self._name = router.name
+        self._chance = router.chance
+        self._coordinator = coordinator
+        self._group = group
+        self._topic = topic
+        self._ownership = ownership
+
+    async def committed(self, partition: int) -> int | None:
+        """What the group has committed; None: it could not be asked."""
+        known = self._ownership.committed_so_far(partition)
+        wanted = GroupTopicWanted(name=self._topic, partition_indexes=(partition,))
+        request = OffsetFetchRequest(groups=(GroupWanted(group_id=self._group, topics=(wanted,)),))
+        answer: OffsetFetchResponse | None = await self._coordinator.ask(request, fetch_version)
+        if answer is None:
+            return None
+        self._coordinator.told(answer.groups[0].error_code)
+        found = answer.groups[0].topics[0].partitions[0] if answer.groups[0].error_code == 0 else None
+        if found is None or found.error_code != 0:
+            return None
+        self._ownership.found(partition, found.committed_offset, known, self._name)
+        return max(0, found.committed_offset)
+
+    async def commit(self, standing: Standing, partition: int, reached: int) -> int | None:
+        """Commit a little more; how far one is then, None: unknown."""
+        newest, offset = self._ownership.newest(partition), reached + self._chance.randrange(1, 4)
+        part = PartitionToCommit(partition=partition, committed_offset=offset, committed_metadata="")
+        request = OffsetCommitRequest(
+            group_id=self._group,
+            generation_id_or_member_epoch=standing.generation,
+            member_id=standing.member_id,
+            topics=(TopicToCommit(name=self._topic, partitions=(part,)),),
+        )
+        answer: OffsetCommitResponse | None = await self._coordinator.ask(request, commit_version)
+        if answer is None:
+            return None
+        code = answer.topics[0].partitions[0].error_code
+        self._coordinator.told(code)
+        if code != 0:
+            return None
+        self._ownership.acknowledged(standing.generation, newest, partition, offset, self._name)
+        return offset

@@ -1,0 +1,35 @@
+"""A client that looks at Metadata, now here, now there: no two brokers name two leaders of one epoch, ever."""
+
+import asyncio
+from typing import Final
+
+from tailrace.model.ids import BrokerId, TopicPartition
+from tailrace.testing.scenarios.cluster.clients.router import Router
+from tailrace.testing.scenarios.cluster.invariants.leadership import Leaders
+
+pause_max_seconds: Final = 1.2
+
+
+class MetadataWatcher:
+    def __init__(self, router: Router, leaders: Leaders) -> None:
+        self.name = router.name
+        self._router = router
+        self._leaders = leaders
+        self.looks = 0
+        self.stopping = False
+
+    async def run(self) -> None:
+        while not self.stopping:
+            await self._look()
+            await asyncio.sleep(self._router.chance.random() * pause_max_seconds)
+
+    async def _look(self) -> None:
+        answer = await self._router.describe(None)
+        if answer is None:
+            return
+        self.looks += 1
+        for topic in answer.topics:
+            for one in topic.partitions:
+                if one.leader_id >= 0 and one.leader_epoch >= 0:
+                    key = TopicPartition(topic.topic_id, one.partition)
+                    self._leaders.told(key, one.leader_epoch, BrokerId(one.leader_id), "Metadata says so")

@@ -1,0 +1,64 @@
+"""A consumer in the cluster: it reads partitions from their leader or any other replica, and claims what it was given.
+
+It reads each partition on from where it was. A broker that does not serve it now sends it elsewhere; one whose log
+does not reach so far gives nothing yet, which is no fault of a follower's.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from tailrace.model.ids import TopicPartition
+from tailrace.records.opened import batches
+from tailrace.testing.scenarios.cluster.clients.router import Router, Whereabouts
+from tailrace.testing.scenarios.cluster.invariants.claims import Claims
+from tailrace.wire.messages.fetch import FetchRequest, FetchResponse, PartitionToFetch, TopicToFetch
+
+fetch_version: Final = 16
+fetch_max_bytes: Final = 8 * 1024
+wait_max_ms: Final = 300
+pause_max_seconds: Final = 0.6
+
+
+class Reader:
+    def __init__(self, router: Router, claims: Claims, partitions: Callable[[], Sequence[tuple[str, int]]]) -> None:
+        self.name = router.name
+        self._router = router
+        self._chance = router.chance
+        self._claims = claims
+        self._partitions = partitions
+        self._read_to: dict[TopicPartition, int] = {}
+        self.batches = 0
+        self.from_followers = 0  # of those
+        self.stopping = False
+
+    async def run(self) -> None:
+        while not self.stopping:
+            topic, partition = self._chance.choice(self._partitions())
+            place = await self._router.find(topic, partition)
+            if place is not None and place.replicas:
+                await self._read(place, TopicPartition(place.topic_id, partition))
+            await asyncio.sleep(self._chance.random() * pause_max_seconds)
+
+    async def _read(self, place: Whereabouts, key: TopicPartition) -> None:
+        host = self._chance.choice(place.replicas) if self._chance.random() < 0.5 else place.leader
+        if host is None:
+            return
+        answer = await self._fetch(host, key)
+        if answer is None or not answer.topics:
+            return
+        found = answer.topics[0].partitions[0]
+        for batch, header in batches(found.records or b""):
+            self._claims.read(key, header.base_offset, header.crc, f"{self.name} from {host}")
+            self._read_to[key] = header.last_offset + 1
+            self.batches += 1
+            self.from_followers += host != place.leader
+            assert len(batch) == header.size
+
+    async def _fetch(self, host: str, key: TopicPartition) -> FetchResponse | None:
+        offset, wait_ms = self._read_to.get(key, 0), self._chance.choice([0, wait_max_ms])
+        wanted = PartitionToFetch(partition=key.partition, fetch_offset=offset, partition_max_bytes=fetch_max_bytes)
+        topic = TopicToFetch(topic_id=key.topic_id, partitions=(wanted,))
+        request = FetchRequest(max_wait_ms=wait_ms, min_bytes=1, topics=(topic,))
+        answer: FetchResponse | None = await self._router.ask(host, request, fetch_version)
+        return answer

@@ -1,0 +1,211 @@
+"""A transactional producer on the wire: every request is sent again until it is answered for good.
+
+It speaks the classic protocol, which adds partitions to a transaction before writing there, or that of KIP-890, in
+which brokers do, and each end of a transaction brings another epoch.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final, NamedTuple
+
+from tailrace.records.build import build_batch
+from tailrace.records.record import NewRecord
+from tailrace.testing.scenarios.cluster.clients.coordinator_client import Coordinated, group_type, transaction_type
+from tailrace.testing.scenarios.cluster.clients.router import Router
+from tailrace.testing.scenarios.cluster.invariants.invariants import Broken, Invariant
+from tailrace.wire.errors import Error
+from tailrace.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from tailrace.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, TopicToAdd
+from tailrace.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
+from tailrace.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from tailrace.wire.messages.produce import PartitionToProduce, ProduceRequest, TopicToProduce
+from tailrace.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnPartitionToCommit, TxnTopicToCommit
+
+init_version: Final = 4
+add_version: Final = 3
+add_offsets_version: Final = 3
+timeout_ms: Final = 1_500
+again_seconds: Final = 0.1
+over: Final = (  # the transaction, and maybe the producer: begin anew
+    Error.INVALID_PRODUCER_EPOCH,
+    Error.PRODUCER_FENCED,
+    Error.INVALID_TXN_STATE,
+    Error.TRANSACTION_ABORTABLE,
+    Error.INVALID_PRODUCER_ID_MAPPING,
+)
+
+
+class Producer(NamedTuple):
+    """As whom one writes."""
+
+    id: int
+    epoch: int
+
+
+class Versions(NamedTuple):
+    """In which versions one speaks, and with them by which protocol."""
+
+    produce: int
+    end: int
+    commit_offsets: int
+    adds_partitions: bool
+
+
+classic: Final = Versions(produce=11, end=4, commit_offsets=3, adds_partitions=True)
+kip_890: Final = Versions(produce=12, end=5, commit_offsets=5, adds_partitions=False)
+
+
+class Over(Exception):
+    """This transaction cannot go on."""
+
+
+class Transacting:
+    def __init__(self, router: Router, topic: str, group: str, versions: Versions) -> None:
+        self._router = router
+        self._topic = topic
+        self._group = group
+        self._id = router.name
+        self.versions = versions
+        self._coordinator = Coordinated(router, self._id, transaction_type)
+        self._group_coordinator = Coordinated(router, group, group_type)
+        self.sequences: dict[int, int] = {}  # by partition
+        self.producer = Producer(-1, -1)
+
+    async def init(self) -> None:
+        """Begin as another producer, or in another epoch: whoever wrote under this name before is fenced."""
+        request = InitProducerIdRequest(transactional_id=self._id, transaction_timeout_ms=timeout_ms)
+
+        async def attempt() -> int | None:
+            answer: InitProducerIdResponse | None = await self._coordinator.ask(request, init_version)
+            if answer is not None and answer.error_code == 0:
+                self._begin(Producer(answer.producer_id, answer.producer_epoch))
+            return self._heard(self._coordinator, None if answer is None else answer.error_code)
+
+        await self._until_done(attempt)
+
+    def _begin(self, producer: Producer) -> None:
+        if producer != self.producer:
+            self.producer = producer
+            self.sequences.clear()
+
+    async def add(self, partitions: list[int]) -> None:
+        if not self.versions.adds_partitions:
+            return
+        request = AddPartitionsToTxnRequest(
+            transactional_id=self._id,
+            producer_id=self.producer.id,
+            producer_epoch=self.producer.epoch,
+            topics=(TopicToAdd(name=self._topic, partitions=tuple(partitions)),),
+        )
+
+        async def attempt() -> int | None:
+            answer = await self._coordinator.ask(request, add_version)
+            codes = [] if answer is None else [one.error_code for one in answer.topics[0].partitions]
+            return self._heard(self._coordinator, None if answer is None else max(codes, key=_weight))
+
+        await self._until_done(attempt)
+
+    async def write(self, partition: int, value: str) -> int:
+        """Write one record; where it stands."""
+        sequence = self.sequences.get(partition, 0)
+        request = self.request(self.producer, partition, sequence, value)
+        offsets: list[int] = []
+
+        async def attempt() -> int | None:
+            code, offset = await self.send(partition, request)
+            offsets.append(offset)
+            return code
+
+        await self._until_done(attempt)
+        self.sequences[partition] = sequence + 1
+        return offsets[-1]
+
+    def request(self, producer: Producer, partition: int, sequence: int, value: str) -> ProduceRequest:
+        record = NewRecord(value=value.encode(), timestamp=self._router.ports.clock.wall_ms())
+        batch = build_batch(
+            [record],
+            producer_id=producer.id,
+            producer_epoch=producer.epoch,
+            base_sequence=sequence,
+            transactional=True,
+        )
+        data = PartitionToProduce(partition=partition, records=bytes(batch))
+        topic = TopicToProduce(name=self._topic, partitions=(data,))
+        return ProduceRequest(transactional_id=self._id, acks=-1, timeout_ms=1000, topics=(topic,))
+
+    async def send(self, partition: int, request: ProduceRequest) -> tuple[int | None, int]:
+        """One attempt: what was answered, None for nothing, and the offset."""
+        place = await self._router.find(self._topic, partition)
+        if place is None or place.leader is None:
+            return None, -1
+        answer = await self._router.ask(place.leader, request, self.versions.produce)
+        said = None if answer is None else answer.topics[0].partitions[0]
+        return (None, -1) if said is None else (said.error_code, said.base_offset)
+
+    async def commit_offset(self, offset: int) -> None:
+        """Let the group's offset of partition 0 be part of the transaction."""
+        if self.versions.adds_partitions:
+            asked = AddOffsetsToTxnRequest(
+                transactional_id=self._id,
+                producer_id=self.producer.id,
+                producer_epoch=self.producer.epoch,
+                group_id=self._group,
+            )
+
+            async def add() -> int | None:
+                answer = await self._coordinator.ask(asked, add_offsets_version)
+                return self._heard(self._coordinator, None if answer is None else answer.error_code)
+
+            await self._until_done(add)
+        part = TxnPartitionToCommit(partition=0, committed_offset=offset, committed_metadata="")
+        request = TxnOffsetCommitRequest(
+            transactional_id=self._id,
+            group_id=self._group,
+            producer_id=self.producer.id,
+            producer_epoch=self.producer.epoch,
+            topics=(TxnTopicToCommit(name=self._topic, partitions=(part,)),),
+        )
+
+        async def commit() -> int | None:
+            answer = await self._group_coordinator.ask(request, self.versions.commit_offsets)
+            code = None if answer is None else answer.topics[0].partitions[0].error_code
+            return self._heard(self._group_coordinator, code)
+
+        await self._until_done(commit)
+
+    async def end(self, *, committed: bool) -> None:
+        request = EndTxnRequest(
+            transactional_id=self._id,
+            producer_id=self.producer.id,
+            producer_epoch=self.producer.epoch,
+            committed=committed,
+        )
+
+        async def attempt() -> int | None:
+            answer: EndTxnResponse | None = await self._coordinator.ask(request, self.versions.end)
+            if answer is not None and answer.error_code == 0 and not self.versions.adds_partitions:
+                self._begin(Producer(answer.producer_id, answer.producer_epoch))
+            return self._heard(self._coordinator, None if answer is None else answer.error_code)
+
+        await self._until_done(attempt)
+
+    def _heard(self, whom: Coordinated, code: int | None) -> int | None:
+        if code is not None:
+            whom.told(code)
+        return code
+
+    async def _until_done(self, attempt: Callable[[], Awaitable[int | None]]) -> None:
+        while True:
+            code = await attempt()
+            if code == 0:
+                return
+            if code in over:
+                raise Over(Error(code).name)
+            if code is not None and not Error(code).retriable:
+                raise Broken(Invariant.TRANSACTIONS, f"{self._id} is refused for good: {Error(code).name}")
+            await asyncio.sleep(again_seconds * (0.5 + self._router.chance.random()))
+
+
+def _weight(code: int) -> tuple[bool, bool]:
+    """Of several answers the one that counts: one that ends it before one to try again, before none."""
+    return code in over, code != 0

@@ -1,0 +1,133 @@
+"""A client that writes in transactions: some it commits, some it aborts, some it never ends.
+
+With each it also commits an offset of a group of its own. By chance it dies in the midst of one, or stands still until
+the coordinator has given up on it, and begins anew under its name; what it was before then tries to write once more.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Final
+
+from tailrace.testing.scenarios.cluster.clients.coordinator_client import Coordinated, group_type
+from tailrace.testing.scenarios.cluster.clients.late_marker import repeat_marker
+from tailrace.testing.scenarios.cluster.clients.router import Router
+from tailrace.testing.scenarios.cluster.clients.transactional_producer import (
+    Over,
+    Producer,
+    Transacting,
+    Versions,
+    kip_890,
+)
+from tailrace.testing.scenarios.cluster.invariants.invariants import Broken, Invariant
+from tailrace.testing.scenarios.cluster.invariants.transaction_outcomes import Outcomes, Transacted
+from tailrace.testing.transaction_history import Outcome, Write
+from tailrace.wire.messages.offset_fetch import GroupTopicWanted, GroupWanted, OffsetFetchRequest, OffsetFetchResponse
+
+fetch_version: Final = 8
+commits: Final = 0.6
+dies: Final = 0.08
+stands_still: Final = 0.05
+still_seconds: Final = 2.5
+comes_late: Final = 0.3  # the marker of the transaction before
+
+
+class Transactor:
+    def __init__(self, router: Router, outcomes: Outcomes, topic: str, partitions: int, versions: Versions) -> None:
+        self.name = router.name
+        self._router = router
+        self._chance = router.chance
+        self._outcomes = outcomes
+        self._topic = topic
+        self._partitions = partitions
+        self._group = f"of {self.name}"
+        self._wire = Transacting(router, topic, self._group, versions)
+        self._coordinator = Coordinated(router, self._group, group_type)
+        self._offsets: list[int] = [-1]  # that the group may have: the last that is sure, and those after it
+        self._number = 0
+        self._ended = Producer(-1, -1), False  # as whom it goes on since its last transaction, and how that ended
+        self._fresh = False  # it has a producer id that is good
+        self.done = True
+        self.stopping = False
+
+    async def run(self) -> None:
+        while not self.stopping:
+            self.done = False
+            if not self._fresh:
+                old, sequences = self._wire.producer, dict(self._wire.sequences)
+                await self._wire.init()
+                self._fresh = True
+                await self._haunt(old, sequences)
+            await self._transact()
+            self.done = True
+            if self._chance.random() < 0.3:
+                await self._look_at_offset()
+            await asyncio.sleep(self._chance.random())
+
+    async def _transact(self) -> None:
+        self._number += 1
+        one = self._outcomes.begin(f"{self.name} {self._number}")
+        chosen = self._chance.sample(range(self._partitions), self._chance.randrange(1, self._partitions + 1))
+        try:
+            await self._write(one, chosen)
+            await self._end(one)
+        except Over:
+            self._fresh = False
+
+    async def _write(self, one: Transacted, chosen: list[int]) -> None:
+        await self._wire.add(chosen)
+        for partition in chosen:
+            if self._chance.random() < dies / 2:
+                raise Over("it died")
+            value = f"{one.name} {partition}"
+            one.writes.append(Write(str(partition), value))
+            offset = await self._wire.write(partition, value)
+            one.writes[-1] = Write(str(partition), value, offset)
+            await self._repeat_marker(partition)
+        await self._wire.commit_offset(self._number)
+
+    async def _end(self, one: Transacted) -> None:
+        chance = self._chance.random()
+        if chance < dies:
+            raise Over("it died")
+        if chance < dies + stands_still:
+            await asyncio.sleep(still_seconds)
+        committed = self._chance.random() < commits
+        if committed:
+            one.outcome = Outcome.UNKNOWN
+            self._offsets.append(self._number)
+        await self._wire.end(committed=committed)
+        self._ended = self._wire.producer, committed
+        if committed:
+            one.outcome = Outcome.COMMITTED
+            self._offsets = [self._number]
+
+    async def _repeat_marker(self, partition: int) -> None:
+        ended_as, committed = self._ended
+        if self._wire.versions is kip_890 and ended_as == self._wire.producer and self._chance.random() < comes_late:
+            await repeat_marker(self._router, self._topic, partition, ended_as.id, committed=committed)
+
+    async def _haunt(self, old: Producer, sequences: Mapping[int, int]) -> None:
+        """What this client was before writes once more, now that another has taken its place."""
+        if old.id < 0 or old == self._wire.producer or self._chance.random() < 0.5:
+            return
+        partition = self._chance.randrange(self._partitions)
+        one = self._outcomes.begin(f"{self.name} {self._number} fenced")
+        one.writes.append(Write(str(partition), one.name))
+        code, offset = await self._wire.send(
+            partition, self._wire.request(old, partition, sequences.get(partition, 0), one.name)
+        )
+        if code == 0:
+            raise Broken(Invariant.FENCED, f"{old} wrote at {partition}@{offset} after {self._wire.producer} began")
+
+    async def _look_at_offset(self) -> None:
+        expected = list(self._offsets)
+        wanted = GroupTopicWanted(name=self._topic, partition_indexes=(0,))
+        groups = (GroupWanted(group_id=self._group, topics=(wanted,)),)
+        request = OffsetFetchRequest(groups=groups, require_stable=True)
+        answer: OffsetFetchResponse | None = await self._coordinator.ask(request, fetch_version)
+        if answer is None:
+            return
+        self._coordinator.told(answer.groups[0].error_code)
+        found = answer.groups[0].topics[0].partitions[0] if answer.groups[0].error_code == 0 else None
+        if found is not None and found.error_code == 0 and found.committed_offset not in expected:
+            raise Broken(Invariant.OFFSETS, f"{self._group}: {found.committed_offset} is none of {expected}")

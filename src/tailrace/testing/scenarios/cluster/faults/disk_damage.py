@@ -1,0 +1,75 @@
+"""A bit flips on one machine's disk while its broker is down, in a calm: see `budget`.
+
+Below the recorded checkpoint that is damage. Recovery looks at the bytes of a segment that lead to the checkpoint, and
+it is one of those that flips: the broker must find out when it starts, and neither vote nor count until it has
+everything anew; other faults go on at once. Above the checkpoint a flip cannot be told from a torn tail: the log is cut
+there, and the calm lasts until that machine has caught up.
+"""
+
+import random
+from typing import Final, NamedTuple
+
+from tailrace.broker.partitions.partition import Partition
+from tailrace.log.directory.checkpoints import load_checkpoints
+from tailrace.log.file_names import segment_suffix
+from tailrace.model.topics import metadata_topic_id
+from tailrace.records.header import epoch_at, magic_at
+from tailrace.testing.scenarios.cluster.invariants.log_entries import beginning, entries
+from tailrace.testing.scenarios.cluster.invariants.watch import partitions_of
+from tailrace.testing.scenarios.cluster.plan import data_dir
+from tailrace.testing.scenarios.cluster.server import Server
+from tailrace.testing.simulation.disk import SimDisk
+from tailrace.testing.simulation.incarnation import Incarnation
+
+onlooker: Final = "damage"
+unchecked: Final = range(epoch_at, magic_at)  # of a batch: the leader epoch, which neither checksum nor order covers
+
+
+class Spot(NamedTuple):
+    """A batch on a disk."""
+
+    path: str
+    position: int
+    size: int
+    base: int
+    last: int
+
+
+class Damage(NamedTuple):
+    partition: Partition
+    known: bool  # below the checkpoint; otherwise it looks like a torn tail
+
+
+def strike(server: Server, chance: random.Random) -> Damage | None:
+    """Kill a broker and flip a bit in one of its logs; None: there was nothing to damage."""
+    partitions = [
+        one for one in partitions_of(server) if one.log.end > one.log.start and one.key.topic_id != metadata_topic_id
+    ]
+    if not partitions:
+        return None
+    partition = chance.choice(partitions)
+    server.crash(power_loss=False)
+    storage = server.machine.storage
+    recorded = load_checkpoints(SimDisk(storage, Incarnation(onlooker, 0)), data_dir) or {}
+    safe = recorded[partition.key].recovery.offset if partition.key in recorded else 0
+    spots = _spots(server, partition)
+    home = max((one for one in partition.log.segments if one.base <= safe), key=lambda one: one.base)
+    below = [spot for spot in spots if spot.last < safe and spot.path == home.path_of(segment_suffix)][-1:]
+    above = [spot for spot in spots if spot.base >= safe]
+    if not below and not above:
+        return None
+    known = bool(below) and (not above or chance.random() < 0.5)
+    spot = below[0] if known else chance.choice(above)
+    storage.flip_bit(spot.path, spot.position + chance.choice([at for at in range(spot.size) if at not in unchecked]))
+    return Damage(partition, known)
+
+
+def _spots(server: Server, partition: Partition) -> list[Spot]:
+    found = []
+    segments = {segment.base: segment for segment in partition.log.segments}
+    end = dict.fromkeys(segments, 0)  # of the batch before, by segment
+    for entry, place in entries(server.machine.storage, partition.log, beginning, partition.log.end):
+        path = segments[place.segment].path_of(segment_suffix)
+        begin, end[place.segment] = end[place.segment], place.position
+        found.append(Spot(path, begin, place.position - begin, entry.base, entry.last))
+    return found

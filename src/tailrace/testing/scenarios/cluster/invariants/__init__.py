@@ -1,0 +1,1 @@
+"""What must hold in every history, and how it is observed."""

@@ -1,0 +1,111 @@
+"""What must be true soon after everything is healed: one leader for each partition, and everybody has the same.
+
+`obstacle` names the first thing that is not so yet. When nothing is left, every log is compared anew, whole.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from tailrace.broker.node import Node
+from tailrace.broker.partitions.partition import Partition
+from tailrace.cluster.image import PartitionPlace
+from tailrace.model.topics import internal_topics
+from tailrace.raft.replica import Role
+from tailrace.testing.scenarios.cluster.invariants.watch import Watch, partitions_of
+from tailrace.testing.scenarios.cluster.server import Server
+
+metadata_voters_max = 3
+
+Copies = list[tuple[Server, Partition]]
+
+
+class Convergence:
+    def __init__(self, servers: Sequence[Server], watch: Watch) -> None:
+        self._servers = servers
+        self._watch = watch
+
+    def obstacle(self) -> str | None:
+        return next(self._obstacles(), None)
+
+    def _obstacles(self) -> Iterator[str]:
+        for server in self._servers:
+            if not server.serves:
+                yield f"{server.name} does not serve{server.refusal and f'; it was refused: {server.refusal}'}"
+        yield from self._in_metadata()
+        for copies in self._partitions():
+            yield from _in_partition(copies)
+            if left := self._watch.claims.open(copies[0][1].key):
+                yield f"{copies[0][1].name}: {left} claims lie above its end"
+
+    def _in_metadata(self) -> Iterator[str]:
+        nodes = [server.node for server in self._servers if server.node is not None]
+        images = [node.hosted.image for node in nodes]
+        if any(image != images[0] for image in images):
+            yield "the metadata images differ"
+        count = len(nodes[0].metadata.replica.voters)
+        due = 1 if len(self._servers) < metadata_voters_max else metadata_voters_max
+        if count != due:
+            yield f"the metadata has {count} voters, not {due}"
+        for topic in images[0].topics.values():
+            for number, place in enumerate(topic.partitions):
+                yield from _in_place(topic.name, number, place, nodes)
+                if topic.name in internal_topics and len(place.replicas) < due:
+                    yield f"{topic.name}-{number} is on {place.replicas} alone"
+
+    def _partitions(self) -> list[Copies]:
+        found: dict[object, Copies] = {}
+        for server in self._servers:
+            for partition in partitions_of(server):
+                found.setdefault(partition.key, []).append((server, partition))
+        return list(found.values())
+
+    def compare(self) -> None:
+        """Every log, from its start to its end, on every disk; what was damaged is repaired by now."""
+        self._watch.damaged.clear()
+        for copies in self._partitions():
+            for server, partition in copies:
+                self._watch.look_again(server, partition)
+            self._watch.claims.check_all_settled(copies[0][1].key)
+
+
+def _in_place(topic: str, number: int, place: PartitionPlace, nodes: Sequence[Node]) -> Iterator[str]:
+    holders = [node for node in nodes if node.broker_id in place.replicas]
+    copies = [one for node in holders for one in node.hosted.of_topic(topic) if one.key.partition == number]
+    if len(copies) < len(holders):
+        yield f"{topic}-{number} is not on all of {place.replicas}"
+    for voters in ([voter.broker for voter in one.replica.voters] for one in copies):
+        if sorted(voters) != sorted(place.replicas):
+            yield f"{topic}-{number}: {voters} vote, and it is on {place.replicas}"
+
+
+def _in_partition(copies: Copies) -> Iterator[str]:
+    name = copies[0][1].name
+    leading = [server.name for server, one in copies if one.replica.role is Role.LEADER]
+    if len(leading) != 1:
+        yield f"{name} is led by {leading}"
+    for what, values in (
+        ("epochs", [one.replica.epoch for _, one in copies]),
+        ("ends", [one.log.end for _, one in copies]),
+        ("high watermarks", [one.replica.high_watermark for _, one in copies]),
+    ):
+        if any(value != values[0] for value in values):
+            yield f"{name}: {what} {values}"
+    if copies[0][1].log.end != copies[0][1].replica.high_watermark:
+        yield f"{name} ends at {copies[0][1].log.end}, and is committed up to {copies[0][1].replica.high_watermark}"
+    if any(not one.replica.may_vote for _, one in copies):
+        yield f"{name}: not everybody may vote"
+
+
+def described(servers: Sequence[Server]) -> Iterator[str]:
+    """All replicas of all servers, a line each: what to look at when nothing moves."""
+    for server in servers:
+        state = "serves" if server.serves else "starts" if server.runs else "does not run"
+        yield f"{server.name} {state}{' (paused)' if server.paused else ''}"
+        for one in partitions_of(server):
+            replica, log = one.replica, one.log
+            leader = None if replica.leader is None else replica.leader.broker
+            yield (
+                f"  {one.name} {replica.role.value} in {replica.epoch}, leader {leader}, voters "
+                f"{[voter.broker for voter in replica.voters]}, {log.start} to {log.end}, durable {log.durable}, "
+                f"high watermark {replica.high_watermark}, last epoch {log.epochs.last}"
+                f"{'' if replica.may_vote else ', may not vote'}{f', {one.offline}' if one.offline else ''}"
+            )

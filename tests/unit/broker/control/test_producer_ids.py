@@ -1,0 +1,63 @@
+"""Producer ids: never one twice, and some in hand for when the controller cannot be reached."""
+
+import pytest
+
+from tailrace.broker.control.calls import controller_timeout_s
+from tailrace.broker.control.producer_ids import few
+from tailrace.model.faults import CoordinatorLoading
+from tests.unit.broker.simulated import Brokers, simulated
+
+
+@simulated()
+async def test_a_broker_that_is_cut_off_has_some_left(brokers: Brokers) -> None:
+    await brokers.until(lambda: brokers[3].producer_ids.in_hand >= few)
+    for one in (1, 2):
+        brokers.world.network.cut("b3", f"b{one}")
+    asked_at = brokers.world.loop.time()
+    taken = [await brokers.machine(3).run(brokers[3].producer_ids.take()) for _ in range(10)]
+    assert len(set(taken)) == 10
+    assert brokers.world.loop.time() - asked_at < 0.1
+
+
+@simulated()
+async def test_who_gets_none_is_told_to_ask_again(brokers: Brokers) -> None:
+    """In words that clients of every age take for that."""
+    await brokers.until(lambda: brokers[3].producer_ids.in_hand >= few)
+    for one in (1, 2):
+        brokers.world.network.cut("b3", f"b{one}")
+
+    async def take_all() -> None:
+        while True:
+            await brokers[3].producer_ids.take()
+
+    with pytest.raises(CoordinatorLoading, match="no producer id can be had"):
+        await brokers.machine(3).run(take_all())
+
+
+@simulated()
+async def test_those_who_wait_together_are_told_together(brokers: Brokers) -> None:
+    ids = brokers[3].producer_ids
+    await brokers.until(lambda: ids.in_hand >= few)
+    for one in (1, 2):
+        brokers.world.network.cut("b3", f"b{one}")
+    while ids.in_hand:
+        await brokers.machine(3).run(ids.take())
+    asked_at, told_at = brokers.world.loop.time(), []
+
+    async def ask() -> None:
+        with pytest.raises(CoordinatorLoading):
+            await ids.take()
+        told_at.append(brokers.world.loop.time())
+
+    for _ in range(30):
+        brokers.machine(3).spawn(ask())
+    await brokers.until(lambda: len(told_at) == 30, within_seconds=60.0)
+    assert told_at[-1] - asked_at < 2.5 * controller_timeout_s
+
+
+@simulated(count=1)
+async def test_blocks_follow_on_each_other_without_a_wait_or_an_id_twice(brokers: Brokers) -> None:
+    ids = brokers[1].producer_ids
+    taken = [await brokers.machine(1).run(ids.take()) for _ in range(5 * few)]
+    assert len(set(taken)) == len(taken)
+    await brokers.until(lambda: ids.in_hand >= few)

@@ -1,0 +1,134 @@
+"""The brokers' own topics, made while there were too few brokers, are on three of them once there are three."""
+
+from typing import Any
+
+import pytest
+
+from tailrace.broker.partitions.partition import Partition
+from tailrace.model.limits import batch_header_bytes
+from tailrace.model.topics import offsets_topic
+from tailrace.wire.messages.find_coordinator import FindCoordinatorRequest
+from tailrace.wire.messages.offset_commit import OffsetCommitRequest, PartitionToCommit, TopicToCommit
+from tailrace.wire.messages.offset_fetch import GroupWanted, OffsetFetchRequest
+from tests.unit.broker.simulated import Brokers, simulated
+
+few: dict[str, Any] = {"offsets_topic_num_partitions": 4}
+names = [f"g{number}" for number in range(8)]
+
+
+async def coordinator(brokers: Brokers, group: str) -> int:
+    """Who answers for a group; another broker is asked while nobody does."""
+    asked = 0
+    while True:
+        asked += 1
+        request = FindCoordinatorRequest(key_type=0, coordinator_keys=(group,))
+        (one,) = (await brokers.call(brokers.ids[asked % len(brokers.ids)], request, 6)).coordinators
+        if one.error_code == 0 and one.node_id in brokers.ids:
+            return int(one.node_id)
+        await brokers.elapse(0.1)
+
+
+async def commit(brokers: Brokers, group: str, offset: int) -> None:
+    one = PartitionToCommit(partition=0, committed_offset=offset, committed_metadata="")
+    request = OffsetCommitRequest(
+        group_id=group,
+        generation_id_or_member_epoch=-1,
+        member_id="",
+        topics=(TopicToCommit(name="t", partitions=(one,)),),
+    )
+    answer = await brokers.call(await coordinator(brokers, group), request, 9)
+    assert answer.topics[0].partitions[0].error_code == 0
+
+
+async def committed(brokers: Brokers, group: str) -> int:
+    request = OffsetFetchRequest(groups=(GroupWanted(group_id=group, topics=None),))
+    while True:
+        (one,) = (await brokers.call(await coordinator(brokers, group), request, 9)).groups
+        if one.error_code == 0 and one.topics:
+            return int(one.topics[0].partitions[0].committed_offset)
+        await brokers.elapse(0.1)
+
+
+def own(brokers: Brokers, broker: int) -> list[Partition]:
+    return list(brokers[broker].hosted.of_topic(offsets_topic))
+
+
+def are_wide(brokers: Brokers) -> bool:
+    held = [one for broker in brokers.ids for one in own(brokers, broker)]
+    return len(held) == 3 * few["offsets_topic_num_partitions"] and all(len(one.replica.voters) == 3 for one in held)
+
+
+@pytest.mark.parametrize("power_loss", [False, True])
+@simulated(count=1, auto_leader_rebalance_enable=True, **few)
+async def test_they_outlive_the_broker_that_was_alone(brokers: Brokers, power_loss: bool) -> None:
+    await brokers.make_topic("t", (1,))
+    for number, name in enumerate(names):
+        await commit(brokers, name, number)
+    await brokers.start(2)
+    await brokers.elapse(15.0)
+    assert own(brokers, 2) == []  # two would both be needed, where one was enough
+    await brokers.start(3)
+    await brokers.until(lambda: are_wide(brokers), within_seconds=90.0)
+    led = [sum(one.leads for one in own(brokers, broker)) for broker in brokers.ids]
+    await brokers.until(lambda: max(sum(one.leads for one in own(brokers, each)) for each in brokers.ids) <= 2, 60.0)
+    assert sum(led) <= few["offsets_topic_num_partitions"]
+    for name in names:
+        await commit(brokers, name, 100)
+    brokers.kill(1, power_loss=power_loss)
+    for name in names:
+        assert await committed(brokers, name) == 100
+    await brokers.start(1)
+    await brokers.until(lambda: are_wide(brokers), within_seconds=30.0)
+
+
+@simulated(count=1, **few)
+async def test_a_founder_that_comes_back_leaves_leaders_alone(brokers: Brokers) -> None:
+    """It was the only voter once, and its log says that it is no longer."""
+    await brokers.make_topic("t", (1,))
+    await commit(brokers, "g0", 1)
+    await brokers.start(2)
+    await brokers.start(3)
+    await brokers.until(lambda: are_wide(brokers), within_seconds=90.0)
+    await brokers.stop(1)
+    await brokers.until(lambda: all(one.leader in (2, 3) for one in own(brokers, 2)), within_seconds=20.0)
+    epochs = [one.epoch for one in own(brokers, 2)]
+    await brokers.start(1, serves=False)
+    await brokers.elapse(3.0)
+    assert [one.epoch for one in own(brokers, 2)] == epochs
+
+
+@simulated(count=1, offsets_topic_replication_factor=1, **few)
+async def test_who_asked_for_one_replica_keeps_one(brokers: Brokers) -> None:
+    await brokers.make_topic("t", (1,))
+    await commit(brokers, "g", 7)
+    await brokers.start(2)
+    await brokers.start(3)
+    await brokers.elapse(15.0)
+    assert [len(own(brokers, broker)) for broker in brokers.ids] == [4, 0, 0]
+
+
+@simulated(count=1, log_checkpoint_interval_ms=500, **few)
+async def test_a_founder_whose_log_was_fetched_anew_still_knows_that_others_vote(brokers: Brokers) -> None:
+    """Nothing in the log names them any more: it begins after that."""
+    await brokers.make_topic("t", (1,))
+    await commit(brokers, "g0", 1)
+    await brokers.start(2)
+    await brokers.start(3)
+    await brokers.until(lambda: are_wide(brokers), within_seconds=90.0)
+    for offset in range(5):
+        for name in names:
+            await commit(brokers, name, offset)
+    number = next(index for index, one in enumerate(own(brokers, 1)) if one.log.end > 10)
+    start = own(brokers, 1)[number].log.end - 5
+    await brokers.until(lambda: all(own(brokers, each)[number].high_watermark > start for each in brokers.ids))
+    for each in brokers.ids:
+        await brokers.machine(each).run(own(brokers, each)[number].log.advance_start(start))
+    folder = own(brokers, 1)[number].log.folder
+    await brokers.stop(1)
+    brokers.machine(1).storage.flip_bit(f"{folder}/{0:020d}.log", batch_header_bytes + 5)
+    await brokers.start(1)
+    await brokers.until(lambda: not own(brokers, 1)[number].log.refilling, within_seconds=30.0)
+    assert own(brokers, 1)[number].log.start == start  # it was fetched anew
+    brokers.kill(1)
+    await brokers.start(1, serves=False)
+    assert len(own(brokers, 1)[number].replica.voters) == 3

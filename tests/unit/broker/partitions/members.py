@@ -1,0 +1,91 @@
+"""Single members of quorums in a simulated world: a real log, a real machine, a shell that notes what it is asked."""
+
+from collections.abc import Coroutine
+from typing import Any
+
+from tailrace.broker.partitions.member import QuorumMember
+from tailrace.log.log import Log
+from tailrace.model.ids import BrokerId, Id, Offset, TopicPartition, no_epoch
+from tailrace.model.settings import Settings
+from tailrace.model.topics import TopicSettings
+from tailrace.ports import Clock, Ports
+from tailrace.raft.effects import Vote
+from tailrace.raft.messages import Message
+from tailrace.raft.replica import Replica, Voter
+from tailrace.testing.simulation import Machine
+
+voters = tuple(Voter(BrokerId(number), Id(bytes([number]) * 16)) for number in (1, 2, 3))
+day_ms = 86_400_000
+
+
+class Noting:
+    """A shell: does nothing, and forgets nothing."""
+
+    def __init__(self, machine: Machine, ports: Ports) -> None:
+        self._machine = machine
+        self._clock = ports.clock
+        self.votes: list[Vote] = []
+        self.sent: list[Message] = []
+        self.woken: list[QuorumMember] = []
+        self.repaired_ones: list[QuorumMember] = []
+
+    @property
+    def clock(self) -> Clock:
+        return self._clock
+
+    def chance(self) -> float:
+        return 0.0
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        self._machine.spawn(work)
+
+    def store_vote(self, member: QuorumMember, vote: Vote) -> None:
+        self.votes.append(vote)
+
+    def send(self, member: QuorumMember, message: Message) -> None:
+        self.sent.append(message)
+
+    def wake(self, member: QuorumMember) -> None:
+        self.woken.append(member)
+
+    def fetch_changed(self, member: QuorumMember) -> None:
+        pass
+
+    def fetch_again(self, member: QuorumMember) -> None:
+        pass
+
+    def durable_moved(self, member: QuorumMember) -> None:
+        pass
+
+    def leader_changed(self, member: QuorumMember) -> None:
+        pass
+
+    def stirred(self, member: QuorumMember) -> None:
+        pass
+
+    def repaired(self, member: QuorumMember) -> None:
+        self.repaired_ones.append(member)
+
+
+async def a_member(ports: Ports, shell: Noting, number: int = 0) -> QuorumMember:
+    """Broker 1's replica of a fresh partition of three."""
+    key = TopicPartition(Id(b"t" * 16), number)
+    log = await Log.open(
+        f"/data/{key}",
+        ports,
+        settings=TopicSettings.of({}, Settings()),
+        fsync="always",
+        recovery=None,
+        clean=False,
+        producer_expiration_ms=day_ms,
+    )
+    replica = Replica(
+        me=voters[0],
+        epoch=no_epoch,
+        log_end=Offset(0),
+        high_watermark=Offset(0),
+        voters=voters,
+        epochs=log.epochs,
+        now=ports.clock.monotonic(),
+    )
+    return QuorumMember(f"t-{number}", key, log, replica, shell)

@@ -1,0 +1,339 @@
+"""Coordinators of transactions in a world that fails: what they decided is carried out, by whoever comes next."""
+
+from typing import Any
+from unittest.mock import patch
+
+from tailrace.broker.coordination.coordinator import partition_of
+from tailrace.broker.peers import Unreachable
+from tailrace.broker.transactions.marker_delivery import again_most_s
+from tailrace.broker.transactions.partition_coordinator import free_within_s
+from tailrace.model.ids import BrokerId
+from tailrace.model.topics import transactions_topic
+from tailrace.model.transaction_faults import ConcurrentTransactions
+from tailrace.wire.client import ConnectionLost
+from tailrace.wire.errors import Error
+from tailrace.wire.messages.end_txn import EndTxnRequest
+from tailrace.wire.messages.find_coordinator import FindCoordinatorRequest
+from tests.unit.broker.simulated import Brokers, simulated
+from tests.unit.doors.kafka.transacted import Transacted
+
+few: dict[str, Any] = {"transaction_state_log_num_partitions": 3, "offsets_topic_num_partitions": 3}
+elsewhere = (Error.NOT_COORDINATOR, Error.COORDINATOR_NOT_AVAILABLE, Error.NOT_LEADER_OR_FOLLOWER)
+
+
+class Producing:
+    """A transactional producer that finds its coordinator, and the leader of `t`."""
+
+    def __init__(self, brokers: Brokers) -> None:
+        self.brokers = brokers
+        self.transacted = Transacted(self._call)
+        self.leader = 1  # of topic t
+
+    async def coordinator(self) -> int:
+        request = FindCoordinatorRequest(key_type=1, coordinator_keys=("x",))
+        while True:
+            (found,) = (await self.brokers.call(self.brokers.ids[0], request, 6)).coordinators
+            if found.error_code == 0 and found.node_id in self.brokers.ids:
+                broker: int = found.node_id
+                return broker
+            await self.brokers.elapse(0.1)
+
+    async def _call(self, request: object, version: int) -> Any:
+        name = type(request).__name__
+        if name.startswith("FindCoordinator"):
+            return await self.brokers.call(self.brokers.ids[0], request, version)
+        if name.startswith("Produce"):
+            return await self.brokers.call(self.leader, request, version)
+        while True:
+            try:
+                answer = await self.brokers.call(await self.coordinator(), request, version)
+            except (ConnectionLost, ConnectionError):
+                await self.brokers.elapse(0.1)
+                continue
+            described = getattr(answer, "transaction_states", (answer,))[0]
+            if getattr(described, "error_code", 0) not in (*elsewhere, Error.COORDINATOR_LOAD_IN_PROGRESS):
+                return answer
+            await self.brokers.elapse(0.1)
+
+    async def write(self, **settings: Any) -> None:
+        """An open transaction, with one record in `t`."""
+        await self.transacted.begin(**settings)
+        assert await self.transacted.add({"t": [0]}) == [0]
+        assert await self.transacted.write("t", "v") == 0
+
+    async def end(self, *, committed: bool) -> int:
+        return await self.transacted.end(committed=committed)
+
+    async def ended(self, *states: str) -> None:
+        while (await self.transacted.described()).transaction_state not in states:
+            await self.brokers.elapse(0.05)
+
+    def last_stable(self, broker: int) -> int:
+        partition = self.brokers.replica(broker, "t")
+        return partition.log.last_stable(partition.high_watermark)
+
+
+@simulated(**few)
+async def test_what_is_decided_is_carried_out_by_the_next_coordinator(brokers: Brokers) -> None:
+    await brokers.make_topic("t", (1, 2, 3))
+    one = Producing(brokers)
+    await one.write()
+    old = await one.coordinator()
+    assert await one.end(committed=True) == 0
+    brokers.kill(old, power_loss=True)
+    await one.ended("CompleteCommit")
+    assert all(one.last_stable(broker) >= 2 for broker in brokers.ids if brokers.replica(broker, "t").leads)
+
+
+@simulated(**few)
+async def test_what_is_decided_is_carried_out_though_nobody_could_be_told(brokers: Brokers) -> None:
+    await brokers.make_topic("t", (1, 2, 3))
+    one = Producing(brokers)
+    await one.write()
+    here = await one.coordinator()
+    partition = brokers[here].hosted.find(transactions_topic, partition_of("x", 3))
+    with patch.object(partition, "hears_quorum", lambda: False):
+        producer_id, epoch = one.transacted.producer_id, one.transacted.epoch
+        request = EndTxnRequest(transactional_id="x", producer_id=producer_id, producer_epoch=epoch, committed=True)
+        assert (await brokers.call(here, request, 4)).error_code == Error.NOT_COORDINATOR
+    await one.ended("CompleteCommit")
+
+
+@simulated(**few)
+async def test_a_coordinator_that_was_built_anew_sends_its_own_markers_and_none_from_before(brokers: Brokers) -> None:
+    """One from before, late, would end the producer's next transaction."""
+    await brokers.make_topic("t", (1, 2, 3))
+    one = Producing(brokers)
+    await one.write()
+    node = brokers[await one.coordinator()]
+    tried: list[int] = []
+    sent: list[object] = []
+    send = node.marker_writing.send
+
+    async def noted(broker: BrokerId, markers: Any) -> Any:
+        sent.extend(markers)
+        return await send(broker, markers)
+
+    async def lost(broker: BrokerId, markers: Any) -> Any:
+        tried.append(broker)
+        raise Unreachable("nobody is there")
+
+    with patch.object(node.marker_writing, "send", lost):
+        assert await one.end(committed=True) == 0
+        while len(tried) < 8:  # then it waits for a second before it tries again
+            await brokers.elapse(0.01)
+    with patch.object(node.marker_writing, "send", noted):
+        node.transaction_coordinator.local("x")._term.start_over()
+        await one.ended("CompleteCommit")
+        await brokers.elapse(2 * again_most_s)
+    assert len(sent) == 1
+
+
+@simulated(**few)
+async def test_clocks_that_were_set_keep_no_transaction_open(brokers: Brokers) -> None:
+    await brokers.make_topic("t", (1, 2, 3))
+    one = Producing(brokers)
+    await one.write(timeout_ms=8000)
+    for broker in brokers.ids:
+        brokers.machine(broker).clock.jump(-3_600_000)
+    began = brokers.world.loop.time()
+    brokers.kill(await one.coordinator(), power_loss=True)
+    await one.ended("CompleteAbort")
+    assert brokers.world.loop.time() - began < 12.0
+
+
+@simulated(**few)
+async def test_what_is_open_is_aborted_by_the_next_coordinator_when_its_time_is_up(brokers: Brokers) -> None:
+    await brokers.make_topic("t", (1, 2, 3))
+    one = Producing(brokers)
+    await one.write(timeout_ms=8000)
+    began = brokers.world.loop.time()
+    brokers.kill(await one.coordinator(), power_loss=True)
+    await one.ended("CompleteAbort", "PrepareAbort")
+    assert 7.0 <= brokers.world.loop.time() - began < 9.0  # by the wall clocks of two brokers
+    await one.ended("CompleteAbort")
+    assert await one.end(committed=True) == Error.PRODUCER_FENCED
+
+
+@simulated(**few)
+async def test_who_goes_on_at_once_need_not_come_again(brokers: Brokers) -> None:
+    """The markers of the transaction before are still on their way: that takes a moment, which is waited for."""
+    await brokers.make_topic("t", (1, 2, 3))
+    one = Producing(brokers)
+    await one.write()
+    here = await one.coordinator()
+    direct = Transacted(lambda request, version: brokers.call(here, request, version))
+    direct.producer_id, direct.epoch = one.transacted.producer_id, one.transacted.epoch
+    for number in range(5):
+        assert await direct.end(committed=number % 2 == 0) == 0
+        assert await direct.add({"t": [0]}) == [0]
+
+
+@simulated(**few)
+async def test_markers_find_the_partition_wherever_it_is_led(brokers: Brokers) -> None:
+    one = Producing(brokers)
+    await one.transacted.find()
+    here = await one.coordinator()
+    one.leader = next(broker for broker in brokers.ids if broker != here)
+    await brokers.make_topic("t", (one.leader, *(broker for broker in brokers.ids if broker != one.leader)))
+    await one.write()
+    brokers.kill(one.leader)
+    assert await one.end(committed=True) == 0
+    await one.ended("CompleteCommit")
+    assert any(one.last_stable(broker) >= 2 for broker in brokers.ids)
+
+
+@simulated(**few)
+async def test_a_topic_that_is_deleted_needs_no_marker(brokers: Brokers) -> None:
+    one = Producing(brokers)
+    await one.transacted.find()
+    here = await one.coordinator()
+    one.leader = next(broker for broker in brokers.ids if broker not in (here, 1))
+    await brokers.make_topic("t", (one.leader,))
+    await one.write()
+    brokers.kill(one.leader)
+    assert await one.end(committed=True) == 0
+    await brokers.elapse(5.0)
+    assert (await one.transacted.described()).transaction_state == "PrepareCommit"
+    assert await one.transacted.add({"t": [0]}) == [Error.CONCURRENT_TRANSACTIONS]  # not waited for without end
+    await brokers.delete_topic("t")
+    await one.ended("CompleteCommit")
+
+
+@simulated(count=1, **few)
+async def test_a_coordinator_that_could_not_write_has_decided_nothing(brokers: Brokers) -> None:
+    await brokers.make_topic("t", (1,))
+    one = Producing(brokers)
+    await one.write()
+    brokers.machine(1).storage.fill(0)
+    assert await brokers_answer(one) == Error.COORDINATOR_NOT_AVAILABLE
+    brokers.machine(1).storage.make_room()
+    await one.ended("Ongoing")
+    assert await one.end(committed=False) == 0
+    await one.ended("CompleteAbort")
+
+
+async def brokers_answer(one: Producing) -> int:
+    """What EndTxn is answered, without asking again."""
+    transacted = Transacted(lambda request, version: one.brokers.call(1, request, version))
+    transacted.producer_id, transacted.epoch = one.transacted.producer_id, one.transacted.epoch
+    return await transacted.end(committed=True)
+
+
+@simulated(count=1, transactional_id_expiration_ms=60_000, transaction_remove_expired_interval_ms=1000, **few)
+async def test_unused_names_are_forgotten_by_the_clock(brokers: Brokers) -> None:
+    one = Producing(brokers)
+    await one.transacted.begin()
+    await brokers.elapse(50)
+    assert (await one.transacted.described()).error_code == 0
+    await brokers.elapse(15)
+    assert (await one.transacted.described()).error_code == Error.TRANSACTIONAL_ID_NOT_FOUND
+    partition = brokers[1].hosted.find(transactions_topic, partition_of("x", 3))
+    assert partition.log.end == 2
+
+
+@simulated(**few)
+async def test_markers_reach_a_sole_replica_that_was_restarted(brokers: Brokers) -> None:
+    """Who leads it in which epoch is not reported: nobody else could."""
+    one = Producing(brokers)
+    await one.transacted.find()
+    here = await one.coordinator()
+    one.leader = next(broker for broker in brokers.ids if broker not in (here, 1))
+    await brokers.make_topic("t", (one.leader,))
+    for _ in range(2):
+        await one.write()
+        brokers.kill(one.leader)
+        assert await one.end(committed=True) == 0
+        await brokers.start(one.leader)
+        await one.ended("CompleteCommit")
+        assert one.last_stable(one.leader) == brokers.replica(one.leader, "t").log.end
+
+
+@simulated(count=1, **few)
+async def test_a_partition_that_the_coordinator_has_not_heard_of_is_not_added(brokers: Brokers) -> None:
+    """It would be taken for one that is gone, which needs no marker."""
+    await brokers.make_topic("t", (1,))
+    one = Producing(brokers)
+    await one.transacted.begin()
+    who = (one.transacted.producer_id, one.transacted.epoch)
+
+    async def added(*places: tuple[str, int]) -> object:
+        return await brokers.machine(1).run(brokers[1].verifier.verify("x", *who, places, add=True))
+
+    assert await added(("t", 0), ("t", 1)) == {
+        ("t", 0): Error.UNKNOWN_TOPIC_OR_PARTITION,
+        ("t", 1): Error.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+    assert (await one.transacted.described()).transaction_state == "Empty"
+    assert await added(("t", 0)) == {}
+    assert (await one.transacted.described()).transaction_state == "Ongoing"
+
+
+@simulated(**few)
+async def test_transactions_v2_need_nobody_to_add_partitions_and_survive_their_coordinator(brokers: Brokers) -> None:
+    one = Producing(brokers)
+    await one.transacted.begin()
+    here = await one.coordinator()
+    one.leader = next(broker for broker in brokers.ids if broker != here)
+    await brokers.make_topic("t", (one.leader, *(broker for broker in brokers.ids if broker != one.leader)))
+    for number in range(4):
+        assert await written(one, f"{number}") == 0
+        if number == 1:
+            brokers.kill(here)
+        assert await one.transacted.end(committed=number % 2 == 0, version=5) == 0
+        await one.ended("CompleteCommit", "CompleteAbort")
+    assert one.transacted.epoch == 4
+    partition = brokers.replica(one.leader, "t")
+    assert (partition.log.producers.transactions.open, partition.log.end) == ({}, 8)
+
+
+async def written(one: Producing, value: str) -> int:
+    """Produce as clients of v2 do, again while the coordinator is being found."""
+    while (code := await one.transacted.write("t", value, version=12)) == Error.NOT_ENOUGH_REPLICAS:
+        await one.brokers.elapse(0.1)
+    return code
+
+
+@simulated(**few)
+async def test_who_is_sent_away_just_before_the_end_waits_for_nothing(brokers: Brokers) -> None:
+    await brokers.make_topic("t", (1, 2, 3))
+    one = Producing(brokers)
+    await one.write()
+    here = await one.coordinator()
+    coordinator, answers = (
+        brokers[here].transaction_coordinator.local("x"),
+        iter([ConcurrentTransactions("it was being ended"), None]),
+    )
+
+    async def work() -> None:
+        if (fault := next(answers)) is not None:
+            raise fault
+
+    began = brokers.world.loop.time()
+    await brokers.machine(here).run(coordinator.when_free("x", work))
+    assert brokers.world.loop.time() - began < free_within_s / 2
+
+
+@simulated(**few)
+async def test_a_log_that_has_become_long_begins_anew_and_says_the_same(brokers: Brokers) -> None:
+    await brokers.make_topic("t", (1, 2, 3))
+    one = Producing(brokers)
+    for _ in range(5):
+        await one.write()
+        assert await one.end(committed=True) == 0
+        await one.ended("CompleteCommit")
+    await one.write()
+    here = await one.coordinator()
+    transacting, number = brokers[here].transaction_coordinator, partition_of("x", 3)
+    end = brokers[here].hosted.find(transactions_topic, number).log.end
+    await brokers.machine(here).run(transacting.cut(transacting.local("x"), at_least=10))
+    logs = [brokers[broker].hosted.find(transactions_topic, number).log for broker in brokers.ids]
+    await brokers.until(lambda: all(log.start == end for log in logs))
+    assert logs[0].end == end + 1, "there is one name"
+    brokers.kill(here, power_loss=True)
+    await brokers.until(lambda: any(brokers.replica(broker, "t").leads for broker in brokers.ids))
+    one.leader = next(broker for broker in brokers.ids if brokers.replica(broker, "t").leads)
+    assert (await one.transacted.described()).transaction_state == "Ongoing"
+    assert await one.end(committed=True) == 0
+    await one.ended("CompleteCommit")
+    assert one.last_stable(one.leader) == brokers.replica(one.leader, "t").log.end

@@ -1,0 +1,80 @@
+"""`tailrace bench`: figures of the right kind; their size is the benchmarks' affair."""
+
+import json
+import signal
+import time
+
+import pytest
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from tailrace.cli.bench.latency import percentiles
+from tailrace.model.topics import offsets_topic
+from tailrace.testing import Broker
+from tests.unit.cli.program import Program, deadline_s, start_tailrace
+
+
+def test_figures_for_scripts(tailrace: Program) -> None:
+    ran = tailrace("bench", "--messages", "2000", "--size", "100", "--rate", "200", "--seconds", "0.5", "--json")
+    assert ran.code == 0, ran.err
+    produced, consumed, latency = map(json.loads, ran.out.splitlines())
+    assert (produced["name"], produced["messages"], produced["size"]) == ("produce", 2000, 100)
+    assert produced["messages_per_s"] == pytest.approx(2000 / produced["seconds"], rel=0.05)
+    assert consumed["name"] == "consume"
+    assert latency["messages"] == 100
+    assert 0 < latency["confirmed_ms"]["p50"] <= latency["confirmed_ms"]["p99"] <= latency["confirmed_ms"]["max"]
+    assert "bench" not in tailrace("topic", "list").out  # its topic is gone
+
+
+def test_a_table_for_people(tailrace: Program) -> None:
+    ran = tailrace("bench", "--messages", "500", "--only", "produce", "--only", "consume", "--partitions", "2")
+    assert ran.code == 0, ran.err
+    assert [line.split()[0] for line in ran.out.splitlines() if line.startswith(" ") and line.split()][-2:] == [
+        "produce",
+        "consume",
+    ]
+
+
+@pytest.mark.parametrize("only", ["produce", "latency"])
+def test_ctrl_c_takes_its_topic_along(broker: Broker, only: str) -> None:
+    process = start_tailrace(
+        "bench", "--messages", "100000000", "--seconds", "1000", "--only", only, TAILRACE_BOOTSTRAP=broker.bootstrap
+    )
+    looking = {"bootstrap.servers": broker.bootstrap, "group.id": "none", "enable.auto.commit": False}
+    client = Consumer(looking)  # a consumer makes no topic by asking for it, other clients may
+    deadline = time.monotonic() + deadline_s
+    try:
+        while not filled(client):
+            assert time.monotonic() < deadline
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=deadline_s)
+    finally:
+        process.kill()
+    assert (process.returncode, said) == (130, "")
+    assert list(client.list_topics(timeout=deadline_s).topics) in ([], [offsets_topic])  # it looks for a coordinator
+    client.close()
+
+
+def filled(client: Consumer) -> bool:
+    """Whether any message is in the bench's topic."""
+    try:
+        topics = [name for name in client.list_topics(timeout=deadline_s).topics if name != offsets_topic]
+        return any(client.get_watermark_offsets(TopicPartition(name, 0), timeout=1)[1] > 1 for name in topics)
+    except KafkaException:  # it is being made
+        return False
+
+
+def test_a_topic_that_is_not_there_is_not_made(tailrace: Program) -> None:
+    ran = tailrace("bench", "--topic", "nope", "--only", "produce", "--messages", "10")
+    assert ran.code == 1
+    assert "no topic nope" in ran.err
+    assert "nope" not in tailrace("topic", "list").out
+
+
+def test_percentiles() -> None:
+    assert percentiles([float(n) for n in range(1, 1001)]) == {
+        "p50": 501.0,
+        "p99": 991.0,
+        "p999": 1000.0,
+        "max": 1000.0,
+    }
+    assert percentiles([7.0]) == {"p50": 7.0, "p99": 7.0, "p999": 7.0, "max": 7.0}

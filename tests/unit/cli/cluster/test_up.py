@@ -1,0 +1,196 @@
+"""`tailrace cluster up` with a single broker: what it says, when it fails, and that nothing of it stays behind."""
+
+import json
+import os
+import re
+import select
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tailrace.testing.cluster_view import look
+from tests.unit.cli.program import deadline_s, run_tailrace, start_tailrace
+
+
+@contextmanager
+def cluster_up(folder: Path, *words: str, **variables: str) -> Iterator[tuple["subprocess.Popen[str]", str]]:
+    """A cluster at free ports, and its ready line."""
+    process = start_tailrace("cluster", "up", "--base-port", "0", *words, folder=folder, **variables)
+    try:
+        assert process.stdout is not None
+        ready, _, _ = select.select([process.stdout], [], [], deadline_s)
+        yield process, process.stdout.readline() if ready else ""
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def ports(line: str) -> list[int]:
+    found = re.fullmatch(r"ready kafka=((127\.0\.0\.1:\d+,?)+)\n", line)
+    assert found is not None, line
+    return [int(address.rpartition(":")[2]) for address in found[1].split(",")]
+
+
+def pid_at(port: int) -> int:
+    status = run_tailrace("cluster", "status", "--json", bootstrap=f"127.0.0.1:{port}")
+    pid = json.loads(status.out)["brokers"][0]["pid"]
+    assert isinstance(pid, int)
+    return pid
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_one_line_when_ready_and_a_clean_end(tmp_path: Path, number: int) -> None:
+    with cluster_up(tmp_path, "--brokers", "1") as (process, line):
+        (port,) = ports(line)
+        assert look("127.0.0.1", port).why_unwell(1) == ""
+        process.send_signal(number)
+        out, err = process.communicate(timeout=deadline_s)
+    assert (process.returncode, out) == (0, "")
+    logged = [text for text in err.splitlines() if not text.startswith("tailrace: ")]
+    assert logged
+    assert all(text.startswith("broker 1 | ") for text in logged)
+    assert err.endswith("tailrace: all brokers have stopped\n")
+    assert (tmp_path / "tailrace-cluster" / "broker-1" / "clean-shutdown").is_file()
+
+
+def test_ports_are_kept_for_the_next_time(tmp_path: Path) -> None:
+    for base_port in ("0", "0"):
+        with cluster_up(tmp_path, "--brokers", "1", "--base-port", base_port) as (process, line):
+            kept = json.loads((tmp_path / "tailrace-cluster" / "cluster.json").read_text())
+            assert ports(line) == [kept[0]["kafka_port"]]
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=deadline_s)
+    assert ports(line) == [kept[0]["kafka_port"]]
+
+
+def test_a_broker_that_dies_is_reported_and_not_restarted(tmp_path: Path) -> None:
+    with cluster_up(tmp_path, "--brokers", "1") as (process, line):
+        (port,) = ports(line)
+        os.kill(pid_at(port), signal.SIGKILL)
+        _, err = process.communicate(timeout=deadline_s)
+    assert process.returncode == 1
+    assert "BROKER 1 IS DOWN: it was killed by signal 9. It is not started again.\nIts log ends:\n" in err
+    assert f"tailrace serve --data-dir tailrace-cluster/broker-1 --kafka-port {port} --peer-port " in err
+    assert err.endswith("tailrace: no broker is left.\n")
+
+
+def test_its_brokers_end_with_it(tmp_path: Path) -> None:
+    with cluster_up(tmp_path, "--brokers", "1") as (process, line):
+        child = os.pidfd_open(pid_at(*ports(line)))
+        process.kill()
+        ended, _, _ = select.select([child], [], [], deadline_s)
+        os.close(child)
+    assert ended
+
+
+def test_asking_twice_kills(tmp_path: Path) -> None:
+    """A broker that does not stop: it is paused again and again, before it can. Nobody waits for it to the end."""
+    with cluster_up(tmp_path, "--brokers", "1") as (process, line):
+        pid = pid_at(*ports(line))
+        child = os.pidfd_open(pid)
+        process.send_signal(signal.SIGINT)
+        while not select.select([child], [], [], 0.001)[0]:
+            os.kill(pid, signal.SIGSTOP)
+            process.send_signal(signal.SIGINT)
+        os.close(child)
+        _, err = process.communicate(timeout=deadline_s)
+    assert "in time" not in err
+    assert ("did not stop cleanly: broker 1: the broker ended with exit code -9" in err) == (process.returncode == 1)
+
+
+def test_the_environment_sets_the_same_for_all(tmp_path: Path) -> None:
+    with cluster_up(tmp_path, "--brokers", "1", TAILRACE_BROKER_RACK="r1", TAILRACE_KAFKA_PORT="1") as (_, line):
+        (port,) = ports(line)
+        assert [one.rack for one in look("127.0.0.1", port).brokers] == ["r1"]
+
+
+def test_a_port_in_use_is_named_before_anything_starts(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        words = ("cluster", "up", "--data-dir", str(tmp_path), "--base-port", str(port))
+        ran = run_tailrace(*words)
+    assert (ran.code, ran.out) == (1, "")
+    assert f"cannot start: port {port} of broker 1 is in use." in ran.err
+    assert "--base-port" in ran.err
+    assert not (tmp_path / "broker-1").exists()
+
+
+def test_a_broker_that_cannot_start_is_shown_with_its_log(tmp_path: Path) -> None:
+    (tmp_path / "broker-1").mkdir()
+    (tmp_path / "broker-1" / "meta.properties").write_text("what is this?")
+    ran = run_tailrace("cluster", "up", "--brokers", "1", "--data-dir", str(tmp_path), "--base-port", "0")
+    assert (ran.code, ran.out) == (1, "")
+    assert (
+        "tailrace: cannot start the cluster: broker 1: the broker did not start: exit code 1.\nIts log ends:" in ran.err
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "variables", "said"),
+    [
+        (("--brokers", "0"), {}, "--brokers"),
+        (("--base-port", "70000"), {}, "--base-port"),
+        (("--base-port", "65500"), {}, "peer port 65600"),
+        (("--fsync", "sometimes"), {}, "sometimes"),
+        ((), {"TAILRACE_NUM_PARTITION": "1"}, "did you mean 'TAILRACE_NUM_PARTITIONS'"),
+        ((), {"TAILRACE_NUM_PARTITIONS": "none"}, "num.partitions=none: it must be a whole number"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(
+    tmp_path: Path, words: tuple[str, ...], variables: dict[str, str], said: str
+) -> None:
+    ran = run_tailrace("cluster", "up", "--data-dir", str(tmp_path), *words, **variables)
+    assert (ran.code, ran.out) == (2, "")
+    assert said in ran.err
+    assert "Traceback" not in ran.err
+
+
+def test_the_data_of_one_broker_is_no_cluster(tmp_path: Path) -> None:
+    (tmp_path / "meta.properties").touch()
+    ran = run_tailrace("cluster", "up", "--data-dir", str(tmp_path))
+    assert ran.code == 2
+    assert "a single broker, which `tailrace serve` runs" in ran.err
+    (tmp_path / "file").touch()
+    ran = run_tailrace("cluster", "up", "--data-dir", str(tmp_path / "file"))
+    assert ran.code == 1
+    assert "--data-dir" in ran.err
+
+
+def test_three_brokers_of_which_one_dies(tmp_path: Path, topic: str) -> None:
+    """And the next time all three are there again, with what they were given."""
+    with cluster_up(tmp_path, "--brokers", "3", "--fsync", "never") as (process, line):
+        addresses = [f"127.0.0.1:{port}" for port in ports(line)]
+        assert run_tailrace("topic", "create", topic, "-r", "3", bootstrap=addresses[0]).code == 0
+        status = json.loads(run_tailrace("cluster", "status", "--json", bootstrap=addresses[2]).out)
+        assert [f"{one['host']}:{one['port']}" for one in status["brokers"]] == addresses
+        os.kill(status["brokers"][1]["pid"], signal.SIGKILL)
+        assert wait_for_state(addresses[0], 2, "fenced")["pid"] is None
+        assert run_tailrace("produce", topic, stdin="kept\n", bootstrap=addresses[2]).code == 0
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=deadline_s)
+    assert process.returncode == 0, err
+    assert "BROKER 2 IS DOWN: it was killed by signal 9." in err
+    assert {text.partition(" | ")[0] for text in err.splitlines() if " | " in text} == {
+        "broker 1",
+        "broker 2",
+        "broker 3",
+    }
+    with cluster_up(tmp_path) as (_, again):
+        assert again == line
+        assert run_tailrace("consume", topic, "--from-beginning", "--max", "1", bootstrap=addresses[1]).out == "kept\n"
+
+
+def wait_for_state(bootstrap: str, broker_id: int, state: str) -> dict[str, object]:
+    deadline = time.monotonic() + deadline_s
+    while True:
+        ran = run_tailrace("cluster", "status", "--json", bootstrap=bootstrap)
+        (found,) = (one for one in json.loads(ran.out)["brokers"] if one["id"] == broker_id)
+        if found["state"] == state:
+            return dict(found)
+        assert time.monotonic() < deadline, found

@@ -1,0 +1,149 @@
+"""`tailrace log`: what people see of a data directory, whole and damaged."""
+
+import json
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from tailrace.testing import Broker
+from tests.unit.cli.program import deadline_s, run_tailrace
+from tests.unit.log.logs import on_loop, open_log
+from tests.unit.log.state.transacting import mark, send
+
+
+@pytest.fixture(scope="module")
+def left_behind(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The data of a broker that had a topic `orders` and has stopped."""
+    folder = tmp_path_factory.mktemp("log") / "data"
+    with Broker(data_dir=folder) as broker:
+        producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 0})
+        for number in range(3):
+            producer.produce("orders", f"order {number}".encode(), key=b"k", headers=[("h", b"\xff")])
+            assert producer.flush(deadline_s) == 0
+    return folder
+
+
+def partition_folder(data_dir: Path) -> Path:
+    rows = [json.loads(line) for line in run_tailrace("log", "dump", str(data_dir), "--json").out.splitlines()]
+    assert {row["topic"] for row in rows} == {"orders", "__cluster_metadata"}
+    (found,) = [one for one in data_dir.iterdir() if one.is_dir() and not one.name.startswith("AAAAAAAA")]
+    return found
+
+
+def test_batches_and_records_by_topic_name(left_behind: Path) -> None:
+    where = ("orders", "--data-dir", str(left_behind), "--json")
+    batches = [json.loads(line) for line in run_tailrace("log", "dump", *where).out.splitlines()]
+    assert [(one["base_offset"], one["last_offset"], one["records"]) for one in batches] == [
+        (0, 0, 1),
+        (1, 1, 1),
+        (2, 2, 1),
+    ]
+    records = [json.loads(line) for line in run_tailrace("log", "dump", *where, "-r", "-o", "1").out.splitlines()]
+    assert [(one["offset"], one["key"], one["value"]) for one in records] == [(1, "k", "order 1"), (2, "k", "order 2")]
+    assert records[0]["headers"] == [{"name": "h", "value_base64": "/w=="}]
+
+
+def test_tables_for_people(left_behind: Path) -> None:
+    shown = run_tailrace("log", "dump", "orders", "-d", str(left_behind), "--records", "--max", "2")
+    assert "order 1" in shown.out
+    assert "order 2" not in shown.out
+    assert "first 2" in shown.err
+    named = run_tailrace("log", "dump", "__cluster_metadata", "-d", str(left_behind), "--records").out
+    assert "TopicAdded(name='orders', topic_id=" in named
+
+
+def test_few_columns_unless_asked_for_more(left_behind: Path) -> None:
+    where = ("log", "dump", "orders", "-d", str(left_behind))
+    narrow, wide = (run_tailrace(*where, *more).out.splitlines()[2] for more in ((), ("--wide",)))
+    assert narrow.split() == ["base", "offset", "last", "offset", "records", "bytes", "time", "file", "position"]
+    assert "epoch" in wide
+    assert "compression" in wide
+
+
+def test_null_is_not_empty(tmp_path: Path) -> None:
+    with Broker(data_dir=tmp_path / "data", fsync="never") as broker:
+        producer = Producer({"bootstrap.servers": broker.bootstrap})
+        producer.produce("t", value=None, key=b"")
+        assert producer.flush(deadline_s) == 0
+    where = ("log", "dump", "t", "-r", "-d", str(tmp_path / "data"))
+    assert run_tailrace(*where).out.count("(null)") == 1
+    row = json.loads(run_tailrace(*where, "--json").out)
+    assert (row["key"], row["value"], row["headers"]) == ("", None, [])
+
+
+def test_a_whole_directory_is_good(left_behind: Path) -> None:
+    ran = run_tailrace("log", "verify", "--data-dir", str(left_behind))
+    assert (ran.code, ran.err) == (0, "")
+    row = next(line.split() for line in ran.out.splitlines() if line.split()[:1] == ["orders"])
+    assert row[:5] == ["orders", "0", "1", "3", "3"]
+    assert row[-1] == "good"
+
+
+def test_damage_is_named_by_file_and_position(left_behind: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "a-copy"
+    copy.mkdir()
+    (segment,) = partition_folder(left_behind).glob("*.log")
+    data = bytearray(segment.read_bytes())
+    second = 12 + int.from_bytes(data[8:12], "big")
+    data[second + 70] ^= 0x40
+    (copy / segment.name).write_bytes(data)
+    ran = run_tailrace("log", "verify", str(copy))
+    assert (ran.code, ran.err) == (1, "tailrace: 1 problem found.\n")
+    assert f"{copy}/{segment.name} at byte {second}: " in ran.out
+    (report,) = json.loads(run_tailrace("log", "verify", str(copy), "--json").out)
+    assert (report["records"], report["problems"][0]["position"]) == (1, second)
+    dumped = run_tailrace("log", "dump", str(copy), "--records")
+    assert dumped.code == 0
+    assert "order 0" in dumped.out
+    assert "checksum" in dumped.out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("nothing-there", "--data-dir", "{data}"), "nothing-there"),
+        (("{empty}/data",), "{empty}/data does not exist"),
+        (("--data-dir", "{empty}/data"), "{empty}/data does not exist"),
+        (("--data-dir", "{empty}"), "no data directory"),
+        (("{empty}",), "neither a data directory nor a partition's folder"),
+        (("orders", "--partition", "3", "--data-dir", "{data}"), "no partition 3"),
+    ],
+)
+def test_what_is_not_there(left_behind: Path, tmp_path: Path, words: tuple[str, ...], said: str) -> None:
+    ran = run_tailrace("log", "verify", *(word.format(data=left_behind, empty=tmp_path) for word in words))
+    assert (ran.code, ran.out) == (1, "")
+    assert said.format(empty=tmp_path) in ran.err
+
+
+def test_a_partition_whose_name_nobody_knows_goes_by_its_id(left_behind: Path, tmp_path: Path) -> None:
+    folder = partition_folder(left_behind)
+    (tmp_path / folder.name).symlink_to(folder)
+    (report,) = json.loads(run_tailrace("log", "verify", str(tmp_path / folder.name), "--json").out)
+    assert f"{report['topic']}-0" == folder.name
+
+
+def test_markers_are_shown_and_counted(tmp_path: Path) -> None:
+    folder = tmp_path / "AAAAAAAAAAAAAAAAAAAACg-0"
+
+    @on_loop
+    async def write() -> None:
+        log = await open_log(folder)
+        for producer, commits in ((7, True), (8, False), (9, None)):
+            send(log, producer)
+            if commits is not None:
+                mark(log, producer, commits=commits)
+
+    write()
+    batches = [json.loads(line) for line in run_tailrace("log", "dump", str(folder), "--json").out.splitlines()]
+    assert [(one["kind"], one["producer_id"]) for one in batches] == [
+        ("transactional", 7),
+        ("commit", 7),
+        ("transactional", 8),
+        ("abort", 8),
+        ("transactional", 9),
+    ]
+    shown = run_tailrace("log", "dump", str(folder), "--records").out
+    assert [line.split()[0] for line in shown.splitlines() if "commit" in line or "abort" in line] == ["1", "3"]
+    (report,) = json.loads(run_tailrace("log", "verify", str(folder), "--json").out)
+    assert (report["records"], report["markers"], report["open"], report["problems"]) == (5, 2, 1, [])

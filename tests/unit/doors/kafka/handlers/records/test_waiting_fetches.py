@@ -1,0 +1,135 @@
+"""Long polls: they wait for as many bytes as were asked for, no longer, and read no more often than they must."""
+
+import asyncio
+
+import pytest
+
+from tailrace.broker.partitions.partition import Partition
+from tailrace.log.log import Read
+from tailrace.model.limits import MiB
+from tailrace.records.build import build_batch
+from tailrace.records.record import NewRecord
+from tailrace.wire.client import ConnectionLost
+from tailrace.wire.messages.delete_topics import DeleteTopicsRequest
+from tailrace.wire.messages.fetch import FetchRequest, FetchResponse, PartitionToFetch, TopicToFetch
+from tailrace.wire.messages.produce import PartitionToProduce, ProduceRequest, TopicToProduce
+from tests.unit.doors.kafka.hostile import until
+from tests.unit.doors.kafka.served import Served, answer_max_s, with_broker
+
+
+def fetch(offset: int, min_bytes: int, max_wait_ms: int = 60_000) -> FetchRequest:
+    wanted = PartitionToFetch(partition=0, fetch_offset=offset, partition_max_bytes=50 * MiB)
+    return FetchRequest(
+        max_wait_ms=max_wait_ms,
+        min_bytes=min_bytes,
+        max_bytes=50 * MiB,
+        topics=(TopicToFetch(name="t", partitions=(wanted,)),),
+    )
+
+
+async def put(served: Served, size: int) -> None:
+    """Append one batch of about so many bytes over a connection of its own."""
+    partition = served.node.hosted.find("t", 0)
+    partition.append(memoryview(build_batch([NewRecord(value=bytes(size), timestamp=1)])), 1)
+
+
+async def answered(waiting: "asyncio.Future[FetchResponse]") -> bytes:
+    response = await asyncio.wait_for(waiting, answer_max_s)
+    return bytes(response.topics[0].partitions[0].records or b"")
+
+
+async def parked(served: Served) -> None:
+    """Until the fetch that was sent has come to wait."""
+    await until(lambda: bool(served.node.hosted.find("t", 0)._watchers))
+
+
+@with_broker()
+async def test_one_byte_wakes_it(served: Served) -> None:
+    await served.make_topic("t")
+    waiting = served.client.send(fetch(0, min_bytes=1), 11)
+    await parked(served)
+    await put(served, 10)
+    assert await answered(waiting)
+
+
+@with_broker()
+async def test_it_waits_for_as_much_as_it_wants_and_counts_instead_of_reading(served: Served) -> None:
+    await served.make_topic("t")
+    partition = served.node.hosted.find("t", 0)
+    waiting = served.client.send(fetch(0, min_bytes=100_000), 11)
+    await parked(served)
+    looks = 0
+    read = partition.read
+
+    def counted(offset: int, max_bytes: int, *, committed: bool = False) -> Read | None:
+        nonlocal looks
+        looks += 1
+        return read(offset, max_bytes, committed=committed)
+
+    partition.read = counted  # type: ignore[method-assign]
+    for _ in range(99):
+        await put(served, 900)
+        await asyncio.sleep(0)
+    assert not waiting.done()
+    assert looks == 0
+    await put(served, 20_000)
+    assert len(await answered(waiting)) >= 100_000
+    assert looks == 1
+
+
+@with_broker(fsync="always")
+async def test_what_is_not_committed_yet_does_not_count_and_wakes_it_later(served: Served) -> None:
+    await served.make_topic("t")
+    await put(served, 500)
+    waiting = served.client.send(fetch(0, min_bytes=1_000), 11)
+    await parked(served)
+    await put(served, 600)
+    assert len(await answered(waiting)) >= 1_000
+
+
+@with_broker()
+async def test_more_than_one_answer_can_hold_does_not_wait_for_more(served: Served) -> None:
+    await served.make_topic("t", max_message_bytes=str(4 * MiB))
+    for _ in range(3):
+        await put(served, MiB // 2)
+    assert await answered(served.client.send(fetch(0, min_bytes=20 * MiB), 11))
+
+
+@with_broker()
+async def test_its_time_runs_out(served: Served) -> None:
+    await served.make_topic("t")
+    assert await answered(served.client.send(fetch(0, min_bytes=1, max_wait_ms=20), 11)) == b""
+
+
+@with_broker()
+async def test_a_deleted_topic_ends_the_wait(served: Served) -> None:
+    await served.make_topic("t")
+    waiting = served.client.send(fetch(0, min_bytes=1), 11)
+    await parked(served)
+    other = await type(served.client).connect(served.node.ports.net, "127.0.0.1", served.door.port)
+    await other.call(DeleteTopicsRequest(topic_names=("t",)), 4)
+    other.close()
+    response: FetchResponse = await asyncio.wait_for(waiting, answer_max_s)
+    assert response.topics[0].partitions[0].error_code == 3
+
+
+@with_broker()
+async def test_an_error_of_ours_costs_one_connection_not_the_broker(served: Served) -> None:
+    await served.make_topic("t")
+    await put(served, 10)
+    partition = served.node.hosted.find("t", 0)
+
+    async def broken(self: Partition, offset: int, max_bytes: int, *, committed: bool = False) -> Read:
+        raise RuntimeError("planted")
+
+    partition.read = lambda offset, max_bytes, *, committed=False: None  # type: ignore[method-assign]
+    partition.read_cold = broken.__get__(partition)  # type: ignore[method-assign]
+    with pytest.raises(ConnectionLost):
+        await asyncio.wait_for(served.client.call(fetch(0, min_bytes=1), 11), answer_max_s)
+    assert not served.node.failed.done()
+    other = await type(served.client).connect(served.node.ports.net, "127.0.0.1", served.door.port)
+    batch = bytes(build_batch([NewRecord(value=b"v", timestamp=1)]))
+    topic = TopicToProduce(name="t", partitions=(PartitionToProduce(partition=0, records=batch),))
+    answer = await other.call(ProduceRequest(acks=1, timeout_ms=1000, topics=(topic,)), 9)
+    assert answer.topics[0].partitions[0].error_code == 0
+    other.close()
