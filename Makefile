@@ -12,7 +12,7 @@ READY := $(VENV)/.ready
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo check test bench bench-peers interop fuzz simulate mutants chaos test-spark-full tighten programs
+.PHONY: help setup run demo check test bench bench-peers interop fuzz simulate mutants chaos test-spark-full programs
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -60,9 +60,6 @@ chaos: $(READY) ## kill, pause and cut off real brokers under load; MINUTES=10, 
 
 test-spark-full: $(READY) ## every test of the Spark pipeline, the long ones included
 	@$(BIN)/python -m pytest tests/pipeline -n $(WORKERS) --dist worksteal -m "long or not long" --durations 10
-
-tighten: $(READY) ## lower the size bounds in checks/sizes.toml to what the tree holds now
-	@$(BIN)/python -m checks.sizes --tighten
 
 # Debian splits ensurepip off its Python; the machine's own pip then puts one into the new environment.
 $(READY): pyproject.toml

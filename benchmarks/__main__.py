@@ -37,7 +37,7 @@ def machine(_: Start, folder: Path) -> Iterator[Outcome]:
     yield from machine_outcomes(folder)
 
 
-cases: Final[dict[str, Case]] = {
+CASES: Final[dict[str, Case]] = {
     "machine": machine,
     "bulk": bulk,
     "single": partial(single, fsync="never"),
@@ -51,7 +51,7 @@ cases: Final[dict[str, Case]] = {
     "footprint": footprint,
     "spark": spark,
 }
-cluster_cases: Final[dict[str, Case]] = {  # they start three of ours, whoever else is in our place
+CLUSTER_CASES: Final[dict[str, Case]] = {  # they start three of ours, whoever else is in our place
     "replicated": partial(replicated, fsync="never"),
     "replicated-always": partial(replicated, fsync="always"),
     "nearest": nearest,
@@ -73,7 +73,7 @@ def run(names: list[str], start: Start) -> list[Outcome]:
             own = folder / name
             own.mkdir()
             with console.status(f"{name} …"):
-                for outcome in (cases | cluster_cases)[name](start, own):
+                for outcome in (CASES | CLUSTER_CASES)[name](start, own):
                     print(json.dumps(outcome.as_json(), ensure_ascii=False), flush=True)
                     found.append(outcome)
     return found
@@ -81,13 +81,13 @@ def run(names: list[str], start: Start) -> list[Outcome]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    every = [*cases, *cluster_cases]
+    every = [*CASES, *CLUSTER_CASES]
     parser.add_argument("cases", nargs="*", help=f"only these, and no file is written: {', '.join(every)}")
     parser.add_argument("--kafka", action="store_true", help="put Apache Kafka in our place; no file is written")
     given = parser.parse_args()
     if unknown := [name for name in given.cases if name not in every]:
         parser.error(f"no such case: {', '.join(unknown)}")
-    by_default = list(cases) if given.kafka else every
+    by_default = list(CASES) if given.kafka else every
     found = run(given.cases or by_default, start_kafka if given.kafka else ours.broker)
     tables.show(found, title="Tailrace beside the floor, and three brokers beside one", beside="beside")
     if not given.cases and not given.kafka:

@@ -5,9 +5,9 @@ import struct
 from typing import Final
 
 from benchmarks.connection import Refused
-from benchmarks.frames import size_bytes
+from benchmarks.frames import SIZE_BYTES
 
-receive_bytes: Final = 256 * 1024
+RECEIVE_BYTES: Final = 256 * 1024
 
 
 class Answers:
@@ -21,18 +21,18 @@ class Answers:
 
     def take(self) -> None:
         """Wait for answers and count those that are whole."""
-        received = self._source.recv(receive_bytes)
+        received = self._source.recv(RECEIVE_BYTES)
         if not received:
             raise Refused("the server closed the connection")
         data = self._rest + received if self._rest else received
         at, end = 0, len(data)
-        while end - at > size_bytes:
-            size = int.from_bytes(data[at : at + size_bytes], "big")
-            if end - at < size_bytes + size:
+        while end - at > SIZE_BYTES:
+            size = int.from_bytes(data[at : at + SIZE_BYTES], "big")
+            if end - at < SIZE_BYTES + size:
                 break
-            self._check(data, at + size_bytes)
+            self._check(data, at + SIZE_BYTES)
             self.taken += 1
-            at += size_bytes + size
+            at += SIZE_BYTES + size
         self._rest = data[at:]
 
     def _check(self, data: bytes, at: int) -> None:
@@ -45,12 +45,12 @@ class Answers:
 
 def receive_answer(source: socket.socket, buffer: memoryview) -> memoryview:
     """One answer, without its size, as a view of the buffer: good until the next one."""
-    have, wanted = 0, size_bytes
+    have, wanted = 0, SIZE_BYTES
     while have < wanted:
         got = source.recv_into(buffer[have:])
         if not got:
             raise Refused("the server closed the connection")
         have += got
-        if wanted == size_bytes and have >= size_bytes:
+        if wanted == SIZE_BYTES and have >= SIZE_BYTES:
             wanted += struct.unpack_from(">i", buffer)[0]
-    return buffer[size_bytes:wanted]
+    return buffer[SIZE_BYTES:wanted]

@@ -12,11 +12,11 @@ from typing import Final
 from crc32c import crc32c
 
 from tailrace.records.build import build_batch
-from tailrace.records.header import checked_from, crc_at
+from tailrace.records.header import CHECKED_FROM, CRC_AT
 from tailrace.records.record import NewRecord
 
-producer_at: Final = 43
-producer_layout: Final = struct.Struct(">qhi")  # producer id, producer epoch, base sequence
+PRODUCER_AT: Final = 43
+PRODUCER_LAYOUT: Final = struct.Struct(">qhi")  # producer id, producer epoch, base sequence
 
 
 def random_batch(*, records: int, value_bytes: int, transactional: bool = False) -> bytearray:
@@ -28,5 +28,5 @@ def random_batch(*, records: int, value_bytes: int, transactional: bool = False)
 
 def name_producer(batch: bytearray, producer_id: int, producer_epoch: int, sequence: int) -> None:
     """Make the batch the one that an idempotent producer sends at `sequence`."""
-    producer_layout.pack_into(batch, producer_at, producer_id, producer_epoch, sequence)
-    struct.pack_into(">I", batch, crc_at, crc32c(memoryview(batch)[checked_from:]))
+    PRODUCER_LAYOUT.pack_into(batch, PRODUCER_AT, producer_id, producer_epoch, sequence)
+    struct.pack_into(">I", batch, CRC_AT, crc32c(memoryview(batch)[CHECKED_FROM:]))

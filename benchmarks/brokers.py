@@ -12,9 +12,9 @@ from tailrace.testing.blocking_request import ask, versions_of
 from tailrace.testing.cluster_view import ClusterView, NoView, look
 from tailrace.wire.messages.create_topics import CreateTopicsRequest, NewTopic, NewTopicConfig
 
-answer_timeout_seconds: Final = 60.0
-well_timeout_seconds: Final = 120.0
-retry_pause_seconds: Final = 0.02
+ANSWER_TIMEOUT_SECONDS: Final = 60.0
+WELL_TIMEOUT_SECONDS: Final = 120.0
+RETRY_PAUSE_SECONDS: Final = 0.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class Brokers:
             replication_factor=len(self.servers),
             configs=(NewTopicConfig(name="min.insync.replicas", value=str(majority)),),
         )
-        first, timeout = self.servers[0], answer_timeout_seconds
+        first, timeout = self.servers[0], ANSWER_TIMEOUT_SECONDS
         with socket.create_connection((first.host, first.port), timeout) as connection:
             request = CreateTopicsRequest(topics=(wanted,), timeout_ms=int(timeout * 1000))
             answer = ask(connection, request, versions_of(connection)).topics[0]
@@ -78,12 +78,12 @@ class Brokers:
         self._wait(missing)
 
     def _wait(self, missing: Callable[[ClusterView], str]) -> None:
-        deadline = time.monotonic() + well_timeout_seconds
+        deadline = time.monotonic() + WELL_TIMEOUT_SECONDS
         for server in self.servers:
             while why := self._ask(server, missing):
                 if time.monotonic() > deadline:
-                    raise Refused(f"after {well_timeout_seconds:g} s port {server.port} still says: {why}")
-                time.sleep(retry_pause_seconds)
+                    raise Refused(f"after {WELL_TIMEOUT_SECONDS:g} s port {server.port} still says: {why}")
+                time.sleep(RETRY_PAUSE_SECONDS)
 
     def _ask(self, server: Server, missing: Callable[[ClusterView], str]) -> str:
         try:
@@ -92,4 +92,4 @@ class Brokers:
             return str(error)
 
     def _look(self, server: Server) -> ClusterView:
-        return look(server.host, server.port, timeout_s=answer_timeout_seconds)
+        return look(server.host, server.port, timeout_s=ANSWER_TIMEOUT_SECONDS)

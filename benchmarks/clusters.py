@@ -12,15 +12,15 @@ from typing import Final
 
 from benchmarks import kafka, ours
 from benchmarks.brokers import Brokers
-from benchmarks.cases.replicated import messages, through
+from benchmarks.cases.replicated import MESSAGES, through
 from benchmarks.load import Measured
 from benchmarks.outcomes import Outcome, Threshold
 
-name: Final = "3-brokers"
-rounds: Final = 3
-peer_label: Final = "kafka"
-acks_all: Final = -1
-thresholds: Final = {
+NAME: Final = "3-brokers"
+ROUNDS: Final = 3
+PEER_LABEL: Final = "kafka"
+ACKS_ALL: Final = -1
+THRESHOLDS: Final = {
     "never": Threshold(of="ratio", at_least=1.3),
     "always": Threshold(of="ratio", at_least=1.0),  # with our fsync on, and Kafka's off
 }
@@ -34,10 +34,10 @@ class Entrant:
 
 def enter(stack: ExitStack, folder: Path) -> list[Entrant]:
     """Start everybody."""
-    own = {label: folder / f"three-{label}" for label in (peer_label, *thresholds)}
+    own = {label: folder / f"three-{label}" for label in (PEER_LABEL, *THRESHOLDS)}
     for path in own.values():
         path.mkdir()
-    peer = Entrant(label=peer_label, brokers=stack.enter_context(kafka.cluster(own[peer_label])))
+    peer = Entrant(label=PEER_LABEL, brokers=stack.enter_context(kafka.cluster(own[PEER_LABEL])))
     never = Entrant(label="never", brokers=stack.enter_context(ours.cluster(own["never"], "never")))
     always = Entrant(label="always", brokers=stack.enter_context(ours.cluster(own["always"], "always")))
     return [peer, never, always]
@@ -48,15 +48,15 @@ def compete(folder: Path, tell: Callable[[str], None]) -> list[Outcome]:
     with ExitStack() as stack:
         tell("three brokers each: starting")
         entrants = enter(stack, folder)
-        for number in range(rounds + 1):  # number 0 warms up
+        for number in range(ROUNDS + 1):  # number 0 warms up
             for position in range(len(entrants)):
                 entrant = entrants[(position + number) % len(entrants)]
-                tell(f"three brokers, round {number} of {rounds}: {entrant.label}")
-                count = messages if number else messages // 2
-                measured = through(entrant.brokers, f"through-{number}", acks_all, count)
+                tell(f"three brokers, round {number} of {ROUNDS}: {entrant.label}")
+                count = MESSAGES if number else MESSAGES // 2
+                measured = through(entrant.brokers, f"through-{number}", ACKS_ALL, count)
                 if number:
                     found.setdefault(entrant.label, []).append(measured)
-    return [outcome for label in thresholds for outcome in judge(label, found[label], found[peer_label])]
+    return [outcome for label in THRESHOLDS for outcome in judge(label, found[label], found[PEER_LABEL])]
 
 
 def judge(label: str, measured: list[Measured], peer: list[Measured]) -> list[Outcome]:
@@ -73,7 +73,7 @@ def judge(label: str, measured: list[Measured], peer: list[Measured]) -> list[Ou
             rounds=tuple(map(figure, measured)),
             beside="peer",
             beside_rounds=tuple(map(figure, peer)),
-            threshold=None if what else thresholds[label],
+            threshold=None if what else THRESHOLDS[label],
         )
         for (what, unit), figure in figures.items()
     ]

@@ -7,10 +7,10 @@ from typing import Final, Self
 
 from benchmarks import frames
 
-connect_timeout_seconds: Final = 20.0
-leader_timeout_seconds: Final = 10.0
-retry_pause_seconds: Final = 0.01
-already_exists: Final = 36
+CONNECT_TIMEOUT_SECONDS: Final = 20.0
+LEADER_TIMEOUT_SECONDS: Final = 10.0
+RETRY_PAUSE_SECONDS: Final = 0.01
+ALREADY_EXISTS: Final = 36
 
 
 class Refused(Exception):
@@ -21,7 +21,7 @@ class Connection:
     """One socket, one question at a time; `socket` is there for those who pipeline by themselves."""
 
     def __init__(self, host: str, port: int) -> None:
-        self.socket: Final = socket.create_connection((host, port), connect_timeout_seconds)
+        self.socket: Final = socket.create_connection((host, port), CONNECT_TIMEOUT_SECONDS)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def __enter__(self) -> Self:
@@ -33,7 +33,7 @@ class Connection:
     def ask(self, request: bytes | bytearray) -> memoryview:
         """The answer to one request, without its size."""
         self.socket.sendall(request)
-        size = struct.unpack(">i", self._exactly(frames.size_bytes))[0]
+        size = struct.unpack(">i", self._exactly(frames.SIZE_BYTES))[0]
         return self._exactly(size)
 
     def _exactly(self, size: int) -> memoryview:
@@ -52,13 +52,13 @@ def create_topic(host: str, port: int, topic: str) -> None:
     with Connection(host, port) as connection:
         answer = connection.ask(frames.create_topic(topic))
         error = struct.unpack_from(">h", answer, 12 + len(frames.text(topic)))[0]
-        if error not in (0, already_exists):
+        if error not in (0, ALREADY_EXISTS):
             raise Refused(f"creating topic {topic}: error {error}")
-        deadline = time.monotonic() + leader_timeout_seconds
+        deadline = time.monotonic() + LEADER_TIMEOUT_SECONDS
         while (error := _end(connection, topic)[0]) != 0:
             if time.monotonic() > deadline:
-                raise Refused(f"topic {topic} has no leader after {leader_timeout_seconds} s: error {error}")
-            time.sleep(retry_pause_seconds)
+                raise Refused(f"topic {topic} has no leader after {LEADER_TIMEOUT_SECONDS} s: error {error}")
+            time.sleep(RETRY_PAUSE_SECONDS)
 
 
 def delete_topic(host: str, port: int, topic: str) -> None:
@@ -71,24 +71,24 @@ def delete_topic(host: str, port: int, topic: str) -> None:
 
 def init_producer(connection: Connection) -> tuple[int, int]:
     """A fresh producer id and its epoch; asked again while the server is still loading its coordinator."""
-    deadline = time.monotonic() + leader_timeout_seconds
+    deadline = time.monotonic() + LEADER_TIMEOUT_SECONDS
     while True:
         error, producer_id, epoch = struct.unpack_from(">hqh", connection.ask(frames.init_producer()), 8)
         if not error:
             return producer_id, epoch
         if time.monotonic() > deadline:
             raise Refused(f"asking for a producer id: error {error}")
-        time.sleep(retry_pause_seconds)
+        time.sleep(RETRY_PAUSE_SECONDS)
 
 
 def settled_end(host: str, port: int, topic: str) -> int:
     """The end of a topic, once no transaction is open in it."""
     with Connection(host, port) as connection:
-        deadline = time.monotonic() + leader_timeout_seconds
+        deadline = time.monotonic() + LEADER_TIMEOUT_SECONDS
         while (ends := (_end(connection, topic, committed=True), _end(connection, topic)))[0] != ends[1]:
             if time.monotonic() > deadline:
-                raise Refused(f"transactions are open in {topic} after {leader_timeout_seconds} s")
-            time.sleep(retry_pause_seconds)
+                raise Refused(f"transactions are open in {topic} after {LEADER_TIMEOUT_SECONDS} s")
+            time.sleep(RETRY_PAUSE_SECONDS)
         return ends[1][1]
 
 

@@ -15,10 +15,10 @@ from benchmarks.fetched import Missing
 from benchmarks.jars import Artifact, jars
 from benchmarks.pysparks import pyspark
 
-newest: Final = "4.2.0"  # for which there is one
+NEWEST: Final = "4.2.0"  # for which there is one
 # It only hands out delegation tokens, and not every mirror has it in every version: then an older one does as well.
-tokens: Final = "4.1.0-preview1"
-libraries: Final[tuple[Artifact, ...]] = (
+TOKENS: Final = "4.1.0-preview1"
+LIBRARIES: Final[tuple[Artifact, ...]] = (
     ("org.apache.kafka", "kafka-clients", "3.9.2"),
     ("org.apache.commons", "commons-pool2", "2.13.1"),
 )
@@ -52,19 +52,19 @@ def connector() -> Connector:
     """The one for the installed Spark, or the newest with a Spark of its own. `Missing` when neither can be had."""
     installed = version_of("pyspark")
     reasons: list[str] = []
-    for version in (installed, newest):
+    for version in (installed, NEWEST):
         for folder in _folders(version, reasons):
             return Connector(version=version, jars=folder, pyspark=None if version == installed else pyspark(version))
     raise Missing("; ".join(reasons))
 
 
 def _folders(version: str, reasons: list[str]) -> Iterator[Path]:
-    for provider in (version, tokens):
+    for provider in (version, TOKENS):
         parts = (
             ("org.apache.spark", "spark-sql-kafka-0-10_2.13", version),
             ("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", provider),
         )
         try:
-            yield jars(f"spark-kafka-{version}-{provider}", (*parts, *libraries), alone=True)
+            yield jars(f"spark-kafka-{version}-{provider}", (*parts, *LIBRARIES), alone=True)
         except Missing as missing:
             reasons.append(str(missing))

@@ -16,17 +16,17 @@ from benchmarks.outcomes import Threshold
 from benchmarks.processes import Server, measure
 from tailrace.model.limits import KiB
 
-in_flight: Final = 100
-single_requests: Final = 30_000
-rate: Final = 2_000
-steady_seconds: Final = 3.0
-value_bytes: Final = 100
-passes: Final = 3  # one takes a second, and on shared cores such a moment says little
+IN_FLIGHT: Final = 100
+SINGLE_REQUESTS: Final = 30_000
+RATE: Final = 2_000
+STEADY_SECONDS: Final = 3.0
+VALUE_BYTES: Final = 100
+PASSES: Final = 3  # one takes a second, and on shared cores such a moment says little
 
-better_produce: Final = Threshold(of="ratio", at_least=1.3)
-better_consume: Final = Threshold(of="ratio", at_least=1.1)
-better_single: Final = Threshold(of="ratio", at_least=3)
-better_p99: Final = Threshold(of="ratio", at_most=0.5)
+BETTER_PRODUCE: Final = Threshold(of="ratio", at_least=1.3)
+BETTER_CONSUME: Final = Threshold(of="ratio", at_least=1.1)
+BETTER_SINGLE: Final = Threshold(of="ratio", at_least=3)
+BETTER_P99: Final = Threshold(of="ratio", at_most=0.5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ Contest = Callable[[Entrant, str, float], list[Figure]]
 
 
 def rdkafka_work(
-    entrant: Entrant, topic: str, kind: rdkafka.Kind, messages: int, size: int = value_bytes
+    entrant: Entrant, topic: str, kind: rdkafka.Kind, messages: int, size: int = VALUE_BYTES
 ) -> rdkafka.Work:
     server = entrant.server
     return rdkafka.Work(
@@ -69,7 +69,7 @@ def rdkafka_work(
         messages=messages,
         value_bytes=size,
         acks=entrant.acks,
-        rate=rate,
+        rate=RATE,
     )
 
 
@@ -79,15 +79,15 @@ def through(entrant: Entrant, topic: str, scale: float, *, messages: int, size: 
     put, got = (_together(rdkafka_work(entrant, topic, kind, wanted, size)) for kind in ("produce", "consume"))
     label = f"{size} B messages" if size < KiB else f"{size // KiB} KB messages"
     return [
-        Figure(name=f"produce {label}", unit="MB/s", value=put.megabytes_per_second, threshold=better_produce),
+        Figure(name=f"produce {label}", unit="MB/s", value=put.megabytes_per_second, threshold=BETTER_PRODUCE),
         Figure(name=f"produce {label}, broker's CPU", unit="s/GB", value=put.cpu_seconds_per_gigabyte),
-        Figure(name=f"consume {label}", unit="MB/s", value=got.megabytes_per_second, threshold=better_consume),
+        Figure(name=f"consume {label}", unit="MB/s", value=got.megabytes_per_second, threshold=BETTER_CONSUME),
     ]
 
 
 def _together(work: rdkafka.Work) -> Measured:
     """Several passes one after the other, each with a client of its own, as if they were one."""
-    each = [Measured(**measure("benchmarks.rdkafka", work)) for _ in range(passes)]
+    each = [Measured(**measure("benchmarks.rdkafka", work)) for _ in range(PASSES)]
     return Measured(**{name: sum(getattr(one, name) for one in each) for name in asdict(each[0])})
 
 
@@ -99,20 +99,20 @@ def single_raw(entrant: Entrant, topic: str, scale: float) -> list[Figure]:
         port=server.port,
         pid=server.pid,
         topic=topic,
-        requests=int(single_requests * scale),
+        requests=int(SINGLE_REQUESTS * scale),
         acks=entrant.acks,
-        in_flight=in_flight,
+        in_flight=IN_FLIGHT,
     )
     found = Measured(**measure("benchmarks.load", work))
     name = "single-record requests, raw socket"
-    return [Figure(name=name, unit="requests/s", value=found.requests_per_second, threshold=better_single)]
+    return [Figure(name=name, unit="requests/s", value=found.requests_per_second, threshold=BETTER_SINGLE)]
 
 
 def single_librdkafka(entrant: Entrant, topic: str, scale: float) -> list[Figure]:
-    work = rdkafka_work(entrant, topic, "single", int(single_requests * scale))
+    work = rdkafka_work(entrant, topic, "single", int(SINGLE_REQUESTS * scale))
     found = Measured(**measure("benchmarks.rdkafka", work))
     name = "single-record requests, librdkafka"
-    return [Figure(name=name, unit="requests/s", value=found.requests_per_second, threshold=better_single)]
+    return [Figure(name=name, unit="requests/s", value=found.requests_per_second, threshold=BETTER_SINGLE)]
 
 
 def steady_raw(entrant: Entrant, topic: str, scale: float) -> list[Figure]:
@@ -121,20 +121,20 @@ def steady_raw(entrant: Entrant, topic: str, scale: float) -> list[Figure]:
         port=entrant.server.port,
         topic=topic,
         acks=entrant.acks,
-        rate=rate,
-        seconds=steady_seconds * scale,
+        rate=RATE,
+        seconds=STEADY_SECONDS * scale,
     )
     found = {part: Spread(**spread) for part, spread in measure("benchmarks.latency", work).items()}
     return [
-        *figures("produce at 2,000 msg/s, raw socket", found["produce"], better_p99),
+        *figures("produce at 2,000 msg/s, raw socket", found["produce"], BETTER_P99),
         *figures("producer to waiting consumer at 2,000 msg/s", found["delivery"], None),
     ]
 
 
 def steady_librdkafka(entrant: Entrant, topic: str, scale: float) -> list[Figure]:
-    work = rdkafka_work(entrant, topic, "latency", int(rate * steady_seconds * scale))
+    work = rdkafka_work(entrant, topic, "latency", int(RATE * STEADY_SECONDS * scale))
     spread = Spread(**measure("benchmarks.rdkafka", work))
-    return figures("produce at 2,000 msg/s, librdkafka", spread, better_p99)
+    return figures("produce at 2,000 msg/s, librdkafka", spread, BETTER_P99)
 
 
 def figures(name: str, spread: Spread, threshold: Threshold | None) -> list[Figure]:
@@ -144,11 +144,11 @@ def figures(name: str, spread: Spread, threshold: Threshold | None) -> list[Figu
     ]
 
 
-bulk: Final[dict[str, Contest]] = {
+BULK: Final[dict[str, Contest]] = {
     "1-kb": partial(through, messages=500_000, size=1024),
     "100-b": partial(through, messages=2_500_000, size=100),
 }
-contests: Final[dict[str, Contest]] = bulk | {
+CONTESTS: Final[dict[str, Contest]] = BULK | {
     "single-raw": single_raw,
     "single-librdkafka": single_librdkafka,
     "steady-raw": steady_raw,

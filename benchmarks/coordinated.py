@@ -10,48 +10,48 @@ from typing import Final
 from benchmarks.cases import groups, transactions
 from benchmarks.contests import Contest, Entrant, Figure
 
-acks_all: Final = -1
-warm_up_members: Final = groups.member_counts[:-1]
+ACKS_ALL: Final = -1
+WARM_UP_MEMBERS: Final = groups.MEMBER_COUNTS[:-1]
 
 
 def commits(entrant: Entrant, _: str, scale: float) -> list[Figure]:
-    count = groups.connections
-    (rate,) = groups.measured(entrant.server, "commits", count, groups.seconds * scale, rounds=1)
-    return [Figure(name=f"offset commits, {count} groups", unit="commits/s", value=rate, acks=acks_all)]
+    count = groups.CONNECTIONS
+    (rate,) = groups.measured(entrant.server, "commits", count, groups.SECONDS * scale, rounds=1)
+    return [Figure(name=f"offset commits, {count} groups", unit="commits/s", value=rate, acks=ACKS_ALL)]
 
 
 def rebalances(entrant: Entrant, _: str, scale: float) -> list[Figure]:
     found = []
     for kind in ("classic", "consumer"):
-        for count in groups.member_counts if scale == 1 else warm_up_members:
+        for count in groups.MEMBER_COUNTS if scale == 1 else WARM_UP_MEMBERS:
             (took,) = groups.measured(entrant.server, kind, count, rounds=1)
-            found.append(Figure(name=f"rebalance of {count} members, {kind}", unit="ms", value=took, acks=acks_all))
+            found.append(Figure(name=f"rebalance of {count} members, {kind}", unit="ms", value=took, acks=ACKS_ALL))
     return found
 
 
 def transacting(entrant: Entrant, topic: str, scale: float) -> list[Figure]:
     found = []
-    for messages in transactions.sizes:
-        for kind in transactions.producers:
-            rate = transactions.ran(entrant.server, kind, topic, messages, transactions.seconds * scale).per_second
+    for messages in transactions.SIZES:
+        for kind in transactions.PRODUCERS:
+            rate = transactions.ran(entrant.server, kind, topic, messages, transactions.SECONDS * scale).per_second
             name = transactions.named(kind, messages)
-            found.append(Figure(name=name, unit="transactions/s", value=rate, acks=acks_all))
+            found.append(Figure(name=name, unit="transactions/s", value=rate, acks=ACKS_ALL))
     return found
 
 
 def reading_committed(entrant: Entrant, topic: str, scale: float) -> list[Figure]:
     """Who reads first changes with every look, and within each look one is beside the other."""
-    end = transactions.filled(entrant.server, topic, int(transactions.transactions_read * scale))
-    looks = [transactions.both_ways(entrant.server, topic, end, number) for number in range(transactions.read_rounds)]
+    end = transactions.filled(entrant.server, topic, int(transactions.TRANSACTIONS_READ * scale))
+    looks = [transactions.both_ways(entrant.server, topic, end, number) for number in range(transactions.READ_ROUNDS)]
     speed = median(committed.megabytes_per_second for committed, _ in looks)
     cost = median(committed.seconds / everything.seconds for committed, everything in looks)
     return [
-        Figure(name="catch-up fetch of committed records", unit="MB/s", value=speed, acks=acks_all),
-        Figure(name="time to read committed records over that to read all", unit="x", value=cost, acks=acks_all),
+        Figure(name="catch-up fetch of committed records", unit="MB/s", value=speed, acks=ACKS_ALL),
+        Figure(name="time to read committed records over that to read all", unit="x", value=cost, acks=ACKS_ALL),
     ]
 
 
-contests: Final[dict[str, Contest]] = {
+CONTESTS: Final[dict[str, Contest]] = {
     "commits": commits,
     "rebalances": rebalances,
     "transactions": transacting,

@@ -22,11 +22,11 @@ from confluent_kafka import Producer
 
 from tailrace.testing import Cluster
 
-poll_s: Final = 0.002
-resumed_within_s: Final = 60.0
-healthy_within_s: Final = 120.0
-look_s: Final = 0.1
-value: Final = bytes(100)
+POLL_S: Final = 0.002
+RESUMED_WITHIN_S: Final = 60.0
+HEALTHY_WITHIN_S: Final = 120.0
+LOOK_S: Final = 0.1
+VALUE: Final = bytes(100)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,14 +66,14 @@ class Load:
                 written += 1
                 self._producer.poll(0)
             else:
-                self._producer.poll(poll_s)
+                self._producer.poll(POLL_S)
 
     def _write(self, partition: int) -> None:
         told = partial(self._delivered, partition, time.monotonic())
         try:
-            self._producer.produce(self._topic, value, partition=partition, on_delivery=told)
+            self._producer.produce(self._topic, VALUE, partition=partition, on_delivery=told)
         except BufferError:
-            self._producer.poll(poll_s)
+            self._producer.poll(POLL_S)
 
     def _delivered(self, partition: int, written_at: float, error: Any, _: Any) -> None:
         now = time.monotonic()
@@ -100,13 +100,13 @@ class Load:
         self._killed_at = since
         self._waiting = dict.fromkeys(partitions)
         self._urgent += partitions
-        if not self._all_resumed.wait(resumed_within_s):
-            raise TimeoutError(f"{len(self._waiting)} partitions were not answered within {resumed_within_s:g} s")
+        if not self._all_resumed.wait(RESUMED_WITHIN_S):
+            raise TimeoutError(f"{len(self._waiting)} partitions were not answered within {RESUMED_WITHIN_S:g} s")
 
     def stop(self) -> None:
         self._stopping.set()
         self._thread.join()
-        self._producer.flush(resumed_within_s)
+        self._producer.flush(RESUMED_WITHIN_S)
 
 
 def kill_leader(cluster: Cluster, victim: int, topic: str, load: Load) -> Failover:
@@ -122,8 +122,8 @@ def kill_leader(cluster: Cluster, victim: int, topic: str, load: Load) -> Failov
 
 def _wait_until_led_as_assigned(cluster: Cluster, topic: str) -> dict[int, list[int]]:
     """Which broker leads which partitions, once that is the first replica of each and all replicas are in sync."""
-    deadline = time.monotonic() + healthy_within_s
-    cluster.wait_until_healthy(healthy_within_s)
+    deadline = time.monotonic() + HEALTHY_WITHIN_S
+    cluster.wait_until_healthy(HEALTHY_WITHIN_S)
     while True:
         led: dict[int, list[int]] = {broker: [] for broker in cluster.ids}
         astray = 0
@@ -134,5 +134,5 @@ def _wait_until_led_as_assigned(cluster: Cluster, topic: str) -> dict[int, list[
         if not astray:
             return led
         if time.monotonic() > deadline:
-            raise TimeoutError(f"{astray} partitions were not led as assigned within {healthy_within_s:g} s")
-        time.sleep(look_s)
+            raise TimeoutError(f"{astray} partitions were not led as assigned within {HEALTHY_WITHIN_S:g} s")
+        time.sleep(LOOK_S)

@@ -18,12 +18,12 @@ import sys
 from dataclasses import asdict, dataclass
 from typing import Final, Literal, get_args
 
-from benchmarks.frames import correlation_at, size_bytes
+from benchmarks.frames import CORRELATION_AT, SIZE_BYTES
 from tailrace.model.limits import MiB
 
 Mode = Literal["write", "read"]
-request_max_bytes: Final = 2 * MiB
-piece_bytes: Final = 8 * MiB
+REQUEST_MAX_BYTES: Final = 2 * MiB
+PIECE_BYTES: Final = 8 * MiB
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,22 +36,22 @@ class Moved:
 
 def receive_request(connection: socket.socket, buffer: memoryview) -> int:
     """Put the next request into the buffer, its size included; 0 when the client has gone."""
-    if connection.recv_into(buffer, size_bytes, socket.MSG_WAITALL) < size_bytes:
+    if connection.recv_into(buffer, SIZE_BYTES, socket.MSG_WAITALL) < SIZE_BYTES:
         return 0
     size: int = struct.unpack_from(">i", buffer)[0]
-    connection.recv_into(buffer[size_bytes:], size, socket.MSG_WAITALL)
-    return size_bytes + size
+    connection.recv_into(buffer[SIZE_BYTES:], size, socket.MSG_WAITALL)
+    return SIZE_BYTES + size
 
 
 def write_all(connection: socket.socket, path: str) -> Moved:
     """Write every request to the file and answer it with its correlation id."""
-    buffer = memoryview(bytearray(request_max_bytes))
+    buffer = memoryview(bytearray(REQUEST_MAX_BYTES))
     answer = bytearray(struct.pack(">ii", 4, 0))
     requests = total = 0
     file = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
     while size := receive_request(connection, buffer):
         os.write(file, buffer[:size])
-        answer[size_bytes:] = buffer[correlation_at : correlation_at + 4]
+        answer[SIZE_BYTES:] = buffer[CORRELATION_AT : CORRELATION_AT + 4]
         connection.sendall(answer)
         requests += 1
         total += size
@@ -61,14 +61,14 @@ def write_all(connection: socket.socket, path: str) -> Moved:
 
 def read_all(connection: socket.socket, path: str) -> Moved:
     """Answer every request with the next piece of the file, and with nothing at its end."""
-    request = memoryview(bytearray(request_max_bytes))
-    piece = memoryview(bytearray(size_bytes + piece_bytes))
+    request = memoryview(bytearray(REQUEST_MAX_BYTES))
+    piece = memoryview(bytearray(SIZE_BYTES + PIECE_BYTES))
     requests = position = 0
     file = os.open(path, os.O_RDONLY)
     while receive_request(connection, request):
-        got = os.preadv(file, [piece[size_bytes:]], position)
+        got = os.preadv(file, [piece[SIZE_BYTES:]], position)
         struct.pack_into(">i", piece, 0, got)
-        connection.sendall(piece[: size_bytes + got])
+        connection.sendall(piece[: SIZE_BYTES + got])
         requests += 1
         position += got
     os.close(file)

@@ -9,13 +9,13 @@ import struct
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from tailrace.records.header import layout, prefix, prefix_bytes
+from tailrace.records.header import LAYOUT, PREFIX, PREFIX_BYTES
 
-size_bytes: Final = 4
-correlation_at: Final = 8  # from the start of the frame, its size included
-produce_timeout_ms: Final = 30_000
-aborted_bytes: Final = 8 + 8 + 1  # of an aborted transaction in a Fetch answer: producer id, first offset, no tags
-client: Final = struct.pack(">h", 5) + b"bench"
+SIZE_BYTES: Final = 4
+CORRELATION_AT: Final = 8  # from the start of the frame, its size included
+PRODUCE_TIMEOUT_MS: Final = 30_000
+ABORTED_BYTES: Final = 8 + 8 + 1  # of an aborted transaction in a Fetch answer: producer id, first offset, no tags
+CLIENT: Final = struct.pack(">h", 5) + b"bench"
 
 
 def text(value: str) -> bytes:
@@ -38,14 +38,14 @@ def compact_length(length: int) -> bytes:
 
 
 def frame(api: int, version: int, body: bytes, *, flexible: bool = False, correlation: int = 0) -> bytes:
-    head = struct.pack(">hhi", api, version, correlation) + client + (b"\0" if flexible else b"")
+    head = struct.pack(">hhi", api, version, correlation) + CLIENT + (b"\0" if flexible else b"")
     return struct.pack(">i", len(head) + len(body)) + head + body
 
 
 def produce(topic: str, batch: bytes | bytearray, *, acks: int, correlation: int = 0) -> bytes:
     body = b"".join(
         (
-            b"\0" + struct.pack(">hi", acks, produce_timeout_ms),
+            b"\0" + struct.pack(">hi", acks, PRODUCE_TIMEOUT_MS),
             b"\2" + compact_text(topic) + b"\2" + struct.pack(">i", 0),
             compact_length(len(batch)) + batch,
             b"\0\0\0",
@@ -90,7 +90,7 @@ def read_fetched(answer: memoryview, topic: str) -> Fetched:
     at += 4 + 2 + 8 + 8 + 8
     aborted, at = read_length(answer, at)
     aborted = max(aborted, 0)  # null: who asks for uncommitted records is not told
-    at += aborted * aborted_bytes
+    at += aborted * ABORTED_BYTES
     length, at = read_length(answer, at + 4)
     return Fetched(error, answer[at : at + max(length, 0)], aborted)
 
@@ -110,9 +110,9 @@ def read_length(data: memoryview, at: int) -> tuple[int, int]:
 def next_offsets(records: memoryview) -> Iterator[int]:
     """The offset after each whole batch; a batch that the answer cuts off is left out."""
     at = 0
-    while at + layout.size <= len(records):
-        base, length = prefix.unpack_from(records, at)
-        at += prefix_bytes + length
+    while at + LAYOUT.size <= len(records):
+        base, length = PREFIX.unpack_from(records, at)
+        at += PREFIX_BYTES + length
         if at <= len(records):
             yield base + struct.unpack_from(">i", records, at - length + 11)[0] + 1
 
@@ -122,11 +122,11 @@ def api_versions() -> bytes:
 
 
 def create_topic(topic: str) -> bytes:
-    return frame(19, 4, struct.pack(">i", 1) + text(topic) + struct.pack(">ihiiib", 1, 1, 0, 0, produce_timeout_ms, 0))
+    return frame(19, 4, struct.pack(">i", 1) + text(topic) + struct.pack(">ihiiib", 1, 1, 0, 0, PRODUCE_TIMEOUT_MS, 0))
 
 
 def delete_topic(topic: str) -> bytes:
-    return frame(20, 3, struct.pack(">i", 1) + text(topic) + struct.pack(">i", produce_timeout_ms))
+    return frame(20, 3, struct.pack(">i", 1) + text(topic) + struct.pack(">i", PRODUCE_TIMEOUT_MS))
 
 
 def init_producer() -> bytes:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-from benchmarks.members import Member, Setting, kinds
+from benchmarks.members import KINDS, Member, Setting
 from tailrace.ports import system_ports
 from tailrace.wire.client import WireClient
 from tailrace.wire.messages.create_topics import CreateTopicsRequest, NewTopic
@@ -16,9 +16,9 @@ from tailrace.wire.messages.find_coordinator import FindCoordinatorRequest
 from tailrace.wire.messages.heartbeat import HeartbeatRequest
 from tailrace.wire.messages.offset_commit import OffsetCommitRequest, PartitionToCommit, TopicToCommit
 
-look_s: Final = 0.05
-settle_max_s: Final = 60.0
-not_yet: Final = (14, 15, 16)  # a coordinator that reads its log, is not there, or is another
+LOOK_S: Final = 0.05
+SETTLE_MAX_S: Final = 60.0
+NOT_YET: Final = (14, 15, 16)  # a coordinator that reads its log, is not there, or is another
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,9 +50,9 @@ async def found(client: WireClient, group: str) -> None:
     stranger = HeartbeatRequest(group_id=group, generation_id=0, member_id="stranger")
     while True:
         named = (await client.call(FindCoordinatorRequest(key=group), 2)).error_code == 0
-        if named and (await client.call(stranger, 3)).error_code not in not_yet:
+        if named and (await client.call(stranger, 3)).error_code not in NOT_YET:
             return
-        await asyncio.sleep(look_s)
+        await asyncio.sleep(LOOK_S)
 
 
 async def commits(work: GroupWork) -> list[float]:
@@ -107,7 +107,7 @@ class Running:
 
     @classmethod
     async def begin(cls, work: GroupWork, setting: Setting, name: str) -> "Running":
-        member = kinds[work.kind](await connected(work), setting, name)
+        member = KINDS[work.kind](await connected(work), setting, name)
         return cls(member, asyncio.create_task(member.run()))
 
     async def end(self) -> None:
@@ -118,7 +118,7 @@ class Running:
 
 
 async def until_shared(members: list[Member], setting: Setting) -> None:
-    async with asyncio.timeout(settle_max_s):
+    async with asyncio.timeout(SETTLE_MAX_S):
         while not is_shared(members, setting.partitions):
             setting.changed.clear()
             await setting.changed.wait()

@@ -8,9 +8,9 @@ from typing import Final
 
 from benchmarks.fetched import Missing, cache_folder, need, put_in_place
 
-kafka_version: Final = "4.3.0"
-log4j: Final = ("org.apache.logging.log4j", "log4j-slf4j-impl", "2.24.3")
-log_settings: Final = """\
+KAFKA_VERSION: Final = "4.3.0"
+LOG4J: Final = ("org.apache.logging.log4j", "log4j-slf4j-impl", "2.24.3")
+LOG_SETTINGS: Final = """\
 rootLogger.level = warn
 rootLogger.appenderRef.stderr.ref = stderr
 appender.stderr.type = Console
@@ -20,11 +20,11 @@ appender.stderr.layout.type = PatternLayout
 appender.stderr.layout.pattern = %d %p %m%n
 """
 Artifact = tuple[str, str, str]  # group, name, version
-nothing_else: Final = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
+NOTHING_ELSE: Final = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
 
 
 def kafka_part(name: str) -> Artifact:
-    return "org.apache.kafka", name, kafka_version
+    return "org.apache.kafka", name, KAFKA_VERSION
 
 
 def jars(name: str, artifacts: Sequence[Artifact], *, alone: bool = False) -> Path:
@@ -33,7 +33,7 @@ def jars(name: str, artifacts: Sequence[Artifact], *, alone: bool = False) -> Pa
     cache = cache_folder() / name
     folder = cache / "jars"
     if not folder.exists():
-        _fetch(cache, folder, _pom(artifacts, nothing_else if alone else ""))
+        _fetch(cache, folder, _pom(artifacts, NOTHING_ELSE if alone else ""))
     return folder
 
 

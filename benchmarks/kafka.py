@@ -18,12 +18,12 @@ from benchmarks.brokers import Brokers
 from benchmarks.connection import Connection, Refused
 from benchmarks.processes import DidNotStart, Server, stop
 
-version: Final = maven.kafka_version
-cluster_id: Final = "dGFpbHJhY2UtYmVuY2htYQ"
-heap: Final = "1g"
-start_timeout_seconds: Final = 60.0
-artifacts: Final = (maven.kafka_part("kafka_2.13"), maven.kafka_part("kafka-tools"), maven.log4j)
-settings: Final = """\
+VERSION: Final = maven.KAFKA_VERSION
+CLUSTER_ID: Final = "dGFpbHJhY2UtYmVuY2htYQ"
+HEAP: Final = "1g"
+START_TIMEOUT_SECONDS: Final = 60.0
+ARTIFACTS: Final = (maven.kafka_part("kafka_2.13"), maven.kafka_part("kafka-tools"), maven.LOG4J)
+SETTINGS: Final = """\
 process.roles=broker,controller
 node.id={node}
 controller.quorum.voters={voters}
@@ -42,7 +42,7 @@ log.segment.delete.delay.ms=0
 
 def jars() -> Path:
     """The folder with Kafka's jars, fetched the first time."""
-    return maven.jars(f"kafka-{version}", artifacts)
+    return maven.jars(f"kafka-{VERSION}", ARTIFACTS)
 
 
 @contextmanager
@@ -64,7 +64,7 @@ def cluster(folder: Path, count: int = 3, more: str = "") -> Iterator[Brokers]:
             own = folder / f"node-{node}"
             own.mkdir()
             told = {"node": node, "voters": voters, "port": port, "controller": controller, "data": own / "data"}
-            (own / "server.properties").write_text((settings + more).format(**told))
+            (own / "server.properties").write_text((SETTINGS + more).format(**told))
             nodes.append((port, stack.enter_context(started(own)), own / "kafka.log"))
         for port, process, log in nodes:
             wait_until_ready(process, port, log)
@@ -77,12 +77,12 @@ def cluster(folder: Path, count: int = 3, more: str = "") -> Iterator[Brokers]:
 @contextmanager
 def started(folder: Path) -> Iterator["subprocess.Popen[bytes]"]:
     """One node, formatted and running."""
-    java = ["java", f"-Xms{heap}", f"-Xmx{heap}", "-cp", f"{jars()}/*"]
+    java = ["java", f"-Xms{HEAP}", f"-Xmx{HEAP}", "-cp", f"{jars()}/*"]
     java.append(f"-Dlog4j2.configurationFile={folder / 'log4j2.properties'}")
     config, log = folder / "server.properties", folder / "kafka.log"
-    (folder / "log4j2.properties").write_text(maven.log_settings)
+    (folder / "log4j2.properties").write_text(maven.LOG_SETTINGS)
     with log.open("ab") as out:
-        tool = [*java, "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(config)]
+        tool = [*java, "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(config)]
         if subprocess.run(tool, stdout=out, stderr=out, check=False).returncode:
             raise DidNotStart(f"Kafka could not format its log:\n{log.read_text()[-1000:]}")
         process = subprocess.Popen([*java, "kafka.Kafka", str(config)], stdout=out, stderr=out)
@@ -100,7 +100,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def wait_until_ready(process: "subprocess.Popen[bytes]", port: int, log: Path) -> None:
-    deadline = time.monotonic() + start_timeout_seconds
+    deadline = time.monotonic() + START_TIMEOUT_SECONDS
     while True:
         try:
             with Connection("127.0.0.1", port) as connection:

@@ -22,10 +22,10 @@ from benchmarks.batches import random_batch
 from benchmarks.connection import Connection, Refused
 from tailrace.model.limits import MiB
 
-value_bytes: Final = 100
-max_wait_ms: Final = 500
-drain_seconds: Final = 10.0
-fetch_max_bytes: Final = MiB
+VALUE_BYTES: Final = 100
+MAX_WAIT_MS: Final = 500
+DRAIN_SECONDS: Final = 10.0
+FETCH_MAX_BYTES: Final = MiB
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,9 +60,9 @@ class Run:
         self._produce: Final = produce
         self._fetch: Final = fetch
         self._answers: Final = Answers(produce, frames.produce_error_at(work.topic))
-        self._request: Final = frames.FetchRequest(work.topic, max_bytes=fetch_max_bytes, max_wait_ms=max_wait_ms)
-        self._buffer: Final = memoryview(bytearray(2 * fetch_max_bytes))
-        batch = random_batch(records=1, value_bytes=value_bytes)
+        self._request: Final = frames.FetchRequest(work.topic, max_bytes=FETCH_MAX_BYTES, max_wait_ms=MAX_WAIT_MS)
+        self._buffer: Final = memoryview(bytearray(2 * FETCH_MAX_BYTES))
+        batch = random_batch(records=1, value_bytes=VALUE_BYTES)
         self._encoded: Final = [
             frames.produce(work.topic, batch, acks=work.acks, correlation=index) for index in range(self.total)
         ]
@@ -70,11 +70,11 @@ class Run:
     def run(self) -> None:
         self._fetch.sendall(self._request.at(0))
         began = time.perf_counter()
-        deadline = began + self._work.seconds + drain_seconds
+        deadline = began + self._work.seconds + DRAIN_SECONDS
         while len(self.delivered_at) < self.total or len(self.answered_at) < self.total:
             now = time.perf_counter()
             if now > deadline:
-                raise Refused(f"{len(self.answered_at)} of {self.total} answered after {drain_seconds} s of waiting")
+                raise Refused(f"{len(self.answered_at)} of {self.total} answered after {DRAIN_SECONDS} s of waiting")
             due = began + len(self.sent_at) / self._work.rate
             if len(self.sent_at) < self.total and now >= due:
                 self.sent_at.append(now)

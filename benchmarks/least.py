@@ -19,16 +19,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from benchmarks.floor import receive_request, request_max_bytes
+from benchmarks.floor import REQUEST_MAX_BYTES, receive_request
 from benchmarks.frames import text
 from tailrace.model.limits import MiB
 
-offered: Final = {0: (3, 7), 1: (4, 4), 2: (1, 2), 3: (1, 4), 18: (0, 0), 19: (4, 4), 20: (3, 3)}
-unsupported: Final = 35
-node: Final = 1
-earliest: Final = -2
-offset_delta_at: Final = 23
-answer_bytes: Final = MiB  # larger ones are slower here: ADR 0007
+OFFERED: Final = {0: (3, 7), 1: (4, 4), 2: (1, 2), 3: (1, 4), 18: (0, 0), 19: (4, 4), 20: (3, 3)}
+UNSUPPORTED: Final = 35
+NODE: Final = 1
+EARLIEST: Final = -2
+OFFSET_DELTA_AT: Final = 23
+ANSWER_BYTES: Final = MiB  # larger ones are slower here: ADR 0007
 Answer = tuple[bytes, bytes | memoryview]  # records come last, so they need not be copied together with the rest
 
 
@@ -45,7 +45,7 @@ class Topic:
         os.write(self.file, batch)
         self.offsets.append(base)
         self.positions.append(self.positions[-1] + len(batch))
-        self.end += int(struct.unpack_from(">i", batch, offset_delta_at)[0]) + 1
+        self.end += int(struct.unpack_from(">i", batch, OFFSET_DELTA_AT)[0]) + 1
         return base
 
 
@@ -68,7 +68,7 @@ class Piece:
         self.topic, self.first, self.after = topic, first, first
         if first < len(topic.offsets):
             start = topic.positions[first]
-            self.after = max(first + 1, bisect_right(topic.positions, start + answer_bytes) - 1)
+            self.after = max(first + 1, bisect_right(topic.positions, start + ANSWER_BYTES) - 1)
             os.preadv(topic.file, [self.room[: topic.positions[self.after] - start]], start)
 
     def go_on(self) -> None:
@@ -116,8 +116,8 @@ class Least:
 
     def serve(self, connection: socket.socket) -> None:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        request = memoryview(bytearray(request_max_bytes))
-        piece = Piece(room=memoryview(bytearray(request_max_bytes)))
+        request = memoryview(bytearray(REQUEST_MAX_BYTES))
+        piece = Piece(room=memoryview(bytearray(REQUEST_MAX_BYTES)))
         while size := receive_request(connection, request):
             fields = Fields(request[:size])
             api, version, correlation = fields.take("h"), fields.take("h"), fields.take("i")
@@ -154,22 +154,22 @@ class Least:
         fields.skip(4 + (1 if version >= 2 else 0) + 4)
         topic = fields.text()
         fields.skip(4 + 4)
-        offset = 0 if fields.take("q") == earliest else self.topics[topic].end
+        offset = 0 if fields.take("q") == EARLIEST else self.topics[topic].end
         throttle = bytes(4) if version >= 2 else b""
         return throttle + struct.pack(">i", 1) + text(topic) + struct.pack(">iihqq", 1, 0, 0, -1, offset), b""
 
     def metadata(self, version: int, _: Fields, __: Piece) -> Answer:
         throttle = bytes(4) if version >= 3 else b""
         cluster = text("least") if version >= 2 else b""
-        broker = struct.pack(">ii", 1, node) + text("127.0.0.1") + struct.pack(">ih", self.port, -1)
-        partition = struct.pack(">ihii", 1, 0, 0, node) + struct.pack(">iiii", 1, node, 1, node)
+        broker = struct.pack(">ii", 1, NODE) + text("127.0.0.1") + struct.pack(">ih", self.port, -1)
+        partition = struct.pack(">ihii", 1, 0, 0, NODE) + struct.pack(">iiii", 1, NODE, 1, NODE)
         topics = (struct.pack(">h", 0) + text(name) + b"\0" + partition for name in self.topics)
         count = struct.pack(">i", len(self.topics))
-        return throttle + broker + cluster + struct.pack(">i", node) + count + b"".join(topics), b""
+        return throttle + broker + cluster + struct.pack(">i", NODE) + count + b"".join(topics), b""
 
     def api_versions(self, version: int, _: Fields, __: Piece) -> Answer:
-        ranges = (struct.pack(">hhh", api, low, high) for api, (low, high) in offered.items())
-        return struct.pack(">hi", unsupported if version else 0, len(offered)) + b"".join(ranges), b""
+        ranges = (struct.pack(">hhh", api, low, high) for api, (low, high) in OFFERED.items())
+        return struct.pack(">hi", UNSUPPORTED if version else 0, len(OFFERED)) + b"".join(ranges), b""
 
     def create_topic(self, _: int, fields: Fields, __: Piece) -> Answer:
         fields.skip(4)

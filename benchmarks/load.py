@@ -22,18 +22,18 @@ from benchmarks import frames
 from benchmarks.answers import Answers, receive_answer
 from benchmarks.batches import name_producer, random_batch
 from benchmarks.connection import Connection, Refused, init_producer
-from benchmarks.floor import piece_bytes
+from benchmarks.floor import PIECE_BYTES
 from benchmarks.processes import cpu_seconds
 from tailrace.model.limits import MiB
 
 Kind = Literal["bulk", "single", "catch-up"]
 Moved = tuple[int, int]  # requests and bytes
-bulk_records: Final = 1000
-bulk_value_bytes: Final = 1024
-single_value_bytes: Final = 100
-bulk_in_flight: Final = 5
-answer_spare_bytes: Final = MiB  # for what stands around the records
-max_wait_ms: Final = 500
+BULK_RECORDS: Final = 1000
+BULK_VALUE_BYTES: Final = 1024
+SINGLE_VALUE_BYTES: Final = 100
+BULK_IN_FLIGHT: Final = 5
+ANSWER_SPARE_BYTES: Final = MiB  # for what stands around the records
+MAX_WAIT_MS: Final = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class Work:
     topic: str
     requests: int  # to send; for a catch-up the offset at which it ends
     acks: int = 1
-    in_flight: int = bulk_in_flight
+    in_flight: int = BULK_IN_FLIGHT
     idempotent: bool = False
     committed: bool = False  # a catch-up reads committed records only
     floor: bool = False  # the server is the floor: its answers carry no error, its pieces no offsets
@@ -78,7 +78,7 @@ class Measured:
 
 def encode_singles(work: Work, producer: tuple[int, int] | None) -> tuple[bytes, int]:
     """All requests one after the other, all of one size, and that size."""
-    batch = random_batch(records=1, value_bytes=single_value_bytes)
+    batch = random_batch(records=1, value_bytes=SINGLE_VALUE_BYTES)
     encoded = []
     for index in range(work.requests):
         if producer is not None:
@@ -111,7 +111,7 @@ def prepare_single(connection: Connection, work: Work) -> Callable[[], Moved]:
 
 def prepare_bulk(connection: Connection, work: Work) -> Callable[[], Moved]:
     """Send one big request again and again, only its correlation id changing."""
-    batch = random_batch(records=bulk_records, value_bytes=bulk_value_bytes)
+    batch = random_batch(records=BULK_RECORDS, value_bytes=BULK_VALUE_BYTES)
     request = bytearray(frames.produce(work.topic, batch, acks=work.acks))
     answers = Answers(connection.socket, None if work.floor else frames.produce_error_at(work.topic))
 
@@ -119,7 +119,7 @@ def prepare_bulk(connection: Connection, work: Work) -> Callable[[], Moved]:
         deadline = time.perf_counter() + work.seconds_max
         sent = 0
         while sent < work.requests and time.perf_counter() < deadline:
-            struct.pack_into(">i", request, frames.correlation_at, sent)
+            struct.pack_into(">i", request, frames.CORRELATION_AT, sent)
             connection.socket.sendall(request)
             sent += 1
             while sent - answers.taken >= work.in_flight:
@@ -133,8 +133,8 @@ def prepare_bulk(connection: Connection, work: Work) -> Callable[[], Moved]:
 
 def prepare_catch_up(connection: Connection, work: Work) -> Callable[[], Moved]:
     """Read to the end; the floor says with an empty piece that it is there."""
-    buffer = memoryview(bytearray(piece_bytes + answer_spare_bytes))
-    request = frames.FetchRequest(work.topic, max_bytes=piece_bytes, max_wait_ms=max_wait_ms, committed=work.committed)
+    buffer = memoryview(bytearray(PIECE_BYTES + ANSWER_SPARE_BYTES))
+    request = frames.FetchRequest(work.topic, max_bytes=PIECE_BYTES, max_wait_ms=MAX_WAIT_MS, committed=work.committed)
 
     def run_floor() -> Moved:
         requests = total = 0

@@ -11,15 +11,15 @@ from typing import Final
 from benchmarks.latency import Spread
 from benchmarks.outcomes import Outcome
 
-default_place: Final = "/var/tmp"  # on a disk by convention, where /tmp may be memory
-append_bytes: Final = 4096
-syncs: Final = 200
+DEFAULT_PLACE: Final = "/var/tmp"  # on a disk by convention, where /tmp may be memory
+APPEND_BYTES: Final = 4096
+SYNCS: Final = 200
 
 
 @contextmanager
 def scratch() -> Iterator[Path]:
     """A folder that goes away; `TAILRACE_BENCH_DIR` says on which disk."""
-    place = os.environ.get("TAILRACE_BENCH_DIR", default_place)
+    place = os.environ.get("TAILRACE_BENCH_DIR", DEFAULT_PLACE)
     with tempfile.TemporaryDirectory(prefix="tailrace-bench-", dir=place, ignore_cleanup_errors=True) as folder:
         yield Path(folder)
 
@@ -29,8 +29,8 @@ def fsync_latency(folder: Path) -> Spread:
     taken = []
     path = folder / "fsync"
     file = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND)
-    for _ in range(syncs):
-        os.write(file, bytes(append_bytes))
+    for _ in range(SYNCS):
+        os.write(file, bytes(APPEND_BYTES))
         began = time.perf_counter()
         os.fdatasync(file)
         taken.append(time.perf_counter() - began)

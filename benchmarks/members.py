@@ -18,9 +18,9 @@ from tailrace.wire.messages.join_group import JoinGroupRequest, JoiningProtocol
 from tailrace.wire.messages.leave_group import LeaveGroupRequest, LeavingMember
 from tailrace.wire.messages.sync_group import MemberAssignment, SyncGroupRequest
 
-beat_s: Final = 0.1
-session_ms: Final = 30_000
-member_id_required: Final = 79
+BEAT_S: Final = 0.1
+SESSION_MS: Final = 30_000
+MEMBER_ID_REQUIRED: Final = 79
 
 
 def even(partitions: int, members: int) -> list[int]:
@@ -83,15 +83,15 @@ class Classic:
     async def _join(self) -> Any:
         request = JoinGroupRequest(
             group_id=self._group,
-            session_timeout_ms=session_ms,
-            rebalance_timeout_ms=session_ms,
+            session_timeout_ms=SESSION_MS,
+            rebalance_timeout_ms=SESSION_MS,
             member_id=self._id,
             protocol_type="consumer",
             protocols=(JoiningProtocol(name="range", metadata=self._subscription),),
         )
         joined = await self._client.call(request, 5)
         self._id = joined.member_id
-        return await self._join() if joined.error_code == member_id_required else joined
+        return await self._join() if joined.error_code == MEMBER_ID_REQUIRED else joined
 
     async def _stay(self, generation: int) -> None:
         """Until all must join again."""
@@ -99,7 +99,7 @@ class Classic:
         while True:
             if (await self._client.call(request, 3)).error_code:
                 return
-            await asyncio.sleep(beat_s)
+            await asyncio.sleep(BEAT_S)
 
     async def leave(self) -> None:
         who = (LeavingMember(member_id=self._id),)
@@ -119,7 +119,7 @@ class Consumer:
         self._changed = setting.changed
 
     async def run(self) -> None:
-        answer = await self._beat(0, rebalance_timeout_ms=session_ms, subscribed_topic_names=(self._topic,))
+        answer = await self._beat(0, rebalance_timeout_ms=SESSION_MS, subscribed_topic_names=(self._topic,))
         while True:
             assert answer.error_code == 0, answer.error_message
             if answer.member_epoch != self.round:
@@ -131,7 +131,7 @@ class Consumer:
                 self.share = sum(len(one.partitions) for one in owned)
                 self._changed.set()
             else:
-                await asyncio.sleep(beat_s)
+                await asyncio.sleep(BEAT_S)
             answer = await self._beat(self.round, owned if changed else None)
 
     async def _beat(self, epoch: int, owned: tuple[OwnedTopic, ...] | None = (), **more: Any) -> Any:
@@ -144,4 +144,4 @@ class Consumer:
         await self._beat(-1, None)
 
 
-kinds: Final[dict[str, type[Classic] | type[Consumer]]] = {"classic": Classic, "consumer": Consumer}
+KINDS: Final[dict[str, type[Classic] | type[Consumer]]] = {"classic": Classic, "consumer": Consumer}

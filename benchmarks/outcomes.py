@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final, Literal
 
-results: Final = Path(__file__).parent / "results"
+RESULTS: Final = Path(__file__).parent / "results"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,9 +86,9 @@ def acks_name(acks: int) -> str:
 
 def write(outcomes: Iterable[Outcome], file_name: str) -> None:
     """One JSON object a line; the file of the run before is replaced."""
-    results.mkdir(exist_ok=True)
+    RESULTS.mkdir(exist_ok=True)
     lines = (json.dumps(outcome.as_json(), ensure_ascii=False) + "\n" for outcome in outcomes)
-    (results / file_name).write_text("".join(lines))
+    (RESULTS / file_name).write_text("".join(lines))
 
 
 def missed(outcomes: Sequence[Outcome]) -> list[Outcome]:

@@ -34,43 +34,43 @@ from benchmarks.machine import machine_outcomes, scratch
 from benchmarks.outcomes import Outcome, Threshold, acks_name
 from benchmarks.processes import serving
 
-rounds: Final = 3
-reachable_part: Final = 0.9  # of what the least reaches
-at_least_as_kafka: Final = 1.0  # what is asked never falls below that: the least has bad rounds, too
-warm_up_scale: Final = 0.3
-peer_label: Final = "kafka"
-least_label: Final = "least"
-alone: Final[dict[str, Contest]] = contests.contests | coordinated.contests  # one broker each
+ROUNDS: Final = 3
+REACHABLE_PART: Final = 0.9  # of what the least reaches
+AT_LEAST_AS_KAFKA: Final = 1.0  # what is asked never falls below that: the least has bad rounds, too
+WARM_UP_SCALE: Final = 0.3
+PEER_LABEL: Final = "kafka"
+LEAST_LABEL: Final = "least"
+ALONE: Final[dict[str, Contest]] = contests.CONTESTS | coordinated.CONTESTS  # one broker each
 Found = dict[str, dict[str, list[Figure]]]  # by name of the figure, then by label of the entrant; one a round
 
 
 def enter(stack: ExitStack, folder: Path) -> list[Entrant]:
     """Start everybody."""
-    for name in (peer_label, "never", "always", least_label):
+    for name in (PEER_LABEL, "never", "always", LEAST_LABEL):
         (folder / name).mkdir()
-    peer = stack.enter_context(kafka.serving(folder / peer_label))
+    peer = stack.enter_context(kafka.serving(folder / PEER_LABEL))
     never = stack.enter_context(ours.broker(folder / "never", "never"))
     always = stack.enter_context(ours.broker(folder / "always", "always"))
-    command = [sys.executable, "-m", "benchmarks.least", str(folder / least_label)]
-    least = stack.enter_context(serving(least_label, command, log=folder / "least.log"))
+    command = [sys.executable, "-m", "benchmarks.least", str(folder / LEAST_LABEL)]
+    least = stack.enter_context(serving(LEAST_LABEL, command, log=folder / "least.log"))
     return [
-        Entrant(label=peer_label, server=peer, acks=1),
+        Entrant(label=PEER_LABEL, server=peer, acks=1),
         Entrant(label="never", server=never, acks=1),
         Entrant(label="always", server=always, acks=-1),
-        Entrant(label=least_label, server=least, acks=1),
+        Entrant(label=LEAST_LABEL, server=least, acks=1),
     ]
 
 
 def compete(entrants: list[Entrant], names: list[str], progress: Progress) -> Found:
     found: Found = defaultdict(lambda: defaultdict(list))
-    task = progress.add_task("", total=(rounds + 1) * len(names) * len(entrants))
-    for number in range(rounds + 1):  # number 0 warms up
+    task = progress.add_task("", total=(ROUNDS + 1) * len(names) * len(entrants))
+    for number in range(ROUNDS + 1):  # number 0 warms up
         for name in names:
             for position in range(len(entrants)):
                 entrant = entrants[(position + number) % len(entrants)]
-                if entrant.label == least_label and name not in contests.bulk:
+                if entrant.label == LEAST_LABEL and name not in contests.BULK:
                     continue
-                progress.update(task, description=f"round {number} of {rounds}: {name}, {entrant.label}")
+                progress.update(task, description=f"round {number} of {ROUNDS}: {name}, {entrant.label}")
                 for figure in one_round(entrant, name, number):
                     if number:
                         found[figure.name][entrant.label].append(figure)
@@ -81,7 +81,7 @@ def compete(entrants: list[Entrant], names: list[str], progress: Progress) -> Fo
 def one_round(entrant: Entrant, name: str, number: int) -> list[Figure]:
     host, port, topic = entrant.server.host, entrant.server.port, f"{name}-{number}"
     create_topic(host, port, topic)
-    figures = alone[name](entrant, topic, 1.0 if number else warm_up_scale)
+    figures = ALONE[name](entrant, topic, 1.0 if number else WARM_UP_SCALE)
     delete_topic(host, port, topic)
     return figures
 
@@ -91,10 +91,10 @@ def judge(found: Found, entrants: list[Entrant]) -> list[Outcome]:
     judged = []
     for entrant in entrants:
         for name, by_label in found.items():
-            if entrant.label == peer_label or entrant.label not in by_label:
+            if entrant.label == PEER_LABEL or entrant.label not in by_label:
                 continue
             first = by_label[entrant.label][0]
-            is_least = entrant.label == least_label
+            is_least = entrant.label == LEAST_LABEL
             outcome = Outcome(
                 name=f"the least a broker can do: {name}" if is_least else name,
                 fsync="never" if is_least else entrant.label,
@@ -102,7 +102,7 @@ def judge(found: Found, entrants: list[Entrant]) -> list[Outcome]:
                 unit=first.unit,
                 rounds=tuple(figure.value for figure in by_label[entrant.label]),
                 beside="peer",
-                beside_rounds=tuple(figure.value for figure in by_label[peer_label]),
+                beside_rounds=tuple(figure.value for figure in by_label[PEER_LABEL]),
                 threshold=reachable(first.threshold, by_label) if entrant.label == "never" else None,
             )
             judged.append(outcome)
@@ -111,10 +111,10 @@ def judge(found: Found, entrants: list[Entrant]) -> list[Outcome]:
 
 def reachable(threshold: Threshold | None, by_label: Mapping[str, list[Figure]]) -> Threshold | None:
     """The threshold, or most of what the least reaches beside Kafka, where that is less."""
-    if threshold is None or threshold.at_least is None or least_label not in by_label:
+    if threshold is None or threshold.at_least is None or LEAST_LABEL not in by_label:
         return threshold
-    least, peer = (median(figure.value for figure in by_label[label]) for label in (least_label, peer_label))
-    most = max(at_least_as_kafka, round(reachable_part * least / peer, 2))
+    least, peer = (median(figure.value for figure in by_label[label]) for label in (LEAST_LABEL, PEER_LABEL))
+    most = max(AT_LEAST_AS_KAFKA, round(REACHABLE_PART * least / peer, 2))
     return threshold if threshold.at_least <= most else replace(threshold, at_least=most, asked=threshold.at_least)
 
 
@@ -122,14 +122,14 @@ def run(names: list[str]) -> list[Outcome]:
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with scratch() as folder, Progress(*columns, console=Console(stderr=True)) as progress:
         found = list(machine_outcomes(folder))
-        if wanted := [name for name in names if name in alone]:
+        if wanted := [name for name in names if name in ALONE]:
             with ExitStack() as stack:
                 entrants = enter(stack, folder)
                 found += judge(compete(entrants, wanted, progress), entrants)
-        if clusters.name in names:
+        if clusters.NAME in names:
             task = progress.add_task("", total=None)
             found += clusters.compete(folder, lambda what: progress.update(task, description=what))
-        if wanted := [name for name in names if name in spark_contests.contests]:
+        if wanted := [name for name in names if name in spark_contests.CONTESTS]:
             task = progress.add_task("", total=None)
             found += pipelines.compete(wanted, folder, lambda what: progress.update(task, description=what))
         return found
@@ -137,7 +137,7 @@ def run(names: list[str]) -> list[Outcome]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.peers", description="Our broker beside Apache Kafka.")
-    every = [*alone, clusters.name, *spark_contests.contests]
+    every = [*ALONE, clusters.NAME, *spark_contests.CONTESTS]
     parser.add_argument("contests", nargs="*", help=f"only these, and no file is written: {', '.join(every)}")
     given = parser.parse_args()
     if unknown := [name for name in given.contests if name not in every]:
@@ -150,7 +150,7 @@ def main() -> int:
     found = run(given.contests or every)
     for outcome in found:
         print(json.dumps(outcome.as_json(), ensure_ascii=False))
-    tables.show(found, title=f"Tailrace beside Apache Kafka {kafka.version}", beside="kafka")
+    tables.show(found, title=f"Tailrace beside Apache Kafka {kafka.VERSION}", beside="kafka")
     if not given.contests:
         outcomes.write(found, "peers.jsonl")
         tables.put_into_readme(found, marker="peers", beside="Kafka")

@@ -14,7 +14,7 @@ from benchmarks.connector import Connector, connector
 from benchmarks.fetched import Missing
 from benchmarks.outcomes import Outcome
 from benchmarks.processes import measure
-from benchmarks.spark_contests import Contest, contests
+from benchmarks.spark_contests import CONTESTS, Contest
 from benchmarks.spark_topics import fill
 from benchmarks.spark_turns import Work
 from tailrace.pipeline.kafka.cluster import Cluster
@@ -35,7 +35,7 @@ def compete(names: list[str], folder: Path, tell: Callable[[str], None]) -> list
         cluster = stack.enter_context(Cluster(f"{broker.host}:{broker.port}"))
         totals: dict[str, int] = {}
         for name in names:
-            contest = contests[name]
+            contest = CONTESTS[name]
             tell(f"{beside}: {name}")
             if contest.load.topic not in totals:
                 totals[contest.load.topic] = fill(cluster, contest.load)
@@ -58,8 +58,8 @@ def judge(contest: Contest, rates: dict[str, list[float]], beside: Connector) ->
         fsync="-",
         acks="-",
         unit="rec/s",
-        rounds=tuple(rates[spark_turns.ours]),
+        rounds=tuple(rates[spark_turns.OURS]),
         beside="peer",
-        beside_rounds=tuple(rates[spark_turns.peer]),
+        beside_rounds=tuple(rates[spark_turns.PEER]),
         threshold=contest.threshold,
     )

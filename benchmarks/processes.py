@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from tailrace.model.limits import KiB
 
-ticks_per_second: Final = os.sysconf("SC_CLK_TCK")
-stop_timeout_seconds: Final = 20.0
-ready_word: Final = "ready "
+TICKS_PER_SECOND: Final = os.sysconf("SC_CLK_TCK")
+STOP_TIMEOUT_SECONDS: Final = 20.0
+READY_WORD: Final = "ready "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class DidNotStart(Exception):
 def cpu_seconds(pid: int) -> float:
     """What a process and its children, living and waited for, have computed so far."""
     stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    own = sum(map(int, stat[11:15])) / ticks_per_second
+    own = sum(map(int, stat[11:15])) / TICKS_PER_SECOND
     return own + sum(map(cpu_seconds, children(pid)))
 
 
@@ -73,7 +73,7 @@ def serving(name: str, command: list[str], *, log: Path) -> Iterator[Server]:
 
 
 def read_address(line: str, name: str, log: Path) -> tuple[str, int]:
-    if not line.startswith(ready_word):
+    if not line.startswith(READY_WORD):
         tail = "\n".join(log.read_text().splitlines()[-10:])
         raise DidNotStart(f"{name} did not start: {line.strip() or 'it ended'}\n{tail}")
     address = line.split()[1].partition("=")[2]
@@ -84,7 +84,7 @@ def read_address(line: str, name: str, log: Path) -> tuple[str, int]:
 def stop(process: "subprocess.Popen[Any]") -> None:
     process.terminate()
     try:
-        process.wait(stop_timeout_seconds)
+        process.wait(STOP_TIMEOUT_SECONDS)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()

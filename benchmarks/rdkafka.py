@@ -24,15 +24,15 @@ from benchmarks.connection import Refused
 from benchmarks.latency import Spread
 from benchmarks.load import Measured
 from benchmarks.processes import cpu_seconds
-from benchmarks.rdkafka_settings import bulk_settings, consume_settings, single_settings
+from benchmarks.rdkafka_settings import BULK_SETTINGS, CONSUME_SETTINGS, SINGLE_SETTINGS
 
 Kind = Literal["produce", "single", "consume", "latency"]
-messages_per_call: Final = 1000
-flush_timeout_ms: Final = 60_000
-consume_timeout_seconds: Final = 60.0
-producer_type: Final = 0
-consumer_type: Final = 1
-from_beginning: Final = -2
+MESSAGES_PER_CALL: Final = 1000
+FLUSH_TIMEOUT_MS: Final = 60_000
+CONSUME_TIMEOUT_SECONDS: Final = 60.0
+PRODUCER_TYPE: Final = 0
+CONSUMER_TYPE: Final = 1
+FROM_BEGINNING: Final = -2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +111,7 @@ class Client:
 
 def prepare_produce(client: Client, work: Work) -> Callable[[], None]:
     value = ctypes.create_string_buffer(os.urandom(work.value_bytes), work.value_bytes)
-    messages = (Message * messages_per_call)()
+    messages = (Message * MESSAGES_PER_CALL)()
     for message in messages:
         message.payload = ctypes.addressof(value)
         message.length = work.value_bytes
@@ -120,12 +120,12 @@ def prepare_produce(client: Client, work: Work) -> Callable[[], None]:
         left, partition, take = work.messages, 0, client.library.rd_kafka_produce_batch
         while left:
             # A full queue takes some and refuses others; all are alike, so only their number matters.
-            taken = take(client.topic, partition, 0, messages, min(left, messages_per_call))
+            taken = take(client.topic, partition, 0, messages, min(left, MESSAGES_PER_CALL))
             left -= taken
             partition = (partition + 1) % work.partitions
             if not taken:
                 time.sleep(0.0005)
-        if client.library.rd_kafka_flush(client.handle, flush_timeout_ms):
+        if client.library.rd_kafka_flush(client.handle, FLUSH_TIMEOUT_MS):
             raise Refused("librdkafka could not flush")
 
     return run
@@ -136,8 +136,8 @@ def prepare_consume(client: Client, work: Work) -> Callable[[], None]:
 
     def run() -> None:
         left = work.messages
-        deadline = time.monotonic() + consume_timeout_seconds
-        if client.library.rd_kafka_consume_start(client.topic, 0, ctypes.c_int64(from_beginning)):
+        deadline = time.monotonic() + CONSUME_TIMEOUT_SECONDS
+        if client.library.rd_kafka_consume_start(client.topic, 0, ctypes.c_int64(FROM_BEGINNING)):
             raise Refused("librdkafka could not start to consume")
         while left > 0:
             left -= client.library.rd_kafka_consume_callback(client.topic, 0, 100, ignore, None)
@@ -150,18 +150,18 @@ def prepare_consume(client: Client, work: Work) -> Callable[[], None]:
 def perform(work: Work) -> Measured:
     """Prepare, then measure; the bytes are those of the values."""
     if work.kind == "consume":
-        client = Client(work, consumer_type, {**consume_settings, "client.rack": work.rack})
+        client = Client(work, CONSUMER_TYPE, {**CONSUME_SETTINGS, "client.rack": work.rack})
         run = prepare_consume(client, work)
     else:
-        settings = bulk_settings if work.kind == "produce" else single_settings
-        client = Client(work, producer_type, {**settings, "acks": str(work.acks)})
+        settings = BULK_SETTINGS if work.kind == "produce" else SINGLE_SETTINGS
+        client = Client(work, PRODUCER_TYPE, {**settings, "acks": str(work.acks)})
         run = prepare_produce(client, work)
     partitions = range(work.partitions)
     expected = sum(map(client.end, partitions)) + work.messages * (work.kind != "consume")
     computed, began = sum(map(cpu_seconds, work.pids)), time.perf_counter()
     run()
     seconds, computed = time.perf_counter() - began, sum(map(cpu_seconds, work.pids)) - computed
-    deadline = time.monotonic() + consume_timeout_seconds
+    deadline = time.monotonic() + CONSUME_TIMEOUT_SECONDS
     while (end := sum(map(client.end, partitions))) != expected:  # acks=1 does not wait for the disk
         if time.monotonic() > deadline:
             raise Refused(f"{work.topic} ends at {end}, not at {expected}")
@@ -191,7 +191,7 @@ def perform_latency(work: Work) -> Spread:
             time.sleep(pause)
         producer.produce(work.topic, value, partition=0, on_delivery=delivered)
         producer.poll(0)
-    if producer.flush(flush_timeout_ms / 1000):
+    if producer.flush(FLUSH_TIMEOUT_MS / 1000):
         raise Refused("librdkafka could not flush")
     return Spread.of(taken)
 

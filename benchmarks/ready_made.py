@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
-from benchmarks.spark_loads import Load, one_batch, partitions
+from benchmarks.spark_loads import PARTITIONS, Load, one_batch
 from tailrace.pipeline.arrow.choosing import choose
 from tailrace.pipeline.arrow.columns import decode
 from tailrace.pipeline.source.rows import to_rows
-from tailrace.pipeline.source.schema import row_schema, spark_types
+from tailrace.pipeline.source.schema import SPARK_TYPES, row_schema
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-fetch_bytes = 4 * 1024 * 1024  # as much as our source fetches at once
+FETCH_BYTES = 4 * 1024 * 1024  # as much as our source fetches at once
 
 
 class ReadyReader(DataSourceReader):
@@ -24,14 +24,14 @@ class ReadyReader(DataSourceReader):
         self._load = Load(topic="ready", **numbers)
 
     def partitions(self) -> list[InputPartition]:
-        return [InputPartition(number) for number in range(partitions)]
+        return [InputPartition(number) for number in range(PARTITIONS)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         raw, _ = one_batch(self._load)
-        at_once = max(1, min(self._load.batches, fetch_bytes // len(raw)))
+        at_once = max(1, min(self._load.batches, FETCH_BYTES // len(raw)))
         columns = decode(choose(raw * at_once))
         assert columns is not None
-        names = [name for name in spark_types if name != "headers"]
+        names = [name for name in SPARK_TYPES if name != "headers"]
         rows = to_rows(columns, "ready", partition.value, names)
         for _ in range(self._load.batches // at_once):
             yield rows

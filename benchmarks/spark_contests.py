@@ -22,16 +22,16 @@ def load(record_bytes: int, per_batch: int, batches: int) -> Load:
     return Load(topic=name, record_bytes=record_bytes, per_batch=per_batch, batches=batches)
 
 
-faster: Final = Threshold(of="ratio", at_least=1.5)
-as_fast: Final = Threshold(of="ratio", at_least=1.0)
-twice: Final = Threshold(of="ratio", at_least=2.0)
-contests: Final = {
-    "spark-100-b": Contest(kind="read", what="100 B, batches of 10,000", load=load(100, 10_000, 50), threshold=faster),
-    "spark-1-kb": Contest(kind="read", what="1 KB, batches of 10,000", load=load(1000, 10_000, 10), threshold=faster),
+FASTER: Final = Threshold(of="ratio", at_least=1.5)
+AS_FAST: Final = Threshold(of="ratio", at_least=1.0)
+TWICE: Final = Threshold(of="ratio", at_least=2.0)
+CONTESTS: Final = {
+    "spark-100-b": Contest(kind="read", what="100 B, batches of 10,000", load=load(100, 10_000, 50), threshold=FASTER),
+    "spark-1-kb": Contest(kind="read", what="1 KB, batches of 10,000", load=load(1000, 10_000, 10), threshold=FASTER),
     "spark-small-100-b": Contest(
-        kind="read", what="100 B, batches of 10", load=load(100, 10, 10_000), threshold=as_fast
+        kind="read", what="100 B, batches of 10", load=load(100, 10, 10_000), threshold=AS_FAST
     ),
-    "spark-small-1-kb": Contest(kind="read", what="1 KB, batches of 10", load=load(1000, 10, 5_000), threshold=as_fast),
-    "spark-archive-100-b": Contest(kind="archive", what="100 B", load=load(100, 10_000, 50), threshold=twice),
-    "spark-archive-1-kb": Contest(kind="archive", what="1 KB", load=load(1000, 10_000, 10), threshold=twice),
+    "spark-small-1-kb": Contest(kind="read", what="1 KB, batches of 10", load=load(1000, 10, 5_000), threshold=AS_FAST),
+    "spark-archive-100-b": Contest(kind="archive", what="100 B", load=load(100, 10_000, 50), threshold=TWICE),
+    "spark-archive-1-kb": Contest(kind="archive", what="1 KB", load=load(1000, 10_000, 10), threshold=TWICE),
 }

@@ -10,9 +10,9 @@ from tailrace.model.limits import MiB
 from tailrace.records.build import build_batch
 from tailrace.records.record import NewRecord
 
-key_bytes: Final = 16
-partitions: Final = 4
-different_bytes: Final = 8 * MiB  # of batches, before the first comes again: more than a compressor remembers
+KEY_BYTES: Final = 16
+PARTITIONS: Final = 4
+DIFFERENT_BYTES: Final = 8 * MiB  # of batches, before the first comes again: more than a compressor remembers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,18 +24,18 @@ class Load:
 
     @property
     def records(self) -> int:
-        return self.per_batch * self.batches * partitions
+        return self.per_batch * self.batches * PARTITIONS
 
     @property
     def varieties(self) -> int:
-        return min(self.batches, 1 + different_bytes // (self.record_bytes * self.per_batch))
+        return min(self.batches, 1 + DIFFERENT_BYTES // (self.record_bytes * self.per_batch))
 
 
 def one_batch(load: Load) -> tuple[bytes, int]:
     """A batch of random keys and values, and the sum of the CRC-32 of both."""
     now_ms = int(time.time() * 1000)
     new = [
-        NewRecord(os.urandom(load.record_bytes - key_bytes), os.urandom(key_bytes), timestamp=now_ms + number // 100)
+        NewRecord(os.urandom(load.record_bytes - KEY_BYTES), os.urandom(KEY_BYTES), timestamp=now_ms + number // 100)
         for number in range(load.per_batch)
     ]
     return bytes(build_batch(new)), sum(crc32(one.value or b"") + crc32(one.key or b"") for one in new)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-warm_ups: Final = 2
-rounds: Final = 3
+WARM_UPS: Final = 2
+ROUNDS: Final = 3
 Run = Callable[[int], object]  # gets the number of the run, for names that must be new
 
 
@@ -29,9 +29,9 @@ def drain(rows: "DataFrame") -> None:
 def rates(records: int, entrants: Mapping[str, Run]) -> dict[str, tuple[float, ...]]:
     """Records a second of each entrant, one figure a round."""
     found: dict[str, list[float]] = {name: [] for name in entrants}
-    for number in range(warm_ups + rounds):
+    for number in range(WARM_UPS + ROUNDS):
         for name, run in entrants.items():
             began = time.perf_counter()
             run(number)
             found[name].append(records / (time.perf_counter() - began))
-    return {name: tuple(figures[warm_ups:]) for name, figures in found.items()}
+    return {name: tuple(figures[WARM_UPS:]) for name, figures in found.items()}

@@ -3,22 +3,22 @@
 import time
 from typing import Final
 
-from benchmarks.spark_loads import Load, one_batch, partitions
+from benchmarks.spark_loads import PARTITIONS, Load, one_batch
 from tailrace.model.limits import MiB
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition, check
 from tailrace.wire.messages.create_topics import CreateTopicsRequest, NewTopic, NewTopicConfig
 from tailrace.wire.messages.produce import PartitionToProduce, ProduceRequest, TopicToProduce
 
-settle_timeout_ms: Final = 30_000
-batch_max_bytes: Final = 16 * MiB
+SETTLE_TIMEOUT_MS: Final = 30_000
+BATCH_MAX_BYTES: Final = 16 * MiB
 
 
 def make_topic(cluster: Cluster, name: str) -> None:
-    room = NewTopicConfig(name="max.message.bytes", value=str(batch_max_bytes))
-    wanted = NewTopic(name=name, num_partitions=partitions, replication_factor=1, configs=(room,))
-    cluster.ask_any(CreateTopicsRequest(topics=(wanted,), timeout_ms=settle_timeout_ms))
-    deadline = time.monotonic() + settle_timeout_ms / 1000
+    room = NewTopicConfig(name="max.message.bytes", value=str(BATCH_MAX_BYTES))
+    wanted = NewTopic(name=name, num_partitions=PARTITIONS, replication_factor=1, configs=(room,))
+    cluster.ask_any(CreateTopicsRequest(topics=(wanted,), timeout_ms=SETTLE_TIMEOUT_MS))
+    deadline = time.monotonic() + SETTLE_TIMEOUT_MS / 1000
     while True:
         try:
             cluster.partitions([name])
@@ -34,13 +34,13 @@ def fill(cluster: Cluster, load: Load) -> int:
     ready = [one_batch(load) for _ in range(load.varieties)]
     for number in range(load.batches):
         _write(cluster, load.topic, ready[number % len(ready)][0])
-    return partitions * sum(ready[number % len(ready)][1] for number in range(load.batches))
+    return PARTITIONS * sum(ready[number % len(ready)][1] for number in range(load.batches))
 
 
 def _write(cluster: Cluster, topic: str, batch: bytes) -> None:
-    ones = tuple(PartitionToProduce(partition=number, records=memoryview(batch)) for number in range(partitions))
+    ones = tuple(PartitionToProduce(partition=number, records=memoryview(batch)) for number in range(PARTITIONS))
     topics = (TopicToProduce(name=topic, partitions=ones),)
-    request = ProduceRequest(acks=-1, timeout_ms=settle_timeout_ms, topics=topics)
+    request = ProduceRequest(acks=-1, timeout_ms=SETTLE_TIMEOUT_MS, topics=topics)
     answer = cluster.until_answered(lambda: cluster.leader(TopicPartition(topic, 0)).call(request))
     for one in answer.topics[0].partitions:
         check(one.error_code, f"fill {topic}")

@@ -16,8 +16,8 @@ from benchmarks.spark_rates import drain, rates, verify
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-peer: Final = "kafka"
-ours: Final = "tailrace"
+PEER: Final = "kafka"
+OURS: Final = "tailrace"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ def topic(spark: "SparkSession", work: Work, name: str, load: Load) -> "DataFram
 
 
 def read(spark: "SparkSession", work: Work, load: Load) -> dict[str, tuple[float, ...]]:
-    frames = {name: topic(spark, work, name, load) for name in (peer, ours)}
+    frames = {name: topic(spark, work, name, load) for name in (PEER, OURS)}
     for frame in frames.values():
         verify(frame, load.records, work.total)
     return rates(load.records, {name: lambda _, frame=frame: drain(frame) for name, frame in frames.items()})  # type: ignore[misc]
@@ -47,17 +47,17 @@ def archive(spark: "SparkSession", work: Work, load: Load) -> dict[str, tuple[fl
     from tailrace.pipeline import archive, history
 
     folder = Path(work.folder)
-    frame = topic(spark, work, peer, load)
+    frame = topic(spark, work, PEER, load)
 
     def theirs(number: int) -> None:
-        frame.write.option("compression", "zstd").parquet(str(folder / f"{peer}-{number}"))
+        frame.write.option("compression", "zstd").parquet(str(folder / f"{PEER}-{number}"))
 
     def own(number: int) -> None:
-        archive(spark, work.bootstrap, folder / f"{ours}-{number}", topics=[load.topic], available_now=True)
+        archive(spark, work.bootstrap, folder / f"{OURS}-{number}", topics=[load.topic], available_now=True)
 
-    found = rates(load.records, {peer: theirs, ours: own})
+    found = rates(load.records, {PEER: theirs, OURS: own})
     for path in sorted(folder.iterdir()):
-        rows = history(spark, path) if path.name.startswith(ours) else spark.read.parquet(str(path))
+        rows = history(spark, path) if path.name.startswith(OURS) else spark.read.parquet(str(path))
         verify(rows, load.records, work.total)
     return found
 

@@ -12,9 +12,9 @@ from rich.table import Table
 
 from benchmarks.outcomes import Outcome
 
-readme: Final = Path(__file__).parent / "README.md"
-piped_width_chars: Final = 140  # rich assumes 80 where there is no terminal
-verdicts: Final = {True: "yes", False: "MISSED", None: ""}
+README: Final = Path(__file__).parent / "README.md"
+PIPED_WIDTH_CHARS: Final = 140  # rich assumes 80 where there is no terminal
+VERDICTS: Final = {True: "yes", False: "MISSED", None: ""}
 
 
 def cells(outcome: Outcome) -> tuple[str, ...]:
@@ -27,7 +27,7 @@ def cells(outcome: Outcome) -> tuple[str, ...]:
         "" if other is None else figure(other),
         "" if ratio is None else f"{ratio:.2f} x",
         str(outcome.threshold or ""),
-        verdicts[outcome.ok],
+        VERDICTS[outcome.ok],
     )
 
 
@@ -45,17 +45,17 @@ def show(outcomes: Sequence[Outcome], *, title: str, beside: str) -> None:
         table.add_column(head, justify="left" if head in ("case", "fsync", "acks", "met") else "right")
     for outcome in outcomes:
         table.add_row(*cells(outcome), style="red" if outcome.ok is False else None)
-    Console(stderr=True, width=None if sys.stderr.isatty() else piped_width_chars).print(table)
+    Console(stderr=True, width=None if sys.stderr.isatty() else PIPED_WIDTH_CHARS).print(table)
 
 
 def put_into_readme(outcomes: Sequence[Outcome], *, marker: str, beside: str) -> None:
     """Replace what stands between `<!-- MARKER:begin -->` and `<!-- MARKER:end -->`."""
     begin, end = f"<!-- {marker}:begin -->\n", f"<!-- {marker}:end -->"
-    before, _, rest = readme.read_text().partition(begin)
+    before, _, rest = README.read_text().partition(begin)
     _, found, after = rest.partition(end)
     if not found:
-        raise ValueError(f"{readme} has no place for {marker}")
-    readme.write_text(before + begin + markdown(outcomes, beside) + found + after)
+        raise ValueError(f"{README} has no place for {marker}")
+    README.write_text(before + begin + markdown(outcomes, beside) + found + after)
 
 
 def markdown(outcomes: Sequence[Outcome], beside: str) -> str:

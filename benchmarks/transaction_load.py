@@ -27,11 +27,11 @@ from tailrace.wire.messages.init_producer_id import InitProducerIdRequest
 from tailrace.wire.messages.produce import PartitionToProduce, ProduceRequest, TopicToProduce
 
 Kind = Literal["wire", "librdkafka"]
-transactional_ids: Final = 1  # the type of key that FindCoordinator is asked for
-timeout_ms: Final = 60_000
-init_max_s: Final = 30.0
-again_s: Final = 0.02  # as the Java client waits before it asks once more for a first partition
-concurrent_transactions: Final = 51
+TRANSACTIONAL_IDS: Final = 1  # the type of key that FindCoordinator is asked for
+TIMEOUT_MS: Final = 60_000
+INIT_MAX_S: Final = 30.0
+AGAIN_S: Final = 0.02  # as the Java client waits before it asks once more for a first partition
+CONCURRENT_TRANSACTIONS: Final = 51
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,15 +81,15 @@ class WireProducer:
 
     async def begin(self) -> None:
         """Ask until the coordinator is there, and has read its log."""
-        request = InitProducerIdRequest(transactional_id=self._name, transaction_timeout_ms=timeout_ms)
-        async with asyncio.timeout(init_max_s):
+        request = InitProducerIdRequest(transactional_id=self._name, transaction_timeout_ms=TIMEOUT_MS)
+        async with asyncio.timeout(INIT_MAX_S):
             while True:
-                await self._client.call(FindCoordinatorRequest(key=self._name, key_type=transactional_ids), 2)
+                await self._client.call(FindCoordinatorRequest(key=self._name, key_type=TRANSACTIONAL_IDS), 2)
                 answer = await self._client.call(request, 4)
                 if answer.error_code == 0:
                     self._producer = answer.producer_id, answer.producer_epoch
                     return
-                await asyncio.sleep(again_s)
+                await asyncio.sleep(AGAIN_S)
 
     async def run(self, goes_on: Callable[[int], bool]) -> int:
         made = 0
@@ -102,7 +102,7 @@ class WireProducer:
     async def _produce(self) -> None:
         name_producer(self._batch, *self._producer, 0)  # every epoch counts from the beginning
         one = TopicToProduce(name=self._work.topic, partitions=(PartitionToProduce(partition=0, records=self._batch),))
-        request = ProduceRequest(transactional_id=self._name, acks=-1, timeout_ms=timeout_ms, topics=(one,))
+        request = ProduceRequest(transactional_id=self._name, acks=-1, timeout_ms=TIMEOUT_MS, topics=(one,))
         await self._accepted(request, 12, lambda answer: answer.topics[0].partitions[0].error_code)
 
     async def _end(self, *, committed: bool) -> None:
@@ -120,9 +120,9 @@ class WireProducer:
             error = error_of(answer)
             if not error:
                 return answer
-            if error != concurrent_transactions:
+            if error != CONCURRENT_TRANSACTIONS:
                 raise Refused(f"{self._name}: {type(request).__name__} was answered with error {error}")
-            await asyncio.sleep(again_s)
+            await asyncio.sleep(AGAIN_S)
 
 
 async def over_the_wire(work: TransactionWork) -> Run:
@@ -146,7 +146,7 @@ def through_librdkafka(work: TransactionWork) -> Run:
         "linger.ms": 0,
     }
     producer = confluent_kafka.Producer(settings)
-    producer.init_transactions(init_max_s)
+    producer.init_transactions(INIT_MAX_S)
     value = bytes(work.value_bytes)
     goes_on, made = may_go_on(work), 0
     computed, began = cpu_seconds(work.pid), time.perf_counter()

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import Final, NamedTuple
 
-folders: Final = ("src", "checks", "tests", "benchmarks", "examples")
+FOLDERS: Final = ("src", "checks", "tests", "benchmarks", "examples")
 
 
 class Check(NamedTuple):
@@ -17,7 +17,7 @@ class Check(NamedTuple):
 
 def gate(root: Path) -> list[Check]:
     tools = Path(sys.executable).parent
-    python = tuple(folder for folder in folders if any((root / folder).rglob("*.py")))
+    python = tuple(folder for folder in FOLDERS if any((root / folder).rglob("*.py")))
     return [
         Check(
             "lint",

@@ -6,19 +6,19 @@ from typing import Final
 from checks.finding import Finding
 from checks.tree import Source
 
-file_max_bytes: Final = 1024 * 1024
-prose: Final = (".md", ".rst", ".txt", ".toml", ".yaml", ".yml")
+FILE_MAX_BYTES: Final = 1024 * 1024
+PROSE: Final = (".md", ".rst", ".txt", ".toml", ".yaml", ".yml")
 
 
 def too_heavy(source: Source) -> list[Finding]:
-    if len(source.data) <= file_max_bytes:
+    if len(source.data) <= FILE_MAX_BYTES:
         return []
-    wrong = f"has {len(source.data):,} bytes; the most is {file_max_bytes:,}"
+    wrong = f"has {len(source.data):,} bytes; the most is {FILE_MAX_BYTES:,}"
     return [Finding(source.path, 0, wrong, "Make it in the test or the build that needs it, and keep it out of git.")]
 
 
 def untidy_prose(source: Source) -> list[Finding]:
-    if not source.path.endswith(prose):
+    if not source.path.endswith(PROSE):
         return []
     found = [
         Finding(source.path, line, "a tab" if "\t" in text else "spaces at the end of the line", "Remove them.")

@@ -14,20 +14,20 @@ from typing import Final
 
 from checks.finding import Finding
 from checks.names import used
-from checks.ports import bound_rooms
+from checks.ports import BOUND_ROOMS
 from checks.tree import Source
 
-keeps_sets: Final = ("asyncio.wait", "asyncio.TaskGroup", "asyncio.all_tasks", "asyncio.as_completed")
-set_types: Final = ("set", "frozenset", "AbstractSet", "MutableSet")
-set_methods: Final = ("union", "intersection", "difference", "symmetric_difference")
-order_shows: Final = ("list", "tuple", "iter", "enumerate", "zip", "map", "filter", "reversed", "next")
-order_is_lost: Final = ("sorted", "min", "max", "sum", "any", "all", "len", *set_types)
+KEEPS_SETS: Final = ("asyncio.wait", "asyncio.TaskGroup", "asyncio.all_tasks", "asyncio.as_completed")
+SET_TYPES: Final = ("set", "frozenset", "AbstractSet", "MutableSet")
+SET_METHODS: Final = ("union", "intersection", "difference", "symmetric_difference")
+ORDER_SHOWS: Final = ("list", "tuple", "iter", "enumerate", "zip", "map", "filter", "reversed", "next")
+ORDER_IS_LOST: Final = ("sorted", "min", "max", "sum", "any", "all", "len", *SET_TYPES)
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def depends_on_set_order(source: Source) -> list[Finding]:
-    if source.room not in bound_rooms and source.room != "ports":
+    if source.room not in BOUND_ROOMS and source.room != "ports":
         return []
     walks = [
         Finding(
@@ -40,7 +40,7 @@ def depends_on_set_order(source: Source) -> list[Finding]:
             source.path, line, f"uses {name}, which keeps its tasks in a set", "Use asyncio.gather, or wait for each."
         )
         for line, name in dict.fromkeys(used(source.nodes))
-        if name in keeps_sets
+        if name in KEEPS_SETS
     ]
     return walks + tasks
 
@@ -67,7 +67,7 @@ def _order_free(node: ast.AST) -> list[ast.expr]:
     """Comprehensions whose result does not show the order they ran in."""
     if isinstance(node, ast.SetComp):
         return [node]
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in order_is_lost:
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ORDER_IS_LOST:
         return node.args
     return []
 
@@ -80,7 +80,7 @@ def _walked(node: ast.AST) -> list[tuple[ast.expr, str]]:
             return [(part.iter, "this comprehension") for part in node.generators]
         case ast.Starred(value=value) | ast.YieldFrom(value=value):
             return [(value, "unpacking")]
-        case ast.Call(func=ast.Name(id=name), args=args) if name in order_shows:
+        case ast.Call(func=ast.Name(id=name), args=args) if name in ORDER_SHOWS:
             return [(argument, f"{name}()") for argument in args]
         case ast.Call(func=ast.Attribute(attr="join"), args=args):
             return [(argument, "join()") for argument in args]
@@ -96,7 +96,7 @@ def _is_set(node: ast.expr, sets: set[str]) -> bool:
         case ast.Call(func=ast.Name(id=name)):
             return name in ("set", "frozenset")
         case ast.Call(func=ast.Attribute(attr=name, value=value)):
-            return name in set_methods and _is_set(value, sets)
+            return name in SET_METHODS and _is_set(value, sets)
         case ast.BinOp(left=left, op=ast.BitOr() | ast.BitAnd() | ast.Sub() | ast.BitXor(), right=right):
             return _is_set(left, sets) or _is_set(right, sets)
         case ast.Name() | ast.Attribute():
@@ -141,4 +141,4 @@ def _parameters(function: Function) -> set[str]:
 def _is_set_type(annotation: ast.expr) -> bool:
     """`set[int]`, `"set[int]"`, `AbstractSet[int]`, `typing.AbstractSet[int]`."""
     text = annotation.value if isinstance(annotation, ast.Constant) else ast.unparse(annotation)
-    return str(text).split("[")[0].split(".")[-1] in set_types
+    return str(text).split("[")[0].split(".")[-1] in SET_TYPES

@@ -16,7 +16,7 @@ from checks.finding import Finding
 from checks.names import imported, used, within
 from checks.tree import Source
 
-bound_rooms: Final = (
+BOUND_ROOMS: Final = (
     "model",
     "records",
     "wire",
@@ -33,7 +33,7 @@ bound_rooms: Final = (
 )
 
 # Module to the port that has it.
-ways_out: Final = {
+WAYS_OUT: Final = {
     "time": "ports.clock",
     "sched": "ports.clock",
     "random": "ports.randomness",
@@ -56,7 +56,7 @@ ways_out: Final = {
     "signal": "ports.host",
 }
 
-names_out: Final = {
+NAMES_OUT: Final = {
     "pathlib.Path": "ports.disk; for names alone use os.path.join or PurePosixPath",
     "pathlib.PosixPath": "ports.disk",
     "io.open": "ports.disk",
@@ -75,7 +75,7 @@ names_out: Final = {
     "asyncio.create_subprocess_shell": "ports.host",
 }
 
-loop_methods_out: Final = {
+LOOP_METHODS_OUT: Final = {
     "run_in_executor": "ports.offload",
     "create_server": "ports.net (listen)",
     "create_connection": "ports.net (connect)",
@@ -85,7 +85,7 @@ loop_methods_out: Final = {
     "subprocess_shell": "ports.host",
 }
 
-os_allowed: Final = (
+OS_ALLOWED: Final = (
     "os.PathLike",
     "os.fspath",
     "os.sep",
@@ -99,11 +99,11 @@ os_allowed: Final = (
     "os.path.splitext",
 )
 
-bare_packages: Final = ("os", "os.path")  # to import them is harmless, what is taken from them is looked at
+BARE_PACKAGES: Final = ("os", "os.path")  # to import them is harmless, what is taken from them is looked at
 
 
 def touches_the_world(source: Source) -> list[Finding]:
-    if source.room not in bound_rooms:
+    if source.room not in BOUND_ROOMS:
         return []
     hits = dict.fromkeys([*_imports(source.nodes), *_names(source.nodes), *_calls(source.nodes)])
     remedy = "From model/ up to doors/ only ports/ may do this: take it from the Ports value, {port}."
@@ -113,23 +113,23 @@ def touches_the_world(source: Source) -> list[Finding]:
 def _imports(nodes: Sequence[ast.AST]) -> Iterator[tuple[int, str, str]]:
     for line, name in imported(nodes):
         top = name.split(".")[0]
-        if top in ways_out:
-            yield line, top, ways_out[top]
-        elif name not in bare_packages and (port := _port_for(name)):
+        if top in WAYS_OUT:
+            yield line, top, WAYS_OUT[top]
+        elif name not in BARE_PACKAGES and (port := _port_for(name)):
             yield line, name, port
 
 
 def _names(nodes: Sequence[ast.AST]) -> Iterator[tuple[int, str, str]]:
     for line, name in used(nodes):
-        if name not in bare_packages and (port := _port_for(name)):
+        if name not in BARE_PACKAGES and (port := _port_for(name)):
             yield line, name, port
 
 
 def _port_for(name: str) -> str:
     """The port to use instead of a dotted name; empty when the name is harmless."""
-    if within(name, "os") and not any(within(name, pure) for pure in os_allowed):
+    if within(name, "os") and not any(within(name, pure) for pure in OS_ALLOWED):
         return "ports.disk or ports.host"
-    return next((port for out, port in names_out.items() if within(name, out)), "")
+    return next((port for out, port in NAMES_OUT.items() if within(name, out)), "")
 
 
 def _calls(nodes: Sequence[ast.AST]) -> Iterator[tuple[int, str, str]]:
@@ -138,5 +138,5 @@ def _calls(nodes: Sequence[ast.AST]) -> Iterator[tuple[int, str, str]]:
             continue
         if isinstance(node.func, ast.Name) and node.func.id == "open":
             yield node.lineno, "open()", "ports.disk"
-        elif isinstance(node.func, ast.Attribute) and node.func.attr in loop_methods_out:
-            yield node.lineno, f"loop.{node.func.attr}()", loop_methods_out[node.func.attr]
+        elif isinstance(node.func, ast.Attribute) and node.func.attr in LOOP_METHODS_OUT:
+            yield node.lineno, f"loop.{node.func.attr}()", LOOP_METHODS_OUT[node.func.attr]

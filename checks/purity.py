@@ -11,12 +11,12 @@ from checks.finding import Finding
 from checks.names import imported, within
 from checks.tree import Source
 
-pure_rooms: Final = ("raft", "cluster", "groups", "queues", "transactions")
-shell: Final = ("asyncio", "tailrace.ports", "tailrace.log", "tailrace.broker")
+PURE_ROOMS: Final = ("raft", "cluster", "groups", "queues", "transactions")
+SHELL: Final = ("asyncio", "tailrace.ports", "tailrace.log", "tailrace.broker")
 
 
 def knows_the_shell(source: Source) -> list[Finding]:
-    if source.room not in pure_rooms:
+    if source.room not in PURE_ROOMS:
         return []
     return [
         Finding(
@@ -26,5 +26,5 @@ def knows_the_shell(source: Source) -> list[Finding]:
             "Take the value as an argument, or return an effect that broker/ carries out.",
         )
         for line, name in imported(source.nodes)
-        if any(within(name, out) for out in shell)
+        if any(within(name, out) for out in SHELL)
     ]

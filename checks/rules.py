@@ -10,11 +10,11 @@ from checks.finding import Finding
 from checks.order import depends_on_set_order
 from checks.ports import touches_the_world
 from checks.purity import knows_the_shell
-from checks.sizes import outgrown, read_bounds
+from checks.sizes import too_large
 from checks.tree import Source, sources
 from checks.words import empty_names, machine_paths, promises
 
-of_each_file: Final[tuple[Callable[[Source], list[Finding]], ...]] = (
+OF_EACH_FILE: Final[tuple[Callable[[Source], list[Finding]], ...]] = (
     touches_the_world,
     knows_the_shell,
     depends_on_set_order,
@@ -29,8 +29,8 @@ of_each_file: Final[tuple[Callable[[Source], list[Finding]], ...]] = (
 
 def findings(root: Path) -> list[Finding]:
     files = sources(root)
-    found = [finding for source in files for rule in of_each_file for finding in rule(source)]
-    return sorted(found + outgrown(files, read_bounds(root)))
+    found = [finding for source in files for rule in OF_EACH_FILE for finding in rule(source)]
+    return sorted(found + too_large(files))
 
 
 def main() -> int:

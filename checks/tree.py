@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-caches = ("__pycache__", "build", "dist", "tailrace-data", "tailrace-cluster")
+CACHES = ("__pycache__", "build", "dist", "tailrace-data", "tailrace-cluster")
 
 
 @dataclass(frozen=True)
@@ -68,5 +68,5 @@ def _known_to_git(root: Path) -> list[str]:
 def _walked(root: Path) -> list[str]:
     relative = (path.relative_to(root) for path in root.rglob("*"))
     return [
-        path.as_posix() for path in relative if not any(part.startswith(".") or part in caches for part in path.parts)
+        path.as_posix() for path in relative if not any(part.startswith(".") or part in CACHES for part in path.parts)
     ]

@@ -10,10 +10,10 @@ from typing import Final
 from checks.finding import Finding
 from checks.tree import Source
 
-banned: Final = ("util", "utils", "helper", "helpers", "manager", "common")
-promise: Final = re.compile(r"(?<!`)\b(TODO|FIXME|XXX)\b(?! ?\(?#\d+)")
-machine_path: Final = re.compile(r"(?<![\w.~/-])/(?:work|root|home/\w+|Users/\w+)/")
-word: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+BANNED: Final = ("util", "utils", "helper", "helpers", "manager", "common")
+PROMISE: Final = re.compile(r"(?<!`)\b(TODO|FIXME|XXX)\b(?! ?\(?#\d+)")
+MACHINE_PATH: Final = re.compile(r"(?<![\w.~/-])/(?:work|root|home/\w+|Users/\w+)/")
+WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 
 def empty_names(source: Source) -> list[Finding]:
@@ -25,8 +25,8 @@ def empty_names(source: Source) -> list[Finding]:
     return [
         Finding(source.path, line, f"the name {name} says {said!r}", "Say what it is in the words of the domain.")
         for line, name in named
-        for said in [found.lower() for found in word.findall(name)]
-        if said in banned
+        for said in [found.lower() for found in WORD.findall(name)]
+        if said in BANNED
     ]
 
 
@@ -35,7 +35,7 @@ def promises(source: Source) -> list[Finding]:
     return [
         Finding(source.path, line, f"{found[1]} without an issue number", f"Do it now, or write {found[1]} #123.")
         for line, text in _prose(source)
-        if (found := promise.search(text))
+        if (found := PROMISE.search(text))
     ]
 
 
@@ -43,7 +43,7 @@ def machine_paths(source: Source) -> list[Finding]:
     return [
         Finding(source.path, line, f"names a path of one machine: {found[0]}", "Use a path relative to the checkout.")
         for line, text in enumerate(source.lines, 1)
-        if (found := machine_path.search(text))
+        if (found := MACHINE_PATH.search(text))
     ]
 
 

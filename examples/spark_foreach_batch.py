@@ -17,12 +17,12 @@ from pyspark.sql import DataFrame, SparkSession
 from tailrace.pipeline import parse_json, session
 from tailrace.testing import Broker
 
-orders = [("ada", 20), ("bob", 5), ("ada", 10), ("bob", 7), ("ada", 1)]
+ORDERS = [("ada", 20), ("bob", 5), ("ada", 10), ("bob", 7), ("ada", 1)]
 
 
 def send(bootstrap: str) -> None:
     producer = Producer({"bootstrap.servers": bootstrap})
-    for customer, total in orders:
+    for customer, total in ORDERS:
         producer.produce("orders", json.dumps({"customer": customer, "total": total}), key=customer)
     producer.flush()
 

@@ -16,8 +16,8 @@ from pyspark.sql import functions as f
 from tailrace.pipeline import analyze, archive, audit, history, parse_json, replay, session
 from tailrace.testing import Broker
 
-nine = 1_794_819_600_000  # nine o'clock, in milliseconds
-orders = [  # minute, customer, total; the fourth comes late, the fifth is no order at all
+NINE = 1_794_819_600_000  # nine o'clock, in milliseconds
+ORDERS = [  # minute, customer, total; the fourth comes late, the fifth is no order at all
     (0, "ada", 20),
     (3, "bob", 5),
     (7, "ada", 10),
@@ -29,9 +29,9 @@ orders = [  # minute, customer, total; the fourth comes late, the fifth is no or
 
 def send(bootstrap: str) -> None:
     producer = Producer({"bootstrap.servers": bootstrap})
-    for minute, customer, total in orders:
+    for minute, customer, total in ORDERS:
         value = json.dumps({"customer": customer, "total": total}) if customer else "no order"
-        producer.produce("orders", value, key=customer, timestamp=nine + minute * 60_000)
+        producer.produce("orders", value, key=customer, timestamp=NINE + minute * 60_000)
     producer.flush()
 
 

@@ -19,9 +19,9 @@ from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 from tailrace.pipeline import parse_json, session
 from tailrace.testing import Broker
 
-limit = 100
-orders = [("ada", 60), ("bob", 5), ("ada", 50), ("bob", 7), ("ada", 1)]
-state_store = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+LIMIT = 100
+ORDERS = [("ada", 60), ("bob", 5), ("ada", 50), ("bob", 7), ("ada", 1)]
+STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
 class Spending(StatefulProcessor):
@@ -34,7 +34,7 @@ class Spending(StatefulProcessor):
         before = self._spent.get()[0] if self._spent.exists() else 0
         after = before + sum(row.total for row in rows)
         self._spent.update((after,))
-        if before <= limit < after:
+        if before <= LIMIT < after:
             yield Row(key=key[0], value=f"{key[0]} has spent {after}")
 
     def close(self) -> None:
@@ -43,7 +43,7 @@ class Spending(StatefulProcessor):
 
 def send(bootstrap: str) -> None:
     producer = Producer({"bootstrap.servers": bootstrap})
-    for customer, total in orders:
+    for customer, total in ORDERS:
         producer.produce("orders", json.dumps({"customer": customer, "total": total}), key=customer)
     producer.flush()
     producer.list_topics("alerts")  # made when first asked for
@@ -51,7 +51,7 @@ def send(bootstrap: str) -> None:
 
 def watch(spark: SparkSession, bootstrap: str, folder: Path) -> list[str]:
     """Read all orders that are there, two in a batch; what is in the topic of alerts then."""
-    spark.conf.set("spark.sql.streaming.stateStore.providerClass", state_store)
+    spark.conf.set("spark.sql.streaming.stateStore.providerClass", STATE_STORE)
     at = {"kafka.bootstrap.servers": bootstrap}
     reader = spark.readStream.format("tailrace").options(**at, subscribe="orders", startingOffsets="earliest")
     rows = parse_json(reader.option("maxOffsetsPerTrigger", 2).load(), "customer string, total int").rows

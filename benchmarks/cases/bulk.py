@@ -16,13 +16,13 @@ from benchmarks import load
 from benchmarks.cases import Start
 from benchmarks.connection import create_topic, delete_topic
 from benchmarks.floor import Mode
-from benchmarks.load import Measured, bulk_records
+from benchmarks.load import BULK_RECORDS, Measured
 from benchmarks.outcomes import Outcome, Threshold
 from benchmarks.processes import Server, measure, serving
 
-rounds: Final = 7
-requests: Final = 600
-warm_up_requests: Final = 100
+ROUNDS: Final = 7
+REQUESTS: Final = 600
+WARM_UP_REQUESTS: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,7 @@ def floor_round(writer: Server, reader: Server, folder: Path, count: int) -> tup
 def broker_round(broker: Server, topic: str, count: int) -> tuple[Measured, Measured]:
     create_topic(broker.host, broker.port, topic)
     written = measured(broker, "bulk", topic, count)
-    read = measured(broker, "catch-up", topic, count * bulk_records)
+    read = measured(broker, "catch-up", topic, count * BULK_RECORDS)
     delete_topic(broker.host, broker.port, topic)
     return written, read
 
@@ -67,14 +67,14 @@ def bulk(start: Start, folder: Path) -> Iterator[Outcome]:
         floor_process(folder, "write") as writer,
         floor_process(folder, "read") as reader,
     ):
-        floor_round(writer, reader, folder, warm_up_requests)
-        broker_round(broker, "warm-up", warm_up_requests)
-        for number in range(rounds):
+        floor_round(writer, reader, folder, WARM_UP_REQUESTS)
+        broker_round(broker, "warm-up", WARM_UP_REQUESTS)
+        for number in range(ROUNDS):
             if number % 2:
-                keep(ours, broker_round(broker, f"bulk-{number}", requests))
-            keep(floor, floor_round(writer, reader, folder, requests))
+                keep(ours, broker_round(broker, f"bulk-{number}", REQUESTS))
+            keep(floor, floor_round(writer, reader, folder, REQUESTS))
             if not number % 2:
-                keep(ours, broker_round(broker, f"bulk-{number}", requests))
+                keep(ours, broker_round(broker, f"bulk-{number}", REQUESTS))
     yield from outcomes(ours, floor)
 
 

@@ -18,29 +18,29 @@ from benchmarks.outcomes import Outcome, Threshold
 from benchmarks.processes import Server, resident_bytes
 from tailrace.model.limits import MiB
 
-starts: Final = 5
-connections: Final = 2_000
-descriptors_spare: Final = 200
-settle_seconds: Final = 1.0
-fsync: Final[Fsync] = "always"
+STARTS: Final = 5
+CONNECTIONS: Final = 2_000
+DESCRIPTORS_SPARE: Final = 200
+SETTLE_SECONDS: Final = 1.0
+FSYNC: Final[Fsync] = "always"
 
 
 def footprint(start: Start, folder: Path) -> Iterator[Outcome]:
     yield Outcome(
         name="process start to first acknowledged produce",
-        fsync=fsync,
+        fsync=FSYNC,
         acks="all",
         unit="s",
-        rounds=tuple(seconds_to_first_answer(start, folder) for _ in range(starts)),
+        rounds=tuple(seconds_to_first_answer(start, folder) for _ in range(STARTS)),
         threshold=Threshold(of="value", at_most=0.5),
     )
     allow_descriptors()
-    with start(folder, fsync) as broker:
+    with start(folder, FSYNC) as broker:
         produce_one(broker)
-        time.sleep(settle_seconds)
+        time.sleep(SETTLE_SECONDS)
         yield Outcome(
             name="resident when idle",
-            fsync=fsync,
+            fsync=FSYNC,
             acks="all",
             unit="MB",
             rounds=(resident_bytes(broker.pid) / MiB,),
@@ -52,7 +52,7 @@ def footprint(start: Start, folder: Path) -> Iterator[Outcome]:
 def seconds_to_first_answer(start: Start, folder: Path) -> float:
     with tempfile.TemporaryDirectory(dir=folder, ignore_cleanup_errors=True) as fresh:
         began = time.perf_counter()
-        with start(Path(fresh), fsync) as broker:
+        with start(Path(fresh), FSYNC) as broker:
             produce_one(broker)
             return time.perf_counter() - began
 
@@ -68,7 +68,7 @@ def produce_one(broker: Server) -> None:
 def allow_descriptors() -> None:
     """For this process and for brokers started from here on."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = connections + descriptors_spare
+    wanted = CONNECTIONS + DESCRIPTORS_SPARE
     if soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(wanted, hard), hard))
 
@@ -76,15 +76,15 @@ def allow_descriptors() -> None:
 def held(broker: Server) -> Iterator[Outcome]:
     """Open them all, then ask each, so that all are open when the first is asked."""
     with ExitStack() as stack:
-        opened = [stack.enter_context(Connection(broker.host, broker.port)) for _ in range(connections)]
+        opened = [stack.enter_context(Connection(broker.host, broker.port)) for _ in range(CONNECTIONS)]
         answered = sum(1 for connection in opened if not any(connection.ask(frames.api_versions())[4:6]))
         resident = resident_bytes(broker.pid) / MiB
     yield Outcome(
         name="connections held, all answering",
-        fsync=fsync,
+        fsync=FSYNC,
         acks="all",
         unit="connections",
         rounds=(float(answered),),
-        threshold=Threshold(of="value", at_least=connections),
+        threshold=Threshold(of="value", at_least=CONNECTIONS),
     )
-    yield Outcome(name="resident with 2,000 connections", fsync=fsync, acks="all", unit="MB", rounds=(resident,))
+    yield Outcome(name="resident with 2,000 connections", fsync=FSYNC, acks="all", unit="MB", rounds=(resident,))

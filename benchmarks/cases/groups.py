@@ -15,23 +15,23 @@ from benchmarks.ours import Fsync
 from benchmarks.outcomes import Outcome
 from benchmarks.processes import Server, measure
 
-rounds: Final = 3
-connections: Final = 50
-seconds: Final = 2.0
-member_counts: Final = (2, 50, 200)
+ROUNDS: Final = 3
+CONNECTIONS: Final = 50
+SECONDS: Final = 2.0
+MEMBER_COUNTS: Final = (2, 50, 200)
 
 
 def groups(start: Start, folder: Path, fsync: Fsync) -> Iterator[Outcome]:
     with start(folder, fsync) as broker:
         yield Outcome(
-            name=f"offset commits, {connections} groups",
+            name=f"offset commits, {CONNECTIONS} groups",
             fsync=fsync,
             acks="all",
             unit="commits/s",
-            rounds=measured(broker, "commits", connections, seconds),
+            rounds=measured(broker, "commits", CONNECTIONS, SECONDS),
         )
         for kind in ("classic", "consumer") if fsync == "always" else ():
-            for count in member_counts:
+            for count in MEMBER_COUNTS:
                 yield Outcome(
                     name=f"rebalance of {count} members, {kind}",
                     fsync=fsync,
@@ -41,6 +41,6 @@ def groups(start: Start, folder: Path, fsync: Fsync) -> Iterator[Outcome]:
                 )
 
 
-def measured(server: Server, kind: str, count: int, seconds: float = 0.0, rounds: int = rounds) -> tuple[float, ...]:
+def measured(server: Server, kind: str, count: int, seconds: float = 0.0, rounds: int = ROUNDS) -> tuple[float, ...]:
     work = GroupWork(kind=kind, host=server.host, port=server.port, count=count, rounds=rounds, seconds=seconds)
     return tuple(measure("benchmarks.group_load", work))

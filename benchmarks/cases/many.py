@@ -19,35 +19,35 @@ from benchmarks.outcomes import Outcome, Threshold
 from benchmarks.processes import resident_bytes
 from tailrace.model.limits import MiB
 
-few: Final = 10
-many: Final = 10_000
-per_topic: Final = 2_500
-made: Final = 1_000
-creations: Final = 3
-settle_seconds: Final = 10.0
-windows: Final = 5
-window_seconds: Final = 20.0
-fsync: Final[Fsync] = "always"
+FEW: Final = 10
+MANY: Final = 10_000
+PER_TOPIC: Final = 2_500
+MADE: Final = 1_000
+CREATIONS: Final = 3
+SETTLE_SECONDS: Final = 10.0
+WINDOWS: Final = 5
+WINDOW_SECONDS: Final = 20.0
+FSYNC: Final[Fsync] = "always"
 
 
 def many_partitions(_: Start, folder: Path) -> Iterator[Outcome]:
     allow_descriptors()
-    with ours.cluster(folder / "few", fsync) as calm, ours.cluster(folder / "many", fsync) as full:
-        yield outcome("until 1,000 new partitions are led", "s", [seconds_to_create(calm) for _ in range(creations)])
-        calm.create_topic("few", few)
+    with ours.cluster(folder / "few", FSYNC) as calm, ours.cluster(folder / "many", FSYNC) as full:
+        yield outcome("until 1,000 new partitions are led", "s", [seconds_to_create(calm) for _ in range(CREATIONS)])
+        calm.create_topic("few", FEW)
         began = time.perf_counter()
-        for number in range(many // per_topic):
-            full.create_topic(f"many-{number}", per_topic)
+        for number in range(MANY // PER_TOPIC):
+            full.create_topic(f"many-{number}", PER_TOPIC)
         yield outcome("until 10,000 new partitions are led and whole", "s", [time.perf_counter() - began], at_most=60)
-        time.sleep(settle_seconds)
+        time.sleep(SETTLE_SECONDS)
         yield from idle(calm, full)
 
 
 def seconds_to_create(brokers: Brokers) -> float:
     """From the request until each broker tells its clients who leads."""
     began = time.perf_counter()
-    brokers.ask_for_topic("made", made)
-    brokers.wait_until_led("made", made)
+    brokers.ask_for_topic("made", MADE)
+    brokers.wait_until_led("made", MADE)
     seconds = time.perf_counter() - began
     brokers.delete_topic("made")
     return seconds
@@ -55,14 +55,14 @@ def seconds_to_create(brokers: Brokers) -> float:
 
 def idle(calm: Brokers, full: Brokers) -> Iterator[Outcome]:
     computed: tuple[list[float], list[float]] = ([], [])
-    for _ in range(windows):
+    for _ in range(WINDOWS):
         before = full.cpu_seconds(), calm.cpu_seconds()
-        time.sleep(window_seconds)
+        time.sleep(WINDOW_SECONDS)
         for kept, brokers, so_far in zip(computed, (full, calm), before, strict=True):
-            kept.append((brokers.cpu_seconds() - so_far) / len(brokers.servers) / window_seconds * 1000)
+            kept.append((brokers.cpu_seconds() - so_far) / len(brokers.servers) / WINDOW_SECONDS * 1000)
     yield Outcome(
         name="idle with 10,000 partitions beside 10, a broker's CPU",
-        fsync=fsync,
+        fsync=FSYNC,
         acks="-",
         unit="ms/s",
         rounds=tuple(computed[0]),
@@ -79,7 +79,7 @@ def idle(calm: Brokers, full: Brokers) -> Iterator[Outcome]:
 
 def outcome(name: str, unit: str, rounds: list[float], *, at_most: float | None = None) -> Outcome:
     threshold = None if at_most is None else Threshold(of="value", at_most=at_most)
-    return Outcome(name=name, fsync=fsync, acks="-", unit=unit, rounds=tuple(rounds), threshold=threshold)
+    return Outcome(name=name, fsync=FSYNC, acks="-", unit=unit, rounds=tuple(rounds), threshold=threshold)
 
 
 def resident_megabytes(pid: int) -> float:

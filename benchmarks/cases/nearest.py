@@ -16,21 +16,21 @@ from benchmarks.outcomes import Outcome
 from benchmarks.processes import Server, measure, written_bytes
 from tailrace.model.limits import KiB
 
-rounds: Final = 5
-messages: Final = 600_000
-topic: Final = "read"
+ROUNDS: Final = 5
+MESSAGES: Final = 600_000
+TOPIC: Final = "read"
 
 
 def nearest(_: Start, folder: Path) -> Iterator[Outcome]:
     with ours.cluster(folder, "never") as brokers:
-        brokers.create_topic(topic)
+        brokers.create_topic(TOPIC)
         measured(brokers, "produce", brokers.servers[0])
-        leader = brokers.leader(topic)
+        leader = brokers.leader(TOPIC)
         follower = next(server for server in brokers.servers if server != leader)
         for server in (leader, follower):
             consumed(brokers, server)
         found: dict[int, list[Measured]] = {leader.pid: [], follower.pid: []}
-        for number in range(rounds):
+        for number in range(ROUNDS):
             for server in (leader, follower) if number % 2 else (follower, leader):
                 found[server.pid].append(consumed(brokers, server))
     yield Outcome(
@@ -59,8 +59,8 @@ def measured(brokers: Brokers, kind: rdkafka.Kind, server: Server) -> Measured:
         host=server.host,
         port=server.port,
         pids=brokers.pids,
-        topic=topic,
-        messages=messages,
+        topic=TOPIC,
+        messages=MESSAGES,
         value_bytes=KiB,
         acks=-1,
         rack=ours.rack(brokers.servers.index(server) + 1),

@@ -19,12 +19,12 @@ from benchmarks.outcomes import Outcome
 from benchmarks.processes import measure
 from tailrace.model.limits import KiB
 
-rounds: Final = 5
-messages: Final = 300_000
-warm_up_messages: Final = 30_000
-partitions: Final = 3
-rate: Final = 2_000
-steady_seconds: Final = 2.0
+ROUNDS: Final = 5
+MESSAGES: Final = 300_000
+WARM_UP_MESSAGES: Final = 30_000
+PARTITIONS: Final = 3
+RATE: Final = 2_000
+STEADY_SECONDS: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,8 +40,8 @@ def replicated(_: Start, folder: Path, fsync: Fsync) -> Iterator[Outcome]:
     with ours.cluster(folder / "three", fsync) as three, ours.cluster(folder / "one", fsync, 1) as one:
         sides = ((three, -1, found[0]), (one, 1, found[1]))
         for brokers, acks, _kept in sides:
-            through(brokers, "warm-up", acks, warm_up_messages)
-        for number in range(rounds):
+            through(brokers, "warm-up", acks, WARM_UP_MESSAGES)
+        for number in range(ROUNDS):
             for brokers, acks, kept in sides if number % 2 else reversed(sides):
                 kept.append(one_round(brokers, number, acks))
     yield from outcomes(*found, fsync)
@@ -49,13 +49,13 @@ def replicated(_: Start, folder: Path, fsync: Fsync) -> Iterator[Outcome]:
 
 def one_round(brokers: Brokers, number: int, acks: int) -> Round:
     return Round(
-        through=through(brokers, f"through-{number}", acks, messages),
+        through=through(brokers, f"through-{number}", acks, MESSAGES),
         spread=steady(brokers, f"steady-{number}", acks),
     )
 
 
 def through(brokers: Brokers, topic: str, acks: int, count: int) -> Measured:
-    brokers.create_topic(topic, partitions)
+    brokers.create_topic(topic, PARTITIONS)
     server = brokers.servers[0]
     work = rdkafka.Work(
         kind="produce",
@@ -65,7 +65,7 @@ def through(brokers: Brokers, topic: str, acks: int, count: int) -> Measured:
         topic=topic,
         messages=count,
         value_bytes=KiB,
-        partitions=partitions,
+        partitions=PARTITIONS,
         acks=acks,
     )
     measured = Measured(**measure("benchmarks.rdkafka", work))
@@ -76,7 +76,7 @@ def through(brokers: Brokers, topic: str, acks: int, count: int) -> Measured:
 def steady(brokers: Brokers, topic: str, acks: int) -> Spread:
     brokers.create_topic(topic)
     leader = brokers.leader(topic)
-    work = latency.Work(host=leader.host, port=leader.port, topic=topic, acks=acks, rate=rate, seconds=steady_seconds)
+    work = latency.Work(host=leader.host, port=leader.port, topic=topic, acks=acks, rate=RATE, seconds=STEADY_SECONDS)
     spread = Spread(**measure("benchmarks.latency", work)["produce"])
     brokers.delete_topic(topic)
     return spread

@@ -12,11 +12,11 @@ from benchmarks.ours import Fsync
 from benchmarks.outcomes import Outcome, Threshold, acks_name
 from benchmarks.processes import Server, measure
 
-rounds: Final = 3
-requests: Final = 60_000
-in_flight: Final = 100
-seconds_max: Final = 4.0
-thresholds: Final = {
+ROUNDS: Final = 3
+REQUESTS: Final = 60_000
+IN_FLIGHT: Final = 100
+SECONDS_MAX: Final = 4.0
+THRESHOLDS: Final = {
     1: Threshold(of="value", at_least=30_000),
     -1: Threshold(of="value", at_least=20_000),
 }
@@ -26,15 +26,15 @@ def single(start: Start, folder: Path, fsync: Fsync) -> Iterator[Outcome]:
     """acks=1 without a producer id, and acks=all of an idempotent producer."""
     with start(folder, fsync) as broker:
         for acks in (1, -1):
-            measured(broker, f"warm-up-{acks_name(acks)}", acks, requests // 10)
-            found = [measured(broker, f"single-{acks_name(acks)}-{number}", acks, requests) for number in range(rounds)]
+            measured(broker, f"warm-up-{acks_name(acks)}", acks, REQUESTS // 10)
+            found = [measured(broker, f"single-{acks_name(acks)}-{number}", acks, REQUESTS) for number in range(ROUNDS)]
             yield Outcome(
                 name="single-record requests" + (", idempotent" if acks == -1 else ""),
                 fsync=fsync,
                 acks=acks_name(acks),
                 unit="requests/s",
                 rounds=tuple(one.requests_per_second for one in found),
-                threshold=thresholds[acks] if fsync == "never" else None,
+                threshold=THRESHOLDS[acks] if fsync == "never" else None,
             )
 
 
@@ -48,8 +48,8 @@ def measured(server: Server, topic: str, acks: int, count: int) -> Measured:
         topic=topic,
         requests=count,
         acks=acks,
-        in_flight=in_flight,
+        in_flight=IN_FLIGHT,
         idempotent=acks == -1,
-        seconds_max=seconds_max,
+        seconds_max=SECONDS_MAX,
     )
     return Measured(**measure("benchmarks.load", work))

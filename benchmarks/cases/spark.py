@@ -19,11 +19,11 @@ from tailrace.pipeline.kafka.cluster import Cluster
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-loads: Final = (
+LOADS: Final = (
     Load(topic="of-100-bytes", record_bytes=100, per_batch=10_000, batches=50),
     Load(topic="of-1-kilobyte", record_bytes=1000, per_batch=1_000, batches=100),
 )
-of_ready_made: Final = Threshold(of="ratio", at_least=0.45)
+OF_READY_MADE: Final = Threshold(of="ratio", at_least=0.45)
 
 
 def spark(start: Start, folder: Path) -> Iterator[Outcome]:
@@ -35,10 +35,10 @@ def spark(start: Start, folder: Path) -> Iterator[Outcome]:
         yield from spark_starts(bootstrap, cluster, folder)  # before a session of ours takes memory and cores
         spark = session("benchmarks", master="local[2]", settings={"spark.driver.memory": "2g"}, keep_classes=False)
         spark.dataSource.register(ReadySource)
-        totals = [fill(cluster, load) for load in loads]
-        for load, total in zip(loads, totals, strict=True):
+        totals = [fill(cluster, load) for load in LOADS]
+        for load, total in zip(LOADS, totals, strict=True):
             yield _reading(spark, bootstrap, load, total)
-        for load, total in zip(loads, totals, strict=True):
+        for load, total in zip(LOADS, totals, strict=True):
             yield from _jobs(spark, bootstrap, cluster, folder, load, total)
         spark.stop()
 
@@ -58,7 +58,7 @@ def _reading(spark: "SparkSession", bootstrap: str, load: Load, total: int) -> O
         rounds=found["ours"],
         beside="one",
         beside_rounds=found["ready"],
-        threshold=of_ready_made,
+        threshold=OF_READY_MADE,
     )
 
 

@@ -17,18 +17,18 @@ from benchmarks.spark_loads import Load
 from benchmarks.spark_topics import fill
 from tailrace.pipeline.kafka.cluster import Cluster
 
-starts: Final = 3
-timeout_s: Final = 600
-few: Final = Load(topic="of-a-few", record_bytes=100, per_batch=100, batches=4)
+STARTS: Final = 3
+TIMEOUT_S: Final = 600
+FEW: Final = Load(topic="of-a-few", record_bytes=100, per_batch=100, batches=4)
 
 
 def spark_starts(bootstrap: str, cluster: Cluster, folder: Path) -> Iterator[Outcome]:
-    fill(cluster, few)
+    fill(cluster, FEW)
     environment = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache")}
     _run(environment, "tailrace.pipeline.jvm.class_archive")
     told = [
-        json.loads(_run(environment, "benchmarks.spark_start", bootstrap, few.topic, str(few.records)).splitlines()[-1])
-        for _ in range(starts)
+        json.loads(_run(environment, "benchmarks.spark_start", bootstrap, FEW.topic, str(FEW.records)).splitlines()[-1])
+        for _ in range(STARTS)
     ]
     sessions, answers = zip(*told, strict=True)
     yield _outcome("Spark session, second start", sessions, at_most=3.5)
@@ -42,5 +42,5 @@ def _outcome(name: str, rounds: tuple[float, ...], *, at_most: float) -> Outcome
 
 def _run(environment: dict[str, str], module: str, *arguments: str) -> str:
     command = [sys.executable, "-m", module, *arguments]
-    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, timeout=timeout_s, check=True)
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, timeout=TIMEOUT_S, check=True)
     return done.stdout

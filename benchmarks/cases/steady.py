@@ -12,17 +12,17 @@ from benchmarks.ours import Fsync
 from benchmarks.outcomes import Outcome, acks_name
 from benchmarks.processes import Server, measure
 
-rounds: Final = 3
-rate: Final = 2_000
-seconds: Final = 2.0
-names: Final = {"produce": "produce at 2,000 msg/s", "delivery": "producer to waiting consumer at 2,000 msg/s"}
+ROUNDS: Final = 3
+RATE: Final = 2_000
+SECONDS: Final = 2.0
+NAMES: Final = {"produce": "produce at 2,000 msg/s", "delivery": "producer to waiting consumer at 2,000 msg/s"}
 
 
 def steady(start: Start, folder: Path, fsync: Fsync, acks: int) -> Iterator[Outcome]:
     with start(folder, fsync) as broker:
         measured(broker, "warm-up", acks)
-        found = [measured(broker, f"steady-{number}", acks) for number in range(rounds)]
-    for part, name in names.items():
+        found = [measured(broker, f"steady-{number}", acks) for number in range(ROUNDS)]
+    for part, name in NAMES.items():
         for rank in ("p50", "p99"):
             yield Outcome(
                 name=f"{name}, {rank}",
@@ -35,5 +35,5 @@ def steady(start: Start, folder: Path, fsync: Fsync, acks: int) -> Iterator[Outc
 
 def measured(server: Server, topic: str, acks: int) -> dict[str, Spread]:
     create_topic(server.host, server.port, topic)
-    work = latency.Work(host=server.host, port=server.port, topic=topic, acks=acks, rate=rate, seconds=seconds)
+    work = latency.Work(host=server.host, port=server.port, topic=topic, acks=acks, rate=RATE, seconds=SECONDS)
     return {part: Spread(**spread) for part, spread in measure("benchmarks.latency", work).items()}

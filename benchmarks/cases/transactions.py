@@ -20,23 +20,23 @@ from benchmarks.processes import Server, measure
 from benchmarks.transaction_load import Kind, Run, TransactionWork
 from tailrace.model.limits import KiB
 
-rounds: Final = 3
-seconds: Final = 2.0
-sizes: Final = (1, 100)  # messages of a transaction
-producers: Final[dict[Kind, int]] = {"wire": 20, "librdkafka": 1}
-value_bytes: Final = 100
-read_rounds: Final = 9
-transactions_read: Final = 1_000
-abort_every: Final = 10
+ROUNDS: Final = 3
+SECONDS: Final = 2.0
+SIZES: Final = (1, 100)  # messages of a transaction
+PRODUCERS: Final[dict[Kind, int]] = {"wire": 20, "librdkafka": 1}
+VALUE_BYTES: Final = 100
+READ_ROUNDS: Final = 9
+TRANSACTIONS_READ: Final = 1_000
+ABORT_EVERY: Final = 10
 
 
 def transactions(start: Start, folder: Path, fsync: Fsync) -> Iterator[Outcome]:
     with start(folder, fsync) as broker:
-        for messages in sizes:
-            for kind in producers:
+        for messages in SIZES:
+            for kind in PRODUCERS:
                 topic = f"{kind}-{messages}"
-                ran(broker, kind, topic, messages, seconds / 4)  # warms up
-                found = [ran(broker, kind, topic, messages, seconds) for _ in range(rounds)]
+                ran(broker, kind, topic, messages, SECONDS / 4)  # warms up
+                found = [ran(broker, kind, topic, messages, SECONDS) for _ in range(ROUNDS)]
                 yield Outcome(
                     name=named(kind, messages),
                     fsync=fsync,
@@ -50,7 +50,7 @@ def transactions(start: Start, folder: Path, fsync: Fsync) -> Iterator[Outcome]:
 
 def named(kind: Kind, messages: int) -> str:
     size = "1 message" if messages == 1 else f"{messages} messages"
-    return f"transactions of {size}, {producers[kind]} {'at once' if kind == 'wire' else 'librdkafka producer'}"
+    return f"transactions of {size}, {PRODUCERS[kind]} {'at once' if kind == 'wire' else 'librdkafka producer'}"
 
 
 def ran(server: Server, kind: Kind, topic: str, messages: int, seconds: float) -> Run:
@@ -62,16 +62,16 @@ def ran(server: Server, kind: Kind, topic: str, messages: int, seconds: float) -
         pid=server.pid,
         topic=topic,
         messages=messages,
-        value_bytes=value_bytes,
-        producers=producers[kind],
+        value_bytes=VALUE_BYTES,
+        producers=PRODUCERS[kind],
         seconds=seconds,
     )
     return Run(**measure("benchmarks.transaction_load", work))
 
 
 def reading(server: Server) -> Outcome:
-    end = filled(server, "read", transactions_read)
-    looks = [both_ways(server, "read", end, number) for number in range(read_rounds)]
+    end = filled(server, "read", TRANSACTIONS_READ)
+    looks = [both_ways(server, "read", end, number) for number in range(READ_ROUNDS)]
     return Outcome(
         name="catch-up fetch of committed records beside all",
         fsync="never",
@@ -94,9 +94,9 @@ def filled(server: Server, topic: str, count: int) -> int:
         topic=topic,
         messages=100,
         value_bytes=KiB,
-        producers=producers["wire"],
+        producers=PRODUCERS["wire"],
         transactions=count,
-        abort_every=abort_every,
+        abort_every=ABORT_EVERY,
     )
     measure("benchmarks.transaction_load", work)
     return settled_end(server.host, server.port, topic)

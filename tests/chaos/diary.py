@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-events: Final = logging.getLogger("chaos")
+logger: Final = logging.getLogger("chaos")
 
 
 class Diary:
@@ -18,7 +18,7 @@ class Diary:
         line = f"{time.strftime('%H:%M:%S')} {time.monotonic() - self._began:8.3f} {text}"
         with open(self.path, "a", encoding="utf-8") as file:
             file.write(line + "\n")
-        events.info("%s", line)
+        logger.info("%s", line)
 
     def count(self, what: str) -> None:
         self.counts[what] = self.counts.get(what, 0) + 1

@@ -16,24 +16,24 @@ from tailrace.testing import Cluster
 from tailrace.testing.transaction_history import Reader, Seen, TransactionHistory, violations
 from tests.chaos.diary import Diary
 from tests.chaos.storm import kept_on_failure, log_into, make_topic
-from tests.chaos.transformer import patient
+from tests.chaos.transformer import PATIENT
 from tests.chaos.workers import Worker
 
-partitions: Final = 4
-per_second: Final = 200.0
-progress_within_s: Final = 60.0
-settled_within_s: Final = 90.0
-look_s: Final = 0.02
-settings: Final[dict[str, Any]] = {"group_min_session_timeout_ms": 500, "group_initial_rebalance_delay_ms": 0}
+PARTITIONS: Final = 4
+PER_SECOND: Final = 200.0
+PROGRESS_WITHIN_S: Final = 60.0
+SETTLED_WITHIN_S: Final = 90.0
+LOOK_S: Final = 0.02
+SETTINGS: Final[dict[str, Any]] = {"group_min_session_timeout_ms": 500, "group_initial_rebalance_delay_ms": 0}
 
 
 class Feeder(threading.Thread):
-    """Writes the input, each value once, as fast as `per_second` says."""
+    """Writes the input, each value once, as fast as `PER_SECOND` says."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         super().__init__(daemon=True)
         self._producer = Producer(
-            {"bootstrap.servers": bootstrap, "enable.idempotence": True, "log_level": 0, **patient}
+            {"bootstrap.servers": bootstrap, "enable.idempotence": True, "log_level": 0, **PATIENT}
         )
         self._topic = topic
         self._ended = threading.Event()
@@ -41,16 +41,16 @@ class Feeder(threading.Thread):
         self.start()
 
     def run(self) -> None:
-        while not self._ended.wait(1 / per_second):
+        while not self._ended.wait(1 / PER_SECOND):
             number = len(self.sent)
-            partition, value = number % partitions, f"v{number}"
+            partition, value = number % PARTITIONS, f"v{number}"
             self._producer.produce(self._topic, value, partition=partition)
             self.sent.append((str(partition), value))
 
     def stop(self) -> None:
         self._ended.set()
         self.join()
-        assert self._producer.flush(settled_within_s) == 0
+        assert self._producer.flush(SETTLED_WITHIN_S) == 0
 
 
 class CommittedReader(threading.Thread):
@@ -65,10 +65,10 @@ class CommittedReader(threading.Thread):
                 "isolation.level": "read_committed",
                 "enable.auto.commit": False,
                 "log_level": 0,
-                **patient,
+                **PATIENT,
             }
         )
-        self._consumer.assign([TopicPartition(topic, one, 0) for one in range(partitions)])
+        self._consumer.assign([TopicPartition(topic, one, 0) for one in range(PARTITIONS)])
         self._ended = threading.Event()
         self.polls: list[tuple[Seen, ...]] = []
         self.count = 0
@@ -95,7 +95,7 @@ class Pipeline:
         self._random = random.Random(seed)
         self._diary = diary
         for topic in ("source", "target"):
-            make_topic(cluster, topic, partitions)
+            make_topic(cluster, topic, PARTITIONS)
         self._workers = [Worker(cluster.bootstrap, "source", "target", "pipeline", f"worker-{n}") for n in range(2)]
         self._companion = CommittedReader("companion", cluster.bootstrap, "target")
         self._feeder = Feeder(cluster.bootstrap, "source")
@@ -126,7 +126,7 @@ class Pipeline:
     def _get_on(self) -> None:
         """Until something more was committed by somebody."""
         before = self._committed
-        self._until(lambda: self._committed > before + 1, progress_within_s)
+        self._until(lambda: self._committed > before + 1, PROGRESS_WITHIN_S)
 
     @property
     def _committed(self) -> int:
@@ -143,7 +143,7 @@ class Pipeline:
                 if not worker.is_running:
                     self._diary.note(f"worker {number} gave up")
                     worker.start()
-            time.sleep(look_s)
+            time.sleep(LOOK_S)
 
     def finish(self) -> Sequence[str]:
         """All that is wrong with what came of it."""
@@ -151,7 +151,7 @@ class Pipeline:
         again = CommittedReader("in the end", self._cluster.bootstrap, "target")
         try:
             wanted = len(self._feeder.sent)
-            self._until(lambda: min(again.count, self._companion.count) >= wanted, settled_within_s)
+            self._until(lambda: min(again.count, self._companion.count) >= wanted, SETTLED_WITHIN_S)
         finally:
             self.stop_workers()
             readers = (self._companion.stop(), again.stop())
@@ -179,7 +179,7 @@ def miscounted(sent: Sequence[tuple[str, str]], seen: Iterable[Seen]) -> list[st
 def exactly_once(seed: int, kills: int) -> None:
     with kept_on_failure("exactly-once", f"seed {seed}, {kills} kills") as folder:
         diary = Diary(folder / "diary.txt")
-        with Cluster(3, data_dir=folder / "data", proxied=False, on_log=log_into(folder), **settings) as cluster:
+        with Cluster(3, data_dir=folder / "data", proxied=False, on_log=log_into(folder), **SETTINGS) as cluster:
             pipeline = Pipeline(cluster, seed, diary)
             try:
                 pipeline.suffer(kills)

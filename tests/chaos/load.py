@@ -20,10 +20,10 @@ from tailrace.wire.errors import Error
 from tailrace.wire.messages.init_producer_id import InitProducerIdRequest
 from tailrace.wire.messages.produce import PartitionToProduce, ProduceRequest, TopicToProduce
 
-host: Final = "127.0.0.1"
-answer_max_s: Final = 10.0
-retry_s: Final = 0.005
-delivered_max_s: Final = 60.0
+HOST: Final = "127.0.0.1"
+ANSWER_MAX_S: Final = 10.0
+RETRY_S: Final = 0.005
+DELIVERED_MAX_S: Final = 60.0
 
 
 @dataclass(slots=True)
@@ -100,9 +100,9 @@ class ConfluentLoad:
         """Wait until all is acknowledged."""
         self._stopping.set()
         self._thread.join()
-        left = self._producer.flush(delivered_max_s)
+        left = self._producer.flush(DELIVERED_MAX_S)
         if left:
-            self.promised.failures.append(f"{left} records were not acknowledged within {delivered_max_s} s")
+            self.promised.failures.append(f"{left} records were not acknowledged within {DELIVERED_MAX_S} s")
 
 
 class RawLoad:
@@ -131,7 +131,7 @@ class RawLoad:
             responses = await self._call([request for _, request in window], 9)
             window = [one for one, response in zip(window, responses, strict=True) if not self._took(one[0], response)]
             if window:
-                await asyncio.sleep(retry_s)
+                await asyncio.sleep(RETRY_S)
 
     def _request(self, producer_id: int, number: int) -> ProduceRequest:
         record = NewRecord(key=self.name.encode(), value=b"%d" % number)
@@ -152,21 +152,21 @@ class RawLoad:
     async def _call(self, requests: list[Any], version: int) -> list[Any]:
         try:
             if self._client is None or self._client.transport is None:
-                self._client = await WireClient.connect(SystemNet(), host, self._port)
+                self._client = await WireClient.connect(SystemNet(), HOST, self._port)
             waiting = [self._client.send(request, version) for request in requests]
-            async with asyncio.timeout(answer_max_s):
+            async with asyncio.timeout(ANSWER_MAX_S):
                 answers = await asyncio.gather(*waiting, return_exceptions=True)
         except (OSError, TimeoutError):
             self._client = None
-            await asyncio.sleep(retry_s)
+            await asyncio.sleep(RETRY_S)
             return [None] * len(requests)
         return [None if isinstance(one, OSError) else one for one in answers]
 
     def stop(self) -> None:
         self._stopping.set()
-        self._thread.join(delivered_max_s)
+        self._thread.join(DELIVERED_MAX_S)
         if self._thread.is_alive():
-            self.promised.failures.append(f"not done within {delivered_max_s} s")
+            self.promised.failures.append(f"not done within {DELIVERED_MAX_S} s")
 
 
 def consume(bootstrap: str, topic: str, partition: int) -> list[tuple[bytes, int, int]]:

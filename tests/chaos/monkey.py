@@ -14,11 +14,11 @@ from tailrace.testing import Cluster
 from tests.chaos.diary import Diary
 from tests.chaos.writers import Writer
 
-healthy_within_s: Final = 60.0
-progress_within_s: Final = 30.0
-look_s: Final = 0.02
-quiet_max_s: Final = 1.5  # between two troubles
-calm_share: Final = 0.15
+HEALTHY_WITHIN_S: Final = 60.0
+PROGRESS_WITHIN_S: Final = 30.0
+LOOK_S: Final = 0.02
+QUIET_MAX_S: Final = 1.5  # between two troubles
+CALM_SHARE: Final = 0.15
 
 Trouble = Callable[["Monkey", int], None]
 
@@ -34,22 +34,22 @@ class Monkey:
         """Make trouble for so long; all is mended at the end, as far as hands can."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
-            trouble = self._random.choice(troubles)
+            trouble = self._random.choice(TROUBLES)
             name = name_of(trouble)
             victim = self._random.choice(self._cluster.ids)
             self._diary.note(f"{name} {victim}")
             self._diary.count(name)
             trouble(self, victim)
-            self._let_pass(quiet_max_s)
-            if self._random.random() < calm_share:
+            self._let_pass(QUIET_MAX_S)
+            if self._random.random() < CALM_SHARE:
                 self.calm()
         self.calm()
 
     def calm(self) -> None:
         """The cluster is left alone: it gets well, and everybody gets on."""
-        self._cluster.wait_until_healthy(healthy_within_s)
+        self._cluster.wait_until_healthy(HEALTHY_WITHIN_S)
         self._diary.note("well")
-        wait_for_progress(self._writers, progress_within_s)
+        wait_for_progress(self._writers, PROGRESS_WITHIN_S)
         self._diary.note("all get on")
 
     def _let_pass(self, most_s: float) -> None:
@@ -123,7 +123,7 @@ class Monkey:
         return [one for one in self._cluster.ids if one != victim]
 
 
-troubles: Final[tuple[Trouble, ...]] = (
+TROUBLES: Final[tuple[Trouble, ...]] = (
     Monkey._kill,
     Monkey._kill,
     Monkey._kill_twice,
@@ -136,7 +136,7 @@ troubles: Final[tuple[Trouble, ...]] = (
     Monkey._split_pair_one_way,
     Monkey._kill_cut_off,
 )
-kinds: Final[dict[str, tuple[Trouble, ...]]] = {
+KINDS: Final[dict[str, tuple[Trouble, ...]]] = {
     "kills": (Monkey._kill, Monkey._kill_twice, Monkey._kill_cut_off),
     "pauses": (Monkey._pause,),
     "cuts": (Monkey._isolate, Monkey._mute, Monkey._deafen, Monkey._split_pair, Monkey._split_pair_one_way),
@@ -149,7 +149,7 @@ def name_of(trouble: Trouble) -> str:
 
 def never_came(counts: Mapping[str, int]) -> list[str]:
     """The kinds of trouble that a storm did not bring."""
-    return [kind for kind, members in kinds.items() if not any(counts.get(name_of(one)) for one in members)]
+    return [kind for kind, members in KINDS.items() if not any(counts.get(name_of(one)) for one in members)]
 
 
 def wait_for_progress(writers: Sequence[Writer], within_s: float) -> None:
@@ -165,4 +165,4 @@ def wait_for_progress(writers: Sequence[Writer], within_s: float) -> None:
         complaints = [one for writer in writers for one in writer.complaints]
         assert not complaints, complaints
         assert time.monotonic() < deadline, f"nothing was acknowledged for {within_s:g} s: writer, partition {waiting}"
-        time.sleep(look_s)
+        time.sleep(LOOK_S)

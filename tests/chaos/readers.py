@@ -14,9 +14,9 @@ from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from tests.chaos.record_key import RecordKey
 
-batch_max: Final = 1_000
-poll_s: Final = 0.05
-complaints_max: Final = 10
+BATCH_MAX: Final = 1_000
+POLL_S: Final = 0.05
+COMPLAINTS_MAX: Final = 10
 
 
 class Found:
@@ -63,7 +63,7 @@ class Reader:
 
     def read(self) -> None:
         """What is there within a moment."""
-        for message in self._consumer.consume(batch_max, poll_s):
+        for message in self._consumer.consume(BATCH_MAX, POLL_S):
             self._take(message)
 
     def _take(self, message: Message) -> None:
@@ -81,7 +81,7 @@ class Reader:
         found.add(offset, key)
 
     def _complain(self, complaint: str) -> None:
-        if len(self.complaints) < complaints_max:
+        if len(self.complaints) < COMPLAINTS_MAX:
             self.complaints.append(complaint)
 
     def ends(self, within_s: float) -> list[int]:

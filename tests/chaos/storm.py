@@ -21,8 +21,8 @@ from tests.chaos.monkey import Monkey
 from tests.chaos.readers import Companion, complaints_of, read_back
 from tests.chaos.writers import Writer
 
-topic: Final = "storm"
-settled_within_s: Final = 90.0
+TOPIC: Final = "storm"
+SETTLED_WITHIN_S: Final = 90.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,22 +79,22 @@ def weather(storm: Storm) -> Weathered:
 
 
 def _under_load(cluster: Cluster, storm: Storm, diary: Diary) -> tuple[list[str], list[int], Weathered]:
-    make_topic(cluster, topic, storm.partitions)
+    make_topic(cluster, TOPIC, storm.partitions)
     address, partitions = cluster.bootstrap, storm.partitions
     writers = [
-        Writer(one, address, topic, partitions, per_second=storm.per_second, folder=diary.path.parent)
+        Writer(one, address, TOPIC, partitions, per_second=storm.per_second, folder=diary.path.parent)
         for one in range(storm.writers)
     ]
-    companion = Companion(address, topic, partitions)
+    companion = Companion(address, TOPIC, partitions)
     try:
         Monkey(cluster, writers, storm.seed, diary).rage(storm.seconds)
     finally:
         for writer in writers:
-            writer.stop(settled_within_s)
+            writer.stop(SETTLED_WITHIN_S)
         companion.stop()
-    cluster.wait_until_healthy(settled_within_s)
-    again = read_back(address, topic, partitions, settled_within_s)
-    companion.reader.reach(again.ends_read, settled_within_s)
+    cluster.wait_until_healthy(SETTLED_WITHIN_S)
+    again = read_back(address, TOPIC, partitions, SETTLED_WITHIN_S)
+    companion.reader.reach(again.ends_read, SETTLED_WITHIN_S)
     companion.reader.close()
     complaints = [one for writer in writers for one in writer.complaints] + complaints_of([again, companion.reader])
     complaints += verdict.first_few(verdict.about_promises(writers, again.found))
@@ -109,5 +109,5 @@ def _under_load(cluster: Cluster, storm: Storm, diary: Diary) -> tuple[list[str]
 
 def make_topic(cluster: Cluster, name: str, partitions: int) -> None:
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
-    admin.create_topics([NewTopic(name, partitions, 3)])[name].result(settled_within_s)
-    cluster.wait_until_healthy(settled_within_s)
+    admin.create_topics([NewTopic(name, partitions, 3)])[name].result(SETTLED_WITHIN_S)
+    cluster.wait_until_healthy(SETTLED_WITHIN_S)

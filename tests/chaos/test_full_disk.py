@@ -22,7 +22,7 @@ from tailrace.wire.messages.create_topics import CreateTopicsRequest, NewTopic
 from tailrace.wire.messages.fetch import FetchRequest, PartitionToFetch, TopicToFetch
 from tailrace.wire.messages.produce import PartitionToProduce, ProduceRequest, TopicToProduce
 
-value = b"x" * 100_000
+VALUE = b"x" * 100_000
 
 
 def with_client(broker: Broker, work: Callable[[WireClient], Awaitable[Any]]) -> Any:
@@ -38,7 +38,7 @@ def with_client(broker: Broker, work: Callable[[WireClient], Awaitable[Any]]) ->
 
 def produce(broker: Broker) -> int:
     """Send one large record; the error code."""
-    batch = bytes(build_batch([NewRecord(value=value, timestamp=int(time.time() * 1000))]))
+    batch = bytes(build_batch([NewRecord(value=VALUE, timestamp=int(time.time() * 1000))]))
     topic = TopicToProduce(name="t", partitions=(PartitionToProduce(partition=0, records=batch),))
     request = ProduceRequest(acks=-1, timeout_ms=10_000, topics=(topic,))
     answer = with_client(broker, lambda client: client.call(request, 9))
@@ -104,7 +104,7 @@ def test_a_broker_on_a_full_disk_refuses_reads_on_and_resumes(small_disk: Path) 
             assert time.monotonic() < deadline, broker.log
             produce(broker)
         ballast.unlink()
-        (segment,) = [path for path in small_disk.glob("data/*/*.log") if path.stat().st_size > len(value)]
+        (segment,) = [path for path in small_disk.glob("data/*/*.log") if path.stat().st_size > len(VALUE)]
         assert segment.stat().st_size % (segment.stat().st_size // taken) == 0  # whole batches, all of one size
         broker.kill()
         broker.restart()
@@ -149,8 +149,8 @@ def test_a_limit_on_file_sizes_is_a_full_disk_for_one_partition(tmp_path: Path) 
         codes = [produce(reached) for _ in range(5)]
         assert codes == [0, 0] + [Error.KAFKA_STORAGE_ERROR] * 3
         assert count(reached) == 2
-        (segment,) = [path for path in tmp_path.glob("data/*/*.log") if path.stat().st_size > len(value)]
-        assert segment.stat().st_size < 2 * len(value) + 1000
+        (segment,) = [path for path in tmp_path.glob("data/*/*.log") if path.stat().st_size > len(VALUE)]
+        assert segment.stat().st_size < 2 * len(VALUE) + 1000
         process.communicate(timeout=20)
     assert process.returncode == 0
     with Broker(data_dir=tmp_path / "data") as broker:

@@ -8,21 +8,21 @@ import pytest
 from tailrace.testing import Broker
 from tests.chaos.load import ConfluentLoad, RawLoad, check, consume
 
-topic = "t"
-partitions = 2
+TOPIC = "t"
+PARTITIONS = 2
 
 
 def kill_under_load(seed: int, kills: int) -> None:
     chance = random.Random(seed)
     with Broker(
-        num_partitions=partitions,
+        num_partitions=PARTITIONS,
         log_segment_bytes=chance.choice([20_000, 1 << 30]),
         log_flush_offset_checkpoint_interval_ms=chance.choice([100, 60_000]),
     ) as broker:
         broker.restart()  # from now on at the same port
         loads: list[ConfluentLoad | RawLoad] = [
-            ConfluentLoad(broker.bootstrap, topic, partitions),
-            RawLoad(broker.port, topic, 1),
+            ConfluentLoad(broker.bootstrap, TOPIC, PARTITIONS),
+            RawLoad(broker.port, TOPIC, 1),
         ]
         try:
             for _ in range(kills):
@@ -37,8 +37,8 @@ def kill_under_load(seed: int, kills: int) -> None:
         for load in loads:
             assert load.promised.failures == []
             assert load.promised.acknowledged == load.promised.sent > 10 * kills
-        for partition in range(partitions):
-            found = consume(broker.bootstrap, topic, partition)
+        for partition in range(PARTITIONS):
+            found = consume(broker.bootstrap, TOPIC, partition)
             for load in loads:
                 check(load.promised, load.name, partition, found)
 

@@ -12,12 +12,12 @@ from tests.chaos.storm import make_topic
 
 pytestmark = pytest.mark.chaos
 
-topic = "t"
-partitions = 3
-settled_within_s = 60.0
-lost_timeout_ms = 3_000
+TOPIC = "t"
+PARTITIONS = 3
+SETTLED_WITHIN_S = 60.0
+LOST_TIMEOUT_MS = 3_000
 
-refusals = {  # with retries a client would see the time-out alone
+REFUSALS = {  # with retries a client would see the time-out alone
     "_MSG_TIMED_OUT",
     "_TRANSPORT",
     "REQUEST_TIMED_OUT",
@@ -51,9 +51,9 @@ def write(cluster: Cluster, writer: int, count: int, timeout_ms: int, *, retries
         }
     )
     for number in range(count):
-        for partition in range(partitions):
+        for partition in range(PARTITIONS):
             key = RecordKey(writer, partition, number).to_bytes()
-            producer.produce(topic, b"v", key, partition, delivered)
+            producer.produce(TOPIC, b"v", key, partition, delivered)
     assert producer.flush(timeout_ms / 1000 + 30) == 0
     return outcomes
 
@@ -76,22 +76,22 @@ def take_away(cluster: Cluster, gone: list[int], how: str) -> Callable[[], None]
 @pytest.mark.parametrize("how", ["kill", "pause", "cut"])
 def test_nothing_is_acknowledged_and_nothing_lost(how: str) -> None:
     with Cluster(3) as cluster:
-        make_topic(cluster, topic, partitions)
+        make_topic(cluster, TOPIC, PARTITIONS)
         before = write(cluster, 0, 100, 60_000)
         assert [error for _, error, _ in before] == [None] * len(before)
         bring_back = take_away(cluster, [2, 3], how)
-        during = write(cluster, 1, 20, lost_timeout_ms, retries=False)
-        assert len(during) == 20 * partitions
-        assert {error for _, error, _ in during} <= refusals, (
+        during = write(cluster, 1, 20, LOST_TIMEOUT_MS, retries=False)
+        assert len(during) == 20 * PARTITIONS
+        assert {error for _, error, _ in during} <= REFUSALS, (
             "acknowledged without a majority, or refused in other words"
         )
         bring_back()
-        cluster.wait_until_healthy(settled_within_s)
+        cluster.wait_until_healthy(SETTLED_WITHIN_S)
         after = write(cluster, 2, 100, 60_000)
-        found = read_back(cluster.bootstrap, topic, partitions, settled_within_s)
+        found = read_back(cluster.bootstrap, TOPIC, PARTITIONS, SETTLED_WITHIN_S)
     assert found.complaints == []
     promised = {key: offset for key, error, offset in [*before, *after] if error is None}
-    assert len(promised) == 200 * partitions
+    assert len(promised) == 200 * PARTITIONS
     there: dict[RecordKey, list[int]] = {}
     for partition, rows in enumerate(found.found):
         for offset, writer, number in map(rows.row, range(len(rows))):

@@ -15,8 +15,8 @@ from tailrace.wire.messages.create_topics import CreateTopicsRequest, NewTopic
 from tailrace.wire.messages.list_offsets import ListOffsetsRequest, PartitionAsked, TopicAsked
 from tailrace.wire.messages.produce import PartitionToProduce, ProduceRequest, TopicToProduce
 
-partitions = 1000
-start_max_s = 20.0  # 0.7 s after a stop and 2.4 s after a kill, a sync for each partition, on two quiet cores
+PARTITIONS = 1000
+START_MAX_S = 20.0  # 0.7 s after a stop and 2.4 s after a kill, a sync for each partition, on two quiet cores
 
 
 def call(broker: Broker, request: object, version: int) -> Any:
@@ -34,20 +34,20 @@ def call(broker: Broker, request: object, version: int) -> Any:
 @pytest.mark.chaos
 def test_a_thousand_partitions_start_soon() -> None:
     with Broker() as broker:
-        topic = NewTopic(name="t", num_partitions=partitions, replication_factor=1)
+        topic = NewTopic(name="t", num_partitions=PARTITIONS, replication_factor=1)
         assert call(broker, CreateTopicsRequest(topics=(topic,)), 7).topics[0].error_code == 0
         batch = bytes(build_batch([NewRecord(value=b"v", timestamp=int(time.time() * 1000))]))
-        data = tuple(PartitionToProduce(partition=number, records=batch) for number in range(partitions))
+        data = tuple(PartitionToProduce(partition=number, records=batch) for number in range(PARTITIONS))
         request = ProduceRequest(acks=-1, timeout_ms=30_000, topics=(TopicToProduce(name="t", partitions=data),))
         answers = call(broker, request, 9).topics[0].partitions
-        assert [one.error_code for one in answers] == [0] * partitions
+        assert [one.error_code for one in answers] == [0] * PARTITIONS
         broker.kill()
         after_kill = start(broker)
-        assert ends(broker) == [2] * partitions  # one record, and one control batch after the kill
+        assert ends(broker) == [2] * PARTITIONS  # one record, and one control batch after the kill
         broker.stop()
         after_stop = start(broker)
-        assert ends(broker) == [2] * partitions
-        assert after_stop < after_kill < start_max_s, f"after a kill {after_kill:.1f} s, a stop {after_stop:.1f} s"
+        assert ends(broker) == [2] * PARTITIONS
+        assert after_stop < after_kill < START_MAX_S, f"after a kill {after_kill:.1f} s, a stop {after_stop:.1f} s"
 
 
 def start(broker: Broker) -> float:
@@ -57,6 +57,6 @@ def start(broker: Broker) -> float:
 
 
 def ends(broker: Broker) -> list[int]:
-    asked = tuple(PartitionAsked(partition=number, timestamp=-1) for number in range(partitions))
+    asked = tuple(PartitionAsked(partition=number, timestamp=-1) for number in range(PARTITIONS))
     answer = call(broker, ListOffsetsRequest(topics=(TopicAsked(name="t", partitions=asked),)), 7)
     return [one.offset for one in answer.topics[0].partitions]

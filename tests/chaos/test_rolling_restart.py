@@ -14,39 +14,39 @@ from tests.chaos.writers import Writer
 
 pytestmark = pytest.mark.chaos
 
-topic = "t"
-partitions = 12
-settled_within_s = 60.0
+TOPIC = "t"
+PARTITIONS = 12
+SETTLED_WITHIN_S = 60.0
 
 
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
     with Cluster(3, proxied=False) as cluster:
-        make_topic(cluster, topic, partitions)
+        make_topic(cluster, TOPIC, PARTITIONS)
         yield cluster
 
 
 def restart_one_by_one(cluster: Cluster) -> None:
     for one in cluster.ids:
         cluster.restart(one)
-        cluster.wait_until_healthy(settled_within_s)
+        cluster.wait_until_healthy(SETTLED_WITHIN_S)
 
 
 def test_under_load_no_client_sees_an_error(cluster: Cluster, tmp_path: Path) -> None:
     writers = [
-        Writer(number, cluster.bootstrap, topic, partitions, per_second=200.0, folder=tmp_path) for number in range(2)
+        Writer(number, cluster.bootstrap, TOPIC, PARTITIONS, per_second=200.0, folder=tmp_path) for number in range(2)
     ]
-    companion = Companion(cluster.bootstrap, topic, partitions)
+    companion = Companion(cluster.bootstrap, TOPIC, PARTITIONS)
     try:
-        wait_for_progress(writers, settled_within_s)
+        wait_for_progress(writers, SETTLED_WITHIN_S)
         restart_one_by_one(cluster)
-        wait_for_progress(writers, settled_within_s)
+        wait_for_progress(writers, SETTLED_WITHIN_S)
     finally:
         for writer in writers:
-            writer.stop(settled_within_s)
+            writer.stop(SETTLED_WITHIN_S)
         companion.stop()
-    again = read_back(cluster.bootstrap, topic, partitions, settled_within_s)
-    companion.reader.reach(again.ends_read, settled_within_s)
+    again = read_back(cluster.bootstrap, TOPIC, PARTITIONS, SETTLED_WITHIN_S)
+    companion.reader.reach(again.ends_read, SETTLED_WITHIN_S)
     companion.reader.close()
     assert [one for writer in writers for one in writer.complaints] == []
     assert complaints_of([again, companion.reader]) == []
@@ -55,13 +55,13 @@ def test_under_load_no_client_sees_an_error(cluster: Cluster, tmp_path: Path) ->
 
 
 def test_when_idle_no_offset_changes(cluster: Cluster, tmp_path: Path) -> None:
-    writer = Writer(0, cluster.bootstrap, topic, partitions, per_second=500.0, folder=tmp_path)
-    wait_for_progress([writer], settled_within_s)
-    writer.stop(settled_within_s)
-    before = read_back(cluster.bootstrap, topic, partitions, settled_within_s)
-    assert [found.offsets[0] for found in before.found] == [0] * partitions
+    writer = Writer(0, cluster.bootstrap, TOPIC, PARTITIONS, per_second=500.0, folder=tmp_path)
+    wait_for_progress([writer], SETTLED_WITHIN_S)
+    writer.stop(SETTLED_WITHIN_S)
+    before = read_back(cluster.bootstrap, TOPIC, PARTITIONS, SETTLED_WITHIN_S)
+    assert [found.offsets[0] for found in before.found] == [0] * PARTITIONS
     assert before.ends_read == writer.sent  # nothing but records
     restart_one_by_one(cluster)
-    after = read_back(cluster.bootstrap, topic, partitions, settled_within_s)
+    after = read_back(cluster.bootstrap, TOPIC, PARTITIONS, SETTLED_WITHIN_S)
     assert after.ends_read == before.ends_read
     assert list(verdict.about_promises([writer], after.found)) == []

@@ -5,11 +5,11 @@ import random
 
 import pytest
 
-from tests.chaos.monkey import kinds, name_of, never_came, troubles
+from tests.chaos.monkey import KINDS, TROUBLES, name_of, never_came
 from tests.chaos.storm import Storm, weather
 
 minutes = float(os.environ.get("CHAOS_MINUTES", "10"))
-all_kinds_minutes = 10.0  # of one seed in ten thousand, at most, a storm of this length brings not every kind
+ALL_KINDS_MINUTES = 10.0  # of one seed in ten thousand, at most, a storm of this length brings not every kind
 seed = int(os.environ.get("CHAOS_SEED", random.randrange(1_000_000)))
 
 
@@ -26,12 +26,12 @@ def test_a_storm_loses_and_doubles_nothing() -> None:
     weathered = weather(Storm(seed=seed, seconds=60 * minutes))
     assert weathered.acknowledged > 10_000 * minutes
     assert sum(weathered.troubles.values()) >= 5 * minutes
-    if minutes >= all_kinds_minutes:
+    if minutes >= ALL_KINDS_MINUTES:
         assert never_came(weathered.troubles) == []
 
 
 def test_every_trouble_is_of_a_kind_and_a_kind_that_never_came_is_named() -> None:
-    assert set(troubles) == {one for members in kinds.values() for one in members}
+    assert set(TROUBLES) == {one for members in KINDS.values() for one in members}
     assert never_came({}) == ["kills", "pauses", "cuts"]
     assert never_came({"kill_twice": 1, "mute": 30}) == ["pauses"]
-    assert never_came({name_of(one): 1 for one in troubles}) == []
+    assert never_came({name_of(one): 1 for one in TROUBLES}) == []

@@ -13,7 +13,7 @@ from tests.chaos import verdict
 from tests.chaos.exactly_once import miscounted
 from tests.chaos.readers import Found
 from tests.chaos.record_key import RecordKey
-from tests.chaos.writers import somewhere
+from tests.chaos.writers import SOMEWHERE
 
 Row = tuple[int, int, int]  # offset, writer, number
 kept: list[Row] = [(0, 0, 0), (1, 1, 0), (3, 0, 1), (4, 1, 1)]  # 2 is a control batch
@@ -36,7 +36,7 @@ def found(rows: list[Row]) -> list[Found]:
 def writers(first: Sequence[int] = (0, 3), sent: int = 2) -> list[Writer]:
     return [
         Writer(number=0, sent=[sent], promised=[first]),
-        Writer(number=1, sent=[2], promised=[(1, somewhere)]),
+        Writer(number=1, sent=[2], promised=[(1, SOMEWHERE)]),
     ]
 
 

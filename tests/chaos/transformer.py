@@ -11,14 +11,14 @@ from collections.abc import Callable, Sequence
 
 from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
 
-batch_max = 20
-abort_every = 5
-poll_s = 0.1
-patience_s = 10.0
-transaction_timeout_ms = 2000
-session_timeout_ms = 2000
+BATCH_MAX = 20
+ABORT_EVERY = 5
+POLL_S = 0.1
+PATIENCE_S = 10.0
+TRANSACTION_TIMEOUT_MS = 2000
+SESSION_TIMEOUT_MS = 2000
 # librdkafka 2.16 waits for ever for a group's coordinator that it forgot when it bootstrapped anew.
-patient = {"reconnect.backoff.max.ms": 200, "metadata.recovery.strategy": "none"}
+PATIENT = {"reconnect.backoff.max.ms": 200, "metadata.recovery.strategy": "none"}
 
 
 def say(*words: str) -> None:
@@ -42,27 +42,27 @@ class Transformer:
         self._target = target
         self._name = f"{name}-{os.getpid()}"
         self._number = 0
-        common = {"bootstrap.servers": bootstrap, "log_level": 0, **patient}
+        common = {"bootstrap.servers": bootstrap, "log_level": 0, **PATIENT}
         self._producer = Producer(
-            {**common, "transactional.id": name, "transaction.timeout.ms": transaction_timeout_ms, "linger.ms": 0}
+            {**common, "transactional.id": name, "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS, "linger.ms": 0}
         )
         self._consumer = Consumer(
             {
                 **common,
                 "group.id": group,
-                "session.timeout.ms": session_timeout_ms,
+                "session.timeout.ms": SESSION_TIMEOUT_MS,
                 "heartbeat.interval.ms": 300,
                 "isolation.level": "read_committed",
                 "auto.offset.reset": "earliest",
                 "enable.auto.commit": False,
             }
         )
-        until_done(lambda: self._producer.init_transactions(patience_s))
+        until_done(lambda: self._producer.init_transactions(PATIENCE_S))
         self._consumer.subscribe([source])
 
     def run(self) -> None:
         while True:
-            got = [one for one in self._consumer.consume(batch_max, poll_s) if one.error() is None]
+            got = [one for one in self._consumer.consume(BATCH_MAX, POLL_S) if one.error() is None]
             if got:
                 self._transact(got)
 
@@ -76,10 +76,10 @@ class Transformer:
             for partition, value in made:
                 self._producer.produce(self._target, value, partition=partition)
             self._send_offsets(messages)
-            if self._number % abort_every == 0:
+            if self._number % ABORT_EVERY == 0:
                 self._abort(name)
             else:
-                until_done(lambda: self._producer.commit_transaction(patience_s))
+                until_done(lambda: self._producer.commit_transaction(PATIENCE_S))
                 say("committed", name)
         except KafkaException as exception:
             if not exception.args[0].txn_requires_abort():
@@ -87,7 +87,7 @@ class Transformer:
             self._abort(name)
 
     def _abort(self, name: str) -> None:
-        until_done(lambda: self._producer.abort_transaction(patience_s))
+        until_done(lambda: self._producer.abort_transaction(PATIENCE_S))
         say("aborted", name)
         self._go_back()
 
@@ -95,11 +95,11 @@ class Transformer:
         ends = {(one.topic() or "", one.partition() or 0): (one.offset() or 0) + 1 for one in messages}
         offsets = [TopicPartition(topic, partition, end) for (topic, partition), end in ends.items()]
         member = self._consumer.consumer_group_metadata()
-        until_done(lambda: self._producer.send_offsets_to_transaction(offsets, member, patience_s))
+        until_done(lambda: self._producer.send_offsets_to_transaction(offsets, member, PATIENCE_S))
 
     def _go_back(self) -> None:
         """Read again what was not committed, of what is still its own."""
-        for one in self._consumer.committed(self._consumer.assignment(), patience_s):
+        for one in self._consumer.committed(self._consumer.assignment(), PATIENCE_S):
             self._consumer.seek(TopicPartition(one.topic, one.partition, max(0, one.offset)))
 
 

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from tailrace.model.ids import show_id
-from tailrace.model.topics import metadata_topic_id
+from tailrace.model.topics import METADATA_TOPIC_ID
 from tailrace.records.opened import batches
 from tests.chaos.readers import Found
-from tests.chaos.writers import somewhere
+from tests.chaos.writers import SOMEWHERE
 
-complaints_max: Final = 20
+COMPLAINTS_MAX: Final = 20
 
 
 class Promised(Protocol):
@@ -35,7 +35,7 @@ class Promised(Protocol):
 
 
 def first_few(complaints: Iterable[str]) -> list[str]:
-    return [one for one, _ in zip(complaints, range(complaints_max), strict=False)]
+    return [one for one, _ in zip(complaints, range(COMPLAINTS_MAX), strict=False)]
 
 
 def about_promises(writers: Sequence[Promised], found: Sequence[Found]) -> Iterator[str]:
@@ -61,7 +61,7 @@ def _about(writer: Promised, partition: int, offsets: list[int]) -> Iterator[str
     for number, offset in enumerate(promised):
         if number >= len(offsets):
             yield f"LOST: record {number} of writer {writer.number}, acknowledged at {offset} of partition {partition}"
-        elif offset not in (offsets[number], somewhere):
+        elif offset not in (offsets[number], SOMEWHERE):
             yield (
                 f"MOVED: record {number} of writer {writer.number} in partition {partition}: "
                 f"acknowledged at {offset}, found at {offsets[number]}"
@@ -82,7 +82,7 @@ def about_replicas(data_dirs: Sequence[Path], ends: Sequence[int]) -> Iterator[s
 
     Where one log is longer it is because its broker stopped last; up to `ends` all have everything.
     """
-    metadata = f"{show_id(metadata_topic_id)}-0"
+    metadata = f"{show_id(METADATA_TOPIC_ID)}-0"
     for name in sorted({path.parent.name: None for one in data_dirs for path in one.glob("*/*.log")}):
         logs = [b"".join(path.read_bytes() for path in sorted((one / name).glob("*.log"))) for one in data_dirs]
         shared = min(map(len, logs))

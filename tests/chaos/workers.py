@@ -9,7 +9,7 @@ from pathlib import Path
 from tailrace.testing.transaction_history import Outcome, Transaction, Write
 
 root = Path(__file__).parents[2]
-outcomes = {"committed": Outcome.COMMITTED, "aborted": Outcome.ABORTED}
+OUTCOMES = {"committed": Outcome.COMMITTED, "aborted": Outcome.ABORTED}
 
 
 class Worker:
@@ -42,7 +42,7 @@ class Worker:
                     self._said[name] = _begun(name, writes)
                 else:
                     begun = self._said[name]
-                    self._said[name] = Transaction(name=name, outcome=outcomes[word], writes=begun.writes)
+                    self._said[name] = Transaction(name=name, outcome=OUTCOMES[word], writes=begun.writes)
 
     @property
     def is_running(self) -> bool:

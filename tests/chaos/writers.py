@@ -19,12 +19,12 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from tests.chaos.record_key import RecordKey
 
-turn_s: Final = 0.01
-catch_up_max: Final = 50  # records in one turn, after a pause
-value_max_bytes: Final = 400
-message_timeout_ms: Final = 240_000
-complaints_max: Final = 10
-somewhere: Final = -1  # acknowledged, at an offset that nobody told
+TURN_S: Final = 0.01
+CATCH_UP_MAX: Final = 50  # records in one turn, after a pause
+VALUE_MAX_BYTES: Final = 400
+MESSAGE_TIMEOUT_MS: Final = 240_000
+COMPLAINTS_MAX: Final = 10
+SOMEWHERE: Final = -1  # acknowledged, at an offset that nobody told
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class Habit:
     compression: str
 
 
-habits: Final = (
+HABITS: Final = (
     Habit(linger_ms=0, compression="none"),
     Habit(linger_ms=5, compression="lz4"),
     Habit(linger_ms=50, compression="zstd"),
@@ -56,7 +56,7 @@ class Writer:
         self._random = random.Random(number)  # of sizes alone
         self._stopping = threading.Event()
         self._producer = Producer(
-            _settings(bootstrap, habits[number % len(habits)]), logger=_logger(folder / f"writer-{number}.log")
+            _settings(bootstrap, HABITS[number % len(HABITS)]), logger=_logger(folder / f"writer-{number}.log")
         )
         self._thread = threading.Thread(target=self._run, name=f"writer-{number}", daemon=True)
         self._thread.start()
@@ -76,14 +76,14 @@ class Writer:
         while not self._stopping.is_set():
             due = int((time.monotonic() - began) * self._per_second) - written
             written += due
-            for _ in range(min(due, catch_up_max)):
+            for _ in range(min(due, CATCH_UP_MAX)):
                 self._write()
-            self._producer.poll(turn_s)
+            self._producer.poll(TURN_S)
 
     def _write(self) -> None:
         partition = sum(self.sent) % len(self.sent)
         key = RecordKey(self.number, partition, self.sent[partition])
-        value = bytes(self._random.randrange(value_max_bytes))
+        value = bytes(self._random.randrange(VALUE_MAX_BYTES))
         try:
             self._producer.produce(self._topic, value, key.to_bytes(), partition, self._delivered)
         except BufferError:  # its queue is full: who waits longest is heard of in `longest_wait_s`
@@ -98,11 +98,11 @@ class Writer:
         elif key.number != len(promised):
             self._complain(f"{key} was acknowledged when record {len(promised)} was next")
         else:
-            promised.append(somewhere if offset is None else offset)
+            promised.append(SOMEWHERE if offset is None else offset)
             self.longest_wait_s = max(self.longest_wait_s, message.latency() or 0.0)
 
     def _complain(self, complaint: str) -> None:
-        if len(self.complaints) < complaints_max:
+        if len(self.complaints) < COMPLAINTS_MAX:
             self.complaints.append(complaint)
 
     def stop(self, within_s: float) -> None:
@@ -120,7 +120,7 @@ def _settings(bootstrap: str, habit: Habit) -> dict[str, str | int | float | boo
         "acks": "all",
         "linger.ms": habit.linger_ms,
         "compression.type": habit.compression,
-        "message.timeout.ms": message_timeout_ms,
+        "message.timeout.ms": MESSAGE_TIMEOUT_MS,
         "debug": "eos",  # how it came that a record was sent twice
     }
 

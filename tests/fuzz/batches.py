@@ -7,13 +7,13 @@ from typing import Final
 
 from crc32c import crc32c
 
-from tailrace.records.header import attributes_known, checked_from, crc_at, layout, magic_at
+from tailrace.records.header import ATTRIBUTES_KNOWN, CHECKED_FROM, CRC_AT, LAYOUT, MAGIC_AT
 from tests.fuzz.requests import batch
 
-fields_from: Final = 5  # of the header: attributes and all that follows
-widths: Final = "hiqqqhii"
-extremes: Final = {
-    "h": (0, -1, 1, 2**15 - 1, -(2**15), attributes_known, 5, 7, 8, 0x10, 0x20, 0x40),
+FIELDS_FROM: Final = 5  # of the header: attributes and all that follows
+WIDTHS: Final = "hiqqqhii"
+EXTREMES: Final = {
+    "h": (0, -1, 1, 2**15 - 1, -(2**15), ATTRIBUTES_KNOWN, 5, 7, 8, 0x10, 0x20, 0x40),
     "i": (0, -1, 1, 2, 2**31 - 1, -(2**31), 9_999_999, 10_000_000),
     "q": (0, -1, 1, 2**63 - 1, -(2**63), 2**62),
 }
@@ -21,8 +21,8 @@ extremes: Final = {
 
 def _resealed(data: bytearray) -> bytearray:
     """With a checksum that fits."""
-    if len(data) > checked_from:
-        struct.pack_into(">I", data, crc_at, crc32c(bytes(data[checked_from:])))
+    if len(data) > CHECKED_FROM:
+        struct.pack_into(">I", data, CRC_AT, crc32c(bytes(data[CHECKED_FROM:])))
     return data
 
 
@@ -33,7 +33,7 @@ def _flipped(data: bytearray, chance: random.Random) -> bytearray:
 
 def _flipped_and_sealed(data: bytearray, chance: random.Random) -> bytearray:
     for _ in range(chance.randrange(1, 4)):
-        data[chance.randrange(checked_from, len(data))] ^= 1 << chance.randrange(8)
+        data[chance.randrange(CHECKED_FROM, len(data))] ^= 1 << chance.randrange(8)
     return _resealed(data)
 
 
@@ -42,7 +42,7 @@ def _cut(data: bytearray, chance: random.Random) -> bytearray:
 
 
 def _cut_and_sealed(data: bytearray, chance: random.Random) -> bytearray:
-    data = data[: chance.randrange(layout.size, len(data) + 1)]
+    data = data[: chance.randrange(LAYOUT.size, len(data) + 1)]
     struct.pack_into(">i", data, 8, len(data) - 12)
     return _resealed(data)
 
@@ -55,10 +55,10 @@ def _lengthened(data: bytearray, chance: random.Random) -> bytearray:
 
 
 def _one_field(data: bytearray, chance: random.Random) -> bytearray:
-    values = list(layout.unpack_from(data))
-    field = chance.randrange(len(widths))
-    values[fields_from + field] = chance.choice(extremes[widths[field]])
-    layout.pack_into(data, 0, *values)
+    values = list(LAYOUT.unpack_from(data))
+    field = chance.randrange(len(WIDTHS))
+    values[FIELDS_FROM + field] = chance.choice(EXTREMES[WIDTHS[field]])
+    LAYOUT.pack_into(data, 0, *values)
     return _resealed(data)
 
 
@@ -68,12 +68,12 @@ def _length_field(data: bytearray, chance: random.Random) -> bytearray:
 
 
 def _garbage_body(data: bytearray, chance: random.Random) -> bytearray:
-    data[layout.size :] = chance.randbytes(len(data) - layout.size)
+    data[LAYOUT.size :] = chance.randbytes(len(data) - LAYOUT.size)
     return _resealed(data)
 
 
 def _other_codec(data: bytearray, chance: random.Random) -> bytearray:
-    struct.pack_into(">h", data, checked_from, chance.randrange(8))
+    struct.pack_into(">h", data, CHECKED_FROM, chance.randrange(8))
     return _resealed(data)
 
 
@@ -82,11 +82,11 @@ def _two(data: bytearray, chance: random.Random) -> bytearray:
 
 
 def _old_format(data: bytearray, chance: random.Random) -> bytearray:
-    data[magic_at] = chance.choice([0, 1, 3, 255])
+    data[MAGIC_AT] = chance.choice([0, 1, 3, 255])
     return data
 
 
-damages: Final[Mapping[str, Callable[[bytearray, random.Random], bytearray]]] = {
+DAMAGES: Final[Mapping[str, Callable[[bytearray, random.Random], bytearray]]] = {
     "batch: bits": _flipped,
     "batch: bits, CRC fits": _flipped_and_sealed,
     "batch: cut": _cut,

@@ -16,9 +16,9 @@ from tailrace.wire.messages.list_offsets import ListOffsetsRequest, PartitionAsk
 from tailrace.wire.messages.metadata import MetadataRequest, TopicWanted
 from tailrace.wire.messages.produce import PartitionToProduce, ProduceRequest, TopicToProduce
 
-topic: Final = "control"
-round_trip_max_s: Final = 5.0  # produce, fetch and metadata together, on a busy machine
-pause_s: Final = 0.02
+TOPIC: Final = "control"
+ROUND_TRIP_MAX_S: Final = 5.0  # produce, fetch and metadata together, on a busy machine
+PAUSE_S: Final = 0.02
 
 
 class Control:
@@ -48,17 +48,17 @@ class Control:
         """Round trips until `stopping` is set; TimeoutError when one takes too long."""
         while not self.stopping:
             await self.round_trip()
-            await asyncio.sleep(pause_s)
+            await asyncio.sleep(PAUSE_S)
 
     async def round_trip(self) -> None:
         loop = asyncio.get_running_loop()
         begun = loop.time()
-        async with asyncio.timeout(round_trip_max_s):
+        async with asyncio.timeout(ROUND_TRIP_MAX_S):
             value = f"round {self.rounds}".encode()
             answered = await self._produce(value)
             assert (answered.error_code, answered.base_offset) == (0, self._offset), answered
             assert await self._fetch(self._offset) == value
-            answer = await self._client.call(MetadataRequest(topics=(TopicWanted(name=topic),)), 9)
+            answer = await self._client.call(MetadataRequest(topics=(TopicWanted(name=TOPIC),)), 9)
             assert answer.topics[0].error_code == 0, answer
         self._offset += 1
         self.rounds += 1
@@ -66,14 +66,14 @@ class Control:
 
     async def _produce(self, value: bytes) -> Any:
         batch = bytes(build_batch([NewRecord(value=value, timestamp=int(time.time() * 1000))]))
-        data = TopicToProduce(name=topic, partitions=(PartitionToProduce(partition=0, records=batch),))
+        data = TopicToProduce(name=TOPIC, partitions=(PartitionToProduce(partition=0, records=batch),))
         answer = await self._client.call(ProduceRequest(acks=-1, timeout_ms=5000, topics=(data,)), 9)
         return answer.topics[0].partitions[0]
 
     async def _fetch(self, offset: int) -> bytes | None:
         part = PartitionToFetch(partition=0, fetch_offset=offset, partition_max_bytes=1000)
         request = FetchRequest(
-            max_wait_ms=1000, min_bytes=1, max_bytes=1000, topics=(TopicToFetch(name=topic, partitions=(part,)),)
+            max_wait_ms=1000, min_bytes=1, max_bytes=1000, topics=(TopicToFetch(name=TOPIC, partitions=(part,)),)
         )
         answer = await self._client.call(request, 12)
         data = answer.topics[0].partitions[0].records
@@ -89,6 +89,6 @@ class Control:
 
     async def find_end(self) -> None:
         """Take up where others have written before."""
-        asked = TopicAsked(name=topic, partitions=(PartitionAsked(partition=0, timestamp=-1),))
+        asked = TopicAsked(name=TOPIC, partitions=(PartitionAsked(partition=0, timestamp=-1),))
         answer = await self._client.call(ListOffsetsRequest(replica_id=-1, topics=(asked,)), 7)
         self._offset = answer.topics[0].partitions[0].offset

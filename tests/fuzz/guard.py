@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final
 
-from tailrace.doors.kafka.registry import apis, flexible_since
+from tailrace.doors.kafka.registry import APIS, FLEXIBLE_SINCE
 from tailrace.model.ids import Id
 from tailrace.wire.compile import decode
 from tailrace.wire.headers import read_request_header
 from tailrace.wire.hot_fetch import FetchHead, read_fetch
-from tailrace.wire.messages import messages
+from tailrace.wire.messages import MESSAGES
 from tailrace.wire.messages.create_partitions import CreatePartitionsRequest
 from tailrace.wire.messages.create_topics import CreateTopicsRequest
 from tailrace.wire.messages.delete_records import DeleteRecordsRequest
@@ -24,13 +24,13 @@ from tailrace.wire.messages.join_group import JoinGroupRequest
 from tailrace.wire.messages.metadata import MetadataRequest
 from tailrace.wire.primitives import WireError
 
-partitions_asked_max: Final = 8
-strange_topics_max: Final = 100
-waits_max_ms: Final = 20
-session_max_ms: Final = 6000
-rebalance_max_ms: Final = 50
-topic_resource: Final = 2
-fetch_key: Final = 1
+PARTITIONS_ASKED_MAX: Final = 8
+STRANGE_TOPICS_MAX: Final = 100
+WAITS_MAX_MS: Final = 20
+SESSION_MAX_MS: Final = 6000
+REBALANCE_MAX_MS: Final = 50
+TOPIC_RESOURCE: Final = 2
+FETCH_KEY: Final = 1
 
 
 class Verdict(Enum):
@@ -50,7 +50,7 @@ class Guard:
         request = understood(frame)
         match request:
             case FetchHead():
-                return Verdict.SEND if request.max_wait_ms <= waits_max_ms else Verdict.HANG_UP
+                return Verdict.SEND if request.max_wait_ms <= WAITS_MAX_MS else Verdict.HANG_UP
             case CreateTopicsRequest():
                 sizes = [max(topic.num_partitions, len(topic.assignments)) for topic in request.topics]
                 fine = self._few(sizes) and self._familiar(topic.name for topic in request.topics)
@@ -63,7 +63,7 @@ class Guard:
                 ids = [topic.topic_id for topic in request.topics]
                 fine = not any(name in self.lasting for name in named) and not any(i in self.lasting_ids for i in ids)
             case JoinGroupRequest():  # for a member that may take long others have to wait
-                fine = request.session_timeout_ms <= session_max_ms and request.rebalance_timeout_ms <= rebalance_max_ms
+                fine = request.session_timeout_ms <= SESSION_MAX_MS and request.rebalance_timeout_ms <= REBALANCE_MAX_MS
             case DeleteRecordsRequest():
                 fine = not any(topic.name in self.lasting for topic in request.topics)
             case _:
@@ -71,11 +71,11 @@ class Guard:
         return Verdict.SEND if fine else Verdict.DROP
 
     def _few(self, partitions: Iterable[int]) -> bool:
-        return all(one <= partitions_asked_max for one in partitions)
+        return all(one <= PARTITIONS_ASKED_MAX for one in partitions)
 
     def _familiar(self, names: Iterable[str]) -> bool:
         strange = {name: None for name in names if name not in self.lasting and name not in self.fleeting}
-        if len({**self._strange, **strange}) > strange_topics_max:
+        if len({**self._strange, **strange}) > STRANGE_TOPICS_MAX:
             return False
         self._strange.update(strange)
         return True
@@ -84,12 +84,12 @@ class Guard:
 def understood(frame: bytes) -> Any:
     """The request that the broker will see in a frame; None when it will see none."""
     try:
-        key, version, _, _, at = read_request_header(frame, 0, flexible_since)
-        if key not in apis or version not in apis[key].versions:
+        key, version, _, _, at = read_request_header(frame, 0, FLEXIBLE_SINCE)
+        if key not in APIS or version not in APIS[key].versions:
             return None
-        if key == fetch_key:
+        if key == FETCH_KEY:
             return read_fetch(memoryview(frame), at, version)
-        return decode(messages[key].request, version, frame, at)[0]  # what stands behind it is passed over
+        return decode(MESSAGES[key].request, version, frame, at)[0]  # what stands behind it is passed over
     except WireError:
         return None
 
@@ -97,4 +97,4 @@ def understood(frame: bytes) -> Any:
 def _alters_more_than(request: Any, topics: Sequence[str]) -> bool:
     if type(request).__name__ not in ("AlterConfigsRequest", "IncrementalAlterConfigsRequest"):
         return False
-    return any(one.resource_type != topic_resource or one.resource_name not in topics for one in request.resources)
+    return any(one.resource_type != TOPIC_RESOURCE or one.resource_name not in topics for one in request.resources)

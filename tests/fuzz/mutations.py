@@ -5,19 +5,19 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from tests.fuzz.requests import every_request
+from tests.fuzz.requests import EVERY_REQUEST
 
-keys: Final = sorted({key for key, _ in every_request})
-header_bytes: Final = 8  # API key, version and correlation id: most mutations leave these alone, to get further
-varint_bombs: Final = (
+KEYS: Final = sorted({key for key, _ in EVERY_REQUEST})
+HEADER_BYTES: Final = 8  # API key, version and correlation id: most mutations leave these alone, to get further
+VARINT_BOMBS: Final = (
     b"\xff\xff\xff\xff\x07",
     b"\xff\xff\xff\xff\x0f",
     b"\xff" * 10,
     b"\x80\x80\x80\x80\x00",
     b"\xfe" * 5,
 )
-count_bombs: Final = (2**31 - 1, 2**24, 1_000_000, 100_000, 10_000, 200, -1, -2, -(2**31))
-numbers: Final = {">h": 16, ">i": 32, ">q": 64}
+COUNT_BOMBS: Final = (2**31 - 1, 2**24, 1_000_000, 100_000, 10_000, 200, -1, -2, -(2**31))
+NUMBERS: Final = {">h": 16, ">i": 32, ">q": 64}
 
 Mutation = Callable[[bytearray, bytearray, random.Random], bytearray]
 
@@ -37,49 +37,49 @@ def _extend(frame: bytearray, other: bytearray, chance: random.Random) -> bytear
 
 
 def _overwrite(frame: bytearray, chance: random.Random, data: bytes) -> bytearray:
-    at = chance.randrange(min(header_bytes, len(frame)), len(frame) + 1)
+    at = chance.randrange(min(HEADER_BYTES, len(frame)), len(frame) + 1)
     frame[at : at + len(data)] = data
     return frame
 
 
 def _varint_bomb(frame: bytearray, other: bytearray, chance: random.Random) -> bytearray:
-    return _overwrite(frame, chance, chance.choice(varint_bombs))
+    return _overwrite(frame, chance, chance.choice(VARINT_BOMBS))
 
 
 def _count_bomb(frame: bytearray, other: bytearray, chance: random.Random) -> bytearray:
-    return _overwrite(frame, chance, struct.pack(">i", chance.choice(count_bombs)))
+    return _overwrite(frame, chance, struct.pack(">i", chance.choice(COUNT_BOMBS)))
 
 
 def _extreme_number(frame: bytearray, other: bytearray, chance: random.Random) -> bytearray:
-    form, bits = chance.choice([*numbers.items()])
+    form, bits = chance.choice([*NUMBERS.items()])
     most = 2 ** (bits - 1)
     return _overwrite(frame, chance, struct.pack(form, chance.choice([0, -1, -2, most - 1, -most, 1])))
 
 
 def _insert(frame: bytearray, other: bytearray, chance: random.Random) -> bytearray:
-    at = chance.randrange(min(header_bytes, len(frame)), len(frame) + 1)
+    at = chance.randrange(min(HEADER_BYTES, len(frame)), len(frame) + 1)
     frame[at:at] = chance.randbytes(chance.choice([1, 2, 4, 8]))
     return frame
 
 
 def _remove(frame: bytearray, other: bytearray, chance: random.Random) -> bytearray:
-    at = chance.randrange(min(header_bytes, len(frame)), len(frame) + 1)
+    at = chance.randrange(min(HEADER_BYTES, len(frame)), len(frame) + 1)
     del frame[at : at + chance.choice([1, 2, 4, 8])]
     return frame
 
 
 def _swap(frame: bytearray, other: bytearray, chance: random.Random) -> bytearray:
-    first, second, third = sorted(chance.randrange(min(header_bytes, len(frame)), len(frame) + 1) for _ in range(3))
+    first, second, third = sorted(chance.randrange(min(HEADER_BYTES, len(frame)), len(frame) + 1) for _ in range(3))
     return frame[:first] + frame[second:third] + frame[first:second] + frame[third:]
 
 
 def _splice(frame: bytearray, other: bytearray, chance: random.Random) -> bytearray:
-    at = chance.randrange(min(header_bytes, len(frame)), len(frame) + 1)
+    at = chance.randrange(min(HEADER_BYTES, len(frame)), len(frame) + 1)
     return frame[:at] + other[chance.randrange(len(other)) :]
 
 
 def _repeat(frame: bytearray, other: bytearray, chance: random.Random) -> bytearray:
-    at = chance.randrange(min(header_bytes, len(frame)), len(frame) + 1)
+    at = chance.randrange(min(HEADER_BYTES, len(frame)), len(frame) + 1)
     piece = frame[at : at + chance.randrange(1, 40)]
     frame[at:at] = piece * chance.choice([1, 2, 50])
     return frame
@@ -92,7 +92,7 @@ def _version(frame: bytearray, other: bytearray, chance: random.Random) -> bytea
 
 
 def _api(frame: bytearray, other: bytearray, chance: random.Random) -> bytearray:
-    struct.pack_into(">h", frame, 0, chance.choice([chance.choice(keys), chance.choice(keys), -1, 9, 36, 32767]))
+    struct.pack_into(">h", frame, 0, chance.choice([chance.choice(KEYS), chance.choice(KEYS), -1, 9, 36, 32767]))
     return frame
 
 
@@ -105,7 +105,7 @@ def _tags(frame: bytearray, other: bytearray, chance: random.Random) -> bytearra
     return frame[:-1] + tags
 
 
-mutations: Final[Mapping[str, Mutation]] = {
+MUTATIONS: Final[Mapping[str, Mutation]] = {
     "bits": _flip,
     "truncated": _truncate,
     "extended": _extend,
@@ -122,7 +122,7 @@ mutations: Final[Mapping[str, Mutation]] = {
     "tags": _tags,
 }
 
-lengths_told: Final[Mapping[str, Callable[[int, random.Random], int]]] = {
+LENGTHS_TOLD: Final[Mapping[str, Callable[[int, random.Random], int]]] = {
     "length: too long": lambda length, chance: length + chance.randrange(1, 1000),
     "length: too short": lambda length, chance: chance.randrange(1, max(length, 2)),
     "length: zero": lambda length, chance: 0,

@@ -10,25 +10,25 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tailrace.doors.kafka.registry import apis
+from tailrace.doors.kafka.registry import APIS
 from tailrace.model.ids import NO_ID, Id
 from tailrace.records.build import build_batch
-from tailrace.records.compress import compressions
+from tailrace.records.compress import COMPRESSIONS
 from tailrace.records.record import NewRecord
 from tailrace.wire.compile import encode, is_flexible
 from tailrace.wire.headers import request_header
-from tailrace.wire.messages import messages
+from tailrace.wire.messages import MESSAGES
 from tailrace.wire.schema import Array, Field, Kind, Struct, fields_of
 from tests.unit.wire.samples import sample
 
-partitions_each: Final = 3
-client_id: Final = "fuzz"
+PARTITIONS_EACH: Final = 3
+CLIENT_ID: Final = "fuzz"
 
-every_request: Final = [
+EVERY_REQUEST: Final = [
     (key, version)
-    for key, api in apis.items()
+    for key, api in APIS.items()
     for version in range(api.versions.first, api.versions.last + 1)
-    if version in messages[key].versions
+    if version in MESSAGES[key].versions
 ]
 
 
@@ -65,22 +65,22 @@ def batch(chance: random.Random) -> bytearray:
     idempotent = chance.random() < 0.2
     return build_batch(
         records,
-        compression=chance.choice(compressions),
+        compression=chance.choice(COMPRESSIONS),
         producer_id=chance.randrange(20) if idempotent else -1,
         producer_epoch=0 if idempotent else -1,
         base_sequence=chance.randrange(3) if idempotent else -1,
     )
 
 
-settings: Final = ("retention.ms", "segment.bytes", "max.message.bytes", "cleanup.policy", "compression.type")
+SETTINGS: Final = ("retention.ms", "segment.bytes", "max.message.bytes", "cleanup.policy", "compression.type")
 
-by_name: Final[Mapping[str, Choose]] = {
+BY_NAME: Final[Mapping[str, Choose]] = {
     "transactional_id": lambda chance, world: None,
     "acks": lambda chance, world: chance.choice([-1, -1, 1, 1, 0]),
     "timeout_ms": lambda chance, world: 1000,
     "topic_id": lambda chance, world: world.topic_id(chance),
-    "partition": lambda chance, world: chance.randrange(partitions_each),
-    "partitions": lambda chance, world: tuple(range(chance.randrange(partitions_each))),
+    "partition": lambda chance, world: chance.randrange(PARTITIONS_EACH),
+    "partitions": lambda chance, world: tuple(range(chance.randrange(PARTITIONS_EACH))),
     "records": lambda chance, world: bytes(batch(chance)),
     "replica_id": lambda chance, world: -1,
     "max_wait_ms": lambda chance, world: chance.choice([0, 0, 1, 5]),
@@ -116,25 +116,25 @@ by_name: Final[Mapping[str, Choose]] = {
     "generation_id_or_member_epoch": lambda chance, world: chance.choice([-1, -1, 1]),
     "protocol_type": lambda chance, world: "consumer",
     "committed_metadata": lambda chance, world: chance.choice([None, "", "note"]),
-    "partition_indexes": lambda chance, world: tuple(range(partitions_each)),
+    "partition_indexes": lambda chance, world: tuple(range(PARTITIONS_EACH)),
 }
-names_of_settings: Final = ("NewTopicConfig", "NewConfig", "ConfigChange")
-names_of_topics: Final = ("name", "topic", "key")
+NAMES_OF_SETTINGS: Final = ("NewTopicConfig", "NewConfig", "ConfigChange")
+NAMES_OF_TOPICS: Final = ("name", "topic", "key")
 
 
 def sensible(key: int, version: int, chance: random.Random, world: World) -> Any:
     """A request that the broker can do something with."""
-    return _struct(messages[key].request, version, chance, world)
+    return _struct(MESSAGES[key].request, version, chance, world)
 
 
 def nonsense(key: int, version: int, chance: random.Random) -> Any:
     """A request that is well formed, and whose values are anything."""
-    return sample(messages[key].request, version, chance.randrange(2**31))
+    return sample(MESSAGES[key].request, version, chance.randrange(2**31))
 
 
 def frame(request: object, key: int, version: int, correlation_id: int) -> bytearray:
     """Header and body, without the length before them."""
-    out = bytearray(request_header(key, version, correlation_id, client_id, is_flexible(type(request), version)))
+    out = bytearray(request_header(key, version, correlation_id, CLIENT_ID, is_flexible(type(request), version)))
     out += encode(request, version)
     return out
 
@@ -146,12 +146,12 @@ def _struct(cls: type, version: int, chance: random.Random, world: World) -> Any
 
 
 def _field(cls: type, field: Field, version: int, chance: random.Random, world: World) -> Any:
-    if field.name in names_of_topics or field.name.endswith("_names"):
-        text = chance.choice(settings) if cls.__name__ in names_of_settings else world.name(chance)
+    if field.name in NAMES_OF_TOPICS or field.name.endswith("_names"):
+        text = chance.choice(SETTINGS) if cls.__name__ in NAMES_OF_SETTINGS else world.name(chance)
         return (text,) if isinstance(field.kind, Array) else text
     if isinstance(field.kind, Array) and isinstance(field.kind.element, Struct) and field.name != "assignments":
         return _array(field.kind.element, version, chance, world)
-    choose = by_name.get(field.name)
+    choose = BY_NAME.get(field.name)
     if choose is not None:
         value = choose(chance, world)
         return value if value is not None or version in field.nullable else ""

@@ -20,17 +20,17 @@ from tailrace.testing import Broker
 from tests.fuzz import control, target
 from tests.fuzz.control import Control
 from tests.fuzz.guard import Guard
-from tests.fuzz.plan import Plan, unmutated
-from tests.fuzz.requests import World, every_request, partitions_each
+from tests.fuzz.plan import UNMUTATED, Plan
+from tests.fuzz.requests import EVERY_REQUEST, PARTITIONS_EACH, World
 from tests.fuzz.senders import Tally, send_all
 
 MiB: Final = 1024 * 1024
-growth_max_bytes: Final = 64 * MiB  # after the warm-up
-peak_max_bytes: Final = 256 * MiB
-warm_up_share: Final = 0.2
-mutated_share_min: Final = 0.8
-lasting: Final = [f"lasting-{number}" for number in range(4)]
-fleeting: Final = [f"fleeting-{number}" for number in range(6)]
+GROWTH_MAX_BYTES: Final = 64 * MiB  # after the warm-up
+PEAK_MAX_BYTES: Final = 256 * MiB
+WARM_UP_SHARE: Final = 0.2
+MUTATED_SHARE_MIN: Final = 0.8
+LASTING: Final = [f"lasting-{number}" for number in range(4)]
+FLEETING: Final = [f"fleeting-{number}" for number in range(6)]
 
 
 @dataclass(slots=True)
@@ -46,7 +46,7 @@ class Outcome:
 
     @property
     def mutated(self) -> int:
-        return sum(count for kind, count in self.tally.kinds.items() if kind not in unmutated)
+        return sum(count for kind, count in self.tally.kinds.items() if kind not in UNMUTATED)
 
     def require(self, condition: bool, finding: str) -> None:
         if not condition:
@@ -57,10 +57,10 @@ async def fuzz(broker: Broker, seed: int, frames: int, connections: int, tell: C
     """All of it against a broker that runs; it runs again at the end."""
     outcome = Outcome()
     client = await Control.connect(broker.port)
-    ids = await client.make_topics([control.topic, *lasting], partitions_each)
-    await client.make_topics(fleeting, partitions_each)
-    world = World(topics={name: ids[name] for name in lasting}, fleeting=fleeting, broker_id=await client.broker_id())
-    guard = Guard(lasting=[control.topic, *lasting], lasting_ids=list(ids.values()), fleeting=fleeting)
+    ids = await client.make_topics([control.TOPIC, *LASTING], PARTITIONS_EACH)
+    await client.make_topics(FLEETING, PARTITIONS_EACH)
+    world = World(topics={name: ids[name] for name in LASTING}, fleeting=FLEETING, broker_id=await client.broker_id())
+    guard = Guard(lasting=[control.TOPIC, *LASTING], lasting_ids=list(ids.values()), fleeting=FLEETING)
     plan = Plan(world, guard, seed)
     sockets_before = target.sockets(broker.pid)
     beside = asyncio.create_task(client.run())
@@ -93,18 +93,18 @@ async def _shoot(
         await send_all(broker.port, shots, min(portion, frames - tally.frames), connections, tally)
         if beside.done():
             beside.result()
-        if not outcome.warm_bytes and tally.frames >= warm_up_share * frames:
+        if not outcome.warm_bytes and tally.frames >= WARM_UP_SHARE * frames:
             outcome.warm_bytes = target.resident_bytes(broker.pid)
         tell(tally.frames)
 
 
 def _judge(outcome: Outcome, frames: int) -> None:
     growth = outcome.end_bytes - outcome.warm_bytes
-    outcome.require(outcome.mutated >= mutated_share_min * frames, f"only {outcome.mutated} frames were mutated")
-    outcome.require(growth <= growth_max_bytes, f"memory grew by {growth / MiB:.0f} MiB after the warm-up")
-    outcome.require(outcome.peak_bytes <= peak_max_bytes, f"memory reached {outcome.peak_bytes / MiB:.0f} MiB")
-    missing = [one for one in every_request if one not in outcome.tally.covered]
-    outcome.require(frames < 10 * len(every_request) or not missing, f"never sent: API and version {missing}")
+    outcome.require(outcome.mutated >= MUTATED_SHARE_MIN * frames, f"only {outcome.mutated} frames were mutated")
+    outcome.require(growth <= GROWTH_MAX_BYTES, f"memory grew by {growth / MiB:.0f} MiB after the warm-up")
+    outcome.require(outcome.peak_bytes <= PEAK_MAX_BYTES, f"memory reached {outcome.peak_bytes / MiB:.0f} MiB")
+    missing = [one for one in EVERY_REQUEST if one not in outcome.tally.covered]
+    outcome.require(frames < 10 * len(EVERY_REQUEST) or not missing, f"never sent: API and version {missing}")
 
 
 async def _judge_what_stays(broker: Broker, outcome: Outcome) -> None:
@@ -128,7 +128,7 @@ def summary(outcome: Outcome) -> Table:
             table.add_row(name, str(count))
         table.add_section()
     table.add_row("mutated", f"{outcome.mutated} ({outcome.mutated / max(tally.frames, 1):.0%})")
-    table.add_row("APIs by version", f"{len(tally.covered)} of {len(every_request)}")
+    table.add_row("APIs by version", f"{len(tally.covered)} of {len(EVERY_REQUEST)}")
     table.add_row("connections", str(tally.connections))
     table.add_row("kept back by the guard", str(outcome.dropped))
     table.add_row("round trips beside", f"{outcome.rounds}, slowest {outcome.slowest_s * 1000:.0f} ms")

@@ -17,11 +17,11 @@ from typing import Final
 from tailrace.wire.headers import request_header
 from tests.fuzz.plan import Shot, with_length
 
-volley_max: Final = 24
-answer_max_s: Final = 20.0
-last_id: Final = 1_000_000
-last_body: Final = request_header(18, 0, last_id, "fuzz", False)
-last: Final = struct.pack(">i", len(last_body)) + last_body
+VOLLEY_MAX: Final = 24
+ANSWER_MAX_S: Final = 20.0
+LAST_ID: Final = 1_000_000
+LAST_BODY: Final = request_header(18, 0, LAST_ID, "fuzz", False)
+LAST: Final = struct.pack(">i", len(LAST_BODY)) + LAST_BODY
 
 
 class Hung(AssertionError):
@@ -58,16 +58,16 @@ class Sender:
     async def run(self) -> None:
         while volley := self._next_volley():
             try:
-                async with asyncio.timeout(answer_max_s):
+                async with asyncio.timeout(ANSWER_MAX_S):
                     await self._shoot(volley)
             except TimeoutError:
                 shown = "\n".join(f"{shot.kind} {shot.frame.hex()}" for shot in volley)
-                raise Hung(f"no answer in {answer_max_s:.0f} s to some of\n{shown}") from None
+                raise Hung(f"no answer in {ANSWER_MAX_S:.0f} s to some of\n{shown}") from None
         self._hang_up()
 
     def _next_volley(self) -> list[Shot]:
         volley: list[Shot] = []
-        while len(volley) < volley_max:
+        while len(volley) < VOLLEY_MAX:
             shot = self._again.popleft() if self._again else next(self._shots, None)
             if shot is None:
                 break
@@ -85,7 +85,7 @@ class Sender:
         if _alone(volley[0]):
             await self._watch_the_end(volley[0], reader, writer)
             return
-        writer.write(last)
+        writer.write(LAST)
         answered, alive = await self._answers(reader, len(volley))
         for number in answered:
             self._tally.note(volley[number], "answered")
@@ -110,7 +110,7 @@ class Sender:
             while True:
                 size, number = struct.unpack(">ii", await reader.readexactly(8))
                 await reader.readexactly(size - 4)
-                if number == last_id:
+                if number == LAST_ID:
                     return answered, True
                 answered[number] = None
         except (asyncio.IncompleteReadError, ConnectionError):

@@ -10,8 +10,8 @@ from tailrace.log.directory.inspect import Problem, verify
 from tailrace.ports import system_ports
 from tailrace.testing import Broker
 
-settle_max_s: Final = 20.0
-settings: Final[dict[str, Any]] = {
+SETTLE_MAX_S: Final = 20.0
+SETTINGS: Final[dict[str, Any]] = {
     "fsync": "never",
     "log_segment_bytes": 256 * 1024,
     "log_retention_bytes": 2 * 1024 * 1024,
@@ -21,7 +21,7 @@ settings: Final[dict[str, Any]] = {
 
 
 def make_broker() -> Broker:
-    return Broker(**settings)
+    return Broker(**SETTINGS)
 
 
 def resident_bytes(pid: int) -> int:
@@ -59,7 +59,7 @@ def _descriptors(pid: int, begins: str) -> int:
 
 async def until_sockets(pid: int, at_most: int) -> None:
     """Wait until the broker has let go of the connections that its clients left."""
-    async with asyncio.timeout(settle_max_s):
+    async with asyncio.timeout(SETTLE_MAX_S):
         while sockets(pid) > at_most:  # noqa: ASYNC110 another process's sockets ring no bell
             await asyncio.sleep(0.02)
 

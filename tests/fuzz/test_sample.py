@@ -5,16 +5,16 @@ import asyncio
 from tests.fuzz import target
 from tests.fuzz.run import fuzz
 
-frames = 2500
-connections = 6
-seed = 20
+FRAMES = 2500
+CONNECTIONS = 6
+SEED = 20
 
 
 def test_bad_frames_cost_their_sender_alone() -> None:
     """No crash, hang or leak, no failure in the log, nothing damaged on disk, and a client beside notices nothing."""
     with target.make_broker() as broker:
-        outcome = asyncio.run(fuzz(broker, seed, frames, connections, lambda _: None))
+        outcome = asyncio.run(fuzz(broker, SEED, FRAMES, CONNECTIONS, lambda _: None))
     assert outcome.findings == []
-    assert outcome.tally.frames == frames
-    assert outcome.tally.fates["answered"] > frames // 10
-    assert outcome.tally.fates["hung up on"] > frames // 10
+    assert outcome.tally.frames == FRAMES
+    assert outcome.tally.fates["answered"] > FRAMES // 10
+    assert outcome.tally.fates["hung up on"] > FRAMES // 10

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 Compression = Literal["none", "gzip", "snappy", "lz4", "zstd"]
 Acks = Literal[0, 1, "all"]
 Headers = tuple[tuple[str, bytes | None], ...]
-compressions: tuple[Compression, ...] = ("none", "gzip", "snappy", "lz4", "zstd")
-deadline_s = 15.0
-end = -1  # a first offset: whatever comes next
+COMPRESSIONS: tuple[Compression, ...] = ("none", "gzip", "snappy", "lz4", "zstd")
+DEADLINE_S = 15.0
+END = -1  # a first offset: whatever comes next
 
 
 class Code(IntEnum):

@@ -10,8 +10,8 @@ from dataclasses import replace
 import pytest
 
 from benchmarks.fetched import Missing
-from tests.interop.client import Client, deadline_s
-from tests.interop.drivers import drivers
+from tests.interop.client import DEADLINE_S, Client
+from tests.interop.drivers import DRIVERS
 from tests.interop.drivers.confluent import Confluent
 from tests.interop.feature import named
 from tests.interop.ledger import Entry
@@ -25,7 +25,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put each feature's ledger entry on its reports, before anything is deselected."""
     features = [item for item in items if item.get_closest_marker("feature") is not None]
-    versions = {driver.name: driver.version() for driver in drivers}
+    versions = {driver.name: driver.version() for driver in DRIVERS}
     entries = [_entry(item, versions, order) for order, item in enumerate(features)]
     sizes = Counter(entry.toolchain for entry in entries)
     for item, entry in zip(features, entries, strict=True):
@@ -45,7 +45,7 @@ def _entry(item: pytest.Item, versions: dict[str, str | None], order: int) -> En
         feature=str(marker.args[0]).format(**parameters),
         client=driver.name,
         version=versions[driver.name],
-        column=drivers.index(driver),
+        column=DRIVERS.index(driver),
         order=order,
         of=0,
         toolchain=driver.toolchain,
@@ -122,7 +122,7 @@ def topic(name: str, bench: Client) -> str:
 
 def eventually(condition: Callable[[], bool]) -> None:
     """A broker may tell a little later what it has accepted."""
-    until = time.monotonic() + deadline_s
+    until = time.monotonic() + DEADLINE_S
     while not condition():
-        assert time.monotonic() < until, f"not so after {deadline_s} s"
+        assert time.monotonic() < until, f"not so after {DEADLINE_S} s"
         time.sleep(0.01)

@@ -12,13 +12,13 @@ from typing import TypeVar
 import pytest
 
 from tests.interop.client import Client
-from tests.interop.drivers import drivers
+from tests.interop.drivers import DRIVERS
 
 Test = TypeVar("Test", bound=Callable[..., None])
 
 
 def feature(sentence: str, *uses: str) -> Callable[[Test], Test]:
-    able = [driver for driver in drivers if all(driver.offers(what) for what in uses)]
+    able = [driver for driver in DRIVERS if all(driver.offers(what) for what in uses)]
     assert able, f"no client offers {uses}"
 
     def mark(test: Test) -> Test:

@@ -22,7 +22,7 @@ import pytest
 from tests.interop.ledger_page import Cell, Outcome, Page, read_page
 
 here = Path(__file__).parent
-words: Mapping[str, Outcome] = {"passed": "passes", "skipped": "not tried", "failed": "fails"}
+WORDS: Mapping[str, Outcome] = {"passed": "passes", "skipped": "not tried", "failed": "fails"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +126,7 @@ class LedgerKeeper:
         for name, properties in report.user_properties:
             if name == "interop" and isinstance(properties, dict):
                 tried = self._tried.get(report.nodeid) or Tried(entry=Entry(**properties), outcome="passes")
-                outcome = worse(tried.outcome, words[report.outcome])
+                outcome = worse(tried.outcome, WORDS[report.outcome])
                 self._tried[report.nodeid] = replace(tried, outcome=outcome)
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:

@@ -7,15 +7,15 @@ from typing import Literal, get_args
 
 Outcome = Literal["passes", "not tried", "fails"]  # from best to worst
 Cell = tuple[str, str, str]  # area, feature, client
-not_there = "no call"
+NOT_THERE = "no call"
 
-head = f"""\
+HEAD = f"""\
 # Interop ledger
 
 Written by the tests of this folder at the end of every whole run (`make interop`, `make test`); not by hand.
 Clients that need a toolchain (Java, Go, Node) are tried by `make interop` only; their columns stand until then.
 A feature that stands here as passing and stops passing fails the run: the list only grows.
-"{not_there}": the client has none for it, or no way to say it; "not tried": a client was not installed.
+"{NOT_THERE}": the client has none for it, or no way to say it; "not tried": a client was not installed.
 """
 
 
@@ -28,11 +28,11 @@ class Page:
     outcomes: Mapping[Cell, Outcome]
 
     def text(self) -> str:
-        lines = [head, *self._summary()]
+        lines = [HEAD, *self._summary()]
         for area, rows in groupby(self.rows, key=lambda row: row[0]):
             lines += ["", f"## {area}", *_table_head(["feature", *self.versions])]
             for _, feature in rows:
-                cells = [self.outcomes.get((area, feature, client), not_there) for client in self.versions]
+                cells = [self.outcomes.get((area, feature, client), NOT_THERE) for client in self.versions]
                 lines.append(_row([feature, *cells]))
         return "\n".join(lines) + "\n"
 

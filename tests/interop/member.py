@@ -14,10 +14,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Self
 
-from tests.interop.client import deadline_s
+from tests.interop.client import DEADLINE_S
 
 root = Path(__file__).parents[2]
-session_s = 6.0  # the shortest that Kafka allows
+SESSION_S = 6.0  # the shortest that Kafka allows
 
 
 def in_python(program: str) -> list[str]:
@@ -61,16 +61,16 @@ class Member:
     def leave(self) -> None:
         """Commit, say goodbye and end."""
         self._process.send_signal(signal.SIGTERM)
-        self._process.wait(deadline_s)
-        self._reader.join(deadline_s)
+        self._process.wait(DEADLINE_S)
+        self._reader.join(DEADLINE_S)
 
     def kill(self) -> None:
         self._process.kill()
         self._process.wait()
-        self._reader.join(deadline_s)
+        self._reader.join(DEADLINE_S)
 
 
-def soon(condition: Callable[[], bool], within_s: float = 2 * deadline_s) -> None:
+def soon(condition: Callable[[], bool], within_s: float = 2 * DEADLINE_S) -> None:
     """Groups take their time: sessions end, and members hear of it in their heartbeats."""
     until = time.monotonic() + within_s
     while not condition():

@@ -19,13 +19,13 @@ from kafka import TopicPartition as KafkaPlace
 from tailrace.records.build import build_batch
 from tailrace.records.record import NewRecord
 from tailrace.wire.errors import Error
-from tests.interop.client import deadline_s
+from tests.interop.client import DEADLINE_S
 from tests.unit.doors.kafka.served import Served, serving
 from tests.unit.doors.kafka.transacting import mark, now_ms, oracle_for, send
 
 pytestmark = pytest.mark.foreign
-last = "the last"
-producers = (1, 2, 3)
+LAST = "the last"
+PRODUCERS = (1, 2, 3)
 Read = Callable[[int, str], list[str]]
 
 
@@ -33,8 +33,8 @@ def librdkafka(port: int, isolation: str) -> list[str]:
     consumer = Consumer({"bootstrap.servers": f"127.0.0.1:{port}", "group.id": "g", "isolation.level": isolation})
     consumer.assign([Place("t", 0, 0)])
     values: list[str] = []
-    while last not in values:
-        message = consumer.poll(deadline_s)
+    while LAST not in values:
+        message = consumer.poll(DEADLINE_S)
         assert message is not None
         assert message.error() is None
         value = message.value()
@@ -49,14 +49,14 @@ def kafka_python(port: int, isolation: str) -> list[str]:
         bootstrap_servers=f"127.0.0.1:{port}",
         isolation_level=isolation,
         enable_auto_commit=False,
-        consumer_timeout_ms=1000 * deadline_s,
+        consumer_timeout_ms=1000 * DEADLINE_S,
     )
     consumer.assign([KafkaPlace("t", 0)])
     consumer.seek(KafkaPlace("t", 0), 0)
     values: list[str] = []
     for message in consumer:
         values.append(message.value.decode())
-        if values[-1] == last:
+        if values[-1] == LAST:
             break
     consumer.close()
     return values
@@ -71,8 +71,8 @@ def aiokafka(port: int, isolation: str) -> list[str]:
         consumer.assign([TopicPartition("t", 0)])
         consumer.seek(TopicPartition("t", 0), 0)
         values: list[str] = []
-        while last not in values:
-            values.append((await asyncio.wait_for(consumer.getone(), deadline_s)).value.decode())
+        while LAST not in values:
+            values.append((await asyncio.wait_for(consumer.getone(), DEADLINE_S)).value.decode())
         await consumer.stop()
         return values
 
@@ -83,8 +83,8 @@ async def fill(served: Served, chance: random.Random) -> tuple[list[str], list[s
     """What was sent, and what of it was committed, in the order of the log."""
     sent: list[str] = []
     committed: dict[str, None] = {}
-    undecided: dict[int, list[str]] = {producer: [] for producer in producers}
-    sequences = dict.fromkeys(producers, 0)
+    undecided: dict[int, list[str]] = {producer: [] for producer in PRODUCERS}
+    sequences = dict.fromkeys(PRODUCERS, 0)
 
     async def end(producer: int, *, commits: bool) -> None:
         assert await mark(served, producer=producer, commits=commits) == Error.NONE
@@ -92,7 +92,7 @@ async def fill(served: Served, chance: random.Random) -> tuple[list[str], list[s
         undecided[producer] = []
 
     for number in range(150):
-        producer = chance.choice(producers)
+        producer = chance.choice(PRODUCERS)
         if undecided[producer] and chance.random() < 0.3:
             await end(producer, commits=chance.random() < 0.5)
             continue
@@ -101,11 +101,11 @@ async def fill(served: Served, chance: random.Random) -> tuple[list[str], list[s
         assert error == Error.NONE
         undecided[producer].append(sent[-1])
         sequences[producer] += 1
-    for producer in producers:
+    for producer in PRODUCERS:
         await end(producer, commits=chance.random() < 0.5)
-    batch = build_batch([NewRecord(value=last.encode(), timestamp=now_ms())])
+    batch = build_batch([NewRecord(value=LAST.encode(), timestamp=now_ms())])
     served.node.hosted.find("t", 0).append(memoryview(batch), 1)
-    return [*sent, last], [*(value for value in sent if value in committed), last]
+    return [*sent, LAST], [*(value for value in sent if value in committed), LAST]
 
 
 @pytest.mark.parametrize("read", [librdkafka, kafka_python, aiokafka])

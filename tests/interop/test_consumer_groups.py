@@ -4,53 +4,53 @@ from tests.interop.client import Client
 from tests.interop.conftest import eventually
 from tests.interop.feature import feature
 from tests.interop.member import soon
-from tests.interop.test_groups import all_below, everything, fill, partitions, read, share, shared
+from tests.interop.test_groups import PARTITIONS, all_below, everything, fill, read, share, shared
 from tests.interop.test_groups import group as group
 from tests.interop.test_groups import topic as topic
 
-uses = ("member", "consumer protocol")
-protocol = "consumer"
+USES = ("member", "consumer protocol")
+PROTOCOL = "consumer"
 
 
-@feature("two members share partitions: who keeps some never loses them; one leaves, the other takes its part", *uses)
+@feature("two members share partitions: who keeps some never loses them; one leaves, the other takes its part", *USES)
 def test_share(client: Client, topic: str, group: str, bench: Client) -> None:
-    first, second = share(client, topic, group, bench, protocol)
+    first, second = share(client, topic, group, bench, PROTOCOL)
     kept = everything - max(second.assignments, key=len)
     had = first.assignments[first.assignments.index(everything) :]
     assert all(kept <= one for one in had if one), had
 
 
-@feature("a member reads everything; the next goes on where it stopped", *uses)
+@feature("a member reads everything; the next goes on where it stopped", *USES)
 def test_goes_on(client: Client, topic: str, group: str, bench: Client) -> None:
     fill(bench, topic, 10)
-    with client.member(topic, group, protocol) as first:
+    with client.member(topic, group, PROTOCOL) as first:
         soon(lambda: read(first) == all_below(10))
         first.leave()
     fill(bench, topic, 5)
-    with client.member(topic, group, protocol) as second:
+    with client.member(topic, group, PROTOCOL) as second:
         soon(lambda: read(second) == all_below(15, start=10))
 
 
-@feature("a member is killed: another takes its part when its session is over, and nothing is missed", *uses)
+@feature("a member is killed: another takes its part when its session is over, and nothing is missed", *USES)
 def test_killed(client: Client, topic: str, group: str, bench: Client) -> None:
     fill(bench, topic, 10)
-    with client.member(topic, group, protocol) as first, client.member(topic, group, protocol) as second:
+    with client.member(topic, group, PROTOCOL) as first, client.member(topic, group, PROTOCOL) as second:
         soon(lambda: shared(first, second))
-        soon(lambda: len(read(first, second)) >= 10 * partitions)
+        soon(lambda: len(read(first, second)) >= 10 * PARTITIONS)
         second.kill()
         fill(bench, topic, 10)
         soon(lambda: first.assigned == everything)
         soon(lambda: sorted(dict.fromkeys(read(first, second))) == all_below(20))
 
 
-@feature("a static member leaves for a while and comes back: nobody else notices", "leaves for a while", *uses)
+@feature("a static member leaves for a while and comes back: nobody else notices", "leaves for a while", *USES)
 def test_static(client: Client, topic: str, group: str, bench: Client) -> None:
-    with client.member(topic, group, protocol, instance="one") as first:
-        with client.member(topic, group, protocol, instance="two") as second:
+    with client.member(topic, group, PROTOCOL, instance="one") as first:
+        with client.member(topic, group, PROTOCOL, instance="two") as second:
             soon(lambda: shared(first, second))
             changes, had = len(first.assignments), second.assigned
             second.leave()
-        with client.member(topic, group, protocol, instance="two") as again:
+        with client.member(topic, group, PROTOCOL, instance="two") as again:
             soon(lambda: again.assigned == had)
             fill(bench, topic, 10)
             soon(lambda: sorted(dict.fromkeys(read(first, again))) == all_below(10))
@@ -70,8 +70,8 @@ def test_cooperative_migration(client: Client, topic: str, group: str, bench: Cl
 def migrate(client: Client, topic: str, group: str, bench: Client, strategy: str) -> None:
     fill(bench, topic, 10)
     with client.member(topic, group, strategy) as old:
-        soon(lambda: old.assigned == everything and len(old.got) == 10 * partitions)
-        with bench.member(topic, group, protocol) as new:
+        soon(lambda: old.assigned == everything and len(old.got) == 10 * PARTITIONS)
+        with bench.member(topic, group, PROTOCOL) as new:
             soon(lambda: shared(old, new))
             fill(bench, topic, 10)
             soon(lambda: sorted(dict.fromkeys(read(old, new))) == all_below(20))
@@ -81,26 +81,26 @@ def migrate(client: Client, topic: str, group: str, bench: Client, strategy: str
         soon(lambda: sorted(dict.fromkeys(read(old, new))) == all_below(25))
 
 
-@feature("subscribe by a regular expression that the broker matches", *uses)
+@feature("subscribe by a regular expression that the broker matches", *USES)
 def test_expression(client: Client, topic: str, group: str, bench: Client) -> None:
     fill(bench, topic, 5)
-    with client.member(f"^{topic[:-1]}.*", group, protocol) as member:
+    with client.member(f"^{topic[:-1]}.*", group, PROTOCOL) as member:
         soon(lambda: read(member) == all_below(5))
 
 
-@feature("partitions are added to a topic, and its readers take them up", "create_partitions", *uses)
+@feature("partitions are added to a topic, and its readers take them up", "create_partitions", *USES)
 def test_grows(client: Client, topic: str, group: str, bench: Client) -> None:
-    with client.member(topic, group, protocol) as first, client.member(topic, group, protocol) as second:
+    with client.member(topic, group, PROTOCOL) as first, client.member(topic, group, PROTOCOL) as second:
         soon(lambda: shared(first, second))
-        client.create_partitions(topic, partitions + 2)
-        eventually(lambda: len(bench.describe_topic(topic).partitions) == partitions + 2)
-        soon(lambda: first.assigned | second.assigned == frozenset(range(partitions + 2)))
+        client.create_partitions(topic, PARTITIONS + 2)
+        eventually(lambda: len(bench.describe_topic(topic).partitions) == PARTITIONS + 2)
+        soon(lambda: first.assigned | second.assigned == frozenset(range(PARTITIONS + 2)))
         soon(lambda: len(first.assigned) == len(second.assigned) == 3)
 
 
-@feature("list and describe such a group, while it has members and after", "list_groups", "describe_group", *uses)
+@feature("list and describe such a group, while it has members and after", "list_groups", "describe_group", *USES)
 def test_describe(client: Client, topic: str, group: str, bench: Client) -> None:
-    with client.member(topic, group, protocol) as member:
+    with client.member(topic, group, PROTOCOL) as member:
         soon(lambda: member.assigned == everything)
         assert client.list_groups()[group] == "Stable"
         shape = client.describe_group(group)

@@ -13,8 +13,8 @@ from tests.interop.conftest import eventually
 from tests.interop.feature import feature
 from tests.interop.member import Member, soon
 
-partitions = 4
-everything = frozenset(range(partitions))
+PARTITIONS = 4
+everything = frozenset(range(PARTITIONS))
 
 
 @pytest.fixture
@@ -25,13 +25,13 @@ def group() -> str:
 @pytest.fixture
 def topic(name: str, bench: Client) -> str:
     """A topic with several partitions."""
-    bench.create_topic(name, partitions=partitions)
+    bench.create_topic(name, partitions=PARTITIONS)
     eventually(lambda: name in bench.list_topics())
     return name
 
 
 def fill(bench: Client, topic: str, each: int) -> None:
-    for partition in range(partitions):
+    for partition in range(PARTITIONS):
         bench.produce(topic, [Message(value=b"v")] * each, partition=partition)
 
 
@@ -40,7 +40,7 @@ def read(*members: Member) -> list[tuple[int, int]]:
 
 
 def all_below(each: int, start: int = 0) -> list[tuple[int, int]]:
-    return [(partition, offset) for partition in range(partitions) for offset in range(start, each)]
+    return [(partition, offset) for partition in range(PARTITIONS) for offset in range(start, each)]
 
 
 def shared(first: Member, second: Member) -> bool:
@@ -64,8 +64,8 @@ def test_write_keyed(client: Client, topic: str, group: str, bench: Client) -> N
     with client.member(topic, group) as member:
         soon(lambda: len(member.got) >= 100)
         member.leave()
-    ends = [bench.watermarks(topic, partition)[1] for partition in range(partitions)]
-    assert read(member) == [(partition, offset) for partition in range(partitions) for offset in range(ends[partition])]
+    ends = [bench.watermarks(topic, partition)[1] for partition in range(PARTITIONS)]
+    assert read(member) == [(partition, offset) for partition in range(PARTITIONS) for offset in range(ends[partition])]
     assert min(ends) > 0
 
 
@@ -73,15 +73,15 @@ def share(client: Client, topic: str, group: str, bench: Client, strategy: str) 
     """Two members share the work, then one leaves, and the other does all of it."""
     fill(bench, topic, 10)
     with client.member(topic, group, strategy) as first:
-        soon(lambda: first.assigned == everything and len(first.got) == 10 * partitions)
+        soon(lambda: first.assigned == everything and len(first.got) == 10 * PARTITIONS)
         with client.member(topic, group, strategy) as second:
             soon(lambda: shared(first, second))
             fill(bench, topic, 10)
-            soon(lambda: len(read(first, second)) == 20 * partitions)
+            soon(lambda: len(read(first, second)) == 20 * PARTITIONS)
             second.leave()
         soon(lambda: first.assigned == everything)
         fill(bench, topic, 5)
-        soon(lambda: len(read(first, second)) >= 25 * partitions)
+        soon(lambda: len(read(first, second)) >= 25 * PARTITIONS)
         first.leave()
     assert read(first, second) == all_below(25)
     return first, second
@@ -114,7 +114,7 @@ def test_killed(client: Client, topic: str, group: str, bench: Client) -> None:
     fill(bench, topic, 10)
     with client.member(topic, group) as first, client.member(topic, group) as second:
         soon(lambda: shared(first, second))
-        soon(lambda: len(read(first, second)) >= 10 * partitions)
+        soon(lambda: len(read(first, second)) >= 10 * PARTITIONS)
         second.kill()
         fill(bench, topic, 10)
         soon(lambda: first.assigned == everything)
@@ -153,14 +153,14 @@ def test_committed(client: Client, topic: str, group: str, bench: Client) -> Non
     with bench.member(topic, group) as member:
         soon(lambda: read(member) == all_below(10))
         member.leave()
-    assert client.committed(group, topic) == dict.fromkeys(range(partitions), 10)
+    assert client.committed(group, topic) == dict.fromkeys(range(PARTITIONS), 10)
 
 
 @feature("set back how far a group has read", "commit", "committed")
 def test_commit(client: Client, topic: str, group: str, bench: Client) -> None:
     fill(bench, topic, 10)
-    client.commit(group, topic, dict.fromkeys(range(partitions), 7))
-    assert client.committed(group, topic) == dict.fromkeys(range(partitions), 7)
+    client.commit(group, topic, dict.fromkeys(range(PARTITIONS), 7))
+    assert client.committed(group, topic) == dict.fromkeys(range(PARTITIONS), 7)
     with bench.member(topic, group) as member:
         soon(lambda: read(member) == all_below(10, start=7))
 

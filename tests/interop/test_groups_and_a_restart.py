@@ -11,7 +11,7 @@ from tests.interop.conftest import clients_of
 from tests.interop.drivers.confluent import Confluent
 from tests.interop.feature import feature
 from tests.interop.member import soon
-from tests.interop.test_groups import all_below, everything, fill, partitions, read
+from tests.interop.test_groups import PARTITIONS, all_below, everything, fill, read
 from tests.interop.test_groups import group as group
 from tests.interop.test_groups import topic as topic
 
@@ -40,9 +40,9 @@ def test_restart(client: Client, topic: str, group: str, bench: Client, broker: 
         after = Confluent(broker.bootstrap).committed(group, topic)
         assert all(after[one] in (10, 11) for one in everything)  # a crash may cost an offset
         fill(bench, topic, 10)
-        soon(lambda: len(dict.fromkeys(read(member))) == 20 * partitions)
+        soon(lambda: len(dict.fromkeys(read(member))) == 20 * PARTITIONS)
         member.leave()
     with client.member(topic, group) as second:
         fill(bench, topic, 5)
-        soon(lambda: len(read(second)) == 5 * partitions)
+        soon(lambda: len(read(second)) == 5 * PARTITIONS)
         assert min(second.got)[1] > max(one[1] for one in member.got)

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tailrace.broker.coordination.coordinator import partition_of
-from tailrace.model.topics import offsets_topic
+from tailrace.model.topics import OFFSETS_TOPIC
 from tailrace.testing import Cluster
 from tests.interop.client import Client
 from tests.interop.conftest import clients_of, eventually
 from tests.interop.drivers.confluent import Confluent
 from tests.interop.feature import feature
 from tests.interop.member import soon
-from tests.interop.test_groups import everything, fill, partitions, read, shared
+from tests.interop.test_groups import PARTITIONS, everything, fill, read, shared
 from tests.interop.test_groups import group as group
 from tests.interop.test_groups import test_cooperative as test_cooperative
 from tests.interop.test_groups import test_killed as test_killed
@@ -37,7 +37,7 @@ def clients(cluster: Cluster) -> Iterator[Callable[[type[Client]], Client]]:
 
 @pytest.fixture
 def topic(name: str, bench: Client) -> str:
-    bench.create_topic(name, partitions=partitions, replication=3)
+    bench.create_topic(name, partitions=PARTITIONS, replication=3)
     eventually(lambda: name in bench.list_topics())
     return name
 
@@ -59,12 +59,12 @@ def kill_coordinator(client: Client, topic: str, group: str, bench: Client, clus
     with client.member(topic, group, strategy) as first, client.member(topic, group, strategy) as second:
         soon(lambda: shared(first, second))
         soon(lambda: bench.committed(group, topic) == dict.fromkeys(everything, 10))
-        leaders = bench.describe_topic(offsets_topic).leaders
+        leaders = bench.describe_topic(OFFSETS_TOPIC).leaders
         coordinator = leaders[partition_of(group, len(leaders))]
         cluster.kill(coordinator)
         try:
             fill(bench, topic, 10)
-            soon(lambda: len(dict.fromkeys(read(first, second))) == 20 * partitions)
+            soon(lambda: len(dict.fromkeys(read(first, second))) == 20 * PARTITIONS)
             last = dict(read(first, second))
             soon(
                 lambda: all(at > last[one] for one, at in Confluent(cluster.bootstrap).committed(group, topic).items())

@@ -4,12 +4,12 @@ import random
 
 import pytest
 
-from tests.interop.client import Client, Headers, Message, compressions
-from tests.interop.drivers import drivers
+from tests.interop.client import COMPRESSIONS, Client, Headers, Message
+from tests.interop.drivers import DRIVERS
 from tests.interop.feature import feature, named
 
 
-@pytest.mark.parametrize("other", [one for one in drivers if not one.toolchain], ids=named, indirect=True)
+@pytest.mark.parametrize("other", [one for one in DRIVERS if not one.toolchain], ids=named, indirect=True)
 @feature("read what {other} wrote, all compressions in one topic", "reader")
 def test_matrix(client: Client, other: Client, topic: str) -> None:
     written = write(other, topic)
@@ -30,7 +30,7 @@ def write(other: Client, topic: str) -> list[Message]:
     if other.offers("null headers"):
         headers += (("nothing", None),)
     written: list[Message] = []
-    for compression in compressions:
+    for compression in COMPRESSIONS:
         messages = [
             Message(key=dice.randbytes(9), value=dice.randbytes(dice.randrange(1, 400)) * 3, headers=headers)
             for _ in range(30)

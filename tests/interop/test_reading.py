@@ -5,15 +5,15 @@ from time import monotonic
 
 import pytest
 
-from tests.interop.client import Client, Code, Compression, Message, Reading, Received, Refused, end
+from tests.interop.client import END, Client, Code, Compression, Message, Reading, Received, Refused
 from tests.interop.feature import feature
 
-base_ms = 1_600_000_000_000
+BASE_MS = 1_600_000_000_000
 
 
 def fill(bench: Client, topic: str, count: int, compression: Compression = "none") -> None:
     """Values "0", "1", …, one second apart."""
-    messages = [Message(value=b"%d" % n, timestamp_ms=base_ms + 1000 * n) for n in range(count)]
+    messages = [Message(value=b"%d" % n, timestamp_ms=BASE_MS + 1000 * n) for n in range(count)]
     bench.produce(topic, messages, compression=compression)
 
 
@@ -38,7 +38,7 @@ def test_any_offset(client: Client, compression: Compression, topic: str, bench:
 @feature("from the end: only what comes after", "reader")
 def test_end(client: Client, topic: str, bench: Client) -> None:
     fill(bench, topic, 3)
-    with client.reader(topic, Reading(start=end)) as reader, ThreadPoolExecutor() as pool:
+    with client.reader(topic, Reading(start=END)) as reader, ThreadPoolExecutor() as pool:
         first: Future[list[Received]] = pool.submit(reader.take, 1)
         sent = 3
         while not wait([first], timeout=0.05).done:  # the reader says nothing of when it has found the end
@@ -59,27 +59,27 @@ def test_watermarks(client: Client, topic: str, bench: Client) -> None:
 def test_by_time(client: Client, compression: Compression, topic: str, bench: Client) -> None:
     fill(bench, topic, 10, compression)
     fill(bench, topic, 10, compression)
-    asked = {0: 0, base_ms: 0, base_ms + 1: 1, base_ms + 3000: 3, base_ms + 8500: 9}
+    asked = {0: 0, BASE_MS: 0, BASE_MS + 1: 1, BASE_MS + 3000: 3, BASE_MS + 8500: 9}
     assert {stamp: client.offset_at(topic, stamp) for stamp in asked} == asked
 
 
 @feature("no offset after the last time", "offset_at")
 def test_after_the_last_time(client: Client, topic: str, bench: Client) -> None:
     fill(bench, topic, 3)
-    assert client.offset_at(topic, base_ms + 60_000) == -1
+    assert client.offset_at(topic, BASE_MS + 60_000) == -1
 
 
 @feature("read from the offset at a time", "offset_at", "reader")
 def test_read_by_time(client: Client, topic: str, bench: Client) -> None:
     fill(bench, topic, 10)
-    first = client.offset_at(topic, base_ms + 6500)
+    first = client.offset_at(topic, BASE_MS + 6500)
     assert numbers(client.consume(topic, 3, start=first)) == [7, 8, 9]
 
 
 @pytest.mark.parametrize("spec", ["earliest", "latest", "max_timestamp"])
 @feature("list offsets as an admin: {spec}", "list_offset")
 def test_list_offset(client: Client, spec: str, topic: str, bench: Client) -> None:
-    stamps = [base_ms, base_ms + 9000, base_ms + 1000]
+    stamps = [BASE_MS, BASE_MS + 9000, BASE_MS + 1000]
     bench.produce(topic, [Message(value=b"v", timestamp_ms=stamp) for stamp in stamps])
     expected = {"earliest": 0, "latest": 3, "max_timestamp": 1}
     assert client.list_offset(topic, spec) == expected[spec]  # type: ignore[arg-type]
@@ -138,5 +138,5 @@ def test_delete_records(client: Client, topic: str, bench: Client) -> None:
 @feature("delete all records there are", "delete_records", "watermarks")
 def test_delete_all_records(client: Client, topic: str, bench: Client) -> None:
     fill(bench, topic, 10)
-    assert client.delete_records(topic, end) == 10
+    assert client.delete_records(topic, END) == 10
     assert client.watermarks(topic) == (10, 10)

@@ -7,7 +7,7 @@ import pytest
 
 from tests.interop.client import Client, Code, Message, Refused
 from tests.interop.feature import feature
-from tests.interop.test_writing import batch_overhead_bytes, default_max_batch_bytes
+from tests.interop.test_writing import BATCH_OVERHEAD_BYTES, DEFAULT_MAX_BATCH_BYTES
 
 
 def code_of(act: Callable[[], object]) -> int:
@@ -104,7 +104,7 @@ def test_delete_past_the_end(client: Client, topic: str) -> None:
 
 @feature("a batch one byte over max.message.bytes; smaller ones go on", "produce")
 def test_too_large(client: Client, topic: str) -> None:
-    value = bytes(default_max_batch_bytes - batch_overhead_bytes + 1)
+    value = bytes(DEFAULT_MAX_BATCH_BYTES - BATCH_OVERHEAD_BYTES + 1)
     too_large = code_of(lambda: client.produce(topic, [Message(value=value)], max_bytes=4_000_000))
     assert too_large == Code.MESSAGE_TOO_LARGE
     client.produce(topic, [Message(value=b"small")])

@@ -6,7 +6,7 @@ from tests.interop.client import Client, Code, Message, Refused
 from tests.interop.conftest import eventually
 from tests.interop.feature import feature
 
-hour_ms, day_ms = "3600000", "86400000"
+HOUR_MS, DAY_MS = "3600000", "86400000"
 
 
 def own(client: Client, topic: str) -> dict[str, str | None]:
@@ -31,32 +31,32 @@ def test_broker_settings(client: Client) -> None:
 
 @feature("change some settings, the others stay (IncrementalAlterConfigs)", "change_settings", "topic_settings")
 def test_change(client: Client, topic: str) -> None:
-    client.change_settings(topic, {"retention.ms": hour_ms, "segment.bytes": "2000000"})
-    client.change_settings(topic, {"retention.ms": day_ms})
-    eventually(lambda: own(client, topic) == {"retention.ms": day_ms, "segment.bytes": "2000000"})
+    client.change_settings(topic, {"retention.ms": HOUR_MS, "segment.bytes": "2000000"})
+    client.change_settings(topic, {"retention.ms": DAY_MS})
+    eventually(lambda: own(client, topic) == {"retention.ms": DAY_MS, "segment.bytes": "2000000"})
 
 
 @feature("set a setting back to its default (IncrementalAlterConfigs)", "change_settings", "topic_settings")
 def test_back_to_default(client: Client, topic: str) -> None:
     before = client.topic_settings(topic)["retention.ms"]
-    client.change_settings(topic, {"retention.ms": hour_ms})
+    client.change_settings(topic, {"retention.ms": HOUR_MS})
     client.change_settings(topic, {"retention.ms": None})
     eventually(lambda: client.topic_settings(topic)["retention.ms"] == before)
 
 
 @feature("change for validation only: nothing changes", "change_settings", "topic_settings")
 def test_change_validate_only(client: Client, topic: str) -> None:
-    client.change_settings(topic, {"retention.ms": hour_ms}, validate_only=True)
+    client.change_settings(topic, {"retention.ms": HOUR_MS}, validate_only=True)
     assert own(client, topic) == {}
 
 
 @feature("replace all settings (AlterConfigs)", "replace_settings", "topic_settings")
 def test_replace(client: Client, name: str, bench: Client) -> None:
-    bench.create_topic(name, settings={"retention.ms": hour_ms})
+    bench.create_topic(name, settings={"retention.ms": HOUR_MS})
     eventually(lambda: name in bench.list_topics())
-    assert own(bench, name) == {"retention.ms": hour_ms}
-    client.replace_settings(name, {"retention.ms": day_ms, "segment.bytes": "2000000"})
-    eventually(lambda: own(client, name) == {"retention.ms": day_ms, "segment.bytes": "2000000"})
+    assert own(bench, name) == {"retention.ms": HOUR_MS}
+    client.replace_settings(name, {"retention.ms": DAY_MS, "segment.bytes": "2000000"})
+    eventually(lambda: own(client, name) == {"retention.ms": DAY_MS, "segment.bytes": "2000000"})
 
 
 @feature("a smaller max.message.bytes refuses what went before", "change_settings", "produce")

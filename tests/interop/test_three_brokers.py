@@ -31,7 +31,7 @@ from tests.interop.test_writing import test_idempotent as test_idempotent
 from tests.interop.test_writing import test_large as test_large
 from tests.interop.test_writing import test_order as test_order
 
-racks = ("r1", "r2", "r3")
+RACKS = ("r1", "r2", "r3")
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def cluster() -> Iterator[Cluster]:
     """Leaders stay where they come to be, until somebody asks for an election."""
     if "TAILRACE_INTEROP_BOOTSTRAP" in os.environ:
         pytest.skip("these tests stop and start brokers of their own")
-    with Cluster(3, proxied=False, racks=racks, auto_leader_rebalance_enable=False) as cluster:
+    with Cluster(3, proxied=False, racks=RACKS, auto_leader_rebalance_enable=False) as cluster:
         yield cluster
 
 

@@ -10,14 +10,14 @@ from tests.interop.conftest import eventually
 from tests.interop.feature import feature
 from tests.interop.transactor import Transactor
 
-partitions = 2
-short_ms = 1000
+PARTITIONS = 2
+SHORT_MS = 1000
 
 
 @pytest.fixture
 def topic(name: str, bench: Client) -> str:
     """A topic with two partitions."""
-    bench.create_topic(name, partitions=partitions)
+    bench.create_topic(name, partitions=PARTITIONS)
     eventually(lambda: name in bench.list_topics())
     return name
 
@@ -38,10 +38,10 @@ def test_commit(client: Client, topic: str, transaction: str) -> None:
     with client.transactor(transaction) as producer:
         for number in range(3):
             producer.begin()
-            for partition in range(partitions):
+            for partition in range(PARTITIONS):
                 producer.write(topic, b"%d" % number, b"%d again" % number, partition=partition)
             producer.commit()
-    for partition in range(partitions):
+    for partition in range(PARTITIONS):
         assert committed(client, topic, 6, partition) == [b"0", b"0 again", b"1", b"1 again", b"2", b"2 again"]
 
 
@@ -78,13 +78,13 @@ def test_fence(client: Client, topic: str, transaction: str) -> None:
 
 @feature("what is open for too long is aborted: readers go on", "transactor", "reader")
 def test_timeout(client: Client, topic: str, transaction: str, bench: Client) -> None:
-    with client.transactor(transaction, short_ms) as silent:
+    with client.transactor(transaction, SHORT_MS) as silent:
         silent.begin()
         silent.write(topic, b"silent")
         bench.produce(topic, [Message(value=b"behind it")])
         began = time.monotonic()
         assert committed(client, topic, 1) == [b"behind it"]
-        assert time.monotonic() - began < short_ms / 1000 + 5
+        assert time.monotonic() - began < SHORT_MS / 1000 + 5
         with pytest.raises(Refused):
             silent.commit()
 
@@ -111,13 +111,13 @@ def test_consume_transform_produce(client: Client, topic: str, transaction: str,
 
 @feature("list and describe transactions, open and ended", "transactor", "list_transactions", "describe_transaction")
 def test_describe(client: Client, topic: str, transaction: str) -> None:
-    with client.transactor(transaction, short_ms * 30) as producer:
+    with client.transactor(transaction, SHORT_MS * 30) as producer:
         assert client.describe_transaction(transaction).state == "Empty"
         producer.begin()
         producer.write(topic, b"v", partition=1)
         assert client.list_transactions()[transaction] == "Ongoing"
         shape = client.describe_transaction(transaction)
-        assert (shape.state, shape.timeout_ms, shape.partitions) == ("Ongoing", short_ms * 30, ((topic, 1),))
+        assert (shape.state, shape.timeout_ms, shape.partitions) == ("Ongoing", SHORT_MS * 30, ((topic, 1),))
         assert (shape.producer_id >= 0, shape.producer_epoch) == (True, 0)
         producer.commit()
         eventually(lambda: client.describe_transaction(transaction).state == "CompleteCommit")

@@ -6,25 +6,25 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tailrace.broker.coordination.coordinator import partition_of
-from tailrace.model.topics import transactions_topic
+from tailrace.model.topics import TRANSACTIONS_TOPIC
 from tailrace.testing import Cluster
 from tests.interop.client import Client
 from tests.interop.conftest import clients_of, eventually
 from tests.interop.feature import feature
-from tests.interop.test_transactions import committed, partitions
+from tests.interop.test_transactions import PARTITIONS, committed
 from tests.interop.test_transactions import test_abort as test_abort
 from tests.interop.test_transactions import test_consume_transform_produce as test_consume_transform_produce
 from tests.interop.test_transactions import test_fence as test_fence
 from tests.interop.test_transactions import transaction as transaction
 
-kept_in = 3  # partitions
+KEPT_IN = 3  # partitions
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     if "TAILRACE_INTEROP_BOOTSTRAP" in os.environ:
         pytest.skip("these tests stop and start brokers of their own")
-    with Cluster(3, proxied=False, transaction_state_log_num_partitions=kept_in) as cluster:
+    with Cluster(3, proxied=False, transaction_state_log_num_partitions=KEPT_IN) as cluster:
         yield cluster
 
 
@@ -41,7 +41,7 @@ def clients(bootstrap: str) -> Iterator[Callable[[type[Client]], Client]]:
 @pytest.fixture
 def topic(name: str, bench: Client) -> str:
     """A topic with two partitions and three replicas."""
-    bench.create_topic(name, partitions=partitions, replication=3)
+    bench.create_topic(name, partitions=PARTITIONS, replication=3)
     eventually(lambda: name in bench.list_topics())
     return name
 
@@ -54,7 +54,7 @@ def topic(name: str, bench: Client) -> str:
 )
 def test_coordinator_killed(client: Client, name: str, transaction: str, cluster: Cluster, bench: Client) -> None:
     with client.transactor(transaction) as producer:
-        coordinator = cluster.leader_of(transactions_topic, partition_of(transaction, kept_in))
+        coordinator = cluster.leader_of(TRANSACTIONS_TOPIC, partition_of(transaction, KEPT_IN))
         others = [broker for broker in cluster.ids if broker != coordinator]
         bench.create_assigned(name, [[one, *(broker for broker in cluster.ids if broker != one)] for one in others])
         eventually(lambda: name in bench.list_topics())

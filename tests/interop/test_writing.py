@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.interop.client import Acks, Client, Compression, Message, compressions
+from tests.interop.client import COMPRESSIONS, Acks, Client, Compression, Message
 from tests.interop.conftest import eventually
 from tests.interop.drivers.kafka_python import KafkaPython
 from tests.interop.feature import feature
 
-default_max_batch_bytes = 1_048_588
-batch_overhead_bytes = 72  # a header, and what is around the value of one record of this size without key and headers
+DEFAULT_MAX_BATCH_BYTES = 1_048_588
+BATCH_OVERHEAD_BYTES = 72  # a header, and what is around the value of one record of this size without key and headers
 
 
 def numbered(count: int) -> list[Message]:
@@ -26,7 +26,7 @@ def assert_same(client: Client, topic: str, messages: list[Message]) -> None:
     assert [one.content for one in received] == [(m.key, m.value, m.headers) for m in messages]
 
 
-@pytest.mark.parametrize("compression", compressions)
+@pytest.mark.parametrize("compression", COMPRESSIONS)
 @feature("compression {compression}, stored as it was sent", "produce")
 def test_compression(
     client: Client, compression: Compression, topic: str, clients: Callable[[type[Client]], Client]
@@ -158,7 +158,7 @@ def test_large(client: Client, topic: str) -> None:
 
 @feature("the largest batch that max.message.bytes allows, to the byte", "produce")
 def test_largest(client: Client, topic: str) -> None:
-    message = Message(value=random.Random(13).randbytes(default_max_batch_bytes - batch_overhead_bytes))
+    message = Message(value=random.Random(13).randbytes(DEFAULT_MAX_BATCH_BYTES - BATCH_OVERHEAD_BYTES))
     client.produce(topic, [message], max_bytes=4_000_000)
     assert_same(client, topic, [message])
 

@@ -12,33 +12,33 @@ from pathlib import Path
 from zlib import crc32
 
 from benchmarks.fetched import Missing, cache_folder, need, put_in_place
-from benchmarks.jars import jars, kafka_part, kafka_version, log4j, log_settings
+from benchmarks.jars import KAFKA_VERSION, LOG4J, LOG_SETTINGS, jars, kafka_part
 
 here = Path(__file__).parent
-kafka_jars = (kafka_part("kafka_2.13"), kafka_part("kafka-tools"), kafka_part("kafka-streams"), log4j)
-gently = ("nice", "-n", "5")  # brokers come first
+KAFKA_JARS = (kafka_part("kafka_2.13"), kafka_part("kafka-tools"), kafka_part("kafka-streams"), LOG4J)
+GENTLY = ("nice", "-n", "5")  # brokers come first
 Build = Callable[[Path, Sequence[Path]], None]  # from sources into an empty folder
-java_options = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
+JAVA_OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 
 
 def java(main_class: str) -> list[str]:
     """The command that runs a class of Kafka's, or one of ours."""
     need("Kafka's own client", "java", "javac", "mvn")
-    folder = jars(f"kafka-with-streams-{kafka_version}", kafka_jars)
+    folder = jars(f"kafka-with-streams-{KAFKA_VERSION}", KAFKA_JARS)
     classes = _built("java", "*.java", lambda made, sources: _compile(folder, made, sources))
     log = f"-Dlog4j2.configurationFile={classes / 'log4j2.properties'}"
-    return [*gently, "java", *java_options, log, "-cp", f"{folder}/*:{classes}", main_class]
+    return [*GENTLY, "java", *JAVA_OPTIONS, log, "-cp", f"{folder}/*:{classes}", main_class]
 
 
 def _compile(folder: Path, made: Path, sources: Sequence[Path]) -> None:
     _build(["javac", "-d", str(made), "-cp", f"{folder}/*", *map(str, sources)])
-    (made / "log4j2.properties").write_text(log_settings)
+    (made / "log4j2.properties").write_text(LOG_SETTINGS)
 
 
 def go() -> list[str]:
     need("franz-go", "go")
     folder = _built("go", "*", _compile_go)
-    return [*gently, str(folder / "program")]
+    return [*GENTLY, str(folder / "program")]
 
 
 def _compile_go(made: Path, sources: Sequence[Path]) -> None:
@@ -57,7 +57,7 @@ def go_version() -> str:
 def node(program: str) -> list[str]:
     need("kafkajs", "node", "npm")
     folder = _built("node", "*", _install)
-    return [*gently, "node", str(folder / program)]
+    return [*GENTLY, "node", str(folder / program)]
 
 
 def _install(made: Path, sources: Sequence[Path]) -> None:

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-piece_bytes = 65536
-curve = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2")
+PIECE_BYTES = 65536
+CURVE = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ def make_certificate(folder: Path, name: str, alternatives: str) -> Certificate:
         pytest.skip("certificates are made with openssl, which is not on the PATH")
     key, certificate, both = (folder / f"{name}.{kind}" for kind in ("key", "pem", "both.pem"))
     words = ["-keyout", str(key), "-out", str(certificate), "-subj", f"/CN={name}"]
-    command = ["openssl", "req", "-x509", *curve, *words, "-addext", f"subjectAltName={alternatives}"]
+    command = ["openssl", "req", "-x509", *CURVE, *words, "-addext", f"subjectAltName={alternatives}"]
     subprocess.run(command, check=True, capture_output=True)
     both.write_text(key.read_text() + certificate.read_text())
     return Certificate(certificate=certificate, both=both)
@@ -79,7 +79,7 @@ async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, b
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     with contextlib.suppress(OSError):
-        while piece := await reader.read(piece_bytes):
+        while piece := await reader.read(PIECE_BYTES):
             writer.write(piece)
             await writer.drain()
     writer.close()

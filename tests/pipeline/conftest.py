@@ -30,10 +30,10 @@ def spark(crash_file: Path) -> "Iterator[SparkSession]":
     from tailrace.pipeline import session
 
     # For the JVM and its workers, not for this process, which shall not die.
-    os.environ[crash_points.variable] = str(crash_file)
+    os.environ[crash_points.VARIABLE] = str(crash_file)
     small = {"spark.sql.shuffle.partitions": "2", "spark.sql.warehouse.dir": str(crash_file.parent / "tables")}
     spark = session("tests", master="local[2]", settings=small, brief=True, keep_classes=False)
-    del os.environ[crash_points.variable]
+    del os.environ[crash_points.VARIABLE]
     yield spark
     spark.stop()
 

@@ -11,15 +11,15 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from tailrace.pipeline.kafka.connection import highest_used
+from tailrace.pipeline.kafka.connection import HIGHEST_USED
 from tailrace.records.opened import batches
 from tailrace.wire.compile import decode_whole, encode
 from tailrace.wire.messages.fetch import FetchResponse
 
 Harm = Callable[[bytearray], None]
 length = struct.Struct(">i")
-header_bytes = 5  # of an answer: the correlation id, and no tags
-fetch_version = highest_used[1]
+HEADER_BYTES = 5  # of an answer: the correlation id, and no tags
+fetch_version = HIGHEST_USED[1]
 
 
 class DamagingProxy:
@@ -80,10 +80,10 @@ def emptied(mark: bytes, *, of_topics: bool = False, times: int = 1_000_000) -> 
         if mark not in body or not left[0]:
             return
         left[0] -= 1
-        answer = decode_whole(FetchResponse, fetch_version, bytes(body), header_bytes)
+        answer = decode_whole(FetchResponse, fetch_version, bytes(body), HEADER_BYTES)
         (topic,) = answer.topics
         bare = replace(topic, partitions=tuple(replace(one, records=memoryview(b"")) for one in topic.partitions))
-        body[header_bytes:] = encode(replace(answer, topics=() if of_topics else (bare,)), fetch_version)
+        body[HEADER_BYTES:] = encode(replace(answer, topics=() if of_topics else (bare,)), fetch_version)
 
     return harm
 
@@ -94,12 +94,12 @@ def without(mark: bytes) -> Harm:
     def harm(body: bytearray) -> None:
         if mark not in body:
             return
-        answer = decode_whole(FetchResponse, fetch_version, bytes(body), header_bytes)
+        answer = decode_whole(FetchResponse, fetch_version, bytes(body), HEADER_BYTES)
         (topic,) = answer.topics
         (one,) = topic.partitions
         kept = b"".join(batch for batch, _ in batches(one.records or b"") if mark not in bytes(batch))
         bare = replace(topic, partitions=(replace(one, records=memoryview(kept)),))
-        body[header_bytes:] = encode(replace(answer, topics=(bare,)), fetch_version)
+        body[HEADER_BYTES:] = encode(replace(answer, topics=(bare,)), fetch_version)
 
     return harm
 

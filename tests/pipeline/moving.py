@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
-batches_each = 2  # that a format commits before it is stopped
-stop_timeout_s = 120.0
-poll_s = 0.02
+BATCHES_EACH = 2  # that a format commits before it is stopped
+STOP_TIMEOUT_S = 120.0
+POLL_S = 0.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,10 +59,10 @@ def start(spark: "SparkSession", work: Work, name: str, counted: Counted, *, to_
 
 
 def stop_midway(query: "StreamingQuery", checkpoint: Path, batches: int) -> None:
-    deadline = time.monotonic() + stop_timeout_s
+    deadline = time.monotonic() + STOP_TIMEOUT_S
     while query.isActive and len(commits(checkpoint)) < batches:
         assert time.monotonic() < deadline, "it makes no progress"
-        time.sleep(poll_s)
+        time.sleep(POLL_S)
     if failed := query.exception():
         raise failed
     query.stop()
@@ -86,7 +86,7 @@ def main() -> None:
         if to_the_end:
             query.awaitTermination()
         else:
-            stop_midway(query, checkpoint, len(commits(checkpoint)) + batches_each)
+            stop_midway(query, checkpoint, len(commits(checkpoint)) + BATCHES_EACH)
         ends.append(commits(checkpoint)[-1])
     spark.stop()
     sys.stdout.write(json.dumps({"ends": ends, "counted": counted.by_batch[max(counted.by_batch)]}) + "\n")

@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 
 from tailrace.pipeline.jvm.java import find_java
-from tailrace.pipeline.jvm.session import brief_options, quick_options
+from tailrace.pipeline.jvm.session import BRIEF_OPTIONS, QUICK_OPTIONS
 from tailrace.pipeline.jvm.wheel import cache_folder
 
 # What Spark's Python wants for Connect and for state; we do not, and shall notice if we do.
-spark_extras = (
+SPARK_EXTRAS = (
     "pandas>=2.2,<3",
     "grpcio>=1.76",
     "grpcio-status>=1.76",
@@ -27,16 +27,16 @@ spark_extras = (
     "zstandard>=0.25",
 )
 root = Path(__file__).parents[2]
-start_timeout_s = 120.0
-stop_timeout_s = 30.0
-poll_s = 0.05
+START_TIMEOUT_S = 120.0
+STOP_TIMEOUT_S = 30.0
+POLL_S = 0.05
 
 
 def environment(**more: str) -> dict[str, str]:
     """That of a person who has the virtual environment on the PATH, and a Java."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     fixed = {"PATH": path, "JAVA_HOME": str(find_java().home), "PYSPARK_PYTHON": sys.executable}
-    brief = " ".join((*quick_options, *brief_options))  # for JVMs that live for seconds
+    brief = " ".join((*QUICK_OPTIONS, *BRIEF_OPTIONS))  # for JVMs that live for seconds
     return {**os.environ, **fixed, "SPARK_LOCAL_IP": "127.0.0.1", "JAVA_TOOL_OPTIONS": brief, **more}
 
 
@@ -59,17 +59,17 @@ def started(command: Sequence[str], variables: Mapping[str, str], log: Path, say
     finally:
         process.terminate()
         try:
-            process.wait(stop_timeout_s)
+            process.wait(STOP_TIMEOUT_S)
         except subprocess.TimeoutExpired:
             process.kill()
 
 
 def _said(process: "subprocess.Popen[bytes]", log: Path, says: str) -> str:
-    deadline = time.monotonic() + start_timeout_s
+    deadline = time.monotonic() + START_TIMEOUT_S
     while not (found := re.search(says, log.read_text())):
         assert process.poll() is None, log.read_text()
         assert time.monotonic() < deadline, log.read_text()
-        time.sleep(poll_s)
+        time.sleep(POLL_S)
     return found[1]
 
 

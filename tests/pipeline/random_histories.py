@@ -17,7 +17,7 @@ from tailrace.pipeline.kafka.transactions import end, new_producer, take_over
 from tailrace.pipeline.upkeep.compact import _commit as commit_merged
 from tailrace.pipeline.upkeep.merging import merged
 from tailrace.records.build import build_batch
-from tailrace.records.compress import compressions
+from tailrace.records.compress import COMPRESSIONS
 from tests.pipeline.test_histories import two_days
 from tests.pipeline.test_sink import write_one
 from tests.pipeline.topics import make_topic, shorten, write, write_bytes
@@ -40,7 +40,7 @@ def healthy_history(cluster: Cluster, topic: str, folder: Path, dice: random.Ran
 
 
 def _write_some(cluster: Cluster, of: TopicPartition, dice: random.Random) -> None:
-    by, compression = new_producer(cluster), dice.choice(compressions)
+    by, compression = new_producer(cluster), dice.choice(COMPRESSIONS)
     batch = build_batch(
         two_days(10), compression=compression, producer_id=by.id, producer_epoch=by.epoch, base_sequence=0
     )

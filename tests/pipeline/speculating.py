@@ -14,10 +14,10 @@ from pyspark.sql import functions
 
 from tailrace.pipeline import session
 
-tasks = 4
-rows_of_each = 10
-speculated_within_s = 120.0
-speculation = {
+TASKS = 4
+ROWS_OF_EACH = 10
+SPECULATED_WITHIN_S = 120.0
+SPECULATION = {
     "spark.speculation": "true",
     "spark.speculation.interval": "100ms",
     "spark.speculation.multiplier": "1.1",
@@ -34,9 +34,9 @@ def speculate(master: str, bootstrap: str, into: str, folder: str) -> None:
             meet(Path(folder), task.attemptNumber())
         return str(number)
 
-    spark = session("speculating", master=master, settings=speculation)
+    spark = session("speculating", master=master, settings=SPECULATION)
     value = functions.udf(slow, "string")("id").alias("value")
-    rows = spark.range(0, tasks * rows_of_each, numPartitions=tasks).select(value)
+    rows = spark.range(0, TASKS * ROWS_OF_EACH, numPartitions=TASKS).select(value)
     at = {"kafka.bootstrap.servers": bootstrap, "topic": into, "exactlyOnce": "true", "sinkId": into}
     rows.write.format("tailrace").options(**at).mode("append").save()
     spark.stop()
@@ -45,7 +45,7 @@ def speculate(master: str, bootstrap: str, into: str, folder: str) -> None:
 def meet(folder: Path, attempt: int) -> None:
     """Note that an attempt is here, and wait for the other."""
     (folder / f"attempt-{attempt}").touch()
-    deadline = time.monotonic() + speculated_within_s
+    deadline = time.monotonic() + SPECULATED_WITHIN_S
     while not (folder / "attempt-1").exists():
         assert time.monotonic() < deadline, "Spark did not speculate"
         time.sleep(0.05)

@@ -8,14 +8,14 @@ import pytest
 from pyspark.sql.types import IntegerType, StructField, StructType
 
 from tailrace.pipeline import analyze, archive, parse_json
-from tailrace.pipeline.analysis.lag import committed_topic
+from tailrace.pipeline.analysis.lag import COMMITTED_TOPIC
 from tailrace.pipeline.analysis.page import page
 from tailrace.pipeline.analysis.tables import Answer
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
 from tailrace.pipeline.kafka.offsets import commit_offsets
 from tailrace.records.record import NewRecord
 from tailrace.testing import Broker
-from tests.pipeline.topics import first_time, make_topic, write
+from tests.pipeline.topics import FIRST_TIME, make_topic, write
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 @pytest.mark.spark
 def test_tables_and_page(spark: "SparkSession", broker: Broker, cluster: Cluster, topic: str, tmp_path: Path) -> None:
     make_topic(cluster, topic, 2)
-    late = (("sent-at", b"%d" % (first_time - 70)), ("dead-letter-reason", b"too <old>"))
-    write(cluster, topic, [NewRecord(b"x" * 10, b"a", late, first_time)] * 3)
-    write(cluster, topic, [NewRecord(b"x" * 30, b"b", (), first_time + 2000)], partition=1)
+    late = (("sent-at", b"%d" % (FIRST_TIME - 70)), ("dead-letter-reason", b"too <old>"))
+    write(cluster, topic, [NewRecord(b"x" * 10, b"a", late, FIRST_TIME)] * 3)
+    write(cluster, topic, [NewRecord(b"x" * 30, b"b", (), FIRST_TIME + 2000)], partition=1)
     archive(spark, broker.bootstrap, tmp_path / "h", topics=[topic], available_now=True)
     found = {
         answer.title.split(",")[0]: answer for answer in analyze(spark, tmp_path / "h", report=tmp_path / "r.html")
@@ -54,7 +54,7 @@ def test_how_far_groups_were_behind(
     write(cluster, topic, [NewRecord(b"v", b"\xff\xfe", timestamp=now_ms - 60_000)] * 10)
     commit_offsets(cluster, f"{topic}-group", {TopicPartition(topic, 0): 8})
     write(cluster, topic, [NewRecord(b"v", b"\xff\xfe", timestamp=now_ms + 60_000)] * 20)
-    topics = [topic, committed_topic]
+    topics = [topic, COMMITTED_TOPIC]
     archive(spark, broker.bootstrap, tmp_path / "h", topics=topics, available_now=True)
     found = analyze(spark, tmp_path / "h", report=tmp_path / "r.html")
     (lag,) = (answer for answer in found if answer.title.startswith("Consumer lag"))

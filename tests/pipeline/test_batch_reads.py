@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tailrace.pipeline.kafka.cluster import Cluster
-from tailrace.records.compress import compressions
+from tailrace.records.compress import COMPRESSIONS
 from tailrace.records.record import NewRecord
 from tailrace.testing import Broker
-from tests.pipeline.topics import first_time, make_topic, numbered, shorten, write
+from tests.pipeline.topics import FIRST_TIME, make_topic, numbered, shorten, write
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -26,12 +26,12 @@ def read(spark: "SparkSession", broker: Broker, schema: str = "", **options: Any
 def test_all_columns_of_all_compressions(spark: "SparkSession", broker: Broker, cluster: Cluster, topic: str) -> None:
     make_topic(cluster, topic, 2)
     told = []
-    for number, codec in enumerate(compressions):
+    for number, codec in enumerate(COMPRESSIONS):
         record = NewRecord(
-            b"v%d" % number, None if number % 2 else b"k", (("h", b"1"), ("h", None)), first_time + number
+            b"v%d" % number, None if number % 2 else b"k", (("h", b"1"), ("h", None)), FIRST_TIME + number
         )
         write(cluster, topic, [record], partition=1, compression=codec)
-        told.append((record.key, record.value, topic, 1, number, first_time + number, 0, [("h", b"1"), ("h", None)]))
+        told.append((record.key, record.value, topic, 1, number, FIRST_TIME + number, 0, [("h", b"1"), ("h", None)]))
     rows = read(spark, broker, subscribe=topic, includeHeaders="true").orderBy("offset").collect()
     found = [
         (row.key, row.value, row.topic, row.partition, row.offset, round(row.timestamp.timestamp() * 1000),
@@ -50,8 +50,8 @@ def test_only_what_lies_between_the_edges(spark: "SparkSession", broker: Broker,
     )
     assert [row.offset for row in frame.select("offset").collect()] == list(range(10, 20))
     by_time = read(
-        spark, broker, subscribePattern=f"{topic[:-1]}.", startingTimestamp=first_time + 40_000,
-        endingTimestamp=first_time + 45_000,
+        spark, broker, subscribePattern=f"{topic[:-1]}.", startingTimestamp=FIRST_TIME + 40_000,
+        endingTimestamp=FIRST_TIME + 45_000,
     )  # fmt: skip
     assert [row.offset for row in by_time.collect()] == list(range(40, 45))
 
@@ -61,7 +61,7 @@ def test_filters_narrow_what_is_read(spark: "SparkSession", broker: Broker, clus
     for partition in range(3):
         write(cluster, topic, numbered(30), partition=partition)
     frame = read(spark, broker, subscribe=topic)
-    late = datetime.fromtimestamp((first_time + 20_000) / 1000, UTC)
+    late = datetime.fromtimestamp((FIRST_TIME + 20_000) / 1000, UTC)
     narrow = frame.where("partition = 1 and offset < 25").where(frame.timestamp >= late)
     assert [(row.partition, row.offset) for row in narrow.collect()] == [(1, offset) for offset in range(20, 25)]
     assert narrow.rdd.getNumPartitions() == 1

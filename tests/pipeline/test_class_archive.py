@@ -9,7 +9,7 @@ import pytest
 from tailrace.pipeline.jvm.class_archive import forget_the_gone
 from tests.pipeline.programs import root, run
 
-session = "from tailrace.pipeline import session; session(master='local[1]', keep_classes=False).stop()"
+SESSION = "from tailrace.pipeline import session; session(master='local[1]', keep_classes=False).stop()"
 
 
 @pytest.mark.long
@@ -20,7 +20,7 @@ def test_it_is_made_once_and_the_next_session_takes_its_classes_from_it(tmp_path
         run([sys.executable, "-m", "tailrace.pipeline.jvm.class_archive"], variables, root)
     (archive,) = (tmp_path / "tailrace" / "classes").glob("*.jsa")
     told = {"JAVA_TOOL_OPTIONS": f"-Xlog:class+load:file={loaded}"}
-    run([sys.executable, "-c", session], variables | told, root)
+    run([sys.executable, "-c", SESSION], variables | told, root)
     lines = [line for line in loaded.read_text().splitlines() if "org.apache.spark.SparkContext " in line]
     assert [line for line in lines if "shared objects file (top)" in line], (archive, lines)
 

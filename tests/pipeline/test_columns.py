@@ -15,8 +15,8 @@ from tailrace.pipeline.arrow.choosing import LeftOut, choose, merged
 from tailrace.pipeline.arrow.columns import Columns, decode, decode_runs
 from tailrace.pipeline.arrow.encode import Rows, encode_records, record_sizes
 from tailrace.records.build import TimestampType, build_batch, seal_batch
-from tailrace.records.compress import Compression, compressions
-from tailrace.records.header import checked_from, crc_at
+from tailrace.records.compress import COMPRESSIONS, Compression
+from tailrace.records.header import CHECKED_FROM, CRC_AT
 from tailrace.records.opened import batches, open_batch
 from tailrace.records.record import NewRecord, Record
 from tailrace.wire.messages.fetch import AbortedTransaction
@@ -30,7 +30,7 @@ several = st.lists(new_records, min_size=1, max_size=12)
 # Neighbours of one size are found by another way than others, so there have to be long runs of them.
 alike = st.builds(lambda one, times: [one] * times, new_records, st.integers(60, 700))
 runs = st.lists(several | alike, min_size=1, max_size=3).map(lambda lists: [one for part in lists for one in part])
-codecs = st.sampled_from(compressions)
+codecs = st.sampled_from(COMPRESSIONS)
 stamps = st.sampled_from(["CreateTime", "LogAppendTime"])
 
 
@@ -104,7 +104,7 @@ def test_damage_behind_a_right_checksum_is_seen_like_the_slow_twin_sees_it(
     batch = build_batch(new)
     for _ in range(data.draw(st.integers(1, 3))):
         batch[data.draw(st.integers(61, len(batch) - 1))] = data.draw(st.integers(0, 255))
-    batch[crc_at : crc_at + 4] = crc32c(bytes(batch[checked_from:])).to_bytes(4, "big")
+    batch[CRC_AT : CRC_AT + 4] = crc32c(bytes(batch[CHECKED_FROM:])).to_bytes(4, "big")
     try:
         right = open_batch(batch)
     except Fault:
@@ -125,7 +125,7 @@ def test_empty_batches_of_a_compacted_log_are_passed_over() -> None:
     full = build_batch([NewRecord(b"a"), NewRecord(b"b")], base_offset=5)
     empty = seal_batch(b"", count=0, base_timestamp=0, max_timestamp=0, base_offset=3)
     empty[23:27] = (1).to_bytes(4, "big")  # two offsets, no record
-    empty[crc_at : crc_at + 4] = crc32c(bytes(empty[checked_from:])).to_bytes(4, "big")
+    empty[CRC_AT : CRC_AT + 4] = crc32c(bytes(empty[CHECKED_FROM:])).to_bytes(4, "big")
     columns = decode(choose(bytes(empty + full + empty)))
     assert columns is not None
     assert columns.offset.tolist() == [5, 6]

@@ -8,7 +8,7 @@ import pytest
 
 from tailrace.pipeline.kafka.cluster import Cluster
 from tailrace.testing import Broker
-from tests.pipeline.programs import environment, fetched, python_of, run, spark_extras, started
+from tests.pipeline.programs import SPARK_EXTRAS, environment, fetched, python_of, run, started
 from tests.pipeline.test_sink import seen
 from tests.pipeline.topics import make_topic
 
@@ -39,7 +39,7 @@ def test_the_program_of_the_page(broker: Broker, cluster: Cluster, topic: str, s
     program = program.replace("127.0.0.1:15002", server).replace("./checkpoint", str(tmp_path / "checkpoint"))
     ours = '\nimport sys\nassert "tailrace" not in sys.modules\n'
     (tmp_path / "program.py").write_text(program + ours)
-    client = environment(PYTHONPATH=str(fetched(*spark_extras)), PATH="", JAVA_HOME="")
+    client = environment(PYTHONPATH=str(fetched(*SPARK_EXTRAS)), PATH="", JAVA_HOME="")
     printed = run([sys.executable, "program.py"], client, tmp_path)
     assert "two coffees" in printed
     assert seen(cluster, f"{topic}-copies") == [b"two coffees"]

@@ -9,7 +9,7 @@ import pytest
 from tailrace.pipeline import archive, audit, history, replay
 from tailrace.pipeline.kafka.cluster import Cluster
 from tailrace.testing import Broker
-from tests.pipeline.test_crashes import archive_task, copy_now, dying_at, replay_task, source_and_sink
+from tests.pipeline.test_crashes import ARCHIVE_TASK, REPLAY_TASK, SOURCE_AND_SINK, copy_now, dying_at
 from tests.pipeline.test_sink import seen
 from tests.pipeline.topics import make_topic, numbered, write
 
@@ -61,10 +61,10 @@ def test_a_story(
     def bring_back() -> None:
         replay(spark, tmp_path / "h", broker.bootstrap, topic=topic, into=f"{topic}-again")
 
-    dying_at(dice.sample(source_and_sink, 4), crash_file, copy)
+    dying_at(dice.sample(SOURCE_AND_SINK, 4), crash_file, copy)
     assert seen(cluster, f"{topic}-out") == sorted(sender.sent)
-    dying_at(dice.sample(archive_task, 2), crash_file, keep)
+    dying_at(dice.sample(ARCHIVE_TASK, 2), crash_file, keep)
     assert history(spark, tmp_path / "h").count() == len(sender.sent)
     assert audit(spark, tmp_path / "h", bootstrap=broker.bootstrap).findings == ()
-    dying_at([dice.choice(replay_task)], crash_file, bring_back)
+    dying_at([dice.choice(REPLAY_TASK)], crash_file, bring_back)
     assert seen(cluster, f"{topic}-again") == sorted(sender.sent)

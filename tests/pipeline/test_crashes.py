@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tailrace.pipeline import archive, audit, history, replay
-from tailrace.pipeline.crash_points import variable
+from tailrace.pipeline.crash_points import VARIABLE
 from tailrace.pipeline.kafka.cluster import Cluster
 from tailrace.testing import Broker
 from tests.pipeline.test_sink import seen
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-source_and_sink = [
+SOURCE_AND_SINK = [
     "source: offsets planned", "source: rows read", "sink: transaction begun", "sink: rows written",
     "sink: before the decision", "sink: decided", "sink: between two commits", "sink: committed", "sink: done",
 ]  # fmt: skip
-archive_task = ["archive: records fetched", "archive: files written"]
-replay_task = ["replay: records written", "replay: offsets moved", "replay: committed"]
+ARCHIVE_TASK = ["archive: records fetched", "archive: files written"]
+REPLAY_TASK = ["replay: records written", "replay: offsets moved", "replay: committed"]
 
 
 def one_after_another(places: list[str]) -> list[Any]:
@@ -58,7 +58,7 @@ def copy_now(spark: "SparkSession", broker: Broker, topic: str, checkpoint: Path
     query.awaitTermination(200)
 
 
-@pytest.mark.parametrize("places", one_after_another(source_and_sink))
+@pytest.mark.parametrize("places", one_after_another(SOURCE_AND_SINK))
 def test_from_topic_to_topic(
     spark: "SparkSession",
     broker: Broker,
@@ -84,7 +84,7 @@ def test_from_topic_to_topic(
     assert seen(cluster, f"{topic}-out") == sorted([one.value or b"" for one in numbered(written)] * 2)
 
 
-@pytest.mark.parametrize("places", one_after_another(archive_task))
+@pytest.mark.parametrize("places", one_after_another(ARCHIVE_TASK))
 def test_a_task_of_an_archive(
     spark: "SparkSession",
     broker: Broker,
@@ -116,7 +116,7 @@ def test_the_driver_of_an_archive(
     words = ["pipeline", "archive", "--bootstrap", broker.bootstrap, "--topics", topic, "--to", str(tmp_path / "h")]
     driver = subprocess.run(
         [sys.executable, "-m", "tailrace", *words, "--available-now", "--master", "local[1]"],
-        env={**os.environ, variable: str(place_file)}, capture_output=True, timeout=100, check=False,
+        env={**os.environ, VARIABLE: str(place_file)}, capture_output=True, timeout=100, check=False,
     )  # fmt: skip
     assert driver.returncode == -signal.SIGKILL, driver.stderr
     write(cluster, topic, numbered(5, 10))
@@ -125,7 +125,7 @@ def test_the_driver_of_an_archive(
     assert audit(spark, tmp_path / "h", bootstrap=broker.bootstrap).findings == ()
 
 
-@pytest.mark.parametrize("places", one_after_another(replay_task))
+@pytest.mark.parametrize("places", one_after_another(REPLAY_TASK))
 def test_a_replay(
     spark: "SparkSession",
     broker: Broker,

@@ -21,8 +21,8 @@ from tailrace.pipeline.kafka.fetching import Range
 from tailrace.pipeline.source.options import read_options
 from tailrace.pipeline.source.task import ReadTask
 from tailrace.records.build import build_batch, seal_batch
-from tailrace.records.compress import compressions
-from tailrace.records.header import checked_from, crc_at
+from tailrace.records.compress import COMPRESSIONS
+from tailrace.records.header import CHECKED_FROM, CRC_AT
 from tailrace.testing import Broker
 from tests.pipeline.damaging_proxy import damaging, flipping
 from tests.pipeline.topics import make_topic, numbered, write, write_bytes
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 # Of the second batch, from its first value back: where its head has base offset, length, epoch, magic and so on.
-value_at = 72
-base_offset_at, length_at, leader_epoch_at, magic_at, attributes_at = 0, 8, 12, 16, 21
+VALUE_AT = 72
+BASE_OFFSET_AT, LENGTH_AT, LEADER_EPOCH_AT, MAGIC_AT, ATTRIBUTES_AT = 0, 8, 12, 16, 21
 
 
 def three_batches(cluster: Cluster, topic: str) -> None:
@@ -81,13 +81,13 @@ def test_damage_is_set_aside_with_a_report(
     assert len((tmp_path / report["file"]).read_bytes()) == report["bytes"]
 
 
-@pytest.mark.parametrize("at", [*range(length_at - 1), *range(length_at, value_at, 3)])
+@pytest.mark.parametrize("at", [*range(LENGTH_AT - 1), *range(LENGTH_AT, VALUE_AT, 3)])
 def test_whatever_is_hit_of_a_head(broker: Broker, cluster: Cluster, topic: str, tmp_path: Path, at: int) -> None:
     """What lies before and behind the batch is read, once; and the batch, too, where nobody needs what was hit."""
     three_batches(cluster, topic)
-    with damaging(broker.bootstrap, flipping(b"value 100", at=at - value_at)) as bootstrap:
+    with damaging(broker.bootstrap, flipping(b"value 100", at=at - VALUE_AT)) as bootstrap:
         found = read(bootstrap, topic, str(tmp_path))
-    is_harmless = leader_epoch_at <= at < magic_at
+    is_harmless = LEADER_EPOCH_AT <= at < MAGIC_AT
     assert found == (list(range(30)) if is_harmless else [*range(10), *range(20, 30)])
 
 
@@ -95,7 +95,7 @@ def garbled(batch: bytes) -> bytes:
     """A batch whose checksum fits, and whose records make no sense."""
     raw = bytearray(batch)
     raw[61] ^= 0x40  # the length of the first record
-    struct.pack_into(">I", raw, crc_at, crc32c(raw[checked_from:]))
+    struct.pack_into(">I", raw, CRC_AT, crc32c(raw[CHECKED_FROM:]))
     return bytes(raw)
 
 
@@ -115,13 +115,13 @@ def test_what_was_written_as_nonsense(broker: Broker, cluster: Cluster, topic: s
 
 
 def sealed_again(batch: bytearray) -> bytes:
-    struct.pack_into(">I", batch, crc_at, crc32c(batch[checked_from:]))
+    struct.pack_into(">I", batch, CRC_AT, crc32c(batch[CHECKED_FROM:]))
     return bytes(batch)
 
 
 def in_an_unknown_codec() -> bytes:
     batch = build_batch(numbered(10, 10), base_offset=10)
-    batch[attributes_at + 1] |= 7
+    batch[ATTRIBUTES_AT + 1] |= 7
     return sealed_again(batch)
 
 
@@ -129,7 +129,7 @@ def larger_than_allowed() -> bytes:
     """It says so, and is large enough that it could be true."""
     body = b"\x80\x80\x80\x96\x01" + bytes(14 * MiB)  # a snappy block's length: 300 MiB
     batch = seal_batch(body, count=10, base_timestamp=0, max_timestamp=0, base_offset=10)
-    batch[attributes_at + 1] |= compressions.index("snappy")
+    batch[ATTRIBUTES_AT + 1] |= COMPRESSIONS.index("snappy")
     return sealed_again(batch)
 
 

@@ -14,7 +14,7 @@ from tailrace.pipeline import init
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.kafka.cluster import Cluster
 from tailrace.testing import Broker
-from tests.pipeline.programs import environment, fetched, run, spark_extras
+from tests.pipeline.programs import SPARK_EXTRAS, environment, fetched, run
 from tests.pipeline.test_sink import records
 from tests.pipeline.topics import make_topic, numbered, write
 
@@ -66,7 +66,7 @@ def test_spark_runs_it_and_runs_it_again(broker: Broker, cluster: Cluster, topic
     make_topic(cluster, topic)
     make_topic(cluster, f"{topic}-out")
     project = init(tmp_path / "shop", bootstrap=broker.bootstrap, topic=topic, into=f"{topic}-out")
-    path = os.pathsep.join([os.environ.get("PYTHONPATH", ""), str(fetched(*spark_extras))])
+    path = os.pathsep.join([os.environ.get("PYTHONPATH", ""), str(fetched(*SPARK_EXTRAS))])
     command = ["spark-pipelines", "run", "--conf", "spark.sql.catalogImplementation=hive"]
     for runs in (1, 2):
         write(cluster, topic, numbered(7))  # one of each key

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tailrace.testing import Broker
-from tests.pipeline.programs import fetched, root, run, spark_extras
+from tests.pipeline.programs import SPARK_EXTRAS, fetched, root, run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-examples = root / "examples"
+EXAMPLES = root / "examples"
 
 
 @pytest.mark.spark
 def test_foreach_batch(spark: "SparkSession", tmp_path: Path) -> None:
-    example = runpy.run_path(str(examples / "spark_foreach_batch.py"))
+    example = runpy.run_path(str(EXAMPLES / "spark_foreach_batch.py"))
     with Broker(fsync="never") as broker:
         example["send"](broker.bootstrap)
         assert example["add_up"](spark, broker.bootstrap, tmp_path) == {"ada": 31, "bob": 12}
@@ -28,7 +28,7 @@ def test_foreach_batch(spark: "SparkSession", tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_orders() -> None:
-    printed = run([sys.executable, "spark_orders.py"], os.environ, examples)
+    printed = run([sys.executable, "spark_orders.py"], os.environ, EXAMPLES)
     assert '"customer":"bob","total":12' in printed
     assert "set aside: 'no order', quarantine-reason: no JSON of customer string, total int" in printed
     assert "audit: complete" in printed
@@ -37,5 +37,5 @@ def test_orders() -> None:
 
 @pytest.mark.long
 def test_state() -> None:
-    path = os.pathsep.join([os.environ.get("PYTHONPATH", ""), str(fetched(*spark_extras))])
-    assert "ada has spent 110" in run([sys.executable, "spark_state.py"], {**os.environ, "PYTHONPATH": path}, examples)
+    path = os.pathsep.join([os.environ.get("PYTHONPATH", ""), str(fetched(*SPARK_EXTRAS))])
+    assert "ada has spent 110" in run([sys.executable, "spark_state.py"], {**os.environ, "PYTHONPATH": path}, EXAMPLES)

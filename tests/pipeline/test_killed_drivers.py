@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tailrace.pipeline import archive, audit, history
-from tailrace.pipeline.crash_points import variable
+from tailrace.pipeline.crash_points import VARIABLE
 from tailrace.pipeline.histories.delta_log import read_log
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
 from tailrace.testing import Broker
 from tests.pipeline.programs import root, run
-from tests.pipeline.test_crashes import archive_task, replay_task, source_and_sink
+from tests.pipeline.test_crashes import ARCHIVE_TASK, REPLAY_TASK, SOURCE_AND_SINK
 from tests.pipeline.test_sink import seen
 from tests.pipeline.topics import make_topic, numbered, write
 
@@ -34,7 +34,7 @@ def killed_at(place: str, words: Sequence[str], tmp_path: Path) -> None:
     """Run a driver that dies there, and another one to the end."""
     command = [sys.executable, "-m", *words]
     file = tmp_path / "place"
-    driver = subprocess.Popen(command, cwd=root, env={**os.environ, variable: str(file)}, stderr=subprocess.DEVNULL)
+    driver = subprocess.Popen(command, cwd=root, env={**os.environ, VARIABLE: str(file)}, stderr=subprocess.DEVNULL)
     file.write_text(f"{place}\n{driver.pid}")  # long before it comes there
     assert driver.wait(400) == -signal.SIGKILL
     assert not file.exists()
@@ -50,7 +50,7 @@ def in_topic(cluster: Cluster, topic: str) -> list[bytes]:
     return sorted([one.value or b"" for one in numbered(10)] * 2)
 
 
-@pytest.mark.parametrize("place", source_and_sink)
+@pytest.mark.parametrize("place", SOURCE_AND_SINK)
 def test_from_topic_to_topic(broker: Broker, cluster: Cluster, topic: str, tmp_path: Path, place: str) -> None:
     wanted = in_topic(cluster, topic)
     words = ["local[2]", broker.bootstrap, topic, f"{topic}-out", str(tmp_path / "checkpoint")]
@@ -58,7 +58,7 @@ def test_from_topic_to_topic(broker: Broker, cluster: Cluster, topic: str, tmp_p
     assert seen(cluster, f"{topic}-out") == wanted
 
 
-@pytest.mark.parametrize("place", archive_task)
+@pytest.mark.parametrize("place", ARCHIVE_TASK)
 def test_an_archive(
     spark: "SparkSession", broker: Broker, cluster: Cluster, topic: str, tmp_path: Path, place: str
 ) -> None:
@@ -86,7 +86,7 @@ def test_an_archive_that_goes_on_until_ctrl_c(broker: Broker, cluster: Cluster, 
     assert (driver.returncode, "archived 20 records in 2 files, 2 commits" in said) == (0, True), said
 
 
-@pytest.mark.parametrize("place", replay_task)
+@pytest.mark.parametrize("place", REPLAY_TASK)
 def test_a_replay(
     spark: "SparkSession", broker: Broker, cluster: Cluster, topic: str, tmp_path: Path, place: str
 ) -> None:

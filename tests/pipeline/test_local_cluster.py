@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.pipeline.crash_points import variable
+from tailrace.pipeline.crash_points import VARIABLE
 from tailrace.pipeline.kafka.cluster import Cluster
 from tailrace.testing import Broker
 from tests.pipeline.programs import root, without_java
 from tests.pipeline.test_sink import seen
 from tests.pipeline.topics import make_topic, numbered, write
 
-executors = "local-cluster[2,1,1024]"
+EXECUTORS = "local-cluster[2,1,1024]"
 
 
 @pytest.mark.parametrize("java", ["from PyPI", pytest.param("of the machine", marks=pytest.mark.long)])
@@ -29,11 +29,11 @@ def test_an_executor_that_is_killed(broker: Broker, cluster: Cluster, topic: str
         write(cluster, topic, numbered(10), partition=partition)
     place = tmp_path / "place"
     place.write_text("sink: rows written\njava")
-    words = [executors, broker.bootstrap, topic, f"{topic}-out", str(tmp_path / "checkpoint")]
+    words = [EXECUTORS, broker.bootstrap, topic, f"{topic}-out", str(tmp_path / "checkpoint")]
     variables = without_java(tmp_path) if java == "from PyPI" else os.environ
     driver = subprocess.run(
         [sys.executable, "-m", "tests.pipeline.copying", *words],
-        cwd=root, env={**variables, variable: str(place)}, capture_output=True, text=True, timeout=400, check=False,
+        cwd=root, env={**variables, VARIABLE: str(place)}, capture_output=True, text=True, timeout=400, check=False,
     )  # fmt: skip
     assert driver.returncode == 0, driver.stderr[:4000]
     assert not place.exists()

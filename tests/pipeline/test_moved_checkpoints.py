@@ -19,8 +19,8 @@ from tests.pipeline.topics import make_topic, numbered, write
 
 pytestmark = [pytest.mark.long, pytest.mark.foreign]
 
-partitions = 3
-per_partition = 100
+PARTITIONS = 3
+PER_PARTITION = 100
 
 
 @pytest.fixture(scope="module")
@@ -35,9 +35,9 @@ def kafka_connector() -> Connector:
 def test_state_and_offsets_move_with_the_query(
     broker: Broker, cluster: Cluster, topic: str, tmp_path: Path, kafka_connector: Connector, formats: list[str]
 ) -> None:
-    make_topic(cluster, topic, partitions)
-    for partition in range(partitions):
-        write(cluster, topic, numbered(per_partition), partition=partition)
+    make_topic(cluster, topic, PARTITIONS)
+    for partition in range(PARTITIONS):
+        write(cluster, topic, numbered(PER_PARTITION), partition=partition)
     work = Work(
         bootstrap=broker.bootstrap,
         topic=topic,
@@ -61,7 +61,7 @@ def run(work: Work, kafka_connector: Connector) -> str:
 def by_hand() -> list[list[object]]:
     """Of every key: how many records, and the sum of their offsets."""
     found: dict[str, list[int]] = defaultdict(list)
-    for offset, record in enumerate(numbered(per_partition)):
+    for offset, record in enumerate(numbered(PER_PARTITION)):
         assert record.key is not None
-        found[record.key.decode()] += [offset] * partitions
+        found[record.key.decode()] += [offset] * PARTITIONS
     return [[key, len(offsets), sum(offsets)] for key, offsets in sorted(found.items())]

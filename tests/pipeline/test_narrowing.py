@@ -11,21 +11,21 @@ from pyspark.sql.datasource import EqualTo, Filter, GreaterThan, GreaterThanOrEq
 from tailrace.pipeline.kafka.cluster import TopicPartition
 from tailrace.pipeline.source.narrowing import bounds_of
 
-meanings: dict[type[Any], Any] = {
+MEANINGS: dict[type[Any], Any] = {
     EqualTo: operator.eq, GreaterThan: operator.gt, GreaterThanOrEqual: operator.ge, LessThan: operator.lt,
     LessThanOrEqual: operator.le, In: lambda number, values: number in values,
 }  # fmt: skip
 columns = st.sampled_from(["partition", "offset"])
 numbers = st.integers(-2, 9)
 several = st.lists(numbers | st.none(), max_size=3).map(tuple)
-compared = st.sampled_from([kind for kind in meanings if kind is not In])
+compared = st.sampled_from([kind for kind in MEANINGS if kind is not In])
 filters = st.builds(lambda kind, column, value: kind((column,), value), compared, columns, numbers) | st.builds(
     lambda column, values: In((column,), values), columns, several
 )
 
 
 def matches(one: Any, row: dict[str, int]) -> bool:
-    return bool(meanings[type(one)](row[one.attribute[0]], one.value))
+    return bool(MEANINGS[type(one)](row[one.attribute[0]], one.value))
 
 
 @given(st.lists(filters, max_size=4))

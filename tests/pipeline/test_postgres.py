@@ -8,10 +8,10 @@ import pytest
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.kafka.cluster import Cluster
 from tailrace.pipeline.postgres.job import to_postgres
-from tailrace.pipeline.postgres.writer import dsn_option
+from tailrace.pipeline.postgres.writer import DSN_OPTION
 from tailrace.records.record import NewRecord
 from tailrace.testing import Broker
-from tests.pipeline.topics import first_time, make_topic, write
+from tests.pipeline.topics import FIRST_TIME, make_topic, write
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,8 +33,8 @@ def test_each_record_once_over_lost_checkpoints(
     make_topic(cluster, topic, 2)
     told: dict[str, Any] = {"topics": topic, "dsn": dsn, "table": "orders", "schema": "customer string, total int"}
     for number in range(2):
-        record = NewRecord(b'{"customer": "ada", "total": %d}' % number, b"k", timestamp=first_time)
-        write(cluster, topic, [record, NewRecord(b"no order", None, timestamp=first_time)], partition=number)
+        record = NewRecord(b'{"customer": "ada", "total": %d}' % number, b"k", timestamp=FIRST_TIME)
+        write(cluster, topic, [record, NewRecord(b"no order", None, timestamp=FIRST_TIME)], partition=number)
         # A checkpoint that is lost makes the query begin anew: what is there already is passed over.
         to_postgres(spark, broker.bootstrap, checkpoint=str(tmp_path / str(number)), available_now=True, **told)
     found = rows(dsn, 'SELECT "partition", "offset", customer, total, value FROM orders ORDER BY 1, 2')
@@ -43,7 +43,7 @@ def test_each_record_once_over_lost_checkpoints(
         (1, 0, "ada", 1, b'{"customer": "ada", "total": 1}'), (1, 1, None, None, b"no order"),
     ]  # fmt: skip
     assert rows(dsn, 'SELECT "partition", next_offset FROM orders_progress ORDER BY 1') == [(0, 2), (1, 2)]
-    assert rows(dsn, "SELECT DISTINCT extract(epoch FROM timestamp) * 1000 FROM orders") == [(first_time,)]
+    assert rows(dsn, "SELECT DISTINCT extract(epoch FROM timestamp) * 1000 FROM orders") == [(FIRST_TIME,)]
 
 
 def test_what_postgres_cannot_hold_stops_nothing(
@@ -51,7 +51,7 @@ def test_what_postgres_cannot_hold_stops_nothing(
 ) -> None:
     make_topic(cluster, topic)
     values = [b'{"name": "a\\u0000b", "n": 1}', b'{"name": "\\ud800", "n": 2}', b'{"name": "\xff", "n": 3}']
-    write(cluster, topic, [NewRecord(value, timestamp=first_time) for value in values])
+    write(cluster, topic, [NewRecord(value, timestamp=FIRST_TIME) for value in values])
     write(cluster, topic, [NewRecord(b'{"name": "far", "n": 4}', timestamp=-(2**50))])
     told: dict[str, Any] = {"topics": topic, "dsn": dsn, "table": topic, "schema": "name string, n int"}
     to_postgres(spark, broker.bootstrap, checkpoint=str(tmp_path / "c"), available_now=True, **told)
@@ -64,7 +64,7 @@ def test_what_postgres_cannot_hold_stops_nothing(
 
 def test_spark_shows_no_password_where_it_shows_options(spark: "SparkSession") -> None:
     jvm: Any = spark._jvm
-    given = {dsn_option: "postgresql://tester:pencil@db/shop", "table": "orders"}
+    given = {DSN_OPTION: "postgresql://tester:pencil@db/shop", "table": "orders"}
     shown = spark._jsparkSession.sessionState().conf().redactOptions(jvm.PythonUtils.toScalaMap(given)).toString()
     assert ("table -> orders" in shown, "pencil" in shown) == (True, False)
 

@@ -7,19 +7,19 @@ import pyarrow as pa
 import pytest
 
 from tailrace.pipeline.failure import PipelineFailed
-from tailrace.pipeline.postgres.columns import Column, own
+from tailrace.pipeline.postgres.columns import OWN, Column
 from tailrace.pipeline.postgres.job import prepare
 from tailrace.pipeline.postgres.writer import PostgresWriter
 from tests.pipeline.test_postgres import rows
 
-columns = [Column(name, kind) for name, kind in own]
-key = 'PRIMARY KEY ("topic", "partition", "offset")'
+columns = [Column(name, kind) for name, kind in OWN]
+KEY = 'PRIMARY KEY ("topic", "partition", "offset")'
 
 
 def make_table(dsn: str, name: str, *more: str) -> None:
     import psycopg
 
-    body = ", ".join([*(f'"{column}" {kind}' for column, kind in own), *more])
+    body = ", ".join([*(f'"{column}" {kind}' for column, kind in OWN), *more])
     with psycopg.connect(dsn) as connection:
         connection.execute(f'CREATE TABLE "{name}" ({body})')
 
@@ -41,7 +41,7 @@ def test_a_table_without_the_key_is_refused(dsn: str, topic: str, rule: str) -> 
 
 
 def test_a_table_with_columns_of_its_own(dsn: str, topic: str) -> None:
-    make_table(dsn, topic, "id serial", "seen timestamptz NOT NULL DEFAULT now()", f"UNIQUE {key.split(' ', 2)[2]}")
+    make_table(dsn, topic, "id serial", "seen timestamptz NOT NULL DEFAULT now()", f"UNIQUE {KEY.split(' ', 2)[2]}")
     prepare(dsn, topic, columns)
     for _ in range(2):
         PostgresWriter(dsn, topic, columns).write(iter([a_batch(3)]))
@@ -66,7 +66,7 @@ def test_a_table_in_a_schema(dsn: str, topic: str) -> None:
 def test_a_row_that_breaks_another_rule_is_not_dropped_without_a_word(dsn: str, topic: str) -> None:
     from psycopg.errors import UniqueViolation
 
-    make_table(dsn, topic, key, 'UNIQUE ("value")')
+    make_table(dsn, topic, KEY, 'UNIQUE ("value")')
     prepare(dsn, topic, columns)
     with pytest.raises(UniqueViolation):
         PostgresWriter(dsn, topic, columns).write(iter([a_batch(2)]))

@@ -10,7 +10,7 @@ import pytest
 
 from tailrace.pipeline import crash_points, protections
 from tailrace.pipeline.kafka.cluster import Cluster
-from tailrace.pipeline.postgres.columns import Column, own, progress_sql, table_sql
+from tailrace.pipeline.postgres.columns import OWN, Column, progress_sql, table_sql
 from tailrace.pipeline.postgres.writer import PostgresWriter
 from tailrace.testing import Broker
 from tests.pipeline import scenarios
@@ -18,7 +18,7 @@ from tests.pipeline.scenarios import Died, Stage, came_of
 
 Scenario = Callable[[Stage], str]
 
-without: dict[str, tuple[Scenario, str]] = {  # what it is there for, and what comes of it when it is left out
+WITHOUT: dict[str, tuple[Scenario, str]] = {  # what it is there for, and what comes of it when it is left out
     "source: a start at latest is kept": (scenarios.a_query_dies_in_its_first_batch, "lost"),
     "source: batches fit their checksums": (scenarios.a_bit_is_flipped_on_the_way, "lost"),
     "sink: rows are written in transactions": (scenarios.a_task_is_run_again, "twice"),
@@ -38,7 +38,7 @@ without: dict[str, tuple[Scenario, str]] = {  # what it is there for, and what c
     "compact: what was replaced stays for a while": (scenarios.a_reader_has_listed_what_is_replaced, "lost"),
     "replay: records and progress move together": (scenarios.a_replay_is_run_again, "twice"),
 }
-elsewhere = ["postgres: rows are known by their offset"]  # tested below, with what it needs
+ELSEWHERE = ["postgres: rows are known by their offset"]  # tested below, with what it needs
 
 
 @pytest.fixture
@@ -59,27 +59,27 @@ def stage(
         named = f"{topic}-{name}"
         return Stage(bootstrap=broker.bootstrap, cluster=cluster, topic=named, folder=folder, dying_at=dying_at)
 
-    monkeypatch.setenv(crash_points.variable, str(tmp_path / "place"))
+    monkeypatch.setenv(crash_points.VARIABLE, str(tmp_path / "place"))
     monkeypatch.setattr(crash_points, "die", die)  # this process plays many, and shall not die with the first
     return build
 
 
-@pytest.mark.parametrize("protection", without)
+@pytest.mark.parametrize("protection", WITHOUT)
 def test_it_is_needed(stage: Callable[[str], Stage], monkeypatch: pytest.MonkeyPatch, protection: str) -> None:
-    scenario, reason = without[protection]
+    scenario, reason = WITHOUT[protection]
     assert scenario(stage("with")) == "once"
-    monkeypatch.setenv(protections.variable, protection)
+    monkeypatch.setenv(protections.VARIABLE, protection)
     assert scenario(stage("without")) == reason
 
 
 def test_all_of_them_are_tried() -> None:
-    assert sorted([*without, *elsewhere]) == sorted(get_args(protections.Protection))
+    assert sorted([*WITHOUT, *ELSEWHERE]) == sorted(get_args(protections.Protection))
 
 
 def test_rows_in_postgres_are_known_by_their_offset(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     import psycopg
 
-    columns = [Column(name, kind) for name, kind in own[:3]]
+    columns = [Column(name, kind) for name, kind in OWN[:3]]
 
     def a_task_is_run_again(table: str) -> str:
         batch = pa.record_batch({"topic": ["t"] * 3, "partition": [0] * 3, "offset": [0, 1, 2]})
@@ -93,5 +93,5 @@ def test_rows_in_postgres_are_known_by_their_offset(dsn: str, monkeypatch: pytes
         return came_of(range(3), [offset for (offset,) in rows])
 
     assert a_task_is_run_again("known") == "once"
-    monkeypatch.setenv(protections.variable, elsewhere[0])
+    monkeypatch.setenv(protections.VARIABLE, ELSEWHERE[0])
     assert a_task_is_run_again("unknown") == "twice"

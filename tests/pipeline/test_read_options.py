@@ -7,53 +7,53 @@ from hypothesis import strategies as st
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.kafka.cluster import TopicPartition
 from tailrace.pipeline.kafka.fetching import Range
-from tailrace.pipeline.kafka_settings import honoured, ignored, refused
+from tailrace.pipeline.kafka_settings import HONOURED, IGNORED, REFUSED
 from tailrace.pipeline.source.offset_json import from_json, parse_offsets, to_json
 from tailrace.pipeline.source.options import read_options
 from tailrace.pipeline.source.splitting import first_of, limited, ranges
 from tests.pipeline.programs import root
 
-basis = {"kafka.bootstrap.servers": "127.0.0.1:9092", "subscribe": "orders"}
-p0, p1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
+BASIS = {"kafka.bootstrap.servers": "127.0.0.1:9092", "subscribe": "orders"}
+P0, P1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
 
 
 def test_an_unknown_option_is_an_error_with_the_nearest_name() -> None:
     with pytest.raises(PipelineFailed, match="no option startingoffset; did you mean startingOffsets"):
-        read_options({**basis, "startingoffset": "earliest"}, "batch")
+        read_options({**BASIS, "startingoffset": "earliest"}, "batch")
 
 
-@pytest.mark.parametrize("name", [*ignored, "fetchOffset.numRetries", "kafkaConsumer.pollTimeoutMs"])
+@pytest.mark.parametrize("name", [*IGNORED, "fetchOffset.numRetries", "kafkaConsumer.pollTimeoutMs"])
 def test_what_only_tunes_is_taken_and_changes_nothing(name: str) -> None:
-    assert read_options({**basis, name.lower(): "7"}, "batch") == read_options(basis, "batch")
+    assert read_options({**BASIS, name.lower(): "7"}, "batch") == read_options(BASIS, "batch")
 
 
-@pytest.mark.parametrize("name", [f"{name}x" if name.endswith(".") else name for name in refused])
+@pytest.mark.parametrize("name", [f"{name}x" if name.endswith(".") else name for name in REFUSED])
 def test_what_would_be_left_out_without_a_word_is_refused(name: str) -> None:
     with pytest.raises(PipelineFailed, match=f"{name} would have no effect, and is refused: "):
-        read_options({**basis, name: "org.example.Theirs"}, "batch")
+        read_options({**BASIS, name: "org.example.Theirs"}, "batch")
 
 
-@pytest.mark.parametrize(("name", "harmless"), [(name, one.harmless) for name, one in refused.items() if one.harmless])
+@pytest.mark.parametrize(("name", "harmless"), [(name, one.harmless) for name, one in REFUSED.items() if one.harmless])
 def test_what_is_done_anyway_may_be_said(name: str, harmless: str) -> None:
-    assert read_options({**basis, name: harmless}, "batch") == read_options(basis, "batch")
+    assert read_options({**BASIS, name: harmless}, "batch") == read_options(BASIS, "batch")
 
 
 def test_a_typo_in_a_setting_of_kafkas_gets_the_nearest_one() -> None:
     with pytest.raises(PipelineFailed, match=r"did you mean kafka\.max\.poll\.interval\.ms"):
-        read_options({**basis, "kafka.max.pol.interval.ms": "7"}, "batch")
+        read_options({**BASIS, "kafka.max.pol.interval.ms": "7"}, "batch")
     with pytest.raises(PipelineFailed, match=r"known are .*subscribe") as failed:
-        read_options({**basis, "zzz": "7"}, "batch")
+        read_options({**BASIS, "zzz": "7"}, "batch")
     assert "kafka.linger.ms" not in str(failed.value)
 
 
 def test_the_page_of_kafkas_settings_names_them_all() -> None:
     page = (root / "docs" / "pipeline" / "kafka-settings.md").read_text()
-    every = [name.removeprefix("kafka.") for name in (*honoured, *ignored, *refused)]
+    every = [name.removeprefix("kafka.") for name in (*HONOURED, *IGNORED, *REFUSED)]
     assert [name for name in every if f"`{name}`" not in page and f"`{name}*`" not in page] == []
 
 
 def test_names_come_in_any_case() -> None:
-    options = read_options({**{name.lower(): value for name, value in basis.items()}, "MINPARTITIONS": "4"}, "batch")
+    options = read_options({**{name.lower(): value for name, value in BASIS.items()}, "MINPARTITIONS": "4"}, "batch")
     assert options.min_partitions == 4
 
 
@@ -81,18 +81,18 @@ def test_what_cannot_be_meant_is_refused(given: dict[str, str], said: str) -> No
 
 def test_a_stream_that_starts_at_latest_needs_a_query_id() -> None:
     with pytest.raises(PipelineFailed, match="needs the option queryId"):
-        read_options(basis, "stream")
-    assert read_options({**basis, "queryId": "bills"}, "stream").start_group.endswith("bills")
-    assert read_options({**basis, "startingOffsets": "earliest"}, "stream").group == ""
+        read_options(BASIS, "stream")
+    assert read_options({**BASIS, "queryId": "bills"}, "stream").start_group.endswith("bills")
+    assert read_options({**BASIS, "startingOffsets": "earliest"}, "stream").group == ""
 
 
 def test_a_stream_has_no_end() -> None:
     with pytest.raises(PipelineFailed, match="endingOffsets is for batch reads"):
-        read_options({**basis, "startingOffsets": "earliest", "endingOffsets": "latest"}, "stream")
+        read_options({**BASIS, "startingOffsets": "earliest", "endingOffsets": "latest"}, "stream")
 
 
 def test_whose_group_gets_the_offsets() -> None:
-    stream = {**basis, "startingOffsets": "earliest"}
+    stream = {**BASIS, "startingOffsets": "earliest"}
     assert read_options({**stream, "kafka.group.id": "g", "queryId": "q"}, "stream").group == "g"
     assert read_options({**stream, "groupIdPrefix": "p", "queryId": "q"}, "stream").group == "p-q"
     assert read_options({**stream, "queryId": "q"}, "stream").group == "tailrace-spark-q"
@@ -101,7 +101,7 @@ def test_whose_group_gets_the_offsets() -> None:
 @pytest.mark.parametrize("edge", ["starting", "ending"])
 def test_which_of_three_edges_wins(edge: str) -> None:
     """As in Spark: the time for all partitions, before times by partition, before offsets."""
-    told = dict(basis)
+    told = dict(BASIS)
     found = []
     for name, value in (
         ("Offsets", '{"orders":{"0":3}}'), ("OffsetsByTimestamp", '{"orders":{"0":7}}'), ("Timestamp", "9"),
@@ -121,7 +121,7 @@ def test_offsets_come_back_and_are_always_written_in_order(told: dict[tuple[str,
 
 
 def test_what_people_write_is_read() -> None:
-    assert parse_offsets("startingOffsets", '{"orders":{"0":-2,"1":7}}') == {p0: -2, p1: 7}
+    assert parse_offsets("startingOffsets", '{"orders":{"0":-2,"1":7}}') == {P0: -2, P1: 7}
 
 
 spans = st.dictionaries(
@@ -169,4 +169,4 @@ def test_the_first_of_many_ranges(told: dict[TopicPartition, tuple[int, int]], l
 
 
 def test_one_range_a_partition() -> None:
-    assert ranges({p0: 3, p1: 5}, {p0: 9, p1: 5}) == [Range(partition=p0, start=3, end=9)]
+    assert ranges({P0: 3, P1: 5}, {P0: 9, P1: 5}) == [Range(partition=P0, start=3, end=9)]

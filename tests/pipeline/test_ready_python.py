@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tailrace.pipeline.jvm import session as session_module
-from tailrace.pipeline.jvm.hand_over import number
+from tailrace.pipeline.jvm.hand_over import NUMBER
 from tailrace.pipeline.jvm.ready_python import ReadyPython, ready_python
 from tailrace.pipeline.jvm.session import worker_python
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-timeout_s = 60.0
-poll_s = 0.02
+TIMEOUT_S = 60.0
+POLL_S = 0.02
 
 
 @pytest.fixture(scope="module")
@@ -33,14 +33,14 @@ def ready() -> Iterator[ReadyPython]:
 
 def call(ready: ReadyPython, code: str, **more: object) -> "subprocess.CompletedProcess[str]":
     command = [str(ready.program), "-c", code]
-    return subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, **more)  # type: ignore[call-overload,no-any-return]
+    return subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, **more)  # type: ignore[call-overload,no-any-return]
 
 
 def wait_for_the_end_of(process: int) -> None:
-    deadline = time.monotonic() + timeout_s
+    deadline = time.monotonic() + TIMEOUT_S
     while Path(f"/proc/{process}").exists():
         assert time.monotonic() < deadline, f"process {process} goes on"
-        time.sleep(poll_s)
+        time.sleep(POLL_S)
 
 
 def test_it_has_done_its_imports(ready: ReadyPython) -> None:
@@ -81,10 +81,10 @@ def test_a_daemon_lives_until_its_input_ends(ready: ReadyPython) -> None:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as daemon:
         assert daemon.stdin is not None
         assert daemon.stdout is not None
-        (port,) = number.unpack(daemon.stdout.read(number.size))
+        (port,) = NUMBER.unpack(daemon.stdout.read(NUMBER.size))
         assert 0 < port < 2**16
         daemon.stdin.close()
-        assert daemon.wait(timeout_s) == 1  # as Spark's daemons always end
+        assert daemon.wait(TIMEOUT_S) == 1  # as Spark's daemons always end
 
 
 def test_who_ends_the_program_ends_the_child(ready: ReadyPython) -> None:
@@ -93,7 +93,7 @@ def test_who_ends_the_program_ends_the_child(ready: ReadyPython) -> None:
         assert program.stdout is not None
         child = int(program.stdout.readline())
         program.send_signal(signal.SIGTERM)
-        assert program.wait(timeout_s) == 1
+        assert program.wait(TIMEOUT_S) == 1
     wait_for_the_end_of(child)
 
 
@@ -112,16 +112,16 @@ def test_without_it_there_is_still_a_python() -> None:
     ordinary = f"{sys.executable} False\n"
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as on_its_way:
         own.process.kill()
-        own.process.wait(timeout_s)
-        assert on_its_way.communicate(timeout=timeout_s)[0] == ordinary
-    assert subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=True).stdout == ordinary
+        own.process.wait(TIMEOUT_S)
+        assert on_its_way.communicate(timeout=TIMEOUT_S)[0] == ordinary
+    assert subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=True).stdout == ordinary
     own.stop()
 
 
 def test_a_folder_that_is_gone_is_the_callers(ready: ReadyPython, tmp_path: Path) -> None:
     command = f"cd {tmp_path}; rmdir {tmp_path}; {ready.program} -c 'print(1)'"
     variables = {"PATH": os.environ["PATH"]}
-    done = subprocess.run(["sh", "-c", command], env=variables, capture_output=True, text=True, timeout=timeout_s)
+    done = subprocess.run(["sh", "-c", command], env=variables, capture_output=True, text=True, timeout=TIMEOUT_S)
     assert done.stdout == "1\n", done.stderr
 
 
@@ -168,7 +168,7 @@ if os.fork() == 0:
 os.wait()
 print(ready.program.is_file(), ready.process.poll())
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=timeout_s)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=TIMEOUT_S)
     assert done.stdout == "True None\n", done.stderr
 
 

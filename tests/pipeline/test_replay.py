@@ -10,12 +10,12 @@ from tailrace.pipeline import archive, replay
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.kafka.cluster import Cluster
 from tailrace.pipeline.kafka.transactions import take_over
-from tailrace.records.compress import compressions
+from tailrace.records.compress import COMPRESSIONS
 from tailrace.records.record import NewRecord
 from tailrace.testing import Broker
 from tests.pipeline.test_histories import two_days
 from tests.pipeline.test_sink import records, seen, write_one
-from tests.pipeline.topics import first_time, make_topic, remove_topic, write
+from tests.pipeline.topics import FIRST_TIME, make_topic, remove_topic, write
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,9 +38,9 @@ def odd_records(number: int) -> list[NewRecord]:
     """What a careless copy would change."""
     name = b"\xff\xfe".decode("utf-8", "surrogateescape")
     return [
-        NewRecord(None, b"k%d" % number, timestamp=first_time),
-        NewRecord(b"", None, timestamp=first_time - 10 * 24 * 3_600_000),
-        NewRecord(b"\0" * 3000, b"", (("a", None), ("a", b""), (name, b"\xff")), first_time + 1),
+        NewRecord(None, b"k%d" % number, timestamp=FIRST_TIME),
+        NewRecord(b"", None, timestamp=FIRST_TIME - 10 * 24 * 3_600_000),
+        NewRecord(b"\0" * 3000, b"", (("a", None), ("a", b""), (name, b"\xff")), FIRST_TIME + 1),
         NewRecord(b"x", b"y", timestamp=-1),
     ]
 
@@ -49,7 +49,7 @@ def test_archive_delete_replay_gives_the_same_bytes(
     spark: "SparkSession", broker: Broker, cluster: Cluster, topic: str, tmp_path: Path
 ) -> None:
     make_topic(cluster, topic, 2)
-    for number, codec in enumerate(compressions):
+    for number, codec in enumerate(COMPRESSIONS):
         write(cluster, topic, odd_records(number), partition=number % 2, compression=codec)
     before = [records(cluster, topic, partition) for partition in range(2)]
     archive(spark, broker.bootstrap, tmp_path / "h", topics=[topic], available_now=True)

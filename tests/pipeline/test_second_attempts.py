@@ -37,8 +37,8 @@ def test_all_attempts_say_the_same_of_a_file(
 ) -> None:
     """The second gets its records in other pieces, so its bytes would be others; the first is committed."""
     first = attempt(cluster, topic, folder)
-    monkeypatch.setattr(writing, "archive_fetch_bytes", 1)
-    monkeypatch.setattr(writing, "row_group_bytes", 1)
+    monkeypatch.setattr(writing, "ARCHIVE_FETCH_BYTES", 1)
+    monkeypatch.setattr(writing, "ROW_GROUP_BYTES", 1)
     other = attempt(cluster, topic, folder.with_name("other"))
     assert (other.files[0].content, other.files[0].crc != first.files[0].crc) == (first.files[0].content, True)
     assert attempt(cluster, topic, folder) == first

@@ -15,8 +15,8 @@ from tailrace.pipeline.kafka.security import Sasl, tls_context
 from tailrace.pipeline.option_names import Options, access_of, reaching
 from tailrace.pipeline.source.options import read_options
 
-scram_module = "org.apache.kafka.common.security.scram.ScramLoginModule"
-secret = "pen=cil,s3cret"
+SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
+SECRET = "pen=cil,s3cret"
 
 
 def security(**more: str) -> Options:
@@ -27,10 +27,10 @@ def security(**more: str) -> Options:
 @pytest.mark.parametrize(
     ("jaas", "wanted"),
     [
-        (f'{scram_module} required username="alice" password="{secret}";', ("alice", secret)),
-        (f"{scram_module} required\n  username='al ice'\n  password='a;b' ;  ", ("al ice", "a;b")),
-        (f'{scram_module} required password="a\\"b\\\\c" tokenauth=true username=alice;', ("alice", 'a"b\\c')),
-        (f'{scram_module} required username="alice" password="";', ("alice", "")),
+        (f'{SCRAM_MODULE} required username="alice" password="{SECRET}";', ("alice", SECRET)),
+        (f"{SCRAM_MODULE} required\n  username='al ice'\n  password='a;b' ;  ", ("al ice", "a;b")),
+        (f'{SCRAM_MODULE} required password="a\\"b\\\\c" tokenauth=true username=alice;', ("alice", 'a"b\\c')),
+        (f'{SCRAM_MODULE} required username="alice" password="";', ("alice", "")),
     ],
 )
 def test_the_login_in_kafkas_own_syntax(jaas: str, wanted: tuple[str, str]) -> None:
@@ -42,21 +42,21 @@ def test_the_login_in_kafkas_own_syntax(jaas: str, wanted: tuple[str, str]) -> N
 
 @pytest.mark.parametrize(
     "jaas",
-    ["", "nonsense", f"{scram_module} required password={secret};", f'{scram_module} username="a" password="{secret}"'],
+    ["", "nonsense", f"{SCRAM_MODULE} required password={SECRET};", f'{SCRAM_MODULE} username="a" password="{SECRET}"'],
 )
 def test_what_is_no_login_is_refused_without_repeating_it(jaas: str) -> None:
     with pytest.raises(PipelineFailed, match=r"kafka\.sasl\.jaas\.config is not of the form") as failed:
         security(security_protocol="SASL_SSL", sasl_mechanism="PLAIN", sasl_jaas_config=jaas)
-    assert secret not in str(failed.value)
+    assert SECRET not in str(failed.value)
 
 
 def test_no_secret_is_shown() -> None:
-    jaas = f'{scram_module} required username="alice" password="{secret}";'
+    jaas = f'{SCRAM_MODULE} required username="alice" password="{SECRET}";'
     given = {"kafka.security.protocol": "SASL_SSL", "kafka.sasl.mechanism": "PLAIN", "kafka.sasl.jaas.config": jaas}
     options = read_options({"kafka.bootstrap.servers": "127.0.0.1:9092", "subscribe": "orders", **given}, "batch")
     assert options.access.security.sasl is not None
-    assert options.access.security.sasl.password == secret
-    assert secret not in repr(options)
+    assert options.access.security.sasl.password == SECRET
+    assert SECRET not in repr(options)
 
 
 @pytest.mark.parametrize(
@@ -90,17 +90,17 @@ def test_which_versions_of_tls_are_spoken(enabled: str, newest: str, wanted: tup
         ({"security_protocol": "SASL_SSL"}, "kafka.sasl.mechanism is missing"),
         ({"security_protocol": "SASL_SSL", "sasl_mechanism": "GSSAPI"}, "one of PLAIN, SCRAM-SHA-256"),
         ({"security_protocol": "SSL", "ssl_truststore_type": "JKS"}, "in PEM alone"),
-        ({"security_protocol": "SSL", "ssl_keystore_password": secret}, "for Java's keystores"),
+        ({"security_protocol": "SSL", "ssl_keystore_password": SECRET}, "for Java's keystores"),
         ({"security_protocol": "SSL", "ssl_ca_location": "/no/such.pem"}, "No such file"),
         ({"security_protocol": "SSL", "ssl_truststore_certificates": "-----BEGIN "}, "no certificates in PEM"),
-        ({"security_protocol": "SSL", "ssl_keystore_key": secret}, "its private key in PEM"),
+        ({"security_protocol": "SSL", "ssl_keystore_key": SECRET}, "its private key in PEM"),
         ({"ssl_truststore_lokation": "x"}, r"did you mean kafka\.ssl\.truststore\.location"),
     ],
 )
 def test_what_bad_input_gets(given: dict[str, str], said: str) -> None:
     with pytest.raises(PipelineFailed, match=said) as failed:
         security(**given)
-    assert secret not in str(failed.value)
+    assert SECRET not in str(failed.value)
 
 
 def test_a_keystore_of_java_is_named_with_the_way_out(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_an_access_travels_as_json() -> None:
     options = security(
         security_protocol="SASL_SSL",
         sasl_mechanism="PLAIN",
-        sasl_jaas_config=f'{scram_module} required username="alice" password="{secret}";',
+        sasl_jaas_config=f'{SCRAM_MODULE} required username="alice" password="{SECRET}";',
     )
     assert access_from(json.loads(json.dumps(options.access.to_dict()))) == options.access
     assert access_from(Access(bootstrap="a:1").to_dict()) == Access(bootstrap="a:1")
@@ -150,19 +150,19 @@ def test_plain_is_as_rfc_4616_has_it() -> None:
 
 
 # RFC 7677, section 3.
-nonce = "rOprNGfwEbeRWgbNEkqO"
-both_nonces = nonce + "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0"
-server_first = f"r={both_nonces},s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
-server_final = "v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="
+NONCE = "rOprNGfwEbeRWgbNEkqO"
+BOTH_NONCES = NONCE + "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0"
+SERVER_FIRST = f"r={BOTH_NONCES},s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
+SERVER_FINAL = "v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="
 
 
 def test_scram_says_what_rfc_7677_says() -> None:
-    conversation = scram(Sasl(mechanism="SCRAM-SHA-256", username="user", password="pencil"), nonce)
-    assert next(conversation) == f"n,,n=user,r={nonce}".encode()
+    conversation = scram(Sasl(mechanism="SCRAM-SHA-256", username="user", password="pencil"), NONCE)
+    assert next(conversation) == f"n,,n=user,r={NONCE}".encode()
     proof = "dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ="
-    assert conversation.send(server_first.encode()) == f"c=biws,r={both_nonces},p={proof}".encode()
+    assert conversation.send(SERVER_FIRST.encode()) == f"c=biws,r={BOTH_NONCES},p={proof}".encode()
     with pytest.raises(StopIteration):
-        conversation.send(server_final.encode())
+        conversation.send(SERVER_FINAL.encode())
 
 
 def test_names_are_escaped_as_rfc_5802_has_it() -> None:
@@ -173,18 +173,18 @@ def test_names_are_escaped_as_rfc_5802_has_it() -> None:
 @pytest.mark.parametrize(
     ("first", "final", "said"),
     [
-        (server_first.replace("4096", "4095"), "", "it wants 4095 iterations"),
-        (server_first.replace("4096", "99999999"), "", "it wants 99999999 iterations"),
-        (server_first.replace("rOpr", "stol"), "", "does not continue our nonce"),
-        (f"r={nonce},s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096", "", "does not continue our nonce"),
-        (f"r={both_nonces},i=4096", "", "no salt or no count"),
+        (SERVER_FIRST.replace("4096", "4095"), "", "it wants 4095 iterations"),
+        (SERVER_FIRST.replace("4096", "99999999"), "", "it wants 99999999 iterations"),
+        (SERVER_FIRST.replace("rOpr", "stol"), "", "does not continue our nonce"),
+        (f"r={NONCE},s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096", "", "does not continue our nonce"),
+        (f"r={BOTH_NONCES},i=4096", "", "no salt or no count"),
         ("\udcff", "", "no salt or no count"),
-        (server_first, server_final.replace("6rr", "7rr"), "does not know the password itself"),
-        (server_first, "e=other-error", "other-error"),
+        (SERVER_FIRST, SERVER_FINAL.replace("6rr", "7rr"), "does not know the password itself"),
+        (SERVER_FIRST, "e=other-error", "other-error"),
     ],
 )
 def test_a_server_that_lies(first: str, final: str, said: str) -> None:
-    conversation = scram(Sasl(mechanism="SCRAM-SHA-256", username="user", password="pencil"), nonce)
+    conversation = scram(Sasl(mechanism="SCRAM-SHA-256", username="user", password="pencil"), NONCE)
     next(conversation)
     answers = [first.encode("utf-8", "surrogateescape"), final.encode()]
     with pytest.raises(PipelineFailed, match=said):

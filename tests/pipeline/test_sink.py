@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 spark_only = pytest.mark.spark
-carried_out_timeout_s = 20.0
+CARRIED_OUT_TIMEOUT_S = 20.0
 
 
 def records(cluster: Cluster, topic: str, partition: int = 0, *, committed: bool = True) -> list[Record]:
@@ -168,7 +168,7 @@ def write_one(cluster: Cluster, transaction: Transaction, topic: str, value: byt
 def carried_out(cluster: Cluster) -> None:
     """Wait until brokers have done what they were told: they say that a transaction is decided before it is ended."""
     told = ListTransactionsRequest(state_filters=("PrepareCommit", "PrepareAbort"), producer_id_filters=())
-    deadline = time.monotonic() + carried_out_timeout_s
+    deadline = time.monotonic() + CARRIED_OUT_TIMEOUT_S
     while left := cluster.ask_any(told).transaction_states:
         assert time.monotonic() < deadline, f"transactions that were ended have not: {left}"
 

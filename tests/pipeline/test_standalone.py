@@ -14,13 +14,13 @@ import pytest
 from tailrace.pipeline.kafka.cluster import Cluster
 from tailrace.testing import Broker
 from tests.pipeline.programs import environment, python_of, root, run, started
-from tests.pipeline.speculating import rows_of_each, tasks
+from tests.pipeline.speculating import ROWS_OF_EACH, TASKS
 from tests.pipeline.test_sink import seen
 from tests.pipeline.topics import make_topic, numbered, write
 
 pytestmark = pytest.mark.long
 
-where_from = """
+WHERE_FROM = """
 def home(_):
     import tailrace
     return [tailrace.__file__]
@@ -56,7 +56,7 @@ def test_the_job_of_the_page(broker: Broker, cluster: Cluster, topic: str, maste
         write(cluster, topic, numbered(10), partition=partition)
     shutil.make_archive(str(tmp_path / "tailrace"), "zip", root / "src")
     job = tmp_path / "job.py"
-    job.write_text(python_of("standalone.md", topic).replace("spark.stop()", f"{where_from}spark.stop()"))
+    job.write_text(python_of("standalone.md", topic).replace("spark.stop()", f"{WHERE_FROM}spark.stop()"))
     words = ["spark-submit", "--master", master, "--conf", "spark.driver.host=127.0.0.1", "--py-files", "tailrace.zip"]
     printed = run([*words, "job.py", broker.bootstrap, "./checkpoint"], environment(PYTHONPATH=""), tmp_path)
     assert "tailrace.zip/tailrace/__init__.py" in printed
@@ -81,4 +81,4 @@ def test_two_attempts_of_one_task(broker: Broker, cluster: Cluster, topic: str, 
     with worker(master, tmp_path / "second", elsewhere, variables | {"SPARK_LOCAL_IP": elsewhere}):
         run(words, variables, root)
     assert (tmp_path / "attempt-1").exists()
-    assert seen(cluster, topic) == sorted(str(number).encode() for number in range(tasks * rows_of_each))
+    assert seen(cluster, topic) == sorted(str(number).encode() for number in range(TASKS * ROWS_OF_EACH))

@@ -18,7 +18,7 @@ from tests.pipeline.topics import make_topic, numbered, write
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-front = "127.0.0.2"  # where TLS is; the broker behind it tells clients to come here, to its own port
+FRONT = "127.0.0.2"  # where TLS is; the broker behind it tells clients to come here, to its own port
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(folder: Path) -> Certificate:
-    return make_certificate(folder, "server", f"IP:{front}")
+    return make_certificate(folder, "server", f"IP:{FRONT}")
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def client(folder: Path) -> Certificate:
 
 @pytest.fixture(scope="module")
 def behind() -> Iterator[Broker]:
-    with Broker(advertised_host=front) as broker:
+    with Broker(advertised_host=FRONT) as broker:
         yield broker
 
 
@@ -46,8 +46,8 @@ def behind() -> Iterator[Broker]:
 def address(behind: Broker, server: Certificate) -> Iterator[str]:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(server.both)
-    with tls_in_front(front, behind.port, ("127.0.0.1", behind.port), context):
-        yield f"{front}:{behind.port}"
+    with tls_in_front(FRONT, behind.port, ("127.0.0.1", behind.port), context):
+        yield f"{FRONT}:{behind.port}"
 
 
 def reach(address: str, **more: str) -> Cluster:

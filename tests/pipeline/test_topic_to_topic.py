@@ -23,7 +23,7 @@ from tailrace.pipeline.source.batch import BatchReader
 from tailrace.pipeline.source.options import read_options
 from tailrace.records.record import NewRecord
 from tailrace.testing import Broker
-from tests.pipeline.topics import first_time, make_topic, write
+from tests.pipeline.topics import FIRST_TIME, make_topic, write
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,7 +49,7 @@ def test_rows_of_a_source_go_to_another_topic_without_a_select(broker: Broker, c
     into = f"{topic}-copy"
     for name in (topic, into):
         make_topic(cluster, name, 2)
-    write(cluster, topic, [NewRecord(b"v", b"k", (("h", b"1"),), first_time)], partition=1)
+    write(cluster, topic, [NewRecord(b"v", b"k", (("h", b"1"),), FIRST_TIME)], partition=1)
     write(cluster, into, [NewRecord(b"before")], partition=1)
     sink = write_options({"kafka.bootstrap.servers": broker.bootstrap, "topic": into})
     check_schema(of_the_source, sink.topic)

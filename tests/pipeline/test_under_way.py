@@ -4,53 +4,53 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.pipeline.histories.delta_log import own_folder
-from tailrace.pipeline.histories.under_way import forget, left_over, name, note
+from tailrace.pipeline.histories.delta_log import OWN_FOLDER
+from tailrace.pipeline.histories.under_way import NAME, forget, left_over, note
 from tailrace.pipeline.kafka.cluster import TopicPartition
 from tailrace.pipeline.kafka.fetching import Range
 
-first, second = TopicPartition("t", 0), TopicPartition("t", 1)
+FIRST, SECOND = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
 def a_range(partition: TopicPartition, start: int, end: int) -> Range:
     return Range(partition=partition, start=start, end=end)
 
 
-noted = [a_range(first, 0, 5), a_range(first, 5, 10), a_range(second, 3, 7)]
+NOTED = [a_range(FIRST, 0, 5), a_range(FIRST, 5, 10), a_range(SECOND, 3, 7)]
 
 
 @pytest.fixture
 def history(tmp_path: Path) -> Path:
-    (tmp_path / own_folder).mkdir()
-    note(tmp_path, noted)
+    (tmp_path / OWN_FOLDER).mkdir()
+    note(tmp_path, NOTED)
     return tmp_path
 
 
 def test_all_of_it_comes_next(history: Path) -> None:
-    assert left_over(history, {first: 0, second: 3}, {first: 20, second: 7}) == noted
-    forget(history, noted)
-    assert left_over(history, {first: 0, second: 3}, {first: 20, second: 7}) == []
+    assert left_over(history, {FIRST: 0, SECOND: 3}, {FIRST: 20, SECOND: 7}) == NOTED
+    forget(history, NOTED)
+    assert left_over(history, {FIRST: 0, SECOND: 3}, {FIRST: 20, SECOND: 7}) == []
 
 
 def test_what_was_archived_since_or_is_not_asked_for_is_left_out(history: Path) -> None:
-    assert left_over(history, {first: 10, second: 3}, {first: 20, second: 7}) == noted[2:]
-    assert left_over(history, {first: 0}, {first: 20}) == noted[:2]
-    assert left_over(history, {first: 2}, {first: 20}) == []
+    assert left_over(history, {FIRST: 10, SECOND: 3}, {FIRST: 20, SECOND: 7}) == NOTED[2:]
+    assert left_over(history, {FIRST: 0}, {FIRST: 20}) == NOTED[:2]
+    assert left_over(history, {FIRST: 2}, {FIRST: 20}) == []
 
 
 def test_what_others_were_at_stays(history: Path) -> None:
-    start, end = {first: 0, second: 3}, {first: 20, second: 7}
-    note(history, [a_range(first, 0, 20)])
-    assert left_over(history, start, end) == [noted[2], a_range(first, 0, 20)]
-    forget(history, [a_range(first, 0, 20)])
-    assert left_over(history, start, end) == noted[2:]
+    start, end = {FIRST: 0, SECOND: 3}, {FIRST: 20, SECOND: 7}
+    note(history, [a_range(FIRST, 0, 20)])
+    assert left_over(history, start, end) == [NOTED[2], a_range(FIRST, 0, 20)]
+    forget(history, [a_range(FIRST, 0, 20)])
+    assert left_over(history, start, end) == NOTED[2:]
 
 
 def test_what_the_log_does_not_have(history: Path) -> None:
-    assert left_over(history, {first: 0}, {first: 9}) == noted[:1]
+    assert left_over(history, {FIRST: 0}, {FIRST: 9}) == NOTED[:1]
 
 
 @pytest.mark.parametrize("text", ["", "[", "{}", "[1]", '[["t", 0]]'])
 def test_a_note_that_cannot_be_read_is_none(history: Path, text: str) -> None:
-    (history / own_folder / name).write_text(text)
-    assert left_over(history, {first: 0}, {first: 20}) == []
+    (history / OWN_FOLDER / NAME).write_text(text)
+    assert left_over(history, {FIRST: 0}, {FIRST: 20}) == []

@@ -42,7 +42,7 @@ from tests.pipeline.topics import make_topic, write
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-day_ms = 24 * 60 * 60 * 1000
+DAY_MS = 24 * 60 * 60 * 1000
 
 
 def grown(cluster: Cluster, topic: str, folder: Path, batches: int = 4) -> list[ArchivedRange]:
@@ -217,7 +217,7 @@ def leave_behind(folder: Path, name: str, days: int) -> Path:
     """A file that is so many days old."""
     path = next(folder.rglob("*.parquet")).with_name(name)
     path.write_bytes(b"left behind")
-    then = time.time() - days * day_ms / 1000
+    then = time.time() - days * DAY_MS / 1000
     os.utime(path, (then, then))
     return path
 
@@ -266,7 +266,7 @@ def test_a_compaction_that_died_is_done_again(
 
     grown(cluster, topic, tmp_path / "h")
     (tmp_path / "place").write_text(place)
-    monkeypatch.setenv(crash_points.variable, str(tmp_path / "place"))
+    monkeypatch.setenv(crash_points.VARIABLE, str(tmp_path / "place"))
     monkeypatch.setattr(crash_points, "die", die)
     with pytest.raises(Died):
         compact(spark, tmp_path / "h")

@@ -17,7 +17,7 @@ from tailrace.pipeline.source.options import read_options
 from tailrace.records.build import build_batch
 from tailrace.testing import Broker
 from tests.pipeline.test_damaged_batches import garbled
-from tests.pipeline.topics import first_time, make_topic, numbered, shorten, write, write_bytes
+from tests.pipeline.topics import FIRST_TIME, make_topic, numbered, shorten, write, write_bytes
 
 
 def ahead(broker: Broker, cluster: Cluster, topic: str, archived: int | None, **options: str) -> tuple[int, int]:
@@ -55,7 +55,7 @@ def test_where_a_first_archive_begins(broker: Broker, cluster: Cluster, topic: s
     offsets = json.dumps({topic: {"0": 4}})
     assert ahead(broker, cluster, topic, None, startingOffsets=offsets) == (4, 10)
     assert ahead(broker, cluster, topic, 7, startingOffsets=offsets) == (7, 10)
-    assert ahead(broker, cluster, topic, None, startingTimestamp=str(first_time + 6000)) == (6, 10)
+    assert ahead(broker, cluster, topic, None, startingTimestamp=str(FIRST_TIME + 6000)) == (6, 10)
     with pytest.raises(DataLost, match=r"from offset 11 on, and its log ends at 10: .*Begin elsewhere$"):
         ahead(broker, cluster, topic, None, startingOffsets=json.dumps({topic: {"0": 11}}))
 

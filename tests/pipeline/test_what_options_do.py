@@ -20,10 +20,10 @@ from tailrace.pipeline.source.offset_json import OffsetJson
 from tailrace.pipeline.source.options import read_options
 from tailrace.pipeline.source.stream import StreamReader
 from tailrace.testing import Broker
-from tests.pipeline.topics import first_time, make_topic, numbered, write
+from tests.pipeline.topics import FIRST_TIME, make_topic, numbered, write
 
 columns = StructType().add("offset", LongType()).add("value", BinaryType())
-long_s = 30.0
+LONG_S = 30.0
 
 
 def stream(broker: Broker, topic: str, **options: str) -> StreamReader:
@@ -80,7 +80,7 @@ def test_no_batch_waits_longer_than_the_delay(broker: Broker, cluster: Cluster, 
     first = end = after(reader, reader.initialOffset())
     write(cluster, filled, numbered(1))
     while end == first:
-        assert time.monotonic() < begun + long_s
+        assert time.monotonic() < begun + LONG_S
         end = after(reader, first)
     assert end == {filled: {"0": 11, "1": 4}}
     assert time.monotonic() - begun >= 0.3
@@ -114,13 +114,13 @@ def test_partitions_are_assigned(broker: Broker, filled: str) -> None:
 
 
 def times(topic: str, *seconds: int) -> str:
-    return json.dumps({topic: {str(number): first_time + 1000 * one for number, one in enumerate(seconds)}})
+    return json.dumps({topic: {str(number): FIRST_TIME + 1000 * one for number, one in enumerate(seconds)}})
 
 
 def test_a_start_by_times_and_where_no_record_is_that_late(broker: Broker, filled: str) -> None:
     told = {"subscribe": filled, "startingOffsetsByTimestamp": times(filled, 4, 99)}
     for strategy in ({}, {"startingOffsetsByTimestampStrategy": "error"}):
-        with pytest.raises(PipelineFailed, match=f"no record of {filled}-1 is as late as {first_time + 99_000}"):
+        with pytest.raises(PipelineFailed, match=f"no record of {filled}-1 is as late as {FIRST_TIME + 99_000}"):
             planned(broker, **told, **strategy)
     assert planned(broker, **told, startingOffsetsByTimestampStrategy="latest") == [(0, 4, 10)]
     assert planned(broker, subscribe=filled, startingOffsetsByTimestamp=times(filled, 4, 1)) == [(0, 4, 10), (1, 1, 4)]
@@ -155,7 +155,7 @@ def test_uncommitted_records_are_read_when_asked_for(broker: Broker, cluster: Cl
     assert [values(broker, subscribe=topic, **level) for level in levels] == [[b"a", b"b"], [], []]
     abort_all(sink, [open_ones])
     write(cluster, topic, numbered(1))
-    deadline = time.monotonic() + long_s
+    deadline = time.monotonic() + LONG_S
     while not values(broker, subscribe=topic):  # the marker comes some time after the answer
         assert time.monotonic() < deadline
     found = [values(broker, subscribe=topic, **level) for level in levels]

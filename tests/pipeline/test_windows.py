@@ -10,18 +10,18 @@ import pytest
 from tailrace.pipeline.kafka.cluster import Cluster
 from tailrace.records.record import NewRecord
 from tailrace.testing import Broker
-from tests.pipeline.topics import first_time, make_topic, write
+from tests.pipeline.topics import FIRST_TIME, make_topic, write
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-window_ms = 60_000
-patience_ms = 120_000  # how late a record may be
+WINDOW_MS = 60_000
+PATIENCE_MS = 120_000  # how late a record may be
 
 
 def batch_of(dice: random.Random, start_ms: int) -> list[NewRecord]:
     """Records of about four minutes in any order; one of them is far too late."""
-    times = [start_ms + dice.randrange(4 * window_ms) for _ in range(40)]
+    times = [start_ms + dice.randrange(4 * WINDOW_MS) for _ in range(40)]
     return [NewRecord(b"1", b"%d" % dice.randrange(3), timestamp=time) for time in times]
 
 
@@ -31,11 +31,11 @@ def by_hand(batches: list[list[NewRecord]]) -> Counter[tuple[int, bytes]]:
     watermark = 0
     for batch in batches:
         for one in batch:
-            window = one.timestamp // window_ms * window_ms
-            if window + window_ms > watermark:
+            window = one.timestamp // WINDOW_MS * WINDOW_MS
+            if window + WINDOW_MS > watermark:
                 counts[window, one.key or b""] += 1
-        watermark = max(watermark, max(one.timestamp for one in batch) - patience_ms)
-    return Counter({place: count for place, count in counts.items() if place[0] + window_ms <= watermark})
+        watermark = max(watermark, max(one.timestamp for one in batch) - PATIENCE_MS)
+    return Counter({place: count for place, count in counts.items() if place[0] + WINDOW_MS <= watermark})
 
 
 @pytest.mark.spark
@@ -45,17 +45,17 @@ def test_windows_with_late_records_over_restarts(
     from pyspark.sql import functions as f
 
     make_topic(cluster, topic)
-    base = first_time // window_ms * window_ms
+    base = FIRST_TIME // WINDOW_MS * WINDOW_MS
     dice = random.Random(7)
-    batches = [batch_of(dice, base + number * 5 * window_ms) for number in range(3)]
+    batches = [batch_of(dice, base + number * 5 * WINDOW_MS) for number in range(3)]
     batches[2].append(NewRecord(b"1", b"0", timestamp=base))  # hopelessly late
     for batch in batches:
         write(cluster, topic, batch)
         reader = spark.readStream.format("tailrace").option("kafka.bootstrap.servers", broker.bootstrap)
         frame = reader.option("subscribe", topic).option("startingOffsets", "earliest").load()
         counted = (
-            frame.withWatermark("timestamp", f"{patience_ms} milliseconds")
-            .groupBy(f.window("timestamp", f"{window_ms} milliseconds"), "key")
+            frame.withWatermark("timestamp", f"{PATIENCE_MS} milliseconds")
+            .groupBy(f.window("timestamp", f"{WINDOW_MS} milliseconds"), "key")
             .count()
         )
         writer = counted.selectExpr("unix_millis(window.start) as start", "key", "count").writeStream

@@ -17,9 +17,9 @@ from tailrace.wire.messages.delete_records import (
 from tailrace.wire.messages.delete_topics import DeleteTopicsRequest, TopicToDelete
 from tailrace.wire.messages.produce import PartitionToProduce, ProduceRequest, TopicToProduce
 
-first_time = 1_700_000_000_000
+FIRST_TIME = 1_700_000_000_000
 keep_all = NewTopicConfig(name="retention.ms", value="-1")  # records of 2023 would be gone within minutes
-known_timeout_s = 30.0
+KNOWN_TIMEOUT_S = 30.0
 
 
 def make_topic(cluster: Cluster, topic: str, partitions: int = 1, *, policy: str = "delete") -> None:
@@ -27,7 +27,7 @@ def make_topic(cluster: Cluster, topic: str, partitions: int = 1, *, policy: str
     wanted = NewTopic(name=topic, num_partitions=partitions, replication_factor=1, configs=configs)
     answer = cluster.ask_any(CreateTopicsRequest(topics=(wanted,), timeout_ms=10_000))
     check(answer.topics[0].error_code, f"make {topic}")
-    deadline = time.monotonic() + known_timeout_s
+    deadline = time.monotonic() + KNOWN_TIMEOUT_S
     while not is_known(cluster, topic):  # Apache Kafka says that it is made before every broker can tell of it
         assert time.monotonic() < deadline, f"{topic} was made, and nobody knows of it"
 
@@ -46,7 +46,7 @@ def remove_topic(cluster: Cluster, topic: str) -> None:
 def numbered(count: int, start: int = 0) -> list[NewRecord]:
     """Records that say which they are, a second apart."""
     return [
-        NewRecord(b"value %d" % number, b"key %d" % (number % 7), timestamp=first_time + 1000 * number)
+        NewRecord(b"value %d" % number, b"key %d" % (number % 7), timestamp=FIRST_TIME + 1000 * number)
         for number in range(start, start + count)
     ]
 

@@ -14,7 +14,7 @@ from tailrace.model.topics import TopicSettings
 from tests.unit.log.logs import open_log, trouble
 
 T = TypeVar("T")
-patience_s = 20
+PATIENCE_S = 20
 
 
 class MachineWithLog(RuleBasedStateMachine):
@@ -29,7 +29,7 @@ class MachineWithLog(RuleBasedStateMachine):
 
     def run(self, work: Awaitable[T]) -> T:
         async def bounded() -> T:
-            async with asyncio.timeout(patience_s):
+            async with asyncio.timeout(PATIENCE_S):
                 return await work
 
         return self.loop.run_until_complete(bounded())

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from tailrace.groups.consumer.assigning import assignors
+from tailrace.groups.consumer.assigning import ASSIGNORS
 from tailrace.groups.consumer.shares import Share
 from tailrace.groups.consumer.sharing import Wish, uniform
 from tailrace.model.ids import Id, TopicPartition
@@ -30,12 +30,12 @@ def sizes(shares: dict[str, Share]) -> list[int]:
     return [len(one) for one in shares.values()]
 
 
-@given(wishes(), some.sampled_from(sorted(assignors)))
+@given(wishes(), some.sampled_from(sorted(ASSIGNORS)))
 def test_everything_goes_to_somebody_who_reads_it_and_to_nobody_else(
     case: tuple[dict[str, Wish], dict[Id, int]], name: str
 ) -> None:
     members, partitions = case
-    shares = assignors[name](members, partitions)
+    shares = ASSIGNORS[name](members, partitions)
     given_out = [one for share in shares.values() for one in share]
     assert sorted(given_out) == [
         TopicPartition(topic, n) for topic in sorted(partitions) for n in range(partitions[topic])
@@ -96,7 +96,7 @@ def test_who_comes_takes_only_its_part_and_who_goes_leaves_only_its_own(
 def test_range_cuts_topics_of_a_size_at_the_same_places(case: tuple[dict[str, Wish], dict[Id, int]]) -> None:
     members, partitions = case
     same = dict.fromkeys(partitions, 7)
-    for share in assignors["range"](members, same).values():
+    for share in ASSIGNORS["range"](members, same).values():
         by_topic = [[one.partition for one in share if one.topic_id == topic] for topic in same]
         assert all(one == by_topic[0] for one in by_topic)
         assert not by_topic or by_topic[0] == list(range(by_topic[0][0], by_topic[0][-1] + 1)) if by_topic[0] else True

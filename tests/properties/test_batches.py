@@ -8,20 +8,20 @@ from hypothesis import strategies as st
 
 from tailrace.model.faults import BatchTooLarge, CorruptBatch, Fault, InvalidBatch, UnsupportedFormat
 from tailrace.records.build import build_batch
-from tailrace.records.compress import Compression, compressions, decompress
-from tailrace.records.header import checked_from, crc_at, epoch_at, read_header
+from tailrace.records.compress import COMPRESSIONS, Compression, decompress
+from tailrace.records.header import CHECKED_FROM, CRC_AT, EPOCH_AT, read_header
 from tailrace.records.opened import batches, open_batch, walk_heads
 from tailrace.records.record import NewRecord, Record
 from tailrace.records.varints import read_varint, varint
 
-refusals = (CorruptBatch, InvalidBatch, UnsupportedFormat)
+REFUSALS = (CorruptBatch, InvalidBatch, UnsupportedFormat)
 contents = st.none() | st.binary(max_size=300)
 names = st.text(max_size=8) | st.binary(max_size=4).map(lambda raw: raw.decode("utf-8", "surrogateescape"))
 headers = st.lists(st.tuples(names, st.none() | st.binary(max_size=20)), max_size=3).map(tuple)
 timestamps = st.integers(-1, 2**63 - 1) | st.integers(1_700_000_000_000, 1_700_000_100_000)
 new_records = st.builds(NewRecord, contents, contents, headers, timestamps)
 several = st.lists(new_records, min_size=1, max_size=12)
-codecs = st.sampled_from(compressions)
+codecs = st.sampled_from(COMPRESSIONS)
 
 
 @given(st.integers(-(2**63), 2**63 - 1), st.binary(max_size=3))
@@ -62,7 +62,7 @@ def test_a_flipped_byte_is_seen(new: list[NewRecord], codec: Compression, data: 
         moved = open_batch(batch)
         assert moved[0].offset != opened[0].offset
         assert [one[1:] for one in moved] == [one[1:] for one in opened]
-    elif epoch_at <= place < epoch_at + 4:
+    elif EPOCH_AT <= place < EPOCH_AT + 4:
         assert open_batch(batch) == opened
         assert read_header(batch).leader_epoch != 6
     else:
@@ -76,11 +76,11 @@ def test_lies_under_a_right_checksum_end_in_a_fault(
 ) -> None:
     batch = build_batch(new, compression=codec)
     for _ in range(data.draw(st.integers(1, 4))):
-        batch[data.draw(st.integers(checked_from, len(batch) - 1))] = data.draw(st.integers(0, 255))
-    struct.pack_into(">I", batch, crc_at, crc32c(bytes(batch[checked_from:])))
+        batch[data.draw(st.integers(CHECKED_FROM, len(batch) - 1))] = data.draw(st.integers(0, 255))
+    struct.pack_into(">I", batch, CRC_AT, crc32c(bytes(batch[CHECKED_FROM:])))
     try:
         opened = open_batch(batch, 1 << 20)
-    except (*refusals, BatchTooLarge):
+    except (*REFUSALS, BatchTooLarge):
         return
     header = read_header(batch)
     assert len(opened) == header.records
@@ -117,6 +117,6 @@ def test_a_run_of_batches_is_walked_up_to_the_cut(
 def refused(data: bytes | bytearray) -> bool:
     try:
         open_batch(data)
-    except refusals as fault:
+    except REFUSALS as fault:
         return bool(str(fault))
     return False

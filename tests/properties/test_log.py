@@ -12,15 +12,15 @@ from hypothesis.stateful import invariant, precondition, rule
 from tailrace.log.directory.inspect import verify
 from tailrace.log.log import Appended
 from tailrace.model.faults import OffsetOutOfRange, OutOfOrderSequence
-from tailrace.records.header import check_batch, prefix_bytes, read_header
+from tailrace.records.header import PREFIX_BYTES, check_batch, read_header
 from tailrace.records.opened import batches, open_batch
 from tests.properties.machines import MachineWithLog
-from tests.unit.log.logs import image_of, now, one_batch, open_log, read, restore, segment_path, topic
+from tests.unit.log.logs import NOW, image_of, one_batch, open_log, read, restore, segment_path, topic
 
 T = TypeVar("T")
 
-minute_ms = 60_000
-small = topic(segment_bytes=1024, index_interval_bytes=200, retention_ms=minute_ms)
+MINUTE_MS = 60_000
+small = topic(segment_bytes=1024, index_interval_bytes=200, retention_ms=MINUTE_MS)
 
 
 class Sent(NamedTuple):
@@ -43,7 +43,7 @@ class LogMachine(MachineWithLog):
         self.start = 0
         self.end = 0
         self.epoch = 1
-        self.time = now
+        self.time = NOW
 
     # Writing
 
@@ -119,13 +119,13 @@ class LogMachine(MachineWithLog):
         with pytest.raises(OffsetOutOfRange):
             self.log.read(self.start - 1 if beyond < 0 else self.end + 1, 100, self.end)
 
-    @rule(wanted=st.integers(-5 * minute_ms, 5 * minute_ms), upto=st.floats(0, 1))
+    @rule(wanted=st.integers(-5 * MINUTE_MS, 5 * MINUTE_MS), upto=st.floats(0, 1))
     def look_up(self, wanted: int, upto: float) -> None:
         bounds = [batch.end for batch in self.sent] or [0]
         limit = bounds[round(upto * (len(bounds) - 1))]
         records = [row for row in self.rows() if row[0] < limit]
-        found = next((row for row in records if row[1] >= now + wanted), None)
-        answer = self.run(self.log.offset_for_time(now + wanted, limit))
+        found = next((row for row in records if row[1] >= NOW + wanted), None)
+        answer = self.run(self.log.offset_for_time(NOW + wanted, limit))
         assert (answer and answer[:2]) == found
         newest = max(records, key=lambda row: (row[1], -row[0]), default=None)
         answer = self.run(self.log.max_timestamp(limit))
@@ -156,13 +156,13 @@ class LogMachine(MachineWithLog):
         self.start += round(where * (self.end - self.start) / 2)
         self.run(self.log.advance_start(self.start))
 
-    @rule(later=st.integers(0, 2 * minute_ms), where=st.floats(0, 1))
+    @rule(later=st.integers(0, 2 * MINUTE_MS), where=st.floats(0, 1))
     def retain(self, later: int, where: float) -> None:
         high_watermark = self.start + round(where * (self.end - self.start))
         self.run(self.log.retain(self.time + later, high_watermark))
         assert self.start <= self.log.start <= max(self.start, high_watermark)
         gone = [time for offset, time in self.rows() if offset < self.log.start]
-        assert all(time < self.time + later - minute_ms for time in gone)
+        assert all(time < self.time + later - MINUTE_MS for time in gone)
         self.start = self.log.start
 
     # Restarts
@@ -229,7 +229,7 @@ def test_what_was_not_synced_may_be_lost_but_only_that(
             if number == safe:
                 point = await log.checkpoint()
             data = one_batch([b"x" * size])
-            log.append(data, check_batch(data), 1, now)
+            log.append(data, check_batch(data), 1, NOW)
         if safe == len(sizes):
             point = await log.checkpoint()
         path = segment_path(tmp_path / "p")
@@ -255,7 +255,7 @@ def places(data: bytearray) -> list[slice]:
     """Where each batch stands."""
     found, at = [], 0
     while at < len(data):
-        size = read_header(data, at).length + prefix_bytes
+        size = read_header(data, at).length + PREFIX_BYTES
         found.append(slice(at, at + size))
         at += size
     return found

@@ -14,9 +14,9 @@ from tailrace.groups.consumer.shares import Share, by_topic, without
 from tailrace.groups.requests import Joined, Joining, MemberId, Synced, Syncing
 from tailrace.model.faults import Fault, RebalanceInProgress
 from tailrace.wire.compile import encode
-from tests.properties.test_reconciliation import Client, World, every, session_s
+from tests.properties.test_reconciliation import SESSION_S, Client, World, every
 
-runs, events, version = 100, 100, 3
+RUNS, EVENTS, VERSION = 100, 100, 3
 
 
 class OldClient:
@@ -54,7 +54,7 @@ class OldClient:
             who=MemberId(self.member_id),
             client_id=self.name,
             client_host="",
-            session_timeout_ms=int(session_s * 1000),
+            session_timeout_ms=int(SESSION_S * 1000),
             rebalance_timeout_ms=30_000,
             protocol_type="consumer",
             protocols={"range": self._subscription()},
@@ -74,7 +74,7 @@ class OldClient:
                 EmbeddedPartitions(topic=name, partitions=some) for name, some in owned if name is not None
             ),
         )
-        return pack(">h", version) + encode(value, version)
+        return pack(">h", VERSION) + encode(value, VERSION)
 
     def sync(self) -> None:
         turn = self.world.turn()
@@ -121,9 +121,9 @@ class MixedWorld(World):
     def elapse(self, seconds: float) -> None:
         self.hear_of_who_stays()
         for client in self.old.values():
-            if self.now + seconds - client.heard_at >= session_s:
+            if self.now + seconds - client.heard_at >= SESSION_S:
                 client.give_up_all()
-        super().elapse(min(seconds, session_s - 0.1))
+        super().elapse(min(seconds, SESSION_S - 0.1))
         self.hear_of_who_stays()
         super().elapse(0.1)
 
@@ -132,10 +132,10 @@ class MixedWorld(World):
         return [*super().working(), *old, (self.stays.name, self.stays.works_on)]
 
 
-@pytest.mark.parametrize("seed", range(runs))
+@pytest.mark.parametrize("seed", range(RUNS))
 def test_never_two_owners_and_in_the_end_one_each(seed: int) -> None:
     world = MixedWorld(seed)
-    for _ in range(events):
+    for _ in range(EVENTS):
         world.happen()
         world.owners()
     for _ in range(80):  # all is well from now on

@@ -22,8 +22,8 @@ from tailrace.model.faults import FencedMemberEpoch, UnknownMember
 from tailrace.model.ids import TopicPartition
 from tests.unit.groups.consumer_stage import StagedTopics, plain_rules
 
-runs, events = 150, 120
-session_s = plain_rules.consumer_session_timeout_ms / 1000
+RUNS, EVENTS = 150, 120
+SESSION_S = plain_rules.consumer_session_timeout_ms / 1000
 
 
 class Client:
@@ -100,7 +100,7 @@ class World:
     def elapse(self, seconds: float) -> None:
         self.now += seconds
         for client in self.clients.values():
-            if self.now - client.heard_at >= session_s:
+            if self.now - client.heard_at >= SESSION_S:
                 client.give_up_all()  # as clients do that hear nothing: what they have may be somebody else's by now
         turn = self.turn()
         self.groups.ring(turn)
@@ -133,7 +133,7 @@ class World:
             case 4:
                 self.topics.make("t", len_of(self.topics, "t") + 1)
             case 5:
-                self.elapse(chance.choice([0.1, 1.0, 4.0, session_s]))
+                self.elapse(chance.choice([0.1, 1.0, 4.0, SESSION_S]))
             case 6:
                 self.reload()
             case 7 | 8 if self.clients:
@@ -167,10 +167,10 @@ def every(topics: StagedTopics, names: Iterable[str]) -> list[TopicPartition]:
     return sorted(TopicPartition(one.id, number) for one in found for number in range(one.partitions))
 
 
-@pytest.mark.parametrize("seed", range(runs))
+@pytest.mark.parametrize("seed", range(RUNS))
 def test_never_two_owners_and_in_the_end_one_each(seed: int) -> None:
     world = World(seed)
-    for _ in range(events):
+    for _ in range(EVENTS):
         world.happen()
         world.owners()
     for _ in range(60):  # all is well from now on: everybody is heard of, and does what it is told

@@ -17,7 +17,7 @@ from tailrace.records.header import read_header
 from tailrace.records.opened import batches, open_batch
 from tailrace.records.record import NewRecord
 from tests.properties.machines import MachineWithLog
-from tests.unit.log.logs import now, read, topic
+from tests.unit.log.logs import NOW, read, topic
 
 T = TypeVar("T")
 Kind = Literal["plain", "sent", "commit", "abort"]
@@ -62,7 +62,7 @@ class TransactionMachine(MachineWithLog):
         self.written += count
         sequence = self.next_sequence(producer)
         batch = build_batch(
-            [NewRecord(value=value, timestamp=now) for value in values],
+            [NewRecord(value=value, timestamp=NOW) for value in values],
             producer_id=-1 if outside else producer,
             producer_epoch=-1 if outside else self.epochs[producer],
             base_sequence=-1 if outside else sequence,
@@ -78,14 +78,14 @@ class TransactionMachine(MachineWithLog):
             producer_id=producer,
             producer_epoch=self.epochs[producer],
             coordinator_epoch=1,
-            timestamp=now,
+            timestamp=NOW,
         )
         self.put(batch, Entry(self.end, [], producer, "commit" if commits else "abort"))
 
     def put(self, batch: bytearray, entry: Entry) -> None:
         async def append() -> None:
             view = memoryview(batch)
-            appended = self.log.append(view, read_header(view), 1, now, internal=True)
+            appended = self.log.append(view, read_header(view), 1, NOW, internal=True)
             assert (appended.base_offset, appended.duplicate) == (entry.base, False)
 
         self.run(append())
@@ -117,7 +117,7 @@ class TransactionMachine(MachineWithLog):
 
     @rule()
     def retain(self) -> None:
-        self.run(self.log.retain(now + 1000, self.stable()))
+        self.run(self.log.retain(NOW + 1000, self.stable()))
         self.start = self.log.start
 
     @rule(clean=st.booleans())

@@ -12,11 +12,11 @@ import time
 import traceback
 
 from tailrace.testing.scenarios.cluster.campaign import Campaign, run_seeds
-from tailrace.testing.scenarios.cluster.plan import trouble_default_seconds
+from tailrace.testing.scenarios.cluster.plan import TROUBLE_DEFAULT_SECONDS
 from tailrace.testing.scenarios.power_cuts import Met, run_power_cuts
 from tests.simulation.seeds import keep, kept_seeds
 
-cuts_per_seed = 10
+CUTS_PER_SEED = 10
 
 
 def say(text: object) -> None:
@@ -26,14 +26,14 @@ def say(text: object) -> None:
 
 def run_cuts(seed: int) -> tuple[int, Met | None, str]:
     try:
-        met, digest = run_power_cuts(seed, cuts_per_seed)
+        met, digest = run_power_cuts(seed, CUTS_PER_SEED)
     except BaseException:
         return seed, None, traceback.format_exc()
     return seed, met, digest
 
 
 def cut_power(options: argparse.Namespace) -> bool:
-    count = -(-options.cuts // cuts_per_seed)
+    count = -(-options.cuts // CUTS_PER_SEED)
     seeds = _seeds("power-cuts", options, count)
     total, failed, began = Met(), 0, time.monotonic()
     with concurrent.futures.ProcessPoolExecutor(options.workers) as pool:
@@ -52,7 +52,7 @@ def cut_power(options: argparse.Namespace) -> bool:
 
 def break_clusters(options: argparse.Namespace) -> bool:
     campaign, began = Campaign(), time.monotonic()
-    for run in run_seeds(_seeds("cluster", options, options.seeds), trouble_default_seconds, options.workers):
+    for run in run_seeds(_seeds("cluster", options, options.seeds), TROUBLE_DEFAULT_SECONDS, options.workers):
         campaign.add(run)
         say(run)
         if run.failure:

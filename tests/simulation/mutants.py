@@ -16,13 +16,13 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from tailrace.testing.scenarios.cluster.campaign import Run, run_seed
-from tailrace.testing.scenarios.cluster.plan import trouble_default_seconds
-from tests.simulation.planted import mutants
+from tailrace.testing.scenarios.cluster.plan import TROUBLE_DEFAULT_SECONDS
+from tests.simulation.planted import MUTANTS
 
 recorded = Path(__file__).with_name("mutants.toml")
-seeds_max = 200
-quick_seconds = 1.5  # of a core; a recorded seed should not take longer
-headline = "# Planted bugs, each with a seed that finds it; made by `python -m tests.simulation.mutants --record`.\n"
+SEEDS_MAX = 200
+QUICK_SECONDS = 1.5  # of a core; a recorded seed should not take longer
+HEADLINE = "# Planted bugs, each with a seed that finds it; made by `python -m tests.simulation.mutants --record`.\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,25 +47,25 @@ def recorded_seeds() -> dict[str, int]:
 
 def replay(name: str, seed: int) -> Run:
     """One seed with one bug planted."""
-    mutant = next(one for one in mutants if one.__name__ == name)
+    mutant = next(one for one in MUTANTS if one.__name__ == name)
     with mutant():
-        return run_seed(trouble_default_seconds, seed)
+        return run_seed(TROUBLE_DEFAULT_SECONDS, seed)
 
 
 def passes(seed: int) -> bool:
     """Whether a seed passes when nothing is planted: otherwise it proves nothing."""
-    return not run_seed(trouble_default_seconds, seed).failure
+    return not run_seed(TROUBLE_DEFAULT_SECONDS, seed).failure
 
 
 def hunt(name: str) -> Hunt:
     """The first seed that finds a bug, and does so quickly if another of the next few does."""
     logging.disable()
     began, best = time.process_time(), None
-    for tried in range(1, seeds_max + 1):
+    for tried in range(1, SEEDS_MAX + 1):
         run = replay(name, tried)
         if run.failure and (best is None or run.seconds < best.seconds) and passes(tried):
             best = run
-        if best is not None and (best.seconds < quick_seconds or tried >= best.seed + 10):
+        if best is not None and (best.seconds < QUICK_SECONDS or tried >= best.seed + 10):
             break
     return Hunt(name=name, tried=tried, found=best, seconds=time.process_time() - began)
 
@@ -81,7 +81,7 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("names", nargs="*", help="only these bugs")
     options = parser.parse_args()
-    names = options.names or [one.__name__ for one in mutants]
+    names = options.names or [one.__name__ for one in MUTANTS]
     seeds, missed = recorded_seeds(), 0
     for one in hunt_all(names, options.workers):
         sys.stdout.write(f"{one}\n")
@@ -91,8 +91,8 @@ def main() -> int:
         else:
             seeds[one.name] = one.found.seed
     if options.record:
-        recorded.write_text(headline + "".join(f"{name} = {seed}\n" for name, seed in sorted(seeds.items())))
-    sys.stdout.write(f"{len(names) - missed} of {len(names)} planted bugs found within {seeds_max} seeds\n")
+        recorded.write_text(HEADLINE + "".join(f"{name} = {seed}\n" for name, seed in sorted(seeds.items())))
+    sys.stdout.write(f"{len(names) - missed} of {len(names)} planted bugs found within {SEEDS_MAX} seeds\n")
     return 1 if missed else 0
 
 

@@ -169,7 +169,7 @@ def acknowledged_at_the_append() -> AbstractContextManager[None]:
     return replaced(Partition, "acknowledged", property(lambda partition: partition.log.end))
 
 
-mutants: tuple[Mutant, ...] = (
+MUTANTS: tuple[Mutant, ...] = (
     commit_by_counting_an_old_epoch,
     vote_not_persisted,
     follower_counted_before_its_fsync,
@@ -186,5 +186,5 @@ mutants: tuple[Mutant, ...] = (
     torn_tail_kept,
     readers_see_past_the_high_watermark,
     acknowledged_at_the_append,
-    *planted_coordination.mutants,
+    *planted_coordination.MUTANTS,
 )

@@ -90,7 +90,7 @@ def partitions_given_before_they_are_given_up() -> AbstractContextManager[None]:
     return replaced(reconciling, "_next", go_on)
 
 
-mutants: tuple[Mutant, ...] = (
+MUTANTS: tuple[Mutant, ...] = (
     late_marker_hits_the_next_transaction,
     stable_offset_past_open_transactions,
     aborted_transactions_forgotten_at_a_start,

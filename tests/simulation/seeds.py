@@ -6,7 +6,7 @@ Histories change when the code does, so an old seed does not tell the same story
 from pathlib import Path
 
 kept = Path(__file__).with_name("seeds.txt")
-not_understood = "not understood yet"
+NOT_UNDERSTOOD = "not understood yet"
 
 
 def kept_seeds(scenario: str) -> list[int]:
@@ -18,4 +18,4 @@ def keep(scenario: str, seed: int, what: str) -> None:
     """Write down a seed that failed, unless it is there already."""
     if seed not in kept_seeds(scenario):
         with kept.open("a") as file:
-            file.write(f"{scenario:<12}{seed:<12}{not_understood}: {what}\n")
+            file.write(f"{scenario:<12}{seed:<12}{NOT_UNDERSTOOD}: {what}\n")

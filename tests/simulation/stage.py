@@ -29,17 +29,17 @@ from tailrace.wire.messages.init_producer_id import InitProducerIdRequest
 from tailrace.wire.messages.list_offsets import ListOffsetsRequest, PartitionAsked, TopicAsked
 from tailrace.wire.messages.produce import PartitionProduced, PartitionToProduce, ProduceRequest, TopicToProduce
 
-host = "broker"
-data_dir = "/data"
-answer_max_s = 20.0  # virtual
-start_max_s = 60.0  # likewise
+HOST = "broker"
+DATA_DIR = "/data"
+ANSWER_MAX_S = 20.0  # virtual
+START_MAX_S = 60.0  # likewise
 Producer = tuple[int, int, int]  # id, epoch, first sequence
 
 
 class Stage:
     def __init__(self, world: World) -> None:
         self.world = world
-        self.broker = world.machine(host)
+        self.broker = world.machine(HOST)
         self.storage = self.broker.storage
         self._clients = world.machine("client")
         self._net = self._clients.boot().net
@@ -54,12 +54,12 @@ class Stage:
         self._client = None
 
         async def serve() -> Node:
-            node = Node(ports, Settings(**{"host": host, "data_dir": data_dir, **settings}))
+            node = Node(ports, Settings(**{"host": HOST, "data_dir": DATA_DIR, **settings}))
             await node.start()
             await open_door(node)
             return node
 
-        self.node = await self.broker.run(asyncio.wait_for(serve(), start_max_s))
+        self.node = await self.broker.run(asyncio.wait_for(serve(), START_MAX_S))
 
     async def stop(self) -> None:
         await self.broker.run(self.node.stop())
@@ -81,8 +81,8 @@ class Stage:
     async def call(self, request: object, version: int) -> Any:
         async def ask() -> Any:
             if self._client is None or self._client.transport is None:
-                self._client = await WireClient.connect(self._net, host, 9092, "stage")
-            return await asyncio.wait_for(self._client.call(request, version), answer_max_s)
+                self._client = await WireClient.connect(self._net, HOST, 9092, "stage")
+            return await asyncio.wait_for(self._client.call(request, version), ANSWER_MAX_S)
 
         return await self._clients.run(ask())
 
@@ -158,7 +158,7 @@ class Stage:
     def folder(self, topic: str, partition: int = 0) -> str:
         return self.node.hosted.find(topic, partition).log.folder
 
-    def files(self, folder: str = data_dir) -> dict[str, bytes]:
+    def files(self, folder: str = DATA_DIR) -> dict[str, bytes]:
         """Every file below a folder, with what a reader sees in it."""
         return {
             path: bytes(image.content)

@@ -8,26 +8,26 @@ import time
 import pytest
 
 from tailrace.testing.scenarios.cluster.campaign import Campaign, Run, run_seed
-from tailrace.testing.scenarios.cluster.encountered import Encountered, demanded
-from tailrace.testing.scenarios.cluster.plan import plan_of, trouble_default_seconds
+from tailrace.testing.scenarios.cluster.encountered import DEMANDED, Encountered
+from tailrace.testing.scenarios.cluster.plan import TROUBLE_DEFAULT_SECONDS, plan_of
 from tests.simulation.seeds import kept_seeds
 
-seeds_per_share = 25
-shares = 4  # a hundred seeds in all
-proof_seconds = 3.0
-program = (
+SEEDS_PER_SHARE = 25
+SHARES = 4  # a hundred seeds in all
+PROOF_SECONDS = 3.0
+PROGRAM = (
     "import sys, logging; from tailrace.testing.scenarios.cluster.story import run_cluster; logging.disable();"
-    f"print(run_cluster(int(sys.argv[1]), {proof_seconds}).digest)"
+    f"print(run_cluster(int(sys.argv[1]), {PROOF_SECONDS}).digest)"
 )
 
 
-@pytest.mark.parametrize("share", range(shares))
+@pytest.mark.parametrize("share", range(SHARES))
 def test_everything_holds_whatever_goes_wrong(share: int) -> None:
     """Each share must have met its part of what a hundred seeds must: empty seeds prove nothing."""
     campaign = Campaign()
-    for seed in range(5001 + share * seeds_per_share, 5001 + (share + 1) * seeds_per_share):
+    for seed in range(5001 + share * SEEDS_PER_SHARE, 5001 + (share + 1) * SEEDS_PER_SHARE):
         campaign.add(check(seed))
-    missed = {name: getattr(campaign.met, name) for name, least in demanded.items() if is_below(campaign, name, least)}
+    missed = {name: getattr(campaign.met, name) for name, least in DEMANDED.items() if is_below(campaign, name, least)}
     assert missed == {}, campaign
 
 
@@ -40,7 +40,7 @@ def test_the_same_seed_gives_the_same_history_whatever_python_hashes() -> None:
     """Three nodes that replicate, clients in between: the same trace digest under two hash seeds."""
     seed = next(seed for seed in range(100) if plan_of(seed).brokers == 3)
     digests = [digest_elsewhere(seed, hash_seed) for hash_seed in (1, 2)]
-    assert digests[0] == digests[1] == run_seed(proof_seconds, seed).digest != ""
+    assert digests[0] == digests[1] == run_seed(PROOF_SECONDS, seed).digest != ""
 
 
 def test_a_failure_says_what_broke_and_where() -> None:
@@ -52,19 +52,19 @@ def test_a_failure_says_what_broke_and_where() -> None:
 def test_a_hundred_seeds_that_met_little_do_not_pass() -> None:
     campaign = Campaign(seeds=100)
     assert not campaign.passed
-    assert len(campaign.shortfalls) == len(demanded)
+    assert len(campaign.shortfalls) == len(DEMANDED)
     assert "too few torn tails" in str(campaign)
 
 
 def test_a_poor_hundred_does_not_pass_beside_rich_ones() -> None:
-    rich, poor = (Encountered(**{name: share * least for name, least in demanded.items()}) for share in (1, 0))
+    rich, poor = (Encountered(**{name: share * least for name, least in DEMANDED.items()}) for share in (1, 0))
     campaign = Campaign()
     for seed in range(1, 301):
         met = poor if 101 <= seed <= 200 else rich
         campaign.add(Run(seed=seed, met=met, digest="d", seconds=0.0))
     assert not campaign.met.shortfalls(campaign.seeds)
     assert not campaign.passed
-    assert len(campaign.shortfalls) == len(demanded)
+    assert len(campaign.shortfalls) == len(DEMANDED)
     assert "seeds 101 to 200: too few torn tails: 0 in 100 seeds, 50 are demanded" in str(campaign)
     campaign = Campaign()
     for seed in range(1, 151):  # the last fifty are no hundred yet
@@ -80,18 +80,18 @@ def test_a_campaign_tells_both_how_long_people_wait_and_what_it_costs() -> None:
 
 
 def check(seed: int) -> Run:
-    run = run_seed(trouble_default_seconds, seed)
+    run = run_seed(TROUBLE_DEFAULT_SECONDS, seed)
     assert not run.failure, f"{run}\nreplay: tailrace simulate --seed {seed}"
     return run
 
 
 def is_below(campaign: Campaign, name: str, least: int) -> bool:
-    return bool(getattr(campaign.met, name) < least / shares)
+    return bool(getattr(campaign.met, name) < least / SHARES)
 
 
 def digest_elsewhere(seed: int, hash_seed: int) -> str:
     return subprocess.run(
-        [sys.executable, "-c", program, str(seed)],
+        [sys.executable, "-c", PROGRAM, str(seed)],
         env=os.environ | {"PYTHONHASHSEED": str(hash_seed)},
         capture_output=True,
         text=True,

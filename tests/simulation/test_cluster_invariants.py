@@ -6,9 +6,9 @@ from contextlib import contextmanager
 import pytest
 from crc32c import crc32c
 
-from tailrace.broker.replication.vote_journal import entry_layout
+from tailrace.broker.replication.vote_journal import ENTRY_LAYOUT
 from tailrace.model.ids import BrokerId, Id, TopicPartition
-from tailrace.raft.voters import Voter, no_voter
+from tailrace.raft.voters import NO_VOTER, Voter
 from tailrace.testing.scenarios.cluster.invariants.claims import Claims
 from tailrace.testing.scenarios.cluster.invariants.committed_history import Committed, Histories
 from tailrace.testing.scenarios.cluster.invariants.invariants import Broken, Invariant
@@ -47,7 +47,7 @@ def entry(base: int, count: int = 1, *, epoch: int = 1, crc: int = 7, producer: 
 
 
 def vote(epoch: int, voter: Voter, key: TopicPartition = key) -> bytes:
-    row = entry_layout.pack(key.topic_id, key.partition, epoch, voter.broker, voter.directory)
+    row = ENTRY_LAYOUT.pack(key.topic_id, key.partition, epoch, voter.broker, voter.directory)
     return row + crc32c(row).to_bytes(4, "big")
 
 
@@ -195,7 +195,7 @@ class TestJournals:
             journals.check(seen(1, epoch=1))
 
     def test_two_votes_in_one_epoch(self) -> None:
-        journals, first = Journals(), vote(1, no_voter) + vote(1, voters[1])
+        journals, first = Journals(), vote(1, NO_VOTER) + vote(1, voters[1])
         journals.read_on("b1", voters[0].directory, first)
         with breaks(Invariant.ONE_VOTE):
             journals.read_on("b1", voters[0].directory, first + vote(1, voters[2]))

@@ -4,15 +4,15 @@ import pytest
 
 from tailrace.broker.node import CannotStart
 from tailrace.log.directory.checkpoints import load_checkpoints
-from tailrace.model.limits import batch_header_bytes
+from tailrace.model.limits import BATCH_HEADER_BYTES
 from tailrace.testing.simulation.storage import Storage
 from tailrace.wire.errors import Error
-from tests.simulation.stage import Stage, data_dir, staged
+from tests.simulation.stage import DATA_DIR, Stage, staged
 
 values = [b"record %d" % number for number in range(20)]
-metadata_folder = f"{data_dir}/AAAAAAAAAAAAAAAAAAAAAQ-0"
+METADATA_FOLDER = f"{DATA_DIR}/AAAAAAAAAAAAAAAAAAAAAQ-0"
 # where in a batch: base offset, length, magic, checksum, delta, a record's bytes
-places = pytest.mark.parametrize("place", [7, 11, 16, 20, 26, batch_header_bytes + 5])
+places = pytest.mark.parametrize("place", [7, 11, 16, 20, 26, BATCH_HEADER_BYTES + 5])
 
 
 async def filled(stage: Stage, **settings: object) -> str:
@@ -38,7 +38,7 @@ def batch_at(storage: Storage, path: str, number: int) -> int:
 
 def recorded_point(stage: Stage) -> int:
     """How far the log of "t" need not be scanned, as the disk has it."""
-    checkpoints = load_checkpoints(stage.node.ports.disk, data_dir)
+    checkpoints = load_checkpoints(stage.node.ports.disk, DATA_DIR)
     assert checkpoints is not None
     checkpoint = checkpoints.get(stage.node.hosted.find("t", 0).key)
     return 0 if checkpoint is None else checkpoint.recovery.offset
@@ -112,8 +112,8 @@ async def test_a_bit_flipped_above_the_recovery_point_ends_the_log_there_and_say
 async def test_a_damaged_metadata_log_below_the_recovery_point_keeps_the_broker_from_starting(stage: Stage) -> None:
     await filled(stage)
     await stage.stop()
-    (file,) = [path for path in stage.files(metadata_folder) if path.endswith(".log")]
-    stage.storage.flip_bit(file, batch_at(stage.storage, file, 1) + batch_header_bytes + 3)
+    (file,) = [path for path in stage.files(METADATA_FOLDER) if path.endswith(".log")]
+    stage.storage.flip_bit(file, batch_at(stage.storage, file, 1) + BATCH_HEADER_BYTES + 3)
     with pytest.raises(CannotStart, match="damaged"):
         await stage.start()
 
@@ -128,7 +128,7 @@ async def test_a_flipped_vote_costs_no_other_partition_its_epoch(
     await stage.stop()
     await stage.start()
     await stage.stop()
-    stage.storage.flip_bit(f"{data_dir}/votes", entry * 48 + 20)
+    stage.storage.flip_bit(f"{DATA_DIR}/votes", entry * 48 + 20)
     await stage.start()
     assert "a vote that cannot be read" in caplog.text
     assert [one.epoch for one in stage.node.hosted.of_topic("t")] == [2, 2]

@@ -5,7 +5,7 @@ import pytest
 from tailrace.broker.node import CannotStart
 from tailrace.log.directory.inspect import verify
 from tailrace.wire.errors import Error
-from tests.simulation.stage import Stage, data_dir, staged
+from tests.simulation.stage import DATA_DIR, Stage, staged
 
 room_tried = pytest.mark.parametrize("room_bytes", [0, 1, 30, 61, 100])
 
@@ -113,15 +113,15 @@ async def test_a_checkpoint_that_does_not_fit_costs_a_log_line_and_time_at_the_n
     await stage.make_topic("t")
     for number in range(20):
         await stage.produce("t", b"%d" % number)
-    before = stage.files().get(f"{data_dir}/checkpoint", b"")
+    before = stage.files().get(f"{DATA_DIR}/checkpoint", b"")
     await stage.produce("t", b"last")
     stage.storage.fill()
     await stage.world.until(lambda: "checkpoint" in caplog.text)
     assert not stage.failed
-    assert stage.files().get(f"{data_dir}/checkpoint", b"") == before
+    assert stage.files().get(f"{DATA_DIR}/checkpoint", b"") == before
     assert await stage.read("t") == [b"%d" % number for number in range(20)] + [b"last"]
     stage.storage.make_room()
-    await stage.world.until(lambda: stage.files().get(f"{data_dir}/checkpoint", b"") != before)
+    await stage.world.until(lambda: stage.files().get(f"{DATA_DIR}/checkpoint", b"") != before)
     stage.cut_power()
     await stage.start()
     assert len(await stage.read("t")) == 21
@@ -176,7 +176,7 @@ async def test_a_leader_that_finds_no_room_for_its_first_batch_waits_for_it(
     await stage.make_topic("t")
     await stage.make_topic("other")
     await stage.produce("t", b"0")
-    await stage.world.until(lambda: f"{data_dir}/checkpoint" in stage.files())
+    await stage.world.until(lambda: f"{DATA_DIR}/checkpoint" in stage.files())
     await stage.produce("t", b"1")
     stage.kill()
     stage.storage.fill(80, below=stage.folder("t"))  # what recovery writes fits, a control batch does not

@@ -14,8 +14,8 @@ from tailrace.ports.system_disk import SystemDisk
 from tailrace.testing.simulation import World
 
 Step = tuple[str, tuple[object, ...]]
-kinds = "write write read cold truncate size rename remove remove_dir make_dir names exists"
-names = ("a", "b", "c/a", "c/b", "c", "d/e/f", "d/e", "d")
+KINDS = "write write read cold truncate size rename remove remove_dir make_dir names exists"
+NAMES = ("a", "b", "c/a", "c/b", "c", "d/e/f", "d/e", "d")
 
 
 def draw_steps(chance: random.Random, count: int) -> list[Step]:
@@ -23,8 +23,8 @@ def draw_steps(chance: random.Random, count: int) -> list[Step]:
 
 
 def _draw_step(chance: random.Random) -> Step:
-    kind = chance.choice(kinds.split())
-    name, position = chance.choice(names), chance.randrange(6000)
+    kind = chance.choice(KINDS.split())
+    name, position = chance.choice(NAMES), chance.randrange(6000)
     match kind:
         case "write":
             return kind, (name, chance.randbytes(chance.randrange(3000)), position)
@@ -33,7 +33,7 @@ def _draw_step(chance: random.Random) -> Step:
         case "truncate":
             return kind, (name, position)
         case "rename":
-            return kind, (name, chance.choice(names))
+            return kind, (name, chance.choice(NAMES))
     return kind, (name,)
 
 

@@ -7,9 +7,9 @@ import pytest
 
 from tailrace.broker.node import CannotStart
 from tailrace.wire.errors import Error
-from tests.simulation.stage import Stage, data_dir, staged
+from tests.simulation.stage import DATA_DIR, Stage, staged
 
-metadata_folder = f"{data_dir}/AAAAAAAAAAAAAAAAAAAAAQ-0"
+METADATA_FOLDER = f"{DATA_DIR}/AAAAAAAAAAAAAAAAAAAAAQ-0"
 
 
 async def two_topics(stage: Stage) -> None:
@@ -87,7 +87,7 @@ async def test_a_metadata_log_that_cannot_be_synced_refuses_changes_and_no_more(
     stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
     await two_topics(stage)
-    (file,) = [path for path in stage.files(metadata_folder) if path.endswith(".log")]
+    (file,) = [path for path in stage.files(METADATA_FOLDER) if path.endswith(".log")]
     stage.storage.fail_next_sync(file)
     assert (await stage.make_topic("new")).error_code == Error.KAFKA_STORAGE_ERROR
     assert "__cluster_metadata is offline" in caplog.text
@@ -107,13 +107,13 @@ async def test_a_vote_journal_that_cannot_be_synced_gives_no_new_leader_and_no_m
     stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
     await two_topics(stage)
-    stage.storage.fail_next_sync(f"{data_dir}/votes")
+    stage.storage.fail_next_sync(f"{DATA_DIR}/votes")
     assert (await stage.make_topic("new")).error_code == 0  # it is in the metadata: a restart will lead it
     assert (await stage.produce("new", b"v")).error_code == Error.NOT_LEADER_OR_FOLLOWER
     assert any(one.levelname == "CRITICAL" and "votes" in one.message for one in caplog.records)
-    journal = stage.files()[f"{data_dir}/votes"]
+    journal = stage.files()[f"{DATA_DIR}/votes"]
     assert (await stage.make_topic("newer")).error_code == 0
-    assert stage.files()[f"{data_dir}/votes"] == journal  # never written again
+    assert stage.files()[f"{DATA_DIR}/votes"] == journal  # never written again
     assert (await stage.produce("t", b"v")).error_code == 0
     assert not stage.failed
     epoch = stage.node.hosted.find("t", 0).epoch
@@ -129,7 +129,7 @@ async def test_a_vote_journal_that_cannot_be_synced_gives_no_new_leader_and_no_m
 async def test_a_start_whose_syncs_fail_says_so_or_does_without(stage: Stage, name: str) -> None:
     await two_topics(stage)
     stage.kill()
-    stage.storage.fail_next_sync(f"{data_dir}/{name}")
+    stage.storage.fail_next_sync(f"{DATA_DIR}/{name}")
     if name == "votes":
         with pytest.raises(CannotStart, match="Input/output error"):
             await stage.start()

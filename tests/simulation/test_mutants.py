@@ -6,11 +6,11 @@ Seeds are recorded by `python -m tests.simulation.mutants --record`.
 import pytest
 
 from tests.simulation.mutants import recorded_seeds, replay
-from tests.simulation.planted import mutants
+from tests.simulation.planted import MUTANTS
 
 
 def test_there_are_as_many_planted_bugs_as_we_promise_each_with_a_seed() -> None:
-    names = [mutant.__name__ for mutant in mutants]
+    names = [mutant.__name__ for mutant in MUTANTS]
     assert len(names) >= 12
     assert sorted(names) == sorted(recorded_seeds())
 

@@ -7,33 +7,33 @@ import sys
 import pytest
 
 from tailrace.testing.scenarios.power_cuts import Met, run_power_cuts
-from tests.simulation.campaign import cuts_per_seed
+from tests.simulation.campaign import CUTS_PER_SEED
 from tests.simulation.seeds import kept_seeds
 
-proof_cuts = 3
-program = (
+PROOF_CUTS = 3
+PROGRAM = (
     "import sys, logging; from tailrace.testing.scenarios.power_cuts import run_power_cuts; logging.disable();"
-    f"print(run_power_cuts(int(sys.argv[1]), {proof_cuts})[1])"
+    f"print(run_power_cuts(int(sys.argv[1]), {PROOF_CUTS})[1])"
 )
 
 
 @pytest.mark.parametrize("seed", range(1001, 1013))
 def test_every_acknowledged_record_is_there_in_order_and_once(seed: int) -> None:
-    met, _ = run_power_cuts(seed, cuts_per_seed)
+    met, _ = run_power_cuts(seed, CUTS_PER_SEED)
     check_met_enough(met)
 
 
 @pytest.mark.parametrize("seed", kept_seeds("power-cuts"))
 def test_seeds_that_once_failed(seed: int) -> None:
-    met, _ = run_power_cuts(seed, cuts_per_seed)
+    met, _ = run_power_cuts(seed, CUTS_PER_SEED)
     check_met_enough(met)
 
 
 def check_met_enough(met: Met) -> None:
     """A seed under which little happened proves little."""
-    assert met.power_cuts >= cuts_per_seed
+    assert met.power_cuts >= CUTS_PER_SEED
     assert met.acknowledged > 100
-    assert met.readings >= cuts_per_seed // 2
+    assert met.readings >= CUTS_PER_SEED // 2
     assert met.segments > 1
     assert met.looks > 0
 
@@ -42,7 +42,7 @@ def test_a_few_seeds_meet_everything_there_is_to_meet() -> None:
     """Rare things need not come in every seed, but they do come."""
     total = Met()
     for seed in range(1013, 1017):
-        total.add(run_power_cuts(seed, cuts_per_seed)[0])
+        total.add(run_power_cuts(seed, CUTS_PER_SEED)[0])
     missing = [name for name in total.__slots__ if getattr(total, name) == 0]
     assert missing == []
 
@@ -50,7 +50,7 @@ def test_a_few_seeds_meet_everything_there_is_to_meet() -> None:
 def test_the_same_seed_gives_the_same_history_whatever_python_hashes() -> None:
     """One node on the simulated loop, wire clients in it: the same trace digest under two hash seeds."""
     digests = [digest_elsewhere(7, hash_seed) for hash_seed in (1, 2)]
-    assert digests[0] == digests[1] == run_power_cuts(7, proof_cuts)[1]
+    assert digests[0] == digests[1] == run_power_cuts(7, PROOF_CUTS)[1]
 
 
 def test_other_seeds_give_other_histories() -> None:
@@ -59,7 +59,7 @@ def test_other_seeds_give_other_histories() -> None:
 
 def digest_elsewhere(seed: int, hash_seed: int) -> str:
     return subprocess.run(
-        [sys.executable, "-c", program, str(seed)],
+        [sys.executable, "-c", PROGRAM, str(seed)],
         env=os.environ | {"PYTHONHASHSEED": str(hash_seed)},
         capture_output=True,
         text=True,

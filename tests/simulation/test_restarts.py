@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 
 from tailrace.model.ids import show_id
-from tailrace.model.topics import metadata_topic_id
+from tailrace.model.topics import METADATA_TOPIC_ID
 from tailrace.records.opened import batches
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.delete_records import DeleteRecordsRequest, PartitionToTrim, TopicToTrim
 from tailrace.wire.messages.describe_configs import DescribeConfigsRequest, ResourceAsked
-from tests.simulation.stage import Stage, data_dir, staged
+from tests.simulation.stage import DATA_DIR, Stage, staged
 
-metadata_name = show_id(metadata_topic_id)
+metadata_name = show_id(METADATA_TOPIC_ID)
 stops = pytest.mark.parametrize("how", ["clean", "kill", "power"])
 
 
@@ -187,8 +187,8 @@ async def test_a_topic_that_was_deleted_is_not_opened_at_the_next_start(
     for number in range(5):
         await stage.make_topic(f"t{number}")
         await stage.produce(f"t{number}", b"v")
-    before = stage.files().get(f"{data_dir}/checkpoint")
-    await stage.world.until(lambda: stage.files().get(f"{data_dir}/checkpoint") != before)
+    before = stage.files().get(f"{DATA_DIR}/checkpoint")
+    await stage.world.until(lambda: stage.files().get(f"{DATA_DIR}/checkpoint") != before)
     await stage.world.until(lambda: all(one.log.point for one in stage.node.hosted.all()))
     for number in range(5):
         assert await stage.delete_topic(f"t{number}") == 0

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from checks.files import file_max_bytes, too_heavy, unexplained_module, untidy_prose
+from checks.files import FILE_MAX_BYTES, too_heavy, unexplained_module, untidy_prose
 from checks.tree import Source, sources
 from tests.tidy.planted import planted
 
 
 def test_a_heavy_file_is_seen() -> None:
-    assert too_heavy(Source("x.bin", bytes(file_max_bytes + 1)))
-    assert too_heavy(Source("x.bin", bytes(file_max_bytes))) == []
+    assert too_heavy(Source("x.bin", bytes(FILE_MAX_BYTES + 1)))
+    assert too_heavy(Source("x.bin", bytes(FILE_MAX_BYTES))) == []
 
 
 @pytest.mark.parametrize("text", ["a\tb\n", "a \n", "a\n\n  \n", "a"])

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from checks.__main__ import Check, failed, gate
-from checks.rules import findings, of_each_file
+from checks.rules import OF_EACH_FILE, findings
 
 root = Path(__file__).parents[2]
-targets = [
+TARGETS = [
     "setup",
     "run",
     "demo",
@@ -45,8 +45,6 @@ def test_a_passing_check_is_quiet(capfd: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_rules_run_over_a_whole_tree(tmp_path: Path) -> None:
-    (tmp_path / "checks").mkdir()
-    (tmp_path / "checks/sizes.toml").write_bytes((root / "checks/sizes.toml").read_bytes())
     log = tmp_path / "src/tailrace/log"
     log.mkdir(parents=True)
     (log / "segment.py").write_text('"""Segments."""\n')
@@ -58,7 +56,7 @@ def test_the_rules_run_over_a_whole_tree(tmp_path: Path) -> None:
 
 
 def test_every_rule_runs() -> None:
-    assert [rule.__name__ for rule in of_each_file] == [
+    assert [rule.__name__ for rule in OF_EACH_FILE] == [
         "touches_the_world",
         "knows_the_shell",
         "depends_on_set_order",
@@ -83,10 +81,10 @@ def make(*words: str) -> str:
 
 def test_help_is_the_default_and_lists_every_target() -> None:
     listed = [line.split()[1] for line in make().splitlines()]
-    assert set(targets) <= set(listed)
+    assert set(TARGETS) <= set(listed)
 
 
-@pytest.mark.parametrize("target", targets)
+@pytest.mark.parametrize("target", TARGETS)
 def test_every_target_can_be_planned(target: str) -> None:
     make("--dry-run", target)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 root = Path(__file__).parents[2]
-whole = {
+WHOLE = {
     "model/ids.py": "",
     "ports/clock.py": "import tailrace.model.ids",
     "records/header.py": "import tailrace.ports.clock",
@@ -31,7 +31,7 @@ def lint(folder: Path, files: dict[str, str]) -> subprocess.CompletedProcess[str
 
 
 def test_a_tree_in_order_passes(tmp_path: Path) -> None:
-    done = lint(tmp_path, whole)
+    done = lint(tmp_path, WHOLE)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -44,6 +44,6 @@ def test_a_tree_in_order_passes(tmp_path: Path) -> None:
     ],
 )
 def test_a_planted_import_is_seen(tmp_path: Path, planted: dict[str, str], broken: str) -> None:
-    done = lint(tmp_path, whole | planted)
+    done = lint(tmp_path, WHOLE | planted)
     assert done.returncode == 1
     assert broken in done.stdout

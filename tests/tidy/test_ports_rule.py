@@ -5,14 +5,14 @@ import pytest
 from checks.ports import touches_the_world
 from tests.tidy.planted import planted
 
-ways_out = (
+WAYS_OUT = (
     "time random uuid secrets socket threading concurrent.futures uvloop multiprocessing tempfile subprocess "
     "shutil glob fcntl mmap select selectors signal sched _thread"
 )
-rooms = "model records wire log raft cluster groups queues transactions security broker client doors"
+ROOMS = "model records wire log raft cluster groups queues transactions security broker client doors"
 
 
-@pytest.mark.parametrize("module", ways_out.split())
+@pytest.mark.parametrize("module", WAYS_OUT.split())
 def test_a_module_that_is_a_way_out_is_seen(module: str) -> None:
     assert touches_the_world(planted(f"import {module}"))
 
@@ -64,7 +64,7 @@ def test_what_stays_inside_is_left_alone(code: str) -> None:
     assert touches_the_world(planted(code)) == []
 
 
-@pytest.mark.parametrize("room", rooms.split())
+@pytest.mark.parametrize("room", ROOMS.split())
 def test_every_room_below_the_doors_is_bound(room: str) -> None:
     assert touches_the_world(planted("import time", f"src/tailrace/{room}/deep/er.py"))
 

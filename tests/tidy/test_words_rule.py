@@ -5,8 +5,8 @@ import pytest
 from checks.words import empty_names, machine_paths, promises
 from tests.tidy.planted import planted
 
-promise = "TO" + "DO"  # in two halves, or the rule would find it here
-home = "/" + "root/tailrace"
+PROMISE = "TO" + "DO"  # in two halves, or the rule would find it here
+HOME = "/" + "root/tailrace"
 
 
 @pytest.mark.parametrize(
@@ -34,12 +34,12 @@ def test_words_that_only_contain_one_are_fine() -> None:
 
 @pytest.mark.parametrize("path", ["src/tailrace/log/x.py", "Makefile", "docs/x.md", ".ci/run"])
 def test_a_promise_without_an_issue_is_seen(path: str) -> None:
-    (finding,) = promises(planted(f"\n# {promise}: later", path))
+    (finding,) = promises(planted(f"\n# {PROMISE}: later", path))
     assert finding.line == 2
 
 
 @pytest.mark.parametrize(
-    "text", [f"# {promise} #12: later", f"# {promise}(#12) later", f"# the word `{promise}`", f"x = '{promise}'"]
+    "text", [f"# {PROMISE} #12: later", f"# {PROMISE}(#12) later", f"# the word `{PROMISE}`", f"x = '{PROMISE}'"]
 )
 def test_a_promise_with_an_issue_or_the_mere_word_is_fine(text: str) -> None:
     assert promises(planted(text)) == []
@@ -47,7 +47,7 @@ def test_a_promise_with_an_issue_or_the_mere_word_is_fine(text: str) -> None:
 
 @pytest.mark.parametrize("path", ["src/tailrace/log/x.py", "docs/x.md", "Makefile"])
 def test_a_path_of_one_machine_is_seen(path: str) -> None:
-    assert len(machine_paths(planted(f"# see {home}/log", path))) == 1
+    assert len(machine_paths(planted(f"# see {HOME}/log", path))) == 1
 
 
 def test_paths_that_every_machine_has_are_fine() -> None:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 tests = Path(__file__).parents[1]
 Transitions = Mapping[Any, Any]  # (state, cause) to state, each an Enum
-up_to_here = "<!-- up to here -->\n"
+UP_TO_HERE = "<!-- up to here -->\n"
 
 
 class Stage(Protocol):
@@ -45,8 +45,8 @@ class Page:
     def drawn(self, transitions: Transitions) -> str:
         """The page as it should be."""
         before, _, rest = self.path.read_text().partition(self._begin)
-        _, _, after = rest.partition(up_to_here)
-        return before + self._begin + self._diagram(transitions) + up_to_here + after
+        _, _, after = rest.partition(UP_TO_HERE)
+        return before + self._begin + self._diagram(transitions) + UP_TO_HERE + after
 
     def _diagram(self, transitions: Transitions) -> str:
         """Mermaid, one arrow for each pair of states, and a table with a row for each row."""

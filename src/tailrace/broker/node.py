@@ -44,19 +44,19 @@ from tailrace.log.directory.checkpoints import load_checkpoints
 from tailrace.log.directory.meta import exchange_boot_id, store_meta, take_clean_marker
 from tailrace.log.directory.state_file import Unreadable
 from tailrace.model.faults import NotController, StorageFailed
-from tailrace.model.ids import BrokerId, Id, TopicPartition, nobody
+from tailrace.model.ids import NOBODY, BrokerId, Id, TopicPartition
 from tailrace.model.settings import Settings
-from tailrace.model.topics import TopicSettings, metadata_topic, metadata_topic_id
+from tailrace.model.topics import METADATA_TOPIC, METADATA_TOPIC_ID, TopicSettings
 from tailrace.ports import Disk, Ports
 from tailrace.ports.disk import InUse, make_lasting_dir
 from tailrace.raft.events import Campaign
 from tailrace.raft.replica import Voter
 
-events: Final = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
-metadata_partition: Final = TopicPartition(metadata_topic_id, 0)
-led_within_s: Final = 3.0
-look_s: Final = 0.005
+METADATA_PARTITION: Final = TopicPartition(METADATA_TOPIC_ID, 0)
+LED_WITHIN_S: Final = 3.0
+LOOK_S: Final = 0.005
 
 
 class CannotStart(Exception):
@@ -123,7 +123,7 @@ class Node:
         clean = await take_clean_marker(disk, folder)
         same_boot = await exchange_boot_id(disk, folder, self.ports.host.boot_id())
         if not clean and disk.exists(f"{folder}/votes"):
-            events.info("the last stop was not a clean one: what the checkpoint does not cover is scanned")
+            logger.info("the last stop was not a clean one: what the checkpoint does not cover is scanned")
         self._votes = VoteJournal(disk, f"{folder}/votes")
         await self._votes.load()
         self.quorums = Quorums(
@@ -168,7 +168,7 @@ class Node:
     async def _start_metadata(self) -> None:
         settings = TopicSettings.of({"retention.ms": "-1", "retention.bytes": "-1"}, self.settings)
         voters = tuple(Voter(voter.broker_id, voter.directory_id) for voter in self.meta.voters)
-        self.metadata = await self.hosted.open(metadata_topic, metadata_partition, settings, voters)
+        self.metadata = await self.hosted.open(METADATA_TOPIC, METADATA_PARTITION, settings, voters)
         if self.metadata.log.damage is not None:
             raise CannotStart(f"the cluster's metadata is damaged: {self.metadata.log.damage}.")
         self.checkpointing = Checkpointing(self.ports, self.settings.data_dir, self.partitions)
@@ -182,7 +182,7 @@ class Node:
         await self.peer_addresses.recall()
 
     def _start_quorums(self) -> None:
-        if self._is_sole_voter() and metadata_partition not in self.hosted.may_not_vote:
+        if self._is_sole_voter() and METADATA_PARTITION not in self.hosted.may_not_vote:
             self.metadata.step(Campaign())
         self.quorums.opened(self.metadata)
         self.spawn(self.quorums.watch())
@@ -205,9 +205,9 @@ class Node:
 
     async def _soon(self, condition: Callable[[], bool]) -> None:
         """Wait for a condition, not for ever: a disk that is full may have room later."""
-        deadline = self.ports.clock.monotonic() + led_within_s
+        deadline = self.ports.clock.monotonic() + LED_WITHIN_S
         while not condition() and self.ports.clock.monotonic() < deadline:  # noqa: ASYNC110
-            await asyncio.sleep(look_s)
+            await asyncio.sleep(LOOK_S)
 
     def _is_sole_voter(self) -> bool:
         return self.metadata.replica.voters == (self.voter,)
@@ -256,7 +256,7 @@ class Node:
             self.transaction_coordinator.leader_changed(member)
 
     def _find(self, key: TopicPartition) -> QuorumMember | None:
-        return self.metadata if key == metadata_partition else self.hosted.here(key)
+        return self.metadata if key == METADATA_PARTITION else self.hosted.here(key)
 
     # Questions
 
@@ -274,7 +274,7 @@ class Node:
 
     @property
     def controller_id(self) -> BrokerId:
-        return self.controller_role.controller or nobody
+        return self.controller_role.controller or NOBODY
 
     @property
     def is_controller(self) -> bool:
@@ -301,9 +301,9 @@ class Node:
         await self._follower.until(lambda: self._follower.applied >= target)
         await self.hosted.settle()
 
-    async def until_led(self, topic_ids: Sequence[Id], within_s: float = led_within_s) -> None:
+    async def until_led(self, topic_ids: Sequence[Id], within_s: float = LED_WITHIN_S) -> None:
         """Wait until topics are known here, or gone, and all their partitions led; not for ever."""
-        deadline = self.ports.clock.monotonic() + min(within_s, led_within_s)
+        deadline = self.ports.clock.monotonic() + min(within_s, LED_WITHIN_S)
         image = self.hosted.image
         for topic_id in topic_ids:
             led = 0  # those before have been seen to be
@@ -311,7 +311,7 @@ class Node:
                 topic = image.topics_by_id.get(topic_id)
                 if topic is not None and (led := self.leaders.first_unled(topic, led)) == len(topic.partitions):
                     break
-                await asyncio.sleep(look_s)
+                await asyncio.sleep(LOOK_S)
 
     # Work beside
 
@@ -324,7 +324,7 @@ class Node:
     def _task_ended(self, task: "asyncio.Task[Any]") -> None:
         del self._tasks[task]
         if not task.cancelled() and (error := task.exception()) is not None:
-            events.critical("a task of the broker failed", exc_info=error)
+            logger.critical("a task of the broker failed", exc_info=error)
             if not self.failed.done():
                 self.failed.set_exception(error)
 

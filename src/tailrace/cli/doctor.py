@@ -4,13 +4,13 @@ import platform
 import sys
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from tailrace import __version__
 from tailrace.cli.client.kafka_client import Json
 from tailrace.cli.output import print_json, print_table
 
-extras = (
+EXTRAS: Final = (
     ("confluent-kafka", "client", "the command line's Kafka client"),
     ("pyspark", "spark", "the pipeline"),
     ("pyarrow", "spark", "the pipeline"),
@@ -43,7 +43,7 @@ def doctor(json: Json = False) -> None:
 def _findings() -> Iterator[Finding]:
     yield Finding("tailrace", __version__, "")
     yield Finding("python", platform.python_version(), sys.executable)
-    for package, extra, purpose in extras:
+    for package, extra, purpose in EXTRAS:
         try:
             yield Finding(package, version(package), purpose)
         except PackageNotFoundError:

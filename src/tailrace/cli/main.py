@@ -7,10 +7,11 @@ and a broker should not carry a command-line framework in its memory.
 import os
 import sys
 from collections.abc import Sequence
+from typing import Final
 
 from tailrace.cli.failure import Failed, Misused, report
 
-interrupted = 130  # what shells use for a program that Ctrl-C ended
+INTERRUPTED: Final = 130  # what shells use for a program that Ctrl-C ended
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -25,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (Failed, Misused) as error:
         return report(error)
     except KeyboardInterrupt:
-        return interrupted
+        return INTERRUPTED
     return code
 
 

@@ -6,7 +6,7 @@ import typer
 
 from tailrace.cli.output import print_json, print_table
 from tailrace.model.settings import Settings, parse, row, rows, variable_name, yaml_name
-from tailrace.model.topics import default_text, topic_settings
+from tailrace.model.topics import TOPIC_SETTINGS, default_text
 
 
 class Line(NamedTuple):
@@ -31,7 +31,7 @@ def broker_lines() -> list[Line]:
 def topic_lines() -> list[Line]:
     broker = Settings()
     found = []
-    for name, one in topic_settings.items():
+    for name, one in TOPIC_SETTINGS.items():
         values = f"only {one.only or 'empty'} so far" if one.only is not None else one.wants
         default = default_text(one, broker)
         found.append(Line(name, default, parse(name, one.kind, default), one.help, values, ""))

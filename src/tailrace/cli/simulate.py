@@ -2,13 +2,13 @@
 
 import logging
 import os
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from tailrace.cli.failure import Failed
 
-trouble_default_minutes = 0.2
+TROUBLE_DEFAULT_MINUTES: Final = 0.2
 
 
 def simulate(
@@ -16,7 +16,7 @@ def simulate(
     seeds: Annotated[int, typer.Option("--seeds", "-n", min=1, help="How many, from the first on.")] = 1,
     minutes: Annotated[
         float, typer.Option("--minutes", "-m", min=0.01, help="How long the trouble lasts in each, in virtual time.")
-    ] = trouble_default_minutes,
+    ] = TROUBLE_DEFAULT_MINUTES,
     workers: Annotated[
         int | None, typer.Option("--workers", "-w", min=1, help="Processes that share the seeds; one for each core.")
     ] = None,

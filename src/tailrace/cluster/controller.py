@@ -6,7 +6,7 @@ A request for several things answers each on its own: one bad topic does not spo
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from tailrace.cluster import membership, topics
 from tailrace.cluster.brokers import Load
@@ -30,11 +30,11 @@ from tailrace.model.faults import Fault, UnknownTopic, UnknownTopicId
 from tailrace.model.ids import BrokerId, Id, show_id
 from tailrace.model.proposal import Proposal
 
-__all__ = ["Controller", "MorePartitions", "NewTopic", "TopicCreated", "producer_ids_per_block", "try_each"]
+__all__ = ["PRODUCER_IDS_PER_BLOCK", "Controller", "MorePartitions", "NewTopic", "TopicCreated", "try_each"]
 
 T = TypeVar("T")
 
-producer_ids_per_block = 1000
+PRODUCER_IDS_PER_BLOCK: Final = 1000
 
 
 class Controller:
@@ -150,7 +150,7 @@ class Controller:
 
     def take_producer_ids(self, broker: BrokerId) -> Proposal[range]:
         first = self.image.next_producer_id
-        block = range(first, first + producer_ids_per_block)
+        block = range(first, first + PRODUCER_IDS_PER_BLOCK)
         return Proposal(block, [ProducerIdsTaken(broker=broker, next_id=block.stop)])
 
     def raise_features(self, wanted: Mapping[str, int]) -> Proposal[None]:

@@ -24,7 +24,7 @@ from tailrace.cluster.records import (
     TopicAdded,
     TopicRemoved,
 )
-from tailrace.model.ids import BrokerId, Epoch, Id, no_epoch, nobody
+from tailrace.model.ids import NO_EPOCH, NOBODY, BrokerId, Epoch, Id
 
 
 class Resource(IntEnum):
@@ -42,8 +42,8 @@ class PartitionPlace:
     replicas: tuple[BrokerId, ...]  # the preferred leader first
     founders: tuple[BrokerId, ...]  # who held it first: they vote until its log says otherwise
     directories: tuple[Id, ...]  # the founders' disks
-    leader: BrokerId = nobody  # of `epoch`; another leads only in a later one
-    epoch: Epoch = no_epoch  # never falls; -1: nobody has led yet
+    leader: BrokerId = NOBODY  # of `epoch`; another leads only in a later one
+    epoch: Epoch = NO_EPOCH  # never falls; -1: nobody has led yet
     in_sync: tuple[BrokerId, ...] = ()  # as the leader saw it last
     start: int = 0  # never falls: DeleteRecords moved the log's start here
 

@@ -21,16 +21,16 @@ from tailrace.cluster.brokers import Broker, Load
 from tailrace.model.faults import InvalidReplicationFactor
 from tailrace.model.ids import BrokerId
 
-by_default: Final = -1
-replicas_by_default_max: Final = 3
-own_weight: Final = 1 << 32  # of a partition of the same topic, against 1 for one of another
+BY_DEFAULT: Final = -1
+REPLICAS_BY_DEFAULT_MAX: Final = 3
+OWN_WEIGHT: Final = 1 << 32  # of a partition of the same topic, against 1 for one of another
 
 ReplicaList = tuple[BrokerId, ...]
 
 
 def factor_for(wanted: int, live: int) -> int:
     """How many replicas there will be; -1 asks for three, or as many as there are live brokers."""
-    factor = min(replicas_by_default_max, live) if wanted == by_default else wanted
+    factor = min(REPLICAS_BY_DEFAULT_MAX, live) if wanted == BY_DEFAULT else wanted
     if not 0 < factor <= live:
         raise InvalidReplicationFactor(
             f"replication factor {wanted} cannot be met: it must be from 1 to the number of live brokers, {live}"
@@ -59,8 +59,8 @@ class _Scales:
 
     def __init__(self, brokers: Sequence[Broker], load: Load, own: Load) -> None:
         self._brokers = [broker.id for broker in brokers]
-        self._held = {one: load.replicas.get(one, 0) + own_weight * own.replicas.get(one, 0) for one in self._brokers}
-        self._led = {one: load.preferred.get(one, 0) + own_weight * own.preferred.get(one, 0) for one in self._brokers}
+        self._held = {one: load.replicas.get(one, 0) + OWN_WEIGHT * own.replicas.get(one, 0) for one in self._brokers}
+        self._led = {one: load.preferred.get(one, 0) + OWN_WEIGHT * own.preferred.get(one, 0) for one in self._brokers}
         self._tie = {one: _scramble(one, held) for one, held in self._held.items()}
         self._rack = {broker.id: broker.id if broker.rack is None else broker.rack for broker in brokers}
         self._members: dict[str | BrokerId, list[BrokerId]] = {}
@@ -78,7 +78,7 @@ class _Scales:
 
     def widen(self, held: ReplicaList, factor: int) -> ReplicaList:
         chosen = self._fill(list(held), factor)
-        self._led[held[0]] -= own_weight + 1
+        self._led[held[0]] -= OWN_WEIGHT + 1
         first = min(chosen, key=self._led.__getitem__)
         self._add(first, chosen[len(held) :])
         return (first, *(one for one in chosen if one != first))
@@ -97,9 +97,9 @@ class _Scales:
         return [one for one in brokers if racks[one] != rack]
 
     def _add(self, leader: BrokerId, more: Sequence[BrokerId]) -> None:
-        self._led[leader] += own_weight + 1
+        self._led[leader] += OWN_WEIGHT + 1
         for one in more:
-            self._held[one] += own_weight + 1
+            self._held[one] += OWN_WEIGHT + 1
             self._tie[one] = _scramble(one, self._held[one])
         for rack in dict.fromkeys(self._rack[one] for one in (leader, *more)):
             self._weigh(rack)

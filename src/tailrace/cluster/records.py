@@ -126,4 +126,4 @@ MetadataRecord = (
     | PartitionWidened
 )
 
-record_kinds: Final = record_types(*get_args(MetadataRecord))
+RECORD_KINDS: Final = record_types(*get_args(MetadataRecord))

@@ -9,15 +9,15 @@ from tailrace.model.faults import InvalidSetting
 from tailrace.model.frozen import frozen
 from tailrace.model.group_settings import check_group, check_group_setting
 from tailrace.model.settings import SettingError, check, kind_of, parse, row, rows
-from tailrace.model.topics import check_topic_setting, topic_settings
+from tailrace.model.topics import TOPIC_SETTINGS, check_topic_setting
 
-list_settings: Final = (
+LIST_SETTINGS: Final = (
     "cleanup.policy",
     "leader.replication.throttled.replicas",
     "follower.replication.throttled.replicas",
 )
-changeable_broker_settings: Final = tuple(
-    name for name, one in rows().items() if one.name in [setting.broker for setting in topic_settings.values()]
+CHANGEABLE_BROKER_SETTINGS: Final = tuple(
+    name for name, one in rows().items() if one.name in [setting.broker for setting in TOPIC_SETTINGS.values()]
 )
 
 
@@ -63,7 +63,7 @@ def _new_value(own: Mapping[str, str], change: SettingChange) -> str | None:
         raise InvalidSetting(f"{change.name} is set to nothing; delete it instead")
     if change.operation is Operation.SET:
         return change.value
-    if change.name not in list_settings:
+    if change.name not in LIST_SETTINGS:
         raise InvalidSetting(f"{change.name} is no list: nothing can be appended to it or subtracted from it")
     current = [item for item in own.get(change.name, _default(change.name)).split(",") if item]
     given = [item for item in change.value.split(",") if item]
@@ -73,7 +73,7 @@ def _new_value(own: Mapping[str, str], change: SettingChange) -> str | None:
 
 
 def _default(name: str) -> str:
-    return str(topic_settings[name].default)
+    return str(TOPIC_SETTINGS[name].default)
 
 
 def check_setting(resource: Resource, name: str, value: str) -> None:
@@ -86,7 +86,7 @@ def check_setting(resource: Resource, name: str, value: str) -> None:
     one = rows().get(name)
     if one is None:
         raise InvalidSetting(f"there is no broker setting {name}")
-    if name not in changeable_broker_settings:
+    if name not in CHANGEABLE_BROKER_SETTINGS:
         raise InvalidSetting(f"{name} cannot change while the broker runs: set it in its configuration and restart it")
     try:
         check(row(one), parse(name, kind_of(one), value))

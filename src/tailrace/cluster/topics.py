@@ -9,7 +9,7 @@ from dataclasses import field
 from tailrace.cluster import placement
 from tailrace.cluster.brokers import Broker, Load
 from tailrace.cluster.image import Image, Resource, Topic, plain
-from tailrace.cluster.placement import ReplicaList, by_default, factor_for, place, replicas_by_default_max
+from tailrace.cluster.placement import BY_DEFAULT, REPLICAS_BY_DEFAULT_MAX, ReplicaList, factor_for, place
 from tailrace.cluster.records import MetadataRecord, PartitionAdded, PartitionWidened, SettingChanged, TopicAdded
 from tailrace.model.faults import (
     InvalidPartitions,
@@ -20,9 +20,9 @@ from tailrace.model.faults import (
 )
 from tailrace.model.frozen import frozen
 from tailrace.model.ids import Id
-from tailrace.model.limits import partitions_per_broker_max, partitions_per_topic_max
+from tailrace.model.limits import PARTITIONS_PER_BROKER_MAX, PARTITIONS_PER_TOPIC_MAX
 from tailrace.model.proposal import Proposal
-from tailrace.model.topics import check_topic_name, check_topic_setting, internal_topics
+from tailrace.model.topics import INTERNAL_TOPICS, check_topic_name, check_topic_setting
 
 
 @frozen
@@ -82,12 +82,12 @@ def create(image: Image, load: Load, wanted: NewTopic, new_id: Callable[[], Id])
 
 def grow(image: Image, load: Load, topic: Topic, wanted: MorePartitions) -> Proposal[Topic]:
     now = len(topic.partitions)
-    if topic.name in internal_topics:
+    if topic.name in INTERNAL_TOPICS:
         raise InvalidTopicName(f"{topic.name} is one of the broker's own topics, and cannot grow: keys would move")
-    if not now < wanted.total <= partitions_per_topic_max:
+    if not now < wanted.total <= PARTITIONS_PER_TOPIC_MAX:
         raise InvalidPartitions(
             f"{topic.name} has {now} partitions; the new total must be from {now + 1} "
-            f"to {partitions_per_topic_max}, not {wanted.total}"
+            f"to {PARTITIONS_PER_TOPIC_MAX}, not {wanted.total}"
         )
     brokers, more = _live(image), wanted.total - now
     if wanted.assignment is None:
@@ -103,7 +103,7 @@ def grow(image: Image, load: Load, topic: Topic, wanted: MorePartitions) -> Prop
 
 def widen(image: Image, load: Load, topic: Topic, wanted: int) -> Proposal[None]:
     """Let its partitions have as many replicas as is usual, once there are so many brokers to hold them."""
-    factor = replicas_by_default_max if wanted == by_default else wanted
+    factor = REPLICAS_BY_DEFAULT_MAX if wanted == BY_DEFAULT else wanted
     brokers = _live(image)
     live = [broker.id for broker in brokers]
     narrow = [
@@ -133,7 +133,7 @@ def _own(topic: Topic) -> Load:
 def _check_name(image: Image, wanted: NewTopic) -> None:
     name = wanted.name
     check_topic_name(name)
-    if wanted.internal != (name in internal_topics):
+    if wanted.internal != (name in INTERNAL_TOPICS):
         raise InvalidTopicName(f"{name} is one of the broker's own topics")
     if (close := image.names_by_plain.get(plain(name))) is not None:
         raise too_close(name, close)
@@ -152,9 +152,9 @@ def _places(image: Image, load: Load, wanted: NewTopic) -> list[ReplicaList]:
         if sorted(wanted.assignment) != list(range(len(wanted.assignment))):
             raise InvalidReplicaAssignment(f"{wanted.name}: partitions must be numbered from 0 without a gap")
         return [_checked(brokers, wanted.assignment[index]) for index in range(len(wanted.assignment))]
-    if not 0 < wanted.partitions <= partitions_per_topic_max:
+    if not 0 < wanted.partitions <= PARTITIONS_PER_TOPIC_MAX:
         raise InvalidPartitions(
-            f"{wanted.name}: {wanted.partitions} partitions; it must be from 1 to {partitions_per_topic_max}"
+            f"{wanted.name}: {wanted.partitions} partitions; it must be from 1 to {PARTITIONS_PER_TOPIC_MAX}"
         )
     factor = factor_for(wanted.replication_factor, len(brokers))
     return place(wanted.partitions, factor, brokers, load, Load())
@@ -178,10 +178,10 @@ def _check_room(load: Load, places: Sequence[ReplicaList]) -> None:
     for one in places:
         after.add(one)
     for broker, held in after.replicas.items():
-        if held > partitions_per_broker_max and held > load.replicas.get(broker, 0):
+        if held > PARTITIONS_PER_BROKER_MAX and held > load.replicas.get(broker, 0):
             raise PolicyViolation(
                 f"{len(places)} more partitions: broker {broker} would hold {held} replicas, and "
-                f"{partitions_per_broker_max} are the most for one; delete topics, or add a broker"
+                f"{PARTITIONS_PER_BROKER_MAX} are the most for one; delete topics, or add a broker"
             )
 
 

@@ -12,11 +12,11 @@ from tailrace.groups.alarms import Alarm
 from tailrace.groups.member import ClassicMember
 from tailrace.groups.records import Entry, GroupMetadataKey, GroupMetadataValue
 from tailrace.groups.requests import Joined, JoinedMember, MemberId
-from tailrace.groups.states import Cause, Move, State, transitions
-from tailrace.groups.subscription import consumer_protocol, subscribed_topics
+from tailrace.groups.states import TRANSITIONS, Cause, Move, State
+from tailrace.groups.subscription import CONSUMER_PROTOCOL, subscribed_topics
 from tailrace.groups.turn import GroupTurn
 from tailrace.model.faults import FencedInstance, IllegalGeneration, UnknownMember
-from tailrace.model.limits import group_rebalance_min_ms
+from tailrace.model.limits import GROUP_REBALANCE_MIN_MS
 
 
 class ClassicGroup:
@@ -71,7 +71,7 @@ class ClassicGroup:
     # States and members
 
     def move(self, cause: Cause, turn: GroupTurn) -> None:
-        to = transitions[self.state, cause]
+        to = TRANSITIONS[self.state, cause]
         turn.moves.append((self.id, Move(self.state, cause, to)))
         self.state = to
 
@@ -150,12 +150,12 @@ class ClassicGroup:
     @property
     def rebalance_timeout_ms(self) -> int:
         wanted = (one.rebalance_timeout_ms for one in self.members.values())
-        return max((max(one, group_rebalance_min_ms) for one in wanted), default=0)
+        return max((max(one, GROUP_REBALANCE_MIN_MS) for one in wanted), default=0)
 
     @property
     def subscribed(self) -> frozenset[str] | None:
         """The topics that its members read; None: that is not known."""
-        if self.protocol_type != consumer_protocol or self.protocol is None:
+        if self.protocol_type != CONSUMER_PROTOCOL or self.protocol is None:
             return None
         return subscribed_topics(one.protocols.get(self.protocol, b"") for one in self.members.values())
 

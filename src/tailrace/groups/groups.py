@@ -14,9 +14,9 @@ from tailrace.groups.consumer import classic_members, heartbeat, leaving
 from tailrace.groups.consumer.draft import Draft
 from tailrace.groups.consumer.expressions import Tried
 from tailrace.groups.consumer.group import ConsumerGroup
-from tailrace.groups.consumer.member import away
+from tailrace.groups.consumer.member import AWAY
+from tailrace.groups.consumer.requests import JOINING as JOINING_EPOCH
 from tailrace.groups.consumer.requests import Heartbeat, HeartbeatAnswer, check
-from tailrace.groups.consumer.requests import joining as from_outside
 from tailrace.groups.consumer.subscribing import untried
 from tailrace.groups.group import ClassicGroup
 from tailrace.groups.kept import KeptGroups
@@ -148,7 +148,7 @@ class Groups(KeptGroups):
         known = self.groups.get(group_id)
         if beat.epoch < 0:
             return self._go(kinds.consumer_group(known, group_id), beat, turn)
-        if isinstance(known, ConsumerGroup) or beat.epoch != from_outside:
+        if isinstance(known, ConsumerGroup) or beat.epoch != JOINING_EPOCH:
             return heartbeat.heartbeat(kinds.consumer_group(known, group_id), beat, turn)
         if known is None:
             return heartbeat.heartbeat(ConsumerGroup(group_id), beat, turn)
@@ -165,7 +165,7 @@ class Groups(KeptGroups):
 
     def _go(self, group: ConsumerGroup, beat: Heartbeat, turn: GroupTurn) -> HeartbeatAnswer:
         member = heartbeat.find(group, beat.who)
-        if beat.epoch == away:
+        if beat.epoch == AWAY:
             leaving.step_out(group, member, turn)
         else:
             self._let_go(group, [member.id], turn)

@@ -21,9 +21,9 @@ from tailrace.model.faults import (
     MemberIdRequired,
     RebalanceInProgress,
 )
-from tailrace.model.limits import group_pending_members_max, group_protocols_max, group_subscriptions_max_bytes
+from tailrace.model.limits import GROUP_PENDING_MEMBERS_MAX, GROUP_PROTOCOLS_MAX, GROUP_SUBSCRIPTIONS_MAX_BYTES
 
-new_member_timeout_ms: Final = 300_000  # a client that waits longer for its first generation is taken for gone
+NEW_MEMBER_TIMEOUT_MS: Final = 300_000  # a client that waits longer for its first generation is taken for gone
 
 
 def join(group: ClassicGroup, wanted: Joining, ticket: Ticket, new_id: str, turn: GroupTurn) -> None:
@@ -53,9 +53,9 @@ def check_member(wanted: Joining, turn: GroupTurn) -> None:
             f"a session of {wanted.session_timeout_ms} ms; group.min.session.timeout.ms is "
             f"{rules.min_session_timeout_ms}, group.max.session.timeout.ms {rules.max_session_timeout_ms}"
         )
-    if len(wanted.protocols) > group_protocols_max:
+    if len(wanted.protocols) > GROUP_PROTOCOLS_MAX:
         raise InconsistentProtocol(
-            f"a member with {len(wanted.protocols)} protocols, of {group_protocols_max} that are allowed: "
+            f"a member with {len(wanted.protocols)} protocols, of {GROUP_PROTOCOLS_MAX} that are allowed: "
             "name only assignors that it has"
         )
 
@@ -66,7 +66,7 @@ def _check(group: ClassicGroup, wanted: Joining, turn: GroupTurn) -> None:
     if _is_full(group, wanted, rules.max_size):
         raise GroupFull(f"group {group.id} has {len(group.members)} members, group.max.size is {rules.max_size}")
     size = sum(one.size_bytes for one in group.members.values()) + size_of(wanted.protocols)
-    if size > group_subscriptions_max_bytes:
+    if size > GROUP_SUBSCRIPTIONS_MAX_BYTES:
         raise GroupFull(f"group {group.id}: the subscriptions of its members have {size} bytes")
     if not (wanted.protocol_type and wanted.protocols):
         raise InconsistentProtocol("a member must say how work can be shared with it")
@@ -84,7 +84,7 @@ def _is_full(group: ClassicGroup, wanted: Joining, max_size: int) -> bool:
     if group.state is State.PREPARING:
         waiting = sum(one.joining is not None for one in group.members.values())
         return (known is None or known.joining is None) and waiting >= max_size
-    too_many_pending = len(group.pending) >= group_pending_members_max and who.member_id not in group.pending
+    too_many_pending = len(group.pending) >= GROUP_PENDING_MEMBERS_MAX and who.member_id not in group.pending
     return known is None and (len(group.members) >= max_size or too_many_pending)
 
 
@@ -94,7 +94,7 @@ def _add(group: ClassicGroup, member_id: str, wanted: Joining, ticket: Ticket, t
     group.add(member)
     group.protocol_type = wanted.protocol_type
     group.has_newcomers = True
-    turn.alarm(group.session_of(member.id), new_member_timeout_ms)
+    turn.alarm(group.session_of(member.id), NEW_MEMBER_TIMEOUT_MS)
     prepare_or_complete(group, turn)
 
 

@@ -18,7 +18,7 @@ from tailrace.groups.group import ClassicGroup
 from tailrace.groups.member import ClassicMember
 from tailrace.groups.records import Entry, GroupMetadataKey
 from tailrace.groups.states import State
-from tailrace.groups.subscription import consumer_protocol
+from tailrace.groups.subscription import CONSUMER_PROTOCOL
 from tailrace.groups.turn import GroupTurn
 from tailrace.model.alarms import Alarms
 from tailrace.model.faults import Fault, GroupNotFound, RebalanceInProgress
@@ -44,7 +44,7 @@ def upgraded(group: ClassicGroup, turn: GroupTurn) -> tuple[ConsumerGroup, list[
 
 
 def _check_upgrade(group: ClassicGroup, turn: GroupTurn) -> None:
-    may = turn.rules.may_upgrade and group.protocol_type == consumer_protocol
+    may = turn.rules.may_upgrade and group.protocol_type == CONSUMER_PROTOCOL
     if not may or len(group.members) > turn.rules.consumer_max_size:
         raise GroupNotFound(f"group {group.id} is no consumer group, and cannot be made one while it has members")
     try:
@@ -106,7 +106,7 @@ def is_to_go_back(group: ConsumerGroup, without: Container[str], turn: GroupTurn
 def downgraded(group: ConsumerGroup, gone: Sequence[str], turn: GroupTurn) -> ClassicGroup:
     """The classic group that a consumer group becomes, which is written down; its members share out anew."""
     classic = ClassicGroup(group.id)
-    classic.state, classic.generation, classic.protocol_type = State.STABLE, group.epoch, consumer_protocol
+    classic.state, classic.generation, classic.protocol_type = State.STABLE, group.epoch, CONSUMER_PROTOCOL
     for member in group.members.values():
         if member.id not in gone:
             classic.add(_as_classic(member))

@@ -18,8 +18,8 @@ from tailrace.wire.primitives import WireError
 from tailrace.wire.schema import Int32, Int64, declaration, record, wire
 from tailrace.wire.schema import struct as part
 
-number: Final = struct.Struct(">h")
-written_version: Final = 3  # of both values here
+NUMBER: Final = struct.Struct(">h")
+WRITTEN_VERSION: Final = 3  # of both values here
 
 
 @record(type=1, versions="0-1", flexible="none")
@@ -87,7 +87,7 @@ class Entry(NamedTuple):
     value: Value | None
 
 
-kinds: Final[Mapping[int, tuple[type[Key], type[Value]]]] = MappingProxyType(
+KINDS: Final[Mapping[int, tuple[type[Key], type[Value]]]] = MappingProxyType(
     {
         0: (OffsetCommitKey, OffsetCommitValue),
         1: (OffsetCommitKey, OffsetCommitValue),
@@ -102,31 +102,31 @@ kinds: Final[Mapping[int, tuple[type[Key], type[Value]]]] = MappingProxyType(
 
 def encode_entry(entry: Entry, timestamp_ms: int) -> NewRecord:
     key_type = declaration(type(entry.key)).number
-    key = number.pack(key_type) + encode(entry.key, key_type)
+    key = NUMBER.pack(key_type) + encode(entry.key, key_type)
     return NewRecord(key=key, value=None if entry.value is None else _value(entry.value), timestamp=timestamp_ms)
 
 
 def _value(value: Value) -> bytes:
-    version = min(written_version, declaration(type(value)).versions.last)
+    version = min(WRITTEN_VERSION, declaration(type(value)).versions.last)
     if isinstance(value, OffsetCommitValue) and value.expire_timestamp != -1:
         version = 1  # the only one that can say so
-    return number.pack(version) + encode(value, version)
+    return NUMBER.pack(version) + encode(value, version)
 
 
 def decode_entry(stored: Record) -> Entry:
     key_type = _number(stored.key or b"")
-    if key_type not in kinds:
+    if key_type not in KINDS:
         raise WireError(f"the record at offset {stored.offset} has key type {key_type}, which we do not know")
-    key_class, value_class = kinds[key_type]
-    key, _ = decode(key_class, key_type, stored.key or b"", number.size)
+    key_class, value_class = KINDS[key_type]
+    key, _ = decode(key_class, key_type, stored.key or b"", NUMBER.size)
     if stored.value is None:
         return Entry(key, None)
-    value, _ = decode(value_class, _number(stored.value), stored.value, number.size)
+    value, _ = decode(value_class, _number(stored.value), stored.value, NUMBER.size)
     return Entry(key, value)
 
 
 def _number(data: bytes) -> int:
-    if len(data) < number.size:
+    if len(data) < NUMBER.size:
         raise WireError(f"a record of {len(data)} bytes ends before its type or version")
-    found: int = number.unpack_from(data)[0]
+    found: int = NUMBER.unpack_from(data)[0]
     return found

@@ -41,7 +41,7 @@ class Move(NamedTuple):
     to: State
 
 
-transitions: Final[Mapping[tuple[State, Cause], State]] = MappingProxyType(
+TRANSITIONS: Final[Mapping[tuple[State, Cause], State]] = MappingProxyType(
     {
         (State.EMPTY, Cause.NEEDED): State.PREPARING,
         (State.EMPTY, Cause.REMOVED): State.DEAD,

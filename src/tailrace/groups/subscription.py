@@ -9,8 +9,8 @@ from tailrace.wire.compile import decode
 from tailrace.wire.primitives import WireError
 from tailrace.wire.schema import record
 
-consumer_protocol: Final = "consumer"
-version_layout: Final = struct.Struct(">h")
+CONSUMER_PROTOCOL: Final = "consumer"
+VERSION_LAYOUT: Final = struct.Struct(">h")
 
 
 @record(type=0, versions="0-0", flexible="none")
@@ -24,10 +24,10 @@ def subscribed_topics(metadata: Iterable[bytes]) -> frozenset[str] | None:
     """The topics that members read; None: somebody does not say."""
     found: dict[str, None] = {}
     for data in metadata:
-        if len(data) < version_layout.size:
+        if len(data) < VERSION_LAYOUT.size:
             return None
         try:
-            subscription, _ = decode(Subscription, 0, data, version_layout.size)
+            subscription, _ = decode(Subscription, 0, data, VERSION_LAYOUT.size)
         except WireError:
             return None
         found |= dict.fromkeys(subscription.topics)

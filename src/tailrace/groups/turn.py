@@ -16,7 +16,7 @@ from tailrace.groups.states import Move
 from tailrace.groups.topics import NoTopics, Topics
 from tailrace.model.alarms import Alarms
 from tailrace.model.frozen import frozen
-from tailrace.model.group_settings import heartbeat_interval, session_timeout
+from tailrace.model.group_settings import HEARTBEAT_INTERVAL, SESSION_TIMEOUT
 from tailrace.model.proposal import InTransaction
 
 
@@ -53,10 +53,10 @@ class GroupTurn:
 
     def session_timeout_ms(self, group_id: str) -> int:
         """Of members of a consumer group."""
-        return int(self._own(group_id).get(session_timeout, self.rules.consumer_session_timeout_ms))
+        return int(self._own(group_id).get(SESSION_TIMEOUT, self.rules.consumer_session_timeout_ms))
 
     def heartbeat_interval_ms(self, group_id: str) -> int:
-        return int(self._own(group_id).get(heartbeat_interval, self.rules.consumer_heartbeat_interval_ms))
+        return int(self._own(group_id).get(HEARTBEAT_INTERVAL, self.rules.consumer_heartbeat_interval_ms))
 
     def _own(self, group_id: str) -> Mapping[str, str]:
         return self.own_settings.get(group_id, {})

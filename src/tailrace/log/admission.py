@@ -9,21 +9,21 @@ see to it that others are served between one such batch and the next.
 from typing import Final
 
 from tailrace.model.faults import BatchTooLarge, InvalidBatch, InvalidTimestamp
-from tailrace.model.limits import admitted_open_max_bytes, admitted_open_max_records
-from tailrace.model.settings import never_ms
-from tailrace.model.topics import TopicSettings, is_compacted, topic_settings
-from tailrace.records.header import BatchHeader, log_append_time_bit
+from tailrace.model.limits import ADMITTED_OPEN_MAX_BYTES, ADMITTED_OPEN_MAX_RECORDS
+from tailrace.model.settings import NEVER_MS
+from tailrace.model.topics import TOPIC_SETTINGS, TopicSettings, is_compacted
+from tailrace.records.header import LOG_APPEND_TIME_BIT, BatchHeader
 from tailrace.records.opened import walk_heads
-from tailrace.records.record import no_timestamp
+from tailrace.records.record import NO_TIMESTAMP
 
-after_unopened_ms: Final = (topic_settings["message.timestamp.after.max.ms"].default, never_ms)
+AFTER_UNOPENED_MS: Final = (TOPIC_SETTINGS["message.timestamp.after.max.ms"].default, NEVER_MS)
 
 
 def check_limits(settings: TopicSettings, size: int, header: BatchHeader, now_ms: int, *, append_time: bool) -> None:
     """Whether a client's batch may be appended; `append_time`: the topic stamps its own times, so any will do."""
     if size > settings.max_message_bytes:
         raise BatchTooLarge(f"the batch has {size} bytes, max.message.bytes is {settings.max_message_bytes}")
-    if header.attributes & log_append_time_bit:
+    if header.attributes & LOG_APPEND_TIME_BIT:
         raise InvalidTimestamp("the batch says that its times are the broker's own; only a broker may say so")
     if not append_time and header.max_timestamp > now_ms + settings.message_timestamp_after_max_ms:
         raise _ahead(header.max_timestamp, now_ms + settings.message_timestamp_after_max_ms)
@@ -35,22 +35,22 @@ def looks_at_records(settings: TopicSettings) -> bool:
 
 
 def _limits_times(settings: TopicSettings) -> bool:
-    limited = settings.message_timestamp_after_max_ms not in after_unopened_ms
-    limited = limited or settings.message_timestamp_before_max_ms != never_ms
+    limited = settings.message_timestamp_after_max_ms not in AFTER_UNOPENED_MS
+    limited = limited or settings.message_timestamp_before_max_ms != NEVER_MS
     return limited and settings.message_timestamp_type == "CreateTime"
 
 
 def check_records(settings: TopicSettings, batch: memoryview, header: BatchHeader, now_ms: int) -> None:
     """Whether each of its records may be appended."""
-    if header.records > admitted_open_max_records:
+    if header.records > ADMITTED_OPEN_MAX_RECORDS:
         raise BatchTooLarge(
             f"the batch has {header.records} records; to look at each, as this topic's settings ask, "
-            f"at most {admitted_open_max_records} are taken: send smaller batches"
+            f"at most {ADMITTED_OPEN_MAX_RECORDS} are taken: send smaller batches"
         )
     timed, keyed = _limits_times(settings), is_compacted(settings.cleanup_policy)
     late = now_ms + settings.message_timestamp_after_max_ms
     early = now_ms - settings.message_timestamp_before_max_ms
-    for timestamp, has_key in walk_heads(batch, max(admitted_open_max_bytes, len(batch))):
+    for timestamp, has_key in walk_heads(batch, max(ADMITTED_OPEN_MAX_BYTES, len(batch))):
         if timed:
             _check_time(timestamp, early, late)
         if keyed and not has_key:
@@ -61,7 +61,7 @@ def _check_time(timestamp: int, early: int, late: int) -> None:
     """A record that has no time is in time."""
     if timestamp > late:
         raise _ahead(timestamp, late)
-    if timestamp < early and timestamp != no_timestamp:
+    if timestamp < early and timestamp != NO_TIMESTAMP:
         raise InvalidTimestamp(f"timestamp {timestamp} lies too far back; at least {early} is allowed now")
 
 

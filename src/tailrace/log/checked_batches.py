@@ -9,13 +9,13 @@ one before ended, or later where gaps are known.
 import struct
 from typing import Final, NamedTuple
 
-from tailrace.model.limits import batch_header_bytes, record_batch_max_bytes
+from tailrace.model.limits import BATCH_HEADER_BYTES, RECORD_BATCH_MAX_BYTES
 from tailrace.ports.disk import Buffer
 from tailrace.records.crc import crc32c
-from tailrace.records.header import checked_from, prefix_bytes
+from tailrace.records.header import CHECKED_FROM, PREFIX_BYTES
 
-step: Final = struct.Struct(">qi4xbI2xi")  # base offset, length, magic, checksum, last offset delta
-size_min_bytes: Final = batch_header_bytes - prefix_bytes
+STEP: Final = struct.Struct(">qi4xbI2xi")  # base offset, length, magic, checksum, last offset delta
+SIZE_MIN_BYTES: Final = BATCH_HEADER_BYTES - PREFIX_BYTES
 
 
 class Read(NamedTuple):
@@ -43,23 +43,23 @@ def take(
     got = len(view)
     at = 0
     first = -1
-    unpack = step.unpack_from
-    while got - at >= batch_header_bytes:
+    unpack = STEP.unpack_from
+    while got - at >= BATCH_HEADER_BYTES:
         base, length, magic, checksum, delta = unpack(view, at)
-        after = at + prefix_bytes + length
+        after = at + PREFIX_BYTES + length
         last = base + delta
         if (
             (base != expected and not (has_gaps and base > expected))
             or delta < 0
             or last >= end
             or magic != 2
-            or length < size_min_bytes
+            or length < SIZE_MIN_BYTES
         ):
             return Taken(first, at, expected, 0, f"a header with offsets {base} to {last} where {expected} is due")
         if last >= limit:
             return Taken(first, at, expected, 0, None)
         if after > got:
-            if length > record_batch_max_bytes or after > got + left:
+            if length > RECORD_BATCH_MAX_BYTES or after > got + left:
                 return Taken(first, at, expected, 0, f"a batch of {after - at} bytes")
             return Taken(first, at, expected, 0 if first >= 0 else after - at, None)
         if last >= offset:
@@ -67,12 +67,12 @@ def take(
                 first = at
             elif after - first > max_bytes:
                 return Taken(first, at, expected, 0, None)
-            if crc32c(view[at + checked_from : after]) != checksum:
+            if crc32c(view[at + CHECKED_FROM : after]) != checksum:
                 return Taken(first if first < at else -1, at, expected, 0, "the checksum does not fit")
         at = after
         expected = last + 1
     rest = got - at + left
-    if 0 < rest < batch_header_bytes:
+    if 0 < rest < BATCH_HEADER_BYTES:
         return Taken(first, at, expected, 0, f"{rest} bytes, less than a batch's header")
-    wants = batch_header_bytes if first < 0 and rest else 0
+    wants = BATCH_HEADER_BYTES if first < 0 and rest else 0
     return Taken(first, at, expected, wants, None)

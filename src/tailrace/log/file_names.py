@@ -3,18 +3,18 @@
 from collections.abc import Iterable
 from typing import Final
 
-segment_suffix: Final = ".log"
-index_suffix: Final = ".index"
-times_suffix: Final = ".timeindex"
-aborted_suffix: Final = ".txnindex"
-producers_suffix: Final = ".producers"
-gap_suffix: Final = ".gap"
-voters_suffix: Final = ".voters"
-unfinished_suffix: Final = ".new"
-epochs_name: Final = "leader-epochs"
-cut_name: Final = "truncated"
-damaged_name: Final = "damaged"
-refilling_name: Final = "refilling"
+SEGMENT_SUFFIX: Final = ".log"
+INDEX_SUFFIX: Final = ".index"
+TIMES_SUFFIX: Final = ".timeindex"
+ABORTED_SUFFIX: Final = ".txnindex"
+PRODUCERS_SUFFIX: Final = ".producers"
+GAP_SUFFIX: Final = ".gap"
+VOTERS_SUFFIX: Final = ".voters"
+UNFINISHED_SUFFIX: Final = ".new"
+EPOCHS_NAME: Final = "leader-epochs"
+CUT_NAME: Final = "truncated"
+DAMAGED_NAME: Final = "damaged"
+REFILLING_NAME: Final = "refilling"
 
 
 def named(offset: int, suffix: str) -> str:

@@ -11,7 +11,7 @@ from tailrace.log.state.gaps import write_gap
 from tailrace.log.state.voters import write_control
 from tailrace.log.writing import write
 from tailrace.model.faults import CorruptBatch, StorageFailed
-from tailrace.records.header import BatchHeader, check_intact, control_bit
+from tailrace.records.header import CONTROL_BIT, BatchHeader, check_intact
 from tailrace.records.opened import batches
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def _append(log: "Log", batch: memoryview, header: BatchHeader, now_ms: int) -> 
     skips = header.base_offset > log.end
     if skips:
         _write_gap(log, header.base_offset)
-    put = write_control if header.attributes & control_bit else write
+    put = write_control if header.attributes & CONTROL_BIT else write
     put(log, batch, header.base_offset, header.last_offset, header.max_timestamp, now_ms)
     if skips:
         log.segments[-1].has_gaps = True

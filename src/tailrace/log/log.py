@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 from tailrace.log import follower_append, maintenance
 from tailrace.log.admission import check_limits, check_records, looks_at_records
 from tailrace.log.checked_batches import Read
-from tailrace.log.file_names import segment_suffix
+from tailrace.log.file_names import SEGMENT_SUFFIX
 from tailrace.log.index import time_lookup
 from tailrace.log.index.time_lookup import Timed
 from tailrace.log.reader import Reader
@@ -36,12 +36,12 @@ from tailrace.model.topics import TopicSettings
 from tailrace.ports import Ports
 from tailrace.ports.disk import File
 from tailrace.records.control import VoterIds
-from tailrace.records.header import BatchHeader, control_bit, stamp, stamp_append_time, transactional_bit
+from tailrace.records.header import CONTROL_BIT, TRANSACTIONAL_BIT, BatchHeader, stamp, stamp_append_time
 
 __all__ = ["Appended", "Damage", "Log", "Read", "RecoveryPoint", "Timed"]
 
-events: Final = logging.getLogger(__name__)
-create_time: Final = -1  # the append time of a batch that keeps its producer's times
+logger: Final = logging.getLogger(__name__)
+CREATE_TIME: Final = -1  # the append time of a batch that keeps its producer's times
 
 
 class Appended(NamedTuple):
@@ -155,17 +155,17 @@ class Log:
                 check_records(self.settings, batch, header, now_ms)
         new_epoch = epoch != self.epochs.last
         assert not new_epoch or epoch > self.epochs.last, f"epoch {epoch} after {self.epochs.last}"
-        append_time, timestamp = create_time, header.max_timestamp
+        append_time, timestamp = CREATE_TIME, header.max_timestamp
         if self._append_time:
             append_time = timestamp = now_ms
             stamp_append_time(batch, now_ms, header.attributes)
         base = self.end
         stamp(batch, base, epoch)
-        put = write_control if header.attributes & control_bit else write
+        put = write_control if header.attributes & CONTROL_BIT else write
         put(self, batch, base, base + header.last_offset_delta, timestamp, now_ms)
         if new_epoch:
             self.epochs.begin(epoch, base)
-        if header.attributes & transactional_bit:
+        if header.attributes & TRANSACTIONAL_BIT:
             self._note_transaction(header, batch, base, append_time, now_ms)
         elif producer:
             self.producers.sent(header, base, append_time, now_ms)
@@ -328,8 +328,8 @@ class Log:
         """Bytes that were good are not any more: say so, and write no further."""
         if segment.removed or (self.damage is not None and self.damage.offset <= offset):
             return
-        self.damage = Damage(file=segment.path_of(segment_suffix), position=position, offset=offset, reason=reason)
-        events.error("damaged: %s", self.damage)
+        self.damage = Damage(file=segment.path_of(SEGMENT_SUFFIX), position=position, offset=offset, reason=reason)
+        logger.error("damaged: %s", self.damage)
         self.refusal = self.refusal or f"damaged: {self.damage}"
         self.on_damaged()
 
@@ -346,5 +346,5 @@ class Log:
             self.failed = StorageFailed(reason)
             self.known_whole = self.settled = False
             self.refusal = f"offline: {reason}"
-            events.critical("offline until restart: %s", reason)
+            logger.critical("offline until restart: %s", reason)
             self.on_failed()

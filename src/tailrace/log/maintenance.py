@@ -11,15 +11,15 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from tailrace.log.file_names import (
-    aborted_suffix,
-    cut_name,
-    epochs_name,
+    ABORTED_SUFFIX,
+    CUT_NAME,
+    EPOCHS_NAME,
+    PRODUCERS_SUFFIX,
+    UNFINISHED_SUFFIX,
     named,
     offsets_named,
-    producers_suffix,
-    unfinished_suffix,
 )
-from tailrace.log.index.segment_indexes import no_timestamp
+from tailrace.log.index.segment_indexes import NO_TIMESTAMP
 from tailrace.log.recovery.found import RecoveryPoint
 from tailrace.log.segment import Segment
 from tailrace.log.state.producers_at import producers_at
@@ -31,7 +31,7 @@ from tailrace.ports.disk import replace_file, write_new
 if TYPE_CHECKING:
     from tailrace.log.log import Log
 
-events: Final = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 
 def is_put_down(log: "Log") -> bool:
@@ -59,7 +59,7 @@ async def checkpoint(log: "Log") -> RecoveryPoint | None:
         _remove_old_snapshots(log)
         _remove_cut_mark(log)
     except OSError as error:
-        events.error("%s: no checkpoint could be made: %s", log.folder, error)
+        logger.error("%s: no checkpoint could be made: %s", log.folder, error)
         return log.point
     log.point, log.saved, log.settled = point, True, log.end == end
     return point
@@ -68,13 +68,13 @@ async def checkpoint(log: "Log") -> RecoveryPoint | None:
 async def _put_down(log: "Log", end: int) -> None:
     """Everything below `end`, and what belongs to it: all syncs at once, then the names, with one sync for them all."""
     disk, epochs_unsaved = log.ports.disk, log.epochs.unsaved
-    fresh = {f"{log.folder}/{named(end, producers_suffix)}": log.producers.dump()}
+    fresh = {f"{log.folder}/{named(end, PRODUCERS_SUFFIX)}": log.producers.dump()}
     if epochs_unsaved:
-        fresh[f"{log.folder}/{epochs_name}"] = log.epochs.dump()
+        fresh[f"{log.folder}/{EPOCHS_NAME}"] = log.epochs.dump()
         log.epochs.unsaved = False
     aborted = log.aborted.unsaved()
     for base, index in aborted.items():
-        fresh[f"{log.folder}/{named(base, aborted_suffix)}"] = index.dump()
+        fresh[f"{log.folder}/{named(base, ABORTED_SUFFIX)}"] = index.dump()
         index.unsaved = False
     try:
         writes = (write_new(disk, path, data) for path, data in fresh.items())
@@ -83,7 +83,7 @@ async def _put_down(log: "Log", end: int) -> None:
             if error is not None:
                 raise error
         for path in fresh:
-            disk.rename(path + unfinished_suffix, path)
+            disk.rename(path + UNFINISHED_SUFFIX, path)
         await disk.sync_dir(log.folder)
     except BaseException:
         log.epochs.unsaved = log.epochs.unsaved or epochs_unsaved
@@ -113,16 +113,16 @@ def _unsaved(segment: Segment) -> bool:
 
 def _remove_old_snapshots(log: "Log") -> None:
     """Keep what the point needs that is surely recorded."""
-    offsets = offsets_named(log.ports.disk.names(log.folder), producers_suffix)
+    offsets = offsets_named(log.ports.disk.names(log.folder), PRODUCERS_SUFFIX)
     needed = max((offset for offset in offsets if offset <= log.recorded_offset), default=0)
     for offset in offsets:
         if offset < needed:
-            log.ports.disk.remove(f"{log.folder}/{named(offset, producers_suffix)}")
+            log.ports.disk.remove(f"{log.folder}/{named(offset, PRODUCERS_SUFFIX)}")
 
 
 def _remove_cut_mark(log: "Log") -> None:
     if log.cut_at is not None and log.cut_covered:
-        log.ports.disk.remove(f"{log.folder}/{cut_name}")
+        log.ports.disk.remove(f"{log.folder}/{CUT_NAME}")
         log.cut_at, log.cut_covered = None, False
 
 
@@ -161,7 +161,7 @@ async def _too_old(segment: Segment, now_ms: int, retention_ms: int) -> bool:
     if retention_ms < 0:
         return False
     newest = await segment.max_timestamp()
-    if newest == no_timestamp:  # producers have said nothing: as with Kafka, the file does
+    if newest == NO_TIMESTAMP:  # producers have said nothing: as with Kafka, the file does
         newest = segment.file.modified_ms()
     return newest < now_ms - retention_ms
 
@@ -203,14 +203,14 @@ async def _remove_first(log: "Log", count: int) -> None:
             segment.remove_aborted()
         forget_below_start(log)
     except OSError as error:
-        events.error("%s: a segment could not be removed, it will come back at the next start: %s", log.folder, error)
+        logger.error("%s: a segment could not be removed, it will come back at the next start: %s", log.folder, error)
 
 
 async def _leave_producers(log: "Log", base: int) -> None:
     """Once all below `base` is gone a recovery may begin there: leave it what producers had sent by then."""
     if base > log.recorded_offset:
         states = await producers_at(log, base)
-        await replace_file(log.ports.disk, f"{log.folder}/{named(base, producers_suffix)}", states.dump())
+        await replace_file(log.ports.disk, f"{log.folder}/{named(base, PRODUCERS_SUFFIX)}", states.dump())
 
 
 async def close(log: "Log") -> RecoveryPoint | None:

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Final
 from tailrace.log.checked_batches import Read, Taken, take
 from tailrace.log.segment import Segment
 from tailrace.model.faults import OffsetOutOfRange, StorageFailed
-from tailrace.model.limits import KiB, batch_header_bytes
+from tailrace.model.limits import BATCH_HEADER_BYTES, KiB
 from tailrace.ports.disk import Buffer
 
 if TYPE_CHECKING:
     from tailrace.log.log import Log
 
-cached_reads_max: Final = 3  # so many attempts in the page cache
-stepped_over_max_bytes: Final = 64 * KiB  # read beside what was asked for, to find it; the interval may be gigabytes
+CACHED_READS_MAX: Final = 3  # so many attempts in the page cache
+STEPPED_OVER_MAX_BYTES: Final = 64 * KiB  # read beside what was asked for, to find it; the interval may be gigabytes
 
 
 class Reader:
@@ -28,7 +28,7 @@ class Reader:
 
     def read(self, offset: int, max_bytes: int, limit: int) -> Read | None:
         log = self._log
-        max_bytes = max(max_bytes, batch_header_bytes)  # it comes from clients: less could not even find a batch
+        max_bytes = max(max_bytes, BATCH_HEADER_BYTES)  # it comes from clients: less could not even find a batch
         if offset >= limit or not log.start <= offset < log.end or log.damage is not None or not log.segments:
             nothing = self._outside(offset, limit)
             if nothing is not None:
@@ -38,7 +38,7 @@ class Reader:
             return None
         expected, position = segment.place(offset)
         wants = max_bytes if expected == offset else max_bytes + _stepped_over(segment)
-        for _ in range(cached_reads_max):
+        for _ in range(CACHED_READS_MAX):
             try:
                 data = segment.file.read_cached(position, min(wants, segment.size - position))
             except (OSError, ValueError) as error:  # a closed file is a ValueError
@@ -58,7 +58,7 @@ class Reader:
 
     async def read_cold(self, offset: int, max_bytes: int, limit: int) -> Read:
         log = self._log
-        max_bytes = max(max_bytes, batch_header_bytes)
+        max_bytes = max(max_bytes, BATCH_HEADER_BYTES)
         nothing = self._outside(offset, limit)
         if nothing is not None:
             return nothing
@@ -104,7 +104,7 @@ class Reader:
             if taken.problem is not None:
                 log.found_damage(segment, position, expected, taken.problem)
                 raise StorageFailed(f"{log.folder} is {log.refusal}")
-            wants = max(max_bytes, stepped_over_max_bytes) + taken.wants if taken.wants else 0
+            wants = max(max_bytes, STEPPED_OVER_MAX_BYTES) + taken.wants if taken.wants else 0
         return position, expected, None
 
     async def _cold(self, segment: Segment, position: int, size: int) -> Buffer:
@@ -147,7 +147,7 @@ class Reader:
 
 
 def _stepped_over(segment: Segment) -> int:
-    return min(segment.interval_bytes, stepped_over_max_bytes)
+    return min(segment.interval_bytes, STEPPED_OVER_MAX_BYTES)
 
 
 def _unreadable(segment: Segment, position: int, error: OSError | ValueError) -> StorageFailed:

@@ -11,15 +11,15 @@ from contextlib import suppress
 from typing import Final
 
 from tailrace.log.directory.state_file import Unreadable
-from tailrace.log.file_names import aborted_suffix, index_suffix, named, segment_suffix, times_suffix
-from tailrace.log.index.segment_indexes import Indexes, last_time, no_timestamp
+from tailrace.log.file_names import ABORTED_SUFFIX, INDEX_SUFFIX, SEGMENT_SUFFIX, TIMES_SUFFIX, named
+from tailrace.log.index.segment_indexes import NO_TIMESTAMP, Indexes, last_time
 from tailrace.log.recovery.segment_walk import Found, walk_cold
 from tailrace.model.faults import StorageFailed
-from tailrace.model.limits import batch_header_bytes
+from tailrace.model.limits import BATCH_HEADER_BYTES
 from tailrace.ports.disk import Disk, File, read_file
 from tailrace.records.header import read_header
 
-not_yet: Final = 2**63 - 1
+NOT_YET: Final = 2**63 - 1
 
 
 class Segment:
@@ -28,10 +28,10 @@ class Segment:
         self._folder = folder
         self.base = base
         self.interval_bytes = interval_bytes
-        self.file: File = disk.open(self.path_of(segment_suffix))
+        self.file: File = disk.open(self.path_of(SEGMENT_SUFFIX))
         self.size = self.file.size()  # bytes of whole batches; a failed write may leave more in the file for a moment
         self.indexes: Indexes | None = None
-        self.first_timestamp = not_yet  # of the first batch: what `segment.ms` counts from; known of the active one
+        self.first_timestamp = NOT_YET  # of the first batch: what `segment.ms` counts from; known of the active one
         self.hint = (base, 0)  # base offset and position of a batch: where the last read ended
         self.removed = False
         self._cuts = 0  # times it was made shorter
@@ -65,7 +65,7 @@ class Segment:
 
     def load_now(self) -> Indexes | None:
         """The indexes from their files, waiting for the disk: for start-up. None when they are missing or senseless."""
-        paths = [self.path_of(index_suffix), self.path_of(times_suffix)]
+        paths = [self.path_of(INDEX_SUFFIX), self.path_of(TIMES_SUFFIX)]
         if all(map(self._disk.exists, paths)):
             with suppress(OSError):
                 self._accept(*(read_file(self._disk, path) for path in paths))
@@ -80,8 +80,8 @@ class Segment:
     async def load(self) -> Indexes | None:
         """The indexes, loaded off the loop or made again; None when the segment was removed meanwhile."""
         if self.indexes is None and not self.removed:
-            offsets = await self.read_beside(index_suffix)
-            times = b"" if self.removed else await self.read_beside(times_suffix)
+            offsets = await self.read_beside(INDEX_SUFFIX)
+            times = b"" if self.removed else await self.read_beside(TIMES_SUFFIX)
             if self.indexes is None and not self.removed:
                 self._accept(offsets, times)
                 if self.indexes is None:
@@ -116,7 +116,7 @@ class Segment:
                     return
         except (OSError, ValueError) as error:  # a closed file is a ValueError
             if not self.removed:
-                raise StorageFailed(f"{self.path_of(segment_suffix)} could not be read: {error}") from error
+                raise StorageFailed(f"{self.path_of(SEGMENT_SUFFIX)} could not be read: {error}") from error
 
     async def max_timestamp(self) -> int:
         """The highest timestamp; of a sealed segment the last entry of its time index will do."""
@@ -126,17 +126,17 @@ class Segment:
             last = await self._last_time()
             if last is None:
                 indexes = await self.load()
-                last = no_timestamp if indexes is None else indexes.max_timestamp
+                last = NO_TIMESTAMP if indexes is None else indexes.max_timestamp
             self._max_timestamp = last
         return self._max_timestamp
 
     async def _last_time(self) -> int | None:
-        return None if self.removed else last_time(await self.read_beside(times_suffix))
+        return None if self.removed else last_time(await self.read_beside(TIMES_SUFFIX))
 
     async def know_first_timestamp(self) -> None:
         """For a segment that becomes the active one again."""
-        if self.first_timestamp == not_yet and self.size:
-            self.first_timestamp = read_header(await self.file.read_cold(0, batch_header_bytes)).base_timestamp
+        if self.first_timestamp == NOT_YET and self.size:
+            self.first_timestamp = read_header(await self.file.read_cold(0, BATCH_HEADER_BYTES)).base_timestamp
 
     async def read_beside(self, suffix: str) -> bytes:
         """An index file; nothing where it cannot be read: the batches know what it said."""
@@ -159,7 +159,7 @@ class Segment:
         assert self.indexes is not None
         files = []
         try:
-            for suffix, (data, position) in zip((index_suffix, times_suffix), self.indexes.take_unsaved(), strict=True):
+            for suffix, (data, position) in zip((INDEX_SUFFIX, TIMES_SUFFIX), self.indexes.take_unsaved(), strict=True):
                 if not data:
                     continue
                 files.append(self._disk.open(self.path_of(suffix)))
@@ -184,11 +184,11 @@ class Segment:
         bring the segment back. It goes when the segment surely has (`remove_aborted`)."""
         self.removed = True
         self.file.close()
-        for suffix in (index_suffix, times_suffix, segment_suffix):
+        for suffix in (INDEX_SUFFIX, TIMES_SUFFIX, SEGMENT_SUFFIX):
             self._remove(suffix)
 
     def remove_aborted(self) -> None:
-        self._remove(aborted_suffix)
+        self._remove(ABORTED_SUFFIX)
 
     def _remove(self, suffix: str) -> None:
         if self._disk.exists(self.path_of(suffix)):

@@ -9,14 +9,14 @@ import logging
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from tailrace.log.disk_faults import refused
-from tailrace.log.index.sparse import relative_offset_max
+from tailrace.log.index.sparse import RELATIVE_OFFSET_MAX
 from tailrace.log.segment import Segment
 from tailrace.model.faults import StorageFailed
 
 if TYPE_CHECKING:
     from tailrace.log.log import Log
 
-events: Final = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 
 def write(log: "Log", batch: memoryview, base: int, last: int, timestamp: int, now_ms: int) -> None:
@@ -29,7 +29,7 @@ def write(log: "Log", batch: memoryview, base: int, last: int, timestamp: int, n
         and (
             active.size + size > settings.segment_bytes
             or (moment - active.first_timestamp > settings.segment_ms and _is_old(active, now_ms))
-            or last - active.base > relative_offset_max
+            or last - active.base > RELATIVE_OFFSET_MAX
         )
     ):
         active = roll(log, log.end)
@@ -40,7 +40,7 @@ def write(log: "Log", batch: memoryview, base: int, last: int, timestamp: int, n
         _undo(log, active, error)
     if log.refusing:
         log.refusing = False
-        events.info("%s: appending goes on", log.folder)
+        logger.info("%s: appending goes on", log.folder)
     if position == 0:
         active.first_timestamp = moment
     assert active.indexes is not None
@@ -89,5 +89,5 @@ def not_taken(log: "Log", path: str, error: OSError) -> StorageFailed:
     fault = refused(path, error)
     if not log.refusing:
         log.refusing = True
-        events.error("no more can be appended for now: %s", fault)
+        logger.error("no more can be appended for now: %s", fault)
     return fault

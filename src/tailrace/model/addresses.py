@@ -3,8 +3,8 @@
 import re
 from typing import Final, NamedTuple
 
-port_max: Final = 65_535
-one_address: Final = re.compile(r"(?:\[([0-9A-Fa-f:.]+(?:%\w+)?)\]|([^\s\[\]:,/]+)):([0-9]{1,5})")
+PORT_MAX: Final = 65_535
+ONE_ADDRESS: Final = re.compile(r"(?:\[([0-9A-Fa-f:.]+(?:%\w+)?)\]|([^\s\[\]:,/]+)):([0-9]{1,5})")
 
 
 class Address(NamedTuple):
@@ -23,8 +23,8 @@ def parse_addresses(text: str) -> tuple[Address, ...]:
 
 
 def _parse_address(text: str) -> Address:
-    found = one_address.fullmatch(text)
-    if found is None or not 0 < int(found[3]) <= port_max:
+    found = ONE_ADDRESS.fullmatch(text)
+    if found is None or not 0 < int(found[3]) <= PORT_MAX:
         raise ValueError(f"{text!r} is not HOST:PORT")
     return Address(found[1] or found[2], int(found[3]))
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from heapq import heappop, heappush
 from typing import Generic, TypeVar
 
-from tailrace.model.limits import alarms_per_turn_max
+from tailrace.model.limits import ALARMS_PER_TURN_MAX
 
 A = TypeVar("A", bound=tuple[object, ...])
 
@@ -59,7 +59,7 @@ class Alarms(Generic[A]):
 
     def rung(self, now: float) -> Iterator[A]:
         """Those that are due now, as `take` has them; no more than a turn can take: the rest rings in the next."""
-        for _ in range(alarms_per_turn_max):
+        for _ in range(ALARMS_PER_TURN_MAX):
             alarm = self.take(now)
             if alarm is None:
                 return

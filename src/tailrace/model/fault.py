@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from tailrace.model.limits import fault_text_max_chars
+from tailrace.model.limits import FAULT_TEXT_MAX_CHARS
 
 
 class Fault(Exception):
@@ -15,6 +15,6 @@ class Fault(Exception):
         self.message = message
 
     def __str__(self) -> str:
-        if len(self.message) > fault_text_max_chars:
-            return self.message[:fault_text_max_chars] + "…"
+        if len(self.message) > FAULT_TEXT_MAX_CHARS:
+            return self.message[:FAULT_TEXT_MAX_CHARS] + "…"
         return self.message

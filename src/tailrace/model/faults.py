@@ -8,7 +8,7 @@ Doors match on `AnyFault` and end with `assert_never`, so a new fault is a type 
 from typing import ClassVar
 
 from tailrace.model.fault import Fault as Fault
-from tailrace.model.ids import BrokerId, Epoch, no_epoch, nobody
+from tailrace.model.ids import NO_EPOCH, NOBODY, BrokerId, Epoch
 from tailrace.model.transaction_faults import AnyTransactionFault
 
 
@@ -98,7 +98,7 @@ class NotLeader(Fault):
 
     retry: ClassVar[bool] = True
 
-    def __init__(self, message: str, leader: BrokerId = nobody, epoch: Epoch = no_epoch) -> None:
+    def __init__(self, message: str, leader: BrokerId = NOBODY, epoch: Epoch = NO_EPOCH) -> None:
         super().__init__(message)
         self.leader = leader
         self.epoch = epoch
@@ -147,7 +147,7 @@ class NotController(Fault):
 
     retry: ClassVar[bool] = True
 
-    def __init__(self, message: str, controller: BrokerId = nobody) -> None:
+    def __init__(self, message: str, controller: BrokerId = NOBODY) -> None:
         super().__init__(message)
         self.controller = controller
 

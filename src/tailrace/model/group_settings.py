@@ -7,15 +7,15 @@ from typing import Final
 from tailrace.model.faults import InvalidSetting
 from tailrace.model.settings import SettingError, check, kind_of, parse, row, rows
 
-session_timeout: Final = "consumer.session.timeout.ms"
-heartbeat_interval: Final = "consumer.heartbeat.interval.ms"
-broker_names: Final = MappingProxyType({name: f"group.{name}" for name in (session_timeout, heartbeat_interval)})
+SESSION_TIMEOUT: Final = "consumer.session.timeout.ms"
+HEARTBEAT_INTERVAL: Final = "consumer.heartbeat.interval.ms"
+BROKER_NAMES: Final = MappingProxyType({name: f"group.{name}" for name in (SESSION_TIMEOUT, HEARTBEAT_INTERVAL)})
 
 
 def check_group_setting(name: str, value: str) -> None:
-    if name not in broker_names:
-        raise InvalidSetting(f"there is no setting {name} of groups, only {', '.join(broker_names)}")
-    one = rows()[broker_names[name]]
+    if name not in BROKER_NAMES:
+        raise InvalidSetting(f"there is no setting {name} of groups, only {', '.join(BROKER_NAMES)}")
+    one = rows()[BROKER_NAMES[name]]
     try:
         check(row(one), parse(name, kind_of(one), value))
     except SettingError as error:
@@ -24,6 +24,6 @@ def check_group_setting(name: str, value: str) -> None:
 
 def check_group(own: Mapping[str, str]) -> None:
     """Whoever is heard of less often than its session lasts would be out, again and again."""
-    session_ms, beat_ms = (int(own.get(one, str(rows()[broker_names[one]].default))) for one in broker_names)
+    session_ms, beat_ms = (int(own.get(one, str(rows()[BROKER_NAMES[one]].default))) for one in BROKER_NAMES)
     if beat_ms >= session_ms:
-        raise InvalidSetting(f"{heartbeat_interval}={beat_ms} must be less than {session_timeout}={session_ms}")
+        raise InvalidSetting(f"{HEARTBEAT_INTERVAL}={beat_ms} must be less than {SESSION_TIMEOUT}={session_ms}")

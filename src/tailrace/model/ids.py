@@ -13,8 +13,8 @@ BrokerId = NewType("BrokerId", int)
 Id = NewType("Id", bytes)  # always 16 bytes
 
 NO_ID: Final = Id(bytes(16))
-nobody: Final = BrokerId(-1)
-no_epoch: Final = Epoch(-1)
+NOBODY: Final = BrokerId(-1)
+NO_EPOCH: Final = Epoch(-1)
 
 
 class TopicPartition(NamedTuple):

@@ -12,8 +12,8 @@ from typing import Any, Final, cast
 
 from tailrace.model.frozen import frozen
 
-variable_prefix: Final = "TAILRACE_"
-whole_number: Final = re.compile(r"[+-]?[0-9]+")  # int() alone also takes 1_000 and digits of other scripts
+VARIABLE_PREFIX: Final = "TAILRACE_"
+WHOLE_NUMBER: Final = re.compile(r"[+-]?[0-9]+")  # int() alone also takes 1_000 and digits of other scripts
 
 
 class SettingError(ValueError):
@@ -60,7 +60,7 @@ def yaml_name(kafka_name: str) -> str:
 
 
 def variable_name(kafka_name: str) -> str:
-    return variable_prefix + yaml_name(kafka_name).upper()
+    return VARIABLE_PREFIX + yaml_name(kafka_name).upper()
 
 
 def check(row: Row, value: object) -> None:
@@ -82,7 +82,7 @@ def parse(kafka_name: str, kind: type, given: object) -> object:
         raise SettingError(f"{kafka_name}={given}: it must be true or false")
     if kind is int:
         try:
-            if whole_number.fullmatch(text):
+            if WHOLE_NUMBER.fullmatch(text):
                 return int(text)  # refuses thousands of digits
         except ValueError:
             pass

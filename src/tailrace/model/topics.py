@@ -11,18 +11,18 @@ from typing import Any, Final
 from tailrace.model.faults import InvalidSetting, InvalidTopicName
 from tailrace.model.frozen import frozen
 from tailrace.model.ids import Id
-from tailrace.model.limits import MiB, record_batch_max_bytes, segment_max_bytes, topic_name_max_chars
-from tailrace.model.settings import SettingError, Settings, never_ms, parse
+from tailrace.model.limits import RECORD_BATCH_MAX_BYTES, SEGMENT_MAX_BYTES, TOPIC_NAME_MAX_CHARS, MiB
+from tailrace.model.settings import NEVER_MS, SettingError, Settings, parse
 
-name_letters: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
-policies: Final = ("delete", "compact")
-metadata_topic: Final = "__cluster_metadata"
-metadata_topic_id: Final = Id(bytes(15) + b"\x01")  # the same in every cluster, as in Kafka
-offsets_topic: Final = "__consumer_offsets"
-transactions_topic: Final = "__transaction_state"
-internal_topics: Final = (offsets_topic, transactions_topic, "__share_group_state", metadata_topic)
+NAME_LETTERS: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
+POLICIES: Final = ("delete", "compact")
+METADATA_TOPIC: Final = "__cluster_metadata"
+METADATA_TOPIC_ID: Final = Id(bytes(15) + b"\x01")  # the same in every cluster, as in Kafka
+OFFSETS_TOPIC: Final = "__consumer_offsets"
+TRANSACTIONS_TOPIC: Final = "__transaction_state"
+INTERNAL_TOPICS: Final = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC, "__share_group_state", METADATA_TOPIC)
 # What coordinators remember must not be forgotten by age. Segments are small: a new leader reads all of them.
-internal_topic_settings: Final = MappingProxyType(
+INTERNAL_TOPIC_SETTINGS: Final = MappingProxyType(
     {"retention.ms": "-1", "retention.bytes": "-1", "segment.bytes": str(100 * MiB)}
 )
 
@@ -43,7 +43,7 @@ class TopicSetting:
     only: str | None = None
 
 
-def _at_least(low: int, high: int = never_ms) -> dict[str, Any]:
+def _at_least(low: int, high: int = NEVER_MS) -> dict[str, Any]:
     return {"check": lambda value: low <= value <= high, "wants": f"from {low} to {high}"}
 
 
@@ -52,7 +52,7 @@ def _one_of(*choices: str) -> dict[str, Any]:
 
 
 def _are_policies(text: str) -> bool:
-    return all(one in policies for one in policies_of(text))
+    return all(one in POLICIES for one in policies_of(text))
 
 
 def policies_of(text: str) -> list[str]:
@@ -75,7 +75,7 @@ def text_of(value: object) -> str:
 
 
 # fmt: off
-_table: Final = (
+_TABLE: Final = (
     TopicSetting("cleanup.policy", str, "delete", "What happens to old records: delete removes what retention no longer keeps; compact alone keeps the last of each key whatever its age, and so far the earlier ones as well; its records must have keys.", check=_are_policies, wants="delete, compact or both, with a comma"),
     TopicSetting("compression.type", str, "producer", "The compression of stored batches.", only="producer"),
     _not_yet("compression.gzip.level", int, -1, "The level when the broker compresses with gzip."),
@@ -83,17 +83,17 @@ _table: Final = (
     _not_yet("compression.zstd.level", int, 3, "The level when the broker compresses with zstd."),
     _not_yet("delete.retention.ms", int, 86_400_000, "How long tombstones of a compacted topic are kept."),
     _not_yet("file.delete.delay.ms", int, 0, "How long a removed file is kept: it goes at once, where Kafka waits a minute."),
-    TopicSetting("flush.messages", int, never_ms, "Force to disk after so many records.", "log_flush_messages", **_at_least(1)),
-    TopicSetting("flush.ms", int, never_ms, "Force to disk after so long.", "log_flush_ms", **_at_least(0)),
+    TopicSetting("flush.messages", int, NEVER_MS, "Force to disk after so many records.", "log_flush_messages", **_at_least(1)),
+    TopicSetting("flush.ms", int, NEVER_MS, "Force to disk after so long.", "log_flush_ms", **_at_least(0)),
     _not_yet("follower.replication.throttled.replicas", str, "", "Replicas whose fetching is slowed."),
     TopicSetting("index.interval.bytes", int, 4096, "Bytes of log per index entry.", "log_index_interval_bytes", **_at_least(0, 2**31 - 1)),
     _not_yet("leader.replication.throttled.replicas", str, "", "Replicas whose serving is slowed."),
     _not_yet("local.retention.bytes", int, -2, "Bytes kept here when older ones are stored remotely."),
     _not_yet("local.retention.ms", int, -2, "Time kept here when older records are stored remotely."),
-    _not_yet("max.compaction.lag.ms", int, never_ms, "How long a record may stay uncompacted."),
-    TopicSetting("max.message.bytes", int, MiB + 12, "The largest record batch.", "message_max_bytes", **_at_least(0, record_batch_max_bytes)),
+    _not_yet("max.compaction.lag.ms", int, NEVER_MS, "How long a record may stay uncompacted."),
+    TopicSetting("max.message.bytes", int, MiB + 12, "The largest record batch.", "message_max_bytes", **_at_least(0, RECORD_BATCH_MAX_BYTES)),
     TopicSetting("message.timestamp.after.max.ms", int, 3_600_000, "How far a timestamp may lie in the future.", "log_message_timestamp_after_max_ms", **_at_least(0)),
-    TopicSetting("message.timestamp.before.max.ms", int, never_ms, "How far a timestamp may lie in the past.", "log_message_timestamp_before_max_ms", **_at_least(0)),
+    TopicSetting("message.timestamp.before.max.ms", int, NEVER_MS, "How far a timestamp may lie in the past.", "log_message_timestamp_before_max_ms", **_at_least(0)),
     TopicSetting("message.timestamp.type", str, "CreateTime", "Whose time counts.", "log_message_timestamp_type", **_one_of("CreateTime", "LogAppendTime")),
     _not_yet("min.cleanable.dirty.ratio", float, 0.5, "How dirty a log is when it is compacted."),
     _not_yet("min.compaction.lag.ms", int, 0, "How long a record stays uncompacted."),
@@ -104,14 +104,14 @@ _table: Final = (
     _not_yet("remote.storage.enable", bool, False, "Whether old segments are stored remotely."),
     TopicSetting("retention.bytes", int, -1, "How many bytes of a partition are kept; -1: all.", "log_retention_bytes", **_at_least(-1)),
     TopicSetting("retention.ms", int, 604_800_000, "How long records are kept; -1: for ever.", "log_retention_ms", **_at_least(-1)),
-    TopicSetting("segment.bytes", int, 1 << 30, "When a segment file is full.", "log_segment_bytes", **_at_least(1024, segment_max_bytes)),
+    TopicSetting("segment.bytes", int, 1 << 30, "When a segment file is full.", "log_segment_bytes", **_at_least(1024, SEGMENT_MAX_BYTES)),
     _not_yet("segment.index.bytes", int, 10_485_760, "The size of an index file."),
     _not_yet("segment.jitter.ms", int, 0, "What is taken off segment.ms at random."),
     TopicSetting("segment.ms", int, 604_800_000, "When a segment file is old.", "log_segment_ms", **_at_least(1)),
     _not_yet("unclean.leader.election.enable", bool, False, "Whether a replica that misses records may lead. It may not."),
 )
 # fmt: on
-topic_settings: Final = {one.name: one for one in _table}
+TOPIC_SETTINGS: Final = {one.name: one for one in _TABLE}
 
 
 @frozen
@@ -137,7 +137,7 @@ class TopicSettings:
         """A topic's own settings, already checked, over the broker's defaults."""
         values: dict[str, Any] = {}
         for one in cls.__dataclass_fields__:
-            row = topic_settings[one.replace("_", ".")]
+            row = TOPIC_SETTINGS[one.replace("_", ".")]
             if row.name in own:
                 values[one] = parse(row.name, row.kind, own[row.name])
             else:
@@ -154,7 +154,7 @@ def default_text(row: TopicSetting, broker: Settings) -> str:
 
 def check_topic_setting(name: str, value: str) -> None:
     """Whether a topic may be told this; `InvalidSetting` says why not."""
-    row = topic_settings.get(name)
+    row = TOPIC_SETTINGS.get(name)
     if row is None:
         raise InvalidSetting(f"there is no topic setting {name}")
     try:
@@ -171,9 +171,9 @@ def check_topic_name(name: str) -> None:
     """Whether a topic may be called this; `InvalidTopicName` says why not."""
     if not name:
         raise InvalidTopicName("a topic needs a name")
-    if len(name) > topic_name_max_chars:
-        raise InvalidTopicName(f"a topic name has at most {topic_name_max_chars} characters, this one {len(name)}")
+    if len(name) > TOPIC_NAME_MAX_CHARS:
+        raise InvalidTopicName(f"a topic name has at most {TOPIC_NAME_MAX_CHARS} characters, this one {len(name)}")
     if name in (".", ".."):
         raise InvalidTopicName(f"{name!r} cannot be a topic name")
-    if not name_letters.issuperset(name):
+    if not NAME_LETTERS.issuperset(name):
         raise InvalidTopicName(f"{name!r}: a topic name is made of letters, digits, '.', '_' and '-'")

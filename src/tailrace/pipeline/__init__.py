@@ -30,7 +30,7 @@ __all__ = [
     "to_postgres", "vacuum",
 ]  # fmt: skip
 
-_homes: Final = MappingProxyType(  # name to the module that has it
+_HOMES: Final = MappingProxyType(  # name to the module that has it
     {
         "analyze": "analysis.job",
         "archive": "histories.archive",
@@ -49,6 +49,6 @@ _homes: Final = MappingProxyType(  # name to the module that has it
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _homes:
-        raise AttributeError(f"tailrace.pipeline has no {name}; it has {', '.join(sorted(_homes))}")
-    return getattr(import_module(f"tailrace.pipeline.{_homes[name]}"), name)
+    if name not in _HOMES:
+        raise AttributeError(f"tailrace.pipeline has no {name}; it has {', '.join(sorted(_HOMES))}")
+    return getattr(import_module(f"tailrace.pipeline.{_HOMES[name]}"), name)

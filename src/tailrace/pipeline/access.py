@@ -5,13 +5,13 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tailrace.pipeline.kafka.cluster import Cluster
-from tailrace.pipeline.kafka.security import Sasl, Security, Tls, plaintext
+from tailrace.pipeline.kafka.security import PLAINTEXT, Sasl, Security, Tls
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
     bootstrap: str
-    security: Security = plaintext
+    security: Security = PLAINTEXT
 
     def cluster(self) -> Cluster:
         return Cluster(self.bootstrap, self.security)

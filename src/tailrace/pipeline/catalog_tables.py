@@ -5,11 +5,11 @@ from typing import Final
 
 from tailrace.pipeline.failure import PipelineFailed
 
-table_prefix: Final = "option."  # how Spark shows the options of CREATE TABLE to a source once, and never again
-keep_them: Final = "CREATE TEMPORARY VIEW … USING tailrace OPTIONS (…) keeps them"
+TABLE_PREFIX: Final = "option."  # how Spark shows the options of CREATE TABLE to a source once, and never again
+KEEP_THEM: Final = "CREATE TEMPORARY VIEW … USING tailrace OPTIONS (…) keeps them"
 
 
 def refuse_tables(given: Mapping[str, str]) -> None:
     """Say at once what would be found out with the first read."""
-    if any(name.startswith(table_prefix) for name in given):
-        raise PipelineFailed(f"Spark would drop the options of CREATE TABLE … OPTIONS (…). {keep_them}")
+    if any(name.startswith(TABLE_PREFIX) for name in given):
+        raise PipelineFailed(f"Spark would drop the options of CREATE TABLE … OPTIONS (…). {KEEP_THEM}")

@@ -11,7 +11,7 @@ import signal
 from pathlib import Path
 from typing import Final, Literal
 
-variable: Final = "TAILRACE_CRASH_FILE"
+VARIABLE: Final = "TAILRACE_CRASH_FILE"
 
 CrashPoint = Literal[
     "source: offsets planned", "source: rows read",
@@ -25,7 +25,7 @@ CrashPoint = Literal[
 
 def here(place: CrashPoint) -> None:
     """Die, if this is where."""
-    path = os.environ.get(variable)
+    path = os.environ.get(VARIABLE)
     if path is None:
         return
     try:

@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from tailrace.pipeline.failure import PipelineFailed
 
-_spec: Final = """\
+_SPEC: Final = """\
 name: $table
 storage: $storage
 configuration:
@@ -23,7 +23,7 @@ libraries:
       include: transformations/**
 """
 
-_table: Final = """\
+_TABLE: Final = """\
 \"\"\"The topic $topic as a streaming table: each run adds the records that have come since the last one.\"\"\"
 
 import os
@@ -47,7 +47,7 @@ def records() -> DataFrame:
     return topic.selectExpr("cast(key as string) as key", "cast(value as string) as value", "timestamp")
 """
 
-_view: Final = """\
+_VIEW: Final = """\
 -- Made anew by each run, from all that is in the table.
 CREATE MATERIALIZED VIEW $view AS
 SELECT key, count(*) AS records, max(timestamp) AS latest
@@ -55,7 +55,7 @@ FROM $table
 GROUP BY key
 """
 
-_sink: Final = """\
+_SINK: Final = """\
 \"\"\"The view back into a topic, each run's rows exactly once: the latest record of a key is what counts.\"\"\"
 
 import os
@@ -79,14 +79,14 @@ def send() -> DataFrame:
     return spark.readStream.table("$view").selectExpr("key", "to_json(struct(*)) as value")
 """
 
-_ignored: Final = "storage/\nspark-warehouse/\nmetastore_db/\nderby.log\n__pycache__/\n"
+_IGNORED: Final = "storage/\nspark-warehouse/\nmetastore_db/\nderby.log\n__pycache__/\n"
 
-_files: Final = (
-    ("spark-pipeline.yml", _spec),
-    ("transformations/records.py", _table),
-    ("transformations/by_key.sql", _view),
-    ("transformations/into_topic.py", _sink),
-    (".gitignore", _ignored),
+_FILES: Final = (
+    ("spark-pipeline.yml", _SPEC),
+    ("transformations/records.py", _TABLE),
+    ("transformations/by_key.sql", _VIEW),
+    ("transformations/into_topic.py", _SINK),
+    (".gitignore", _IGNORED),
 )
 
 
@@ -97,7 +97,7 @@ def init(folder: str | Path, *, bootstrap: str = "127.0.0.1:9092", topic: str = 
     table = re.sub(r"\W", "_", topic if topic[0].isalpha() else f"topic_{topic}")
     sink = f"{topic}-into-{into}-{uuid4().hex[:8]}"  # nobody else's, were it another project on the same topics
     names = {"bootstrap": bootstrap, "topic": topic, "into": into, "table": table, "view": f"{table}_by_key"}
-    for path, text in _files:
+    for path, text in _FILES:
         (project / path).parent.mkdir(parents=True, exist_ok=True)
         (project / path).write_text(Template(text).substitute(names, sink=sink, storage=(project / "storage").as_uri()))
     return project

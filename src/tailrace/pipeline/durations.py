@@ -5,7 +5,7 @@ from typing import Final
 
 from tailrace.pipeline.failure import PipelineFailed
 
-units_ms: Final = {"ms": 1, "s": 1000, "sec": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+UNITS_MS: Final = {"ms": 1, "s": 1000, "sec": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
 def milliseconds(name: str, text: str, default: int) -> int:
@@ -13,6 +13,6 @@ def milliseconds(name: str, text: str, default: int) -> int:
     if not text:
         return default
     found = re.fullmatch(r"\s*(\d+)\s*([a-z]*)\s*", text.lower())
-    if found is None or (found[2] or "ms") not in units_ms:
-        raise PipelineFailed(f"{name} = {text!r}: a duration is a number and one of {', '.join(units_ms)}, as in 15m")
-    return int(found[1]) * units_ms[found[2] or "ms"]
+    if found is None or (found[2] or "ms") not in UNITS_MS:
+        raise PipelineFailed(f"{name} = {text!r}: a duration is a number and one of {', '.join(UNITS_MS)}, as in 15m")
+    return int(found[1]) * UNITS_MS[found[2] or "ms"]

@@ -6,9 +6,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-parsed_name: Final = "data"
-broken_name: Final = "_broken"
-reason_header: Final = "quarantine-reason"
+PARSED_NAME: Final = "data"
+BROKEN_NAME: Final = "_broken"
+REASON_HEADER: Final = "quarantine-reason"
 
 
 class Parsed(NamedTuple):
@@ -24,19 +24,19 @@ def parse_json(frame: "DataFrame", schema: "str | StructType | None" = None) -> 
     from pyspark.sql import functions as f
 
     text = f.col("value").cast("string")
-    is_bad = f.col("value").isNotNull() & f.col(parsed_name).isNull()
+    is_bad = f.col("value").isNotNull() & f.col(PARSED_NAME).isNull()
     if schema is None:
-        with_data = frame.withColumn(parsed_name, f.expr("try_parse_json(cast(value as string))"))
+        with_data = frame.withColumn(PARSED_NAME, f.expr("try_parse_json(cast(value as string))"))
     else:
         told = _with_broken(schema)
-        with_data = frame.withColumn(parsed_name, f.from_json(text, told, {"columnNameOfCorruptRecord": broken_name}))
-        is_bad = is_bad | f.col(f"{parsed_name}.{broken_name}").isNotNull()
+        with_data = frame.withColumn(PARSED_NAME, f.from_json(text, told, {"columnNameOfCorruptRecord": BROKEN_NAME}))
+        is_bad = is_bad | f.col(f"{PARSED_NAME}.{BROKEN_NAME}").isNotNull()
     reason = f.lit(f"no JSON{'' if schema is None else ' of ' + _said(schema)}").cast("binary")
-    headers = f.array(f.struct(f.lit(reason_header).alias("key"), reason.alias("value")))
+    headers = f.array(f.struct(f.lit(REASON_HEADER).alias("key"), reason.alias("value")))
     bad = with_data.where(is_bad).select("key", "value", headers.alias("headers"))
     rows = with_data.where(~f.coalesce(is_bad, f.lit(False)))
     if schema is not None:
-        rows = rows.withColumn(parsed_name, f.col(parsed_name).dropFields(broken_name))
+        rows = rows.withColumn(PARSED_NAME, f.col(PARSED_NAME).dropFields(BROKEN_NAME))
     return Parsed(rows, bad)
 
 
@@ -45,8 +45,8 @@ def _with_broken(schema: "str | StructType") -> "str | StructType":
     from pyspark.sql.types import StringType, StructField, StructType
 
     if isinstance(schema, str):
-        return f"{schema}, {broken_name} string"
-    return StructType([*schema.fields, StructField(broken_name, StringType())])
+        return f"{schema}, {BROKEN_NAME} string"
+    return StructType([*schema.fields, StructField(BROKEN_NAME, StringType())])
 
 
 def _said(schema: "str | StructType") -> str:

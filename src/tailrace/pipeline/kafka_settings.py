@@ -7,14 +7,14 @@ would change the records, or who is trusted, is refused with the reason, since n
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-kafka_prefix: Final = "kafka."
-brokers_name: Final = "kafka.bootstrap.servers"
-honoured: Final = (
-    brokers_name, "kafka.group.id", "kafka.isolation.level", "kafka.max.partition.fetch.bytes",
+KAFKA_PREFIX: Final = "kafka."
+BROKERS_NAME: Final = "kafka.bootstrap.servers"
+HONOURED: Final = (
+    BROKERS_NAME, "kafka.group.id", "kafka.isolation.level", "kafka.max.partition.fetch.bytes",
     "kafka.compression.type", "kafka.batch.size", "kafka.transaction.timeout.ms",
 )  # fmt: skip
 # By what they would decide, which Spark or we decide.
-without_effect: Final[Mapping[str, tuple[str, ...]]] = {
+WITHOUT_EFFECT: Final[Mapping[str, tuple[str, ...]]] = {
     "how long to ask, and how often": (
         "request.timeout.ms", "default.api.timeout.ms", "delivery.timeout.ms", "max.block.ms", "retries",
         "retry.backoff.ms", "retry.backoff.max.ms", "reconnect.backoff.ms", "reconnect.backoff.max.ms",
@@ -51,7 +51,7 @@ without_effect: Final[Mapping[str, tuple[str, ...]]] = {
         "sasl.login.retry.backoff.max.ms",
     ),
 }  # fmt: skip
-ignored: Final = tuple(f"{kafka_prefix}{name}" for names in without_effect.values() for name in names)
+IGNORED: Final = tuple(f"{KAFKA_PREFIX}{name}" for names in WITHOUT_EFFECT.values() for name in names)
 
 
 class Refusal(NamedTuple):
@@ -59,9 +59,9 @@ class Refusal(NamedTuple):
     harmless: str = ""  # the value that says what is done anyway; empty: there is none
 
 
-_no_classes: Final = "classes of Java's cannot run here"
+_NO_CLASSES: Final = "classes of Java's cannot run here"
 # A name that ends with a dot stands for all that begin with it.
-refused: Final[Mapping[str, Refusal]] = {
+REFUSED: Final[Mapping[str, Refusal]] = {
     "kafka.auto.offset.reset": Refusal("say with startingOffsets where to begin"),
     "kafka.enable.auto.commit": Refusal("Spark's checkpoint says how far a query is", "false"),
     "kafka.exclude.internal.topics": Refusal("subscribePattern never means the brokers' own topics", "true"),
@@ -69,29 +69,29 @@ refused: Final[Mapping[str, Refusal]] = {
     "kafka.value.deserializer": Refusal("values are bytes: make of them what you need in the DataFrame"),
     "kafka.key.serializer": Refusal("keys are bytes or text: make them in the DataFrame"),
     "kafka.value.serializer": Refusal("values are bytes or text: make them in the DataFrame"),
-    "kafka.interceptor.classes": Refusal(f"{_no_classes}, and they could change records"),
+    "kafka.interceptor.classes": Refusal(f"{_NO_CLASSES}, and they could change records"),
     "kafka.partition.assignment.strategy": Refusal("Spark shares out the partitions, among its tasks"),
     "kafka.group.remote.assignor": Refusal("Spark shares out the partitions, among its tasks"),
-    "kafka.partitioner.class": Refusal(f"{_no_classes}; a column partition says where a row goes"),
+    "kafka.partitioner.class": Refusal(f"{_NO_CLASSES}; a column partition says where a row goes"),
     "kafka.partitioner.ignore.keys": Refusal("a row goes where its key belongs, or its column partition says", "false"),
     "kafka.transactional.id": Refusal("exactlyOnce with a sinkId writes in transactions"),
     "kafka.transaction.two.phase.commit.enable": Refusal("exactlyOnce with a sinkId writes in transactions", "false"),
-    "kafka.config.providers": Refusal(f"{_no_classes}: give the values themselves"),
-    "kafka.security.providers": Refusal(_no_classes),
-    "kafka.ssl.engine.factory.class": Refusal(_no_classes),
-    "kafka.ssl.provider": Refusal(_no_classes),
+    "kafka.config.providers": Refusal(f"{_NO_CLASSES}: give the values themselves"),
+    "kafka.security.providers": Refusal(_NO_CLASSES),
+    "kafka.ssl.engine.factory.class": Refusal(_NO_CLASSES),
+    "kafka.ssl.provider": Refusal(_NO_CLASSES),
     "kafka.ssl.trustmanager.algorithm": Refusal("whom to trust is decided as PKIX says", "PKIX"),
     "kafka.ssl.cipher.suites": Refusal("suites cannot be chosen here; ssl.enabled.protocols can"),
-    "kafka.sasl.client.callback.handler.class": Refusal(_no_classes),
-    "kafka.sasl.login.class": Refusal(_no_classes),
-    "kafka.sasl.login.callback.handler.class": Refusal(_no_classes),
+    "kafka.sasl.client.callback.handler.class": Refusal(_NO_CLASSES),
+    "kafka.sasl.login.class": Refusal(_NO_CLASSES),
+    "kafka.sasl.login.callback.handler.class": Refusal(_NO_CLASSES),
     "kafka.sasl.oauthbearer.": Refusal("OAuth is not there; sasl.mechanism is PLAIN or SCRAM"),
 }
 
 
 def refusal(name: str, value: str) -> str:
     """Why an option cannot be taken with this value; empty: it can, as far as this module knows."""
-    for refused_name, one in refused.items():
+    for refused_name, one in REFUSED.items():
         is_it = name.lower() == refused_name or (refused_name.endswith(".") and name.lower().startswith(refused_name))
         if is_it and not (one.harmless and value.strip().lower() == one.harmless.lower()):
             only = f"; it may only be {one.harmless}" if one.harmless else ""

@@ -9,33 +9,33 @@ from types import MappingProxyType
 from typing import Final
 
 from tailrace.pipeline.access import Access
-from tailrace.pipeline.catalog_tables import keep_them
+from tailrace.pipeline.catalog_tables import KEEP_THEM
 from tailrace.pipeline.failure import PipelineFailed
-from tailrace.pipeline.kafka_settings import brokers_name, honoured, ignored, kafka_prefix, refusal, refused
-from tailrace.pipeline.security_options import names as security_names
-from tailrace.pipeline.security_options import of_keystores, read_security
+from tailrace.pipeline.kafka_settings import BROKERS_NAME, HONOURED, IGNORED, KAFKA_PREFIX, REFUSED, refusal
+from tailrace.pipeline.security_options import NAMES as SECURITY_NAMES
+from tailrace.pipeline.security_options import OF_KEYSTORES, read_security
 
-spark_own: Final = ("path", "checkpointlocation", "queryname")  # what Spark itself adds
-no_options: Final[Mapping[str, str]] = MappingProxyType({})
+SPARK_OWN: Final = ("path", "checkpointlocation", "queryname")  # what Spark itself adds
+NO_OPTIONS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Options:
     """What was given, each asked for by its proper name."""
 
     def __init__(self, given: Mapping[str, str], known: Iterable[str]) -> None:
-        every = (*known, *honoured, *security_names, *of_keystores, *ignored)
+        every = (*known, *HONOURED, *SECURITY_NAMES, *OF_KEYSTORES, *IGNORED)
         names = {name.lower(): name for name in every}
         for name, value in given.items():
             if why := refusal(name, value):
                 raise PipelineFailed(why)
-            if name.lower() not in (*names, *refused, *spark_own):
+            if name.lower() not in (*names, *REFUSED, *SPARK_OWN):
                 raise PipelineFailed(_unknown(name, names))
         self._given = {names.get(name.lower(), name): value for name, value in given.items()}
-        if not [name for name in self._given if name.lower() not in spark_own]:
-            raise PipelineFailed(f"no option has arrived: Spark drops those of CREATE TABLE … OPTIONS (…). {keep_them}")
-        if not self._given.get(brokers_name):
+        if not [name for name in self._given if name.lower() not in SPARK_OWN]:
+            raise PipelineFailed(f"no option has arrived: Spark drops those of CREATE TABLE … OPTIONS (…). {KEEP_THEM}")
+        if not self._given.get(BROKERS_NAME):
             raise PipelineFailed("kafka.bootstrap.servers is missing: say where a broker is, such as 127.0.0.1:9092")
-        self.access = Access(bootstrap=self[brokers_name], security=read_security(self))
+        self.access = Access(bootstrap=self[BROKERS_NAME], security=read_security(self))
 
     def __contains__(self, name: str) -> bool:
         return name in self._given
@@ -68,18 +68,18 @@ class Options:
 
 def access_of(bootstrap: str, options: Mapping[str, str]) -> Access:
     """How to reach brokers by a job's options; those that do not begin with `kafka.` are somebody else's."""
-    own = {name: value for name, value in options.items() if name.lower().startswith(kafka_prefix)}
+    own = {name: value for name, value in options.items() if name.lower().startswith(KAFKA_PREFIX)}
     return Options(reaching(bootstrap, own), ()).access
 
 
 def reaching(bootstrap: str, options: Mapping[str, str]) -> dict[str, str]:
     """A job's options with the brokers that it was given: those that its options may name are not asked."""
-    others = {name: value for name, value in options.items() if name.lower() != brokers_name}
-    return {brokers_name: bootstrap, **others}
+    others = {name: value for name, value in options.items() if name.lower() != BROKERS_NAME}
+    return {BROKERS_NAME: bootstrap, **others}
 
 
 def _unknown(name: str, names: Mapping[str, str]) -> str:
     near = get_close_matches(name.lower(), names, n=1, cutoff=0.6)
-    known = ", ".join(sorted(one for one in names.values() if one not in ignored))
+    known = ", ".join(sorted(one for one in names.values() if one not in IGNORED))
     hint = f"did you mean {names[near[0]]}?" if near else f"known are {known}"
     return f"there is no option {name}; {hint}"

@@ -7,7 +7,7 @@ cares for records sets it. `tests/pipeline/test_protections.py` has for each the
 import os
 from typing import Final, Literal
 
-variable: Final = "TAILRACE_WITHOUT"
+VARIABLE: Final = "TAILRACE_WITHOUT"
 
 Protection = Literal[
     "source: a start at latest is kept", "source: batches fit their checksums",
@@ -27,4 +27,4 @@ Protection = Literal[
 
 def stands(protection: Protection) -> bool:
     """Whether this protection is in place."""
-    return protection not in os.environ.get(variable, "").split(",")
+    return protection not in os.environ.get(VARIABLE, "").split(",")

@@ -8,13 +8,13 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from tailrace.pipeline.failure import PipelineFailed
-from tailrace.pipeline.kafka.security import Sasl, Security, Tls, mechanisms, tls_context, tls_versions
+from tailrace.pipeline.kafka.security import MECHANISMS, TLS_VERSIONS, Sasl, Security, Tls, tls_context
 
 if TYPE_CHECKING:
     from tailrace.pipeline.option_names import Options
 
-protocols: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-names: Final = (
+PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+NAMES: Final = (
     "kafka.security.protocol",
     "kafka.ssl.truststore.type",
     "kafka.ssl.truststore.location",
@@ -32,18 +32,18 @@ names: Final = (
     "kafka.sasl.jaas.config",
 )
 # With Java's keystores; PEM has none but that of the key.
-of_keystores: Final = ("kafka.ssl.truststore.password", "kafka.ssl.keystore.password")
-pem_begin: Final = "-----BEGIN "
-jaas_form: Final = (
+OF_KEYSTORES: Final = ("kafka.ssl.truststore.password", "kafka.ssl.keystore.password")
+PEM_BEGIN: Final = "-----BEGIN "
+JAAS_FORM: Final = (
     "kafka.sasl.jaas.config is not of the form org.apache.kafka.common.security.scram.ScramLoginModule required "
     'username="…" password="…"; (PlainLoginModule for PLAIN)'
 )
-_jaas: Final = re.compile(r"\s*[\w.$]+\s+(?:required|requisite|sufficient|optional)\s+(.*?)\s*;\s*", re.DOTALL)
-_pair: Final = re.compile(r"""\s*([\w.]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s"';]+))""", re.DOTALL)
+_JAAS: Final = re.compile(r"\s*[\w.$]+\s+(?:required|requisite|sufficient|optional)\s+(.*?)\s*;\s*", re.DOTALL)
+_PAIR: Final = re.compile(r"""\s*([\w.]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s"';]+))""", re.DOTALL)
 
 
 def read_security(options: "Options") -> Security:
-    protocol = options.one_of("kafka.security.protocol", protocols, "PLAINTEXT")
+    protocol = options.one_of("kafka.security.protocol", PROTOCOLS, "PLAINTEXT")
     tls = _tls(options) if protocol.endswith("SSL") else None
     if tls is not None:
         tls_context(tls)  # what cannot be read shows now, and here
@@ -51,7 +51,7 @@ def read_security(options: "Options") -> Security:
 
 
 def _tls(options: "Options") -> Tls:
-    for name in of_keystores:
+    for name in OF_KEYSTORES:
         if options.text(name):
             raise PipelineFailed(f"{name} is for Java's keystores. {_advice(name.rsplit('.', 1)[0])}")
     trust, own = "kafka.ssl.truststore", "kafka.ssl.keystore"
@@ -72,12 +72,12 @@ def _tls(options: "Options") -> Tls:
 def _versions(options: "Options") -> tuple[str, ...]:
     """Which of TLS may be spoken: those that are enabled, and none above `ssl.protocol`."""
     name = "kafka.ssl.enabled.protocols"
-    newest = options.one_of("kafka.ssl.protocol", ("TLS", *tls_versions), "TLS")
-    enabled = [one.strip() for one in options.text(name).split(",") if one.strip()] or tls_versions
-    found = tuple(one for one in tls_versions if one in enabled and (newest == "TLS" or one <= newest))
+    newest = options.one_of("kafka.ssl.protocol", ("TLS", *TLS_VERSIONS), "TLS")
+    enabled = [one.strip() for one in options.text(name).split(",") if one.strip()] or TLS_VERSIONS
+    found = tuple(one for one in TLS_VERSIONS if one in enabled and (newest == "TLS" or one <= newest))
     if not found:  # older ones are left out without a word: nobody is safer with them
         said = f"{name} = {options.text(name)!r} with kafka.ssl.protocol = {newest}"
-        raise PipelineFailed(f"{said} leaves neither {' nor '.join(tls_versions)}, and no others are spoken")
+        raise PipelineFailed(f"{said} leaves neither {' nor '.join(TLS_VERSIONS)}, and no others are spoken")
     return found
 
 
@@ -97,7 +97,7 @@ def _pem(name: str, path: str) -> str:
             text = file.read().decode("ascii", "replace")
     except OSError as error:
         raise PipelineFailed(f"{name} = {path}: {error.strerror}") from None
-    if pem_begin not in text:
+    if PEM_BEGIN not in text:
         raise PipelineFailed(f"{name} = {path}: it holds no PEM. {_advice(name.removesuffix('.location'))}")
     return text
 
@@ -112,19 +112,19 @@ def _advice(name: str) -> str:
 
 def _sasl(options: "Options") -> Sasl:
     if "kafka.sasl.mechanism" not in options:
-        raise PipelineFailed(f"kafka.sasl.mechanism is missing: it is one of {', '.join(mechanisms)}")
-    wanted = options.one_of("kafka.sasl.mechanism", mechanisms, "")
+        raise PipelineFailed(f"kafka.sasl.mechanism is missing: it is one of {', '.join(MECHANISMS)}")
+    wanted = options.one_of("kafka.sasl.mechanism", MECHANISMS, "")
     username, password = _login(options.text("kafka.sasl.jaas.config"))
-    return next(Sasl(mechanism=one, username=username, password=password) for one in mechanisms if one == wanted)
+    return next(Sasl(mechanism=one, username=username, password=password) for one in MECHANISMS if one == wanted)
 
 
 def _login(jaas: str) -> tuple[str, str]:
-    found = _jaas.fullmatch(jaas)
+    found = _JAAS.fullmatch(jaas)
     if found is None:
-        raise PipelineFailed(jaas_form)
-    told = {one[1]: _unquoted(one[2] or one[3] or one[4] or "") for one in _pair.finditer(found[1])}
+        raise PipelineFailed(JAAS_FORM)
+    told = {one[1]: _unquoted(one[2] or one[3] or one[4] or "") for one in _PAIR.finditer(found[1])}
     if not told.get("username") or "password" not in told:
-        raise PipelineFailed(jaas_form)
+        raise PipelineFailed(JAAS_FORM)
     return told["username"], told["password"]
 
 

@@ -3,11 +3,11 @@
 import asyncio
 import socket
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 P = TypeVar("P", bound=asyncio.BaseProtocol)
 
-backlog_max = 4096
+BACKLOG_MAX: Final = 4096
 
 
 class Listener(Protocol):
@@ -43,7 +43,7 @@ class SystemListener:
 
 class SystemNet:
     async def listen(self, factory: Callable[[], asyncio.BaseProtocol], host: str, port: int) -> Listener:
-        server = await asyncio.get_running_loop().create_server(factory, host, port, backlog=backlog_max)
+        server = await asyncio.get_running_loop().create_server(factory, host, port, backlog=BACKLOG_MAX)
         return SystemListener(server)
 
     async def connect(self, factory: Callable[[], P], host: str, port: int) -> P:

@@ -4,11 +4,11 @@ import asyncio
 import concurrent.futures
 import multiprocessing
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 T = TypeVar("T")
 
-threads_max = 16  # of each kind
+THREADS_MAX: Final = 16  # of each kind
 
 
 class Offload(Protocol):
@@ -37,12 +37,12 @@ class SystemOffload:
 
     def thread(self, call: Callable[[], T]) -> "asyncio.Future[T]":
         if self._threads is None:
-            self._threads = concurrent.futures.ThreadPoolExecutor(threads_max, thread_name_prefix="offload")
+            self._threads = concurrent.futures.ThreadPoolExecutor(THREADS_MAX, thread_name_prefix="offload")
         return asyncio.get_running_loop().run_in_executor(self._threads, call)
 
     def read(self, call: Callable[[], T]) -> "asyncio.Future[T]":
         if self._readers is None:
-            self._readers = concurrent.futures.ThreadPoolExecutor(threads_max, thread_name_prefix="read")
+            self._readers = concurrent.futures.ThreadPoolExecutor(THREADS_MAX, thread_name_prefix="read")
         return asyncio.get_running_loop().run_in_executor(self._readers, call)
 
     def process(self, call: Callable[..., T], *arguments: object) -> "asyncio.Future[T]":

@@ -1,6 +1,6 @@
 """The real disk: plain files, their descriptors kept in an LRU.
 
-A file opens its descriptor at first use and may lose it again when more than `descriptors_open_max` are open.
+A file opens its descriptor at first use and may lose it again when more than `DESCRIPTORS_OPEN_MAX` are open.
 It never loses it between a write and the sync that covers it, nor while a call runs in a thread: the kernel
 reports a failed write-back to the descriptors that were open when it failed. So the bound is a soft one: past it, files
 that were written and not synced for the longest time are synced, a few at a time, and lose theirs then. If such a sync
@@ -17,18 +17,18 @@ from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import TypeVar
+from typing import Final, TypeVar
 
-from tailrace.model.limits import MiB, descriptors_open_max
+from tailrace.model.limits import DESCRIPTORS_OPEN_MAX, MiB
 from tailrace.ports.disk import Buffer, File, InUse, Lock
 from tailrace.ports.offload import Offload
 
 T = TypeVar("T")
 
-no_wait = getattr(os, "RWF_NOWAIT", 0)
-idle_steps_max = 8  # so many files are looked at when a descriptor is wanted: an append must not wait for more
-removed_here_max_bytes = MiB
-own_syncs_max = 8  # under way at once, of files that nobody has asked to sync
+NO_WAIT: Final = getattr(os, "RWF_NOWAIT", 0)
+IDLE_STEPS_MAX: Final = 8  # so many files are looked at when a descriptor is wanted: an append must not wait for more
+REMOVED_HERE_MAX_BYTES: Final = MiB
+OWN_SYNCS_MAX: Final = 8  # under way at once, of files that nobody has asked to sync
 
 
 class SystemFile:
@@ -74,7 +74,7 @@ class SystemFile:
     def read_cached(self, position: int, size: int) -> Buffer | None:
         buffer = bytearray(size)
         try:
-            got = os.preadv(self._open(), [buffer], position, no_wait)
+            got = os.preadv(self._open(), [buffer], position, NO_WAIT)
         except BlockingIOError:
             return None
         except OSError as error:
@@ -168,7 +168,7 @@ class SystemLock:
 
 
 class SystemDisk:
-    def __init__(self, offload: Offload, descriptors_max: int = descriptors_open_max) -> None:
+    def __init__(self, offload: Offload, descriptors_max: int = DESCRIPTORS_OPEN_MAX) -> None:
         self.offload = offload
         self._descriptors_max = descriptors_max
         self._open: OrderedDict[SystemFile, None] = OrderedDict()  # least recently used first
@@ -189,7 +189,7 @@ class SystemDisk:
 
     def _close_idle(self, needed: SystemFile | None) -> None:
         """Back below the bound, as far as a few of the oldest files allow."""
-        for _ in range(idle_steps_max):
+        for _ in range(IDLE_STEPS_MAX):
             if len(self._open) <= self._descriptors_max:
                 return
             oldest = next(iter(self._open))
@@ -199,7 +199,7 @@ class SystemDisk:
                 oldest.give_up_descriptor()
                 continue
             self._open.move_to_end(oldest)
-            if self._own_syncs < own_syncs_max and oldest.come_to_rest():
+            if self._own_syncs < OWN_SYNCS_MAX and oldest.come_to_rest():
                 self._own_syncs += 1
 
     def own_sync_ended(self, file: SystemFile) -> None:
@@ -228,7 +228,7 @@ class SystemDisk:
     def remove(self, path: str) -> None:
         """The name goes at once; a large file's bytes are freed in a thread, when its last descriptor is closed."""
         held = -1
-        if os.lstat(path).st_size > removed_here_max_bytes:
+        if os.lstat(path).st_size > REMOVED_HERE_MAX_BYTES:
             with suppress(OSError):
                 held = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:

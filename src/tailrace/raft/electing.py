@@ -8,7 +8,7 @@ from tailrace.raft.events import VoteStored
 from tailrace.raft.messages import Refusal, VoteAnswer, VoteRequest
 from tailrace.raft.roles import Cause, Role
 from tailrace.raft.standing import Standing
-from tailrace.raft.state import State, never
+from tailrace.raft.state import NEVER, State
 from tailrace.raft.voters import Voter
 
 # Standing
@@ -17,7 +17,7 @@ from tailrace.raft.voters import Voter
 def stand(state: State, turn: EffectsBuilder) -> None:
     """Nobody leads, as far as we hear: ask first whether an election would be won (KIP-996)."""
     if not state.stands or not state.move(Cause.SILENCE, turn):
-        state.wakes_at = never
+        state.wakes_at = NEVER
         return
     state.ballot = Ballot(state.voters, pre=True)
     state.wakes_at = turn.now + state.timing.election(turn.chance)

@@ -1,5 +1,7 @@
 """The rules of followers and observers: whom to fetch from, what to believe, what to cut, when to give a leader up."""
 
+from typing import Final
+
 from tailrace.model.ids import NO_ID, Offset
 from tailrace.raft import electing
 from tailrace.raft.divergence import cut
@@ -8,9 +10,9 @@ from tailrace.raft.events import LeaderGone, Truncated
 from tailrace.raft.messages import BeginEpoch, EndEpoch, EpochSeen, FetchAnswer, Fetched
 from tailrace.raft.roles import Cause, Role
 from tailrace.raft.state import Inconsistent, State
-from tailrace.raft.voters import Voter, no_voter
+from tailrace.raft.voters import NO_VOTER, Voter
 
-fetching_roles = (Role.FOLLOWER, Role.OBSERVER)
+FETCHING_ROLES: Final = (Role.FOLLOWER, Role.OBSERVER)
 
 
 # Fetching
@@ -38,7 +40,7 @@ def _source(state: State) -> Voter | None:
     others = [voter for voter in state.others if voter.broker != state.me.broker]  # our old disk answers nobody
     if state.role not in (Role.OBSERVER, Role.UNATTACHED) or not others:
         return None
-    if state.role is Role.UNATTACHED and state.voted_for not in (no_voter, state.me):
+    if state.role is Role.UNATTACHED and state.voted_for not in (NO_VOTER, state.me):
         return state.voted_for  # who may have been elected by now; who is no voter hears nothing if it was not
     return others[state.asked % len(others)]
 
@@ -48,7 +50,7 @@ def answered(state: State, answer: FetchAnswer, turn: EffectsBuilder) -> None:
     known = state.following
     if not answer.served or answer.epoch != state.epoch or known is None:
         return  # it said who leads, and no more
-    if state.role not in fetching_roles or (answer.end, answer.last_epoch) != (state.log_end, state.epochs.last):
+    if state.role not in FETCHING_ROLES or (answer.end, answer.last_epoch) != (state.log_end, state.epochs.last):
         return  # to a log that we do not have any more
     known.answered(turn.now, answer.pulse)
     state.lost = 0
@@ -120,7 +122,7 @@ def epoch_ended(state: State, news: EndEpoch, turn: EffectsBuilder) -> None:
 def leader_gone(state: State, news: LeaderGone, turn: EffectsBuilder) -> None:
     """A reset connection: the first live voter in assignment order asks for votes at once, the others in turn."""
     known = state.following
-    if known is None or known.given_up or known.leader.broker != news.leader or state.role not in fetching_roles:
+    if known is None or known.given_up or known.leader.broker != news.leader or state.role not in FETCHING_ROLES:
         return
     known.given_up = True
     if state.role is Role.OBSERVER:
@@ -136,14 +138,14 @@ def leader_gone(state: State, news: LeaderGone, turn: EffectsBuilder) -> None:
 
 def deadline(state: State) -> float:
     known = state.following
-    if known is None or known.given_up or state.role not in fetching_roles:
+    if known is None or known.given_up or state.role not in FETCHING_ROLES:
         return state.wakes_at
     return known.heard_at + state.timing.fetch_timeout_s
 
 
 def rests(state: State) -> bool:
     known = state.following
-    return known is not None and known.pulse is not None and not known.given_up and state.role in fetching_roles
+    return known is not None and known.pulse is not None and not known.given_up and state.role in FETCHING_ROLES
 
 
 def silence(state: State, turn: EffectsBuilder) -> None:

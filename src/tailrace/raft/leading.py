@@ -6,7 +6,7 @@ from tailrace.raft.effects import EffectsBuilder, NotNow
 from tailrace.raft.events import AddVoter, RemoveVoter, Transfer
 from tailrace.raft.messages import BeginEpoch, EndEpoch, FetchAnswer, Fetched, Synced
 from tailrace.raft.roles import Cause
-from tailrace.raft.state import State, never
+from tailrace.raft.state import NEVER, State
 from tailrace.raft.tracking import Leadership
 from tailrace.raft.voter_changes import changed
 from tailrace.raft.voters import Voters
@@ -89,7 +89,7 @@ def commit(state: State) -> bool:
 def tick(state: State, ship: Leadership, turn: EffectsBuilder) -> None:
     now = turn.now
     if now >= ship.successor_until:  # it did not catch up: lead on
-        ship.successor, ship.successor_until = None, never
+        ship.successor, ship.successor_until = None, NEVER
     if not knows_quorum(state, now):
         resign(state, Cause.QUORUM_LOST, turn)
     elif now >= ship.announced + state.timing.announcement_s:
@@ -99,7 +99,7 @@ def tick(state: State, ship: Leadership, turn: EffectsBuilder) -> None:
 
 
 def deadline(state: State, ship: Leadership) -> float:
-    announcement = ship.announced + state.timing.announcement_s if ship.unheard() else never
+    announcement = ship.announced + state.timing.announcement_s if ship.unheard() else NEVER
     return min(announcement, ship.successor_until, ship.heard_quorum_at() + state.timing.check_quorum_s)
 
 
@@ -133,7 +133,7 @@ def resign(state: State, cause: Cause, turn: EffectsBuilder) -> None:
         return
     ship, state.leadership, state.ballot = state.leadership, None, None
     state.held.clear()
-    state.wakes_at = never if state.retired else turn.now + state.timing.election(turn.chance)
+    state.wakes_at = NEVER if state.retired else turn.now + state.timing.election(turn.chance)
     if ship is not None:
         successors = ship.successors()
         for voter in successors:

@@ -45,7 +45,7 @@ class Move(NamedTuple):
     to: Role
 
 
-transitions: Final[Mapping[tuple[Role, Cause], Role]] = MappingProxyType(
+TRANSITIONS: Final[Mapping[tuple[Role, Cause], Role]] = MappingProxyType(
     {
         (Role.UNATTACHED, Cause.HIGHER_EPOCH): Role.UNATTACHED,
         (Role.UNATTACHED, Cause.LEADER_FOUND): Role.FOLLOWER,

@@ -13,7 +13,7 @@ A vote may be asked of a replica that takes itself for an observer, because the 
 from tailrace.model.frozen import frozen
 from tailrace.model.ids import Epoch, Offset
 from tailrace.raft.messages import Refusal, VoteRequest
-from tailrace.raft.voters import Voter, no_voter
+from tailrace.raft.voters import NO_VOTER, Voter
 
 
 @frozen
@@ -50,7 +50,7 @@ class Standing:
     def _refuses_vote(self, asked: VoteRequest) -> Refusal | None:
         if self.leader is not None:
             return Refusal.KNOWS_LEADER
-        return None if self.voted_for in (no_voter, asked.sender) else Refusal.VOTED
+        return None if self.voted_for in (NO_VOTER, asked.sender) else Refusal.VOTED
 
     def good_enough(self, asked: VoteRequest) -> bool:
         # Raft §5.4.1: the log with the later last epoch is the better one; in the same epoch, the longer.

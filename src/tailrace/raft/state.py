@@ -12,14 +12,14 @@ from tailrace.raft.divergence import Epochs, NoEpochs
 from tailrace.raft.effects import EffectsBuilder, Vote
 from tailrace.raft.leader_view import Following
 from tailrace.raft.messages import Message
-from tailrace.raft.roles import Cause, Move, Role, transitions
+from tailrace.raft.roles import TRANSITIONS, Cause, Move, Role
 from tailrace.raft.timing import Timing
 from tailrace.raft.tracking import Leadership
-from tailrace.raft.voters import Voter, VoterHistory, Voters, no_voter
+from tailrace.raft.voters import NO_VOTER, Voter, VoterHistory, Voters
 
-usual_timing: Final = Timing()
-no_epochs: Final = NoEpochs()
-never: Final = float("inf")
+USUAL_TIMING: Final = Timing()
+NO_EPOCHS: Final = NoEpochs()
+NEVER: Final = float("inf")
 
 
 class Inconsistent(Exception):
@@ -35,10 +35,10 @@ class State:
         log_end: Offset,
         high_watermark: Offset,
         voters: Voters = (),
-        voted_for: Voter = no_voter,
+        voted_for: Voter = NO_VOTER,
         may_vote: bool = True,
-        epochs: Epochs = no_epochs,
-        timing: Timing = usual_timing,
+        epochs: Epochs = NO_EPOCHS,
+        timing: Timing = USUAL_TIMING,
         now: float = 0.0,
         chance: float = 0.0,
     ) -> None:
@@ -100,7 +100,7 @@ class State:
 
     def move(self, cause: Cause, turn: EffectsBuilder) -> bool:
         """Take a row of the table; False: there is none, the news is stale."""
-        to = transitions.get((self.role, cause))
+        to = TRANSITIONS.get((self.role, cause))
         if to is None:
             return False
         turn.moves.append(Move(self.role, cause, to))
@@ -130,7 +130,7 @@ class State:
         """Somebody says that `epoch` has begun, and perhaps who leads in it."""
         leader = None if leader is not None and leader.broker == self.me.broker else leader
         if epoch > self.epoch:
-            self.begin(epoch, no_voter, turn)
+            self.begin(epoch, NO_VOTER, turn)
             if leader is None:
                 self.move(Cause.HIGHER_EPOCH, turn)
                 self.wakes_at = turn.now + self.timing.election(turn.chance)

@@ -8,12 +8,13 @@
 """
 
 from dataclasses import dataclass
+from typing import Final
 
 from tailrace.model.frozen import frozen
 from tailrace.raft.messages import Fetched, Pulse, Synced
 from tailrace.raft.voters import Voter, Voters, majority
 
-forever = float("inf")
+FOREVER: Final = float("inf")
 
 
 @dataclass(slots=True)
@@ -24,7 +25,7 @@ class Tracker:
     end: int = -1  # the end of its log, which is a prefix of ours; -1: it has not fetched in this epoch
     last_epoch: int = -1  # of the last entry there
     durable: int = -1  # what it has on disk of that; -1: it does not count
-    caught_up: float = -forever  # when it last had all that we had then
+    caught_up: float = -FOREVER  # when it last had all that we had then
     our_end: int = 0  # our log end when it last fetched
     pulse: Pulse | None = None  # its fetch session: a fetch there that names no change repeats the last one
     early: Synced | None = None  # news of a log that it has not fetched with yet: they overtook that fetch
@@ -61,7 +62,7 @@ class Leadership:
         self.trackers: dict[Voter, Tracker] = {}  # of voters and observers, without ourselves
         self.announced = now  # when the voters were last told who leads
         self.successor: Voter | None = None  # leadership goes there as soon as it has the whole log
-        self.successor_until = forever
+        self.successor_until = FOREVER
         self.voters_are(voters, now)
 
     def voters_are(self, voters: Voters, now: float) -> None:
@@ -138,7 +139,7 @@ class Leadership:
 
     def heard_quorum_at(self) -> float:
         """The last time at which a majority had fetched."""
-        seen = sorted(forever if voter == self._me else self.trackers[voter].seen for voter in self._voters)
+        seen = sorted(FOREVER if voter == self._me else self.trackers[voter].seen for voter in self._voters)
         return seen[-majority(len(seen))]
 
     def in_sync(self, log_end: int, since: float) -> Voters:

@@ -11,7 +11,7 @@ entry is truncated, the set before it is in force again; that is why the history
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from tailrace.model.ids import NO_ID, BrokerId, Id, nobody
+from tailrace.model.ids import NO_ID, NOBODY, BrokerId, Id
 
 
 class Voter(NamedTuple):
@@ -21,7 +21,7 @@ class Voter(NamedTuple):
     directory: Id
 
 
-no_voter: Final = Voter(broker=nobody, directory=NO_ID)  # whom a vote is for when an epoch is stored without one
+NO_VOTER: Final = Voter(broker=NOBODY, directory=NO_ID)  # whom a vote is for when an epoch is stored without one
 
 Voters = tuple[Voter, ...]  # in assignment order: the first is the preferred leader
 

@@ -9,42 +9,42 @@ from struct import Struct
 from typing import Final, Literal
 
 from tailrace.model.ids import Id
-from tailrace.model.limits import batch_header_bytes
+from tailrace.model.limits import BATCH_HEADER_BYTES
 from tailrace.ports.disk import Buffer
-from tailrace.records.compress import Compression, compress, compressions
+from tailrace.records.compress import COMPRESSIONS, Compression, compress
 from tailrace.records.crc import crc32c
 from tailrace.records.header import (
-    checked_from,
-    control_bit,
-    crc_at,
-    layout,
-    log_append_time_bit,
-    prefix_bytes,
-    transactional_bit,
+    CHECKED_FROM,
+    CONTROL_BIT,
+    CRC_AT,
+    LAYOUT,
+    LOG_APPEND_TIME_BIT,
+    PREFIX_BYTES,
+    TRANSACTIONAL_BIT,
 )
 from tailrace.records.record import NewRecord, RecordLike
 from tailrace.records.varints import unsigned_varint, varint
 
 TimestampType = Literal["CreateTime", "LogAppendTime"]
 
-_crc: Final = Struct(">I")
-_null: Final = varint(-1)
-_no_headers: Final = varint(0)
+_CRC: Final = Struct(">I")
+_NULL: Final = varint(-1)
+_NO_HEADERS: Final = varint(0)
 
-control_key: Final = Struct(">hh")  # version and type of a control record
-control_key_version: Final = 0
-abort_type: Final = 0
-commit_type: Final = 1
-leader_change_type: Final = 2
-voters_type: Final = 6
-control_version: Final = 0  # of the values that follow
-value_version: Final = Struct(">h")
-marker_layout: Final = Struct(">hi")  # version and the coordinator's epoch
-leader_change_layout: Final = Struct(">hi")  # version and leader
-voter_layout: Final = Struct(">i16s")  # its id and directory
-quorum_versions_layout: Final = Struct(">hh")  # the lowest and the highest that a voter understands
-_voter: Final = Struct(">ib")  # its id, and that no tagged fields follow
-_no_endpoints: Final = b"\1"
+CONTROL_KEY: Final = Struct(">hh")  # version and type of a control record
+CONTROL_KEY_VERSION: Final = 0
+ABORT_TYPE: Final = 0
+COMMIT_TYPE: Final = 1
+LEADER_CHANGE_TYPE: Final = 2
+VOTERS_TYPE: Final = 6
+CONTROL_VERSION: Final = 0  # of the values that follow
+VALUE_VERSION: Final = Struct(">h")
+MARKER_LAYOUT: Final = Struct(">hi")  # version and the coordinator's epoch
+LEADER_CHANGE_LAYOUT: Final = Struct(">hi")  # version and leader
+VOTER_LAYOUT: Final = Struct(">i16s")  # its id and directory
+QUORUM_VERSIONS_LAYOUT: Final = Struct(">hh")  # the lowest and the highest that a voter understands
+_VOTER: Final = Struct(">ib")  # its id, and that no tagged fields follow
+_NO_ENDPOINTS: Final = b"\1"
 
 
 def build_batch(
@@ -75,9 +75,9 @@ def build_batch(
         producer_id=producer_id,
         producer_epoch=producer_epoch,
         base_sequence=base_sequence,
-        flags=(log_append_time_bit if timestamp_type == "LogAppendTime" else 0)
-        | (transactional_bit if transactional else 0)
-        | (control_bit if control else 0),
+        flags=(LOG_APPEND_TIME_BIT if timestamp_type == "LogAppendTime" else 0)
+        | (TRANSACTIONAL_BIT if transactional else 0)
+        | (CONTROL_BIT if control else 0),
     )
 
 
@@ -98,16 +98,16 @@ def seal_batch(
     """One batch of `count` records that are encoded already, by whoever does that in bulk."""
     if compression != "none":
         body = compress(compression, body)
-    batch = bytearray(batch_header_bytes)
-    layout.pack_into(
+    batch = bytearray(BATCH_HEADER_BYTES)
+    LAYOUT.pack_into(
         batch,
         0,
         base_offset,
-        batch_header_bytes - prefix_bytes + len(body),
+        BATCH_HEADER_BYTES - PREFIX_BYTES + len(body),
         leader_epoch,
         2,
         0,
-        compressions.index(compression) | flags,
+        COMPRESSIONS.index(compression) | flags,
         count - 1,
         base_timestamp,
         max_timestamp,
@@ -117,7 +117,7 @@ def seal_batch(
         count,
     )
     batch += body
-    _crc.pack_into(batch, crc_at, crc32c(memoryview(batch)[checked_from:]))
+    _CRC.pack_into(batch, CRC_AT, crc32c(memoryview(batch)[CHECKED_FROM:]))
     return batch
 
 
@@ -131,33 +131,33 @@ def leader_change_batch(
     timestamp: int,
 ) -> bytearray:
     """The control batch of a new leader: Kafka's LeaderChangeMessage, which every Kafka client skips."""
-    value = leader_change_layout.pack(control_version, leader) + _voters(voters) + _voters(granting) + b"\0"
-    return _control_batch(leader_change_type, value, base_offset, leader_epoch, timestamp)
+    value = LEADER_CHANGE_LAYOUT.pack(CONTROL_VERSION, leader) + _voters(voters) + _voters(granting) + b"\0"
+    return _control_batch(LEADER_CHANGE_TYPE, value, base_offset, leader_epoch, timestamp)
 
 
 def voters_batch(*, voters: Sequence[tuple[int, Id]], base_offset: int, leader_epoch: int, timestamp: int) -> bytearray:
     """The control batch that says who votes from here on, by broker and directory: Kafka's VotersRecord (KIP-853).
 
     Where voters are reached is not in it: that is for the metadata to say, and changes without a vote."""
-    value = value_version.pack(control_version) + unsigned_varint(len(voters) + 1)
+    value = VALUE_VERSION.pack(CONTROL_VERSION) + unsigned_varint(len(voters) + 1)
     for voter, directory in voters:
-        value += voter_layout.pack(voter, directory) + _no_endpoints + quorum_versions_layout.pack(0, 1) + b"\0\0"
-    return _control_batch(voters_type, value + b"\0", base_offset, leader_epoch, timestamp)
+        value += VOTER_LAYOUT.pack(voter, directory) + _NO_ENDPOINTS + QUORUM_VERSIONS_LAYOUT.pack(0, 1) + b"\0\0"
+    return _control_batch(VOTERS_TYPE, value + b"\0", base_offset, leader_epoch, timestamp)
 
 
 def marker_batch(
     *, committed: bool, producer_id: int, producer_epoch: int, coordinator_epoch: int, timestamp: int
 ) -> bytearray:
     """The control batch that ends a producer's transaction on a partition: Kafka's EndTransactionMarker."""
-    key = control_key.pack(control_key_version, commit_type if committed else abort_type)
-    record = NewRecord(value=marker_layout.pack(control_version, coordinator_epoch), key=key, timestamp=timestamp)
+    key = CONTROL_KEY.pack(CONTROL_KEY_VERSION, COMMIT_TYPE if committed else ABORT_TYPE)
+    record = NewRecord(value=MARKER_LAYOUT.pack(CONTROL_VERSION, coordinator_epoch), key=key, timestamp=timestamp)
     return build_batch(
         [record], producer_id=producer_id, producer_epoch=producer_epoch, transactional=True, control=True
     )
 
 
 def _control_batch(type: int, value: bytes, base_offset: int, leader_epoch: int, timestamp: int) -> bytearray:
-    key = control_key.pack(control_key_version, type)
+    key = CONTROL_KEY.pack(CONTROL_KEY_VERSION, type)
     record = NewRecord(value=value, key=key, timestamp=timestamp)
     return build_batch([record], base_offset=base_offset, leader_epoch=leader_epoch, control=True)
 
@@ -171,11 +171,11 @@ def _encode(records: Sequence[RecordLike], base_timestamp: int) -> bytearray | b
                 b"\0",  # attributes of a record: none are defined
                 varint(record.timestamp - base_timestamp),
                 varint(delta),
-                _null if key is None else varint(len(key)),
+                _NULL if key is None else varint(len(key)),
                 key or b"",
-                _null if value is None else varint(len(value)),
+                _NULL if value is None else varint(len(value)),
                 value or b"",
-                _encode_headers(headers) if headers else _no_headers,
+                _encode_headers(headers) if headers else _NO_HEADERS,
             )
         )
         body += varint(len(one))
@@ -187,9 +187,9 @@ def _encode_headers(headers: Sequence[tuple[str, bytes | None]]) -> bytes:
     parts = [varint(len(headers))]
     for name, value in headers:
         raw = name.encode("utf-8", "surrogateescape")
-        parts += (varint(len(raw)), raw, _null if value is None else varint(len(value)), value or b"")
+        parts += (varint(len(raw)), raw, _NULL if value is None else varint(len(value)), value or b"")
     return b"".join(parts)
 
 
 def _voters(ids: Sequence[int]) -> bytes:
-    return unsigned_varint(len(ids) + 1) + b"".join(_voter.pack(one, 0) for one in ids)
+    return unsigned_varint(len(ids) + 1) + b"".join(_VOTER.pack(one, 0) for one in ids)

@@ -16,47 +16,47 @@ from typing import Final, Literal
 import cramjam
 
 from tailrace.model.faults import BatchTooLarge, CorruptBatch, InvalidBatch
-from tailrace.model.limits import KiB, decompressed_max_bytes
+from tailrace.model.limits import DECOMPRESSED_MAX_BYTES, KiB
 from tailrace.ports.disk import Buffer
 
 Compression = Literal["none", "gzip", "snappy", "lz4", "zstd"]
-compressions: Final[tuple[Compression, ...]] = ("none", "gzip", "snappy", "lz4", "zstd")  # by number in the attributes
+COMPRESSIONS: Final[tuple[Compression, ...]] = ("none", "gzip", "snappy", "lz4", "zstd")  # by number in the attributes
 
-first_try_min_bytes: Final = 64 * KiB
-growth: Final = 4
-gzip_level: Final = 6
-lz4_level: Final = 1
-zstd_level: Final = 3
+FIRST_TRY_MIN_BYTES: Final = 64 * KiB
+GROWTH: Final = 4
+GZIP_LEVEL: Final = 6
+LZ4_LEVEL: Final = 1
+ZSTD_LEVEL: Final = 3
 
-snappy_header: Final = b"\x82SNAPPY\0\0\0\0\1\0\0\0\1"  # magic, version, oldest version that can read it
-snappy_magic: Final = snappy_header[:8]
-snappy_block_bytes: Final = 32 * KiB
-snappy_ratio_max: Final = 22  # no element of a snappy block yields more than 64 bytes from 3
-_length: Final = Struct(">i")
-_buffer_full: Final = "failed to write whole buffer"  # how cramjam says so; it has no exception of its own for it
+SNAPPY_HEADER: Final = b"\x82SNAPPY\0\0\0\0\1\0\0\0\1"  # magic, version, oldest version that can read it
+SNAPPY_MAGIC: Final = SNAPPY_HEADER[:8]
+SNAPPY_BLOCK_BYTES: Final = 32 * KiB
+SNAPPY_RATIO_MAX: Final = 22  # no element of a snappy block yields more than 64 bytes from 3
+_LENGTH: Final = Struct(">i")
+_BUFFER_FULL: Final = "failed to write whole buffer"  # how cramjam says so; it has no exception of its own for it
 
 
 def compress(codec: Compression, data: Buffer) -> bytes:
     if codec == "none":
         return bytes(data)
     if codec == "gzip":
-        return bytes(cramjam.gzip.compress(data, level=gzip_level))
+        return bytes(cramjam.gzip.compress(data, level=GZIP_LEVEL))
     if codec == "snappy":
         return _compress_snappy(memoryview(data))
     if codec == "lz4":
-        compressor = cramjam.lz4.Compressor(level=lz4_level, content_checksum=False, block_linked=False)
+        compressor = cramjam.lz4.Compressor(level=LZ4_LEVEL, content_checksum=False, block_linked=False)
         compressor.compress(bytes(data))
         return bytes(compressor.finish())
-    return bytes(cramjam.zstd.compress(data, level=zstd_level))
+    return bytes(cramjam.zstd.compress(data, level=ZSTD_LEVEL))
 
 
-def decompress(codec: int, data: Buffer, max_bytes: int = decompressed_max_bytes) -> bytes:
+def decompress(codec: int, data: Buffer, max_bytes: int = DECOMPRESSED_MAX_BYTES) -> bytes:
     """The bytes behind `data`, whose attributes name `codec`.
 
     `CorruptBatch` when it is no stream of that codec, `BatchTooLarge` when it holds more than `max_bytes`."""
-    if not 0 <= codec < len(compressions):
+    if not 0 <= codec < len(COMPRESSIONS):
         raise InvalidBatch(f"compression {codec} is not known")
-    name = compressions[codec]
+    name = COMPRESSIONS[codec]
     if name == "none":
         return bytes(data)
     try:
@@ -68,11 +68,11 @@ def decompress(codec: int, data: Buffer, max_bytes: int = decompressed_max_bytes
 
 
 def _decompress_stream(name: Literal["gzip", "lz4", "zstd"], data: Buffer, max_bytes: int) -> bytes:
-    size = min(max_bytes, max(first_try_min_bytes, growth * len(data)))
+    size = min(max_bytes, max(FIRST_TRY_MIN_BYTES, GROWTH * len(data)))
     while (out := _decompress_within(name, data, size)) is None:
         if size == max_bytes:
             raise _too_large(name, max_bytes)
-        size = min(max_bytes, growth * size)
+        size = min(max_bytes, GROWTH * size)
     return out
 
 
@@ -83,29 +83,29 @@ def _decompress_within(name: Literal["gzip", "lz4", "zstd"], data: Buffer, size:
     try:
         written = codec.decompress_into(data, out)
     except cramjam.DecompressionError as error:
-        if _buffer_full in str(error):
+        if _BUFFER_FULL in str(error):
             return None
         raise
     return bytes(memoryview(out)[:written])
 
 
 def _compress_snappy(data: memoryview) -> bytes:
-    out = bytearray(snappy_header)
-    for start in range(0, len(data), snappy_block_bytes):
-        block = bytes(cramjam.snappy.compress_raw(data[start : start + snappy_block_bytes]))
-        out += _length.pack(len(block))
+    out = bytearray(SNAPPY_HEADER)
+    for start in range(0, len(data), SNAPPY_BLOCK_BYTES):
+        block = bytes(cramjam.snappy.compress_raw(data[start : start + SNAPPY_BLOCK_BYTES]))
+        out += _LENGTH.pack(len(block))
         out += block
     return bytes(out)
 
 
 def _decompress_snappy(data: memoryview, max_bytes: int) -> bytes:
-    if data[: len(snappy_magic)] != snappy_magic:
+    if data[: len(SNAPPY_MAGIC)] != SNAPPY_MAGIC:
         return _decompress_block(data, max_bytes)
     out = bytearray()
-    position = len(snappy_header)
+    position = len(SNAPPY_HEADER)
     while position < len(data):
-        start = position + _length.size
-        size = _length.unpack_from(data, position)[0] if start <= len(data) else -1
+        start = position + _LENGTH.size
+        size = _LENGTH.unpack_from(data, position)[0] if start <= len(data) else -1
         if not 0 <= size <= len(data) - start:
             raise CorruptBatch("a snappy block in the batch is longer than the batch")
         out += _decompress_block(data[start : start + size], max_bytes - len(out))
@@ -115,7 +115,7 @@ def _decompress_snappy(data: memoryview, max_bytes: int) -> bytes:
 
 def _decompress_block(block: memoryview, max_bytes: int) -> bytes:
     size = cramjam.snappy.decompress_raw_len(block)
-    if size > snappy_ratio_max * len(block):
+    if size > SNAPPY_RATIO_MAX * len(block):
         raise CorruptBatch(f"a snappy block of {len(block)} bytes cannot hold {size}")
     if size > max_bytes:
         raise _too_large("snappy", max_bytes)

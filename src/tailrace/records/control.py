@@ -13,18 +13,18 @@ from tailrace.model.frozen import frozen
 from tailrace.model.ids import Id
 from tailrace.ports.disk import Buffer
 from tailrace.records.build import (
-    abort_type,
-    commit_type,
-    control_key,
-    control_key_version,
-    control_version,
-    leader_change_layout,
-    leader_change_type,
-    marker_layout,
-    quorum_versions_layout,
-    value_version,
-    voter_layout,
-    voters_type,
+    ABORT_TYPE,
+    COMMIT_TYPE,
+    CONTROL_KEY,
+    CONTROL_KEY_VERSION,
+    CONTROL_VERSION,
+    LEADER_CHANGE_LAYOUT,
+    LEADER_CHANGE_TYPE,
+    MARKER_LAYOUT,
+    QUORUM_VERSIONS_LAYOUT,
+    VALUE_VERSION,
+    VOTER_LAYOUT,
+    VOTERS_TYPE,
 )
 from tailrace.records.header import read_header
 from tailrace.records.opened import open_batch
@@ -60,30 +60,30 @@ def read_control(batch: Buffer) -> ControlRecord | None:
         return None
     records = open_batch(batch)
     key = records[0].key if records else None
-    if key is None or len(key) < control_key.size:
+    if key is None or len(key) < CONTROL_KEY.size:
         return None
-    key_version, kind = control_key.unpack_from(key)
+    key_version, kind = CONTROL_KEY.unpack_from(key)
     value = records[0].value or b""
-    if key_version != control_key_version or value[: value_version.size] != value_version.pack(control_version):
+    if key_version != CONTROL_KEY_VERSION or value[: VALUE_VERSION.size] != VALUE_VERSION.pack(CONTROL_VERSION):
         return None
     try:
-        if kind == leader_change_type:
-            return LeaderChange(leader=leader_change_layout.unpack_from(value)[1])
-        if kind in (abort_type, commit_type):
-            return Marker(committed=kind == commit_type, coordinator_epoch=marker_layout.unpack_from(value)[1])
-        return VotersChange(voters=_voters(_Value(value))) if kind == voters_type else None
+        if kind == LEADER_CHANGE_TYPE:
+            return LeaderChange(leader=LEADER_CHANGE_LAYOUT.unpack_from(value)[1])
+        if kind in (ABORT_TYPE, COMMIT_TYPE):
+            return Marker(committed=kind == COMMIT_TYPE, coordinator_epoch=MARKER_LAYOUT.unpack_from(value)[1])
+        return VotersChange(voters=_voters(_Value(value))) if kind == VOTERS_TYPE else None
     except (struct.error, IndexError) as error:
         raise CorruptBatch(f"a control record of type {kind} is cut short or garbled: {error}") from None
 
 
 def _voters(value: "_Value") -> VoterIds:
-    value.take(value_version)
+    value.take(VALUE_VERSION)
     voters = []
     for _ in range(value.count()):
-        voter, directory = value.take(voter_layout)
+        voter, directory = value.take(VOTER_LAYOUT)
         for _ in range(value.count()):
             value.skip_endpoint()
-        value.take(quorum_versions_layout)
+        value.take(QUORUM_VERSIONS_LAYOUT)
         value.skip_tags()
         value.skip_tags()
         voters.append((voter, Id(directory)))

@@ -13,31 +13,31 @@ import struct
 from typing import Final, NamedTuple
 
 from tailrace.model.faults import CorruptBatch, InvalidBatch, UnsupportedFormat
-from tailrace.model.limits import batch_header_bytes, records_per_batch_max
+from tailrace.model.limits import BATCH_HEADER_BYTES, RECORDS_PER_BATCH_MAX
 from tailrace.ports.disk import Buffer
 from tailrace.records.crc import crc32c
 
-layout: Final = struct.Struct(">qiibIhiqqqhii")
-prefix: Final = struct.Struct(">qi")  # base offset and length: enough to step to the next batch
-prefix_bytes: Final = prefix.size
-epoch_at: Final = 12
-stamped: Final = struct.Struct(">qii")  # base offset, length and leader epoch
-magic_at: Final = 16
-crc_at: Final = 17
-checked_from: Final = 21
-max_timestamp_at: Final = 35
+LAYOUT: Final = struct.Struct(">qiibIhiqqqhii")
+PREFIX: Final = struct.Struct(">qi")  # base offset and length: enough to step to the next batch
+PREFIX_BYTES: Final = PREFIX.size
+EPOCH_AT: Final = 12
+STAMPED: Final = struct.Struct(">qii")  # base offset, length and leader epoch
+MAGIC_AT: Final = 16
+CRC_AT: Final = 17
+CHECKED_FROM: Final = 21
+MAX_TIMESTAMP_AT: Final = 35
 
-compression_mask: Final = 0x07
-log_append_time_bit: Final = 0x08
-transactional_bit: Final = 0x10
-control_bit: Final = 0x20
-attributes_known: Final = 0x7F  # with 0x40, the delete horizon that compaction writes
-compressions_known: Final = 4  # none, gzip, snappy, lz4, zstd
+COMPRESSION_MASK: Final = 0x07
+LOG_APPEND_TIME_BIT: Final = 0x08
+TRANSACTIONAL_BIT: Final = 0x10
+CONTROL_BIT: Final = 0x20
+ATTRIBUTES_KNOWN: Final = 0x7F  # with 0x40, the delete horizon that compaction writes
+COMPRESSIONS_KNOWN: Final = 4  # none, gzip, snappy, lz4, zstd
 
-assert layout.size == batch_header_bytes
+assert LAYOUT.size == BATCH_HEADER_BYTES
 
-no_producer: Final = -1
-record_min_bytes: Final = 7  # length, attributes, two deltas, two lengths and the count of headers
+NO_PRODUCER: Final = -1
+RECORD_MIN_BYTES: Final = 7  # length, attributes, two deltas, two lengths and the count of headers
 
 
 class BatchHeader(NamedTuple):
@@ -58,7 +58,7 @@ class BatchHeader(NamedTuple):
     @property
     def size(self) -> int:
         """Bytes of the whole batch."""
-        return prefix_bytes + self.length
+        return PREFIX_BYTES + self.length
 
     @property
     def last_offset(self) -> int:
@@ -71,20 +71,20 @@ class BatchHeader(NamedTuple):
 
     @property
     def is_control(self) -> bool:
-        return bool(self.attributes & control_bit)
+        return bool(self.attributes & CONTROL_BIT)
 
     @property
     def is_transactional(self) -> bool:
-        return bool(self.attributes & transactional_bit)
+        return bool(self.attributes & TRANSACTIONAL_BIT)
 
     @property
     def compression(self) -> int:
-        return self.attributes & compression_mask
+        return self.attributes & COMPRESSION_MASK
 
 
 def read_header(data: Buffer, position: int = 0) -> BatchHeader:
     """The header at `position`; the caller has made sure that 61 bytes are there."""
-    return BatchHeader._make(layout.unpack_from(data, position))
+    return BatchHeader._make(LAYOUT.unpack_from(data, position))
 
 
 def check_magic(magic: int) -> None:
@@ -98,19 +98,19 @@ def check_magic(magic: int) -> None:
 
 def check_intact(data: memoryview) -> BatchHeader:
     """The header of the one batch that `data` is, its frame, checksum and attributes checked."""
-    if len(data) > magic_at:
-        check_magic(data[magic_at])
-    if len(data) < batch_header_bytes:
-        raise CorruptBatch(f"a record batch has at least {batch_header_bytes} bytes, this one {len(data)}")
-    header = tuple.__new__(BatchHeader, layout.unpack_from(data))  # not by name: this is the hottest line of all
-    size = header.length + prefix_bytes
-    if not batch_header_bytes <= size <= len(data):
+    if len(data) > MAGIC_AT:
+        check_magic(data[MAGIC_AT])
+    if len(data) < BATCH_HEADER_BYTES:
+        raise CorruptBatch(f"a record batch has at least {BATCH_HEADER_BYTES} bytes, this one {len(data)}")
+    header = tuple.__new__(BatchHeader, LAYOUT.unpack_from(data))  # not by name: this is the hottest line of all
+    size = header.length + PREFIX_BYTES
+    if not BATCH_HEADER_BYTES <= size <= len(data):
         raise CorruptBatch(f"the batch says it has {size} bytes, {len(data)} are there")
-    if crc32c(data[checked_from:size]) != header.crc:
+    if crc32c(data[CHECKED_FROM:size]) != header.crc:
         raise CorruptBatch(f"checksum {header.crc:#010x} of the batch does not fit its bytes")
     if size != len(data):
         raise InvalidBatch(f"{len(data) - size} bytes stand behind the one batch that may be sent at a time")
-    if header.attributes & ~attributes_known or header.attributes & compression_mask > compressions_known:
+    if header.attributes & ~ATTRIBUTES_KNOWN or header.attributes & COMPRESSION_MASK > COMPRESSIONS_KNOWN:
         raise InvalidBatch(f"unknown attributes {header.attributes:#06x}")
     return header
 
@@ -120,20 +120,20 @@ def check_batch(data: memoryview) -> BatchHeader:
 
     A compacted batch may have fewer; that is checked where records are opened."""
     header = check_intact(data)
-    if header.records != header.last_offset_delta + 1 or not 0 < header.records <= records_per_batch_max:
+    if header.records != header.last_offset_delta + 1 or not 0 < header.records <= RECORDS_PER_BATCH_MAX:
         raise InvalidBatch(f"{header.records} records with last offset delta {header.last_offset_delta}")
-    if not header.attributes & compression_mask and header.records * record_min_bytes > len(data) - batch_header_bytes:
-        raise InvalidBatch(f"{header.records} records cannot stand in {len(data) - batch_header_bytes} bytes")
+    if not header.attributes & COMPRESSION_MASK and header.records * RECORD_MIN_BYTES > len(data) - BATCH_HEADER_BYTES:
+        raise InvalidBatch(f"{header.records} records cannot stand in {len(data) - BATCH_HEADER_BYTES} bytes")
     return header
 
 
 def stamp(batch: memoryview, base_offset: int, leader_epoch: int) -> None:
     """Write the two fields that a leader owns; both lie outside the checksum."""
-    stamped.pack_into(batch, 0, base_offset, len(batch) - prefix_bytes, leader_epoch)
+    STAMPED.pack_into(batch, 0, base_offset, len(batch) - PREFIX_BYTES, leader_epoch)
 
 
 def stamp_append_time(batch: memoryview, now_ms: int, attributes: int) -> None:
     """Make this a LogAppendTime batch of `now_ms`."""
-    struct.pack_into(">q", batch, max_timestamp_at, now_ms)
-    struct.pack_into(">h", batch, checked_from, attributes | log_append_time_bit)
-    struct.pack_into(">I", batch, crc_at, crc32c(batch[checked_from:]))
+    struct.pack_into(">q", batch, MAX_TIMESTAMP_AT, now_ms)
+    struct.pack_into(">h", batch, CHECKED_FROM, attributes | LOG_APPEND_TIME_BIT)
+    struct.pack_into(">I", batch, CRC_AT, crc32c(batch[CHECKED_FROM:]))

@@ -10,24 +10,24 @@ from collections.abc import Iterator
 from typing import Final
 
 from tailrace.model.faults import CorruptBatch
-from tailrace.model.limits import batch_header_bytes, decompressed_max_bytes
+from tailrace.model.limits import BATCH_HEADER_BYTES, DECOMPRESSED_MAX_BYTES
 from tailrace.ports.disk import Buffer
 from tailrace.records.compress import decompress
 from tailrace.records.header import (
+    LOG_APPEND_TIME_BIT,
+    MAGIC_AT,
+    PREFIX,
+    PREFIX_BYTES,
+    RECORD_MIN_BYTES,
     BatchHeader,
     check_intact,
     check_magic,
-    log_append_time_bit,
-    magic_at,
-    prefix,
-    prefix_bytes,
     read_header,
-    record_min_bytes,
 )
 from tailrace.records.record import Headers, Record
 from tailrace.records.varints import read_varint
 
-timestamp_end: Final = 2**63
+TIMESTAMP_END: Final = 2**63
 
 
 def batches(data: Buffer) -> Iterator[tuple[memoryview, BatchHeader]]:
@@ -36,10 +36,10 @@ def batches(data: Buffer) -> Iterator[tuple[memoryview, BatchHeader]]:
     The last may be cut short, as fetched bytes may be: it is left out."""
     view = memoryview(data)
     position = 0
-    while len(view) - position > magic_at:
-        check_magic(view[position + magic_at])
-        size = prefix_bytes + prefix.unpack_from(view, position)[1]
-        if size < batch_header_bytes:
+    while len(view) - position > MAGIC_AT:
+        check_magic(view[position + MAGIC_AT])
+        size = PREFIX_BYTES + PREFIX.unpack_from(view, position)[1]
+        if size < BATCH_HEADER_BYTES:
             raise CorruptBatch(f"the batch at byte {position} says it has {size} bytes; none has so few")
         if size > len(view) - position:
             return
@@ -47,12 +47,12 @@ def batches(data: Buffer) -> Iterator[tuple[memoryview, BatchHeader]]:
         position += size
 
 
-def open_batch(data: Buffer, max_bytes: int = decompressed_max_bytes) -> list[Record]:
+def open_batch(data: Buffer, max_bytes: int = DECOMPRESSED_MAX_BYTES) -> list[Record]:
     """The records of the one batch that `data` is."""
     return list(walk_batch(data, max_bytes))
 
 
-def walk_batch(data: Buffer, max_bytes: int = decompressed_max_bytes) -> Iterator[Record]:
+def walk_batch(data: Buffer, max_bytes: int = DECOMPRESSED_MAX_BYTES) -> Iterator[Record]:
     """The records of a batch one by one, for those who need not hold them all; a fault may come after the first."""
     header, body = _unpacked(data, max_bytes)
     try:
@@ -74,10 +74,10 @@ def walk_heads(data: Buffer, max_bytes: int) -> Iterator[tuple[int, bool]]:
 def _unpacked(data: Buffer, max_bytes: int) -> tuple[BatchHeader, bytes]:
     view = memoryview(data)
     header = check_intact(view)
-    body = decompress(header.compression, view[batch_header_bytes:], max_bytes)
+    body = decompress(header.compression, view[BATCH_HEADER_BYTES:], max_bytes)
     if not 0 <= header.records <= header.last_offset_delta + 1:
         raise CorruptBatch(f"{header.records} records with last offset delta {header.last_offset_delta}")
-    if header.records * record_min_bytes > len(body):
+    if header.records * RECORD_MIN_BYTES > len(body):
         raise CorruptBatch(f"{header.records} records cannot stand in {len(body)} bytes")
     return header, body
 
@@ -88,7 +88,7 @@ def _cut_short() -> CorruptBatch:
 
 def _begun(header: BatchHeader, body: bytes) -> Iterator[tuple[int, int, int, int]]:
     """Of each record its offset delta, its timestamp, where its key begins, and where it ends."""
-    append_time = header.max_timestamp if header.attributes & log_append_time_bit else None
+    append_time = header.max_timestamp if header.attributes & LOG_APPEND_TIME_BIT else None
     position, last_delta = 0, -1
     for _ in range(header.records):
         size, position = read_varint(body, position)
@@ -103,7 +103,7 @@ def _begun(header: BatchHeader, body: bytes) -> Iterator[tuple[int, int, int, in
             raise CorruptBatch(f"offset delta {delta} after {last_delta}, last is {header.last_offset_delta}")
         last_delta = delta
         stamp = header.base_timestamp + timestamp if append_time is None else append_time
-        if not -timestamp_end <= stamp < timestamp_end:
+        if not -TIMESTAMP_END <= stamp < TIMESTAMP_END:
             raise CorruptBatch(f"timestamp {header.base_timestamp} and {timestamp} more do not fit 64 bits")
         yield delta, stamp, position, end
         position = end

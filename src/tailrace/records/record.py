@@ -5,7 +5,7 @@ from typing import Final, NamedTuple, Protocol
 
 Headers = tuple[tuple[str, bytes | None], ...]  # in the order given; a name may come twice
 
-no_timestamp: Final = -1
+NO_TIMESTAMP: Final = -1
 
 
 class RecordLike(Protocol):
@@ -27,7 +27,7 @@ class NewRecord(NamedTuple):
     value: bytes | None
     key: bytes | None = None
     headers: Headers = ()
-    timestamp: int = no_timestamp  # milliseconds since 1970
+    timestamp: int = NO_TIMESTAMP  # milliseconds since 1970
 
 
 class Record(NamedTuple):

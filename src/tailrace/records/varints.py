@@ -8,7 +8,7 @@ from typing import Final
 
 from tailrace.model.faults import CorruptBatch
 
-varint_max_bytes: Final = 10  # of 64 bits
+VARINT_MAX_BYTES: Final = 10  # of 64 bits
 
 
 def unsigned_varint(value: int) -> bytes:
@@ -20,13 +20,13 @@ def unsigned_varint(value: int) -> bytes:
     return bytes(out)
 
 
-_ready: Final = tuple(unsigned_varint(value << 1) for value in range(2048))
+_READY: Final = tuple(unsigned_varint(value << 1) for value in range(2048))
 
 
 def varint(value: int) -> bytes:
     """The zigzag form of any number of 64 bits."""
     if 0 <= value < 2048:
-        return _ready[value]
+        return _READY[value]
     return unsigned_varint(value << 1 if value >= 0 else ~(value << 1))
 
 
@@ -39,13 +39,13 @@ def read_varint(data: bytes, position: int) -> tuple[int, int]:
     if value < 0x4000:
         return value >> 1 ^ -(value & 1), position + 2
     value, shift = value & 0x3FFF, 14
-    for following in range(position + 2, position + varint_max_bytes):
+    for following in range(position + 2, position + VARINT_MAX_BYTES):
         byte = data[following]
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
             return value >> 1 ^ -(value & 1), following + 1
         shift += 7
-    raise CorruptBatch(f"a number in the batch has more than {varint_max_bytes} bytes")
+    raise CorruptBatch(f"a number in the batch has more than {VARINT_MAX_BYTES} bytes")
 
 
 def read_unsigned_varint(data: bytes, position: int) -> tuple[int, int]:

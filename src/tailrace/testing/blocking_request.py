@@ -5,18 +5,18 @@ Tests ask from threads and from inside event loops alike, so there is none here;
 
 import socket
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
-from tailrace.model.limits import frame_max_bytes
+from tailrace.model.limits import FRAME_MAX_BYTES
 from tailrace.wire.compile import decode_whole, encode_into, is_flexible
-from tailrace.wire.framing import length_bytes, length_layout
+from tailrace.wire.framing import LENGTH_BYTES, LENGTH_LAYOUT
 from tailrace.wire.headers import read_response_header, request_header
-from tailrace.wire.messages import messages
+from tailrace.wire.messages import MESSAGES
 from tailrace.wire.messages.api_versions import ApiVersionsRequest
 from tailrace.wire.primitives import WireError
 from tailrace.wire.schema import declaration
 
-client_id = "tailrace-view"
+CLIENT_ID: Final = "tailrace-view"
 
 
 def versions_of(connection: socket.socket) -> dict[int, int]:
@@ -24,9 +24,9 @@ def versions_of(connection: socket.socket) -> dict[int, int]:
     asked = declaration(ApiVersionsRequest).number
     offered = ask(connection, ApiVersionsRequest(), {asked: 0}).api_keys
     return {
-        one.api_key: min(one.max_version, messages[one.api_key].versions.last)
+        one.api_key: min(one.max_version, MESSAGES[one.api_key].versions.last)
         for one in offered
-        if one.api_key in messages
+        if one.api_key in MESSAGES
     }
 
 
@@ -34,15 +34,15 @@ def ask(connection: socket.socket, request: object, versions: Mapping[int, int])
     """The answer, in the version named for this API. WireError when it makes no sense, OSError when none comes."""
     api_key = declaration(type(request)).number
     if api_key not in versions:
-        raise WireError(f"the broker does not know {messages[api_key].name}")
-    version, response = versions[api_key], messages[api_key].response
-    frame = bytearray(length_bytes)
-    frame += request_header(api_key, version, api_key, client_id, is_flexible(type(request), version))
+        raise WireError(f"the broker does not know {MESSAGES[api_key].name}")
+    version, response = versions[api_key], MESSAGES[api_key].response
+    frame = bytearray(LENGTH_BYTES)
+    frame += request_header(api_key, version, api_key, CLIENT_ID, is_flexible(type(request), version))
     encode_into(frame, request, version)
-    length_layout.pack_into(frame, 0, len(frame) - length_bytes)
+    LENGTH_LAYOUT.pack_into(frame, 0, len(frame) - LENGTH_BYTES)
     connection.sendall(frame)
-    (length,) = length_layout.unpack(_read(connection, length_bytes))
-    if not 0 < length <= frame_max_bytes:
+    (length,) = LENGTH_LAYOUT.unpack(_read(connection, LENGTH_BYTES))
+    if not 0 < length <= FRAME_MAX_BYTES:
         raise WireError(f"an answer of {length} bytes")
     answer = _read(connection, length)
     _, at = read_response_header(answer, 0, api_key, is_flexible(response, version))

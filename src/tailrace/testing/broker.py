@@ -21,17 +21,19 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from types import MappingProxyType
-from typing import IO, Self
+from typing import IO, Final, Self
 
 from tailrace.model.settings import load, variable_name
 from tailrace.testing.broker_log import BrokerLog, LogFile, LogLines, last_lines
 
-start_timeout_s = 20.0
-stop_timeout_s = 20.0
-ready_prefix = "ready kafka="
+START_TIMEOUT_S: Final = 20.0
+STOP_TIMEOUT_S: Final = 20.0
+READY_PREFIX: Final = "ready kafka="
 
 # Tests wait for groups: they begin at once, and members hear soon what changed.
-quick_groups = MappingProxyType({"group_initial_rebalance_delay_ms": 0, "group_consumer_heartbeat_interval_ms": 500})
+QUICK_GROUPS: Final = MappingProxyType(
+    {"group_initial_rebalance_delay_ms": 0, "group_consumer_heartbeat_interval_ms": 500}
+)
 
 
 class BrokerFailed(RuntimeError):
@@ -52,7 +54,7 @@ class Broker:
         on_log: Callable[[str], None] | None = None,
         **settings: object,
     ) -> None:
-        load({}, {}, {**quick_groups, **settings})  # a wrong name or value shows here, in the test's own traceback
+        load({}, {}, {**QUICK_GROUPS, **settings})  # a wrong name or value shows here, in the test's own traceback
         self._settings = settings
         self._folder = tempfile.TemporaryDirectory(prefix="tailrace-", ignore_cleanup_errors=True)
         self._log: BrokerLog = LogFile(Path(self._folder.name) / "broker.log") if on_log is None else LogLines(on_log)
@@ -90,7 +92,7 @@ class Broker:
         """All it wrote to standard error, over all restarts; with `on_log` only the last lines."""
         return self._log.text()
 
-    def start(self, *, timeout_s: float = start_timeout_s) -> None:
+    def start(self, *, timeout_s: float = START_TIMEOUT_S) -> None:
         """Start it and wait until clients can connect."""
         self.launch()
         self.wait_until_ready(timeout_s=timeout_s)
@@ -111,7 +113,7 @@ class Broker:
                 process_group=0,
             )
 
-    def wait_until_ready(self, *, timeout_s: float = start_timeout_s) -> None:
+    def wait_until_ready(self, *, timeout_s: float = START_TIMEOUT_S) -> None:
         """Wait until clients can connect to the broker that was launched."""
         try:
             self.bootstrap = self._ready_address(self._running(), timeout_s)
@@ -119,7 +121,7 @@ class Broker:
             self.kill()
             raise
 
-    def stop(self, *, timeout_s: float = stop_timeout_s) -> None:
+    def stop(self, *, timeout_s: float = STOP_TIMEOUT_S) -> None:
         """Ask it to stop, as Ctrl-C does, and wait until it has; nothing happens when it does not run."""
         self.ask_to_stop()
         self.wait_until_stopped(timeout_s=timeout_s)
@@ -129,7 +131,7 @@ class Broker:
             self._process.send_signal(signal.SIGTERM)
             self._process.send_signal(signal.SIGCONT)  # a paused one would not hear it
 
-    def wait_until_stopped(self, *, timeout_s: float = stop_timeout_s) -> None:
+    def wait_until_stopped(self, *, timeout_s: float = STOP_TIMEOUT_S) -> None:
         if self._process is None:
             return
         try:
@@ -189,15 +191,15 @@ class Broker:
 
     def _environment(self) -> dict[str, str]:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("TAILRACE_")}
-        told = {"kafka_port": 0, "data_dir": str(self.data_dir)} | dict(quick_groups) | self._settings
+        told = {"kafka_port": 0, "data_dir": str(self.data_dir)} | dict(QUICK_GROUPS) | self._settings
         return inherited | {variable_name(name): str(value) for name, value in told.items()}
 
     def _ready_address(self, process: "subprocess.Popen[bytes]", timeout_s: float) -> str:
         assert process.stdout is not None
         deadline = time.monotonic() + timeout_s
         line = _read_line(process.stdout, deadline)
-        if line.startswith(ready_prefix):
-            return line.removeprefix(ready_prefix).split()[0]
+        if line.startswith(READY_PREFIX):
+            return line.removeprefix(READY_PREFIX).split()[0]
         try:
             code = process.wait(max(0.0, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:

@@ -10,9 +10,9 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO, Final, Protocol
 
-log_tail_lines = 20
+LOG_TAIL_LINES: Final = 20
 
 
 class BrokerLog(Protocol):
@@ -43,7 +43,7 @@ class LogLines:
 
     def __init__(self, on_line: Callable[[str], None]) -> None:
         self._on_line = on_line
-        self._last: deque[str] = deque(maxlen=log_tail_lines)
+        self._last: deque[str] = deque(maxlen=LOG_TAIL_LINES)
         self._reader: threading.Thread | None = None
 
     def open(self) -> IO[bytes]:
@@ -67,5 +67,5 @@ class LogLines:
 
 def last_lines(text: str) -> str:
     """How a log ends, to follow a sentence about a failure."""
-    lines = text.splitlines()[-log_tail_lines:]
+    lines = text.splitlines()[-LOG_TAIL_LINES:]
     return "\nIts log ends:\n  " + "\n  ".join(lines) if lines else " Its log is empty."

@@ -8,16 +8,17 @@ import json
 import os
 from dataclasses import asdict
 from pathlib import Path
+from typing import Final
 
 from tailrace.model.frozen import frozen
-from tailrace.testing.held_ports import HeldPorts, is_free, loopback
+from tailrace.testing.held_ports import LOOPBACK, HeldPorts, is_free
 
-file_name = "cluster.json"
-peer_ports_apart = 100  # the peer port of broker i is so far above its port for clients
-brokers_max = peer_ports_apart
-brokers_usual = 3
-usual_port = 9092
-port_max = 65_535
+FILE_NAME: Final = "cluster.json"
+PEER_PORTS_APART: Final = 100  # the peer port of broker i is so far above its port for clients
+BROKERS_MAX: Final = PEER_PORTS_APART
+BROKERS_USUAL: Final = 3
+USUAL_PORT: Final = 9092
+PORT_MAX: Final = 65_535
 
 
 class NoSeat(ValueError):
@@ -33,7 +34,7 @@ class Seat:
 
     @property
     def address(self) -> str:
-        return f"{loopback}:{self.kafka_port}"
+        return f"{LOOPBACK}:{self.kafka_port}"
 
     @property
     def is_taken(self) -> bool:
@@ -51,7 +52,7 @@ def take_seats(folder: Path, count: int | None, base_port: int | None, ports: He
     if (folder / "meta.properties").exists():
         raise NoSeat(f"{folder} holds the data of a single broker, which `tailrace serve` runs")
     kept = _load(folder)
-    wanted = count or len(kept) or brokers_usual
+    wanted = count or len(kept) or BROKERS_USUAL
     if wanted < len(kept):
         raise NoSeat(f"{folder} holds a cluster of {len(kept)} brokers; {wanted} would leave some of its data behind")
     if base_port and kept and kept[0].kafka_port != base_port:
@@ -67,25 +68,25 @@ def take_seats(folder: Path, count: int | None, base_port: int | None, ports: He
 
 
 def _usual_base(kept: list[Seat], wanted: int) -> int:
-    base = kept[0].kafka_port if kept else usual_port
+    base = kept[0].kafka_port if kept else USUAL_PORT
     new = [port for broker_id in range(len(kept) + 1, wanted + 1) for port in _ports(base, broker_id)]
     return base if all(map(is_free, new)) else 0
 
 
 def _new_seat(folder: Path, broker_id: int, base_port: int, ports: HeldPorts) -> Seat:
     kafka_port, peer_port = _ports(base_port, broker_id) if base_port else (ports.pick(), ports.pick())
-    if not 0 < peer_port <= port_max:
-        raise NoSeat(f"broker {broker_id} would have the peer port {peer_port}, and the last port is {port_max}")
+    if not 0 < peer_port <= PORT_MAX:
+        raise NoSeat(f"broker {broker_id} would have the peer port {peer_port}, and the last port is {PORT_MAX}")
     return Seat(id=broker_id, data_dir=str(folder / f"broker-{broker_id}"), kafka_port=kafka_port, peer_port=peer_port)
 
 
 def _ports(base_port: int, broker_id: int) -> tuple[int, int]:
     at = base_port + broker_id - 1
-    return at, at + peer_ports_apart
+    return at, at + PEER_PORTS_APART
 
 
 def _load(folder: Path) -> list[Seat]:
-    path = folder / file_name
+    path = folder / FILE_NAME
     try:
         return [Seat(**{**one, "data_dir": str(folder / one["data_dir"])}) for one in json.loads(path.read_text())]
     except FileNotFoundError:
@@ -98,6 +99,6 @@ def _store(folder: Path, seats: list[Seat]) -> None:
     """With directories relative to the file, so that the whole can be moved."""
     folder.mkdir(parents=True, exist_ok=True)
     kept = [asdict(one) | {"data_dir": os.path.relpath(one.data_dir, folder)} for one in seats]
-    new = folder / f"{file_name}.new"
+    new = folder / f"{FILE_NAME}.new"
     new.write_text(json.dumps(kept, indent=2) + "\n")
-    new.replace(folder / file_name)
+    new.replace(folder / FILE_NAME)

@@ -15,18 +15,18 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Self
+from typing import Final, Self
 
-from tailrace.testing.broker import Broker, BrokerFailed, stop_timeout_s
+from tailrace.testing.broker import STOP_TIMEOUT_S, Broker, BrokerFailed
 from tailrace.testing.broker_log import last_lines
 from tailrace.testing.broker_places import Seat, take_seats
 from tailrace.testing.cluster_view import ClusterView, NoView, look
 from tailrace.testing.held_ports import HeldPorts
 from tailrace.testing.proxy import Network
 
-start_timeout_s = 60.0  # several processes that start at once share the machine
-healthy_timeout_s = 30.0
-look_again_s = 0.05
+START_TIMEOUT_S: Final = 60.0  # several processes that start at once share the machine
+HEALTHY_TIMEOUT_S: Final = 30.0
+LOOK_AGAIN_S: Final = 0.05
 
 
 class Cluster:
@@ -91,7 +91,7 @@ class Cluster:
             raise ValueError(f"there is no broker {broker_id}; there are {', '.join(map(str, self.ids))}")
         return self.brokers[broker_id - 1]
 
-    def start(self, *, timeout_s: float = start_timeout_s) -> None:
+    def start(self, *, timeout_s: float = START_TIMEOUT_S) -> None:
         """Start all brokers: members together, then those who join. Without members the first begins alone."""
         self._open_doors()
         members = self._members()
@@ -113,7 +113,7 @@ class Cluster:
         for one in broker_ids:
             self.broker(one).resume()
 
-    def stop(self, *broker_ids: int, timeout_s: float = stop_timeout_s) -> None:
+    def stop(self, *broker_ids: int, timeout_s: float = STOP_TIMEOUT_S) -> None:
         """Ask them to stop, all at the same time, and wait until they have."""
         for one in broker_ids:
             self.broker(one).ask_to_stop()
@@ -127,7 +127,7 @@ class Cluster:
         if failures:
             raise BrokerFailed("\n".join(failures))
 
-    def restart(self, *broker_ids: int, timeout_s: float = start_timeout_s) -> None:
+    def restart(self, *broker_ids: int, timeout_s: float = START_TIMEOUT_S) -> None:
         """Stop those of them that run, and start them all on their data, at the same addresses.
 
         A broker is ready only when it has heard from a controller: after a majority was killed, name them together.
@@ -156,21 +156,21 @@ class Cluster:
         host, _, port = self.seats[broker_id - 1].address.rpartition(":")
         return look(host, int(port), ask_voters=ask_voters)
 
-    def wait_until_healthy(self, timeout_s: float = healthy_timeout_s) -> None:
+    def wait_until_healthy(self, timeout_s: float = HEALTHY_TIMEOUT_S) -> None:
         """Wait until every broker says: all are up, every partition is led, and all its replicas are in sync."""
         deadline = time.monotonic() + timeout_s
         while unwell := self._unwell():
             if time.monotonic() > deadline:
                 raise BrokerFailed(f"the cluster was not healthy within {timeout_s:g} s: {unwell}")
-            time.sleep(look_again_s)
+            time.sleep(LOOK_AGAIN_S)
 
-    def leader_of(self, topic: str, partition: int, *, timeout_s: float = healthy_timeout_s) -> int:
+    def leader_of(self, topic: str, partition: int, *, timeout_s: float = HEALTHY_TIMEOUT_S) -> int:
         """Who leads a partition, by the word of whoever knows the latest epoch; waits while nobody does."""
         deadline = time.monotonic() + timeout_s
         while (leader := self._latest_leader(topic, partition)) is None:
             if time.monotonic() > deadline:
                 raise BrokerFailed(f"nobody led partition {partition} of {topic} within {timeout_s:g} s")
-            time.sleep(look_again_s)
+            time.sleep(LOOK_AGAIN_S)
         return leader
 
     def close(self) -> None:

@@ -6,9 +6,10 @@ says, and who wants to know more asks the others.
 
 import socket
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
 
 from tailrace.model.frozen import frozen
-from tailrace.model.topics import metadata_topic
+from tailrace.model.topics import METADATA_TOPIC
 from tailrace.testing.blocking_request import ask, versions_of
 from tailrace.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from tailrace.wire.messages.describe_quorum import DescribeQuorumRequest, PartitionToDescribe, TopicToDescribe
@@ -16,9 +17,9 @@ from tailrace.wire.messages.metadata import MetadataRequest, MetadataResponse
 from tailrace.wire.primitives import WireError
 from tailrace.wire.schema import declaration
 
-look_timeout_s = 2.0
-voters_timeout_s = 1.0  # a broker has to ask the controller, and one that is cut off does so in vain
-voters_wanted = 3  # of the metadata, from the third broker on; before that there is one
+LOOK_TIMEOUT_S: Final = 2.0
+VOTERS_TIMEOUT_S: Final = 1.0  # a broker has to ask the controller, and one that is cut off does so in vain
+VOTERS_WANTED: Final = 3  # of the metadata, from the third broker on; before that there is one
 
 
 class NoView(ConnectionError):
@@ -70,8 +71,8 @@ class ClusterView:
             return f"only {_numbers(up) or 'none'} of {brokers} brokers are up"
         if self.controller not in up:
             return "no controller leads"
-        if self.voters is not None and brokers >= voters_wanted > len(self.voters):
-            return f"only {_numbers(self.voters) or 'none'} of {voters_wanted} vote on the metadata"
+        if self.voters is not None and brokers >= VOTERS_WANTED > len(self.voters):
+            return f"only {_numbers(self.voters) or 'none'} of {VOTERS_WANTED} vote on the metadata"
         for one in self.partitions:
             if one.leader not in up:
                 return f"partition {one.partition} of {one.topic} has no leader"
@@ -83,7 +84,7 @@ class ClusterView:
         return ""
 
 
-def look(host: str, port: int, *, timeout_s: float = look_timeout_s, ask_voters: bool = True) -> ClusterView:
+def look(host: str, port: int, *, timeout_s: float = LOOK_TIMEOUT_S, ask_voters: bool = True) -> ClusterView:
     """Ask one broker. `NoView` when it does not answer in this time."""
     try:
         with socket.create_connection((host, port), timeout_s) as connection:
@@ -102,7 +103,7 @@ def look(host: str, port: int, *, timeout_s: float = look_timeout_s, ask_voters:
     )
 
 
-def look_at_any(addresses: Iterable[tuple[str, int]], *, timeout_s: float = look_timeout_s) -> ClusterView:
+def look_at_any(addresses: Iterable[tuple[str, int]], *, timeout_s: float = LOOK_TIMEOUT_S) -> ClusterView:
     """Ask one after the other until one answers. `NoView` of the last when none does."""
     failure = NoView("there is no broker to ask")
     for host, port in addresses:
@@ -119,11 +120,11 @@ def _numbers(ids: Iterable[int]) -> str:
 
 def _voters(connection: socket.socket, versions: Mapping[int, int]) -> tuple[int, ...] | None:
     """None when the broker never tells; nobody when it does not know, as without a controller."""
-    wanted = TopicToDescribe(name=metadata_topic, partitions=(PartitionToDescribe(partition=0),))
+    wanted = TopicToDescribe(name=METADATA_TOPIC, partitions=(PartitionToDescribe(partition=0),))
     request = DescribeQuorumRequest(topics=(wanted,))
     if declaration(type(request)).number not in versions:
         return None
-    connection.settimeout(voters_timeout_s)
+    connection.settimeout(VOTERS_TIMEOUT_S)
     try:
         answer = ask(connection, request, versions)
     except TimeoutError:

@@ -15,12 +15,13 @@ import struct
 from collections.abc import Callable
 from contextlib import suppress
 from enum import Enum, auto
+from typing import Final
 
-flow_buffer_bytes = 128 * 1024
-rounds_per_turn_max = 8  # of one flow, before the others get theirs
-first_frame_max_bytes = flow_buffer_bytes - 4
-length_layout = struct.Struct(">i")
-reset_at_close = struct.pack("ii", 1, 0)  # SO_LINGER with no time: whoever is at the other end sees a reset
+FLOW_BUFFER_BYTES: Final = 128 * 1024
+ROUNDS_PER_TURN_MAX: Final = 8  # of one flow, before the others get theirs
+FIRST_FRAME_MAX_BYTES: Final = FLOW_BUFFER_BYTES - 4
+LENGTH_LAYOUT: Final = struct.Struct(">i")
+RESET_AT_CLOSE: Final = struct.pack("ii", 1, 0)  # SO_LINGER with no time: whoever is at the other end sees a reset
 
 Route = tuple[int | None, int | None]  # sender and receiver; None: somebody who has no broker id yet
 WhoSpeaks = Callable[[memoryview], int | None]
@@ -35,7 +36,7 @@ class Flow:
         self.route = route
         self.held = False
         self.ended = False  # the source said all it had to say, and the target knows
-        self._buffer = memoryview(bytearray(flow_buffer_bytes))
+        self._buffer = memoryview(bytearray(FLOW_BUFFER_BYTES))
         self._begin = 0
         self._end = 0
 
@@ -65,14 +66,14 @@ class Flow:
         """Pass on what is there, as far as both ends allow. OSError when one of them is gone."""
         with suppress(BlockingIOError):
             self._drain()
-            for _ in range(rounds_per_turn_max):
+            for _ in range(ROUNDS_PER_TURN_MAX):
                 self._begin = self._end = 0
                 count = self.gather()
                 if count == 0:
                     self._tell_end()
                     return
                 self._drain()
-                if count < flow_buffer_bytes:
+                if count < FLOW_BUFFER_BYTES:
                     return  # that was all: asking once more would only tell us so
 
     def _drain(self) -> None:
@@ -170,7 +171,7 @@ class Link:
         self.stage = Stage.closed
         for one in (self._caller, self._called):
             with suppress(OSError):
-                one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset_at_close)
+                one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_AT_CLOSE)
 
     def _listen(self, is_cut: Callable[[Route], bool]) -> None:
         if not self._there.gather():
@@ -205,11 +206,11 @@ def _events(comes_from: Flow, goes_to: Flow) -> int:
 
 def _first_frame(data: memoryview) -> memoryview | None:
     """The first frame without its length, empty when it can be none; None while it is not all there."""
-    start = length_layout.size
+    start = LENGTH_LAYOUT.size
     if len(data) < start:
         return None
-    (length,) = length_layout.unpack_from(data)
-    if not 0 < length <= first_frame_max_bytes:
+    (length,) = LENGTH_LAYOUT.unpack_from(data)
+    if not 0 < length <= FIRST_FRAME_MAX_BYTES:
         return data[:0]
     return data[start : start + length] if len(data) >= start + length else None
 

@@ -11,10 +11,11 @@ where another does so already; a server, which shares its address as servers do,
 import random
 import socket
 from contextlib import suppress
+from typing import Final
 
-loopback = "127.0.0.1"
-free_ports = range(12_000, 32_000)
-picks_max = 1_000
+LOOPBACK: Final = "127.0.0.1"
+FREE_PORTS: Final = range(12_000, 32_000)
+PICKS_MAX: Final = 1_000
 
 
 class NoPort(OSError):
@@ -29,11 +30,11 @@ class HeldPorts:
 
     def pick(self) -> int:
         """A port that nobody listens at, holds, or is given by the system."""
-        for port in random.sample(free_ports, picks_max):
+        for port in random.sample(FREE_PORTS, PICKS_MAX):
             with suppress(OSError):
                 self._hold(port, shared=False)
                 return port
-        raise NoPort(f"none of {picks_max} ports from {free_ports.start} to {free_ports.stop - 1} is free")
+        raise NoPort(f"none of {PICKS_MAX} ports from {FREE_PORTS.start} to {FREE_PORTS.stop - 1} is free")
 
     def hold(self, port: int) -> None:
         """Keep others from picking this one; where somebody listens already, nothing happens."""
@@ -49,7 +50,7 @@ class HeldPorts:
         holding = socket.socket()
         try:
             holding.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, shared)
-            holding.bind((loopback, port))
+            holding.bind((LOOPBACK, port))
             holding.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, True)  # from now on a server may come
         except OSError:
             holding.close()
@@ -62,7 +63,7 @@ def is_free(port: int) -> bool:
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind((loopback, port))
+            probe.bind((LOOPBACK, port))
         except OSError:
             return False
     return True

@@ -15,7 +15,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
-from typing import NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from tailrace.testing.flows import Link, Route, Stage, WhoSpeaks
 from tailrace.wire.compile import decode_whole
@@ -26,10 +26,10 @@ from tailrace.wire.schema import declaration
 
 T = TypeVar("T")
 
-links_max = 1_000  # connections at once; more callers are turned away
-backlog_max = 128
-command_timeout_s = 10.0
-loopback = "127.0.0.1"
+LINKS_MAX: Final = 1_000  # connections at once; more callers are turned away
+BACKLOG_MAX: Final = 128
+COMMAND_TIMEOUT_S: Final = 10.0
+LOOPBACK: Final = "127.0.0.1"
 
 
 def broker_that_speaks(frame: memoryview) -> int | None:
@@ -74,7 +74,7 @@ class Network:
 
     def open_door(self, broker_id: int, port_behind: int, *, port: int = 0) -> int:
         """Listen for those who mean this broker; the port that peers are to be told. OSError when it is taken."""
-        listener = socket.create_server((loopback, port), backlog=backlog_max)
+        listener = socket.create_server((LOOPBACK, port), backlog=BACKLOG_MAX)
         listener.setblocking(False)
         door = _Door(listener, broker_id, port_behind)
         self._do(lambda: self._selector.register(listener, selectors.EVENT_READ, door))
@@ -90,7 +90,7 @@ class Network:
     def close(self) -> None:
         if self._thread.is_alive():
             self._do(self._end)
-            self._thread.join(command_timeout_s)
+            self._thread.join(COMMAND_TIMEOUT_S)
             self._ring.close()
             self._bell.close()  # not before: the thread may have obeyed before we rang
 
@@ -106,7 +106,7 @@ class Network:
 
         self._commands.put(run)
         self._ring.send(b"!")  # the thread may wait for nothing but this
-        return done.result(command_timeout_s)
+        return done.result(COMMAND_TIMEOUT_S)
 
     def _run(self) -> None:
         while not self._closing:
@@ -127,12 +127,12 @@ class Network:
             caller, _ = door.listener.accept()
         except OSError:
             return  # it went away before we came
-        if len(self._links) >= links_max:
+        if len(self._links) >= LINKS_MAX:
             caller.close()
             return
         caller.setblocking(False)
         caller.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        link = Link(caller, door.broker_id, (loopback, door.port_behind), self._who_speaks)
+        link = Link(caller, door.broker_id, (LOOPBACK, door.port_behind), self._who_speaks)
         self._links[link] = None
         self._watch([link])
 

@@ -11,7 +11,7 @@ When such a test fails, its report shows how the brokers' logs end.
 """
 
 from collections.abc import Generator, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
@@ -20,7 +20,7 @@ from tailrace.testing.broker import Broker
 if TYPE_CHECKING:
     from tailrace.testing.cluster import Cluster
 
-cluster_fixture = "tailrace_cluster"
+CLUSTER_FIXTURE: Final = "tailrace_cluster"
 
 
 @pytest.fixture(scope="session")
@@ -42,7 +42,7 @@ def tailrace_cluster() -> "Iterator[Cluster]":
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
-    cluster = getattr(item, "funcargs", {}).get(cluster_fixture)
+    cluster = getattr(item, "funcargs", {}).get(CLUSTER_FIXTURE)
     if report.when == "call" and report.failed and cluster is not None:
         report.sections.append(("tailrace brokers' logs", cluster.logs()))
     return report

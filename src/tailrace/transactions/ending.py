@@ -11,18 +11,18 @@ from tailrace.model.faults import InvalidTransactionState
 from tailrace.model.transaction_faults import ConcurrentTransactions, ProducerFenced, UnknownProducerId
 from tailrace.transactions.states import Cause, State
 from tailrace.transactions.transaction import (
+    FIRST_EPOCH_VERSION,
+    LAST_EPOCH_OF_AN_ID,
+    NOTHING,
     Producer,
     Transaction,
-    first_epoch_version,
-    last_epoch_of_an_id,
-    nothing,
 )
 from tailrace.transactions.turn import TransactionTurn
 
 
 def has_ended(transaction: Transaction, who: Producer, committed: bool, version: int) -> bool:
     """Whether this was done already, and is to be answered as before. Raises what else stands against it."""
-    if version < first_epoch_version:
+    if version < FIRST_EPOCH_VERSION:
         return _has_ended_v1(transaction, who, committed)
     if transaction.is_prepared:
         raise _concurrent(transaction)
@@ -54,7 +54,7 @@ def _has_ended_v1(transaction: Transaction, who: Producer, committed: bool) -> b
 def _is_asked_again(transaction: Transaction, who: Producer) -> bool:
     """Whether a client of v2 has missed the answer to its last EndTxn: since then it has another epoch."""
     ended = transaction.state in (State.COMPLETE_COMMIT, State.COMPLETE_ABORT)
-    if not ended or transaction.client_version < first_epoch_version or who.epoch != transaction.last_epoch:
+    if not ended or transaction.client_version < FIRST_EPOCH_VERSION or who.epoch != transaction.last_epoch:
         return False
     return who.id == (transaction.producer_id if transaction.epoch else transaction.previous_producer_id)
 
@@ -72,14 +72,14 @@ def prepare(
     transaction: Transaction, committed: bool, version: int, new_producer_id: int, turn: TransactionTurn
 ) -> Transaction:
     """Decide how it ends, as its producer asked."""
-    bumps = version >= first_epoch_version
-    if bumps and transaction.is_exhausted and new_producer_id == nothing:
+    bumps = version >= FIRST_EPOCH_VERSION
+    if bumps and transaction.is_exhausted and new_producer_id == NOTHING:
         raise ConcurrentTransactions(f"{transaction.transactional_id} needs another producer id: ask again")
     state = turn.step(transaction, Cause.COMMITTED if committed else Cause.ABORTED)
     started = transaction.started_ms if transaction.state is State.ONGOING else turn.wall_ms
     ending = replace(transaction, state=state, client_version=version, started_ms=started)
     if bumps:
-        follower = new_producer_id if transaction.is_exhausted else nothing
+        follower = new_producer_id if transaction.is_exhausted else NOTHING
         ending = replace(ending, epoch=_after(transaction), last_epoch=transaction.epoch, next_producer_id=follower)
     return turn.write(ending)
 
@@ -90,19 +90,19 @@ def fence(transaction: Transaction, turn: TransactionTurn) -> Transaction:
         transaction,
         state=turn.step(transaction, Cause.FENCED),
         epoch=_after(transaction),
-        last_epoch=nothing,
+        last_epoch=NOTHING,
     )
     return turn.write(replace(fenced, state=turn.step(fenced, Cause.ABORTED)))
 
 
 def _after(transaction: Transaction) -> int:
-    return min(transaction.epoch, last_epoch_of_an_id) + 1
+    return min(transaction.epoch, LAST_EPOCH_OF_AN_ID) + 1
 
 
 def complete(transaction: Transaction, turn: TransactionTurn) -> Transaction:
     """All its partitions have their markers."""
-    done = replace(transaction, state=turn.step(transaction, Cause.MARKED), places=(), next_producer_id=nothing)
-    if transaction.next_producer_id != nothing:
+    done = replace(transaction, state=turn.step(transaction, Cause.MARKED), places=(), next_producer_id=NOTHING)
+    if transaction.next_producer_id != NOTHING:
         done = replace(
             done, producer_id=transaction.next_producer_id, epoch=0, previous_producer_id=transaction.producer_id
         )
@@ -111,7 +111,7 @@ def complete(transaction: Transaction, turn: TransactionTurn) -> Transaction:
 
 def for_the_next(ending: Transaction) -> Producer:
     """Who its producer is from now on."""
-    if ending.next_producer_id != nothing:
+    if ending.next_producer_id != NOTHING:
         return Producer(ending.next_producer_id, 0)
     return ending.producer
 
@@ -127,7 +127,7 @@ def check_producer(transaction: Transaction, who: Producer) -> None:
 
 def _require_epoch(transaction: Transaction, who: Producer) -> None:
     """That somebody has the epoch that holds, and not the one that nobody has: it is there to fence."""
-    if who.epoch != transaction.epoch or who.epoch > last_epoch_of_an_id:
+    if who.epoch != transaction.epoch or who.epoch > LAST_EPOCH_OF_AN_ID:
         raise ProducerFenced(f"{transaction.transactional_id} has epoch {transaction.epoch} by now, not {who.epoch}")
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from tailrace.model.transaction_faults import ConcurrentTransactions, InvalidTransactionTimeout, ProducerFenced
 from tailrace.transactions.states import Cause
-from tailrace.transactions.transaction import Producer, Transaction, last_epoch_of_an_id, nothing
+from tailrace.transactions.transaction import LAST_EPOCH_OF_AN_ID, NOTHING, Producer, Transaction
 from tailrace.transactions.turn import TransactionTurn
 
 
@@ -20,9 +20,9 @@ def check_timeout(timeout_ms: int, turn: TransactionTurn) -> None:
 
 def check_expected(transaction: Transaction, expected: Producer | None) -> None:
     """Whether a producer that says who it is has the name still."""
-    if expected is None or transaction.epoch == nothing:
+    if expected is None or transaction.epoch == NOTHING:
         return
-    was_exhausted = expected.id == transaction.previous_producer_id and expected.epoch >= last_epoch_of_an_id
+    was_exhausted = expected.id == transaction.previous_producer_id and expected.epoch >= LAST_EPOCH_OF_AN_ID
     if expected.id != transaction.producer_id and not was_exhausted:
         raise ProducerFenced(f"{transaction.transactional_id} is used by another producer than {expected.id}")
     if expected.epoch not in (transaction.epoch, transaction.last_epoch):
@@ -35,24 +35,24 @@ def take(
     transaction: Transaction, timeout_ms: int, expected: Producer | None, new_producer_id: int, turn: TransactionTurn
 ) -> Producer:
     """Give the name to whoever asks; nothing is under way."""
-    if transaction.epoch == nothing or transaction.is_exhausted:
+    if transaction.epoch == NOTHING or transaction.is_exhausted:
         given = _with_new_id(transaction, expected, new_producer_id)
     elif expected is not None and expected.epoch == transaction.last_epoch != transaction.epoch:
         given = transaction  # it was told so before
     else:
-        last = nothing if expected is None else transaction.epoch
+        last = NOTHING if expected is None else transaction.epoch
         given = replace(transaction, epoch=transaction.epoch + 1, last_epoch=last)
     state = turn.step(transaction, Cause.INITIALISED)
-    return turn.write(replace(given, timeout_ms=timeout_ms, state=state, places=(), started_ms=nothing)).producer
+    return turn.write(replace(given, timeout_ms=timeout_ms, state=state, places=(), started_ms=NOTHING)).producer
 
 
 def _with_new_id(transaction: Transaction, expected: Producer | None, new_producer_id: int) -> Transaction:
-    if new_producer_id == nothing:
+    if new_producer_id == NOTHING:
         raise ConcurrentTransactions(f"{transaction.transactional_id} needs another producer id: ask again")
     return replace(
         transaction,
         producer_id=new_producer_id,
         epoch=0,
         previous_producer_id=transaction.producer_id,
-        last_epoch=nothing if expected is None else transaction.epoch,
+        last_epoch=NOTHING if expected is None else transaction.epoch,
     )

@@ -11,15 +11,15 @@ import struct
 from typing import Final, NamedTuple
 
 from tailrace.records.record import NewRecord, Record
-from tailrace.transactions.states import states_by_number
+from tailrace.transactions.states import STATES_BY_NUMBER
 from tailrace.wire.compile import decode, encode
 from tailrace.wire.primitives import WireError
 from tailrace.wire.schema import Int8, Int16, Int32, Int64, record, wire
 from tailrace.wire.schema import struct as part
 
-number: Final = struct.Struct(">h")
-key_version: Final = 0
-written_version: Final = 1
+NUMBER: Final = struct.Struct(">h")
+KEY_VERSION: Final = 0
+WRITTEN_VERSION: Final = 1
 
 
 @record(type=0, versions="0-0", flexible="none")
@@ -62,26 +62,26 @@ class Entry(NamedTuple):
 
 
 def encode_entry(entry: Entry, timestamp_ms: int) -> NewRecord:
-    key = number.pack(key_version) + encode(entry.key, key_version)
-    value = None if entry.value is None else number.pack(written_version) + encode(entry.value, written_version)
+    key = NUMBER.pack(KEY_VERSION) + encode(entry.key, KEY_VERSION)
+    value = None if entry.value is None else NUMBER.pack(WRITTEN_VERSION) + encode(entry.value, WRITTEN_VERSION)
     return NewRecord(key=key, value=value, timestamp=timestamp_ms)
 
 
 def decode_entry(stored: Record) -> Entry:
     version = _number(stored.key or b"")
-    if version != key_version:
+    if version != KEY_VERSION:
         raise WireError(f"the record at offset {stored.offset} has key version {version}, which we do not know")
-    key, _ = decode(TransactionLogKey, version, stored.key or b"", number.size)
+    key, _ = decode(TransactionLogKey, version, stored.key or b"", NUMBER.size)
     if stored.value is None:
         return Entry(key, None)
-    value, _ = decode(TransactionLogValue, _number(stored.value), stored.value, number.size)
-    if value.transaction_status not in states_by_number:
+    value, _ = decode(TransactionLogValue, _number(stored.value), stored.value, NUMBER.size)
+    if value.transaction_status not in STATES_BY_NUMBER:
         raise WireError(f"the record at offset {stored.offset} has state {value.transaction_status}: there is none")
     return Entry(key, value)
 
 
 def _number(data: bytes) -> int:
-    if len(data) < number.size:
+    if len(data) < NUMBER.size:
         raise WireError(f"a record of {len(data)} bytes ends before its version")
-    found: int = number.unpack_from(data)[0]
+    found: int = NUMBER.unpack_from(data)[0]
     return found

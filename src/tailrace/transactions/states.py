@@ -46,7 +46,7 @@ class Move(NamedTuple):
     to: State
 
 
-transitions: Final[Mapping[tuple[State, Cause], State]] = MappingProxyType(
+TRANSITIONS: Final[Mapping[tuple[State, Cause], State]] = MappingProxyType(
     {
         (State.EMPTY, Cause.INITIALISED): State.EMPTY,
         (State.EMPTY, Cause.ADDED): State.ONGOING,
@@ -71,7 +71,7 @@ transitions: Final[Mapping[tuple[State, Cause], State]] = MappingProxyType(
 )
 
 # The numbers that Kafka writes into its log.
-status_numbers: Final[Mapping[State, int]] = MappingProxyType({state: number for number, state in enumerate(State)})
-states_by_number: Final[Mapping[int, State]] = MappingProxyType(dict(enumerate(State)))
-prepared: Final = (State.PREPARE_COMMIT, State.PREPARE_ABORT)
-at_rest: Final = (State.EMPTY, State.COMPLETE_COMMIT, State.COMPLETE_ABORT)
+STATUS_NUMBERS: Final[Mapping[State, int]] = MappingProxyType({state: number for number, state in enumerate(State)})
+STATES_BY_NUMBER: Final[Mapping[int, State]] = MappingProxyType(dict(enumerate(State)))
+PREPARED: Final = (State.PREPARE_COMMIT, State.PREPARE_ABORT)
+AT_REST: Final = (State.EMPTY, State.COMPLETE_COMMIT, State.COMPLETE_ABORT)

@@ -11,11 +11,11 @@ from typing import Final, NamedTuple
 
 from tailrace.model.frozen import frozen
 from tailrace.transactions.records import Entry, StoredPartitions, TransactionLogKey, TransactionLogValue
-from tailrace.transactions.states import State, prepared, states_by_number, status_numbers
+from tailrace.transactions.states import PREPARED, STATES_BY_NUMBER, STATUS_NUMBERS, State
 
-nothing: Final = -1  # no id, no epoch, no time
-last_epoch_of_an_id: Final = 2**15 - 2  # the one after it is for fencing only
-first_epoch_version: Final = 2  # of transactions, that has a new epoch at each end
+NOTHING: Final = -1  # no id, no epoch, no time
+LAST_EPOCH_OF_AN_ID: Final = 2**15 - 2  # the one after it is for fencing only
+FIRST_EPOCH_VERSION: Final = 2  # of transactions, that has a new epoch at each end
 
 
 class Place(NamedTuple):
@@ -33,16 +33,16 @@ class Producer(NamedTuple):
 @frozen
 class Transaction:
     transactional_id: str
-    producer_id: int = nothing  # nothing: nobody has come yet
-    epoch: int = nothing
-    last_epoch: int = nothing  # of the same client; nothing: another one has come since
-    previous_producer_id: int = nothing
-    next_producer_id: int = nothing  # which takes over when the end that is prepared is complete
+    producer_id: int = NOTHING  # nothing: nobody has come yet
+    epoch: int = NOTHING
+    last_epoch: int = NOTHING  # of the same client; nothing: another one has come since
+    previous_producer_id: int = NOTHING
+    next_producer_id: int = NOTHING  # which takes over when the end that is prepared is complete
     timeout_ms: int
     state: State = State.EMPTY
     places: tuple[Place, ...] = ()  # no two are the same
-    started_ms: int = nothing  # wall clock
-    updated_ms: int = nothing
+    started_ms: int = NOTHING  # wall clock
+    updated_ms: int = NOTHING
     client_version: int = 0  # of transactions, as its producer speaks
 
     @property
@@ -52,11 +52,11 @@ class Transaction:
     @property
     def is_prepared(self) -> bool:
         """Whether its end is decided, and under way."""
-        return self.state in prepared
+        return self.state in PREPARED
 
     @property
     def is_exhausted(self) -> bool:
-        return self.epoch >= last_epoch_of_an_id
+        return self.epoch >= LAST_EPOCH_OF_AN_ID
 
 
 def entry(transaction: Transaction) -> Entry:
@@ -70,7 +70,7 @@ def entry(transaction: Transaction) -> Entry:
         next_producer_id=transaction.next_producer_id,
         producer_epoch=transaction.epoch,
         transaction_timeout_ms=transaction.timeout_ms,
-        transaction_status=status_numbers[transaction.state],
+        transaction_status=STATUS_NUMBERS[transaction.state],
         transaction_partitions=_stored(topics),
         transaction_last_update_timestamp_ms=transaction.updated_ms,
         transaction_start_timestamp_ms=transaction.started_ms,
@@ -94,7 +94,7 @@ def transaction_of(key: TransactionLogKey, value: TransactionLogValue) -> Transa
         previous_producer_id=value.previous_producer_id,
         next_producer_id=value.next_producer_id,
         timeout_ms=value.transaction_timeout_ms,
-        state=states_by_number[value.transaction_status],
+        state=STATES_BY_NUMBER[value.transaction_status],
         places=tuple(
             Place(one.topic, number) for one in value.transaction_partitions or () for number in one.partition_ids
         ),

@@ -11,22 +11,22 @@ from typing import Final, NamedTuple
 
 from tailrace.model.alarms import Alarms
 from tailrace.model.faults import InvalidRequest, InvalidTransactionState, PolicyViolation
-from tailrace.model.limits import partitions_per_transaction_max
+from tailrace.model.limits import PARTITIONS_PER_TRANSACTION_MAX
 from tailrace.model.transaction_faults import ConcurrentTransactions, TransactionNotFound, UnknownProducerId
 from tailrace.transactions import ending, initialising
 from tailrace.transactions.records import Entry, TransactionLogKey
-from tailrace.transactions.states import Cause, State, at_rest
+from tailrace.transactions.states import AT_REST, Cause, State
 from tailrace.transactions.transaction import (
+    FIRST_EPOCH_VERSION,
     Place,
     Producer,
     Transaction,
     entry,
-    first_epoch_version,
     transaction_of,
 )
 from tailrace.transactions.turn import Alarm, Markers, TransactionTurn
 
-no_link: Final = 0  # the connection does not matter, or is not known
+NO_LINK: Final = 0  # the connection does not matter, or is not known
 
 
 class Unmarked(NamedTuple):
@@ -100,7 +100,7 @@ class Transactions:
         places: Sequence[Place],
         version: int,
         turn: TransactionTurn,
-        link: int = no_link,
+        link: int = NO_LINK,
     ) -> None:
         """Let partitions take part."""
         transaction = self._of(transactional_id)
@@ -110,8 +110,8 @@ class Transactions:
         new = [place for place in dict.fromkeys(places) if place not in known]
         if not new:
             return
-        if len(known) + len(new) > partitions_per_transaction_max:
-            raise PolicyViolation(f"a transaction may have {partitions_per_transaction_max} partitions")
+        if len(known) + len(new) > PARTITIONS_PER_TRANSACTION_MAX:
+            raise PolicyViolation(f"a transaction may have {PARTITIONS_PER_TRANSACTION_MAX} partitions")
         began = transaction.started_ms if transaction.state is State.ONGOING else turn.wall_ms
         state = turn.step(transaction, Cause.ADDED)
         written = replace(transaction, state=state, places=(*known, *new), started_ms=began, client_version=version)
@@ -132,13 +132,13 @@ class Transactions:
         version: int,
         new_producer_id: int,
         turn: TransactionTurn,
-        link: int = no_link,
+        link: int = NO_LINK,
     ) -> Producer:
         """Commit or abort; who the producer is from now on."""
         transaction = self._of(transactional_id)
         if ending.has_ended(transaction, who, committed, version):
             return transaction.producer
-        if version < first_epoch_version:
+        if version < FIRST_EPOCH_VERSION:
             self._hear(transactional_id, link)
         prepared = ending.prepare(transaction, committed, version, new_producer_id, turn)
         self._end(prepared, turn)
@@ -147,7 +147,7 @@ class Transactions:
     def _hear(self, transactional_id: str, link: int) -> None:
         """With transactions v1 nothing in a late request says that it means the transaction before, but that it comes
         by a connection which its producer has given up since: there is a newer one."""
-        if no_link < link < self._links.get(transactional_id, no_link):
+        if NO_LINK < link < self._links.get(transactional_id, NO_LINK):
             raise InvalidTransactionState(f"the producer of {transactional_id} has come by another connection since")
         self._links[transactional_id] = link
 
@@ -214,7 +214,7 @@ class Transactions:
         """Forget names that nobody has used for long."""
         for transaction in [self.transactions[one] for one in transactional_ids if one in self.transactions]:
             unused_ms = turn.wall_ms - transaction.updated_ms
-            if transaction.state in at_rest and unused_ms >= turn.rules.expiration_ms:
+            if transaction.state in AT_REST and unused_ms >= turn.rules.expiration_ms:
                 turn.step(transaction, Cause.EXPIRED)
                 self._links.pop(transaction.transactional_id, None)
                 key = TransactionLogKey(transactional_id=transaction.transactional_id)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from tailrace.model.alarms import Alarms
 from tailrace.model.frozen import frozen
 from tailrace.transactions.records import Entry
-from tailrace.transactions.states import Cause, Move, State, transitions
+from tailrace.transactions.states import TRANSITIONS, Cause, Move, State
 from tailrace.transactions.transaction import Place, Producer, Transaction, entry
 
 
@@ -52,7 +52,7 @@ class TransactionTurn:
 
     def step(self, transaction: Transaction, cause: Cause) -> State:
         """The state that the table says; the move is told."""
-        to = transitions[transaction.state, cause]
+        to = TRANSITIONS[transaction.state, cause]
         self.moves.append((transaction.transactional_id, Move(transaction.state, cause, to)))
         return to
 

@@ -8,13 +8,13 @@ import asyncio
 from collections import deque
 from typing import Any, NamedTuple
 
-from tailrace.model.limits import frame_max_bytes
+from tailrace.model.limits import FRAME_MAX_BYTES
 from tailrace.ports import Net
 from tailrace.ports.disk import Buffer
 from tailrace.wire.compile import decode_whole, encode_into, is_flexible
-from tailrace.wire.framing import FramedProtocol, FrameError, length_bytes, length_layout
+from tailrace.wire.framing import LENGTH_BYTES, LENGTH_LAYOUT, FramedProtocol, FrameError
 from tailrace.wire.headers import read_response_header, request_header
-from tailrace.wire.messages import messages
+from tailrace.wire.messages import MESSAGES
 from tailrace.wire.primitives import WireError
 from tailrace.wire.schema import declaration
 
@@ -34,7 +34,7 @@ class _Expected(NamedTuple):
 
 class WireClient(FramedProtocol):
     def __init__(self, client_id: str) -> None:
-        super().__init__(frame_max_bytes)
+        super().__init__(FRAME_MAX_BYTES)
         self._client_id = client_id
         self._expected: deque[_Expected] = deque()
         self._next_id = 0
@@ -51,11 +51,11 @@ class WireClient(FramedProtocol):
         """Send one request; the future is its answer. Several may be under way."""
         api_key = declaration(type(request)).number
         done = self._expect(api_key, version)
-        frame = bytearray(length_bytes)
+        frame = bytearray(LENGTH_BYTES)
         flexible = is_flexible(type(request), version)
         frame += request_header(api_key, version, self._next_id, self._client_id, flexible)
         encode_into(frame, request, version)
-        length_layout.pack_into(frame, 0, len(frame) - length_bytes)
+        LENGTH_LAYOUT.pack_into(frame, 0, len(frame) - LENGTH_BYTES)
         self.send_raw(frame)
         return done
 
@@ -81,7 +81,7 @@ class WireClient(FramedProtocol):
             self._lose("an answer that nobody asked for")
             return
         expected = self._expected.popleft()
-        response = messages[expected.api_key].response
+        response = MESSAGES[expected.api_key].response
         try:
             flexible = is_flexible(response, expected.version)
             correlation_id, at = read_response_header(frame, 0, expected.api_key, flexible)

@@ -11,7 +11,7 @@ import struct
 from functools import cache
 from typing import TypeVar
 
-from tailrace.model.limits import elements_max
+from tailrace.model.limits import ELEMENTS_MAX
 from tailrace.ports.disk import Buffer
 from tailrace.wire.decoder import Decode, decoder
 from tailrace.wire.encoder import Encode, encoder
@@ -21,7 +21,7 @@ from tailrace.wire.schema import declaration
 T = TypeVar("T")
 
 
-def decode(cls: type[T], version: int, buffer: Buffer, position: int = 0, at_most: int = elements_max) -> tuple[T, int]:
+def decode(cls: type[T], version: int, buffer: Buffer, position: int = 0, at_most: int = ELEMENTS_MAX) -> tuple[T, int]:
     """The message at `position`, and where it ends; `at_most` so many elements may its arrays hold together."""
     declared: type = cls
     read = _decoder(declared, version)

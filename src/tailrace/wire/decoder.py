@@ -20,10 +20,10 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, assert_never
 
-from tailrace.model.limits import array_max_elements, client_text_max_bytes, tagged_fields_max
+from tailrace.model.limits import ARRAY_MAX_ELEMENTS, CLIENT_TEXT_MAX_BYTES, TAGGED_FIELDS_MAX
 from tailrace.model.source import Source
 from tailrace.wire import primitives
-from tailrace.wire.schema import Array, Field, Fixed, Kind, Sized, Struct, fields_of, id_kind
+from tailrace.wire.schema import ID_KIND, Array, Field, Fixed, Kind, Sized, Struct, fields_of
 
 Decode = Callable[[memoryview, int, int, list[int]], tuple[Any, int]]
 
@@ -86,7 +86,7 @@ class _Decoder:
 
     def _sized(self, form: str, name: str, size: str, label: str) -> None:
         if form == "text":
-            bound, refusal = f"0 <= {size} <= {client_text_max_bytes}", "text_beyond"
+            bound, refusal = f"0 <= {size} <= {CLIENT_TEXT_MAX_BYTES}", "text_beyond"
         else:
             bound, refusal = f"0 <= {size}", "size_beyond"
         with self._source.block(f"if not {bound} or {size} > {self._limit} - at:"):
@@ -98,10 +98,10 @@ class _Decoder:
 
     def _array(self, element: Kind, name: str, size: str, label: str) -> None:
         least = max(1, _least_bytes(element, self._version, self._flexible))
-        refused = f"not 0 <= {size} <= {array_max_elements} or {size} * {least} > {self._limit} - at"
+        refused = f"not 0 <= {size} <= {ARRAY_MAX_ELEMENTS} or {size} * {least} > {self._limit} - at"
         with self._source.block(f"if {refused}:"):
             self._source.line(f"raise count_beyond({label!r}, {size}, {least}, {self._limit} - at)")
-        if isinstance(element, Fixed) and element != id_kind:
+        if isinstance(element, Fixed) and element != ID_KIND:
             self._source.line(f"{name} = array_unpacker({element.code!r}, {size})(view, at)")
             self._source.line(f"at += {size} * {least}")
             return
@@ -139,7 +139,7 @@ class _Decoder:
             default = self._source.bind("default", field.default)
             self._source.line(f"v_{field.name} = {default}")
         count = self._uvarint("count")
-        with self._source.block(f"if {count} > {tagged_fields_max}:"):
+        with self._source.block(f"if {count} > {TAGGED_FIELDS_MAX}:"):
             self._source.line(f"raise many_tags({self._cls.__name__!r}, {count})")
         with self._source.block(f"for _ in range({count}):"):
             self._tag(tagged)

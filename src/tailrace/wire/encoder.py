@@ -15,20 +15,20 @@ Lengths and counts of the old form join the run. Everything else is written wher
 import struct
 from collections.abc import Callable
 from functools import cache
-from typing import Any, assert_never
+from typing import Any, Final, assert_never
 
-from tailrace.model.limits import client_text_max_bytes
+from tailrace.model.limits import CLIENT_TEXT_MAX_BYTES
 from tailrace.model.source import Source
 from tailrace.wire import primitives
-from tailrace.wire.schema import Array, Field, Fixed, Kind, Sized, Struct, fields_of, id_kind, nowhere
+from tailrace.wire.schema import ID_KIND, NOWHERE, Array, Field, Fixed, Kind, Sized, Struct, fields_of
 
 Encode = Callable[[Any, bytearray], None]
 
-null_text = b"\xff\xff"
-null_long = b"\xff\xff\xff\xff"
-null_compact = b"\x00"
-null_struct = b"\xff"
-present_struct = 1
+NULL_TEXT: Final = b"\xff\xff"
+NULL_LONG: Final = b"\xff\xff\xff\xff"
+NULL_COMPACT: Final = b"\x00"
+NULL_STRUCT: Final = b"\xff"
+PRESENT_STRUCT: Final = 1
 
 
 @cache
@@ -70,7 +70,7 @@ class _Encoder:
             self._source.line(f"raise absent_in({field.label!r}, {self._version}, value.{field.name})")
 
     def _field(self, field: Field, expression: str) -> None:
-        if isinstance(field.kind, Fixed) and field.kind != id_kind:
+        if isinstance(field.kind, Fixed) and field.kind != ID_KIND:
             self._fixed(field.kind.code, expression)
             return
         name = self._source.fresh(field.name)
@@ -78,7 +78,7 @@ class _Encoder:
         if self._version in field.nullable:
             self._nullable(field, name)
             return
-        if field.nullable != nowhere:  # in other versions: elsewhere the type checker keeps None away
+        if field.nullable != NOWHERE:  # in other versions: elsewhere the type checker keeps None away
             with self._source.block(f"if {name} is None:"):
                 self._source.line(f"raise null_in({f'{field.label} in version {self._version}'!r})")
         self._value(field.kind, name, field.label)
@@ -89,21 +89,21 @@ class _Encoder:
             self._source.line(f"{self._out} += {self._null(field.kind)!r}")
         with self._source.block("else:"):
             if isinstance(field.kind, Struct):
-                self._fixed("b", str(present_struct))
+                self._fixed("b", str(PRESENT_STRUCT))
             self._value(field.kind, name, field.label)
             self._flush()
 
     def _null(self, kind: Kind) -> bytes:
         if isinstance(kind, Struct):
-            return null_struct
+            return NULL_STRUCT
         if self._flexible:
-            return null_compact
-        return null_text if kind == Sized("text") else null_long
+            return NULL_COMPACT
+        return NULL_TEXT if kind == Sized("text") else NULL_LONG
 
     def _value(self, kind: Kind, name: str, label: str) -> None:
         match kind:
             case Fixed(code):
-                if kind == id_kind:
+                if kind == ID_KIND:
                     with self._source.block(f"if len({name}) != 16:"):
                         self._source.line(f"raise id_size_wrong({label!r}, {name})")
                 self._fixed(code, name)
@@ -125,13 +125,13 @@ class _Encoder:
     def _text(self, name: str, label: str) -> None:
         raw = self._source.fresh("raw")
         self._source.line(f"{raw} = {name}.encode()")
-        with self._source.block(f"if len({raw}) > {client_text_max_bytes}:"):
+        with self._source.block(f"if len({raw}) > {CLIENT_TEXT_MAX_BYTES}:"):
             self._source.line(f"raise text_beyond({label!r}, len({raw}), 0)")
         self._length(f"len({raw})", "h")
         self._raw(raw)
 
     def _elements(self, element: Kind, name: str, label: str) -> None:
-        if isinstance(element, Fixed) and element != id_kind:
+        if isinstance(element, Fixed) and element != ID_KIND:
             self._source.line(f"{self._out} += array_packer({element.code!r}, len({name}))(*{name})")
             return
         item = self._source.fresh("item")

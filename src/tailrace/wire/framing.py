@@ -11,12 +11,12 @@ import asyncio
 import struct
 from typing import Final, cast
 
-from tailrace.model.limits import frame_read_bytes
+from tailrace.model.limits import FRAME_READ_BYTES
 
-length_layout: Final = struct.Struct(">i")
-length_bytes: Final = length_layout.size
-buffer_start_bytes: Final = 16 * 1024
-buffer_kept_max_bytes: Final = 2 * 1024 * 1024  # a larger one is given back once its frame is done
+LENGTH_LAYOUT: Final = struct.Struct(">i")
+LENGTH_BYTES: Final = LENGTH_LAYOUT.size
+BUFFER_START_BYTES: Final = 16 * 1024
+BUFFER_KEPT_MAX_BYTES: Final = 2 * 1024 * 1024  # a larger one is given back once its frame is done
 
 
 class FrameError(ValueError):
@@ -28,7 +28,7 @@ class FramedProtocol(asyncio.BufferedProtocol):
 
     def __init__(self, frame_max_bytes: int) -> None:
         self._frame_max_bytes = frame_max_bytes
-        self._buffer = bytearray(buffer_start_bytes)
+        self._buffer = bytearray(BUFFER_START_BYTES)
         self._view = memoryview(self._buffer)
         self._begin = 0  # first byte not yet handed on
         self._end = 0  # first byte not yet received
@@ -53,11 +53,11 @@ class FramedProtocol(asyncio.BufferedProtocol):
     def get_buffer(self, sizehint: int) -> memoryview:
         if self._begin == self._end:
             self._begin = self._end = 0
-            if len(self._buffer) > buffer_kept_max_bytes:
-                self._resize(buffer_start_bytes)
+            if len(self._buffer) > BUFFER_KEPT_MAX_BYTES:
+                self._resize(BUFFER_START_BYTES)
         missing = self._wanted - (self._end - self._begin)
-        if self._wanted > frame_read_bytes:
-            self._make_room(min(missing, max(self._end - self._begin, frame_read_bytes)))
+        if self._wanted > FRAME_READ_BYTES:
+            self._make_room(min(missing, max(self._end - self._begin, FRAME_READ_BYTES)))
             return self._view[self._end : self._end + missing]
         if self._end == len(self._buffer):
             self._make_room(1)
@@ -65,7 +65,7 @@ class FramedProtocol(asyncio.BufferedProtocol):
 
     def buffer_updated(self, count: int) -> None:
         self._end += count
-        if self._end == len(self._buffer) and self._end < frame_read_bytes:
+        if self._end == len(self._buffer) and self._end < FRAME_READ_BYTES:
             self._grow_to(2 * len(self._buffer))  # it came in fuller than we can hold: read more at once next time
         self._cut_frames()
 
@@ -81,17 +81,17 @@ class FramedProtocol(asyncio.BufferedProtocol):
     def _cut_frames(self) -> None:
         view, begin, end = self._view, self._begin, self._end
         try:
-            while not self.paused and end - begin >= length_bytes:
-                (length,) = length_layout.unpack_from(view, begin)
+            while not self.paused and end - begin >= LENGTH_BYTES:
+                (length,) = LENGTH_LAYOUT.unpack_from(view, begin)
                 if not 0 < length <= self._frame_max_bytes:
                     raise FrameError(f"a frame of {length} bytes; allowed are 1 to {self._frame_max_bytes}")
-                after = begin + length_bytes + length
+                after = begin + LENGTH_BYTES + length
                 if after > end:
-                    self._wanted = length_bytes + length
+                    self._wanted = LENGTH_BYTES + length
                     break
                 self._begin = after
                 self._wanted = 0
-                self.frame_received(view[begin + length_bytes : after])
+                self.frame_received(view[begin + LENGTH_BYTES : after])
                 begin = after
         except FrameError as error:
             self._begin = self._end

@@ -12,14 +12,14 @@ from typing import Final
 from tailrace.ports.disk import Buffer
 from tailrace.wire.primitives import WireError, size_beyond, skip_tags
 
-request_start: Final = struct.Struct(">hhih")  # API key, version, correlation id, length of the client's name
-response_start: Final = struct.Struct(">i")
-request_start_bytes: Final = request_start.size
-response_start_bytes: Final = response_start.size
-no_tags: Final = b"\x00"
-never_flexible: Final = 32767
-produce_key: Final = 0
-api_versions_key: Final = 18
+REQUEST_START: Final = struct.Struct(">hhih")  # API key, version, correlation id, length of the client's name
+RESPONSE_START: Final = struct.Struct(">i")
+REQUEST_START_BYTES: Final = REQUEST_START.size
+RESPONSE_START_BYTES: Final = RESPONSE_START.size
+NO_TAGS: Final = b"\x00"
+NEVER_FLEXIBLE: Final = 32767
+PRODUCE_KEY: Final = 0
+API_VERSIONS_KEY: Final = 18
 
 
 def read_request_header(
@@ -31,8 +31,8 @@ def read_request_header(
     there is no telling what follows.
     """
     try:
-        api_key, version, correlation_id, size = request_start.unpack_from(buffer, position)
-        position += request_start_bytes
+        api_key, version, correlation_id, size = REQUEST_START.unpack_from(buffer, position)
+        position += REQUEST_START_BYTES
         client_id = None
         if size >= 0:
             end = position + size
@@ -40,7 +40,7 @@ def read_request_header(
                 raise size_beyond("the client id", size, len(buffer) - position)
             client_id = str(buffer[position:end], "utf-8")
             position = end
-        if version >= flexible_since.get(api_key, never_flexible):
+        if version >= flexible_since.get(api_key, NEVER_FLEXIBLE):
             if buffer[position]:
                 position = skip_tags(memoryview(buffer), position, len(buffer))
             else:
@@ -56,27 +56,27 @@ def request_header(api_key: int, version: int, correlation_id: int, client_id: s
     name = b"" if client_id is None else client_id.encode()
     size = -1 if client_id is None else len(name)
     try:
-        start = request_start.pack(api_key, version, correlation_id, size)
+        start = REQUEST_START.pack(api_key, version, correlation_id, size)
     except struct.error as error:
         raise WireError(f"a request header cannot be written: {error}") from error
-    return start + name + no_tags if flexible else start + name
+    return start + name + NO_TAGS if flexible else start + name
 
 
 def has_flexible_response_header(api_key: int, flexible: bool) -> bool:
     """Whether tagged fields follow the correlation id, given whether the body is flexible."""
-    return flexible and api_key != api_versions_key
+    return flexible and api_key != API_VERSIONS_KEY
 
 
 def response_header(api_key: int, correlation_id: int, flexible: bool) -> bytes:
-    start = response_start.pack(correlation_id)
-    return start + no_tags if has_flexible_response_header(api_key, flexible) else start
+    start = RESPONSE_START.pack(correlation_id)
+    return start + NO_TAGS if has_flexible_response_header(api_key, flexible) else start
 
 
 def read_response_header(buffer: Buffer, position: int, api_key: int, flexible: bool) -> tuple[int, int]:
     """Correlation id, and where the body begins."""
     try:
-        (correlation_id,) = response_start.unpack_from(buffer, position)
-        position += response_start_bytes
+        (correlation_id,) = RESPONSE_START.unpack_from(buffer, position)
+        position += RESPONSE_START_BYTES
         if has_flexible_response_header(api_key, flexible):
             position = skip_tags(memoryview(buffer), position, len(buffer))
     except (struct.error, IndexError) as error:

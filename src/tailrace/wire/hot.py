@@ -9,7 +9,7 @@ import struct
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from tailrace.model.limits import client_text_max_bytes, partitions_per_request_max, tagged_fields_max
+from tailrace.model.limits import CLIENT_TEXT_MAX_BYTES, PARTITIONS_PER_REQUEST_MAX, TAGGED_FIELDS_MAX
 from tailrace.wire.primitives import (
     WireError,
     many_tags,
@@ -21,9 +21,9 @@ from tailrace.wire.primitives import (
     uvarint,
 )
 
-int16: Final = struct.Struct(">h")
-int32: Final = struct.Struct(">i")
-int64: Final = struct.Struct(">q")
+INT16: Final = struct.Struct(">h")
+INT32: Final = struct.Struct(">i")
+INT64: Final = struct.Struct(">q")
 
 Tags = dict[int, memoryview]  # what stands under each tag
 
@@ -38,7 +38,7 @@ class Endpoint(NamedTuple):
 
 
 def string(frame: memoryview, at: int) -> tuple[str | None, int]:
-    (size,) = int16.unpack_from(frame, at)
+    (size,) = INT16.unpack_from(frame, at)
     at += 2
     if size < 0:
         return None, at
@@ -53,7 +53,7 @@ def compact_string(frame: memoryview, at: int) -> tuple[str | None, int]:
 
 
 def text(frame: memoryview, at: int, size: int) -> str:
-    if size > client_text_max_bytes:
+    if size > CLIENT_TEXT_MAX_BYTES:
         raise text_beyond("a name", size, len(frame) - at)
     if at + size > len(frame):
         raise IndexError(f"a text of {size} bytes at {at}, {len(frame) - at} are left")
@@ -69,7 +69,7 @@ def slice_of(frame: memoryview, at: int, size: int) -> tuple[memoryview | None, 
 
 
 def bounded(count: int, frame: memoryview, at: int) -> int:
-    if count > len(frame) - at or count > partitions_per_request_max:
+    if count > len(frame) - at or count > PARTITIONS_PER_REQUEST_MAX:
         raise WireError(f"a count of {count} with {len(frame) - at} bytes left")
     return max(count, 0)
 
@@ -77,7 +77,7 @@ def bounded(count: int, frame: memoryview, at: int) -> int:
 def read_tags(frame: memoryview, at: int) -> tuple[Tags, int]:
     """The tagged fields at `at`, unopened, and the position after them."""
     count, at = read_uvarint(frame, at)
-    if count > tagged_fields_max:
+    if count > TAGGED_FIELDS_MAX:
         raise many_tags("a struct", count)
     tags: Tags = {}
     for _ in range(count):
@@ -116,7 +116,7 @@ def endpoints_tags(endpoints: Sequence[Endpoint]) -> bytes:
         return b"\0"
     value = bytearray(uvarint(len(endpoints) + 1))
     for broker, host, port, rack in endpoints:
-        value += int32.pack(broker) + _compact(host) + int32.pack(port)
+        value += INT32.pack(broker) + _compact(host) + INT32.pack(port)
         value += b"\0\0" if rack is None else _compact(rack) + b"\0"
     return b"\1\0" + uvarint(len(value)) + value
 

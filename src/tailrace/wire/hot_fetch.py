@@ -12,13 +12,13 @@ from typing import Final, NamedTuple
 from tailrace.model.ids import NO_ID, Id
 from tailrace.ports.disk import Buffer
 from tailrace.wire.hot import (
+    INT16,
+    INT32,
+    INT64,
     Endpoint,
     bounded,
     compact_string,
     endpoints_tags,
-    int16,
-    int32,
-    int64,
     read_tags,
     string,
     tagged_struct,
@@ -26,40 +26,40 @@ from tailrace.wire.hot import (
 )
 from tailrace.wire.primitives import WireError, read_uvarint, skip_tags, uvarint
 
-first_with_session: Final = 7
-first_flexible: Final = 12
-first_by_topic_id: Final = 13
-first_without_replica: Final = 15
-first_with_endpoints: Final = 16
-first_with_directory: Final = 17
-first_between_brokers: Final = 18
+FIRST_WITH_SESSION: Final = 7
+FIRST_FLEXIBLE: Final = 12
+FIRST_BY_TOPIC_ID: Final = 13
+FIRST_WITHOUT_REPLICA: Final = 15
+FIRST_WITH_ENDPOINTS: Final = 16
+FIRST_WITH_DIRECTORY: Final = 17
+FIRST_BETWEEN_BROKERS: Final = 18
 
-replica_state_tag: Final = 1  # of a request
-directory_tag: Final = 0  # of a partition that is wanted
-durable_tag: Final = 10_000  # our own
-diverging_tag: Final = 0  # of a partition that is answered
-leader_tag: Final = 1
-log_end_tag: Final = 10_000  # our own
+REPLICA_STATE_TAG: Final = 1  # of a request
+DIRECTORY_TAG: Final = 0  # of a partition that is wanted
+DURABLE_TAG: Final = 10_000  # our own
+DIVERGING_TAG: Final = 0  # of a partition that is answered
+LEADER_TAG: Final = 1
+LOG_END_TAG: Final = 10_000  # our own
 
-_head: Final = struct.Struct(">iiiib")
-_head_without_replica: Final = struct.Struct(">iiib")
-_session: Final = struct.Struct(">ii")
-_wanted_4: Final = struct.Struct(">iqi")
-_wanted_5: Final = struct.Struct(">iqqi")
-_wanted_9: Final = struct.Struct(">iiqqi")
-_wanted_12: Final = struct.Struct(">iiqiqi")
-_answer_4: Final = struct.Struct(">ihqq")
-_answer_5: Final = struct.Struct(">ihqqq")
-_answer_12: Final = struct.Struct(">ihqqqBi")
-_no_aborted: Final = b"\xff\xff\xff\xff"
-_aborted: Final = struct.Struct(">qq")
-replica_state_layout: Final = struct.Struct(">iq")
-_id: Final = struct.Struct("16s")
-_usual_tags: Final = struct.Struct(">3s16s3sq")  # directory and durable offset, as `hot_replica_fetch` writes them
-_before_directory: Final = b"\2" + uvarint(directory_tag) + b"\x10"  # two tags; the first is this, of sixteen bytes
-_before_durable: Final = uvarint(durable_tag) + b"\x08"
-diverging_layout: Final = struct.Struct(">iq")
-leader_layout: Final = struct.Struct(">ii")
+_HEAD: Final = struct.Struct(">iiiib")
+_HEAD_WITHOUT_REPLICA: Final = struct.Struct(">iiib")
+_SESSION: Final = struct.Struct(">ii")
+_WANTED_4: Final = struct.Struct(">iqi")
+_WANTED_5: Final = struct.Struct(">iqqi")
+_WANTED_9: Final = struct.Struct(">iiqqi")
+_WANTED_12: Final = struct.Struct(">iiqiqi")
+_ANSWER_4: Final = struct.Struct(">ihqq")
+_ANSWER_5: Final = struct.Struct(">ihqqq")
+_ANSWER_12: Final = struct.Struct(">ihqqqBi")
+_NO_ABORTED: Final = b"\xff\xff\xff\xff"
+_ABORTED: Final = struct.Struct(">qq")
+REPLICA_STATE_LAYOUT: Final = struct.Struct(">iq")
+_ID: Final = struct.Struct("16s")
+_USUAL_TAGS: Final = struct.Struct(">3s16s3sq")  # directory and durable offset, as `hot_replica_fetch` writes them
+_BEFORE_DIRECTORY: Final = b"\2" + uvarint(DIRECTORY_TAG) + b"\x10"  # two tags; the first is this, of sixteen bytes
+_BEFORE_DURABLE: Final = uvarint(DURABLE_TAG) + b"\x08"
+DIVERGING_LAYOUT: Final = struct.Struct(">iq")
+LEADER_LAYOUT: Final = struct.Struct(">ii")
 
 
 class PartitionWanted(NamedTuple):
@@ -108,7 +108,7 @@ class PartitionFetched(NamedTuple):
 def read_fetch(frame: memoryview, at: int, version: int) -> FetchHead:
     """The body that begins at `at`, in versions 4 to 18."""
     try:
-        if version >= first_flexible:
+        if version >= FIRST_FLEXIBLE:
             return _read_flexible(frame, at, version)
         return _read_old(frame, at, version)
     except (struct.error, IndexError, UnicodeDecodeError) as error:
@@ -116,16 +116,16 @@ def read_fetch(frame: memoryview, at: int, version: int) -> FetchHead:
 
 
 def _read_old(frame: memoryview, at: int, version: int) -> FetchHead:
-    replica_id, max_wait_ms, min_bytes, max_bytes, isolation = _head.unpack_from(frame, at)
-    at += _head.size
+    replica_id, max_wait_ms, min_bytes, max_bytes, isolation = _HEAD.unpack_from(frame, at)
+    at += _HEAD.size
     session_id, session_epoch = 0, -1
-    if version >= first_with_session:
-        session_id, session_epoch = _session.unpack_from(frame, at)
-        at += _session.size
-    layout = _wanted_9 if version >= 9 else _wanted_5 if version >= 5 else _wanted_4
+    if version >= FIRST_WITH_SESSION:
+        session_id, session_epoch = _SESSION.unpack_from(frame, at)
+        at += _SESSION.size
+    layout = _WANTED_9 if version >= 9 else _WANTED_5 if version >= 5 else _WANTED_4
     topics, at = _topics_old(frame, at, layout, version)
     forgotten: list[tuple[str | Id, list[int]]] = []
-    if version >= first_with_session:
+    if version >= FIRST_WITH_SESSION:
         forgotten, at = _forgotten_old(frame, at)
     rack: str | None = ""
     if version >= 11:
@@ -135,12 +135,12 @@ def _read_old(frame: memoryview, at: int, version: int) -> FetchHead:
 
 
 def _topics_old(frame: memoryview, at: int, layout: struct.Struct, version: int) -> tuple[list[TopicWanted], int]:
-    (count,) = int32.unpack_from(frame, at)
+    (count,) = INT32.unpack_from(frame, at)
     at += 4
     topics = []
     for _ in range(bounded(count, frame, at)):
         name, at = string(frame, at)
-        (partition_count,) = int32.unpack_from(frame, at)
+        (partition_count,) = INT32.unpack_from(frame, at)
         at += 4
         partitions = []
         for _ in range(bounded(partition_count, frame, at)):
@@ -155,12 +155,12 @@ def _topics_old(frame: memoryview, at: int, layout: struct.Struct, version: int)
 
 
 def _forgotten_old(frame: memoryview, at: int) -> tuple[list[tuple[str | Id, list[int]]], int]:
-    (count,) = int32.unpack_from(frame, at)
+    (count,) = INT32.unpack_from(frame, at)
     at += 4
     forgotten: list[tuple[str | Id, list[int]]] = []
     for _ in range(bounded(count, frame, at)):
         name, at = string(frame, at)
-        (partition_count,) = int32.unpack_from(frame, at)
+        (partition_count,) = INT32.unpack_from(frame, at)
         at += 4
         size = bounded(partition_count, frame, at)
         forgotten.append((name or "", list(struct.unpack_from(f">{size}i", frame, at))))
@@ -170,18 +170,18 @@ def _forgotten_old(frame: memoryview, at: int) -> tuple[list[tuple[str | Id, lis
 
 def _read_flexible(frame: memoryview, at: int, version: int) -> FetchHead:
     replica_id = -1
-    if version >= first_without_replica:
-        max_wait_ms, min_bytes, max_bytes, isolation = _head_without_replica.unpack_from(frame, at)
-        at += _head_without_replica.size
+    if version >= FIRST_WITHOUT_REPLICA:
+        max_wait_ms, min_bytes, max_bytes, isolation = _HEAD_WITHOUT_REPLICA.unpack_from(frame, at)
+        at += _HEAD_WITHOUT_REPLICA.size
     else:
-        replica_id, max_wait_ms, min_bytes, max_bytes, isolation = _head.unpack_from(frame, at)
-        at += _head.size
-    session_id, session_epoch = _session.unpack_from(frame, at)
-    topics, at = _topics_flexible(frame, at + _session.size, version)
-    forgotten, at = _forgotten_flexible(frame, at, by_id=version >= first_by_topic_id)
+        replica_id, max_wait_ms, min_bytes, max_bytes, isolation = _HEAD.unpack_from(frame, at)
+        at += _HEAD.size
+    session_id, session_epoch = _SESSION.unpack_from(frame, at)
+    topics, at = _topics_flexible(frame, at + _SESSION.size, version)
+    forgotten, at = _forgotten_flexible(frame, at, by_id=version >= FIRST_BY_TOPIC_ID)
     rack, at = compact_string(frame, at)
     tags, at = read_tags(frame, at)
-    if version >= first_without_replica and (state := tagged_struct(tags, replica_state_tag, replica_state_layout)):
+    if version >= FIRST_WITHOUT_REPLICA and (state := tagged_struct(tags, REPLICA_STATE_TAG, REPLICA_STATE_LAYOUT)):
         replica_id = state[0]
     head = (replica_id, max_wait_ms, min_bytes, max_bytes, isolation, session_id, session_epoch)
     return FetchHead(*head, topics, forgotten, rack or "")
@@ -195,7 +195,7 @@ def _topic_key(frame: memoryview, at: int, *, by_id: bool) -> tuple[str | Id, in
 
 
 def _topics_flexible(frame: memoryview, at: int, version: int) -> tuple[list[TopicWanted], int]:
-    by_id = version >= first_by_topic_id
+    by_id = version >= FIRST_BY_TOPIC_ID
     count, at = read_uvarint(frame, at)
     topics = []
     for _ in range(bounded(count - 1, frame, at)):
@@ -203,8 +203,8 @@ def _topics_flexible(frame: memoryview, at: int, version: int) -> tuple[list[Top
         partition_count, at = read_uvarint(frame, at)
         partitions = []
         for _ in range(bounded(partition_count - 1, frame, at)):
-            index, leader_epoch, offset, last_epoch, _, max_bytes = _wanted_12.unpack_from(frame, at)
-            at += _wanted_12.size
+            index, leader_epoch, offset, last_epoch, _, max_bytes = _WANTED_12.unpack_from(frame, at)
+            at += _WANTED_12.size
             wanted = PartitionWanted(index, leader_epoch, offset, max_bytes, last_epoch)
             if frame[at]:
                 wanted, at = _with_tags(wanted, frame, at, version)
@@ -230,14 +230,14 @@ def _forgotten_flexible(frame: memoryview, at: int, *, by_id: bool) -> tuple[lis
 
 def _with_tags(wanted: PartitionWanted, frame: memoryview, at: int, version: int) -> tuple[PartitionWanted, int]:
     """What only followers say of a partition."""
-    if version >= first_between_brokers and len(frame) - at >= _usual_tags.size:
-        before, directory, between, durable = _usual_tags.unpack_from(frame, at)
-        if before == _before_directory and between == _before_durable:
-            return PartitionWanted(*wanted[:5], Id(directory), durable), at + _usual_tags.size
+    if version >= FIRST_BETWEEN_BROKERS and len(frame) - at >= _USUAL_TAGS.size:
+        before, directory, between, durable = _USUAL_TAGS.unpack_from(frame, at)
+        if before == _BEFORE_DIRECTORY and between == _BEFORE_DURABLE:
+            return PartitionWanted(*wanted[:5], Id(directory), durable), at + _USUAL_TAGS.size
     tags, at = read_tags(frame, at)
-    if version >= first_with_directory and (directory := tagged_value(tags, directory_tag, _id)) is not None:
+    if version >= FIRST_WITH_DIRECTORY and (directory := tagged_value(tags, DIRECTORY_TAG, _ID)) is not None:
         wanted = wanted._replace(directory=Id(directory))
-    if version >= first_between_brokers and (durable := tagged_value(tags, durable_tag, int64)) is not None:
+    if version >= FIRST_BETWEEN_BROKERS and (durable := tagged_value(tags, DURABLE_TAG, INT64)) is not None:
         wanted = wanted._replace(durable=durable)
     return wanted, at
 
@@ -255,41 +255,41 @@ def write_fetched(
     `endpoints` are those of the leaders that partitions name, for versions that have room for them."""
     out: list[Buffer] = []
     body = bytearray(8)
-    flexible = version >= first_flexible
+    flexible = version >= FIRST_FLEXIBLE
     body += b"\0\0\0\0\0" if flexible else b"\0\0\0\0"  # the header's tags, throttle time
-    if version >= first_with_session:
-        body += int16.pack(error) + int32.pack(session_id)
-    body += uvarint(len(topics) + 1) if flexible else int32.pack(len(topics))
+    if version >= FIRST_WITH_SESSION:
+        body += INT16.pack(error) + INT32.pack(session_id)
+    body += uvarint(len(topics) + 1) if flexible else INT32.pack(len(topics))
     head = body
     for topic, partitions in topics:
         if isinstance(topic, str):
             raw = topic.encode()
-            body += (uvarint(len(raw) + 1) if flexible else int16.pack(len(raw))) + raw
+            body += (uvarint(len(raw) + 1) if flexible else INT16.pack(len(raw))) + raw
         else:
             body += topic
-        body += uvarint(len(partitions) + 1) if flexible else int32.pack(len(partitions))
+        body += uvarint(len(partitions) + 1) if flexible else INT32.pack(len(partitions))
         for partition in partitions:
             write = _partition_flexible if flexible else _partition_old
             body = write(out, body, version, partition)
         if flexible:
             body += b"\0"
     if flexible:
-        body += endpoints_tags(endpoints) if version >= first_with_endpoints else b"\0"
+        body += endpoints_tags(endpoints) if version >= FIRST_WITH_ENDPOINTS else b"\0"
     out.append(body)
-    int32.pack_into(head, 0, sum(map(len, out)) - 4)
-    int32.pack_into(head, 4, correlation_id)
+    INT32.pack_into(head, 0, sum(map(len, out)) - 4)
+    INT32.pack_into(head, 4, correlation_id)
     return out
 
 
 def _partition_old(out: list[Buffer], body: bytearray, version: int, one: PartitionFetched) -> bytearray:
     if version >= 5:
-        body += _answer_5.pack(one.partition, one.error, one.high_watermark, one.last_stable, one.log_start)
+        body += _ANSWER_5.pack(one.partition, one.error, one.high_watermark, one.last_stable, one.log_start)
     else:
-        body += _answer_4.pack(one.partition, one.error, one.high_watermark, one.last_stable)
-    body += _no_aborted if one.aborted is None else _aborted_old(one.aborted)
+        body += _ANSWER_4.pack(one.partition, one.error, one.high_watermark, one.last_stable)
+    body += _NO_ABORTED if one.aborted is None else _aborted_old(one.aborted)
     if version >= 11:
-        body += int32.pack(one.preferred_replica)
-    body += int32.pack(len(one.records))
+        body += INT32.pack(one.preferred_replica)
+    body += INT32.pack(len(one.records))
     return _put_records(out, body, one.records)
 
 
@@ -298,10 +298,10 @@ def _partition_flexible(out: list[Buffer], body: bytearray, version: int, one: P
     leader, epoch, diverging, log_end, preferred, aborted = one[6:]
     if not aborted:
         count = 0 if aborted is None else 1  # null, or none at all
-        body += _answer_12.pack(partition, error, high_watermark, last_stable, log_start, count, preferred)
+        body += _ANSWER_12.pack(partition, error, high_watermark, last_stable, log_start, count, preferred)
     else:
-        body += _answer_5.pack(partition, error, high_watermark, last_stable, log_start)
-        body += _aborted_flexible(aborted) + int32.pack(preferred)
+        body += _ANSWER_5.pack(partition, error, high_watermark, last_stable, log_start)
+        body += _aborted_flexible(aborted) + INT32.pack(preferred)
     body += uvarint(len(records) + 1)
     body = _put_records(out, body, records)
     body += b"\0" if leader < 0 and epoch < 0 and diverging is None and log_end < 0 else _answer_tags(one)
@@ -309,21 +309,21 @@ def _partition_flexible(out: list[Buffer], body: bytearray, version: int, one: P
 
 
 def _aborted_old(aborted: Sequence[tuple[int, int]]) -> bytes:
-    return int32.pack(len(aborted)) + b"".join(_aborted.pack(*one) for one in aborted)
+    return INT32.pack(len(aborted)) + b"".join(_ABORTED.pack(*one) for one in aborted)
 
 
 def _aborted_flexible(aborted: Sequence[tuple[int, int]]) -> bytes:
-    return uvarint(len(aborted) + 1) + b"".join(_aborted.pack(*one) + b"\0" for one in aborted)
+    return uvarint(len(aborted) + 1) + b"".join(_ABORTED.pack(*one) + b"\0" for one in aborted)
 
 
 def _answer_tags(one: PartitionFetched) -> bytes:
     tags = []
     if one.diverging is not None:
-        tags.append(_tag(diverging_tag, diverging_layout.pack(*one.diverging) + b"\0"))
+        tags.append(_tag(DIVERGING_TAG, DIVERGING_LAYOUT.pack(*one.diverging) + b"\0"))
     if one.leader >= 0 or one.leader_epoch >= 0:
-        tags.append(_tag(leader_tag, leader_layout.pack(one.leader, one.leader_epoch) + b"\0"))
+        tags.append(_tag(LEADER_TAG, LEADER_LAYOUT.pack(one.leader, one.leader_epoch) + b"\0"))
     if one.log_end >= 0:
-        tags.append(_tag(log_end_tag, int64.pack(one.log_end)))
+        tags.append(_tag(LOG_END_TAG, INT64.pack(one.log_end)))
     return uvarint(len(tags)) + b"".join(tags)
 
 

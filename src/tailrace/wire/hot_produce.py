@@ -10,18 +10,18 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from tailrace.model.ids import Id
-from tailrace.model.limits import partitions_per_request_max
-from tailrace.wire.hot import Endpoint, bounded, compact_string, endpoints_tags, int16, int32, slice_of, string
+from tailrace.model.limits import PARTITIONS_PER_REQUEST_MAX
+from tailrace.wire.hot import INT16, INT32, Endpoint, bounded, compact_string, endpoints_tags, slice_of, string
 from tailrace.wire.primitives import WireError, read_long_uvarint, read_uvarint, skip_tags, uvarint
 
-first_flexible: Final = 9
-first_with_hints: Final = 10
-first_by_topic_id: Final = 13
+FIRST_FLEXIBLE: Final = 9
+FIRST_WITH_HINTS: Final = 10
+FIRST_BY_TOPIC_ID: Final = 13
 
-_acks_timeout_count: Final = struct.Struct(">hii")
-_acks_timeout: Final = struct.Struct(">hi")
-_partition_and_size: Final = struct.Struct(">iB")
-_index_size: Final = struct.Struct(">ii")
+_ACKS_TIMEOUT_COUNT: Final = struct.Struct(">hii")
+_ACKS_TIMEOUT: Final = struct.Struct(">hi")
+_PARTITION_AND_SIZE: Final = struct.Struct(">iB")
+_INDEX_SIZE: Final = struct.Struct(">ii")
 
 
 class PartitionData(NamedTuple):
@@ -55,8 +55,8 @@ class PartitionAnswer(NamedTuple):
 def read_produce(frame: memoryview, at: int, version: int) -> ProduceHead:
     """The body that begins at `at`, in versions 3 to 13."""
     try:
-        if version >= first_flexible:
-            return _read_flexible(frame, at, by_id=version >= first_by_topic_id)
+        if version >= FIRST_FLEXIBLE:
+            return _read_flexible(frame, at, by_id=version >= FIRST_BY_TOPIC_ID)
         return _read_old(frame, at)
     except (struct.error, IndexError, UnicodeDecodeError) as error:
         raise WireError(f"Produce version {version} is cut short or garbled: {error}") from None
@@ -64,21 +64,21 @@ def read_produce(frame: memoryview, at: int, version: int) -> ProduceHead:
 
 def _read_old(frame: memoryview, at: int) -> ProduceHead:
     transactional_id, at = string(frame, at)
-    acks, timeout_ms, topic_count = _acks_timeout_count.unpack_from(frame, at)
-    at += _acks_timeout_count.size
-    left = partitions_per_request_max
+    acks, timeout_ms, topic_count = _ACKS_TIMEOUT_COUNT.unpack_from(frame, at)
+    at += _ACKS_TIMEOUT_COUNT.size
+    left = PARTITIONS_PER_REQUEST_MAX
     topics = []
     for _ in range(bounded(topic_count, frame, at)):
         name, at = string(frame, at)
         if name is None:
             raise WireError("Produce: a topic without a name")
-        (count,) = int32.unpack_from(frame, at)
+        (count,) = INT32.unpack_from(frame, at)
         at += 4
         partition_count = bounded(count, frame, at)
         left = _left(left, partition_count)
         partitions = []
         for _ in range(partition_count):
-            index, size = _index_size.unpack_from(frame, at)
+            index, size = _INDEX_SIZE.unpack_from(frame, at)
             at += 8
             records, at = slice_of(frame, at, size)
             partitions.append(PartitionData(index, records))
@@ -94,9 +94,9 @@ def _read_flexible(frame: memoryview, at: int, *, by_id: bool) -> ProduceHead:
         transactional_id, at = compact_string(frame, at)
     else:
         at += 1
-    acks, timeout_ms = _acks_timeout.unpack_from(frame, at)
-    topic_count, at = _count(frame, at + _acks_timeout.size)
-    left = partitions_per_request_max
+    acks, timeout_ms = _ACKS_TIMEOUT.unpack_from(frame, at)
+    topic_count, at = _count(frame, at + _ACKS_TIMEOUT.size)
+    left = PARTITIONS_PER_REQUEST_MAX
     topics = []
     for _ in range(topic_count):
         topic: str | Id | None
@@ -110,8 +110,8 @@ def _read_flexible(frame: memoryview, at: int, *, by_id: bool) -> ProduceHead:
         left = _left(left, partition_count)
         partitions = []
         for _ in range(partition_count):
-            partition, size = _partition_and_size.unpack_from(frame, at)
-            at += _partition_and_size.size
+            partition, size = _PARTITION_AND_SIZE.unpack_from(frame, at)
+            at += _PARTITION_AND_SIZE.size
             if size > 127:
                 size, at = read_long_uvarint(size, frame, at)
             records = None
@@ -141,7 +141,7 @@ def _count(frame: memoryview, at: int) -> tuple[int, int]:
 def _left(left: int, count: int) -> int:
     """How many partitions the rest of a request may name: each costs an object and a place in the answer."""
     if count > left:
-        raise WireError(f"more than {partitions_per_request_max} partitions in one request")
+        raise WireError(f"more than {PARTITIONS_PER_REQUEST_MAX} partitions in one request")
     return left - count
 
 
@@ -152,38 +152,38 @@ def write_produced(
     endpoints: Sequence[Endpoint] = (),
 ) -> bytes:
     """The whole answer with its length and header; `endpoints` are those of the leaders that partitions name."""
-    body = bytearray(_head_old.size)
-    if version >= first_flexible:
+    body = bytearray(_HEAD_OLD.size)
+    if version >= FIRST_FLEXIBLE:
         _write_flexible(body, version, topics)
-        body += endpoints_tags(endpoints) if version >= first_with_hints else b"\0"
+        body += endpoints_tags(endpoints) if version >= FIRST_WITH_HINTS else b"\0"
     else:
         _write_old(body, version, topics)
-    int32.pack_into(body, 0, len(body) - 4)
-    int32.pack_into(body, 4, correlation_id)
+    INT32.pack_into(body, 0, len(body) - 4)
+    INT32.pack_into(body, 4, correlation_id)
     return bytes(body)
 
 
-_head_old: Final = struct.Struct(">ii")  # length, correlation id
-_partition_to_4: Final = struct.Struct(">ihqq")
-_partition_from_5: Final = struct.Struct(">ihqqq")
+_HEAD_OLD: Final = struct.Struct(">ii")  # length, correlation id
+_PARTITION_TO_4: Final = struct.Struct(">ihqq")
+_PARTITION_FROM_5: Final = struct.Struct(">ihqqq")
 
 
 def _write_old(body: bytearray, version: int, topics: Sequence[tuple[str | Id, list[PartitionAnswer]]]) -> None:
-    body += int32.pack(len(topics))
+    body += INT32.pack(len(topics))
     for name, answers in topics:
         assert isinstance(name, str)
         raw = name.encode()
-        body += int16.pack(len(raw)) + raw + int32.pack(len(answers))
+        body += INT16.pack(len(raw)) + raw + INT32.pack(len(answers))
         for answer in answers:
             index, error, base_offset, append_time_ms, log_start, message, _, _ = answer
             if version < 5:
-                body += _partition_to_4.pack(index, error, base_offset, append_time_ms)
+                body += _PARTITION_TO_4.pack(index, error, base_offset, append_time_ms)
                 continue
-            body += _partition_from_5.pack(index, error, base_offset, append_time_ms, log_start)
+            body += _PARTITION_FROM_5.pack(index, error, base_offset, append_time_ms, log_start)
             if version >= 8:
                 body += b"\0\0\0\0"  # no single records to blame
                 text = None if message is None else message.encode()
-                body += b"\xff\xff" if text is None else int16.pack(len(text)) + text
+                body += b"\xff\xff" if text is None else INT16.pack(len(text)) + text
     body += b"\0\0\0\0"  # throttle time
 
 
@@ -198,11 +198,11 @@ def _write_flexible(body: bytearray, version: int, topics: Sequence[tuple[str | 
             body += topic
         body += uvarint(len(answers) + 1)
         for index, error, base_offset, append_time_ms, log_start, message, leader, epoch in answers:
-            body += _partition_from_5.pack(index, error, base_offset, append_time_ms, log_start)
+            body += _PARTITION_FROM_5.pack(index, error, base_offset, append_time_ms, log_start)
             text = None if message is None else message.encode()
             body += b"\1\0" if text is None else b"\1" + uvarint(len(text) + 1) + text
-            if version >= first_with_hints and leader >= 0:
-                body += b"\1\0\x09" + _index_size.pack(leader, epoch) + b"\0"  # one tag: 0, nine bytes
+            if version >= FIRST_WITH_HINTS and leader >= 0:
+                body += b"\1\0\x09" + _INDEX_SIZE.pack(leader, epoch) + b"\0"  # one tag: 0, nine bytes
             else:
                 body += b"\0"
         body += b"\0"

@@ -13,37 +13,37 @@ from typing import Final, NamedTuple
 
 from tailrace.model.ids import NO_ID, Id
 from tailrace.wire.headers import request_header
-from tailrace.wire.hot import bounded, int32, int64, read_tags, slice_of, tagged_struct, tagged_value
+from tailrace.wire.hot import INT32, INT64, bounded, read_tags, slice_of, tagged_struct, tagged_value
 from tailrace.wire.hot_fetch import (
+    DIRECTORY_TAG,
+    DIVERGING_LAYOUT,
+    DIVERGING_TAG,
+    DURABLE_TAG,
+    LEADER_LAYOUT,
+    LEADER_TAG,
+    LOG_END_TAG,
+    REPLICA_STATE_LAYOUT,
+    REPLICA_STATE_TAG,
     PartitionFetched,
     PartitionWanted,
-    directory_tag,
-    diverging_layout,
-    diverging_tag,
-    durable_tag,
-    leader_layout,
-    leader_tag,
-    log_end_tag,
-    replica_state_layout,
-    replica_state_tag,
 )
 from tailrace.wire.primitives import WireError, null_in, read_uvarint, skip_tags, uvarint
 
-fetch_key: Final = 1
-version: Final = 18
+FETCH_KEY: Final = 1
+VERSION: Final = 18
 
-_head: Final = struct.Struct(">iiibii")  # max wait, min and max bytes, isolation level, session id and epoch
-_wanted: Final = struct.Struct(">iiqiqi")
-_directory: Final = uvarint(directory_tag) + b"\x10"  # sixteen bytes follow
-_durable: Final = uvarint(durable_tag) + b"\x08"
-_cluster_tag: Final = 0
-_read_uncommitted: Final = 0
-_no_rack: Final = b"\1"
-_unknown: Final = -1
+_HEAD: Final = struct.Struct(">iiibii")  # max wait, min and max bytes, isolation level, session id and epoch
+_WANTED: Final = struct.Struct(">iiqiqi")
+_DIRECTORY: Final = uvarint(DIRECTORY_TAG) + b"\x10"  # sixteen bytes follow
+_DURABLE: Final = uvarint(DURABLE_TAG) + b"\x08"
+_CLUSTER_TAG: Final = 0
+_READ_UNCOMMITTED: Final = 0
+_NO_RACK: Final = b"\1"
+_UNKNOWN: Final = -1
 
-_answer_head: Final = struct.Struct(">ihi")  # throttle time, error, session id
-_answer: Final = struct.Struct(">ihqqq")
-_aborted_bytes: Final = struct.calcsize(">qq")
+_ANSWER_HEAD: Final = struct.Struct(">ihi")  # throttle time, error, session id
+_ANSWER: Final = struct.Struct(">ihqqq")
+_ABORTED_BYTES: Final = struct.calcsize(">qq")
 
 
 class FetchedHead(NamedTuple):
@@ -68,8 +68,8 @@ def write_replica_fetch(
 ) -> bytearray:
     """The whole request with its length and header."""
     frame = bytearray(4)
-    frame += request_header(fetch_key, version, correlation_id, f"replica-{replica_id}", True)
-    frame += _head.pack(max_wait_ms, min_bytes, max_bytes, _read_uncommitted, session_id, session_epoch)
+    frame += request_header(FETCH_KEY, VERSION, correlation_id, f"replica-{replica_id}", True)
+    frame += _HEAD.pack(max_wait_ms, min_bytes, max_bytes, _READ_UNCOMMITTED, session_id, session_epoch)
     wanted = list(topics)
     frame += uvarint(len(wanted) + 1)
     for topic, partitions in wanted:
@@ -78,21 +78,21 @@ def write_replica_fetch(
             _put_wanted(frame, one)
         frame += b"\0"
     _put_forgotten(frame, list(forgotten))
-    frame += _no_rack
+    frame += _NO_RACK
     _put_tags(frame, replica_id, cluster_id)
-    int32.pack_into(frame, 0, len(frame) - 4)
+    INT32.pack_into(frame, 0, len(frame) - 4)
     return frame
 
 
 def _put_wanted(frame: bytearray, one: PartitionWanted) -> None:
     partition, leader_epoch, offset, max_bytes, last_epoch, directory, durable = one
-    frame += _wanted.pack(partition, leader_epoch, offset, last_epoch, _unknown, max_bytes)
+    frame += _WANTED.pack(partition, leader_epoch, offset, last_epoch, _UNKNOWN, max_bytes)
     named, synced = directory != NO_ID, durable >= 0
     frame.append(named + synced)
     if named:
-        frame += _directory + directory
+        frame += _DIRECTORY + directory
     if synced:
-        frame += _durable + int64.pack(durable)
+        frame += _DURABLE + INT64.pack(durable)
 
 
 def _put_forgotten(frame: bytearray, forgotten: list[tuple[Id, Sequence[int]]]) -> None:
@@ -106,9 +106,9 @@ def _put_tags(frame: bytearray, replica_id: int, cluster_id: str | None) -> None
     if cluster_id is not None:
         raw = cluster_id.encode()
         named = uvarint(len(raw) + 1) + raw
-        frame += uvarint(_cluster_tag) + uvarint(len(named)) + named
-    frame += uvarint(replica_state_tag) + uvarint(replica_state_layout.size + 1)
-    frame += replica_state_layout.pack(replica_id, _unknown) + b"\0"
+        frame += uvarint(_CLUSTER_TAG) + uvarint(len(named)) + named
+    frame += uvarint(REPLICA_STATE_TAG) + uvarint(REPLICA_STATE_LAYOUT.size + 1)
+    frame += REPLICA_STATE_LAYOUT.pack(replica_id, _UNKNOWN) + b"\0"
 
 
 def read_fetched(frame: memoryview) -> FetchedHead:
@@ -120,10 +120,10 @@ def read_fetched(frame: memoryview) -> FetchedHead:
 
 
 def _read(frame: memoryview) -> FetchedHead:
-    (correlation_id,) = int32.unpack_from(frame)
-    at = skip_tags(frame, int32.size, len(frame))
-    _, error, session_id = _answer_head.unpack_from(frame, at)
-    topic_count, at = _count(frame, at + _answer_head.size)
+    (correlation_id,) = INT32.unpack_from(frame)
+    at = skip_tags(frame, INT32.size, len(frame))
+    _, error, session_id = _ANSWER_HEAD.unpack_from(frame, at)
+    topic_count, at = _count(frame, at + _ANSWER_HEAD.size)
     topics = []
     for _ in range(topic_count):
         topic = Id(bytes(frame[at : at + 16]))
@@ -140,10 +140,10 @@ def _read(frame: memoryview) -> FetchedHead:
 
 
 def _read_partition(frame: memoryview, at: int) -> tuple[PartitionFetched, int]:
-    partition, error, high_watermark, last_stable, log_start = _answer.unpack_from(frame, at)
-    at = _skip_aborted(frame, at + _answer.size)
-    (preferred,) = int32.unpack_from(frame, at)
-    size, at = read_uvarint(frame, at + int32.size)
+    partition, error, high_watermark, last_stable, log_start = _ANSWER.unpack_from(frame, at)
+    at = _skip_aborted(frame, at + _ANSWER.size)
+    (preferred,) = INT32.unpack_from(frame, at)
+    size, at = read_uvarint(frame, at + INT32.size)
     records, at = slice_of(frame, at, size - 1)
     one = PartitionFetched(partition, error, high_watermark, last_stable, log_start, records or b"")
     if not frame[at] and preferred < 0:
@@ -153,12 +153,12 @@ def _read_partition(frame: memoryview, at: int) -> tuple[PartitionFetched, int]:
 
 def _with_tags(one: PartitionFetched, frame: memoryview, at: int) -> tuple[PartitionFetched, int]:
     tags, at = read_tags(frame, at)
-    leader, leader_epoch = tagged_struct(tags, leader_tag, leader_layout) or (-1, -1)
-    log_end = tagged_value(tags, log_end_tag, int64)
+    leader, leader_epoch = tagged_struct(tags, LEADER_TAG, LEADER_LAYOUT) or (-1, -1)
+    log_end = tagged_value(tags, LOG_END_TAG, INT64)
     return one._replace(
         leader=leader,
         leader_epoch=leader_epoch,
-        diverging=tagged_struct(tags, diverging_tag, diverging_layout),
+        diverging=tagged_struct(tags, DIVERGING_TAG, DIVERGING_LAYOUT),
         log_end=-1 if log_end is None else log_end,
     ), at
 
@@ -169,7 +169,7 @@ def _skip_aborted(frame: memoryview, at: int) -> int:
         return at + 1
     count, at = _count(frame, at)
     for _ in range(count):
-        at = skip_tags(frame, at + _aborted_bytes, len(frame))
+        at = skip_tags(frame, at + _ABORTED_BYTES, len(frame))
     return at
 
 

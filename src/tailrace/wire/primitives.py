@@ -12,12 +12,12 @@ condition inline, the sentence is made here.
 import struct
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
-from tailrace.model.limits import array_max_elements, client_text_max_bytes, tagged_fields_max
+from tailrace.model.limits import ARRAY_MAX_ELEMENTS, CLIENT_TEXT_MAX_BYTES, TAGGED_FIELDS_MAX
 
-varint_max_bytes = 5
-uint32_max = 2**32 - 1
+VARINT_MAX_BYTES: Final = 5
+UINT32_MAX: Final = 2**32 - 1
 
 
 class WireError(ValueError):
@@ -27,7 +27,7 @@ class WireError(ValueError):
 def uvarint(value: int) -> bytes:
     if value < 128:
         return bytes((value,))
-    if value > uint32_max:
+    if value > UINT32_MAX:
         raise WireError(f"{value} does not fit the 32 bits of a varint")
     out = bytearray()
     while value > 127:
@@ -48,21 +48,21 @@ def read_uvarint(view: memoryview, position: int) -> tuple[int, int]:
 def read_long_uvarint(first: int, view: memoryview, position: int) -> tuple[int, int]:
     """A varint whose first byte has been read and says that more follow."""
     value = first & 127
-    for shift in range(7, 7 * varint_max_bytes, 7):
+    for shift in range(7, 7 * VARINT_MAX_BYTES, 7):
         byte = view[position]
         position += 1
         value |= (byte & 127) << shift
         if byte < 128:
-            if value > uint32_max:
+            if value > UINT32_MAX:
                 raise WireError(f"a varint of {value} has more than 32 bits")
             return value, position
-    raise WireError(f"a varint goes on after {varint_max_bytes} bytes")
+    raise WireError(f"a varint goes on after {VARINT_MAX_BYTES} bytes")
 
 
 def skip_tags(view: memoryview, position: int, limit: int) -> int:
     """Step over tagged fields none of which is known here."""
     count, position = read_uvarint(view, position)
-    if count > tagged_fields_max:
+    if count > TAGGED_FIELDS_MAX:
         raise many_tags("a struct", count)
     for _ in range(count):
         _, position = read_uvarint(view, position)
@@ -94,16 +94,16 @@ def size_beyond(what: str, size: int, left: int) -> WireError:
 
 
 def text_beyond(what: str, size: int, left: int) -> WireError:
-    if size > client_text_max_bytes:
-        return WireError(f"{what} says it has {size} bytes, text has at most {client_text_max_bytes}")
+    if size > CLIENT_TEXT_MAX_BYTES:
+        return WireError(f"{what} says it has {size} bytes, text has at most {CLIENT_TEXT_MAX_BYTES}")
     return size_beyond(what, size, left)
 
 
 def count_beyond(what: str, count: int, element_min_bytes: int, left: int) -> WireError:
     if count < 0:
         return null_in(what)
-    if count > array_max_elements:
-        return WireError(f"{what} says it has {count} elements, an array has at most {array_max_elements}")
+    if count > ARRAY_MAX_ELEMENTS:
+        return WireError(f"{what} says it has {count} elements, an array has at most {ARRAY_MAX_ELEMENTS}")
     return WireError(f"{what} says it has {count} elements of at least {element_min_bytes} bytes, {left} are left")
 
 
@@ -116,7 +116,7 @@ def absent_in(what: str, version: int, value: object) -> WireError:
 
 
 def many_tags(what: str, count: int) -> WireError:
-    return WireError(f"{what} says it has {count} tagged fields, it may have {tagged_fields_max}")
+    return WireError(f"{what} says it has {count} tagged fields, it may have {TAGGED_FIELDS_MAX}")
 
 
 def tag_size_wrong(what: str, tag: int, size: int) -> WireError:

@@ -9,13 +9,13 @@ much before its batch that keeping it would cost memory (a name of kilobytes, ta
 import struct
 from typing import Final
 
-from tailrace.model.limits import alike_max_bytes
-from tailrace.wire.hot_produce import ProduceHead, first_flexible
+from tailrace.model.limits import ALIKE_MAX_BYTES
+from tailrace.wire.hot_produce import FIRST_FLEXIBLE, ProduceHead
 from tailrace.wire.primitives import read_uvarint, uvarint
 
-_same_from: Final = 8  # API key, version and correlation id come before
-_no_tags: Final = memoryview(b"\0\0\0")  # of the partition, the topic and the request
-_no_blame: Final = b"\1\0\0\0\0\0\0\0\0"  # no records to blame, no message, tags; tags; throttle time, tags
+_SAME_FROM: Final = 8  # API key, version and correlation id come before
+_NO_TAGS: Final = memoryview(b"\0\0\0")  # of the partition, the topic and the request
+_NO_BLAME: Final = b"\1\0\0\0\0\0\0\0\0"  # no records to blame, no message, tags; tags; throttle time, tags
 
 
 class Alike:
@@ -38,16 +38,16 @@ class Alike:
         self.acks, self.timeout_ms, self.topic = head.acks, head.timeout_ms, head.topics[0].topic
         self.version, self.client_id = version, client_id
         self._length_at = length_at
-        self._layout = struct.Struct(f">4si{length_at - 4 - _same_from}si")
+        self._layout = struct.Struct(f">4si{length_at - 4 - _SAME_FROM}si")
         self._start, _, self._same, _ = self._layout.unpack_from(frame)
         name = self.topic.encode() if isinstance(self.topic, str) else self.topic
         self._named = name if name is self.topic else uvarint(len(name) + 1) + name
-        self._answer = struct.Struct(f">iiBB{len(self._named)}sBihqqq{len(_no_blame)}s")
+        self._answer = struct.Struct(f">iiBB{len(self._named)}sBihqqq{len(_NO_BLAME)}s")
         self._answer_bytes = self._answer.size - 4
 
     def read(self, frame: memoryview) -> tuple[int, int, memoryview] | None:
         """Correlation id, partition and batch of a request that differs in nothing else; None: it does, or has none."""
-        at, end = self._length_at, len(frame) - len(_no_tags)
+        at, end = self._length_at, len(frame) - len(_NO_TAGS)
         if end <= at:
             return None
         start, correlation_id, same, partition = self._layout.unpack_from(frame)
@@ -63,7 +63,7 @@ class Alike:
                 size, at = read_uvarint(frame, at)
             except IndexError:
                 return None
-        if size < 2 or at + size - 1 != end or frame[end:] != _no_tags:
+        if size < 2 or at + size - 1 != end or frame[end:] != _NO_TAGS:
             return None
         return correlation_id, partition, frame[at:end]
 
@@ -81,21 +81,21 @@ class Alike:
             base_offset,
             time_ms,
             log_start,
-            _no_blame,
+            _NO_BLAME,
         )
 
 
 def alike(frame: memoryview, version: int, client_id: str | None, head: ProduceHead) -> Alike | None:
     """What the next request may have in common with this one; None where that is not the usual."""
-    if version < first_flexible or head.transactional_id is not None or head.acks not in (1, -1):
+    if version < FIRST_FLEXIBLE or head.transactional_id is not None or head.acks not in (1, -1):
         return None
     if len(head.topics) != 1 or len(head.topics[0].partitions) != 1:
         return None
     records = head.topics[0].partitions[0].records
-    if records is None or frame[-len(_no_tags) :] != _no_tags:
+    if records is None or frame[-len(_NO_TAGS) :] != _NO_TAGS:
         return None
     length = uvarint(len(records) + 1)
-    length_at = len(frame) - len(_no_tags) - len(records) - len(length)
-    if length_at > alike_max_bytes or frame[length_at : length_at + len(length)] != length:
+    length_at = len(frame) - len(_NO_TAGS) - len(records) - len(length)
+    if length_at > ALIKE_MAX_BYTES or frame[length_at : length_at + len(length)] != length:
         return None
     return Alike(frame, length_at, version, client_id, head)

@@ -23,7 +23,7 @@ import typing
 from collections.abc import Mapping
 from dataclasses import MISSING, field, fields
 from functools import cache
-from typing import Annotated, Any, NamedTuple, Protocol, TypeVar, dataclass_transform
+from typing import Annotated, Any, Final, NamedTuple, Protocol, TypeVar, dataclass_transform
 
 from tailrace.model.frozen import frozen
 from tailrace.model.ids import Id
@@ -36,7 +36,7 @@ class Decorator(Protocol):
     def __call__(self, cls: type[T], /) -> type[T]: ...
 
 
-endless = 32767  # versions are int16
+ENDLESS: Final = 32767  # versions are int16
 
 
 @frozen(kw_only=False)
@@ -78,9 +78,9 @@ Uint32 = Annotated[int, Fixed("I")]
 Float64 = Annotated[float, Fixed("d")]
 Records = Annotated[Buffer, Sized("records")]
 
-id_kind = Fixed("16s")
-plain_kinds: typing.Final[Mapping[object, Kind]] = types.MappingProxyType(
-    {str: Sized("text"), bytes: Sized("bytes"), bool: Fixed("?"), Id: id_kind}
+ID_KIND: Final = Fixed("16s")
+PLAIN_KINDS: typing.Final[Mapping[object, Kind]] = types.MappingProxyType(
+    {str: Sized("text"), bytes: Sized("bytes"), bool: Fixed("?"), Id: ID_KIND}
 )
 
 
@@ -96,7 +96,7 @@ class Versions(NamedTuple):
         if text == "none":
             return cls(1, 0)
         if text.endswith("+"):
-            return cls(int(text[:-1]), endless)
+            return cls(int(text[:-1]), ENDLESS)
         first, _, last = text.partition("-")
         return cls(int(first), int(last or first))
 
@@ -107,8 +107,8 @@ class Versions(NamedTuple):
         return f"{self.first}-{self.last}"
 
 
-nowhere = Versions.parse("none")
-everywhere = Versions.parse("0+")
+NOWHERE: Final = Versions.parse("none")
+EVERYWHERE: Final = Versions.parse("0+")
 
 
 @frozen
@@ -147,7 +147,7 @@ class Declaration:
 def wire(
     *,
     since: int = 0,
-    until: int = endless,
+    until: int = ENDLESS,
     nullable: str = "none",
     tag: int | None = None,
     default: Any = MISSING,
@@ -204,9 +204,9 @@ def _field(cls: type, name: str, hint: Any, metadata: Any, default: object) -> F
     said: Wire = metadata.get("wire") or wire().metadata["wire"]
     label = f"{cls.__name__}.{name}"
     kind, optional = _kind(label, hint)
-    if optional != (said.nullable != nowhere):
+    if optional != (said.nullable != NOWHERE):
         raise TypeError(f"{label}: the annotation and nullable= disagree")
-    if default is MISSING and (said.tag is not None or said.versions != everywhere):
+    if default is MISSING and (said.tag is not None or said.versions != EVERYWHERE):
         raise TypeError(f"{label}: a field that may be missing from the bytes needs a default")
     return Field(
         name=name,
@@ -231,8 +231,8 @@ def _kind(label: str, hint: Any) -> tuple[Kind, bool]:
         return parts[-1], False
     if origin is tuple and len(parts) == 2 and parts[1] is Ellipsis:
         return Array(_kind(label, parts[0])[0]), False
-    if hint in plain_kinds:
-        return plain_kinds[hint], False
+    if hint in PLAIN_KINDS:
+        return PLAIN_KINDS[hint], False
     if isinstance(hint, type) and hasattr(hint, "__dataclass_fields__"):
         return Struct(hint), False
     raise TypeError(f"{label}: {hint} has no form on the wire; for whole numbers use Int8, Int16, Int32 or Int64")

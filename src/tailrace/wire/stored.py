@@ -15,7 +15,7 @@ from tailrace.wire.compile import decode_whole, encode_into
 from tailrace.wire.primitives import WireError, read_uvarint, uvarint
 from tailrace.wire.schema import declaration
 
-frame_version: Final = 1
+FRAME_VERSION: Final = 1
 
 
 def record_types(*classes: type) -> Mapping[int, type]:
@@ -33,7 +33,7 @@ def encode_record(value: object, version: int | None = None) -> bytes:
     """The framed record; without a version, the newest there is."""
     said = declaration(type(value))
     chosen = said.versions.last if version is None else version
-    out = bytearray(uvarint(frame_version) + uvarint(said.number) + uvarint(chosen))
+    out = bytearray(uvarint(FRAME_VERSION) + uvarint(said.number) + uvarint(chosen))
     encode_into(out, value, chosen)
     return bytes(out)
 
@@ -46,8 +46,8 @@ def decode_record(types: Mapping[int, type], data: Buffer) -> Any:
         version, position = read_uvarint(view, position)
     except IndexError as error:
         raise WireError(f"a record of {len(view)} bytes ends before its body") from error
-    if frame != frame_version:
-        raise WireError(f"a record has frame version {frame}, we know only {frame_version}")
+    if frame != FRAME_VERSION:
+        raise WireError(f"a record has frame version {frame}, we know only {FRAME_VERSION}")
     cls = types.get(number)
     if cls is None:
         raise WireError(f"record type {number} (version {version}) is not one we know")

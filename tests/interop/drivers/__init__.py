@@ -10,4 +10,4 @@ from tests.interop.drivers.kafka_tools import KafkaTools
 from tests.interop.drivers.kafkajs import KafkaJs
 from tests.interop.drivers.kcat import Kcat
 
-drivers: tuple[type[Client], ...] = (Confluent, Aiokafka, KafkaPython, Kcat, Java, KafkaTools, FranzGo, KafkaJs)
+DRIVERS: tuple[type[Client], ...] = (Confluent, Aiokafka, KafkaPython, Kcat, Java, KafkaTools, FranzGo, KafkaJs)

@@ -16,6 +16,8 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import KafkaError
 
 from tests.interop.client import (
+    DEADLINE_S,
+    END,
     Acks,
     Client,
     ClusterShape,
@@ -28,15 +30,13 @@ from tests.interop.client import (
     Refused,
     Setting,
     TopicShape,
-    deadline_s,
-    end,
 )
 from tests.interop.drivers.aio_transactions import AioTransactor
 from tests.interop.member import Member, in_python
 from tests.interop.transactor import Transactor
 
 Answer = TypeVar("Answer")
-own_sources = (1, 2)  # DescribeConfigs: set on the topic, set on the broker
+OWN_SOURCES = (1, 2)  # DescribeConfigs: set on the topic, set on the broker
 
 
 class Loop:
@@ -49,13 +49,13 @@ class Loop:
 
     def run(self, work: Coroutine[Any, Any, Answer]) -> Answer:
         try:
-            return asyncio.run_coroutine_threadsafe(work, self._loop).result(deadline_s)
+            return asyncio.run_coroutine_threadsafe(work, self._loop).result(DEADLINE_S)
         except KafkaError as refusal:
             raise Refused(getattr(refusal, "errno", -1), repr(refusal)) from refusal
 
     def close(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(deadline_s)
+        self._thread.join(DEADLINE_S)
         self._loop.close()
 
 
@@ -194,7 +194,7 @@ class Aiokafka(Client):
 
     async def _place(self, consumer: AIOKafkaConsumer, where: TopicPartition, start: int) -> None:
         consumer.assign([where])
-        if start == end:
+        if start == END:
             await consumer.seek_to_end(where)
         else:
             consumer.seek(where, start)
@@ -301,7 +301,7 @@ class Aiokafka(Client):
         (answer,) = self._loop.run(self._admin.describe_configs([resource]))
         ((code, text, _, _, entries),) = answer.resources
         check(code, text)
-        return {name: Setting(value=value, own=source in own_sources) for name, value, _, source, *_ in entries}
+        return {name: Setting(value=value, own=source in OWN_SOURCES) for name, value, _, source, *_ in entries}
 
     def replace_settings(self, topic: str, settings: Mapping[str, str]) -> None:
         resource = ConfigResource(ConfigResourceType.TOPIC, topic, dict(settings))

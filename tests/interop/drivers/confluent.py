@@ -35,6 +35,8 @@ from confluent_kafka.admin import (
 )
 
 from tests.interop.client import (
+    DEADLINE_S,
+    END,
     Acks,
     ClusterShape,
     Code,
@@ -46,15 +48,13 @@ from tests.interop.client import (
     Refused,
     Setting,
     TopicShape,
-    deadline_s,
-    end,
 )
 from tests.interop.drivers.confluent_groups import ConfluentGroups
 from tests.interop.drivers.confluent_transactions import ConfluentTransactions
 
 T = TypeVar("T")
 
-not_known_yet = (
+NOT_KNOWN_YET = (
     KafkaError._UNKNOWN_PARTITION,
     KafkaError.UNKNOWN_TOPIC_OR_PART,
     KafkaError.NOT_LEADER_FOR_PARTITION,
@@ -75,7 +75,7 @@ def only(futures: Mapping[Any, Future[Any]]) -> Any:
     """The result of a call about one thing."""
     (future,) = futures.values()
     with surfaced():
-        return future.result(deadline_s)
+        return future.result(DEADLINE_S)
 
 
 class ConfluentReader:
@@ -84,7 +84,7 @@ class ConfluentReader:
 
     def take(self, count: int) -> list[Received]:
         taken: list[Received] = []
-        until = time.monotonic() + deadline_s
+        until = time.monotonic() + DEADLINE_S
         while len(taken) < count:
             for message in self._consumer.consume(count - len(taken), timeout=max(0.0, until - time.monotonic())):
                 error = message.error()
@@ -92,7 +92,7 @@ class ConfluentReader:
                     raise _lost(error)
                 taken.append(_received(message))
             if time.monotonic() > until:
-                raise TimeoutError(f"{len(taken)} of {count} records in {deadline_s} s")
+                raise TimeoutError(f"{len(taken)} of {count} records in {DEADLINE_S} s")
         return taken
 
 
@@ -143,7 +143,7 @@ class Confluent(ConfluentGroups, ConfluentTransactions):
         self._common: dict[str, Any] = {
             "bootstrap.servers": bootstrap,
             "client.id": "interop-confluent",
-            "socket.timeout.ms": int(deadline_s * 1000),
+            "socket.timeout.ms": int(DEADLINE_S * 1000),
             "retry.backoff.ms": 10,
             "topic.metadata.refresh.fast.interval.ms": 10,
         }
@@ -183,17 +183,17 @@ class Confluent(ConfluentGroups, ConfluentTransactions):
             producer.produce(
                 topic, message.value, message.key, partition, on_delivery=delivered, headers=headers, **stamp
             )
-        left = producer.flush(deadline_s)
+        left = producer.flush(DEADLINE_S)
         if failures:
             raise Refused(failures[0].code(), failures[0].str())
         if left:
-            raise TimeoutError(f"{left} messages undelivered after {deadline_s} s")
+            raise TimeoutError(f"{left} messages undelivered after {DEADLINE_S} s")
         return offsets
 
     @contextmanager
     def reader(self, topic: str, reading: Reading, partition: int = 0) -> Iterator[Reader]:
         consumer = self._consumer(reading)
-        first = confluent_kafka.OFFSET_END if reading.start == end else reading.start
+        first = confluent_kafka.OFFSET_END if reading.start == END else reading.start
         try:
             consumer.assign([TopicPartition(topic, partition, first)])
             yield ConfluentReader(consumer)
@@ -208,7 +208,7 @@ class Confluent(ConfluentGroups, ConfluentTransactions):
             consumer.assign([TopicPartition(topic, 0, 0)])
             received = ConfluentReader(consumer).take(count)
             told.clear()
-            until = time.monotonic() + deadline_s
+            until = time.monotonic() + DEADLINE_S
             while not told and time.monotonic() < until:
                 consumer.poll(0.05)
             return received, int(json.loads(told[-1])["topics"][topic]["partitions"]["0"]["broker"])
@@ -236,7 +236,7 @@ class Confluent(ConfluentGroups, ConfluentTransactions):
     def offset_at(self, topic: str, timestamp_ms: int, partition: int = 0) -> int:
         consumer = self._consumer(Reading())
         try:
-            (found,) = consumer.offsets_for_times([TopicPartition(topic, partition, timestamp_ms)], timeout=deadline_s)
+            (found,) = consumer.offsets_for_times([TopicPartition(topic, partition, timestamp_ms)], timeout=DEADLINE_S)
             return -1 if found.offset == confluent_kafka.OFFSET_END else found.offset
         finally:
             consumer.close()
@@ -247,7 +247,7 @@ class Confluent(ConfluentGroups, ConfluentTransactions):
     def _watermarks(self, where: TopicPartition) -> tuple[int, int]:
         consumer = self._consumer(Reading())
         try:
-            low, high = consumer.get_watermark_offsets(where, timeout=deadline_s)
+            low, high = consumer.get_watermark_offsets(where, timeout=DEADLINE_S)
             return low, high
         finally:
             consumer.close()
@@ -277,7 +277,7 @@ class Confluent(ConfluentGroups, ConfluentTransactions):
         only(self._admin.delete_topics([topic]))
 
     def list_topics(self) -> list[str]:
-        return list(self._admin.list_topics(timeout=deadline_s).topics)
+        return list(self._admin.list_topics(timeout=DEADLINE_S).topics)
 
     def describe_topic(self, topic: str) -> TopicShape:
         found = only(self._admin.describe_topics(TopicCollection([topic])))
@@ -293,7 +293,7 @@ class Confluent(ConfluentGroups, ConfluentTransactions):
         only(self._admin.create_partitions([NewPartitions(topic, total)], validate_only=validate_only))
 
     def delete_records(self, topic: str, before: int, partition: int = 0) -> int:
-        upto = confluent_kafka.OFFSET_END if before == end else before
+        upto = confluent_kafka.OFFSET_END if before == END else before
         return int(only(self._admin.delete_records([TopicPartition(topic, partition, upto)])).low_watermark)
 
     def topic_settings(self, topic: str) -> dict[str, Setting]:
@@ -324,25 +324,25 @@ class Confluent(ConfluentGroups, ConfluentTransactions):
 
     def describe_cluster(self) -> ClusterShape:
         with surfaced():
-            found = self._admin.describe_cluster().result(deadline_s)
+            found = self._admin.describe_cluster().result(DEADLINE_S)
         brokers = tuple((node.id, node.host, node.port) for node in found.nodes)
         return ClusterShape(cluster_id=found.cluster_id, controller=found.controller.id, brokers=brokers)
 
     def elect_preferred(self, topic: str, partition: int = 0) -> None:
         with surfaced():
             wanted = [TopicPartition(topic, partition)]
-            (failure,) = self._admin.elect_leaders(ElectionType.PREFERRED, wanted).result(deadline_s).values()
+            (failure,) = self._admin.elect_leaders(ElectionType.PREFERRED, wanted).result(DEADLINE_S).values()
             if failure is not None:
                 raise failure
 
 
 def _patiently(ask: Callable[[], T]) -> T:
     """Ask again while a broker has not heard yet of what another has done, which librdkafka then remembers."""
-    until = time.monotonic() + deadline_s
+    until = time.monotonic() + DEADLINE_S
     while True:
         try:
             return ask()
         except KafkaException as error:
-            if error.args[0].code() not in not_known_yet or time.monotonic() > until:
+            if error.args[0].code() not in NOT_KNOWN_YET or time.monotonic() > until:
                 raise
             time.sleep(0.01)

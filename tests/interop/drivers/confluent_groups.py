@@ -7,14 +7,14 @@ from typing import Any
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from tests.interop.client import Client, GroupShape, Refused, deadline_s
+from tests.interop.client import DEADLINE_S, Client, GroupShape, Refused
 from tests.interop.member import Member, in_python
 
 
 def only(futures: Mapping[Any, "Future[Any]"]) -> Any:
     (future,) = futures.values()
     try:
-        return future.result(deadline_s)
+        return future.result(DEADLINE_S)
     except KafkaException as refusal:
         raise Refused(refusal.args[0].code(), refusal.args[0].str()) from refusal
 
@@ -26,7 +26,7 @@ class ConfluentGroups(Client):
         return Member(in_python("confluent"), self.bootstrap, topic, group, strategy, instance)
 
     def list_groups(self) -> dict[str, str]:
-        found = self._admin.list_consumer_groups().result(deadline_s)
+        found = self._admin.list_consumer_groups().result(DEADLINE_S)
         assert not found.errors
         return {one.group_id: one.state.name.title() for one in found.valid}
 

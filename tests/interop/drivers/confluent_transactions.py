@@ -5,7 +5,7 @@ from contextlib import contextmanager, suppress
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
-from tests.interop.client import Client, Refused, deadline_s
+from tests.interop.client import DEADLINE_S, Client, Refused
 from tests.interop.transactor import Transactor
 
 
@@ -31,7 +31,7 @@ class ConfluentTransactor:
             }
         )
         with surfaced():
-            self._producer.init_transactions(deadline_s)
+            self._producer.init_transactions(DEADLINE_S)
 
     def begin(self) -> None:
         with surfaced():
@@ -41,7 +41,7 @@ class ConfluentTransactor:
         with surfaced():
             for value in values:
                 self._producer.produce(topic, value, partition=partition)
-            left = self._producer.flush(deadline_s)
+            left = self._producer.flush(DEADLINE_S)
         if left:
             raise Refused(-1, f"{left} were not taken")
 
@@ -50,22 +50,22 @@ class ConfluentTransactor:
         places = [TopicPartition(topic, number, offset) for number, offset in offsets.items()]
         try:
             with surfaced():
-                self._producer.send_offsets_to_transaction(places, consumer.consumer_group_metadata(), deadline_s)
+                self._producer.send_offsets_to_transaction(places, consumer.consumer_group_metadata(), DEADLINE_S)
         finally:
             consumer.close()
 
     def commit(self) -> None:
         with surfaced():
-            self._producer.commit_transaction(deadline_s)
+            self._producer.commit_transaction(DEADLINE_S)
 
     def abort(self) -> None:
         with surfaced():
-            self._producer.abort_transaction(deadline_s)
+            self._producer.abort_transaction(DEADLINE_S)
 
     def close(self) -> None:
         self._producer.purge()
         with suppress(KafkaException):  # one that was fenced says so here, too
-            self._producer.flush(deadline_s)
+            self._producer.flush(DEADLINE_S)
 
 
 class ConfluentTransactions(Client):

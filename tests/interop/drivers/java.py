@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Literal
 
-from benchmarks.jars import kafka_version
+from benchmarks.jars import KAFKA_VERSION
 from tests.interop import toolchains
 from tests.interop.client import ClusterShape, QuorumShape, Reading, Received, Setting
 from tests.interop.drivers.java_transactions import JavaTransactions
@@ -44,7 +44,7 @@ class Java(Writer, Topics, Groups, JavaTransactions):
 
     @classmethod
     def release(cls) -> str:
-        return kafka_version
+        return KAFKA_VERSION
 
     def consume_near(self, topic: str, count: int, rack: str) -> tuple[list[Received], int]:
         number = self.ask("open", topic=topic, partition=0, rack=rack, **asdict(Reading()))

@@ -14,6 +14,8 @@ from kafka.errors import KafkaError
 from kafka.protocol.consumer.offsets import OffsetSpec
 
 from tests.interop.client import (
+    DEADLINE_S,
+    END,
     Acks,
     ClusterShape,
     Compression,
@@ -25,13 +27,11 @@ from tests.interop.client import (
     Refused,
     Setting,
     TopicShape,
-    deadline_s,
-    end,
 )
 from tests.interop.drivers.kafka_python_groups import KafkaPythonGroups
 from tests.interop.drivers.kafka_python_transactions import KafkaPythonTransactions
 
-preferred = 0  # the kind of election
+PREFERRED = 0  # the kind of election
 
 
 @contextmanager
@@ -48,11 +48,11 @@ class KafkaPythonReader:
         self._waiting: deque[Any] = deque()
 
     def take(self, count: int) -> list[Received]:
-        until = time.monotonic() + deadline_s
+        until = time.monotonic() + DEADLINE_S
         while len(self._waiting) < count:
             left_ms = int((until - time.monotonic()) * 1000)
             if left_ms <= 0:
-                raise TimeoutError(f"{len(self._waiting)} of {count} records in {deadline_s} s")
+                raise TimeoutError(f"{len(self._waiting)} of {count} records in {DEADLINE_S} s")
             with surfaced():
                 for records in self._consumer.poll(timeout_ms=left_ms).values():
                     self._waiting.extend(records)
@@ -127,10 +127,10 @@ class KafkaPython(KafkaPythonGroups, KafkaPythonTransactions):
                     producer.send(topic, m.value, m.key, list(m.headers), partition, timestamp_ms=m.timestamp_ms)
                     for m in messages
                 ]
-                delivered = [future.get(deadline_s) for future in sent]
+                delivered = [future.get(DEADLINE_S) for future in sent]
             return [one.offset for one in delivered if one.offset >= 0]
         finally:
-            producer.close(timeout=deadline_s)
+            producer.close(timeout=DEADLINE_S)
 
     @contextmanager
     def reader(self, topic: str, reading: Reading, partition: int = 0) -> Iterator[Reader]:
@@ -138,7 +138,7 @@ class KafkaPython(KafkaPythonGroups, KafkaPythonTransactions):
         where = TopicPartition(topic, partition)
         try:
             consumer.assign([where])
-            if reading.start == end:
+            if reading.start == END:
                 consumer.seek_to_end(where)
             else:
                 consumer.seek(where, reading.start)
@@ -300,7 +300,7 @@ class KafkaPython(KafkaPythonGroups, KafkaPythonTransactions):
 
     def elect_preferred(self, topic: str, partition: int = 0) -> None:
         with surfaced():
-            self._admin.elect_leaders(preferred, {topic: [partition]})
+            self._admin.elect_leaders(PREFERRED, {topic: [partition]})
 
     def stored_bytes(self, topic: str) -> int:
         answer = self._admin.describe_log_dirs([topic])

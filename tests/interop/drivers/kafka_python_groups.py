@@ -9,7 +9,7 @@ from kafka.structs import OffsetAndMetadata
 from tests.interop.client import Client, GroupShape, Refused
 from tests.interop.member import Member, in_python
 
-no_epoch = -1
+NO_EPOCH = -1
 
 
 class KafkaPythonGroups(Client):
@@ -31,7 +31,7 @@ class KafkaPythonGroups(Client):
         return {where.partition: one.offset for where, one in found.items() if where.topic == topic}
 
     def commit(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
-        wanted = {TopicPartition(topic, one): OffsetAndMetadata(at, "", no_epoch) for one, at in offsets.items()}
+        wanted = {TopicPartition(topic, one): OffsetAndMetadata(at, "", NO_EPOCH) for one, at in offsets.items()}
         done = self._admin.alter_group_offsets(group, wanted)
         assert all(error is kafka.errors.NoError for error in done.values())
 

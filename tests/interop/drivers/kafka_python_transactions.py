@@ -7,10 +7,10 @@ from kafka import KafkaAdminClient, KafkaProducer, TopicPartition
 from kafka.errors import KafkaError
 from kafka.structs import OffsetAndMetadata
 
-from tests.interop.client import Client, Refused, TransactionShape, deadline_s
+from tests.interop.client import DEADLINE_S, Client, Refused, TransactionShape
 from tests.interop.transactor import Transactor
 
-no_epoch = -1
+NO_EPOCH = -1
 
 
 @contextmanager
@@ -37,10 +37,10 @@ class KafkaPythonTransactor:
         with surfaced():
             sent = [self._producer.send(topic, value, partition=partition) for value in values]
             for one in sent:
-                one.get(deadline_s)
+                one.get(DEADLINE_S)
 
     def commit_offsets(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
-        wanted = {TopicPartition(topic, one): OffsetAndMetadata(at, "", no_epoch) for one, at in offsets.items()}
+        wanted = {TopicPartition(topic, one): OffsetAndMetadata(at, "", NO_EPOCH) for one, at in offsets.items()}
         with surfaced():
             self._producer.send_offsets_to_transaction(wanted, group)
 

@@ -2,12 +2,12 @@
 
 import subprocess
 
-from benchmarks.jars import kafka_version
+from benchmarks.jars import KAFKA_VERSION
 from tests.interop import toolchains
-from tests.interop.client import deadline_s
+from tests.interop.client import DEADLINE_S
 from tests.interop.drivers.program import Toolchain
 
-classes = {
+CLASSES = {
     "broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
     "cluster": "org.apache.kafka.tools.ClusterTool",
     "configs": "kafka.admin.ConfigCommand",
@@ -43,12 +43,12 @@ class KafkaTools(Toolchain):
 
     @classmethod
     def release(cls) -> str:
-        return kafka_version
+        return KAFKA_VERSION
 
     def run(self, tool: str, *arguments: str, given: str = "") -> str:
         """What it prints."""
-        command = [*toolchains.java(classes[tool]), *self._where(tool), *arguments]
-        ran = subprocess.run(command, input=given, capture_output=True, text=True, timeout=4 * deadline_s, check=False)
+        command = [*toolchains.java(CLASSES[tool]), *self._where(tool), *arguments]
+        ran = subprocess.run(command, input=given, capture_output=True, text=True, timeout=4 * DEADLINE_S, check=False)
         if ran.returncode:
             raise ToolFailed(ran.stdout + ran.stderr)
         return ran.stdout

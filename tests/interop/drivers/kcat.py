@@ -15,6 +15,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from tests.interop.client import (
+    DEADLINE_S,
+    END,
     Acks,
     Client,
     Code,
@@ -26,15 +28,13 @@ from tests.interop.client import (
     Received,
     Refused,
     TopicShape,
-    deadline_s,
-    end,
 )
 
-after_key = "\x1d\x1e key ends \x1e\x1d"
-after_message = "\x1d\x1e message ends \x1e\x1d"
-common = {"client.id": "interop-kcat", "retry.backoff.ms": 10, "topic.metadata.refresh.fast.interval.ms": 10}
-line_format = "%o %T %K %S %h\\n%k%s"
-refusals = {
+AFTER_KEY = "\x1d\x1e key ends \x1e\x1d"
+AFTER_MESSAGE = "\x1d\x1e message ends \x1e\x1d"
+COMMON = {"client.id": "interop-kcat", "retry.backoff.ms": 10, "topic.metadata.refresh.fast.interval.ms": 10}
+LINE_FORMAT = "%o %T %K %S %h\\n%k%s"
+REFUSALS = {
     "Message size too large": Code.MESSAGE_TOO_LARGE,
     "Invalid topic": Code.INVALID_TOPIC_EXCEPTION,
     "Unknown topic or partition": Code.UNKNOWN_TOPIC_OR_PARTITION,
@@ -47,7 +47,7 @@ def _options(settings: Mapping[str, object]) -> list[str]:
 
 
 def _refused(stderr: str) -> Refused:
-    for text, code in refusals.items():
+    for text, code in REFUSALS.items():
         if f"Broker: {text}" in stderr:
             return Refused(code, stderr)
     return Refused(-1, stderr)
@@ -64,7 +64,7 @@ class KcatReader:
         self._until = 0.0
 
     def take(self, count: int) -> list[Received]:
-        self._until = time.monotonic() + deadline_s
+        self._until = time.monotonic() + DEADLINE_S
         return [self._one() for _ in range(count)]
 
     def _one(self) -> Received:
@@ -92,10 +92,10 @@ class KcatReader:
     def _more(self) -> None:
         ready, _, _ = select.select([self._pipe], [], [], max(0.0, self._until - time.monotonic()))
         if not ready:
-            raise TimeoutError(f"nothing from kcat in {deadline_s} s")
+            raise TimeoutError(f"nothing from kcat in {DEADLINE_S} s")
         chunk = os.read(self._pipe, 1 << 20)
         if not chunk:
-            _, stderr = self._process.communicate(timeout=deadline_s)
+            _, stderr = self._process.communicate(timeout=DEADLINE_S)
             raise _refused(stderr.decode())
         self._bytes += chunk
 
@@ -120,10 +120,10 @@ class Kcat(Client):
         return f"{own[1]} (librdkafka {library[1]})"
 
     def _command(self, *arguments: str) -> list[str]:
-        return ["kcat", "-b", self.bootstrap, *_options(common), *arguments]
+        return ["kcat", "-b", self.bootstrap, *_options(COMMON), *arguments]
 
     def _run(self, *arguments: str, stdin: bytes = b"") -> str:
-        done = subprocess.run(self._command(*arguments), input=stdin, capture_output=True, timeout=deadline_s)
+        done = subprocess.run(self._command(*arguments), input=stdin, capture_output=True, timeout=DEADLINE_S)
         if done.returncode:
             raise _refused(done.stderr.decode())
         return done.stdout.decode()
@@ -143,16 +143,16 @@ class Kcat(Client):
         assert all(message.headers == headers for message in messages)
         size = {} if max_bytes is None else {"message.max.bytes": max_bytes}
         settings = {"acks": acks, "enable.idempotence": str(idempotent).lower(), "linger.ms": 5, **size}
-        shape = ["-t", topic, "-p", str(partition), "-z", compression, "-Z", "-K", after_key, "-D", after_message]
+        shape = ["-t", topic, "-p", str(partition), "-z", compression, "-Z", "-K", AFTER_KEY, "-D", AFTER_MESSAGE]
         for name, value in headers:
             shape += ["-H", name if value is None else f"{name}={value.decode()}"]
-        lines = [(m.key or b"") + after_key.encode() + (m.value or b"") + after_message.encode() for m in messages]
+        lines = [(m.key or b"") + AFTER_KEY.encode() + (m.value or b"") + AFTER_MESSAGE.encode() for m in messages]
         self._run("-P", *shape, *_options(settings), stdin=b"".join(lines))
         return []
 
     @contextmanager
     def reader(self, topic: str, reading: Reading, partition: int = 0) -> Iterator[Reader]:
-        first = "end" if reading.start == end else str(reading.start)
+        first = "end" if reading.start == END else str(reading.start)
         settings = {
             "check.crcs": "true",
             "fetch.wait.max.ms": reading.wait_ms,
@@ -161,7 +161,7 @@ class Kcat(Client):
         }
         if reading.fetch_bytes is not None:
             settings["max.partition.fetch.bytes"] = reading.fetch_bytes
-        command = self._command("-C", "-q", "-u", "-t", topic, "-p", str(partition), "-o", first, "-f", line_format)
+        command = self._command("-C", "-q", "-u", "-t", topic, "-p", str(partition), "-o", first, "-f", LINE_FORMAT)
         with subprocess.Popen(
             [*command, *_options(settings)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
         ) as process:

@@ -27,7 +27,7 @@ from tests.interop.client import (
 )
 from tests.interop.member import Member
 
-answer_timeout_s = 60.0
+ANSWER_TIMEOUT_S = 60.0
 
 
 class ProgramReader:
@@ -91,8 +91,8 @@ class Program(Toolchain):
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps({"call": call, **arguments}) + "\n")
         self._process.stdin.flush()
-        ready, _, _ = select.select([self._process.stdout], [], [], answer_timeout_s)
-        assert ready, f"{self.name}: no answer to {call} in {answer_timeout_s} s"
+        ready, _, _ = select.select([self._process.stdout], [], [], ANSWER_TIMEOUT_S)
+        assert ready, f"{self.name}: no answer to {call} in {ANSWER_TIMEOUT_S} s"
         line = self._process.stdout.readline()
         assert line, f"{self.name} ended while it was asked to {call}"
         answer = json.loads(line)

@@ -10,7 +10,7 @@ from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssigno
 
 from tests.interop.members import say
 
-strategies = {"range": RangePartitionAssignor, "roundrobin": RoundRobinPartitionAssignor}
+STRATEGIES = {"range": RangePartitionAssignor, "roundrobin": RoundRobinPartitionAssignor}
 
 
 async def main(bootstrap: str, topic: str, group: str, strategy: str, instance: str) -> None:
@@ -21,7 +21,7 @@ async def main(bootstrap: str, topic: str, group: str, strategy: str, instance: 
         bootstrap_servers=bootstrap,
         group_id=group,
         group_instance_id=instance or None,
-        partition_assignment_strategy=(strategies[strategy],),
+        partition_assignment_strategy=(STRATEGIES[strategy],),
         session_timeout_ms=6000,
         heartbeat_interval_ms=300,
         auto_commit_interval_ms=100,

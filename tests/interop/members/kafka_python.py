@@ -17,7 +17,7 @@ from kafka.errors import KafkaConnectionError
 
 from tests.interop.members import say
 
-strategies = {
+STRATEGIES = {
     "range": RangePartitionAssignor,
     "roundrobin": RoundRobinPartitionAssignor,
     "cooperative-sticky": CooperativeStickyAssignor,
@@ -32,7 +32,7 @@ def main(bootstrap: str, topic: str, group: str, strategy: str, instance: str) -
         bootstrap_servers=bootstrap,
         group_id=group,
         group_instance_id=instance or None,
-        partition_assignment_strategy=[strategies[strategy]],
+        partition_assignment_strategy=[STRATEGIES[strategy]],
         session_timeout_ms=6000,
         heartbeat_interval_ms=300,
         auto_commit_interval_ms=100,

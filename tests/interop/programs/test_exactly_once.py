@@ -15,18 +15,18 @@ from confluent_kafka import Consumer, TopicPartition
 
 from tailrace.testing import Cluster
 from tests.interop import toolchains
-from tests.interop.client import Client, Message, deadline_s
+from tests.interop.client import DEADLINE_S, Client, Message
 from tests.interop.conftest import clients_of, eventually
 from tests.interop.feature import feature
 from tests.interop.member import soon
 from tests.interop.worker import Worker
 
-partitions = 2
-each = 500  # messages a partition
-whole = partitions * each
-within_s = 6 * deadline_s  # JVMs start in it, and what the dead left open is timed out
+PARTITIONS = 2
+EACH = 500  # messages a partition
+WHOLE = PARTITIONS * EACH
+WITHIN_S = 6 * DEADLINE_S  # JVMs start in it, and what the dead left open is timed out
 last_words = [b"last-%d" % number for number in range(20)]
-words = [b"word-%d" % (number % 7) for number in range(each)]
+words = [b"word-%d" % (number % 7) for number in range(EACH)]
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def clients(bootstrap: str) -> Iterator[Callable[[type[Client]], Client]]:
 def input(name: str, bench: Client) -> str:
     topic = made(f"{name}-in", bench)
     numbered = [Message(key=b"%d" % number, value=word) for number, word in enumerate(words)]
-    for partition in range(partitions):
+    for partition in range(PARTITIONS):
         bench.produce(topic, numbered, partition=partition)
     return topic
 
@@ -64,10 +64,10 @@ class Output:
         self.seen: list[tuple[int, bytes, bytes]] = []  # partition, key, value
         settings = {"bootstrap.servers": bootstrap, "group.id": "unused", "isolation.level": "read_committed"}
         self._consumer = Consumer({**settings, "fetch.wait.max.ms": 50, "log_level": 0})
-        self._consumer.assign([TopicPartition(topic, partition, 0) for partition in range(partitions)])
+        self._consumer.assign([TopicPartition(topic, partition, 0) for partition in range(PARTITIONS)])
 
     def has(self, count: int) -> bool:
-        for message in self._consumer.consume(whole, 0.2):
+        for message in self._consumer.consume(WHOLE, 0.2):
             key, value, partition = message.key(), message.value(), message.partition()
             assert message.error() is None, message.error()
             assert key is not None
@@ -92,7 +92,7 @@ def output(name: str, bench: Client, bootstrap: str) -> Iterator[Output]:
 
 
 def made(topic: str, bench: Client) -> str:
-    bench.create_topic(topic, partitions=partitions, replication=3)
+    bench.create_topic(topic, partitions=PARTITIONS, replication=3)
     eventually(lambda: topic in bench.list_topics())
     return topic
 
@@ -111,13 +111,13 @@ def test_transform(
 ) -> None:
     command = [*toolchains.java("Transforming"), bootstrap, application, input, output.topic, protocol]
     with Worker([*command, "a"], tmp_path / "a") as first, Worker([*command, "b"], tmp_path / "b") as second:
-        soon(lambda: output.has(100), within_s)
+        soon(lambda: output.has(100), WITHIN_S)
         first.kill_and_restart()
-        soon(lambda: output.has(whole), within_s)
+        soon(lambda: output.has(WHOLE), WITHIN_S)
         first.assert_runs()
         second.assert_runs()
     assert output.has_nothing_more()
-    for partition in range(partitions):
+    for partition in range(PARTITIONS):
         came = [(int(key), value) for where, key, value in output.seen if where == partition]
         assert came == list(enumerate(words))
 
@@ -130,7 +130,7 @@ def test_streams(
 ) -> None:
     with counting_worker(bootstrap, application, input, output, tmp_path) as counting:
         for killed_at in (100, 500):
-            soon(lambda killed_at=killed_at: output.has(killed_at), within_s)  # type: ignore[misc]
+            soon(lambda killed_at=killed_at: output.has(killed_at), WITHIN_S)  # type: ignore[misc]
             counting.kill_and_restart()
         assert_counted(counting, input, output, bench)
     changelog = bench.topic_settings(f"{application}-counts-changelog")
@@ -143,7 +143,7 @@ def test_streams_and_brokers(
 ) -> None:
     with counting_worker(cluster.bootstrap, application, input, output, tmp_path) as counting:
         for broker in cluster.ids:
-            soon(lambda broker=broker: output.has(broker * 200), within_s)  # type: ignore[misc]
+            soon(lambda broker=broker: output.has(broker * 200), WITHIN_S)  # type: ignore[misc]
             cluster.kill(broker)
             cluster.restart(broker)
             cluster.wait_until_healthy()
@@ -157,13 +157,13 @@ def counting_worker(bootstrap: str, application: str, input: str, output: Output
 
 def assert_counted(counting: Worker, input: str, output: Output, bench: Client) -> None:
     """Words that come last show that all others are through, once or more often: a count would go on too far."""
-    soon(lambda: output.has(whole), within_s)
-    for partition in range(partitions):
+    soon(lambda: output.has(WHOLE), WITHIN_S)
+    for partition in range(PARTITIONS):
         bench.produce(input, [Message(value=word) for word in last_words], partition=partition)
-    soon(lambda: output.has(whole + partitions * len(last_words)), within_s)
+    soon(lambda: output.has(WHOLE + PARTITIONS * len(last_words)), WITHIN_S)
     counting.assert_runs()
     told: dict[bytes, list[int]] = defaultdict(list)
     for _, word, count in output.seen:
         told[word].append(int(count))
     given = Counter([*words, *last_words])
-    assert told == {word: list(range(1, partitions * given[word] + 1)) for word in given}
+    assert told == {word: list(range(1, PARTITIONS * given[word] + 1)) for word in given}

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from tailrace.model.topics import offsets_topic, transactions_topic
+from tailrace.model.topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from tests.interop.client import Client, Message
 from tests.interop.drivers.kafka_tools import KafkaTools, ToolFailed
 from tests.interop.feature import feature
 from tests.interop.member import soon
-from tests.interop.test_groups import everything, fill, partitions
+from tests.interop.test_groups import PARTITIONS, everything, fill
 from tests.interop.test_groups import group as group
 from tests.interop.test_groups import topic as topic
 
@@ -71,9 +71,9 @@ def test_own_topics(client: KafkaTools, topic: str, group: str, bench: Client) -
         producer.commit()
     bench.commit(group, topic, {2: 7})
     kept = {"topic": topic, "partition": 2, "group": group}
-    offsets = formatted(client, offsets_topic, "OffsetsMessageFormatter", of=group)
+    offsets = formatted(client, OFFSETS_TOPIC, "OffsetsMessageFormatter", of=group)
     assert [(one["key"]["data"], one["value"]["data"]["offset"]) for one in offsets] == [(kept, 7)]
-    states = formatted(client, transactions_topic, "TransactionLogMessageFormatter", of=group)
+    states = formatted(client, TRANSACTIONS_TOPIC, "TransactionLogMessageFormatter", of=group)
     assert {one["key"]["data"]["transactionalId"] for one in states} == {group}
     ongoing = [one["value"]["data"] for one in states if one["value"]["data"]["transactionPartitions"]]
     assert ongoing[0]["transactionPartitions"] == [{"topic": topic, "partitionIds": [1]}]
@@ -100,14 +100,14 @@ def test_get_offsets(client: KafkaTools, topic: str, bench: Client) -> None:
 def test_describe_groups(client: KafkaTools, topic: str, group: str, bench: Client) -> None:
     fill(bench, topic, 5)
     with bench.member(topic, group) as member:
-        soon(lambda: len(member.got) == 5 * partitions)
+        soon(lambda: len(member.got) == 5 * PARTITIONS)
         soon(lambda: bench.committed(group, topic) == dict.fromkeys(everything, 5))
         listed = client.run("consumer-groups", "--list", "--state", "--type")
         assert [group, "Classic", "Stable"] in rows(listed)
         assert group in client.run("groups", "--list")
         described = rows(client.run("consumer-groups", "--describe", "--group", group))
         assert [row[:6] for row in described if row[0] == group] == [
-            [group, topic, str(partition), "5", "5", "0"] for partition in range(partitions)
+            [group, topic, str(partition), "5", "5", "0"] for partition in range(PARTITIONS)
         ]
         members = client.run("consumer-groups", "--describe", "--group", group, "--members", "--verbose")
         assert f"{topic}:0,1,2,3" in members or f"{topic}(0,1,2,3)" in members, members
@@ -121,7 +121,7 @@ def test_change_groups(client: KafkaTools, topic: str, group: str, bench: Client
     fill(bench, topic, 10)
     bench.commit(group, topic, dict.fromkeys(everything, 7))
     reset = ("consumer-groups", "--reset-offsets", "--group", group, "--topic", topic)
-    assert len(re.findall(r"\b0\n", client.run(*reset, "--to-earliest", "--dry-run"))) == partitions
+    assert len(re.findall(r"\b0\n", client.run(*reset, "--to-earliest", "--dry-run"))) == PARTITIONS
     assert bench.committed(group, topic) == dict.fromkeys(everything, 7)
     client.run(*reset, "--shift-by", "-2", "--execute")
     assert bench.committed(group, topic) == dict.fromkeys(everything, 5)

@@ -9,7 +9,7 @@ from benchmarks import kafka
 from benchmarks.fetched import Missing
 from tailrace.pipeline.kafka.cluster import Cluster
 
-keep_all = "log.retention.ms=-1\n"  # tests write records of 2023, which would be gone within minutes
+KEEP_ALL = "log.retention.ms=-1\n"  # tests write records of 2023, which would be gone within minutes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +25,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Elsewhere]:
         kafka.jars()
     except Missing as missing:
         pytest.skip(str(missing))
-    with kafka.serving(tmp_path_factory.mktemp("kafka"), keep_all) as server:
+    with kafka.serving(tmp_path_factory.mktemp("kafka"), KEEP_ALL) as server:
         yield Elsewhere(bootstrap=f"{server.host}:{server.port}")
 
 

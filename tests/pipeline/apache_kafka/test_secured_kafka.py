@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.long, pytest.mark.spark, pytest.mark.foreign]
 
-username, password = "alice", "al,ice=s secret"
-login = f'LoginModule required username="{username}" password="{password}";'
-scram = "org.apache.kafka.common.security.scram.Scram"
-plain = "org.apache.kafka.common.security.plain.Plain"
-settings = """\
+USERNAME, PASSWORD = "alice", "al,ice=s secret"
+LOGIN = f'LoginModule required username="{USERNAME}" password="{PASSWORD}";'
+SCRAM = "org.apache.kafka.common.security.scram.Scram"
+PLAIN = "org.apache.kafka.common.security.plain.Plain"
+SETTINGS = """\
 log.retention.ms=-1
 listeners=PLAINTEXT://127.0.0.1:{{port}},CONTROLLER://127.0.0.1:{{controller}},SSL://127.0.0.1:{ssl},\
 SASL_PLAINTEXT://127.0.0.1:{sasl_plaintext},SASL_SSL://127.0.0.1:{sasl_ssl}
@@ -74,7 +74,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory, server: Certificate, clien
     names = ("ssl", "sasl_plaintext", "sasl_ssl")
     ports = dict(zip(names, kafka.free_ports(len(names)), strict=True))
     paths = {"keystore": server.both, "truststore": client.certificate}
-    more = settings.format(**ports, **paths, scram=scram, plain=plain, username=username, password=password)
+    more = SETTINGS.format(**ports, **paths, scram=SCRAM, plain=PLAIN, username=USERNAME, password=PASSWORD)
     with kafka.serving(tmp_path_factory.mktemp("secured"), more) as found:
         add_user(f"127.0.0.1:{found.port}")
         told = {"plaintext": found.port, **ports}
@@ -86,7 +86,7 @@ def add_user(bootstrap: str) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
     for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
         info = ScramCredentialInfo(mechanism, 8192)
-        wanted = UserScramCredentialUpsertion(username, info, password.encode())
+        wanted = UserScramCredentialUpsertion(USERNAME, info, PASSWORD.encode())
         for done in admin.alter_user_scram_credentials([wanted]).values():
             done.result()
 
@@ -98,15 +98,15 @@ def options(secured: Ports, protocol: str, server: Certificate, client: Certific
     if protocol == "SSL":
         told |= {"kafka.ssl.keystore.type": "PEM", "kafka.ssl.keystore.location": str(client.both)}
     if mechanism:
-        module = plain if mechanism == "PLAIN" else scram
-        told |= {"kafka.sasl.mechanism": mechanism, "kafka.sasl.jaas.config": module + login}
+        module = PLAIN if mechanism == "PLAIN" else SCRAM
+        told |= {"kafka.sasl.mechanism": mechanism, "kafka.sasl.jaas.config": module + LOGIN}
     return told
 
 
-ways = [("SSL", ""), ("SASL_SSL", "PLAIN"), ("SASL_SSL", "SCRAM-SHA-256"), ("SASL_PLAINTEXT", "SCRAM-SHA-512")]
+WAYS = [("SSL", ""), ("SASL_SSL", "PLAIN"), ("SASL_SSL", "SCRAM-SHA-256"), ("SASL_PLAINTEXT", "SCRAM-SHA-512")]
 
 
-@pytest.mark.parametrize(("protocol", "mechanism"), ways)
+@pytest.mark.parametrize(("protocol", "mechanism"), WAYS)
 def test_from_topic_to_topic(
     spark: "SparkSession",
     secured: Ports,
@@ -128,7 +128,7 @@ def test_from_topic_to_topic(
         query = writer.trigger(availableNow=True).start()
         query.awaitTermination(60)
         assert len(seen(cluster, f"{topic}-out")) == 100
-        assert password not in str(query.lastProgress)
+        assert PASSWORD not in str(query.lastProgress)
 
 
 def test_archive_audit_and_replay_by_a_file_of_settings(
@@ -158,13 +158,13 @@ def test_no_secret_is_in_a_plan(
         make_topic(cluster, "planned")
     plan = spark.read.format("tailrace").options(**told, subscribe="planned").load()._jdf.queryExecution()
     for text in (plan.toString(), plan.analyzed().treeString(), plan.executedPlan().treeString()):
-        assert password not in text
+        assert PASSWORD not in text
 
 
 def test_a_wrong_password_is_refused_at_once(secured: Ports, server: Certificate, client: Certificate) -> None:
-    for protocol, mechanism in ways[1:]:
+    for protocol, mechanism in WAYS[1:]:
         told = options(secured, protocol, server, client, mechanism)
-        told["kafka.sasl.jaas.config"] = told["kafka.sasl.jaas.config"].replace(password, "wr0ng-secret")
+        told["kafka.sasl.jaas.config"] = told["kafka.sasl.jaas.config"].replace(PASSWORD, "wr0ng-secret")
         with Options(told, ()).access.cluster() as cluster, pytest.raises(PipelineFailed) as failed:
             cluster.matching(".*")
         assert "does not take the name and password" in str(failed.value)

@@ -11,7 +11,7 @@ import pytest
 from benchmarks.floor import Mode, Moved, serve_one
 from benchmarks.load import Kind, Measured, Work, perform
 
-deadline_seconds = 20.0
+DEADLINE_SECONDS = 20.0
 
 
 def against_floor(mode: Mode, path: Path, kind: Kind, requests: int) -> tuple[Measured, Moved]:
@@ -23,7 +23,7 @@ def against_floor(mode: Mode, path: Path, kind: Kind, requests: int) -> tuple[Me
         work = Work(
             kind=kind, host=host, port=port, pid=os.getpid(), topic="floor", requests=requests, in_flight=7, floor=True
         )
-        return perform(work), floor.result(deadline_seconds)
+        return perform(work), floor.result(DEADLINE_SECONDS)
 
 
 @pytest.mark.parametrize(("kind", "requests"), [("bulk", 20), ("single", 1000), ("single", 3)])

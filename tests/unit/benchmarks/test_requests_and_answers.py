@@ -14,7 +14,7 @@ from benchmarks.batches import name_producer, random_batch
 from benchmarks.connection import Refused
 from tailrace.records.header import check_batch
 
-header_bytes = 4 + 2 + 2 + 4 + 2 + len("bench") + 1
+HEADER_BYTES = 4 + 2 + 2 + 4 + 2 + len("bench") + 1
 
 
 def produce_answer(correlation: int, error: int, topic: str = "t") -> bytes:
@@ -26,17 +26,17 @@ def produce_answer(correlation: int, error: int, topic: str = "t") -> bytes:
 def test_produce_reads_back() -> None:
     batch = random_batch(records=3, value_bytes=100)
     encoded = frames.produce("events", batch, acks=-1, correlation=5)
-    request = entity_reader(ProduceRequest)(encoded, header_bytes)[0]
+    request = entity_reader(ProduceRequest)(encoded, HEADER_BYTES)[0]
     assert request.acks == -1
     assert request.topic_data[0].name == "events"
     assert request.topic_data[0].partition_data[0].records == bytes(batch)
-    assert struct.unpack_from(">i", encoded, frames.correlation_at)[0] == 5
-    assert struct.unpack_from(">i", encoded)[0] == len(encoded) - frames.size_bytes
+    assert struct.unpack_from(">i", encoded, frames.CORRELATION_AT)[0] == 5
+    assert struct.unpack_from(">i", encoded)[0] == len(encoded) - frames.SIZE_BYTES
 
 
 def test_fetch_asks_for_the_patched_offset() -> None:
     asked = frames.FetchRequest("events", max_bytes=1000, max_wait_ms=20).at(41)
-    request = entity_reader(FetchRequest)(bytes(asked), header_bytes)[0]
+    request = entity_reader(FetchRequest)(bytes(asked), HEADER_BYTES)[0]
     partition = request.topics[0].partitions[0]
     assert (request.topics[0].topic, partition.fetch_offset, partition.partition_max_bytes) == ("events", 41, 1000)
 

@@ -25,9 +25,9 @@ from tailrace.wire.client import WireClient
 from tailrace.wire.messages.create_topics import CreateTopicsRequest, NewTopic, NewTopicConfig, ReplicaAssignment
 from tailrace.wire.messages.delete_topics import DeleteTopicsRequest, TopicToDelete
 
-data_dir: Final = "/data"
-kafka_port: Final = 9092
-kind_odds: Final = Odds(
+DATA_DIR: Final = "/data"
+KAFKA_PORT: Final = 9092
+KIND_ODDS: Final = Odds(
     sync=Delay(low_seconds=0.0005, high_seconds=0.001),
     read=Delay(low_seconds=0.0001, high_seconds=0.0002),
     offload=Delay(low_seconds=0.0001, high_seconds=0.0002),
@@ -61,8 +61,8 @@ class Brokers:
 
     async def start(self, broker: int, *, serves: bool = True, **more: Any) -> None:
         """`serves`: wait until clients can come, which takes a cluster that answers."""
-        join = "" if broker == 1 else f"b1:{kafka_port}"
-        own = {"host": f"b{broker}", "data_dir": data_dir, "kafka_port": kafka_port, "join": join, **self._settings}
+        join = "" if broker == 1 else f"b1:{KAFKA_PORT}"
+        own = {"host": f"b{broker}", "data_dir": DATA_DIR, "kafka_port": KAFKA_PORT, "join": join, **self._settings}
         ports = self.machine(broker).boot()
 
         async def start() -> Node:
@@ -100,7 +100,7 @@ class Brokers:
 
     async def call(self, broker: int, request: object, version: int) -> Any:
         async def ask() -> Any:
-            client = await WireClient.connect(self._net, f"b{broker}", kafka_port, "test")
+            client = await WireClient.connect(self._net, f"b{broker}", KAFKA_PORT, "test")
             try:
                 return await asyncio.wait_for(client.call(request, version), 20.0)
             finally:
@@ -145,7 +145,7 @@ class Brokers:
 
 
 def simulated(
-    count: int = 3, seed: int = 7, odds: Odds = kind_odds, **settings: Any
+    count: int = 3, seed: int = 7, odds: Odds = KIND_ODDS, **settings: Any
 ) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., None]]:
     """A test that gets a fresh cluster whose metadata has all its voters."""
 

@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-deadline_s = 60.0
-nobody = "127.0.0.1:1"  # an address where no broker is
-imported_before = ["tailrace.cli.app", "confluent_kafka.admin", "rich.table", "rich.progress"]
+DEADLINE_S = 60.0
+NOBODY = "127.0.0.1:1"  # an address where no broker is
+IMPORTED_BEFORE = ["tailrace.cli.app", "confluent_kafka.admin", "rich.table", "rich.progress"]
 
 
 class Ran(NamedTuple):
@@ -27,9 +27,9 @@ class Ran(NamedTuple):
 Program = Callable[..., Ran]
 
 
-def run_tailrace(*words: str, stdin: str = "", bootstrap: str = nobody, **variables: str) -> Ran:
+def run_tailrace(*words: str, stdin: str = "", bootstrap: str = NOBODY, **variables: str) -> Ran:
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(imported_before)
+    context.set_forkserver_preload(IMPORTED_BEFORE)
     with tempfile.TemporaryDirectory() as folder:
         streams = [Path(folder) / name for name in ("in", "out", "err")]
         for stream in streams:
@@ -37,7 +37,7 @@ def run_tailrace(*words: str, stdin: str = "", bootstrap: str = nobody, **variab
         told = environment(TAILRACE_BOOTSTRAP=bootstrap, **variables)
         process = context.Process(target=_be_tailrace, args=(words, told, streams))
         process.start()
-        process.join(deadline_s)
+        process.join(DEADLINE_S)
         if process.exitcode is None:
             process.kill()
             process.join()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tailrace.testing import Broker
-from tests.unit.cli.program import deadline_s, environment, run_tailrace
+from tests.unit.cli.program import DEADLINE_S, environment, run_tailrace
 
 commands = (
     "--help", "serve --help", "settings", "settings --json", "topic describe t", "consume t --from-beginning --to-end",
@@ -40,7 +40,7 @@ def test_nobody_reads(filled: Broker, data: Path, command: str) -> None:
         stderr=subprocess.PIPE,
         text=True,
         env=environment(TAILRACE_BOOTSTRAP=filled.bootstrap),
-        timeout=deadline_s,
+        timeout=DEADLINE_S,
     )
     os.close(writer)
     assert (ran.returncode, ran.stderr) == (0, "")

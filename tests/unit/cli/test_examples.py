@@ -9,14 +9,14 @@ import yaml
 
 from tailrace.model.settings import load
 from tailrace.testing import Broker
-from tests.unit.cli.program import deadline_s, environment
+from tests.unit.cli.program import DEADLINE_S, environment
 
-examples = Path(__file__).parents[3] / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
 def run(*words: str) -> str:
     ran = subprocess.run(
-        [sys.executable, *words], capture_output=True, text=True, cwd=examples, env=environment(), timeout=deadline_s
+        [sys.executable, *words], capture_output=True, text=True, cwd=EXAMPLES, env=environment(), timeout=DEADLINE_S
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
     return ran.stdout
@@ -35,10 +35,10 @@ def test_a_users_tests() -> None:
 
 
 def test_settings_in_a_file() -> None:
-    settings = load(yaml.safe_load((examples / "broker.yaml").read_text()), {}, {})
+    settings = load(yaml.safe_load((EXAMPLES / "broker.yaml").read_text()), {}, {})
     assert settings.num_partitions == 3
 
 
-@pytest.mark.parametrize("path", sorted(examples.glob("*.*")), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.*")), ids=lambda path: path.name)
 def test_the_readme_names_every_example(path: Path) -> None:
-    assert path.name == "README.md" or f"]({path.name})" in (examples / "README.md").read_text()
+    assert path.name == "README.md" or f"]({path.name})" in (EXAMPLES / "README.md").read_text()

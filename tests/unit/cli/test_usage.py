@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tests.unit.cli.program import environment, nobody, run_tailrace
+from tests.unit.cli.program import NOBODY, environment, run_tailrace
 
 commands = (
     ("serve",), ("demo",), ("produce",), ("consume",), ("bench",), ("log", "dump"), ("log", "verify"),
@@ -73,7 +73,7 @@ def test_settings_for_scripts_have_typed_defaults_and_all_columns() -> None:
 def test_where_no_broker_is() -> None:
     ran = run_tailrace("topic", "list")
     assert ran.code == 1
-    assert ran.err.startswith(f"tailrace: no broker at {nobody}: Connection refused.")
+    assert ran.err.startswith(f"tailrace: no broker at {NOBODY}: Connection refused.")
     assert "tailrace serve" in ran.err
 
 

@@ -5,7 +5,7 @@ from typing import TypeVar, cast
 
 from tailrace.cluster.controller import Controller, NewTopic
 from tailrace.cluster.image import Image
-from tailrace.cluster.records import BrokerRegistered, MetadataRecord, record_kinds
+from tailrace.cluster.records import RECORD_KINDS, BrokerRegistered, MetadataRecord
 from tailrace.model.ids import Id
 from tailrace.model.proposal import Proposal
 from tailrace.wire.stored import decode_record, encode_record
@@ -59,7 +59,7 @@ class Cluster:
         for record in proposal.records:
             raw = encode_record(record)
             self.log.append(raw)
-            self.controller.replay(cast(MetadataRecord, decode_record(record_kinds, raw)))
+            self.controller.replay(cast(MetadataRecord, decode_record(RECORD_KINDS, raw)))
         return proposal.answer
 
     def create(self, name: str, partitions: int = 1, factor: int = 1, **settings: str) -> Id:
@@ -74,5 +74,5 @@ class Cluster:
     def replayed(self) -> Controller:
         fresh = Controller()
         for raw in self.log:
-            fresh.replay(cast(MetadataRecord, decode_record(record_kinds, raw)))
+            fresh.replay(cast(MetadataRecord, decode_record(RECORD_KINDS, raw)))
         return fresh

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tailrace.cluster.controller import MorePartitions, NewTopic, producer_ids_per_block, try_each
+from tailrace.cluster.controller import PRODUCER_IDS_PER_BLOCK, MorePartitions, NewTopic, try_each
 from tailrace.cluster.image import Resource
 from tailrace.cluster.settings import Operation, SettingChange
 from tailrace.model.faults import (
@@ -102,7 +102,7 @@ def test_producer_ids_never_repeat() -> None:
     cluster = Cluster()
     taken = [cluster.write(lambda controller: controller.take_producer_ids(BrokerId(1))) for _ in range(3)]
     numbers = [number for block in taken for number in block]
-    assert len(set(numbers)) == 3 * producer_ids_per_block
+    assert len(set(numbers)) == 3 * PRODUCER_IDS_PER_BLOCK
     assert cluster.replayed().image.next_producer_id > max(numbers)
 
 

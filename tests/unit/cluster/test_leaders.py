@@ -2,7 +2,7 @@
 
 from tailrace.cluster.image import PartitionPlace
 from tailrace.cluster.records import PartitionLed
-from tailrace.model.ids import Id, no_epoch, nobody
+from tailrace.model.ids import NO_EPOCH, NOBODY, Id
 from tests.unit.cluster.cluster import Cluster, disk_of, numbered
 
 
@@ -26,7 +26,7 @@ def test_a_report_is_what_metadata_says() -> None:
     cluster = Cluster(1, 2, 3)
     topic = cluster.create("t", 2, 3)
     first, second = cluster.image.topics["t"].partitions
-    assert seen(first) == (nobody, no_epoch, ())
+    assert seen(first) == (NOBODY, NO_EPOCH, ())
     assert report(cluster, led(topic, 2, 4, 1, 2, 3), led(topic, 3, 1, 3, partition=1)) == 2
     assert (seen(first), seen(second)) == ((2, 4, (1, 2, 3)), (3, 1, (3,)))
 
@@ -60,7 +60,7 @@ def test_reports_for_what_is_not_there_are_dropped() -> None:
     cluster.create("t")
     assert report(cluster, led(topic, 1, 9, 1), led(numbered(77), 1, 9, 1)) == 0
     cluster.image.replay(led(topic, 1, 9, 1))
-    assert cluster.image.topics["t"].partitions[0].epoch == no_epoch, "a recreated topic is another one"
+    assert cluster.image.topics["t"].partitions[0].epoch == NO_EPOCH, "a recreated topic is another one"
 
 
 def test_replicas_are_known_with_their_disks() -> None:

@@ -116,7 +116,7 @@ def test_topics_of_one_request_spread_too() -> None:
 
 
 def test_asking_whether_a_topic_could_be_made_takes_no_name_and_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(topics, "partitions_per_broker_max", 3)
+    monkeypatch.setattr(topics, "PARTITIONS_PER_BROKER_MAX", 3)
     cluster = Cluster(1)
     for _ in range(9):
         cluster.controller.create_topic(one_partition("t"), cluster.new_id)

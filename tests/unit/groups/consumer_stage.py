@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from tailrace.groups.consumer.group import ConsumerGroup
-from tailrace.groups.consumer.requests import Heartbeat, as_before, joining
+from tailrace.groups.consumer.requests import AS_BEFORE, JOINING, Heartbeat
 from tailrace.groups.consumer.shares import Share, share
 from tailrace.groups.consumer.states import Taken
 from tailrace.groups.groups import Groups
@@ -23,8 +23,8 @@ from tailrace.model.ids import Id, TopicPartition
 from tests.unit.groups import telling
 from tests.unit.groups.consumer_telling import partitions, refused, stepped, told, written
 
-group_id = "g"
-step_ms = 10
+GROUP_ID = "g"
+STEP_MS = 10
 plain_rules = Rules(
     min_session_timeout_ms=1000,
     max_session_timeout_ms=60_000,
@@ -89,7 +89,7 @@ class ConsumerStage:
             found = re.fullmatch(pattern, line)
             if found:
                 command(self, *found.groups(default=""))
-                return self.lines or ([] if command in speechless else ["nothing"])
+                return self.lines or ([] if command in SPEECHLESS else ["nothing"])
         raise ValueError(f"no such command: {line}")
 
     def commands(self) -> dict[str, Callable[..., None]]:
@@ -121,7 +121,7 @@ class ConsumerStage:
 
     def join(self, who: str, static: str, rest: str) -> None:
         self.clients[who] = Client(static or None)
-        self._beat(who, joining, rest, timeout_ms=30_000, owned=())
+        self._beat(who, JOINING, rest, timeout_ms=30_000, owned=())
 
     def beat(self, who: str, rest: str) -> None:
         epoch = re.search(r"in epoch (-?\d+)", rest)
@@ -137,7 +137,7 @@ class ConsumerStage:
         self._beat(who, -2 if for_a_while else -1, "")
 
     def _beat(
-        self, who: str, epoch: int, rest: str, *, timeout_ms: int = as_before, owned: Share | None = None
+        self, who: str, epoch: int, rest: str, *, timeout_ms: int = AS_BEFORE, owned: Share | None = None
     ) -> None:
         reading = re.search(r"reading ((?:(?!by |for |matching |having )[\w.]+ ?)+)", rest)
         matching = re.search(r"matching (\S+)", rest)
@@ -159,7 +159,7 @@ class ConsumerStage:
         self._turn(lambda turn: self._hear(who, beat, turn), who)
 
     def _hear(self, who: str, beat: Heartbeat, turn: GroupTurn) -> str:
-        answer, client = self.groups.beat(group_id, beat, turn), self.clients[who]
+        answer, client = self.groups.beat(GROUP_ID, beat, turn), self.clients[who]
         client.epoch = answer.epoch
         client.has = client.has if answer.assigned is None else answer.assigned
         return told(who, answer)
@@ -172,23 +172,23 @@ class ConsumerStage:
         member, knows = MemberId("" if who == "somebody" else who), not old
 
         def commit(turn: GroupTurn) -> str:
-            self.groups.commit(group_id, member, number, {place: one}, turn, knows_epochs=knows)
+            self.groups.commit(GROUP_ID, member, number, {place: one}, turn, knows_epochs=knows)
             return f"{who} is told: committed"
 
         self._turn(commit, who)
 
     def read(self, who: str, epoch: str) -> None:
         def read(turn: GroupTurn) -> str:
-            self.groups.check_reader(group_id, who, int(epoch))
-            return f"{who} is told: {', '.join(str(one.offset) for one in self.groups.committed(group_id).values())}"
+            self.groups.check_reader(GROUP_ID, who, int(epoch))
+            return f"{who} is told: {', '.join(str(one.offset) for one in self.groups.committed(GROUP_ID).values())}"
 
         self._turn(read, who)
 
     def delete(self) -> None:
-        self._turn(lambda turn: self.groups.delete(group_id, turn), "an administrator")
+        self._turn(lambda turn: self.groups.delete(GROUP_ID, turn), "an administrator")
 
     def expire(self) -> None:
-        self._turn(lambda turn: self.groups.expire([group_id], turn))
+        self._turn(lambda turn: self.groups.expire([GROUP_ID], turn))
 
     # Time, and looking
 
@@ -196,7 +196,7 @@ class ConsumerStage:
         """Nobody says anything, but those who are named: they are heard of every second."""
         until = self.now_ms + int(seconds) * 1000
         while self.now_ms < until:
-            self.now_ms += step_ms
+            self.now_ms += STEP_MS
             self._turn(lambda turn: self.groups.ring(turn))
             if self.now_ms % 1000 == 0:
                 for who in but.split():
@@ -208,14 +208,14 @@ class ConsumerStage:
         self.beat(who, "")
 
     def show(self) -> None:
-        group = self.groups.groups.get(group_id)
+        group = self.groups.groups.get(GROUP_ID)
         if group is None:
             self.lines.append("there is no group")
             return
         self.lines.append(f"{group.kind} group, {group.state.value}")
         if isinstance(group, ConsumerGroup):
             self.lines += _described(group)
-        for place, one in self.groups.committed(group_id).items():
+        for place, one in self.groups.committed(GROUP_ID).items():
             self.lines.append(f"{place.topic}-{place.partition} is read up to {one.offset}")
 
     # Inside
@@ -270,13 +270,13 @@ def _described(group: ConsumerGroup) -> list[str]:
     return lines
 
 
-who = r"(\w+)(?: \(static (\w*)\))?"
+WHO = r"(\w+)(?: \(static (\w*)\))?"
 commands: dict[str, Callable[..., None]] = {
     r"begin(.*)": ConsumerStage.begin,
     r"topic (\w+) has (\d+) partitions?": ConsumerStage.make_topic,
     r"topic (\w+) is deleted": ConsumerStage.remove_topic,
     r"another broker takes over": ConsumerStage.reload,
-    rf"{who} joins(.*)": ConsumerStage.join,
+    rf"{WHO} joins(.*)": ConsumerStage.join,
     r"(\w+) confirms": ConsumerStage.confirm,
     r"(\w+) leaves( for a while)?": ConsumerStage.leave,
     r"(\w+) commits (\d+) of (\w+)-(\d)(?: in epoch (-?\d+))?(, by an old request)?": ConsumerStage.commit,
@@ -287,4 +287,4 @@ commands: dict[str, Callable[..., None]] = {
     r"show": ConsumerStage.show,
     r"(\w+) beats(.*)": ConsumerStage.beat,
 }
-speechless = (ConsumerStage.begin, ConsumerStage.make_topic, ConsumerStage.remove_topic)
+SPEECHLESS = (ConsumerStage.begin, ConsumerStage.make_topic, ConsumerStage.remove_topic)

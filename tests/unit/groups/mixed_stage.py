@@ -18,10 +18,10 @@ from tailrace.groups.requests import Answer, Joined, Joining, MemberId, Synced, 
 from tailrace.groups.turn import GroupTurn
 from tailrace.model.faults import Fault
 from tailrace.wire.compile import encode
-from tests.unit.groups.consumer_stage import Client, ConsumerStage, group_id
+from tests.unit.groups.consumer_stage import GROUP_ID, Client, ConsumerStage
 from tests.unit.groups.consumer_telling import partitions, refused
 
-version = 3
+VERSION = 3
 
 
 class MixedStage(ConsumerStage):
@@ -30,7 +30,7 @@ class MixedStage(ConsumerStage):
         self.old: dict[str, None] = {}  # who speaks the classic protocol
 
     def commands(self) -> dict[str, Callable[..., None]]:
-        return classic_commands | super().commands()
+        return CLASSIC_COMMANDS | super().commands()
 
     def be_heard(self, who: str) -> None:
         if who in self.old:
@@ -48,7 +48,7 @@ class MixedStage(ConsumerStage):
             topics=tuple(reading[1].split()) if reading else ("t",),
             owned_partitions=_named(having[1].split() if having else []),
         )
-        metadata = b"?" if "badly" in rest else pack(">h", version) + encode(subscription, version)
+        metadata = b"?" if "badly" in rest else pack(">h", VERSION) + encode(subscription, VERSION)
         wanted = Joining(
             who=MemberId(who if client.epoch else "", client.static),
             client_id=who,
@@ -59,7 +59,7 @@ class MixedStage(ConsumerStage):
             protocols={ways[1] if ways else "range": metadata},
             id_required="asks for an id" in rest,
         )
-        self._turn(lambda turn: self.groups.join(group_id, wanted, who, who, turn), who)
+        self._turn(lambda turn: self.groups.join(GROUP_ID, wanted, who, who, turn), who)
 
     def sync(self, who: str, rest: str) -> None:
         parts = dict(one.split("=") for one in rest.split())
@@ -68,14 +68,14 @@ class MixedStage(ConsumerStage):
             generation=self.clients[who].epoch,
             assignments={member: _assignment(part.split(",")) for member, part in parts.items()},
         )
-        self._turn(lambda turn: self.groups.sync(group_id, wanted, who, turn), who)
+        self._turn(lambda turn: self.groups.sync(GROUP_ID, wanted, who, turn), who)
 
     def heartbeat(self, who: str, generation: str) -> None:
         client = self.clients[who]
         member, number = MemberId(who, client.static), int(generation) if generation else client.epoch
 
         def hear(turn: GroupTurn) -> str:
-            self.groups.heartbeat(group_id, member, number, turn)
+            self.groups.heartbeat(GROUP_ID, member, number, turn)
             return f"{who} is told: fine"
 
         self._turn(hear, who)
@@ -83,7 +83,7 @@ class MixedStage(ConsumerStage):
     def leave_old(self, who: str, rest: str) -> None:
         names = [who, *rest.split()]
         results: list[Fault | None] = []
-        self._turn(lambda turn: results.extend(self.groups.leave(group_id, [MemberId(one) for one in names], turn)))
+        self._turn(lambda turn: results.extend(self.groups.leave(GROUP_ID, [MemberId(one) for one in names], turn)))
         self.lines += [refused(one, fault) for one, fault in zip(names, results, strict=True) if fault is not None]
 
     def answered(self, who: str, answer: Answer) -> None:
@@ -103,10 +103,10 @@ def _named(parts: list[str]) -> tuple[EmbeddedPartitions, ...]:
 
 
 def _assignment(parts: list[str]) -> bytes:
-    return pack(">h", version) + encode(EmbeddedAssignment(assigned_partitions=_named(parts)), version)
+    return pack(">h", VERSION) + encode(EmbeddedAssignment(assigned_partitions=_named(parts)), VERSION)
 
 
-classic_commands: dict[str, Callable[..., None]] = {
+CLASSIC_COMMANDS: dict[str, Callable[..., None]] = {
     r"(\w+)(?: \(static (\w*)\))? joins the old way(.*)": MixedStage.join_old,
     r"(\w+) syncs(?:: (.+))?": MixedStage.sync,
     r"(\w+) heartbeats(?: in generation (\d+))?": MixedStage.heartbeat,

@@ -22,8 +22,8 @@ from tailrace.model.faults import Fault
 from tailrace.model.proposal import InTransaction, TransactionEnded
 from tests.unit.groups.telling import answered, moved, written
 
-group_id = "g"
-step_ms = 10
+GROUP_ID = "g"
+STEP_MS = 10
 
 
 class Client:
@@ -62,7 +62,7 @@ class Stage:
             found = re.fullmatch(pattern, line)
             if found:
                 command(self, *found.groups(default=""))
-                return self.lines or ([] if command in speechless else ["nothing"])
+                return self.lines or ([] if command in SPEECHLESS else ["nothing"])
         raise ValueError(f"no such command: {line}")
 
     # Setting up
@@ -106,7 +106,7 @@ class Stage:
         )
         client.ids += not client.member_id
         ticket, new_id = self._ticket(name, "join"), f"{name}{client.ids}"
-        self._turn(lambda turn: self.groups.join(group_id, wanted, ticket, new_id, turn), name)
+        self._turn(lambda turn: self.groups.join(GROUP_ID, wanted, ticket, new_id, turn), name)
 
     def sync(self, who: str, static: str, protocol: str, generation: str, rest: str) -> None:
         client = self._client(who)
@@ -118,18 +118,18 @@ class Stage:
             assignments={member: part.encode() for member, part in parts.items()},
         )
         ticket = self._ticket(who, "sync")
-        self._turn(lambda turn: self.groups.sync(group_id, wanted, ticket, turn), who)
+        self._turn(lambda turn: self.groups.sync(GROUP_ID, wanted, ticket, turn), who)
 
     def heartbeat(self, who: str, static: str, generation: str) -> None:
         client = self._client(who)
         number = int(generation) if generation else client.generation
         member = MemberId(client.member_id, static or None)
-        self._turn(lambda turn: self.groups.heartbeat(group_id, member, number, turn), who, told="fine")
+        self._turn(lambda turn: self.groups.heartbeat(GROUP_ID, member, number, turn), who, told="fine")
 
     def leave(self, who: str, static: str) -> None:
         member = MemberId(self._client(who).member_id, static or None)
         results: list[Fault | None] = []
-        self._turn(lambda turn: results.extend(self.groups.leave(group_id, [member], turn)), who)
+        self._turn(lambda turn: results.extend(self.groups.leave(GROUP_ID, [member], turn)), who)
         self.lines += [answered(who, fault) for fault in results if fault is not None]
         self._client(who).member_id = ""
 
@@ -147,7 +147,7 @@ class Stage:
         number = int(generation) if generation else client.generation
         place, one = Place(topic, int(partition)), Committed(offset=int(offset), committed_ms=self.now_ms)
         member = MemberId(client.member_id)
-        self._turn(lambda turn: self.groups.commit(group_id, member, number, {place: one}, turn), who, told="committed")
+        self._turn(lambda turn: self.groups.commit(GROUP_ID, member, number, {place: one}, turn), who, told="committed")
 
     def commit_in_transaction(
         self, who: str, offset: str, place: str, producer: str, epoch: str, generation: str
@@ -158,7 +158,7 @@ class Stage:
         wanted = {Place(topic, int(partition)): Committed(offset=int(offset), committed_ms=self.now_ms)}
         member, producer_now = MemberId(client.member_id), (int(producer), int(epoch))
         self._turn(
-            lambda turn: self.groups.commit_in_transaction(group_id, member, number, producer_now, wanted, turn),
+            lambda turn: self.groups.commit_in_transaction(GROUP_ID, member, number, producer_now, wanted, turn),
             who,
             told="noted",
         )
@@ -169,19 +169,19 @@ class Stage:
         self.groups.replay(self.log[-1])
 
     def delete(self) -> None:
-        self._turn(lambda turn: self.groups.delete(group_id, turn), "an administrator")
+        self._turn(lambda turn: self.groups.delete(GROUP_ID, turn), "an administrator")
 
     def forget(self, topic: str, partition: str) -> None:
         results: list[Fault | None] = []
         place = Place(topic, int(partition))
-        self._turn(lambda turn: results.extend(self.groups.forget(group_id, [place], turn)), "an administrator")
+        self._turn(lambda turn: results.extend(self.groups.forget(GROUP_ID, [place], turn)), "an administrator")
         self.lines += [answered("an administrator", fault) for fault in results if fault is not None]
 
     def delete_topic(self, name: str) -> None:
         self.groups.topics_gone([name])
 
     def expire(self) -> None:
-        self._turn(lambda turn: self.groups.expire([group_id], turn))
+        self._turn(lambda turn: self.groups.expire([GROUP_ID], turn))
 
     # Time, and looking
 
@@ -189,7 +189,7 @@ class Stage:
         """Nobody says anything, but those who are named: they send heartbeats."""
         until = self.now_ms + int(seconds) * 1000
         while self.now_ms < until:
-            self.now_ms += step_ms
+            self.now_ms += STEP_MS
             self._turn(lambda turn: self.groups.ring(turn))
             if self.now_ms % 1000 == 0:
                 for who in but.split():
@@ -198,11 +198,11 @@ class Stage:
                     self.lines = lines
 
     def show(self) -> None:
-        group = self.groups.groups.get(group_id)
+        group = self.groups.groups.get(GROUP_ID)
         self.lines.append(_described(group) if isinstance(group, ClassicGroup) else "there is no group")
-        for place, one in self.groups.committed(group_id).items():
+        for place, one in self.groups.committed(GROUP_ID).items():
             self.lines.append(f"{place.topic}-{place.partition} is read up to {one.offset}")
-        for place in self.groups.pending.places(group_id):
+        for place in self.groups.pending.places(GROUP_ID):
             self.lines.append(f"{place.topic}-{place.partition} is part of a transaction")
 
     # Inside
@@ -253,14 +253,14 @@ def _described(group: ClassicGroup) -> str:
     return f"{group.state.value}, generation {group.generation}, leader {group.leader}: {members or 'nobody'}"
 
 
-who = r"(\w+?)(?: \(static (\w+)\))?"
+WHO = r"(\w+?)(?: \(static (\w+)\))?"
 commands: dict[str, Callable[..., None]] = {
     r"begin(.*)": Stage.begin,
     r"another broker takes over(?:, size (\d+))?": Stage.reload,
-    rf"{who} joins(.*)": Stage.join,
-    rf"{who} syncs(?: by (\w+))?(?: in generation (\d+))?(?:: (.+))?": Stage.sync,
-    rf"{who} heartbeats(?: in generation (\d+))?": Stage.heartbeat,
-    rf"{who} leaves": Stage.leave,
+    rf"{WHO} joins(.*)": Stage.join,
+    rf"{WHO} syncs(?: by (\w+))?(?: in generation (\d+))?(?:: (.+))?": Stage.sync,
+    rf"{WHO} heartbeats(?: in generation (\d+))?": Stage.heartbeat,
+    rf"{WHO} leaves": Stage.leave,
     r"(\w+) forgets its id": Stage.forget_id,
     r"(\w+) says it is (\w+)": Stage.pose,
     r"(\w+) commits (\d+) of (\w+)-(\d)(?: in generation (-?\d+))?": Stage.commit,
@@ -275,4 +275,4 @@ commands: dict[str, Callable[..., None]] = {
     r"(\d+) s pass(?:, (.+?) heartbeats?)?": Stage.elapse,
     r"show": Stage.show,
 }
-speechless = (Stage.begin, Stage.delete_topic, Stage.end_transaction, Stage.forget_id, Stage.pose)
+SPEECHLESS = (Stage.begin, Stage.delete_topic, Stage.end_transaction, Stage.forget_id, Stage.pose)

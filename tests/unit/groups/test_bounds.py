@@ -12,10 +12,10 @@ from tailrace.groups.states import State
 from tailrace.groups.turn import GroupTurn
 from tailrace.model.faults import GroupFull, InconsistentProtocol, MemberIdRequired
 from tailrace.model.limits import (
-    group_pending_members_max,
-    group_protocols_max,
-    group_rebalance_min_ms,
-    group_subscriptions_max_bytes,
+    GROUP_PENDING_MEMBERS_MAX,
+    GROUP_PROTOCOLS_MAX,
+    GROUP_REBALANCE_MIN_MS,
+    GROUP_SUBSCRIPTIONS_MAX_BYTES,
 )
 from tests.unit.groups.stage import Stage
 
@@ -39,7 +39,7 @@ def turn(groups: Groups) -> GroupTurn:
 
 def test_what_members_say_of_themselves_is_bounded_for_the_group() -> None:
     groups = Groups()
-    quarter = bytes(group_subscriptions_max_bytes // 4 - len("range"))
+    quarter = bytes(GROUP_SUBSCRIPTIONS_MAX_BYTES // 4 - len("range"))
     for number in range(4):
         groups.join("g", wanted(quarter), number, f"m{number}", turn(groups))
     with pytest.raises(GroupFull, match="bytes"):
@@ -49,7 +49,7 @@ def test_what_members_say_of_themselves_is_bounded_for_the_group() -> None:
 
 def test_ids_that_nobody_comes_back_with_are_bounded() -> None:
     groups = Groups()
-    for number in range(group_pending_members_max):
+    for number in range(GROUP_PENDING_MEMBERS_MAX):
         told = turn(groups)
         groups.join("g", wanted(b"x", id_required=True), number, f"m{number}", told)
         assert isinstance(told.answers[0][1], MemberIdRequired)
@@ -76,18 +76,18 @@ def test_who_gives_static_members_no_time_lets_the_coordinator_rest_all_the_same
     for number in range(1, 4):  # one that is away is waited for again and again
         due = groups.alarms.first
         assert due is not None
-        assert due >= number * group_rebalance_min_ms / 1000
+        assert due >= number * GROUP_REBALANCE_MIN_MS / 1000
         groups.ring(GroupTurn(now=due, wall_ms=0, rules=Stage().rules, alarms=groups.alarms))
         assert groups.find_kind("g", ClassicGroup).state is State.PREPARING
 
 
 def test_a_member_has_so_many_protocols_and_their_names_count() -> None:
     groups = Groups()
-    most = {f"p{number}": b"" for number in range(group_protocols_max)}
+    most = {f"p{number}": b"" for number in range(GROUP_PROTOCOLS_MAX)}
     with pytest.raises(InconsistentProtocol, match=r"101 protocols, of 100 .* assignors"):
         groups.join("g", replace(wanted(b""), protocols=most | {"more": b""}), 0, "m", turn(groups))
     groups.join("g", replace(wanted(b""), protocols=most), 0, "m", turn(groups))
-    named = {"é" * (group_subscriptions_max_bytes // 2 - 100) + "x": b"", "p0": b""}
+    named = {"é" * (GROUP_SUBSCRIPTIONS_MAX_BYTES // 2 - 100) + "x": b"", "p0": b""}
     with pytest.raises(GroupFull, match="bytes"):
         groups.join("g", replace(wanted(b""), protocols=named), 1, "n", turn(groups))
 
@@ -104,10 +104,10 @@ class Asked(dict[str, bytes]):
 
 def test_a_new_member_is_compared_with_what_all_know_in_one_go() -> None:
     group = ClassicGroup("g")
-    known = Asked({f"p{number}": b"" for number in range(group_protocols_max)})
+    known = Asked({f"p{number}": b"" for number in range(GROUP_PROTOCOLS_MAX)})
     group.add(ClassicMember.of("m", wanted(b"")))
     group.members["m"].protocols = known
     group.protocol_type = "consumer"
-    assert not group.may_join("consumer", [f"q{number}" for number in range(group_protocols_max)])
+    assert not group.may_join("consumer", [f"q{number}" for number in range(GROUP_PROTOCOLS_MAX)])
     assert group.may_join("consumer", ["q", "p7"])
     assert known.times <= 2 * len(known)

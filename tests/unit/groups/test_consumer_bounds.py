@@ -14,10 +14,10 @@ from tailrace.groups.turn import GroupTurn
 from tailrace.model.faults import GroupFull, InconsistentProtocol, InvalidExpression
 from tailrace.model.ids import TopicPartition
 from tailrace.model.limits import (
-    group_expression_max_chars,
-    group_expressions_max,
-    group_protocols_max,
-    group_subscribed_names_max,
+    GROUP_EXPRESSION_MAX_CHARS,
+    GROUP_EXPRESSIONS_MAX,
+    GROUP_PROTOCOLS_MAX,
+    GROUP_SUBSCRIBED_NAMES_MAX,
 )
 from tests.unit.groups.consumer_stage import StagedTopics, id_of, plain_rules
 from tests.unit.groups.mixed_stage import MixedStage
@@ -55,7 +55,7 @@ def joining_with(count: int) -> Joining:
 
 def test_a_group_has_so_many_expressions() -> None:
     coordinator = Coordinator()
-    for number in range(group_expressions_max):
+    for number in range(GROUP_EXPRESSIONS_MAX):
         coordinator.join(f"m{number}", f"t{number}")
     with pytest.raises(InvalidExpression, match="other expressions"):
         coordinator.join("one too many", "another")
@@ -65,7 +65,7 @@ def test_a_group_has_so_many_expressions() -> None:
 def test_an_expression_is_so_long() -> None:
     coordinator = Coordinator()
     with pytest.raises(InvalidExpression, match="characters"):
-        coordinator.join("m", "t" * (group_expression_max_chars + 1))
+        coordinator.join("m", "t" * (GROUP_EXPRESSION_MAX_CHARS + 1))
     with pytest.raises(InvalidExpression):
         coordinator.join("m", "((a{1000}){1000}){1000}")  # short, and would need all memory
     with pytest.raises(InvalidExpression, match=r"steps, of 4000 .* repeat less"):
@@ -78,13 +78,13 @@ def test_a_member_of_the_classic_protocol_has_so_many_protocols_here_too() -> No
     coordinator.join("m", names=("t",))
     turn = GroupTurn(now=0.0, wall_ms=0, rules=plain_rules, alarms=coordinator.groups.alarms, topics=coordinator.topics)
     with pytest.raises(InconsistentProtocol, match="101 protocols"):
-        coordinator.groups.join("g", joining_with(group_protocols_max + 1), "o", "o", turn)
-    coordinator.groups.join("g", joining_with(group_protocols_max), "o", "o", turn)
+        coordinator.groups.join("g", joining_with(GROUP_PROTOCOLS_MAX + 1), "o", "o", turn)
+    coordinator.groups.join("g", joining_with(GROUP_PROTOCOLS_MAX), "o", "o", turn)
 
 
 def test_members_name_so_many_topics() -> None:
     coordinator = Coordinator()
-    half = tuple(str(number) for number in range(group_subscribed_names_max // 2))
+    half = tuple(str(number) for number in range(GROUP_SUBSCRIBED_NAMES_MAX // 2))
     coordinator.join("a", names=half)
     coordinator.join("b", names=half)
     with pytest.raises(GroupFull, match="topics"):

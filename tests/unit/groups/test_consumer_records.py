@@ -9,10 +9,10 @@ from tailrace.groups.records import Entry, Key, Value, decode_entry, encode_entr
 from tailrace.model.ids import Id
 from tailrace.records.record import Record
 
-topic = b"T" * 16
-group_part, member_part = b"\0\1g", b"\0\2m1"
-stored = kept.StoredPartitions(topic_id=Id(topic), partitions=(0, 3))
-stored_bytes = topic + b"\3" + b"\0\0\0\0" + b"\0\0\0\3" + b"\0"
+TOPIC = b"T" * 16
+GROUP_PART, MEMBER_PART = b"\0\1g", b"\0\2m1"
+stored = kept.StoredPartitions(topic_id=Id(TOPIC), partitions=(0, 3))
+STORED_BYTES = TOPIC + b"\3" + b"\0\0\0\0" + b"\0\0\0\3" + b"\0"
 profile = kept.ConsumerGroupMemberMetadataValue(
     instance_id="i",
     rack_id=None,
@@ -23,12 +23,12 @@ profile = kept.ConsumerGroupMemberMetadataValue(
     rebalance_timeout_ms=9,
     server_assignor="range",
 )
-profile_bytes = b"\0\0" + b"\2i" + b"\0" + b"\2c" + b"\3/h" + b"\2\2t" + b"\0" + b"\0\0\0\x09" + b"\6range"
+PROFILE_BYTES = b"\0\0" + b"\2i" + b"\0" + b"\2c" + b"\3/h" + b"\2\2t" + b"\0" + b"\0\0\0\x09" + b"\6range"
 classic = kept.ClassicMemberMetadata(
     session_timeout_ms=8, supported_protocols=(kept.ClassicProtocol(name="r", metadata=b"s"),)
 )
 # One tagged field, number 0, and behind its size: not null, the timeout, one protocol; then no tags of its own.
-classic_bytes = b"\1\0\x0c" + b"\1" + b"\0\0\0\x08" + b"\2" + b"\2r" + b"\2s" + b"\0" + b"\0"
+CLASSIC_BYTES = b"\1\0\x0c" + b"\1" + b"\0\0\0\x08" + b"\2" + b"\2r" + b"\2s" + b"\0" + b"\0"
 
 
 @pytest.mark.parametrize(
@@ -37,32 +37,32 @@ classic_bytes = b"\1\0\x0c" + b"\1" + b"\0\0\0\x08" + b"\2" + b"\2r" + b"\2s" + 
         (
             kept.ConsumerGroupMetadataKey(group="g"),
             kept.ConsumerGroupMetadataValue(epoch=7),
-            b"\0\3" + group_part,
+            b"\0\3" + GROUP_PART,
             b"\0\0" + b"\0\0\0\7" + b"\0",
         ),
         (
             kept.ConsumerGroupMetadataKey(group="g"),
             kept.ConsumerGroupMetadataValue(epoch=7, metadata_hash=1),
-            b"\0\3" + group_part,
+            b"\0\3" + GROUP_PART,
             b"\0\0" + b"\0\0\0\7" + b"\1\0\x08" + bytes(7) + b"\1",
         ),
         (
             kept.ConsumerGroupMemberMetadataKey(group="g", member_id="m1"),
             profile,
-            b"\0\5" + group_part + member_part,
-            profile_bytes + b"\0",
+            b"\0\5" + GROUP_PART + MEMBER_PART,
+            PROFILE_BYTES + b"\0",
         ),
         (
             kept.ConsumerGroupTargetAssignmentMetadataKey(group="g"),
             kept.ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch=7),
-            b"\0\6" + group_part,
+            b"\0\6" + GROUP_PART,
             b"\0\0" + b"\0\0\0\7" + b"\0",
         ),
         (
             kept.ConsumerGroupTargetAssignmentMemberKey(group="g", member_id="m1"),
             kept.ConsumerGroupTargetAssignmentMemberValue(topic_partitions=(stored,)),
-            b"\0\7" + group_part + member_part,
-            b"\0\0" + b"\2" + stored_bytes + b"\0",
+            b"\0\7" + GROUP_PART + MEMBER_PART,
+            b"\0\0" + b"\2" + STORED_BYTES + b"\0",
         ),
         (
             kept.ConsumerGroupCurrentMemberAssignmentKey(group="g", member_id="m1"),
@@ -73,13 +73,13 @@ classic_bytes = b"\1\0\x0c" + b"\1" + b"\0\0\0\x08" + b"\2" + b"\2r" + b"\2s" + 
                 assigned_partitions=(stored,),
                 partitions_pending_revocation=(),
             ),
-            b"\0\x08" + group_part + member_part,
-            b"\0\0" + b"\0\0\0\7" + b"\0\0\0\6" + b"\1" + b"\2" + stored_bytes + b"\1" + b"\0",
+            b"\0\x08" + GROUP_PART + MEMBER_PART,
+            b"\0\0" + b"\0\0\0\7" + b"\0\0\0\6" + b"\1" + b"\2" + STORED_BYTES + b"\1" + b"\0",
         ),
         (
             kept.ConsumerGroupRegularExpressionKey(group="g", regular_expression="t.*"),
             kept.ConsumerGroupRegularExpressionValue(topics=("t",), version=2, timestamp=256),
-            b"\0\x10" + group_part + b"\0\3t.*",
+            b"\0\x10" + GROUP_PART + b"\0\3t.*",
             b"\0\0" + b"\2\2t" + bytes(7) + b"\2" + bytes(6) + b"\1\0" + b"\0",
         ),
     ],
@@ -95,11 +95,11 @@ def test_bytes_and_back(key: Key, value: Value, key_bytes: bytes, value_bytes: b
 def test_a_member_of_the_classic_protocol_carries_what_it_said() -> None:
     value = replace(profile, classic_member_metadata=classic)
     key = kept.ConsumerGroupMemberMetadataKey(group="g", member_id="m1")
-    assert encode_entry(Entry(key, value), 0).value == profile_bytes + classic_bytes
+    assert encode_entry(Entry(key, value), 0).value == PROFILE_BYTES + CLASSIC_BYTES
 
 
 def test_what_older_releases_wrote_is_read_and_means_nothing_here() -> None:
-    value = b"\0\0" + b"\2" + topic + b"\2t" + b"\0\0\0\4" + b"\1" + b"\0" + b"\0"
-    entry = decode_entry(Record(0, 0, b"\0\4" + group_part, value))
+    value = b"\0\0" + b"\2" + TOPIC + b"\2t" + b"\0\0\0\4" + b"\1" + b"\0" + b"\0"
+    entry = decode_entry(Record(0, 0, b"\0\4" + GROUP_PART, value))
     assert isinstance(entry.value, kept.ConsumerGroupPartitionMetadataValue)
     assert [one.num_partitions for one in entry.value.topics] == [4]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.groups.consumer.states import steps
+from tailrace.groups.consumer.states import STEPS
 from tests.unit.groups.mixed_stage import MixedStage
 from tests.unit.state_tables import replay, transcripts_of
 
@@ -24,7 +24,7 @@ def test_every_row_of_the_state_table_is_taken() -> None:
     stage = MixedStage()
     for path in transcripts:
         replay(path.read_text(), stage)
-    assert {(taken.state, taken.step) for taken in stage.taken} == set(steps)
+    assert {(taken.state, taken.step) for taken in stage.taken} == set(STEPS)
 
 
 if __name__ == "__main__":

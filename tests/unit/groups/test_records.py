@@ -16,10 +16,10 @@ from tailrace.model.ids import Id
 from tailrace.records.record import Record
 from tailrace.wire.primitives import WireError
 
-offset_key = b"\0\1" + b"\0\1g" + b"\0\5topic" + b"\0\0\0\2"
-offset_value = b"\0\3" + bytes(7) + b"\7" + b"\0\0\0\4" + b"\0\4note" + bytes(6) + b"\x01\x00"
-group_key = b"\0\2" + b"\0\1g"
-group_value = (
+OFFSET_KEY = b"\0\1" + b"\0\1g" + b"\0\5topic" + b"\0\0\0\2"
+OFFSET_VALUE = b"\0\3" + bytes(7) + b"\7" + b"\0\0\0\4" + b"\0\4note" + bytes(6) + b"\x01\x00"
+GROUP_KEY = b"\0\2" + b"\0\1g"
+GROUP_VALUE = (
     b"\0\3"
     + b"\0\x08consumer"
     + b"\0\0\0\3"
@@ -62,10 +62,10 @@ offset = OffsetCommitKey(group="g", topic="topic", partition=2)
 @pytest.mark.parametrize(
     ("entry", "key", "value"),
     [
-        (Entry(offset, committed), offset_key, offset_value),
-        (Entry(offset, None), offset_key, None),
-        (Entry(GroupMetadataKey(group="g"), generation), group_key, group_value),
-        (Entry(GroupMetadataKey(group="g"), None), group_key, None),
+        (Entry(offset, committed), OFFSET_KEY, OFFSET_VALUE),
+        (Entry(offset, None), OFFSET_KEY, None),
+        (Entry(GroupMetadataKey(group="g"), generation), GROUP_KEY, GROUP_VALUE),
+        (Entry(GroupMetadataKey(group="g"), None), GROUP_KEY, None),
     ],
 )
 def test_bytes_and_back(entry: Entry, key: bytes, value: bytes | None) -> None:
@@ -83,16 +83,16 @@ def test_an_offset_that_says_when_it_ends_is_written_as_only_version_1_can() -> 
 
 def test_older_and_newer_versions_are_read() -> None:
     oldest = b"\0\0" + bytes(7) + b"\7" + b"\0\0" + bytes(7) + b"\1"
-    assert decode_entry(Record(0, 0, b"\0\0" + offset_key[2:], oldest)).value == OffsetCommitValue(
+    assert decode_entry(Record(0, 0, b"\0\0" + OFFSET_KEY[2:], oldest)).value == OffsetCommitValue(
         offset=7, metadata="", commit_timestamp=1
     )
     newest = b"\0\4" + bytes(7) + b"\7" + b"\0\0\0\4" + b"\1" + bytes(7) + b"\1" + b"\1\0\x10" + b"t" * 16
-    assert decode_entry(Record(0, 0, offset_key, newest)).value == OffsetCommitValue(
+    assert decode_entry(Record(0, 0, OFFSET_KEY, newest)).value == OffsetCommitValue(
         offset=7, leader_epoch=4, metadata="", commit_timestamp=1, topic_id=Id(b"t" * 16)
     )
 
 
-@pytest.mark.parametrize(("key", "value"), [(b"", b""), (b"\0", b""), (b"\0\x63g", b""), (offset_key, b"\0\x09")])
+@pytest.mark.parametrize(("key", "value"), [(b"", b""), (b"\0", b""), (b"\0\x63g", b""), (OFFSET_KEY, b"\0\x09")])
 def test_what_is_not_known_is_refused(key: bytes, value: bytes) -> None:
     with pytest.raises(WireError):
         decode_entry(Record(5, 0, key, value))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.groups.states import transitions
+from tailrace.groups.states import TRANSITIONS
 from tests.unit.groups.stage import Stage
 from tests.unit.state_tables import replay, transcripts_of
 
@@ -24,7 +24,7 @@ def test_every_row_of_the_state_table_is_taken() -> None:
     stage = Stage()
     for path in transcripts:
         replay(path.read_text(), stage)
-    assert {(move.state, move.cause) for move in stage.moves} == set(transitions)
+    assert {(move.state, move.cause) for move in stage.moves} == set(TRANSITIONS)
 
 
 if __name__ == "__main__":

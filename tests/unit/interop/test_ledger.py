@@ -5,7 +5,7 @@ from pathlib import Path
 from tests.interop.ledger import Entry, Tried, ledger_path, settle
 from tests.interop.ledger_page import Outcome
 
-clients = {"alpha": "1.0", "beta": "2.0", "gamma": "3.0"}
+CLIENTS = {"alpha": "1.0", "beta": "2.0", "gamma": "3.0"}
 
 
 def tried(feature: str, client: str, outcome: Outcome = "passes", *, order: int = 0, toolchain: bool = False) -> Tried:
@@ -13,8 +13,8 @@ def tried(feature: str, client: str, outcome: Outcome = "passes", *, order: int 
         area="Reading",
         feature=feature,
         client=client,
-        version=None if outcome == "not tried" else clients[client],
-        column=list(clients).index(client),
+        version=None if outcome == "not tried" else CLIENTS[client],
+        column=list(CLIENTS).index(client),
         order=order,
         of=4,
         toolchain=toolchain,

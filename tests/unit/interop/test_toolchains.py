@@ -6,10 +6,10 @@ import pytest
 
 from benchmarks.fetched import Missing
 from tests.interop import toolchains
-from tests.interop.drivers import drivers
+from tests.interop.drivers import DRIVERS
 from tests.interop.drivers.program import Program
 
-programs = [driver for driver in drivers if issubclass(driver, Program)]
+programs = [driver for driver in DRIVERS if issubclass(driver, Program)]
 
 
 @pytest.fixture(autouse=True)

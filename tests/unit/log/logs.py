@@ -22,8 +22,8 @@ from tailrace.records.header import check_batch
 from tailrace.records.opened import batches, open_batch
 from tailrace.records.record import NewRecord, Record
 
-now = 1_700_000_000_000
-day_ms = 86_400_000
+NOW = 1_700_000_000_000
+DAY_MS = 86_400_000
 opened: list[Ports] = []
 
 
@@ -68,7 +68,7 @@ def one_batch(
     epoch: int = -1,
 ) -> memoryview:
     """A batch of these values; `producer` is (id, epoch, first sequence)."""
-    times = timestamps if timestamps is not None else [now] * len(values)
+    times = timestamps if timestamps is not None else [NOW] * len(values)
     producer_id, producer_epoch, sequence = producer or (-1, -1, -1)
     return memoryview(
         build_batch(
@@ -83,7 +83,7 @@ def one_batch(
     )
 
 
-def put(log: Log, batch: memoryview | None = None, *, epoch: int = 1, now_ms: int = now) -> Appended:
+def put(log: Log, batch: memoryview | None = None, *, epoch: int = 1, now_ms: int = NOW) -> Appended:
     batch = one_batch() if batch is None else batch
     return log.append(batch, check_batch(batch), epoch, now_ms)
 
@@ -108,7 +108,7 @@ async def open_log(
         recovery=recovery,
         clean=clean,
         may_cut=may_cut,
-        producer_expiration_ms=day_ms,
+        producer_expiration_ms=DAY_MS,
     )
 
 

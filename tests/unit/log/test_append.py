@@ -7,14 +7,14 @@ import pytest
 
 from tailrace.log.log import RecoveryPoint
 from tailrace.model.faults import BatchTooLarge, CorruptBatch, InvalidTimestamp, StorageFailed
-from tailrace.model.limits import admitted_open_max_bytes, admitted_open_max_records, batch_header_bytes
-from tailrace.model.settings import never_ms
+from tailrace.model.limits import ADMITTED_OPEN_MAX_BYTES, ADMITTED_OPEN_MAX_RECORDS, BATCH_HEADER_BYTES
+from tailrace.model.settings import NEVER_MS
 from tailrace.records.build import build_batch
-from tailrace.records.compress import compressions
+from tailrace.records.compress import COMPRESSIONS
 from tailrace.records.crc import crc32c
-from tailrace.records.header import check_batch, checked_from, crc_at, max_timestamp_at, read_header
+from tailrace.records.header import CHECKED_FROM, CRC_AT, MAX_TIMESTAMP_AT, check_batch, read_header
 from tailrace.records.record import NewRecord
-from tests.unit.log.logs import day_ms, everything, names, now, on_loop, one_batch, open_log, put, read, topic, trouble
+from tests.unit.log.logs import DAY_MS, NOW, everything, names, on_loop, one_batch, open_log, put, read, topic, trouble
 
 
 @on_loop
@@ -45,13 +45,13 @@ async def test_offsets_and_epoch_are_stamped_in_place(tmp_path: Path) -> None:
 @on_loop
 async def test_log_append_time_is_written_and_answered(tmp_path: Path) -> None:
     log = await open_log(tmp_path / "p", settings=topic(message_timestamp_type="LogAppendTime"))
-    late = now + 30 * day_ms  # no bound applies to the producer's time
+    late = NOW + 30 * DAY_MS  # no bound applies to the producer's time
     batch = one_batch([b"a"], timestamps=[late], producer=(1, 0, 0))
-    assert put(log, batch).append_time_ms == now
-    assert check_batch(batch).max_timestamp == now
-    assert [record.timestamp for record in await everything(log)] == [now]
-    again = put(log, one_batch([b"a"], timestamps=[late], producer=(1, 0, 0)), now_ms=now + 5)
-    assert again == (0, 0, True, now)
+    assert put(log, batch).append_time_ms == NOW
+    assert check_batch(batch).max_timestamp == NOW
+    assert [record.timestamp for record in await everything(log)] == [NOW]
+    again = put(log, one_batch([b"a"], timestamps=[late], producer=(1, 0, 0)), now_ms=NOW + 5)
+    assert again == (0, 0, True, NOW)
 
 
 @on_loop
@@ -61,13 +61,13 @@ async def test_limits_hold_unless_internal(tmp_path: Path) -> None:
     large = one_batch([b"x" * 100])
     with pytest.raises(BatchTooLarge, match=r"max\.message\.bytes is 100"):
         put(log, large)
-    for timestamp in (now + 11, now - 21):
+    for timestamp in (NOW + 11, NOW - 21):
         with pytest.raises(InvalidTimestamp):
             put(log, one_batch(timestamps=[timestamp]))
     assert log.end == 0
-    for timestamp in (now + 10, now - 20, -1):
+    for timestamp in (NOW + 10, NOW - 20, -1):
         put(log, one_batch(timestamps=[timestamp]))
-    log.append(large, check_batch(large), 1, now, internal=True)
+    log.append(large, check_batch(large), 1, NOW, internal=True)
     assert log.end == 4
 
 
@@ -75,43 +75,43 @@ async def test_limits_hold_unless_internal(tmp_path: Path) -> None:
 async def test_limits_hold_for_every_record_s_time(tmp_path: Path) -> None:
     before = await open_log(tmp_path / "b", settings=topic(message_timestamp_before_max_ms=20))
     after = await open_log(tmp_path / "a", settings=topic(message_timestamp_after_max_ms=10))
-    for log, wrong, text in ((before, now - 21, "too far back"), (after, now + 11, "too far ahead")):
-        for compression in compressions:
-            batch = one_batch([b"a", b"b", b"c"], timestamps=[now, wrong, now], compression=compression)
+    for log, wrong, text in ((before, NOW - 21, "too far back"), (after, NOW + 11, "too far ahead")):
+        for compression in COMPRESSIONS:
+            batch = one_batch([b"a", b"b", b"c"], timestamps=[NOW, wrong, NOW], compression=compression)
             with pytest.raises(InvalidTimestamp, match=text):
-                put(log, saying_max_timestamp(batch, now))
-            put(log, one_batch([b"a", b"b", b"c"], timestamps=[now, -1, now], compression=compression))
-        assert log.end == 3 * len(compressions)
+                put(log, saying_max_timestamp(batch, NOW))
+            put(log, one_batch([b"a", b"b", b"c"], timestamps=[NOW, -1, NOW], compression=compression))
+        assert log.end == 3 * len(COMPRESSIONS)
 
 
 @on_loop
 async def test_a_batch_whose_times_cannot_be_seen_is_refused_where_they_are_limited(tmp_path: Path) -> None:
     log = await open_log(tmp_path / "p", settings=topic(message_timestamp_before_max_ms=20))
     with pytest.raises(BatchTooLarge, match="holds more than"):
-        put(log, one_batch([bytes(admitted_open_max_bytes)], compression="zstd"))
+        put(log, one_batch([bytes(ADMITTED_OPEN_MAX_BYTES)], compression="zstd"))
     with pytest.raises(BatchTooLarge, match="send smaller batches"):
-        put(log, one_batch([b""] * (admitted_open_max_records + 1)))
-    garbage = build_batch([NewRecord(value=b"v" * 20, timestamp=now)])
-    garbage[batch_header_bytes:] = b"\xff" * (len(garbage) - batch_header_bytes)
+        put(log, one_batch([b""] * (ADMITTED_OPEN_MAX_RECORDS + 1)))
+    garbage = build_batch([NewRecord(value=b"v" * 20, timestamp=NOW)])
+    garbage[BATCH_HEADER_BYTES:] = b"\xff" * (len(garbage) - BATCH_HEADER_BYTES)
     with pytest.raises(CorruptBatch):
-        put(log, saying_max_timestamp(memoryview(garbage), now))
+        put(log, saying_max_timestamp(memoryview(garbage), NOW))
     assert log.end == 0
 
 
 @on_loop
 async def test_no_batch_is_opened_where_times_are_not_limited(tmp_path: Path) -> None:
-    for name, settings in (("a", topic()), ("b", topic(message_timestamp_after_max_ms=never_ms))):
+    for name, settings in (("a", topic()), ("b", topic(message_timestamp_after_max_ms=NEVER_MS))):
         log = await open_log(tmp_path / name, settings=settings)
-        garbage = build_batch([NewRecord(value=b"v" * 20, timestamp=now)])
-        garbage[batch_header_bytes:] = b"\xff" * (len(garbage) - batch_header_bytes)
-        put(log, saying_max_timestamp(memoryview(garbage), now))
+        garbage = build_batch([NewRecord(value=b"v" * 20, timestamp=NOW)])
+        garbage[BATCH_HEADER_BYTES:] = b"\xff" * (len(garbage) - BATCH_HEADER_BYTES)
+        put(log, saying_max_timestamp(memoryview(garbage), NOW))
         assert log.end == 1
 
 
 def saying_max_timestamp(batch: memoryview, timestamp: int) -> memoryview:
     """The batch with a header that claims this, and a checksum that fits."""
-    struct.pack_into(">q", batch, max_timestamp_at, timestamp)
-    struct.pack_into(">I", batch, crc_at, crc32c(batch[checked_from:]))
+    struct.pack_into(">q", batch, MAX_TIMESTAMP_AT, timestamp)
+    struct.pack_into(">I", batch, CRC_AT, crc32c(batch[CHECKED_FROM:]))
     return batch
 
 
@@ -132,12 +132,12 @@ async def test_a_segment_rolls_by_size(tmp_path: Path) -> None:
 @on_loop
 async def test_a_segment_rolls_by_age_of_its_first_batch(tmp_path: Path) -> None:
     log = await open_log(tmp_path / "p", settings=topic(segment_ms=1000))
-    put(log, one_batch(timestamps=[now]))
-    put(log, one_batch(timestamps=[now + 1000]))
+    put(log, one_batch(timestamps=[NOW]))
+    put(log, one_batch(timestamps=[NOW + 1000]))
     assert len(log.segments) == 1
     point = await log.close()
     log = await open_log(tmp_path / "p", settings=topic(segment_ms=1000), recovery=point, clean=True)
-    put(log, one_batch(timestamps=[now + 1001]))
+    put(log, one_batch(timestamps=[NOW + 1001]))
     assert [segment.base for segment in log.segments] == [0, 2]
 
 
@@ -148,10 +148,10 @@ async def test_a_segment_of_records_without_a_time_rolls_by_the_brokers_clock(tm
         return [segment.base for segment in log.segments]
 
     log = await open_log(tmp_path / "p", settings=topic(segment_ms=1000))
-    assert [put_at(now), put_at(now + 1000), put_at(now + 1001)] == [[0], [0], [0, 2]]
+    assert [put_at(NOW), put_at(NOW + 1000), put_at(NOW + 1001)] == [[0], [0], [0, 2]]
     point = await log.close()
     log = await open_log(tmp_path / "p", settings=topic(segment_ms=1000), recovery=point, clean=True)
-    later = now + day_ms  # how old the segment was is not known any more
+    later = NOW + DAY_MS  # how old the segment was is not known any more
     assert [put_at(later), put_at(later + 1000), put_at(later + 1001)] == [[0, 2], [0, 2], [0, 2, 5]]
 
 
@@ -159,7 +159,7 @@ async def test_a_segment_of_records_without_a_time_rolls_by_the_brokers_clock(tm
 async def test_a_segment_rolls_before_its_relative_offsets_overflow(tmp_path: Path) -> None:
     log = await open_log(tmp_path / "p")
     put(log)
-    log.append_as_is(one_batch(base_offset=2**31 - 1, epoch=1), now)
+    log.append_as_is(one_batch(base_offset=2**31 - 1, epoch=1), NOW)
     assert len(log.segments) == 1
     put(log)
     assert [segment.base for segment in log.segments] == [0, 2**31]
@@ -198,7 +198,7 @@ async def test_a_followers_batches_are_kept_as_they_are(tmp_path: Path) -> None:
     first = one_batch([b"a", b"b"], base_offset=10, epoch=3, producer=(1, 0, 0))
     second = one_batch([b"c"], base_offset=15, epoch=5)  # a gap: the leader's log was compacted
     data = bytes(first) + bytes(second)
-    assert log.append_as_is(memoryview(data + data[:30]), now) == 2
+    assert log.append_as_is(memoryview(data + data[:30]), NOW) == 2
     assert (log.start, log.end) == (10, 16)
     assert log.epochs.entries() == [(3, 10), (5, 15)]
     assert log.producers.check(read_header(first)) is not None
@@ -206,11 +206,11 @@ async def test_a_followers_batches_are_kept_as_they_are(tmp_path: Path) -> None:
     assert [record.offset for record in await everything(log)] == [10, 11, 15]
     for wrong in (one_batch(base_offset=15, epoch=5), one_batch(base_offset=16, epoch=4)):
         with pytest.raises(CorruptBatch, match="cannot follow"):
-            log.append_as_is(wrong, now)
+            log.append_as_is(wrong, NOW)
     flipped = bytearray(one_batch(base_offset=16, epoch=5))
     flipped[-1] ^= 1
     with pytest.raises(CorruptBatch, match="checksum"):
-        log.append_as_is(memoryview(flipped), now)
+        log.append_as_is(memoryview(flipped), NOW)
     assert log.end == 16
 
 

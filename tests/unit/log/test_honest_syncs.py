@@ -8,12 +8,12 @@ from tailrace.ports.disk import make_lasting_dir
 from tailrace.testing.simulation import World
 from tests.unit.log.logs import everything, one_batch, open_log, put, topic
 
-folder = "/data/p"
+FOLDER = "/data/p"
 
 
 async def opened(ports: Ports, recovery: RecoveryPoint | None = None) -> Log:
     await make_lasting_dir(ports.disk, "/data")
-    return await open_log(folder, settings=topic(segment_bytes=1024), fsync="always", recovery=recovery, ports=ports)
+    return await open_log(FOLDER, settings=topic(segment_bytes=1024), fsync="always", recovery=recovery, ports=ports)
 
 
 async def restarted_after_a_failed_sync(world: World, batches: int, *, gap: bool) -> None:
@@ -23,9 +23,9 @@ async def restarted_after_a_failed_sync(world: World, batches: int, *, gap: bool
         log = await opened(machine.boot())
         put(log)
         await log.flush()
-        machine.storage.fail_next_sync(f"{folder}/{0:020d}.log")
+        machine.storage.fail_next_sync(f"{FOLDER}/{0:020d}.log")
         if gap:
-            machine.storage.fail_next_sync(f"{folder}/{1:020d}.gap")
+            machine.storage.fail_next_sync(f"{FOLDER}/{1:020d}.gap")
         for number in range(batches):
             batch = one_batch([b"%03d" % number], base_offset=log.end + (5 if gap and number == 0 else 0), epoch=1)
             log.append_as_is(batch, 0)

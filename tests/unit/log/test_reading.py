@@ -15,10 +15,10 @@ from tailrace.model.faults import OffsetOutOfRange, StorageFailed
 from tailrace.ports.system_disk import SystemFile
 from tailrace.records.header import read_header
 from tests.unit.log.logs import (
+    NOW,
     cut_file,
     everything,
     give_up_descriptors,
-    now,
     on_loop,
     one_batch,
     open_log,
@@ -193,7 +193,7 @@ async def test_a_file_cut_behind_our_back_is_damage(tmp_path: Path) -> None:
 async def test_a_gap_is_stepped_over(tmp_path: Path) -> None:
     log = await open_log(tmp_path / "p", settings=small)
     for offset in (0, 10, 20, 30):
-        log.append_as_is(one_batch([b"x" * 600], base_offset=offset, epoch=1), now)
+        log.append_as_is(one_batch([b"x" * 600], base_offset=offset, epoch=1), NOW)
     assert len(log.segments) > 2
     for offset, found in ((0, 0), (1, 10), (10, 10), (11, 20), (29, 30), (30, 30)):
         assert read_header((await read(log, offset))[0]).base_offset == found
@@ -257,7 +257,7 @@ async def test_an_index_that_leads_astray_is_made_again_before_good_bytes_are_ca
 async def test_a_bit_flipped_in_an_index_file_harms_nothing(tmp_path: Path, suffix: str) -> None:
     log = await open_log(tmp_path / "p", settings=small)
     for number in range(40):
-        put(log, one_batch([b"v"], timestamps=[now + number]))
+        put(log, one_batch([b"v"], timestamps=[NOW + number]))
     point = await log.close()
     path = tmp_path / "p" / f"{0:020d}.{suffix}"
     data = path.read_bytes()
@@ -265,7 +265,7 @@ async def test_a_bit_flipped_in_an_index_file_harms_nothing(tmp_path: Path, suff
     for at in range(len(data)):
         path.write_bytes(data[:at] + bytes([data[at] ^ 2]) + data[at + 1 :])
         log = await open_log(tmp_path / "p", settings=small, recovery=point, clean=True)
-        assert await log.segments[0].max_timestamp() == now + last
+        assert await log.segments[0].max_timestamp() == NOW + last
         for offset in range(last):
             assert (await read(log, offset, 1))[1] == offset + 1
         assert log.damage is None
@@ -286,7 +286,7 @@ async def test_without_descriptors_a_read_is_refused_and_works_later(
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "open", refuse)
-        for lookup in (log.read_cold(0, 100, log.end), log.offset_for_time(now, log.end), log.max_timestamp(log.end)):
+        for lookup in (log.read_cold(0, 100, log.end), log.offset_for_time(NOW, log.end), log.max_timestamp(log.end)):
             with pytest.raises(StorageFailed):
                 await lookup
     assert log.damage is None

@@ -7,9 +7,9 @@ import pytest
 
 from tailrace.log.log import Log
 from tailrace.model.faults import StorageFailed
-from tests.unit.log.logs import TroubleDisk, now, on_loop, one_batch, open_log, put, topic, trouble, turns
+from tests.unit.log.logs import NOW, TroubleDisk, on_loop, one_batch, open_log, put, topic, trouble, turns
 
-first_log = f"{0:020d}.log"
+FIRST_LOG = f"{0:020d}.log"
 
 
 async def held_log(folder: Path, **settings: int) -> tuple[Log, TroubleDisk, list[int]]:
@@ -27,7 +27,7 @@ async def test_the_first_batch_waits_for_its_folders_too(tmp_path: Path) -> None
     put(log)
     assert disk.held == []  # a round starts from the loop, not from the append
     await turns()
-    assert disk.held_names() == sorted([first_log, "p-0", tmp_path.name])
+    assert disk.held_names() == sorted([FIRST_LOG, "p-0", tmp_path.name])
     for _, sync in disk.held[:2]:
         sync.set_result(None)
     await turns()
@@ -46,10 +46,10 @@ async def test_durable_is_the_end_when_the_sync_started(tmp_path: Path) -> None:
     put(log)
     put(log)
     await turns()
-    assert len([name for name in disk.held_names() if name == first_log]) == 1  # one at a time
+    assert len([name for name in disk.held_names() if name == FIRST_LOG]) == 1  # one at a time
     await disk.release()
     assert (log.durable, moves) == (2, [2])
-    assert disk.held_names() == [first_log]  # whatever came meanwhile is in the next
+    assert disk.held_names() == [FIRST_LOG]  # whatever came meanwhile is in the next
     await disk.release()
     assert (log.durable, moves) == (4, [2, 4])
     assert disk.held == []
@@ -73,14 +73,14 @@ async def test_durable_never_jumps_over_an_earlier_segment(tmp_path: Path) -> No
     put(log, one_batch([b"x" * 900]))
     put(log, one_batch([b"x" * 900]))
     await turns()
-    assert [name for name in disk.held_names() if name.endswith(".log")] == [first_log, f"{1:020d}.log"]
+    assert [name for name in disk.held_names() if name.endswith(".log")] == [FIRST_LOG, f"{1:020d}.log"]
     for path, sync in disk.held:
-        if not path.endswith(first_log):
+        if not path.endswith(FIRST_LOG):
             sync.set_result(None)
     await turns()
     assert (log.durable, moves) == (0, [])
     for path, sync in disk.held:
-        if path.endswith(first_log):
+        if path.endswith(FIRST_LOG):
             sync.set_result(None)
     await turns()
     assert (log.durable, moves) == (2, [2])
@@ -147,7 +147,7 @@ async def test_without_always_durable_is_the_end(tmp_path: Path, fsync: str) -> 
     assert (log.durable, disk.held) == (1, [])
     log.sync_soon()
     await turns()
-    assert first_log in disk.held_names()
+    assert FIRST_LOG in disk.held_names()
     disk.hold = False
     await disk.release()
 
@@ -162,7 +162,7 @@ async def test_flush_messages_is_honoured(tmp_path: Path) -> None:
     assert disk.held == []
     put(log)
     await turns()
-    assert first_log in disk.held_names()
+    assert FIRST_LOG in disk.held_names()
     await disk.release()
     put(log, one_batch([b"a", b"b"]))
     await turns()
@@ -174,16 +174,16 @@ async def test_flush_ms_is_honoured(tmp_path: Path) -> None:
     disk, ports = trouble()
     log = await open_log(tmp_path / "p", ports=ports, settings=topic(flush_ms=100))
     disk.hold = True
-    put(log, now_ms=now)
-    put(log, now_ms=now + 90)
-    log.sync_if_due(now + 99)
+    put(log, now_ms=NOW)
+    put(log, now_ms=NOW + 90)
+    log.sync_if_due(NOW + 99)
     await turns()
     assert disk.held == []
-    log.sync_if_due(now + 100)
+    log.sync_if_due(NOW + 100)
     await turns()
-    assert first_log in disk.held_names()
+    assert FIRST_LOG in disk.held_names()
     await disk.release()
-    log.sync_if_due(now + 1000)
+    log.sync_if_due(NOW + 1000)
     await turns()
     assert disk.held == []
 

@@ -4,7 +4,7 @@ import random
 
 from tailrace.groups.alarms import Alarm
 from tailrace.model.alarms import Alarms
-from tailrace.model.limits import alarms_per_turn_max
+from tailrace.model.limits import ALARMS_PER_TURN_MAX
 
 
 def ring(alarms: Alarms[Alarm], now: float) -> list[Alarm]:
@@ -49,8 +49,8 @@ def test_what_is_put_off_again_and_again_costs_one_entry() -> None:
 
 def test_when_all_are_due_at_once_the_rest_rings_in_the_next_turn() -> None:
     alarms: Alarms[Alarm] = Alarms()
-    for number in range(alarms_per_turn_max + 1):
+    for number in range(ALARMS_PER_TURN_MAX + 1):
         alarms.set(Alarm("g", "session", str(number)), 1.0)
-    assert len(list(alarms.rung(2.0))) == alarms_per_turn_max
+    assert len(list(alarms.rung(2.0))) == ALARMS_PER_TURN_MAX
     assert alarms.first == 1.0
     assert len(list(alarms.rung(2.0))) == 1

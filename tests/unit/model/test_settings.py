@@ -82,10 +82,10 @@ def test_a_wrong_line_is_named_with_its_file() -> None:
         load({"kafka_prt": 1}, {}, {}, file="b.yaml")
 
 
-injected = ("SERVICE_HOST", "SERVICE_PORT", "SERVICE_PORT_KAFKA", "PORT", "PORT_9092_TCP", "PORT_9092_TCP_ADDR")
+INJECTED = ("SERVICE_HOST", "SERVICE_PORT", "SERVICE_PORT_KAFKA", "PORT", "PORT_9092_TCP", "PORT_9092_TCP_ADDR")
 
 
-@pytest.mark.parametrize("name", injected)
+@pytest.mark.parametrize("name", INJECTED)
 def test_what_kubernetes_injects_for_a_service_of_our_name_is_passed_over(name: str) -> None:
     assert load({}, {f"TAILRACE_{name}": "tcp://10.0.0.1:9092"}, {}) == Settings()
 

@@ -5,16 +5,16 @@ import pytest
 from tailrace.model.faults import InvalidSetting, InvalidTopicName
 from tailrace.model.settings import Settings
 from tailrace.model.topics import (
+    INTERNAL_TOPICS,
+    TOPIC_SETTINGS,
     TopicSettings,
     check_topic_name,
     check_topic_setting,
     default_text,
-    internal_topics,
-    topic_settings,
 )
 
 # The topic-level settings that Kafka 4.3 documents, with their defaults.
-documented = {
+DOCUMENTED = {
     "cleanup.policy": "delete",
     "compression.gzip.level": "-1",
     "compression.lz4.level": "9",
@@ -50,8 +50,8 @@ documented = {
     "unclean.leader.election.enable": "false",
 }
 # Where we do otherwise and cannot be told to do as Kafka, what we do is shown.
-ours = documented | {"file.delete.delay.ms": "0"}
-honoured_now = [
+OURS = DOCUMENTED | {"file.delete.delay.ms": "0"}
+HONOURED_NOW = [
     "cleanup.policy",
     "flush.messages",
     "flush.ms",
@@ -69,23 +69,23 @@ honoured_now = [
 
 
 def test_the_table_is_kafkas_but_for_what_we_do_otherwise() -> None:
-    assert {name: default_text(one, Settings()) for name, one in topic_settings.items()} == ours
+    assert {name: default_text(one, Settings()) for name, one in TOPIC_SETTINGS.items()} == OURS
 
 
 def test_every_default_may_be_set() -> None:
-    for name, text in ours.items():
+    for name, text in OURS.items():
         check_topic_setting(name, text)
 
 
 def test_a_setting_is_honoured_or_pinned() -> None:
     # Never silently ignored: what code does not ask for can only be set to what happens anyway.
-    assert [name for name, one in topic_settings.items() if one.only is None] == honoured_now
-    assert sorted(field.replace("_", ".") for field in TopicSettings.__dataclass_fields__) == sorted(honoured_now)
+    assert [name for name, one in TOPIC_SETTINGS.items() if one.only is None] == HONOURED_NOW
+    assert sorted(field.replace("_", ".") for field in TopicSettings.__dataclass_fields__) == sorted(HONOURED_NOW)
 
 
-@pytest.mark.parametrize("name", [name for name in documented if name not in honoured_now])
+@pytest.mark.parametrize("name", [name for name in DOCUMENTED if name not in HONOURED_NOW])
 def test_what_would_not_be_honoured_is_refused_by_name(name: str) -> None:
-    other = {"int": "7", "float": "0.75", "bool": "true", "str": "other"}[topic_settings[name].kind.__name__]
+    other = {"int": "7", "float": "0.75", "bool": "true", "str": "other"}[TOPIC_SETTINGS[name].kind.__name__]
     with pytest.raises(InvalidSetting, match=f"{name}={other} would not be honoured"):
         check_topic_setting(name, other)
 
@@ -128,7 +128,7 @@ def test_a_topics_own_settings_lie_over_the_brokers() -> None:
     broker = Settings(log_retention_ms=5, log_segment_bytes=2048, min_insync_replicas=2)
     values = TopicSettings.of({"retention.ms": "7", "cleanup.policy": "delete"}, broker)
     assert (values.retention_ms, values.segment_bytes, values.min_insync_replicas) == (7, 2048, 2)
-    assert default_text(topic_settings["retention.ms"], broker) == "5"
+    assert default_text(TOPIC_SETTINGS["retention.ms"], broker) == "5"
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_what_is_compacted_is_not_deleted_by_age_unless_told_so_too(policy: str,
     assert (values.retention_ms, values.retention_bytes) == (kept_ms, kept_ms)
 
 
-@pytest.mark.parametrize("name", ["a", "A.b_c-9", "...", "x" * 249, "__mine", *internal_topics])
+@pytest.mark.parametrize("name", ["a", "A.b_c-9", "...", "x" * 249, "__mine", *INTERNAL_TOPICS])
 def test_a_good_name(name: str) -> None:
     check_topic_name(name)
 

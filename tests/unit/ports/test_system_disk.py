@@ -11,7 +11,7 @@ from typing import TypeVar
 import pytest
 
 from tailrace.ports.disk import File, InUse, read_file, replace_file
-from tailrace.ports.offload import SystemOffload, threads_max
+from tailrace.ports.offload import THREADS_MAX, SystemOffload
 from tailrace.ports.system_disk import SystemDisk, SystemFile
 
 T = TypeVar("T")
@@ -150,7 +150,7 @@ def test_reads_do_not_wait_behind_syncs(tmp_path: Path) -> None:
     async def main() -> None:
         offload = SystemOffload()
         gate = threading.Event()
-        held = [offload.thread(gate.wait) for _ in range(2 * threads_max)]
+        held = [offload.thread(gate.wait) for _ in range(2 * THREADS_MAX)]
         file = SystemDisk(offload).open(f"{tmp_path}/f")
         file.write(b"hello", 0)
         assert await asyncio.wait_for(file.read_cold(0, 5), 10) == b"hello"

@@ -17,9 +17,9 @@ from tailrace.raft.voters import Voter
 from tests.unit.raft.invariants import Invariants, Violated
 from tests.unit.raft.toy import Disk, Envelope, Member, progress, voter
 
-in_flight_max = 40
-late_max = 60
-healed_s = 6.0
+IN_FLIGHT_MAX = 40
+LATE_MAX = 60
+HEALED_S = 6.0
 # An impatient quorum: more elections in less time.
 timing = Timing(
     fetch_timeout_s=0.4,
@@ -60,8 +60,8 @@ class History:
 
     def run(self, steps: int) -> None:
         # Swarm testing: each history has its own kinds of trouble, some often, some never.
-        moods = {action: often * self.chance.choice((0, 1, 3)) for action, often in trouble.items()}
-        actions, weights = [*life, *moods], [*life.values(), *moods.values()]
+        moods = {action: often * self.chance.choice((0, 1, 3)) for action, often in TROUBLE.items()}
+        actions, weights = [*LIFE, *moods], [*LIFE.values(), *moods.values()]
         for _ in range(steps):
             self.now += self.chance.random() * 0.006
             action = self.chance.choices(actions, weights)[0]
@@ -73,8 +73,8 @@ class History:
     def deliver(self) -> None:
         if not self.in_flight:
             return
-        if len(self.in_flight) > in_flight_max:
-            del self.in_flight[: in_flight_max // 2]
+        if len(self.in_flight) > IN_FLIGHT_MAX:
+            del self.in_flight[: IN_FLIGHT_MAX // 2]
         envelope = self.in_flight.pop(self.chance.randrange(min(8, len(self.in_flight))))
         luck = self.chance.random()
         if luck < 0.1:
@@ -88,7 +88,7 @@ class History:
         """Some messages take so long that another epoch has begun."""
         if self.late:
             self._arrive(self.late.pop(self.chance.randrange(len(self.late))))
-        del self.late[:-late_max]
+        del self.late[:-LATE_MAX]
 
     def _arrive(self, envelope: Envelope) -> None:
         sender, to = envelope.way()
@@ -198,7 +198,7 @@ class History:
         self.heal()
         while len(self._alive()) < len(self.members):
             self.restart()
-        until = self.now + healed_s
+        until = self.now + HEALED_S
         while self.now < until:
             self.now += 0.03
             for member in self._alive():
@@ -257,7 +257,7 @@ class History:
 
 
 Action = Callable[[History], None]
-life: dict[Action, int] = {
+LIFE: dict[Action, int] = {
     History.deliver: 700,
     History.arrive_late: 20,
     History.fetch: 40,
@@ -269,7 +269,7 @@ life: dict[Action, int] = {
     History.restart: 20,
     History.heal: 25,
 }
-trouble: dict[Action, int] = {
+TROUBLE: dict[Action, int] = {
     History.crash: 4,
     History.cut_links: 3,
     History.cut_leader_off: 6,

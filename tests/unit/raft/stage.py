@@ -14,11 +14,11 @@ from tailrace.raft.effects import Effects, Vote
 from tailrace.raft.events import AddVoter, Campaign, Event, LeaderGone, RemoveVoter, Repaired, Resign, Transfer
 from tailrace.raft.leading import knows_quorum
 from tailrace.raft.roles import Move
-from tailrace.raft.voters import Voter, no_voter
+from tailrace.raft.voters import NO_VOTER, Voter
 from tests.unit.raft.telling import name, names, told
 from tests.unit.raft.toy import Disk, Entry, Envelope, Member, progress, voter
 
-step_ms = 50
+STEP_MS = 50
 
 
 class Stage:
@@ -42,7 +42,7 @@ class Stage:
             if found:
                 command(self, *found.groups(default=""))
                 self._deliver()
-                return _collapsed(self.lines) or ([] if command in speechless else ["nothing"])
+                return _collapsed(self.lines) or ([] if command in SPEECHLESS else ["nothing"])
         raise ValueError(f"no such command: {line}")
 
     # Setting up
@@ -54,7 +54,7 @@ class Stage:
         before = Epoch(int(epoch) - 1 if leader else int(epoch))
         for one in first:
             entries = [Entry(before, "…") for _ in range(int(end or 0))]
-            vote = Vote(epoch=before, voter=no_voter)
+            vote = Vote(epoch=before, voter=NO_VOTER)
             self._join(one, first, Disk(entries, len(entries), vote, len(entries)))
         if leader:
             self._step(int(leader), Campaign())
@@ -68,7 +68,7 @@ class Stage:
         member = self.members[int(one)]
         member.crash()
         entries = [Entry(int(epoch), f"of {epoch}") for epoch in epochs.split()]
-        vote = Vote(epoch=Epoch(max(member.disk.vote.epoch, entries[-1].epoch)), voter=no_voter)
+        vote = Vote(epoch=Epoch(max(member.disk.vote.epoch, entries[-1].epoch)), voter=NO_VOTER)
         member.disk = Disk(entries, len(entries), vote, int(high_watermark or 0))
         self._start(int(one))
 
@@ -100,7 +100,7 @@ class Stage:
     def elapse(self, amount: str, unit: str) -> None:
         until = self.now_ms + int(amount) * (1000 if unit == "s" else 1)
         while self.now_ms < until:
-            self.now_ms += step_ms
+            self.now_ms += STEP_MS
             for one, member in self.members.items():
                 if member.alive:
                     before = member.replica.high_watermark
@@ -283,4 +283,4 @@ commands: dict[str, Callable[..., None]] = {
     r"in sync, says (\d)\?": Stage.show_in_sync,
     r"does (\d) know its quorum\?": Stage.show_quorum,
 }
-speechless = (Stage.log, Stage.isolate, Stage.heal, Stage.hold, Stage.append, Stage.slow_votes, Stage.crash)
+SPEECHLESS = (Stage.log, Stage.isolate, Stage.heal, Stage.hold, Stage.append, Stage.slow_votes, Stage.crash)

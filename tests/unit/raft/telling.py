@@ -7,7 +7,7 @@ from tailrace.raft.effects import Effects
 from tailrace.raft.events import Event
 from tailrace.raft.messages import EndEpoch, VoteAnswer
 from tailrace.raft.roles import Move, Role
-from tailrace.raft.voters import Voter, Voters, no_voter
+from tailrace.raft.voters import NO_VOTER, Voter, Voters
 from tests.unit.raft.toy import Member
 
 
@@ -29,7 +29,7 @@ def told(member: Member, event: Event, effects: Effects) -> Iterator[str]:
         yield f"{me} truncates to {effects.truncate_to}"
     if effects.store_vote is not None:
         vote = effects.store_vote
-        whom = "" if vote.voter == no_voter else f", votes for {name(vote.voter)}"
+        whom = "" if vote.voter == NO_VOTER else f", votes for {name(vote.voter)}"
         yield f"{me} stores epoch {vote.epoch}{whom}"
     if effects.append_leader_change:
         yield f"{me} appends a leader-change batch at {member.replica.log_end}"

@@ -6,8 +6,8 @@ import pytest
 
 from tests.unit.raft.histories import History
 
-steps = 6000
-seeds_per_test = 15
+STEPS = 6000
+SEEDS_PER_TEST = 15
 
 
 def histories(size: int, first: int, count: int) -> Counter[str]:
@@ -16,7 +16,7 @@ def histories(size: int, first: int, count: int) -> Counter[str]:
     for seed in range(first, first + count):
         history = History(seed, size)
         try:
-            history.run(steps)
+            history.run(STEPS)
         except Exception as error:
             error.add_note(f"seed {seed}, {size} voters")
             raise
@@ -26,15 +26,15 @@ def histories(size: int, first: int, count: int) -> Counter[str]:
 
 
 @pytest.mark.parametrize("size", [3, 5])
-@pytest.mark.parametrize("first", range(0, 30, seeds_per_test))
+@pytest.mark.parametrize("first", range(0, 30, SEEDS_PER_TEST))
 def test_random_histories_keep_the_invariants(size: int, first: int) -> None:
-    met = histories(size, first, seeds_per_test)
+    met = histories(size, first, SEEDS_PER_TEST)
     # A history in which nothing happens proves nothing.
-    assert met["elections won"] >= 8 * seeds_per_test, met
-    assert met["truncations"] >= 2 * seeds_per_test, met
+    assert met["elections won"] >= 8 * SEEDS_PER_TEST, met
+    assert met["truncations"] >= 2 * SEEDS_PER_TEST, met
     assert met["voter changes"] >= 2, met
-    assert met["entries lost in a crash"] >= 5 * seeds_per_test, met
-    assert met["entries committed"] >= 15 * seeds_per_test, met
+    assert met["entries lost in a crash"] >= 5 * SEEDS_PER_TEST, met
+    assert met["entries committed"] >= 15 * SEEDS_PER_TEST, met
 
 
 @pytest.mark.long

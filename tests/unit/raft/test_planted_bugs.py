@@ -24,8 +24,8 @@ from tests.unit.raft.test_replica import test_a_deposed_leaders_high_watermark_i
 from tests.unit.raft.toy import Member
 from tests.unit.state_tables import replay, transcripts_of
 
-seeds_max = 400
-steps = 6000
+SEEDS_MAX = 400
+STEPS = 6000
 
 Patch = Callable[[pytest.MonkeyPatch], None]
 
@@ -152,7 +152,7 @@ def voters_not_rolled_back(patch: pytest.MonkeyPatch) -> None:
 
 
 # With a seed that finds each; `python -m tests.unit.raft.test_planted_bugs` looks for others when histories change.
-bugs: dict[Patch, int] = {
+BUGS: dict[Patch, int] = {
     commit_by_counting_an_old_epoch: 347,
     vote_not_persisted: 0,
     vote_sent_before_it_is_stored: 0,
@@ -174,17 +174,17 @@ bugs: dict[Patch, int] = {
 
 def fails(seed: int) -> bool:
     try:
-        History(seed, 3 if seed % 2 else 5).run(steps)
+        History(seed, 3 if seed % 2 else 5).run(STEPS)
     except (Inconsistent, AssertionError):  # `Violated` is one
         return True
     return False
 
 
-@pytest.mark.parametrize("bug", bugs, ids=lambda bug: bug.__name__)
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.__name__)
 def test_planted_bug_is_found(bug: Patch, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not fails(bugs[bug])
+    assert not fails(BUGS[bug])
     bug(monkeypatch)
-    assert fails(bugs[bug])
+    assert fails(BUGS[bug])
 
 
 def test_high_watermark_from_a_deposed_leader_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,18 +216,18 @@ def test_without_pre_vote_the_transcript_reads_otherwise(monkeypatch: pytest.Mon
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("bug", bugs, ids=lambda bug: bug.__name__)
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.__name__)
 def test_planted_bug_is_found_by_some_seed(bug: Patch, monkeypatch: pytest.MonkeyPatch) -> None:
     bug(monkeypatch)
     assert first_seed_that_fails() is not None
 
 
 def first_seed_that_fails() -> int | None:
-    return next((seed for seed in range(seeds_max) if fails(seed)), None)
+    return next((seed for seed in range(SEEDS_MAX) if fails(seed)), None)
 
 
 if __name__ == "__main__":
-    for bug in bugs:
+    for bug in BUGS:
         with pytest.MonkeyPatch.context() as patch:
             bug(patch)
             sys.stdout.write(f"    {bug.__name__}: {first_seed_that_fails()},\n")

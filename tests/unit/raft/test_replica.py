@@ -12,11 +12,11 @@ from tailrace.raft.leading import knows_quorum
 from tailrace.raft.messages import BeginEpoch, EpochEnd, EpochSeen, FetchAnswer, Fetched, VoteAnswer, VoteRequest
 from tailrace.raft.replica import Replica, Role
 from tailrace.raft.state import Inconsistent
-from tailrace.raft.voters import Voter, VoterHistory, no_voter
+from tailrace.raft.voters import NO_VOTER, Voter, VoterHistory
 from tests.unit.raft.toy import progress, voter
 
-one, two, three, four = voter(1), voter(2), voter(3), voter(4)
-all_three = (one, two, three)
+ONE, TWO, THREE, FOUR = voter(1), voter(2), voter(3), voter(4)
+ALL_THREE = (ONE, TWO, THREE)
 
 
 @dataclass
@@ -37,7 +37,7 @@ def replica(me: Voter, high_watermark: int = 10) -> Replica:
         epoch=Epoch(4),
         log_end=Offset(10),
         high_watermark=Offset(high_watermark),
-        voters=all_three,
+        voters=ALL_THREE,
         epochs=log_of_epoch(3),
     )
     made.progress(10, 10)
@@ -46,25 +46,25 @@ def replica(me: Voter, high_watermark: int = 10) -> Replica:
 
 def leader() -> Replica:
     """`one` leads in epoch 5 since second 0."""
-    made = replica(one)
+    made = replica(ONE)
     made.step(Campaign())
     made.step(VoteStored(Epoch(5)))
-    made.step(VoteAnswer(sender=two, to=one, epoch=Epoch(5), granted=True))
+    made.step(VoteAnswer(sender=TWO, to=ONE, epoch=Epoch(5), granted=True))
     assert made.role is Role.LEADER
     return made
 
 
 def follower(high_watermark: int = 10) -> Replica:
     """`two` follows `one` in epoch 5 since second 0."""
-    made = replica(two, high_watermark)
-    made.step(BeginEpoch(sender=one, to=two, epoch=Epoch(5)))
+    made = replica(TWO, high_watermark)
+    made.step(BeginEpoch(sender=ONE, to=TWO, epoch=Epoch(5)))
     made.step(VoteStored(Epoch(5)))
     assert made.role is Role.FOLLOWER
     return made
 
 
 def fetch(peer: Voter, end: int, pulse: Session | None = None) -> Fetched:
-    return Fetched(peer=peer, to=one, epoch=Epoch(5), end=Offset(end), last_epoch=3, durable=Offset(end), pulse=pulse)
+    return Fetched(peer=peer, to=ONE, epoch=Epoch(5), end=Offset(end), last_epoch=3, durable=Offset(end), pulse=pulse)
 
 
 def answer(asked: Fetched, diverging: EpochEnd | None = None, pulse: Session | None = None) -> FetchAnswer:
@@ -84,18 +84,18 @@ def answer(asked: Fetched, diverging: EpochEnd | None = None, pulse: Session | N
 
 def test_a_session_that_goes_on_counts_as_fetches_of_all_its_partitions() -> None:
     led, session = leader(), Session(at=0.1)
-    led.step(fetch(two, 10, session), now=0.1)
+    led.step(fetch(TWO, 10, session), now=0.1)
     assert led.deadline == 0.5  # to announce itself to `three` again
-    led.step(fetch(three, 10), now=0.1)
+    led.step(fetch(THREE, 10), now=0.1)
     assert led.deadline == 0.1 + led.timing.check_quorum_s
     session.at = 60.0  # nobody told this replica
     assert led.deadline == 60.0 + led.timing.check_quorum_s
     assert knows_quorum(led, 61.0)
     assert led.step(Tick(), now=61.0).moves == ()
-    assert led.in_sync(60.0) == (one, two)
+    assert led.in_sync(60.0) == (ONE, TWO)
     led.progress(11, 11)  # now `two` lags, but only since a moment ago
-    assert led.in_sync(60.5) == (one, two)
-    assert led.in_sync(90.5) == (one,)
+    assert led.in_sync(60.5) == (ONE, TWO)
+    assert led.in_sync(90.5) == (ONE,)
     assert not knows_quorum(led, 62.0)
     assert led.step(Tick(), now=62.0).moves[-1].to is Role.RESIGNED
 
@@ -109,7 +109,7 @@ def test_a_session_that_goes_on_counts_as_answers_to_all_its_partitions() -> Non
     assert followed.deadline == 60.0 + followed.timing.fetch_timeout_s
     assert followed.step(Tick(), now=61.0).moves == ()
     refused = followed.step(
-        VoteRequest(sender=three, to=two, epoch=Epoch(5), end=Offset(10), last_epoch=3, pre=True), now=61.0
+        VoteRequest(sender=THREE, to=TWO, epoch=Epoch(5), end=Offset(10), last_epoch=3, pre=True), now=61.0
     )
     assert [message.granted for message in refused.send if isinstance(message, VoteAnswer)] == [False]
     assert followed.step(Tick(), now=62.0).moves[-1].to is Role.PROSPECTIVE
@@ -121,8 +121,8 @@ def test_progress_counts_for_the_log_it_speaks_of() -> None:
     assert isinstance(led.epochs, EpochCache)
     led.epochs.begin(5, 10)
     led.progress(12, 12)
-    led.step(replace(fetch(two, 12), durable=Offset(10), last_epoch=5), now=0.1)
-    word = progress(replace(fetch(two, 12), durable=Offset(12)))
+    led.step(replace(fetch(TWO, 12), durable=Offset(10), last_epoch=5), now=0.1)
+    word = progress(replace(fetch(TWO, 12), durable=Offset(12)))
     assert led.step(word, now=0.1).committed is None
     assert led.step(replace(word, last_epoch=5), now=0.1).committed == 12
 
@@ -132,7 +132,7 @@ def test_a_deposed_leaders_high_watermark_is_not_taken() -> None:
     followed = follower(high_watermark=6)
     asked = followed.fetch()
     assert asked is not None
-    late = replace(answer(replace(asked, to=three, epoch=Epoch(4))), diverging=EpochEnd(2, 7))
+    late = replace(answer(replace(asked, to=THREE, epoch=Epoch(4))), diverging=EpochEnd(2, 7))
     effects = followed.step(late, now=0.1)
     assert effects.truncate_to is None
     assert not effects.append_fetched
@@ -152,14 +152,14 @@ def test_a_cut_below_the_high_watermark_is_refused_loudly() -> None:
 
 def test_two_leaders_of_one_epoch_are_refused_loudly() -> None:
     with pytest.raises(Inconsistent, match="epoch 5 has two leaders"):
-        follower().step(EpochSeen(sender=three, to=two, epoch=Epoch(5), leader=three), now=0.1)
+        follower().step(EpochSeen(sender=THREE, to=TWO, epoch=Epoch(5), leader=THREE), now=0.1)
     with pytest.raises(Inconsistent, match="epoch 5 has two leaders"):
-        leader().step(BeginEpoch(sender=three, to=one, epoch=Epoch(5)), now=0.1)
+        leader().step(BeginEpoch(sender=THREE, to=ONE, epoch=Epoch(5)), now=0.1)
 
 
 def test_nobody_fetches_before_the_epoch_is_stored() -> None:
-    made = replica(two)
-    effects = made.step(BeginEpoch(sender=one, to=two, epoch=Epoch(5)))
+    made = replica(TWO)
+    effects = made.step(BeginEpoch(sender=ONE, to=TWO, epoch=Epoch(5)))
     assert effects.store_vote is not None
     assert made.fetch() is None
     made.step(VoteStored(Epoch(4)))  # of an older epoch
@@ -167,41 +167,41 @@ def test_nobody_fetches_before_the_epoch_is_stored() -> None:
     made.step(VoteStored(Epoch(5), effects.store_vote.voter))
     asked = made.fetch()
     assert asked is not None
-    assert (asked.to, asked.epoch, asked.end, asked.last_epoch, asked.durable) == (one, 5, 10, 3, 10)
+    assert (asked.to, asked.epoch, asked.end, asked.last_epoch, asked.durable) == (ONE, 5, 10, 3, 10)
 
 
 def test_a_leader_is_asked_about_everybody() -> None:
     led = leader()
-    led.step(fetch(two, 10), now=0.1)
+    led.step(fetch(TWO, 10), now=0.1)
     led.step(fetch(voter(4), 7), now=0.2)
     assert [(peer.replica, peer.votes, peer.end, peer.fetched) for peer in led.peers()] == [
-        (two, True, 10, 0.1),
-        (three, True, -1, 0.0),
+        (TWO, True, 10, 0.1),
+        (THREE, True, -1, 0.0),
         (voter(4), False, 7, 0.2),
     ]
     assert follower().peers() == ()
     assert follower().in_sync(0.0) == ()
-    led.step(fetch(two, 10), now=31.0)
-    led.step(fetch(three, 10), now=31.0)
+    led.step(fetch(TWO, 10), now=31.0)
+    led.step(fetch(THREE, 10), now=31.0)
     led.step(Tick(), now=31.0)  # an observer that is silent for long is forgotten
-    assert [peer.replica for peer in led.peers()] == [two, three]
+    assert [peer.replica for peer in led.peers()] == [TWO, THREE]
 
 
 @pytest.mark.parametrize("restarts", [False, True])
 def test_an_observer_that_voted_asks_the_others_too(restarts: bool) -> None:
     """The candidate may be gone for good, and whoever was elected instead does not know of this replica."""
     observer = Replica(
-        me=four,
+        me=FOUR,
         epoch=Epoch(7 if restarts else 6),
         log_end=Offset(10),
         high_watermark=Offset(10),
-        voters=all_three,
-        voted_for=two if restarts else no_voter,
+        voters=ALL_THREE,
+        voted_for=TWO if restarts else NO_VOTER,
     )
     if not restarts:
-        asked = VoteRequest(sender=two, to=four, epoch=Epoch(7), end=Offset(12), last_epoch=Epoch(6))
-        assert observer.step(asked, now=0.1).store_vote == Vote(epoch=Epoch(7), voter=two)
-        observer.step(VoteStored(Epoch(7), two), now=0.2)
+        asked = VoteRequest(sender=TWO, to=FOUR, epoch=Epoch(7), end=Offset(12), last_epoch=Epoch(6))
+        assert observer.step(asked, now=0.1).store_vote == Vote(epoch=Epoch(7), voter=TWO)
+        observer.step(VoteStored(Epoch(7), TWO), now=0.2)
     now, found = 0.2, []
     for _ in range(6):
         now = max(now, observer.deadline) + 0.01
@@ -209,33 +209,33 @@ def test_an_observer_that_voted_asks_the_others_too(restarts: bool) -> None:
         request = observer.fetch()
         assert request is not None
         found.append(request.to)
-    assert sorted(set(found)) == sorted(all_three)
+    assert sorted(set(found)) == sorted(ALL_THREE)
 
 
 def test_a_sole_voter_waits_for_nobody() -> None:
-    alone = Replica(me=one, epoch=Epoch(0), log_end=Offset(0), high_watermark=Offset(0))
+    alone = Replica(me=ONE, epoch=Epoch(0), log_end=Offset(0), high_watermark=Offset(0))
     alone.step(Campaign())
     alone.step(VoteStored(Epoch(1)))
     assert knows_quorum(alone, 1e9)
     assert alone.deadline == float("inf")
-    assert alone.in_sync(1e9) == (one,)
+    assert alone.in_sync(1e9) == (ONE,)
     assert alone.fetch() is None
 
 
 def test_voters_found_in_the_log_win_over_those_of_the_metadata() -> None:
-    made = replica(three)
-    effects = made.step(VotersAppended(Offset(8), (one, two)))
-    assert made.voters == (one, two)
+    made = replica(THREE)
+    effects = made.step(VotersAppended(Offset(8), (ONE, TWO)))
+    assert made.voters == (ONE, TWO)
     assert [move.to for move in effects.moves] == [Role.OBSERVER]
 
 
 def test_voter_sets_are_kept_as_long_as_they_can_come_back() -> None:
-    history = VoterHistory((one,))
-    history.appended(5, (one, two))
-    history.appended(9, all_three)
+    history = VoterHistory((ONE,))
+    history.appended(5, (ONE, TWO))
+    history.appended(9, ALL_THREE)
     history.committed(6)
-    assert history.entries() == ((5, (one, two)), (9, all_three))
+    assert history.entries() == ((5, (ONE, TWO)), (9, ALL_THREE))
     history.truncated(9)
-    assert history.current == (one, two)
+    assert history.current == (ONE, TWO)
     history.committed(20)
-    assert history.entries() == ((5, (one, two)),)
+    assert history.entries() == ((5, (ONE, TWO)),)

@@ -14,7 +14,7 @@ from tailrace.raft.events import Event, Tick, Truncated, VotersAppended, VoteSto
 from tailrace.raft.messages import FetchAnswer, Fetched, Message, Synced
 from tailrace.raft.replica import Replica
 from tailrace.raft.timing import Timing
-from tailrace.raft.voters import Voter, Voters, no_voter
+from tailrace.raft.voters import NO_VOTER, Voter, Voters
 
 
 class Entry(NamedTuple):
@@ -38,7 +38,7 @@ class Disk:
 
     entries: list[Entry] = field(default_factory=list)
     durable: int = 0
-    vote: Vote = field(default_factory=lambda: Vote(epoch=Epoch(0), voter=no_voter))
+    vote: Vote = field(default_factory=lambda: Vote(epoch=Epoch(0), voter=NO_VOTER))
     high_watermark: int = 0
 
     def epochs(self) -> EpochCache:
@@ -98,7 +98,7 @@ class Member:
             log_end=Offset(len(disk.entries)),
             high_watermark=Offset(min(disk.high_watermark, len(disk.entries))),
             voters=self.first_voters,
-            voted_for=disk.vote.voter if disk.vote.epoch == epoch else no_voter,
+            voted_for=disk.vote.voter if disk.vote.epoch == epoch else NO_VOTER,
             may_vote=may_vote,
             epochs=self.epochs,
             timing=self.timing,

@@ -7,13 +7,13 @@ from crc32c import crc32c
 
 from tailrace.model.faults import CorruptBatch, InvalidBatch, UnsupportedFormat
 from tailrace.records.build import build_batch, leader_change_batch
-from tailrace.records.compress import Compression, compressions
-from tailrace.records.header import check_batch, checked_from, crc_at, layout, read_header, stamp_append_time
+from tailrace.records.compress import COMPRESSIONS, Compression
+from tailrace.records.header import CHECKED_FROM, CRC_AT, LAYOUT, check_batch, read_header, stamp_append_time
 from tailrace.records.opened import batches, open_batch, walk_batch
 from tailrace.records.record import NewRecord, Record
 from tailrace.records.varints import varint
 
-three = (
+THREE = (
     NewRecord(b"one", b"k", (("trace", b"\x01"), ("trace", None)), timestamp=1_700_000_000_500),
     NewRecord(None, b"", timestamp=1_700_000_000_000),
     NewRecord(b"", None, (("é", b""),), timestamp=1_700_000_000_900),
@@ -23,9 +23,9 @@ three = (
 def sealed(body: bytes, records: int = 1, last_delta: int | None = None, attributes: int = 0) -> bytes:
     """A batch with a right checksum around any body."""
     last = records - 1 if last_delta is None else last_delta
-    batch = bytearray(layout.pack(100, 49 + len(body), 3, 2, 0, attributes, last, 1000, 1000, -1, -1, -1, records))
+    batch = bytearray(LAYOUT.pack(100, 49 + len(body), 3, 2, 0, attributes, last, 1000, 1000, -1, -1, -1, records))
     batch += body
-    struct.pack_into(">I", batch, crc_at, crc32c(bytes(batch[checked_from:])))
+    struct.pack_into(">I", batch, CRC_AT, crc32c(bytes(batch[CHECKED_FROM:])))
     return bytes(batch)
 
 
@@ -38,17 +38,17 @@ def record(*fields: bytes | int, size: int | None = None) -> bytes:
 plain = record(0, 0, -1, 1, b"v", 0)
 
 
-@pytest.mark.parametrize("compression", compressions)
+@pytest.mark.parametrize("compression", COMPRESSIONS)
 def test_what_is_built_can_be_opened(compression: Compression) -> None:
-    batch = build_batch(three, base_offset=42, leader_epoch=7, compression=compression)
+    batch = build_batch(THREE, base_offset=42, leader_epoch=7, compression=compression)
     assert open_batch(batch) == [
-        Record(42 + delta, new.timestamp, new.key, new.value, new.headers) for delta, new in enumerate(three)
+        Record(42 + delta, new.timestamp, new.key, new.value, new.headers) for delta, new in enumerate(THREE)
     ]
 
 
 def test_the_header_says_what_is_inside() -> None:
     batch = build_batch(
-        three,
+        THREE,
         base_offset=42,
         leader_epoch=7,
         compression="zstd",
@@ -65,14 +65,14 @@ def test_the_header_says_what_is_inside() -> None:
     assert header.last_sequence == 0  # wraps
     assert header.is_transactional
     assert not header.is_control
-    assert compressions[header.compression] == "zstd"
+    assert COMPRESSIONS[header.compression] == "zstd"
 
 
 def test_append_time_is_the_time_of_every_record() -> None:
-    batch = build_batch(three)
+    batch = build_batch(THREE)
     stamp_append_time(memoryview(batch), 1_800_000_000_000, read_header(batch).attributes)
     assert [one.timestamp for one in open_batch(batch)] == [1_800_000_000_000] * 3
-    built_so = build_batch(three, timestamp_type="LogAppendTime")
+    built_so = build_batch(THREE, timestamp_type="LogAppendTime")
     assert [one.timestamp for one in open_batch(built_so)] == [1_700_000_000_900] * 3
 
 
@@ -154,7 +154,7 @@ def test_records_can_be_walked_one_by_one() -> None:
 
 
 def test_batches_are_stepped_through_and_a_cut_one_left_out() -> None:
-    first, second = build_batch(three, base_offset=0), build_batch(three[:1], base_offset=3)
+    first, second = build_batch(THREE, base_offset=0), build_batch(THREE[:1], base_offset=3)
     run = bytes(first + second)
     for cut in range(len(run) + 1):
         whole = (cut >= len(first)) + (cut >= len(run))
@@ -164,7 +164,7 @@ def test_batches_are_stepped_through_and_a_cut_one_left_out() -> None:
 
 @pytest.mark.parametrize("length", [-1, 0, 48, -(2**31)])
 def test_a_batch_that_says_it_is_too_short_stops_the_walk(length: int) -> None:
-    run = bytearray(build_batch(three))
+    run = bytearray(build_batch(THREE))
     struct.pack_into(">i", run, 8, length)
     with pytest.raises(CorruptBatch, match="none has so few"):
         list(batches(run))

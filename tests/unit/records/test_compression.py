@@ -13,15 +13,15 @@ import zstandard
 
 from tailrace.model.faults import BatchTooLarge, CorruptBatch, InvalidBatch
 from tailrace.model.limits import MiB
-from tailrace.records.compress import Compression, compress, compressions, decompress, snappy_header
+from tailrace.records.compress import COMPRESSIONS, SNAPPY_HEADER, Compression, compress, decompress
 
 text = b"".join(b"line %d of a text that repeats itself\n" % number for number in range(5000))
-packed = compressions[1:]
-number_of = {name: number for number, name in enumerate(compressions)}
+packed = COMPRESSIONS[1:]
+number_of = {name: number for number, name in enumerate(COMPRESSIONS)}
 
 
 @pytest.mark.parametrize("data", [b"", b"x", text], ids=["empty", "one byte", "text"])
-@pytest.mark.parametrize("codec", compressions)
+@pytest.mark.parametrize("codec", COMPRESSIONS)
 def test_there_and_back(codec: Compression, data: bytes) -> None:
     for form in (data, bytearray(data), memoryview(data)):
         assert decompress(number_of[codec], compress(codec, form)) == data
@@ -78,9 +78,9 @@ def test_a_cut_stream_is_corrupt(codec: Compression) -> None:
     "stream",
     [
         b"",
-        snappy_header + b"\0\0",
-        snappy_header + b"\xff\xff\xff\xff",
-        snappy_header + b"\x7f\xff\xff\xff" + b"x" * 20,
+        SNAPPY_HEADER + b"\0\0",
+        SNAPPY_HEADER + b"\xff\xff\xff\xff",
+        SNAPPY_HEADER + b"\x7f\xff\xff\xff" + b"x" * 20,
         b"\xff\xff\xff\xff\x0f" + b"x" * 20,  # a block that says it holds 4 GiB
     ],
 )
@@ -112,7 +112,7 @@ def lz4_bomb(mebibytes: int) -> bytes:
 
 def snappy_bomb(mebibytes: int) -> bytes:
     block = bytes(cramjam.snappy.compress_raw(bytes(MiB)))
-    return snappy_header + (len(block).to_bytes(4, "big") + block) * mebibytes
+    return SNAPPY_HEADER + (len(block).to_bytes(4, "big") + block) * mebibytes
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_a_bomb_costs_no_more_than_the_bound(codec: Compression, bomb: bytes) ->
     assert peak < 10 * MiB
 
 
-measure = """
+MEASURE = """
 import resource, sys
 from tailrace.model.faults import BatchTooLarge
 from tailrace.records.compress import decompress
@@ -147,5 +147,5 @@ except BatchTooLarge:
 def test_ten_gigabytes_of_zeros_do_not_fill_the_memory() -> None:
     # One frame of 1 GiB, ten times: what the codec itself allocates counts too, hence a process of its own.
     bomb = zstd_bomb(1024) * 10
-    answer = subprocess.run([sys.executable, "-c", measure], input=bomb, capture_output=True, check=True, timeout=60)
+    answer = subprocess.run([sys.executable, "-c", MEASURE], input=bomb, capture_output=True, check=True, timeout=60)
     assert int(answer.stdout) < 64 * 1024  # kilobytes

@@ -16,7 +16,7 @@ from tailrace.records.header import check_batch
 from tailrace.records.opened import open_batch
 from tailrace.records.record import NewRecord
 
-here, there = Id(b"h" * 16), Id(b"t" * 16)
+HERE, THERE = Id(b"h" * 16), Id(b"t" * 16)
 voters = some.lists(
     some.tuples(some.integers(0, 2**31 - 1), some.binary(min_size=16, max_size=16).map(Id)), min_size=1, max_size=200
 )
@@ -41,14 +41,14 @@ def test_voters_are_read_back(ids: list[tuple[int, Id]]) -> None:
 
 
 def test_a_voters_record_is_kafkas() -> None:
-    batch = voters_batch(voters=[(1, here), (300, there)], base_offset=0, leader_epoch=0, timestamp=0)
+    batch = voters_batch(voters=[(1, HERE), (300, THERE)], base_offset=0, leader_epoch=0, timestamp=0)
     assert open_batch(batch)[0].key == bytes.fromhex("0000 0006")  # version 0, KRAFT_VOTERS
     raw = value_of(batch)
     theirs, size = entity_reader(VotersRecord)(raw, 0)
     assert size == len(raw)
     assert [(one.voter_id, one.voter_directory_id) for one in theirs.voters] == [
-        (1, uuid.UUID(bytes=here)),
-        (300, uuid.UUID(bytes=there)),
+        (1, uuid.UUID(bytes=HERE)),
+        (300, uuid.UUID(bytes=THERE)),
     ]
     assert all(one.endpoints == () for one in theirs.voters)
     feature = theirs.voters[0].k_raft_version_feature
@@ -75,9 +75,9 @@ def test_a_marker_is_kafkas(committed: bool) -> None:
 def test_what_another_kafka_writes_is_understood() -> None:
     """With endpoints, and with tagged fields that we do not know."""
     endpoint = b"\3ab\5host" + b"\x23\x84" + b"\1\x07\1x"
-    one = bytes.fromhex("00000007") + here + b"\2" + endpoint + bytes(4) + b"\0\0"
+    one = bytes.fromhex("00000007") + HERE + b"\2" + endpoint + bytes(4) + b"\0\0"
     value = b"\0\0\2" + one + b"\1\x05\2ab"
-    assert read_control(control(bytes.fromhex("0000 0006"), value)) == VotersChange(voters=((7, here),))
+    assert read_control(control(bytes.fromhex("0000 0006"), value)) == VotersChange(voters=((7, HERE),))
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_a_batch_of_records_is_no_control_batch() -> None:
 
 def test_voters_cut_short_or_followed_by_more_are_corrupt() -> None:
     key = bytes.fromhex("0000 0006")
-    value = value_of(voters_batch(voters=[(1, here), (2, there)], base_offset=0, leader_epoch=0, timestamp=0))
+    value = value_of(voters_batch(voters=[(1, HERE), (2, THERE)], base_offset=0, leader_epoch=0, timestamp=0))
     assert read_control(control(key, value)) is not None
     for end in range(2, len(value)):
         with pytest.raises(CorruptBatch):
@@ -122,7 +122,7 @@ def test_whatever_stands_there_is_read_or_corrupt(value: bytes) -> None:
 
 
 def test_bytes_that_were_changed_are_corrupt() -> None:
-    batch = voters_batch(voters=[(1, here)], base_offset=0, leader_epoch=0, timestamp=0)
+    batch = voters_batch(voters=[(1, HERE)], base_offset=0, leader_epoch=0, timestamp=0)
     batch[-10] ^= 1
     with pytest.raises(CorruptBatch, match="checksum"):
         read_control(batch)

@@ -8,37 +8,37 @@ from aiokafka.record import default_records as aiokafka_records
 from kafka.record import default_records as kafka_python_records
 
 from tailrace.records.build import build_batch, leader_change_batch
-from tailrace.records.compress import Compression, compressions
+from tailrace.records.compress import COMPRESSIONS, Compression
 from tailrace.records.header import check_batch
 from tailrace.records.opened import open_batch
 from tailrace.records.record import NewRecord
 
-now = 1_700_000_000_000
-records = (
-    NewRecord(b"first", b"key", (("a", b"1"), ("a", None), ("naïve ☃", b"")), timestamp=now),
-    NewRecord(None, None, timestamp=now - 5_000),
-    NewRecord(b"", b"", timestamp=now + 86_400_000),
-    *(NewRecord(b"value %d " % n * 40, b"%d" % n, timestamp=now + n) for n in range(300)),
+NOW = 1_700_000_000_000
+RECORDS = (
+    NewRecord(b"first", b"key", (("a", b"1"), ("a", None), ("naïve ☃", b"")), timestamp=NOW),
+    NewRecord(None, None, timestamp=NOW - 5_000),
+    NewRecord(b"", b"", timestamp=NOW + 86_400_000),
+    *(NewRecord(b"value %d " % n * 40, b"%d" % n, timestamp=NOW + n) for n in range(300)),
 )
 
-readers = {
+READERS = {
     "kafka-python": kafka_python_records.DefaultRecordBatch,
     "aiokafka": aiokafka_records._DefaultRecordBatchPy,
     "aiokafka-c": aiokafka_records.DefaultRecordBatch,
 }
-builders = {
+BUILDERS = {
     "kafka-python": kafka_python_records.DefaultRecordBatchBuilder,
     "aiokafka": aiokafka_records._DefaultRecordBatchBuilderPy,
     "aiokafka-c": aiokafka_records.DefaultRecordBatchBuilder,
 }
 
 
-@pytest.mark.parametrize("compression", compressions)
-@pytest.mark.parametrize("twin", readers)
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+@pytest.mark.parametrize("twin", READERS)
 def test_they_read_ours(twin: str, compression: Compression) -> None:
-    reader: Callable[[bytes], Any] = readers[twin]
+    reader: Callable[[bytes], Any] = READERS[twin]
     built = build_batch(
-        records,
+        RECORDS,
         base_offset=1000,
         compression=compression,
         producer_id=17,
@@ -51,46 +51,46 @@ def test_they_read_ours(twin: str, compression: Compression) -> None:
     assert (batch.producer_id, batch.producer_epoch, batch.base_sequence) == (17, 3, 40)
     assert batch.is_transactional
     assert not batch.is_control_batch
-    assert (batch.base_offset, batch.next_offset) == (1000, 1000 + len(records))
-    assert batch.max_timestamp == now + 86_400_000
+    assert (batch.base_offset, batch.next_offset) == (1000, 1000 + len(RECORDS))
+    assert batch.max_timestamp == NOW + 86_400_000
     read = [NewRecord(one.value, one.key, tuple(one.headers), one.timestamp) for one in batch]
-    assert read == list(records)
+    assert read == list(RECORDS)
 
 
-@pytest.mark.parametrize("compression", compressions)
-@pytest.mark.parametrize("twin", builders)
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+@pytest.mark.parametrize("twin", BUILDERS)
 def test_we_read_theirs(twin: str, compression: Compression) -> None:
-    builder: Any = builders[twin](
+    builder: Any = BUILDERS[twin](
         magic=2,
-        compression_type=compressions.index(compression),
+        compression_type=COMPRESSIONS.index(compression),
         is_transactional=False,
         producer_id=17,
         producer_epoch=3,
         base_sequence=40,
         batch_size=10_000_000,
     )
-    for offset, new in enumerate(records):
+    for offset, new in enumerate(RECORDS):
         builder.append(offset, new.timestamp, new.key, new.value, list(new.headers))
     theirs = bytes(builder.build())
     header = check_batch(memoryview(theirs))
     assert (header.producer_id, header.producer_epoch, header.base_sequence) == (17, 3, 40)
-    assert header.max_timestamp == now + 86_400_000
-    assert [NewRecord(one.value, one.key, one.headers, one.timestamp) for one in open_batch(theirs)] == list(records)
+    assert header.max_timestamp == NOW + 86_400_000
+    assert [NewRecord(one.value, one.key, one.headers, one.timestamp) for one in open_batch(theirs)] == list(RECORDS)
 
 
-@pytest.mark.parametrize("twin", readers)
+@pytest.mark.parametrize("twin", READERS)
 def test_uncompressed_batches_are_the_same_bytes(twin: str) -> None:
-    builder: Any = builders[twin](2, 0, False, -1, -1, -1, 10_000_000)
-    for offset, new in enumerate(records):
+    builder: Any = BUILDERS[twin](2, 0, False, -1, -1, -1, 10_000_000)
+    for offset, new in enumerate(RECORDS):
         builder.append(offset, new.timestamp, new.key, new.value, list(new.headers))
     theirs = bytes(builder.build())
-    assert theirs == bytes(build_batch(records, leader_epoch=check_batch(memoryview(theirs)).leader_epoch))
+    assert theirs == bytes(build_batch(RECORDS, leader_epoch=check_batch(memoryview(theirs)).leader_epoch))
 
 
-@pytest.mark.parametrize("twin", readers)
+@pytest.mark.parametrize("twin", READERS)
 def test_they_know_a_leader_change_for_a_control_batch(twin: str) -> None:
-    reader: Callable[[bytes], Any] = readers[twin]
-    built = leader_change_batch(leader=1, voters=(1,), granting=(1,), base_offset=5, leader_epoch=2, timestamp=now)
+    reader: Callable[[bytes], Any] = READERS[twin]
+    built = leader_change_batch(leader=1, voters=(1,), granting=(1,), base_offset=5, leader_epoch=2, timestamp=NOW)
     batch = reader(bytes(built))
     assert batch.is_control_batch
     assert batch.next_offset == 6

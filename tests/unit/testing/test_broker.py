@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from tailrace.model.settings import SettingError
 from tailrace.testing import Broker, BrokerFailed
-from tests.unit.cli.program import deadline_s
+from tests.unit.cli.program import DEADLINE_S
 
 
 def test_what_was_confirmed_survives_a_kill(topic: str) -> None:
@@ -21,14 +21,14 @@ def test_what_was_confirmed_survives_a_kill(topic: str) -> None:
         first_pid, first_address = broker.pid, broker.bootstrap
         producer = Producer({"bootstrap.servers": broker.bootstrap, "acks": "all"})
         producer.produce(topic, b"kept")
-        assert producer.flush(deadline_s) == 0
+        assert producer.flush(DEADLINE_S) == 0
         broker.kill()
         broker.restart()
         assert broker.pid != first_pid
         assert broker.bootstrap == first_address
         consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "none", "enable.auto.commit": False})
         consumer.assign([TopicPartition(topic, 0, 0)])
-        message = consumer.poll(deadline_s)
+        message = consumer.poll(DEADLINE_S)
         assert message is not None
         assert message.error() is None
         assert message.value() == b"kept"
@@ -90,7 +90,7 @@ def test_a_paused_broker_answers_nobody_until_it_is_resumed() -> None:
             with pytest.raises(TimeoutError):
                 client.recv(1)
             broker.resume()
-            client.settimeout(deadline_s)
+            client.settimeout(DEADLINE_S)
             assert client.recv(1) == b""
         broker.pause()  # and it stops all the same
 
@@ -123,6 +123,6 @@ input()
     finally:
         parent.kill()
         parent.communicate()
-    ended, _, _ = select.select([child], [], [], deadline_s)
+    ended, _, _ = select.select([child], [], [], DEADLINE_S)
     os.close(child)
     assert ended

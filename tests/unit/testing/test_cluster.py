@@ -14,7 +14,7 @@ from tailrace.model.settings import SettingError
 from tailrace.testing import BrokerFailed, Cluster
 from tailrace.testing.cluster_view import NoView
 
-deadline_s = 60.0
+DEADLINE_S = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -34,10 +34,10 @@ def topic(cluster: Cluster, request: pytest.FixtureRequest) -> str:
 
 
 def make_topic(cluster: Cluster, name: str) -> None:
-    cluster.wait_until_healthy(deadline_s)
+    cluster.wait_until_healthy(DEADLINE_S)
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
-    admin.create_topics([NewTopic(name, 1, 3)])[name].result(deadline_s)
-    cluster.wait_until_healthy(deadline_s)
+    admin.create_topics([NewTopic(name, 1, 3)])[name].result(DEADLINE_S)
+    cluster.wait_until_healthy(DEADLINE_S)
 
 
 def send(cluster: Cluster, topic: str, value: bytes, *, without: int = 0) -> None:
@@ -47,20 +47,20 @@ def send(cluster: Cluster, topic: str, value: bytes, *, without: int = 0) -> Non
     failed: list[object] = []
     producer = Producer(settings)
     producer.produce(topic, value, on_delivery=lambda error, _: failed.append(error) if error else None)
-    assert (producer.flush(deadline_s), failed) == (0, [])
+    assert (producer.flush(DEADLINE_S), failed) == (0, [])
 
 
 def values(cluster: Cluster, topic: str, count: int) -> list[bytes | None]:
     settings = {"bootstrap.servers": cluster.bootstrap, "group.id": "none", "enable.auto.commit": False, "log_level": 0}
     reader = Consumer(settings)
     reader.assign([TopicPartition(topic, 0, 0)])
-    got = [message.value() for message in reader.consume(count, deadline_s)]
+    got = [message.value() for message in reader.consume(count, DEADLINE_S)]
     reader.close()
     return got
 
 
 def wait_until(is_so: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + deadline_s
+    deadline = time.monotonic() + DEADLINE_S
     while not is_so():
         assert time.monotonic() < deadline, what
         time.sleep(0.02)
@@ -97,7 +97,7 @@ def test_a_killed_leader_is_replaced_and_comes_back(cluster: Cluster, topic: str
     with pytest.raises(BrokerFailed, match=f"not healthy within 0.1 s: broker {killed} does not answer|says: only"):
         cluster.wait_until_healthy(0.1)
     cluster.restart(killed)
-    cluster.wait_until_healthy(deadline_s)
+    cluster.wait_until_healthy(DEADLINE_S)
     assert values(cluster, topic, 2) == [b"before", b"after"]
 
 
@@ -110,7 +110,7 @@ def test_a_paused_leader_is_replaced_and_learns_of_it(cluster: Cluster, topic: s
     leader = cluster.leader_of(topic, 0)
     cluster.resume(paused)
     wait_until(lambda: leader_by(cluster, paused, topic) == leader, "it does not learn who leads")
-    cluster.wait_until_healthy(deadline_s)
+    cluster.wait_until_healthy(DEADLINE_S)
 
 
 def test_a_leader_that_is_cut_off_is_replaced(cluster: Cluster, topic: str) -> None:
@@ -120,7 +120,7 @@ def test_a_leader_that_is_cut_off_is_replaced(cluster: Cluster, topic: str) -> N
     wait_until(lambda: cluster.leader_of(topic, 0) != lonely, "it still leads")
     send(cluster, topic, b"meanwhile", without=lonely)
     cluster.heal()
-    cluster.wait_until_healthy(deadline_s)
+    cluster.wait_until_healthy(DEADLINE_S)
     assert values(cluster, topic, 1) == [b"meanwhile"]
 
 
@@ -130,14 +130,14 @@ def test_a_leader_that_nobody_hears_is_replaced(cluster: Cluster, topic: str) ->
         cluster.partition(unheard, one, one_way=True)
     wait_until(lambda: cluster.leader_of(topic, 0) != unheard, "it still leads")
     cluster.heal()
-    cluster.wait_until_healthy(deadline_s)
+    cluster.wait_until_healthy(DEADLINE_S)
 
 
 def test_all_can_be_restarted_at_once(cluster: Cluster, topic: str) -> None:
     send(cluster, topic, b"kept")
     cluster.kill(1, 2, 3)
     cluster.restart(1, 2, 3)
-    cluster.wait_until_healthy(deadline_s)
+    cluster.wait_until_healthy(DEADLINE_S)
     assert values(cluster, topic, 1) == [b"kept"]
 
 

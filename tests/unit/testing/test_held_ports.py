@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tailrace.testing import held_ports
-from tailrace.testing.held_ports import HeldPorts, NoPort, free_ports, is_free
+from tailrace.testing.held_ports import FREE_PORTS, HeldPorts, NoPort, is_free
 
 
 @pytest.fixture
@@ -15,8 +15,8 @@ def one_port(monkeypatch: pytest.MonkeyPatch) -> int:
     ports = HeldPorts()
     port = ports.pick()
     ports.close()
-    monkeypatch.setattr(held_ports, "free_ports", range(port, port + 1))
-    monkeypatch.setattr(held_ports, "picks_max", 1)
+    monkeypatch.setattr(held_ports, "FREE_PORTS", range(port, port + 1))
+    monkeypatch.setattr(held_ports, "PICKS_MAX", 1)
     return port
 
 
@@ -64,4 +64,4 @@ def test_no_port_is_picked_where_somebody_listens(one_port: int) -> None:
 
 def test_they_are_none_that_the_system_gives_away() -> None:
     first = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
-    assert free_ports.stop <= first
+    assert FREE_PORTS.stop <= first

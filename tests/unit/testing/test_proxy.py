@@ -9,19 +9,19 @@ from contextlib import closing
 import pytest
 
 from tailrace.model.ids import NO_ID
-from tailrace.testing.flows import flow_buffer_bytes
+from tailrace.testing.flows import FLOW_BUFFER_BYTES
 from tailrace.testing.proxy import Network, broker_that_speaks
 from tailrace.wire.compile import encode
 from tailrace.wire.headers import request_header
 from tailrace.wire.messages.peers.hello import PeerHello
 
-deadline_s = 20.0
-silence_s = 0.2  # what is cut has to stay silent for so long; a byte that passes takes far less
-called_id = 7
+DEADLINE_S = 20.0
+SILENCE_S = 0.2  # what is cut has to stay silent for so long; a byte that passes takes far less
+CALLED_ID = 7
 
 
 def hello(broker_id: int) -> bytes:
-    body = encode(PeerHello(cluster_id="c", broker_id=broker_id, directory_id=NO_ID, to=called_id, lane=1), 0)
+    body = encode(PeerHello(cluster_id="c", broker_id=broker_id, directory_id=NO_ID, to=CALLED_ID, lane=1), 0)
     frame = request_header(1000, 0, 1, "peer", True) + body
     return len(frame).to_bytes(4, "big") + frame
 
@@ -34,7 +34,7 @@ def read(one: socket.socket, count: int) -> bytes:
 
 
 def is_silent(one: socket.socket) -> bool:
-    ready, _, _ = select.select([one], [], [], silence_s)
+    ready, _, _ = select.select([one], [], [], SILENCE_S)
     return not ready
 
 
@@ -56,17 +56,17 @@ class Stage:
     def __init__(self, network: Network) -> None:
         self.network = network
         self.broker = socket.create_server(("127.0.0.1", 0))
-        self.broker.settimeout(deadline_s)
-        self.port = network.open_door(called_id, self.broker.getsockname()[1])
+        self.broker.settimeout(DEADLINE_S)
+        self.port = network.open_door(CALLED_ID, self.broker.getsockname()[1])
 
     def call(self, first: bytes) -> socket.socket:
-        caller = socket.create_connection(("127.0.0.1", self.port), deadline_s)
+        caller = socket.create_connection(("127.0.0.1", self.port), DEADLINE_S)
         caller.sendall(first)
         return caller
 
     def accept(self) -> socket.socket:
         called, _ = self.broker.accept()
-        called.settimeout(deadline_s)
+        called.settimeout(DEADLINE_S)
         return called
 
     def connect(self, broker_id: int) -> tuple[socket.socket, socket.socket]:
@@ -112,7 +112,7 @@ def test_a_hello_in_single_bytes_arrives(stage: Stage) -> None:
 @pytest.mark.parametrize("first", [b"\xff\xff\xff\xff nonsense", b"\x00\x00\x00\x03abc", hello(-1)])
 def test_who_cannot_be_told_apart_is_passed_on(stage: Stage, first: bytes) -> None:
     """A joiner has no id yet, and nonsense is for the broker to refuse."""
-    stage.network.cut((3, called_id), (called_id, 3))
+    stage.network.cut((3, CALLED_ID), (CALLED_ID, 3))
     with stage.call(first):
         assert read(stage.accept(), len(first)) == first
 
@@ -120,7 +120,7 @@ def test_who_cannot_be_told_apart_is_passed_on(stage: Stage, first: bytes) -> No
 def test_what_is_cut_is_silent_and_heals(stage: Stage) -> None:
     caller, called = stage.connect(3)
     other_caller, other_called = stage.connect(4)
-    stage.network.cut((3, called_id), (called_id, 3))
+    stage.network.cut((3, CALLED_ID), (CALLED_ID, 3))
     caller.sendall(b"late")
     called.sendall(b"answer")
     assert is_silent(called)
@@ -134,7 +134,7 @@ def test_what_is_cut_is_silent_and_heals(stage: Stage) -> None:
 
 def test_one_way_only(stage: Stage) -> None:
     caller, called = stage.connect(3)
-    stage.network.cut((3, called_id))
+    stage.network.cut((3, CALLED_ID))
     caller.sendall(b"late")
     called.sendall(b"heard")
     assert read(caller, 5) == b"heard"
@@ -145,14 +145,14 @@ def test_one_way_only(stage: Stage) -> None:
 
 def test_cuts_add_up(stage: Stage) -> None:
     caller, called = stage.connect(3)
-    stage.network.cut((3, called_id))
-    stage.network.cut((4, called_id))
+    stage.network.cut((3, CALLED_ID))
+    stage.network.cut((4, CALLED_ID))
     caller.sendall(b"late")
     assert is_silent(called)
 
 
 def test_a_new_connection_is_held_until_it_heals(stage: Stage) -> None:
-    stage.network.cut((3, called_id), (called_id, 3))
+    stage.network.cut((3, CALLED_ID), (CALLED_ID, 3))
     caller = stage.call(hello(3) + b"more")
     assert is_silent(stage.broker)
     assert is_silent(caller)
@@ -164,7 +164,7 @@ def test_a_new_connection_is_held_until_it_heals(stage: Stage) -> None:
 
 
 def test_a_caller_that_gave_up_never_arrives(stage: Stage) -> None:
-    stage.network.cut((3, called_id))
+    stage.network.cut((3, CALLED_ID))
     stage.call(hello(3)).close()
     stage.network.heal()
     caller, _ = stage.connect(4)  # the next to be accepted is this one
@@ -191,7 +191,7 @@ def test_half_an_end_leaves_the_other_half_open(stage: Stage) -> None:
 
 def test_nobody_is_told_of_an_end_behind_a_cut(stage: Stage) -> None:
     caller, called = stage.connect(3)
-    stage.network.cut((3, called_id), (called_id, 3))
+    stage.network.cut((3, CALLED_ID), (CALLED_ID, 3))
     called.close()
     assert is_silent(caller)
     stage.network.heal()
@@ -216,8 +216,8 @@ def test_a_reset_is_passed_on(stage: Stage) -> None:
 def test_what_waits_is_bounded_and_all_arrives(stage: Stage) -> None:
     """A sender behind a cut fills our buffer and the system's, then waits; healed, every byte is there, in order."""
     caller, called = stage.connect(3)
-    stage.network.cut((3, called_id))
-    sent = send_until_it_waits(caller, bytes(range(256)) * (flow_buffer_bytes // 256))
+    stage.network.cut((3, CALLED_ID))
+    sent = send_until_it_waits(caller, bytes(range(256)) * (FLOW_BUFFER_BYTES // 256))
     stage.network.heal()
     got = read(called, sent)
     assert len(got) == sent
@@ -231,7 +231,7 @@ def test_it_is_fast_enough_for_chaos(stage: Stage) -> None:
     caller.setblocking(False)
     begin, sent = time.perf_counter(), 0
     while got < total:
-        ready, can, _ = select.select([called], [caller] if sent < total else [], [], deadline_s)
+        ready, can, _ = select.select([called], [caller] if sent < total else [], [], DEADLINE_S)
         assert ready or can
         if can:
             sent += caller.send(block[: total - sent])
@@ -247,4 +247,4 @@ def test_closing_ends_every_connection(stage: Stage) -> None:
     assert caller.recv(1) == b""
     assert called.recv(1) == b""
     with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(("127.0.0.1", stage.port), deadline_s)
+        socket.create_connection(("127.0.0.1", stage.port), DEADLINE_S)

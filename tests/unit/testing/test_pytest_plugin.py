@@ -4,9 +4,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.unit.cli.program import deadline_s, environment
+from tests.unit.cli.program import DEADLINE_S, environment
 
-users_test = """
+USERS_TEST = """
 from confluent_kafka.admin import AdminClient
 
 def test_it(tailrace_broker):
@@ -16,7 +16,7 @@ def test_it_is_the_same_one(tailrace_broker, request):
     assert tailrace_broker.pid > 0
 """
 
-users_test_of_a_cluster = """
+USERS_TEST_OF_A_CLUSTER = """
 def test_it(tailrace_cluster):
     tailrace_cluster.kill(2)
     assert tailrace_cluster.ids == [1, 2, 3, 4]
@@ -24,12 +24,12 @@ def test_it(tailrace_cluster):
 
 
 def test_a_users_test_finds_its_broker(tmp_path: Path) -> None:
-    out = run_pytest(tmp_path, users_test)
+    out = run_pytest(tmp_path, USERS_TEST)
     assert "2 passed" in out, out
 
 
 def test_a_users_test_finds_its_cluster_and_a_failure_its_logs(tmp_path: Path) -> None:
-    out = run_pytest(tmp_path, users_test_of_a_cluster)
+    out = run_pytest(tmp_path, USERS_TEST_OF_A_CLUSTER)
     assert "assert [1, 2, 3] == [1, 2, 3, 4]" in out, out
     logs = out.partition("tailrace brokers' logs")[2]
     for one in (1, 2, 3):
@@ -44,6 +44,6 @@ def run_pytest(folder: Path, test: str) -> str:
         capture_output=True,
         text=True,
         env=environment(),
-        timeout=deadline_s,
+        timeout=DEADLINE_S,
     )
     return ran.stdout + ran.stderr

@@ -13,14 +13,14 @@ from typing import TypeVar
 from tailrace.model.faults import Fault
 from tailrace.transactions.records import Entry
 from tailrace.transactions.states import Move
-from tailrace.transactions.transaction import Place, Producer, Transaction, entry, last_epoch_of_an_id, nothing
+from tailrace.transactions.transaction import LAST_EPOCH_OF_AN_ID, NOTHING, Place, Producer, Transaction, entry
 from tailrace.transactions.transactions import Transactions
 from tailrace.transactions.turn import Markers, Rules, TransactionTurn
 from tailrace.wire.faults import error_of
 
 T = TypeVar("T")
-name = "x"
-step_ms = 10
+NAME = "x"
+STEP_MS = 10
 
 
 class Stage:
@@ -45,7 +45,7 @@ class Stage:
             found = re.fullmatch(pattern, line)
             if found:
                 command(self, *found.groups(default=""))
-                return self.lines or ([] if command in speechless else ["nothing"])
+                return self.lines or ([] if command in SPEECHLESS else ["nothing"])
         raise ValueError(f"no such command: {line}")
 
     # Producers
@@ -60,32 +60,32 @@ class Stage:
         self._init(who, self._who(who, said), "")
 
     def _init(self, who: str, expected: Producer | None, seconds: str) -> None:
-        timeout_ms, new_id = int(seconds or 60) * 1000, nothing
-        if self.machine.needs_id(name):
+        timeout_ms, new_id = int(seconds or 60) * 1000, NOTHING
+        if self.machine.needs_id(NAME):
             new_id, self.next_id = self.next_id, self.next_id + 1
-        given = self._turn(lambda turn: self.machine.init(name, timeout_ms, expected, new_id, turn), who)
+        given = self._turn(lambda turn: self.machine.init(NAME, timeout_ms, expected, new_id, turn), who)
         if isinstance(given, Producer):
             self.known[who] = given
             self.lines.append(f"{who} is told: {shown(given)}")
 
     def add(self, who: str, places: str, said: str) -> None:
         producer, wanted = self._who(who, said), [placed(one) for one in places.split()]
-        self._turn(lambda turn: self.machine.add(name, producer, wanted, self._version(who), turn), who, "added")
+        self._turn(lambda turn: self.machine.add(NAME, producer, wanted, self._version(who), turn), who, "added")
 
     def verify(self, who: str, places: str, said: str) -> None:
         producer, wanted = self._who(who, said), [placed(one) for one in places.split()]
-        missing = self._turn(lambda turn: self.machine.missing(name, producer, wanted), who)
+        missing = self._turn(lambda turn: self.machine.missing(NAME, producer, wanted), who)
         if missing is not None:
             rest = " ".join(f"{one.topic}-{one.partition}" for one in missing)
             self.lines.append(f"{who} is told: {f'{rest} is none' if rest else 'all are'} of its transaction")
 
     def end(self, who: str, how: str, said: str) -> None:
         producer, committed = self._who(who, said), how == "commits"
-        new_id = nothing
-        if self.machine.needs_id(name):
+        new_id = NOTHING
+        if self.machine.needs_id(NAME):
             new_id, self.next_id = self.next_id, self.next_id + 1
         version = self._version(who)
-        told = self._turn(lambda turn: self.machine.end(name, producer, committed, version, new_id, turn), who)
+        told = self._turn(lambda turn: self.machine.end(NAME, producer, committed, version, new_id, turn), who)
         if told is not None:
             self.lines.append(f"{who} is told: done" + (f", {shown(told)}" if version > 1 else ""))
             if version > 1:
@@ -116,7 +116,7 @@ class Stage:
 
     def exhaust(self, who: str) -> None:
         """Many transactions later: the epoch is the last of its id."""
-        last = replace(self.machine.find(name), epoch=last_epoch_of_an_id)
+        last = replace(self.machine.find(NAME), epoch=LAST_EPOCH_OF_AN_ID)
         self.log.append(entry(last))
         self.machine.replay(self.log[-1])
         self.known[who] = last.producer
@@ -126,14 +126,14 @@ class Stage:
     def elapse(self, seconds: str) -> None:
         until = self.now_ms + int(seconds) * 1000
         while self.now_ms < until:
-            self.now_ms += step_ms
+            self.now_ms += STEP_MS
             self._turn(lambda turn: self.machine.ring(turn))
 
     def expire(self) -> None:
-        self._turn(lambda turn: self.machine.expire([name], turn))
+        self._turn(lambda turn: self.machine.expire([NAME], turn))
 
     def show(self) -> None:
-        transaction = self.machine.transactions.get(name)
+        transaction = self.machine.transactions.get(NAME)
         self.lines.append("nobody has used x" if transaction is None else described(transaction))
 
     # Inside
@@ -167,7 +167,7 @@ class Stage:
             self.log.append(record)
             self.machine.replay(record)
             forgotten = record.value is None
-            self.lines.append(f"written: {'x is forgotten' if forgotten else described(self.machine.find(name))}")
+            self.lines.append(f"written: {'x is forgotten' if forgotten else described(self.machine.find(NAME))}")
         for markers in turn.markers:
             self.sent.append(markers)
             places = " ".join(f"{one.topic}-{one.partition}" for one in markers.places)
@@ -190,19 +190,19 @@ def shown(producer: Producer) -> str:
 
 def described(transaction: Transaction) -> str:
     places = " ".join(f"{one.topic}-{one.partition}" for one in transaction.places)
-    after = f", then {transaction.next_producer_id}" if transaction.next_producer_id != nothing else ""
+    after = f", then {transaction.next_producer_id}" if transaction.next_producer_id != NOTHING else ""
     return f"{transaction.state.value} of {shown(transaction.producer)}{after}" + (f", {places}" if places else "")
 
 
-as_other = r"(?: as (\d+/-?\d+))?"
+AS_OTHER = r"(?: as (\d+/-?\d+))?"
 commands: dict[str, Callable[..., None]] = {
     r"begin(.*)": Stage.begin,
     r"(\w+) speaks v(\d)": Stage.speak,
     r"(\w+) comes(?:, with (\d+) s)?": Stage.come,
-    rf"(\w+) goes on{as_other}": Stage.go_on,
-    rf"(\w+) adds (.+?){as_other}": Stage.add,
-    rf"(\w+) verifies (.+?){as_other}": Stage.verify,
-    rf"(\w+) (commits|aborts){as_other}": Stage.end,
+    rf"(\w+) goes on{AS_OTHER}": Stage.go_on,
+    rf"(\w+) adds (.+?){AS_OTHER}": Stage.add,
+    rf"(\w+) verifies (.+?){AS_OTHER}": Stage.verify,
+    rf"(\w+) (commits|aborts){AS_OTHER}": Stage.end,
     r"(\w+) is a zombie of (\w+)": Stage.pose,
     r"the markers arrive": Stage.arrive,
     r"(.+?) (?:is|are) marked(?: by the (first) markers)?": Stage.mark,
@@ -212,4 +212,4 @@ commands: dict[str, Callable[..., None]] = {
     r"unused names are looked for": Stage.expire,
     r"show": Stage.show,
 }
-speechless = (Stage.begin, Stage.speak, Stage.pose, Stage.exhaust)
+SPEECHLESS = (Stage.begin, Stage.speak, Stage.pose, Stage.exhaust)

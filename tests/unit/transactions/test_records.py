@@ -11,27 +11,27 @@ from tailrace.transactions.records import (
     decode_entry,
     encode_entry,
 )
-from tailrace.transactions.states import State, status_numbers
+from tailrace.transactions.states import STATUS_NUMBERS, State
 from tailrace.transactions.transaction import Place, Transaction, entry, transaction_of
 from tailrace.wire.primitives import WireError
 
-key = b"\0\0" + b"\0\1x"
-tail = bytes(6) + b"\x01\x00" + bytes(6) + b"\x02\x00"  # when it was updated, and when it began
-value_0 = (
+KEY = b"\0\0" + b"\0\1x"
+TAIL = bytes(6) + b"\x01\x00" + bytes(6) + b"\x02\x00"  # when it was updated, and when it began
+VALUE_0 = (
     b"\0\0" + bytes(6) + b"\x03\xe8" + b"\0\5" + b"\0\0\xea\x60" + b"\1" + b"\0\0\0\1" + b"\0\1t" + b"\0\0\0\1\0\0\0\2"
-) + tail
-value_1 = (
-    b"\0\1" + bytes(6) + b"\x03\xe8" + b"\0\5" + b"\0\0\xea\x60" + b"\1" + b"\2" + b"\2t" + b"\2\0\0\0\2" + b"\0" + tail
+) + TAIL
+VALUE_1 = (
+    b"\0\1" + bytes(6) + b"\x03\xe8" + b"\0\5" + b"\0\0\xea\x60" + b"\1" + b"\2" + b"\2t" + b"\2\0\0\0\2" + b"\0" + TAIL
 )
-tags = b"\3" + b"\0\x08" + bytes(7) + b"\7" + b"\1\x08" + bytes(7) + b"\x09" + b"\2\2\0\2"
-no_state = value_0.replace(b"\x60\1", b"\x60\x08")
-partitions = (StoredPartitions(topic="t", partition_ids=(2,)),)
+TAGS = b"\3" + b"\0\x08" + bytes(7) + b"\7" + b"\1\x08" + bytes(7) + b"\x09" + b"\2\2\0\2"
+no_state = VALUE_0.replace(b"\x60\1", b"\x60\x08")
+PARTITIONS = (StoredPartitions(topic="t", partition_ids=(2,)),)
 plain = TransactionLogValue(
     producer_id=1000,
     producer_epoch=5,
     transaction_timeout_ms=60_000,
     transaction_status=1,
-    transaction_partitions=partitions,
+    transaction_partitions=PARTITIONS,
     transaction_last_update_timestamp_ms=256,
     transaction_start_timestamp_ms=512,
 )
@@ -40,15 +40,15 @@ name = TransactionLogKey(transactional_id="x")
 
 def test_bytes_and_back() -> None:
     written = encode_entry(Entry(name, plain), 99)
-    assert (written.key, written.value, written.timestamp) == (key, value_1 + b"\0", 99)
-    assert decode_entry(Record(0, 99, key, value_1 + b"\0")) == Entry(name, plain)
+    assert (written.key, written.value, written.timestamp) == (KEY, VALUE_1 + b"\0", 99)
+    assert decode_entry(Record(0, 99, KEY, VALUE_1 + b"\0")) == Entry(name, plain)
     assert encode_entry(Entry(name, None), 99).value is None
-    assert decode_entry(Record(0, 99, key, None)) == Entry(name, None)
+    assert decode_entry(Record(0, 99, KEY, None)) == Entry(name, None)
 
 
 def test_what_kafka_writes_is_read() -> None:
-    assert decode_entry(Record(0, 0, key, value_0)).value == plain
-    read = decode_entry(Record(0, 0, key, value_1 + tags)).value
+    assert decode_entry(Record(0, 0, KEY, VALUE_0)).value == plain
+    read = decode_entry(Record(0, 0, KEY, VALUE_1 + TAGS)).value
     assert read is not None
     assert (read.previous_producer_id, read.next_producer_id, read.client_transaction_version) == (7, 9, 2)
 
@@ -80,7 +80,7 @@ def test_a_transaction_comes_back_as_it_was() -> None:
 
 
 def test_states_have_kafkas_numbers() -> None:
-    assert [state.value for state in sorted(status_numbers, key=lambda one: status_numbers[one])] == [
+    assert [state.value for state in sorted(STATUS_NUMBERS, key=lambda one: STATUS_NUMBERS[one])] == [
         "Empty",
         "Ongoing",
         "PrepareCommit",
@@ -93,7 +93,7 @@ def test_states_have_kafkas_numbers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "value"), [(b"", b""), (b"\0", b""), (b"\0\x63x", b""), (key, b"\0\x09"), (key, no_state)]
+    ("key", "value"), [(b"", b""), (b"\0", b""), (b"\0\x63x", b""), (KEY, b"\0\x09"), (KEY, no_state)]
 )
 def test_what_is_not_known_is_refused(key: bytes, value: bytes) -> None:
     with pytest.raises(WireError):

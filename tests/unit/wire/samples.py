@@ -8,20 +8,20 @@ from typing import Any
 
 from tailrace.model.ids import Id
 from tailrace.wire.errors import Error
-from tailrace.wire.messages import messages
+from tailrace.wire.messages import MESSAGES
 from tailrace.wire.schema import Array, Field, Fixed, Kind, Sized, Struct, fields_of
 
 every_message = [
     (cls, version)
-    for pair in messages.values()
+    for pair in MESSAGES.values()
     for cls in (pair.request, pair.response)
     for version in range(pair.versions.first, pair.versions.last + 1)
 ]
 
-bits_by_code = {"b": 8, "h": 16, "i": 32, "q": 64}
-letters = "abcz09._- äß€水𝄞\x00"
+BITS_BY_CODE = {"b": 8, "h": 16, "i": 32, "q": 64}
+LETTERS = "abcz09._- äß€水𝄞\x00"
 error_codes = list(Error)
-private_tags_from = 10_000
+PRIVATE_TAGS_FROM = 10_000
 
 
 def name_of(parameter: object) -> str | None:
@@ -30,7 +30,7 @@ def name_of(parameter: object) -> str | None:
 
 
 def is_private(field: Field) -> bool:
-    return field.tag is not None and field.tag >= private_tags_from
+    return field.tag is not None and field.tag >= PRIVATE_TAGS_FROM
 
 
 private_messages = [
@@ -83,9 +83,9 @@ class _Sampling:
             case Fixed("H"):
                 return chance.choice([0, 1, 2**16 - 1, chance.randrange(2**16)])
             case Fixed(code):
-                return _integer(chance, bits_by_code[code])
+                return _integer(chance, BITS_BY_CODE[code])
             case Sized("text"):
-                return "".join(chance.choices(letters, k=chance.choice([0, 1, 5, 40, 200])))
+                return "".join(chance.choices(LETTERS, k=chance.choice([0, 1, 5, 40, 200])))
             case Sized():
                 return chance.randbytes(chance.choice([0, 1, 61, 127, 300]))
             case Array(element):

@@ -5,17 +5,17 @@ import struct
 
 import pytest
 
-from tailrace.model.limits import KiB, MiB, frame_read_bytes
-from tailrace.wire.framing import FramedProtocol, FrameError, buffer_kept_max_bytes
+from tailrace.model.limits import FRAME_READ_BYTES, KiB, MiB
+from tailrace.wire.framing import BUFFER_KEPT_MAX_BYTES, FramedProtocol, FrameError
 
-frame_max_bytes = 4 * MiB
+FRAME_MAX_BYTES = 4 * MiB
 
 
 class Taker(FramedProtocol):
     """Keeps what it is handed."""
 
     def __init__(self) -> None:
-        super().__init__(frame_max_bytes)
+        super().__init__(FRAME_MAX_BYTES)
         self.frames: list[bytes] = []
         self.refused: list[FrameError] = []
         self.rounds = 0
@@ -71,7 +71,7 @@ def test_many_frames_of_one_read_are_one_round() -> None:
     assert taker.rounds == 1
 
 
-@pytest.mark.parametrize("length", [0, -1, -(2**31), frame_max_bytes + 1, 2**31 - 1])
+@pytest.mark.parametrize("length", [0, -1, -(2**31), FRAME_MAX_BYTES + 1, 2**31 - 1])
 def test_a_length_that_cannot_be_is_refused_and_nothing_after_it_is_read(length: int) -> None:
     taker = Taker()
     taker.feed(framed(b"good") + struct.pack(">i", length) + framed(b"never"), 1 << 30)
@@ -81,17 +81,17 @@ def test_a_length_that_cannot_be_is_refused_and_nothing_after_it_is_read(length:
 
 def test_a_claimed_length_takes_no_memory_before_the_bytes_come() -> None:
     taker = Taker()
-    taker.feed(struct.pack(">i", frame_max_bytes) + b"x" * 100, 1 << 30)
+    taker.feed(struct.pack(">i", FRAME_MAX_BYTES) + b"x" * 100, 1 << 30)
     taker.get_buffer(-1)
-    assert taker.capacity <= 2 * frame_read_bytes
+    assert taker.capacity <= 2 * FRAME_READ_BYTES
 
 
 def test_a_large_buffer_is_given_back() -> None:
     taker = Taker()
-    taker.feed(framed(b"x" * frame_max_bytes), 1 << 30)
-    assert taker.capacity > buffer_kept_max_bytes
+    taker.feed(framed(b"x" * FRAME_MAX_BYTES), 1 << 30)
+    assert taker.capacity > BUFFER_KEPT_MAX_BYTES
     taker.feed(framed(b"y"), 1 << 30)
-    assert taker.capacity < buffer_kept_max_bytes
+    assert taker.capacity < BUFFER_KEPT_MAX_BYTES
     assert taker.frames[1] == b"y"
 
 

@@ -13,8 +13,8 @@ from kio.static.primitive import i16, i32
 from tailrace.wire.headers import read_request_header, read_response_header, request_header, response_header
 from tailrace.wire.primitives import WireError, uvarint
 
-flexible_since = {3: 9, 18: 3}
-unknown_tag = b"\1" + uvarint(200) + b"\3abc"
+FLEXIBLE_SINCE = {3: 9, 18: 3}
+UNKNOWN_TAG = b"\1" + uvarint(200) + b"\3abc"
 
 
 @pytest.mark.parametrize("client_id", ["me", "", "ü", None])
@@ -26,7 +26,7 @@ def test_request_headers_equal_kio(client_id: str | None, version: int, twin: ty
     entity_writer(twin)(buffer, theirs)
     assert data == buffer.getvalue()
     framed = b"size" + data + b"body"
-    assert read_request_header(framed, 4, flexible_since) == (3, version, -5, client_id, 4 + len(data))
+    assert read_request_header(framed, 4, FLEXIBLE_SINCE) == (3, version, -5, client_id, 4 + len(data))
 
 
 @pytest.mark.parametrize(("api_key", "twin"), [(3, ResponseHeader1), (18, ResponseHeader0)])
@@ -41,24 +41,24 @@ def test_response_headers_equal_kio_and_api_versions_stays_with_the_first(api_ke
 
 @pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
 def test_unknown_tags_are_skipped_in_any_buffer(kind: type) -> None:
-    data = request_header(3, 9, 1, "me", flexible=True)[:-1] + unknown_tag
-    assert read_request_header(kind(data), 0, flexible_since) == (3, 9, 1, "me", len(data))
-    answer = response_header(3, 1, flexible=True)[:-1] + unknown_tag
+    data = request_header(3, 9, 1, "me", flexible=True)[:-1] + UNKNOWN_TAG
+    assert read_request_header(kind(data), 0, FLEXIBLE_SINCE) == (3, 9, 1, "me", len(data))
+    answer = response_header(3, 1, flexible=True)[:-1] + UNKNOWN_TAG
     assert read_response_header(kind(answer), 0, 3, flexible=True) == (1, len(answer))
 
 
 def test_of_an_unknown_api_only_the_start_is_read() -> None:
     data = request_header(4711, 99, 1, "me", flexible=False)
-    assert read_request_header(data, 0, flexible_since) == (4711, 99, 1, "me", len(data))
+    assert read_request_header(data, 0, FLEXIBLE_SINCE) == (4711, 99, 1, "me", len(data))
 
 
 def test_no_prefix_is_a_header() -> None:
-    request = request_header(3, 9, 1, "me", flexible=True)[:-1] + unknown_tag
-    answer = response_header(3, 1, flexible=True)[:-1] + unknown_tag
+    request = request_header(3, 9, 1, "me", flexible=True)[:-1] + UNKNOWN_TAG
+    answer = response_header(3, 1, flexible=True)[:-1] + UNKNOWN_TAG
     for whole in (request, request_header(3, 8, 1, "me", flexible=False)):
         for size in range(len(whole)):
             with pytest.raises(WireError):
-                read_request_header(whole[:size], 0, flexible_since)
+                read_request_header(whole[:size], 0, FLEXIBLE_SINCE)
     for size in range(len(answer)):
         with pytest.raises(WireError):
             read_response_header(answer[:size], 0, 3, flexible=True)
@@ -66,7 +66,7 @@ def test_no_prefix_is_a_header() -> None:
 
 def test_a_name_that_is_not_utf8_is_refused() -> None:
     with pytest.raises(WireError, match="not UTF-8"):
-        read_request_header(b"\0\3\0\0\0\0\0\1\0\1\xff", 0, flexible_since)
+        read_request_header(b"\0\3\0\0\0\0\0\1\0\1\xff", 0, FLEXIBLE_SINCE)
 
 
 def test_a_name_too_long_is_refused() -> None:

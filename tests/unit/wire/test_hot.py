@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tailrace.model.ids import NO_ID, Id
-from tailrace.model.limits import partitions_per_request_max
+from tailrace.model.limits import PARTITIONS_PER_REQUEST_MAX
 from tailrace.wire.compile import decode_whole, encode
 from tailrace.wire.hot import Endpoint
 from tailrace.wire.hot_fetch import PartitionFetched, read_fetch, write_fetched
@@ -19,7 +19,7 @@ from tests.unit.wire.samples import samples
 
 produce_versions = range(3, 14)
 fetch_versions = range(4, 19)
-correlation_id = 0x01020304
+CORRELATION_ID = 0x01020304
 
 
 def view(raw: bytes) -> memoryview:
@@ -115,7 +115,7 @@ def test_garbled_requests_raise_nothing_but_wire_errors(seed: int) -> None:
                     read(memoryview(raw), 0, version)
 
 
-endpoints = (Endpoint(3, "höst", 9092, None), Endpoint(2**31 - 1, "", 0, "räck"))
+ENDPOINTS = (Endpoint(3, "höst", 9092, None), Endpoint(2**31 - 1, "", 0, "räck"))
 
 
 def _endpoint(one: Any) -> Endpoint:
@@ -124,7 +124,7 @@ def _endpoint(one: Any) -> Endpoint:
 
 def body_of(answer: bytes, flexible: bool) -> bytes:
     assert int.from_bytes(answer[:4], "big") == len(answer) - 4
-    assert int.from_bytes(answer[4:8], "big") == correlation_id
+    assert int.from_bytes(answer[4:8], "big") == CORRELATION_ID
     if flexible:
         assert answer[8] == 0
     return answer[9 if flexible else 8 :]
@@ -137,7 +137,7 @@ def test_produce_answers_are_those_of_the_twin(version: int) -> None:
         PartitionAnswer(0, 0, 12, 3456, 7),
         PartitionAnswer(2**31 - 1, 6, message="nö", leader=3, leader_epoch=9),
     ]
-    raw = body_of(write_produced(correlation_id, version, [(topic, answers), (topic, [])], endpoints), version >= 9)
+    raw = body_of(write_produced(CORRELATION_ID, version, [(topic, answers), (topic, [])], ENDPOINTS), version >= 9)
     response = decode_whole(ProduceResponse, version, raw)
     assert encode(response, version) == raw
     first, second = response.topics[0].partitions
@@ -150,7 +150,7 @@ def test_produce_answers_are_those_of_the_twin(version: int) -> None:
     if version >= 10:
         assert (second.current_leader.leader_id, second.current_leader.leader_epoch) == (3, 9)
         assert first.current_leader.leader_id == -1
-    assert [tuple(_endpoint(one)) for one in response.node_endpoints] == (list(endpoints) if version >= 10 else [])
+    assert [tuple(_endpoint(one)) for one in response.node_endpoints] == (list(ENDPOINTS) if version >= 10 else [])
     assert (response.topics[0].topic_id if version >= 13 else response.topics[0].name) == topic
 
 
@@ -159,7 +159,7 @@ def test_produce_answers_are_those_of_the_twin(version: int) -> None:
 def test_the_usual_answer_is_that_of_the_twin(version: int, name: str) -> None:
     topic: str | Id = Id(b"i" * 16) if version >= 13 else name
     raw = body_of(
-        write_produced(correlation_id, version, [(topic, [PartitionAnswer(3, 0, 12, 3456, 7)])]), version >= 9
+        write_produced(CORRELATION_ID, version, [(topic, [PartitionAnswer(3, 0, 12, 3456, 7)])]), version >= 9
     )
     response = decode_whole(ProduceResponse, version, raw)
     assert encode(response, version) == raw
@@ -169,12 +169,12 @@ def test_the_usual_answer_is_that_of_the_twin(version: int, name: str) -> None:
 
 
 @pytest.mark.parametrize("version", produce_versions)
-@pytest.mark.parametrize(("leader", "named"), [(3, ()), (-1, endpoints)])
+@pytest.mark.parametrize(("leader", "named"), [(3, ()), (-1, ENDPOINTS)])
 def test_a_single_answer_keeps_its_hints(version: int, leader: int, named: tuple[Endpoint, ...]) -> None:
     """A refusal without a message must not be taken for the usual answer, which has no room for hints."""
     topic: str | Id = Id(b"i" * 16) if version >= 13 else "t"
     answer = PartitionAnswer(0, 6, leader=leader, leader_epoch=9)
-    raw = body_of(write_produced(correlation_id, version, [(topic, [answer])], named), version >= 9)
+    raw = body_of(write_produced(CORRELATION_ID, version, [(topic, [answer])], named), version >= 9)
     response = decode_whole(ProduceResponse, version, raw)
     assert encode(response, version) == raw
     if version >= 10:
@@ -190,7 +190,7 @@ def test_fetch_answers_are_those_of_the_twin(version: int) -> None:
         PartitionFetched(1, 6, leader=3, leader_epoch=9),
         PartitionFetched(2, 0, 10, 9, 1, memoryview(b"s"), preferred_replica=5, aborted=[(7, 2**40), (8, 0)]),
     ]
-    out = write_fetched(correlation_id, version, 70, 4711, [(topic, answers), (topic, [])], endpoints)
+    out = write_fetched(CORRELATION_ID, version, 70, 4711, [(topic, answers), (topic, [])], ENDPOINTS)
     raw = body_of(b"".join(out), version >= 12)
     response = decode_whole(FetchResponse, version, raw)
     assert encode(response, version) == raw
@@ -207,7 +207,7 @@ def test_fetch_answers_are_those_of_the_twin(version: int) -> None:
         assert (second.current_leader.leader_id, second.current_leader.leader_epoch) == (3, 9)
     if version >= 11:
         assert (first.preferred_read_replica, third.preferred_read_replica) == (-1, 5)
-    assert [_endpoint(one) for one in response.node_endpoints] == (list(endpoints) if version >= 16 else [])
+    assert [_endpoint(one) for one in response.node_endpoints] == (list(ENDPOINTS) if version >= 16 else [])
 
 
 @pytest.mark.parametrize("version", range(12, 19))
@@ -219,7 +219,7 @@ def test_followers_are_answered_with_tags(
 ) -> None:
     answer = PartitionFetched(1, 0, records=b"r", leader=leader, diverging=diverging, log_end=log_end)
     topic: str | Id = Id(b"i" * 16) if version >= 13 else "t"
-    raw = body_of(b"".join(write_fetched(correlation_id, version, 0, 0, [(topic, [answer])])), True)
+    raw = body_of(b"".join(write_fetched(CORRELATION_ID, version, 0, 0, [(topic, [answer])])), True)
     response = decode_whole(FetchResponse, version, raw)
     assert encode(response, version) == raw
     (read,) = response.topics[0].partitions
@@ -247,10 +247,10 @@ def test_a_followers_tags_have_exactly_their_bytes(tags: bytes, why: str) -> Non
 @pytest.mark.parametrize("version", produce_versions)
 def test_a_produce_may_name_so_many_partitions_however_they_are_spread_over_topics(version: int) -> None:
     half = tuple(
-        PartitionToProduce(partition=number, records=None) for number in range(partitions_per_request_max // 2)
+        PartitionToProduce(partition=number, records=None) for number in range(PARTITIONS_PER_REQUEST_MAX // 2)
     )
     topics = tuple(TopicToProduce(partitions=partitions) for partitions in (half, half, half[:1]))
     enough, more = (ProduceRequest(acks=1, timeout_ms=0, topics=some) for some in (topics[:2], topics))
     read_produce(view(encode(enough, version)), 0, version)
-    with pytest.raises(WireError, match=f"more than {partitions_per_request_max} partitions"):
+    with pytest.raises(WireError, match=f"more than {PARTITIONS_PER_REQUEST_MAX} partitions"):
         read_produce(view(encode(more, version)), 0, version)

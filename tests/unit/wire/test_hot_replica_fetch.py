@@ -13,7 +13,7 @@ from tailrace.wire.compile import decode_whole, encode
 from tailrace.wire.headers import read_request_header, response_header
 from tailrace.wire.hot import Endpoint
 from tailrace.wire.hot_fetch import PartitionFetched, PartitionWanted, TopicWanted, read_fetch, write_fetched
-from tailrace.wire.hot_replica_fetch import FetchedHead, read_fetched, version, write_replica_fetch
+from tailrace.wire.hot_replica_fetch import VERSION, FetchedHead, read_fetched, write_replica_fetch
 from tailrace.wire.messages.fetch import FetchRequest, FetchResponse
 from tailrace.wire.primitives import WireError
 from tests.unit.wire.samples import samples
@@ -53,12 +53,12 @@ def body_of(frame: bytearray) -> memoryview:
     assert int.from_bytes(frame[:4], "big") == len(frame) - 4
     view = memoryview(frame)[4:]
     api_key, used, correlation_id, client_id, at = read_request_header(view, 0, {1: 12})
-    assert (api_key, used, correlation_id, client_id) == (1, version, 4711, "replica-2")
+    assert (api_key, used, correlation_id, client_id) == (1, VERSION, 4711, "replica-2")
     return view[at:]
 
 
 def answered(*topics: tuple[Id, list[PartitionFetched]], endpoints: tuple[Endpoint, ...] = ()) -> bytes:
-    whole = b"".join(write_fetched(4711, version, 70, 42, topics, endpoints))
+    whole = b"".join(write_fetched(4711, VERSION, 70, 42, topics, endpoints))
     assert int.from_bytes(whole[:4], "big") == len(whole) - 4
     return whole[4:]
 
@@ -71,12 +71,12 @@ def answered(*topics: tuple[Id, list[PartitionFetched]], endpoints: tuple[Endpoi
 @settings(max_examples=200, deadline=None)
 def test_the_leader_reads_what_the_follower_asked(topics: Any, forgotten: Any, cluster_id: str | None) -> None:
     raw = body_of(asked(topics=topics, forgotten=forgotten, cluster_id=cluster_id))
-    head = read_fetch(raw, 0, version)
+    head = read_fetch(raw, 0, VERSION)
     assert (head.replica_id, head.max_wait_ms, head.min_bytes, head.max_bytes) == (2, 500, 1, 1000)
     assert (head.session_id, head.session_epoch, head.isolation, head.rack) == (7, 8, 0, "")
     assert (head.topics, head.forgotten) == ([TopicWanted(*topic) for topic in topics], forgotten)
-    twin = decode_whole(FetchRequest, version, raw)
-    assert encode(twin, version) == raw
+    twin = decode_whole(FetchRequest, VERSION, raw)
+    assert encode(twin, VERSION) == raw
     assert (twin.cluster_id, twin.replica_state.replica_id) == (cluster_id, 2)
 
 
@@ -110,7 +110,7 @@ def test_every_cut_of_a_question_is_refused() -> None:
     raw = body_of(asked(topics=[(Id(b"i" * 16), [one, one])], forgotten=[(Id(b"j" * 16), [1])], cluster_id="c"))
     for end in range(len(raw)):
         with pytest.raises(WireError):
-            read_fetch(raw[:end], 0, version)
+            read_fetch(raw[:end], 0, VERSION)
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -118,15 +118,15 @@ def test_the_follower_reads_garbled_answers_like_the_twin(seed: int) -> None:
     """Or refuses them. It may read what the twin refuses: tags that it passes over, as those of brokers' addresses."""
     chance = random.Random(seed)
     header = response_header(1, 4711, True)
-    for response in samples(FetchResponse, version, 10, private=True):
-        raw = bytearray(encode(response, version))
+    for response in samples(FetchResponse, VERSION, 10, private=True):
+        raw = bytearray(encode(response, VERSION))
         _compare(response, header + raw)
         for _ in range(20):
             broken = bytearray(raw)
             for _ in range(chance.choice([1, 1, 2])):
                 broken[chance.randrange(len(broken))] = chance.choice([0, 1, 127, 128, 255, chance.randrange(256)])
             try:
-                twin = decode_whole(FetchResponse, version, broken)
+                twin = decode_whole(FetchResponse, VERSION, broken)
             except WireError:
                 with suppress(WireError):
                     read_fetched(memoryview(header + broken))
@@ -156,25 +156,25 @@ def _twin_facts(one: Any) -> tuple[object, ...]:
     )
 
 
-start = response_header(1, 4711, True) + bytes(10)  # throttle time, error, session id
-one_partition = start + b"\2" + bytes(16) + b"\2" + bytes(30)  # up to the aborted transactions
-after_records = one_partition + b"\0" + bytes(4) + b"\1"
+START = response_header(1, 4711, True) + bytes(10)  # throttle time, error, session id
+ONE_PARTITION = START + b"\2" + bytes(16) + b"\2" + bytes(30)  # up to the aborted transactions
+AFTER_RECORDS = ONE_PARTITION + b"\0" + bytes(4) + b"\1"
 
 
 @pytest.mark.parametrize(
     ("frame", "why"),
     [
-        (start + b"\0\0", "cannot be null"),
-        (start + b"\2" + bytes(16) + b"\0\0\0", "cannot be null"),
-        (start + b"\xff\xff\xff\xff\x0f" + bytes(100), "a count of 4294967294"),
-        (start + b"\2" + bytes(16) + b"\xff\x7f" + bytes(100), "a count of 16382"),
-        (one_partition + b"\xff\x7f" + bytes(100), "a count of 16382"),
-        (one_partition + b"\0" + bytes(4) + b"\x7f" + bytes(100), "126 bytes of records"),
-        (after_records + b"\1\0\x0c" + bytes(12) + b"\0\0", "tagged field 0 of a struct is not the 12 bytes"),
-        (after_records + b"\1\0\x0e" + bytes(14) + b"\0\0", "tagged field 0 of a struct is not the 14 bytes"),
-        (after_records + b"\1\1\x08" + bytes(8) + b"\0\0", "tagged field 1 of a struct is not the 8 bytes"),
-        (after_records + b"\1\x90\x4e\x07" + bytes(7) + b"\0\0", "tagged field 10000 of a struct is not the 7 bytes"),
-        (after_records + b"\1\1\x7f" + bytes(9), "says it has 127 bytes"),
+        (START + b"\0\0", "cannot be null"),
+        (START + b"\2" + bytes(16) + b"\0\0\0", "cannot be null"),
+        (START + b"\xff\xff\xff\xff\x0f" + bytes(100), "a count of 4294967294"),
+        (START + b"\2" + bytes(16) + b"\xff\x7f" + bytes(100), "a count of 16382"),
+        (ONE_PARTITION + b"\xff\x7f" + bytes(100), "a count of 16382"),
+        (ONE_PARTITION + b"\0" + bytes(4) + b"\x7f" + bytes(100), "126 bytes of records"),
+        (AFTER_RECORDS + b"\1\0\x0c" + bytes(12) + b"\0\0", "tagged field 0 of a struct is not the 12 bytes"),
+        (AFTER_RECORDS + b"\1\0\x0e" + bytes(14) + b"\0\0", "tagged field 0 of a struct is not the 14 bytes"),
+        (AFTER_RECORDS + b"\1\1\x08" + bytes(8) + b"\0\0", "tagged field 1 of a struct is not the 8 bytes"),
+        (AFTER_RECORDS + b"\1\x90\x4e\x07" + bytes(7) + b"\0\0", "tagged field 10000 of a struct is not the 7 bytes"),
+        (AFTER_RECORDS + b"\1\1\x7f" + bytes(9), "says it has 127 bytes"),
     ],
 )
 def test_answers_that_lie_are_refused(frame: bytes, why: str) -> None:
@@ -183,5 +183,5 @@ def test_answers_that_lie_are_refused(frame: bytes, why: str) -> None:
 
 
 def test_the_lies_above_are_the_only_ones_told() -> None:
-    head = read_fetched(memoryview(after_records + b"\1\1\x09" + bytes(9) + b"\0\0"))
+    head = read_fetched(memoryview(AFTER_RECORDS + b"\1\1\x09" + bytes(9) + b"\0\0"))
     assert head.topics == [(NO_ID, [PartitionFetched(0, 0, 0, 0, 0, leader=0, leader_epoch=0, preferred_replica=0)])]

@@ -7,9 +7,9 @@ import tracemalloc
 import pytest
 
 from tailrace.model.ids import NO_ID
-from tailrace.model.limits import array_max_elements, tagged_fields_max
+from tailrace.model.limits import ARRAY_MAX_ELEMENTS, TAGGED_FIELDS_MAX
 from tailrace.wire.compile import decode, decode_whole, encode
-from tailrace.wire.messages import messages
+from tailrace.wire.messages import MESSAGES
 from tailrace.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from tailrace.wire.messages.fetch import FetchRequest, PartitionToFetch, TopicToFetch
 from tailrace.wire.messages.metadata import MetadataRequest
@@ -69,9 +69,9 @@ def test_a_count_above_the_bytes_left_is_refused(count: int) -> None:
 
 
 def test_a_count_above_the_bound_is_refused_though_the_bytes_are_there() -> None:
-    count = array_max_elements + 1
-    refused(MetadataRequest, 1, struct.pack(">i", count) + bytes(2 * count), f"at most {array_max_elements}")
-    refused(MetadataRequest, 9, uvarint(count + 1) + bytes(2 * count), f"at most {array_max_elements}")
+    count = ARRAY_MAX_ELEMENTS + 1
+    refused(MetadataRequest, 1, struct.pack(">i", count) + bytes(2 * count), f"at most {ARRAY_MAX_ELEMENTS}")
+    refused(MetadataRequest, 9, uvarint(count + 1) + bytes(2 * count), f"at most {ARRAY_MAX_ELEMENTS}")
 
 
 def test_elements_are_counted_by_the_bytes_they_need() -> None:
@@ -119,10 +119,10 @@ def test_a_varint_has_32_bits_in_5_bytes(varint: bytes, why: str) -> None:
 
 def test_more_tags_than_the_bound_are_refused() -> None:
     tag = uvarint(7) + uvarint(0)
-    count = tagged_fields_max + 1
-    refused(ApiVersionsRequest, 3, b"\1\1" + uvarint(count) + tag * count, f"may have {tagged_fields_max}")
+    count = TAGGED_FIELDS_MAX + 1
+    refused(ApiVersionsRequest, 3, b"\1\1" + uvarint(count) + tag * count, f"may have {TAGGED_FIELDS_MAX}")
     answer = struct.pack(">hBi", 0, 1, 0)
-    refused(ApiVersionsResponse, 3, answer + uvarint(count) + tag * count, f"may have {tagged_fields_max}")
+    refused(ApiVersionsResponse, 3, answer + uvarint(count) + tag * count, f"may have {TAGGED_FIELDS_MAX}")
 
 
 def test_a_tag_longer_than_the_bytes_left_is_refused() -> None:
@@ -154,7 +154,7 @@ def test_unknown_tags_are_skipped_at_every_level() -> None:
 
 
 def test_a_version_that_does_not_exist_is_refused() -> None:
-    for pair in messages.values():
+    for pair in MESSAGES.values():
         for cls in (pair.request, pair.response):
             for version in (pair.versions.first - 1, pair.versions.last + 1):
                 with pytest.raises(WireError, match=f"no version {version}"):

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from tailrace.model.ids import Id
-from tailrace.model.limits import alike_max_bytes
+from tailrace.model.limits import ALIKE_MAX_BYTES
 from tailrace.wire.compile import encode
-from tailrace.wire.headers import produce_key, read_request_header, request_header, request_start_bytes
+from tailrace.wire.headers import PRODUCE_KEY, REQUEST_START_BYTES, read_request_header, request_header
 from tailrace.wire.hot_produce import (
     PartitionAnswer,
     PartitionData,
@@ -22,22 +22,22 @@ from tailrace.wire.primitives import WireError, uvarint
 from tailrace.wire.produce_templates import Alike, alike
 from tests.unit.wire.samples import samples
 
-flexible_since = {produce_key: 9}
-sizes = [0, 1, 61, 125, 126, 127, 300, 16_381, 16_382, 16_383, 20_000]
+FLEXIBLE_SINCE = {PRODUCE_KEY: 9}
+SIZES = [0, 1, 61, 125, 126, 127, 300, 16_381, 16_382, 16_383, 20_000]
 
 
 def framed(request: ProduceRequest, version: int, correlation_id: int, client_id: str | None) -> bytes:
-    flexible = version >= flexible_since[produce_key]
-    return request_header(produce_key, version, correlation_id, client_id, flexible) + encode(request, version)
+    flexible = version >= FLEXIBLE_SINCE[PRODUCE_KEY]
+    return request_header(PRODUCE_KEY, version, correlation_id, client_id, flexible) + encode(request, version)
 
 
 def in_full(frame: memoryview) -> tuple[int, int, str | None, ProduceHead]:
-    _, version, correlation_id, client_id, at = read_request_header(frame, 0, flexible_since)
+    _, version, correlation_id, client_id, at = read_request_header(frame, 0, FLEXIBLE_SINCE)
     return version, correlation_id, client_id, read_produce(frame, at, version)
 
 
 def usual(chance: random.Random, turn: int) -> ProduceRequest:
-    data = PartitionToProduce(partition=turn % 3, records=chance.randbytes(chance.choice(sizes)))
+    data = PartitionToProduce(partition=turn % 3, records=chance.randbytes(chance.choice(SIZES)))
     topic = TopicToProduce(name="t" * (turn // 70 + 1), topic_id=Id(bytes([turn // 70]) * 16), partitions=(data,))
     return ProduceRequest(acks=1, timeout_ms=turn // 90, topics=(topic,))
 
@@ -106,11 +106,11 @@ def test_what_is_not_usual_is_not_remembered(version: int, sent: ProduceRequest)
 
 def test_of_a_request_that_says_much_before_its_batch_nothing_is_kept() -> None:
     """An idle connection would hold all of that: a name of kilobytes, or tagged fields of a hundred megabytes."""
-    for length, is_kept in ((500, True), (alike_max_bytes, False)):
+    for length, is_kept in ((500, True), (ALIKE_MAX_BYTES, False)):
         named = memoryview(bytearray(framed(once, 13, 1, "x" * length)))
         tags = bytes([1, 5]) + uvarint(length) + bytes(length)
         tagged = framed(once, 13, 1, "me")
-        begin = request_start_bytes + len("me")
+        begin = REQUEST_START_BYTES + len("me")
         with_tags = memoryview(bytearray(tagged[:begin] + tags + tagged[begin + 1 :]))
         for frame in (named, with_tags):
             _, _, client_id, head = in_full(frame)

@@ -5,12 +5,12 @@ import dataclasses
 import pytest
 
 from tailrace.wire.compile import encode
-from tailrace.wire.messages import messages
+from tailrace.wire.messages import MESSAGES
 from tailrace.wire.messages.metadata import MetadataRequest, TopicWanted
 from tailrace.wire.schema import Int32, Versions, declaration, fields_of, struct, wire
 
 # What Kafka 4.3 offers, and since when each API is flexible; of Produce without versions 0 to 2, which only refuse.
-kafka_offers = {
+KAFKA_OFFERS = {
     0: ("Produce", "3-13", 9),
     1: ("Fetch", "4-18", 12),
     2: ("ListOffsets", "1-11", 6),
@@ -58,11 +58,11 @@ kafka_offers = {
 
 
 def test_every_api_has_the_versions_of_one_kafka_release() -> None:
-    assert {key: (p.name, str(p.versions), p.flexible.first) for key, p in messages.items()} == kafka_offers
+    assert {key: (p.name, str(p.versions), p.flexible.first) for key, p in MESSAGES.items()} == KAFKA_OFFERS
 
 
 def test_request_and_response_agree() -> None:
-    for pair in messages.values():
+    for pair in MESSAGES.values():
         assert declaration(pair.request) == declaration(pair.response)
         assert pair.response.__name__ == f"{pair.name}Response"
 

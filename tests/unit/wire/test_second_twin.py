@@ -9,11 +9,11 @@ from tailrace.wire.messages.api_versions import ApiVersionsResponse
 from tailrace.wire.schema import declaration
 from tests.unit.wire.samples import every_message, name_of, private_messages, samples
 
-unknown_to_it = (68, 69)  # KIP-848
+UNKNOWN_TO_IT = (68, 69)  # KIP-848
 
 
 @pytest.mark.parametrize(
-    ("cls", "version"), [one for one in every_message if declaration(one[0]).number not in unknown_to_it], ids=name_of
+    ("cls", "version"), [one for one in every_message if declaration(one[0]).number not in UNKNOWN_TO_IT], ids=name_of
 )
 def test_header_and_body_equal_kafka_python(cls: type, version: int) -> None:
     name, api_key, flexible = cls.__name__, declaration(cls).number, is_flexible(cls, version)

@@ -21,7 +21,7 @@ from tailrace.wire.schema import fields_of
 from tests.unit.wire.samples import every_message, is_private, name_of, samples
 
 # What we call otherwise than Kafka does, beside units of time, which kio drops.
-kafka_names = {
+KAFKA_NAMES = {
     "committed": {"transaction_result"},
     "config_names": {"configuration_keys"},
     "forgotten_topics": {"forgotten_topics_data"},
@@ -87,7 +87,7 @@ def assert_same(ours: Any, theirs: Any, version: int) -> None:
     cls: type = type(ours)
     present = [field.name for field in fields_of(cls) if version in field.versions and not is_private(field)]
     for name, twin in zip(present, dataclasses.fields(theirs), strict=True):
-        assert twin.name in {name, name.removesuffix("_ms"), *kafka_names.get(name, ())}
+        assert twin.name in {name, name.removesuffix("_ms"), *KAFKA_NAMES.get(name, ())}
         same = as_ours(getattr(theirs, twin.name), getattr(ours, name), version)
         assert same == getattr(ours, name), f"{cls.__name__}.{name}"
 

@@ -16,9 +16,9 @@ from tailrace.model.faults import (
     RefusedElsewhere,
     TimedOut,
 )
-from tailrace.model.ids import BrokerId, Id, TopicPartition, nobody
+from tailrace.model.ids import NOBODY, BrokerId, Id, TopicPartition
 from tailrace.model.proposal import Proposal
-from tailrace.model.topics import internal_topic_settings
+from tailrace.model.topics import INTERNAL_TOPIC_SETTINGS
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.peers.forward import Forward, ForwardAnswer
 from tailrace.wire.messages.peers.hand_over import HandedOver, HandOver, HandOverAnswer, PartitionToHandOver
@@ -35,10 +35,10 @@ from tailrace.wire.messages.peers.write_markers import WriteMarkers
 if TYPE_CHECKING:
     from tailrace.broker.node import Node
 
-ask_again_s: Final = 0.1
-look_s: Final = 0.25  # for another controller, while one is asked
-controller_timeout_s: Final = 10.0
-handed_over_within_s: Final = 3.0
+ASK_AGAIN_S: Final = 0.1
+LOOK_S: Final = 0.25  # for another controller, while one is asked
+CONTROLLER_TIMEOUT_S: Final = 10.0
+HANDED_OVER_WITHIN_S: Final = 3.0
 
 ServeForwarded = Callable[[int, int, bytes], Awaitable[bytes]]  # API key, version, body of the request -> of the answer
 
@@ -50,7 +50,7 @@ class PeerCalls:
 
     # Asking
 
-    async def controller(self, request: object, timeout_s: float = controller_timeout_s) -> Any:
+    async def controller(self, request: object, timeout_s: float = CONTROLLER_TIMEOUT_S) -> Any:
         """Ask the controller, whoever that is, until it answers."""
         clock = self._node.ports.clock
         deadline = clock.monotonic() + timeout_s
@@ -62,9 +62,9 @@ class PeerCalls:
                     raise NotController(
                         "this broker is the only one that could be the controller, and cannot"
                     ) from error
-                if clock.monotonic() + ask_again_s >= deadline:
+                if clock.monotonic() + ASK_AGAIN_S >= deadline:
                     raise TimedOut(f"the controller could not be reached: {error}") from error
-            await asyncio.sleep(ask_again_s)
+            await asyncio.sleep(ASK_AGAIN_S)
 
     def _in_vain(self) -> bool:
         """Whether nobody will be the controller in this life: the only voter is here, and will not lead again."""
@@ -74,7 +74,7 @@ class PeerCalls:
 
     async def _ask(self, request: object, timeout_s: float) -> Any:
         node, controller = self._node, self._node.controller_id
-        if controller == nobody:
+        if controller == NOBODY:
             raise NotController("nobody is known to be the controller")
         if controller == node.broker_id:
             return await self.serve(controller, request)
@@ -92,10 +92,10 @@ class PeerCalls:
         try:
             while True:
                 try:
-                    async with asyncio.timeout(look_s):
+                    async with asyncio.timeout(LOOK_S):
                         return await asyncio.shield(task)
                 except TimeoutError:
-                    if self._node.controller_id not in (controller, nobody):
+                    if self._node.controller_id not in (controller, NOBODY):
                         raise Unreachable(f"broker {controller} is not the controller any more") from None
         finally:
             task.cancel()
@@ -198,7 +198,7 @@ class PeerCalls:
             fault = PreferredLeaderNotAvailable(f"broker {one.to} does not keep up with {partition.name}")
             return _handed(one, Error.PREFERRED_LEADER_NOT_AVAILABLE, str(fault))
         clock = self._node.ports.clock
-        deadline = clock.monotonic() + handed_over_within_s
+        deadline = clock.monotonic() + HANDED_OVER_WITHIN_S
         while partition.leader != one.to:
             if partition.leader is not None and partition.epoch > epoch:
                 return _handed(one, Error.NOT_LEADER_OR_FOLLOWER, f"broker {partition.leader} was elected instead")
@@ -226,7 +226,7 @@ def _make_internal(request: MakeInternalTopic, new_id: Callable[[], Id], control
         name=request.name,
         partitions=request.partitions,
         replication_factor=request.replication_factor,
-        settings=internal_topic_settings,
+        settings=INTERNAL_TOPIC_SETTINGS,
         internal=True,
     )
     made = controller.create_topic(wanted, new_id)

@@ -17,21 +17,21 @@ from tailrace.broker.partitions.partition import Partition
 from tailrace.broker.timers import sleep_then_read
 from tailrace.cluster.controller import Controller
 from tailrace.cluster.image import Image
-from tailrace.cluster.records import record_kinds
+from tailrace.cluster.records import RECORD_KINDS
 from tailrace.model.faults import Fault
 from tailrace.model.ids import BrokerId, Id
 from tailrace.model.proposal import Proposal
 from tailrace.model.settings import Settings
-from tailrace.model.topics import offsets_topic, transactions_topic
+from tailrace.model.topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from tailrace.ports import Clock
 from tailrace.raft.events import AddVoter, RemoveVoter
 from tailrace.raft.replica import Voter
 
-events: Final = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
-look_s: Final = 0.5
-metadata_voters: Final = 3  # when there are as many brokers
-feature_levels: Final = {"metadata.version": 1, "group.version": 1, "transaction.version": 2}
+LOOK_S: Final = 0.5
+METADATA_VOTERS: Final = 3  # when there are as many brokers
+FEATURE_LEVELS: Final = {"metadata.version": 1, "group.version": 1, "transaction.version": 2}
 
 
 class ControllerRole:
@@ -45,7 +45,7 @@ class ControllerRole:
     ) -> None:
         self._partition = partition
         self._term = LeadershipTerm(
-            partition, Controller, codec_of(record_kinds), clock, spawn, begins=self._begins, ends=self._ends
+            partition, Controller, codec_of(RECORD_KINDS), clock, spawn, begins=self._begins, ends=self._ends
         )
         self._image = image  # the committed one
         self._clock = clock
@@ -67,22 +67,22 @@ class ControllerRole:
 
     async def _begins(self, coordinator: MachineRuntime[Controller]) -> None:
         await coordinator.write(_raise_features)
-        events.info("this broker is the controller, in epoch %d", coordinator.epoch)
+        logger.info("this broker is the controller, in epoch %d", coordinator.epoch)
 
     def _ends(self) -> None:
         self._met.clear()
-        events.info("this broker is not the controller any more")
+        logger.info("this broker is not the controller any more")
 
     async def watch(self) -> None:
         """Look after brokers and voters, for ever; harmless while another is the controller."""
         while True:
-            await sleep_then_read(look_s)
+            await sleep_then_read(LOOK_S)
             if self.runtime is not None:
                 try:
                     await self._fence_silent(self.runtime)
                     await self._widen(self.runtime)
                 except Fault as fault:
-                    events.info("the cluster could not be looked after: %s", fault)
+                    logger.info("the cluster could not be looked after: %s", fault)
                 self._look_at_voters()
 
     async def _fence_silent(self, coordinator: MachineRuntime[Controller]) -> None:
@@ -93,20 +93,20 @@ class ControllerRole:
             met = self._met.setdefault(broker.incarnation, now)  # who has just come may not have fetched yet
             seen = max(met, heard.get(Voter(broker=broker.id, directory=broker.directory), 0.0))
             if not broker.fenced and broker.id != self._partition.me.broker and seen < silent_since:
-                events.warning("broker %d is fenced: nothing was heard of it", broker.id)
+                logger.warning("broker %d is fenced: nothing was heard of it", broker.id)
                 await coordinator.write(partial(_fence, broker.id))
 
     async def _widen(self, coordinator: MachineRuntime[Controller]) -> None:
         """Give the brokers' own topics the replicas that they lack, in one record for each partition."""
         settings = self._settings
         wanted = (
-            (offsets_topic, settings.offsets_topic_replication_factor),
-            (transactions_topic, settings.transaction_state_log_replication_factor),
+            (OFFSETS_TOPIC, settings.offsets_topic_replication_factor),
+            (TRANSACTIONS_TOPIC, settings.transaction_state_log_replication_factor),
         )
         for topic, factor in wanted:
             more = coordinator.machine.widen(topic, factor).records
             if more:
-                events.info("%s: %d partitions get more replicas", topic, len(more))
+                logger.info("%s: %d partitions get more replicas", topic, len(more))
                 await coordinator.write(partial(_more_replicas, topic, factor))
 
     def _look_at_voters(self) -> None:
@@ -119,13 +119,13 @@ class ControllerRole:
         # Who fetches at this moment: one that died a moment ago would cost two voters their quorum.
         there = dict.fromkeys(session.broker for session in self._partition.sessions)
         ready = [image.brokers[one] for one in image.live if one in there and one not in [two.broker for two in voters]]
-        if len(voters) < metadata_voters <= len(voters) + len(ready):
+        if len(voters) < METADATA_VOTERS <= len(voters) + len(ready):
             # one at a time, and refused until it has caught up
             self._partition.step(AddVoter(Voter(broker=ready[0].id, directory=ready[0].directory)))
 
 
 def _raise_features(controller: Controller) -> Proposal[None]:
-    return controller.raise_features(feature_levels)
+    return controller.raise_features(FEATURE_LEVELS)
 
 
 def _more_replicas(topic: str, factor: int, controller: Controller) -> Proposal[None]:

@@ -22,20 +22,20 @@ from tailrace.broker.partitions.partition import Partition
 from tailrace.cluster.image import PartitionPlace
 from tailrace.model.faults import Fault
 from tailrace.model.ids import BrokerId, Id
-from tailrace.model.limits import partitions_per_turn_max
+from tailrace.model.limits import PARTITIONS_PER_TURN_MAX
 from tailrace.model.settings import Settings
 from tailrace.ports import Clock
 from tailrace.raft.events import AddVoter, RemoveVoter, Transfer
 from tailrace.raft.replica import Voter
 from tailrace.wire.messages.peers.report_leaders import LedPartition, ReportLeaders
 
-events: Final = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
-report_soon_s: Final = 0.01
-report_again_s: Final = 0.25
-reports_per_call_max: Final = 5_000
-in_sync_look_s: Final = 3.0
-handed_back_per_turn_max: Final = 100
+REPORT_SOON_S: Final = 0.01
+REPORT_AGAIN_S: Final = 0.25
+REPORTS_PER_CALL_MAX: Final = 5_000
+IN_SYNC_LOOK_S: Final = 3.0
+HANDED_BACK_PER_TURN_MAX: Final = 100
 
 CallController = Callable[[object], Awaitable[Any]]
 
@@ -96,17 +96,17 @@ class LeaderDuties:
         """Report what is new, for ever."""
         while True:
             await self._wanted.wait()
-            await asyncio.sleep(report_soon_s)  # more are elected in the same breath
+            await asyncio.sleep(REPORT_SOON_S)  # more are elected in the same breath
             self._wanted.clear()
-            some = dict.fromkeys(list(self._unreported)[:reports_per_call_max])
+            some = dict.fromkeys(list(self._unreported)[:REPORTS_PER_CALL_MAX])
             for partition in some:
                 del self._unreported[partition]
             try:
                 await self._report(list(some))
             except (Fault, ConnectionError) as error:
-                events.debug("leaders could not be reported: %s", error)
+                logger.debug("leaders could not be reported: %s", error)
                 self._unreported = some | self._unreported
-                await asyncio.sleep(report_again_s)
+                await asyncio.sleep(REPORT_AGAIN_S)
             if self._unreported:
                 self._wanted.set()
 
@@ -134,10 +134,10 @@ class LeaderDuties:
     async def watch_in_sync(self) -> None:
         """Report in-sync sets that have changed, and let go who is at rest, for ever."""
         while True:
-            await asyncio.sleep(in_sync_look_s)
+            await asyncio.sleep(IN_SYNC_LOOK_S)
             for number, partition in enumerate(list(self._stirred), 1):
                 self._look(partition)
-                if number % partitions_per_turn_max == 0:
+                if number % PARTITIONS_PER_TURN_MAX == 0:
                     await asyncio.sleep(0)
 
     def _look(self, partition: Partition) -> None:
@@ -172,7 +172,7 @@ class LeaderDuties:
                 place = self._hosted.image.place(*partition.key)
                 if place is not None and len(place.replicas) > 1 and partition.leads:
                     self._look_at_disks(partition, place)
-                    if self._settings.auto_leader_rebalance_enable and given < handed_back_per_turn_max:
+                    if self._settings.auto_leader_rebalance_enable and given < HANDED_BACK_PER_TURN_MAX:
                         given += self._give_back(partition, place)
 
     def _give_back(self, partition: Partition, place: PartitionPlace) -> bool:

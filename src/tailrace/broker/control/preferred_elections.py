@@ -18,14 +18,14 @@ from tailrace.model.faults import (
     RefusedElsewhere,
     UnknownTopic,
 )
-from tailrace.model.ids import BrokerId, nobody
+from tailrace.model.ids import NOBODY, BrokerId
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.peers.hand_over import HandOver, HandOverAnswer, PartitionToHandOver
 
 if TYPE_CHECKING:
     from tailrace.broker.node import Node
 
-ask_again_s: Final = 0.05
+ASK_AGAIN_S: Final = 0.05
 
 Named = tuple[str, int]  # a topic's name and the number of a partition
 Asked = dict[Named, PartitionToHandOver]
@@ -45,9 +45,9 @@ class Election:
             asked, left_s = self._by_leader(), deadline - clock.monotonic()
             await asyncio.gather(*(self._ask(leader, ones, left_s) for leader, ones in asked.items()))
             self._open = [one for one in self._open if isinstance(self._answers[one], NotLeader)]
-            if not self._open or clock.monotonic() + ask_again_s > deadline:
+            if not self._open or clock.monotonic() + ASK_AGAIN_S > deadline:
                 return self._answers
-            await asyncio.sleep(ask_again_s)
+            await asyncio.sleep(ASK_AGAIN_S)
 
     def _by_leader(self) -> dict[BrokerId, Asked]:
         """Whom to ask for what; the rest is answered now."""
@@ -71,7 +71,7 @@ class Election:
             raise ElectionNotNeeded(f"{name}-{index}: broker {preferred} leads already")
         if image.brokers[preferred].fenced:
             raise PreferredLeaderNotAvailable(f"{name}-{index}: broker {preferred} is not there")
-        if leader == nobody:
+        if leader == NOBODY:
             raise NotLeader(f"{name}-{index}: nobody leads it at the moment")
         return leader, PartitionToHandOver(topic_id=topic.id, partition=index, to=preferred)
 

@@ -14,9 +14,9 @@ from tailrace.model.faults import CoordinatorLoading, Fault
 from tailrace.model.ids import BrokerId
 from tailrace.wire.messages.peers.take_producer_ids import TakeProducerIds
 
-events: Final = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
-few: Final = 500  # so many left: time for another block
+FEW: Final = 500  # so many left: time for another block
 
 
 class ProducerIds:
@@ -49,7 +49,7 @@ class ProducerIds:
         if not self._block:
             self._block, self._next_block = self._next_block, range(0)
         first, self._block = self._block[0], self._block[1:]
-        if self.in_hand < few and not self._taking.locked():
+        if self.in_hand < FEW and not self._taking.locked():
             self._spawn(self.stock_up())
         return first
 
@@ -58,7 +58,7 @@ class ProducerIds:
         try:
             await self._take_block()
         except Fault as fault:
-            events.warning("no producer ids could be had in advance: %s", fault)
+            logger.warning("no producer ids could be had in advance: %s", fault)
 
     async def _take_block(self) -> None:
         """One asks for all who wait meanwhile, and what it is told holds for them, too."""

@@ -16,15 +16,15 @@ from tailrace.broker.partitions.partition import Partition
 from tailrace.broker.timers import sleep_then_read
 from tailrace.cluster.image import Topic
 from tailrace.model.faults import CoordinatorUnavailable, Fault, NotCoordinator
-from tailrace.model.ids import BrokerId, Id, TopicPartition, nobody
-from tailrace.model.limits import coordinator_log_cut_min_records
+from tailrace.model.ids import NOBODY, BrokerId, Id, TopicPartition
+from tailrace.model.limits import COORDINATOR_LOG_CUT_MIN_RECORDS
 from tailrace.wire.messages.peers.make_internal_topic import MakeInternalTopic
 from tailrace.wire.messages.peers.move_start import MoveStart
 
 if TYPE_CHECKING:
     from tailrace.broker.node import Node
 
-look_for_long_logs_s: Final = 300.0
+LOOK_FOR_LONG_LOGS_S: Final = 300.0
 
 S = TypeVar("S", bound=PartitionCoordinator[Any, Any])
 
@@ -51,7 +51,7 @@ class Coordinator(Generic[S]):
         """The coordinator of a name."""
         topic = await self.kept_in()
         leader, _ = self._node.leaders.led_by(topic, partition_of(name, len(topic.partitions)))
-        if leader == nobody:
+        if leader == NOBODY:
             kept = self._kept
             raise CoordinatorUnavailable(f"nobody leads the partition of {kept.topic} that keeps {kept.kind} {name}")
         return leader
@@ -97,11 +97,11 @@ class Coordinator(Generic[S]):
     async def keep_short(self) -> None:
         """Look for logs that have become long, for ever."""
         while True:
-            await sleep_then_read(look_for_long_logs_s)
+            await sleep_then_read(LOOK_FOR_LONG_LOGS_S)
             for coordinator in self.local_coordinators:
                 await self.cut(coordinator)
 
-    async def cut(self, coordinator: S, at_least: int = coordinator_log_cut_min_records) -> None:
+    async def cut(self, coordinator: S, at_least: int = COORDINATOR_LOG_CUT_MIN_RECORDS) -> None:
         """Let a log that has become long begin where all that counts was said once more."""
         begin = await coordinator.restate(at_least)
         if begin is not None:

@@ -31,7 +31,7 @@ from tailrace.model.ids import TopicPartition
 from tailrace.model.proposal import Proposal
 from tailrace.ports import Ports
 
-restated_at_times: Final = 4  # as many records as are needed
+RESTATED_AT_TIMES: Final = 4  # as many records as are needed
 
 T = TypeVar("T")
 Spawn = Callable[[Coroutine[Any, Any, None]], None]
@@ -106,7 +106,7 @@ class PartitionCoordinator(Generic[M, U]):
         if length < at_least:
             return None
         with suppress(Fault):
-            is_long = length >= restated_at_times * await self.ask(self._size)
+            is_long = length >= RESTATED_AT_TIMES * await self.ask(self._size)
             if is_long and await self._restate() and partition.epoch == epoch:  # else some of it may have been cut off
                 return begin
         return None

@@ -12,7 +12,7 @@ from tailrace.cluster.records import TopicRemoved
 from tailrace.groups.turn import Rules
 from tailrace.model.ids import Id
 from tailrace.model.settings import Settings
-from tailrace.model.topics import offsets_topic
+from tailrace.model.topics import OFFSETS_TOPIC
 
 if TYPE_CHECKING:
     from tailrace.broker.node import Node
@@ -22,7 +22,7 @@ class GroupCoordinator(Coordinator[GroupPartitionCoordinator]):
     def __init__(self, node: "Node") -> None:
         settings = node.settings
         partitions, replicas = settings.offsets_topic_num_partitions, settings.offsets_topic_replication_factor
-        super().__init__(node, StateTopic("group", offsets_topic, partitions, replicas), self._coordinate)
+        super().__init__(node, StateTopic("group", OFFSETS_TOPIC, partitions, replicas), self._coordinate)
         self._rules = rules_of(settings)
         self._topics = ClusterTopics(lambda: node.hosted.image)
 

@@ -30,17 +30,17 @@ from tailrace.ports import Ports
 
 Ticket = asyncio.Future[Answer]
 
-groups_per_turn: Final = 100  # that are looked through for old offsets
-codec: Final = Codec(encode_entry, decode_entry)
-said_per_turn: Final = 1000  # of what is said once more
-restate_again_s: Final = 0.1
-restate_tries_max: Final = 50
+GROUPS_PER_TURN: Final = 100  # that are looked through for old offsets
+CODEC: Final = Codec(encode_entry, decode_entry)
+SAID_PER_TURN: Final = 1000  # of what is said once more
+RESTATE_AGAIN_S: Final = 0.1
+RESTATE_TRIES_MAX: Final = 50
 T = TypeVar("T")
 
 
 class GroupPartitionCoordinator(PartitionCoordinator[Groups, GroupTurn]):
     def __init__(self, partition: Partition, rules: Rules, topics: ClusterTopics, ports: Ports, spawn: Spawn) -> None:
-        super().__init__(partition, Groups, codec, ports, spawn)
+        super().__init__(partition, Groups, CODEC, ports, spawn)
         self.rules = rules
         self._topics = topics
         self._waiting: dict[Ticket, None] = {}
@@ -89,8 +89,8 @@ class GroupPartitionCoordinator(PartitionCoordinator[Groups, GroupTurn]):
         self.topics_gone(self._topics.gone())  # what was committed while one was being deleted, too
         with suppress(Fault):  # the next look finds what is left; and whoever leads by now looks, too
             groups = await self.ask(lambda machine: list(machine.groups))
-            for at in range(0, len(groups), groups_per_turn):
-                some = groups[at : at + groups_per_turn]
+            for at in range(0, len(groups), GROUPS_PER_TURN):
+                some = groups[at : at + GROUPS_PER_TURN]
                 await self.act(partial(_expire, some))
 
     # Inside
@@ -100,8 +100,8 @@ class GroupPartitionCoordinator(PartitionCoordinator[Groups, GroupTurn]):
 
     async def _restate(self) -> bool:
         groups = await self.ask(lambda machine: list(machine.groups))
-        for at in range(0, len(groups), groups_per_turn):
-            some = groups[at : at + groups_per_turn]
+        for at in range(0, len(groups), GROUPS_PER_TURN):
+            some = groups[at : at + GROUPS_PER_TURN]
             if not (await self._say(restate, some) and await self._say(restate_offsets, await self._committed(some))):
                 return False
         return True
@@ -111,13 +111,13 @@ class GroupPartitionCoordinator(PartitionCoordinator[Groups, GroupTurn]):
 
     async def _say(self, say: Callable[[Groups, Sequence[T], GroupTurn], Sequence[T]], what: Sequence[T]) -> bool:
         """Say something of each. What cannot be said now is tried again: transactions end, and groups settle."""
-        for at in range(0, len(what), said_per_turn):
-            left = what[at : at + said_per_turn]
-            for _ in range(restate_tries_max):
+        for at in range(0, len(what), SAID_PER_TURN):
+            left = what[at : at + SAID_PER_TURN]
+            for _ in range(RESTATE_TRIES_MAX):
                 left = await self.act(partial(_said, say, left))
                 if not left:
                     break
-                await sleep_then_read(restate_again_s)
+                await sleep_then_read(RESTATE_AGAIN_S)
             else:
                 return False
         return True

@@ -6,7 +6,7 @@ from tailrace.cluster.image import Image
 from tailrace.cluster.records import PartitionAdded, TopicAdded, TopicRemoved
 from tailrace.groups.topics import KnownTopic
 from tailrace.model.ids import Id
-from tailrace.model.topics import internal_topics
+from tailrace.model.topics import INTERNAL_TOPICS
 
 
 class ClusterTopics:
@@ -41,5 +41,5 @@ class ClusterTopics:
     def names(self) -> Mapping[str, None]:
         if self._names_of != self.revision:
             self._names_of = self.revision
-            self._names = {name: None for name in self._image().topics if name not in internal_topics}
+            self._names = {name: None for name in self._image().topics if name not in INTERNAL_TOPICS}
         return self._names

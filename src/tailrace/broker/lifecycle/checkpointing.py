@@ -12,9 +12,9 @@ from tailrace.log.recovery.found import RecoveryPoint
 from tailrace.model.ids import TopicPartition
 from tailrace.ports import Ports
 
-events: Final = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
-checkpoints_at_once: Final = 16
+CHECKPOINTS_AT_ONCE: Final = 16
 
 
 class Checkpointing:
@@ -36,8 +36,8 @@ class Checkpointing:
             points[partition] = partition.log.point
             if not partition.log.is_put_down:  # most have nothing to do: there may be thousands at rest
                 stirred.append(partition)
-        for first in range(0, len(stirred), checkpoints_at_once):
-            group = stirred[first : first + checkpoints_at_once]
+        for first in range(0, len(stirred), CHECKPOINTS_AT_ONCE):
+            group = stirred[first : first + CHECKPOINTS_AT_ONCE]
             given = await asyncio.gather(*(partition.log.checkpoint() for partition in group))
             points.update(zip(group, given, strict=True))
         await self._record(
@@ -55,7 +55,7 @@ class Checkpointing:
         try:
             await store_checkpoints(self._ports.disk, self._folder, checkpoints)
         except OSError as error:
-            events.error("the checkpoint could not be written, a crash would cost a longer scan: %s", error)
+            logger.error("the checkpoint could not be written, a crash would cost a longer scan: %s", error)
         else:
             self._recorded, self._unrecorded = checkpoints, None
             for partition in self._partitions():
@@ -65,9 +65,9 @@ class Checkpointing:
     async def mark_clean(self) -> None:
         """After everything is closed: say so, if everything is on the disk and written down as such."""
         if self._unrecorded is not None or not all(partition.log.settled for partition in self._partitions()):
-            events.error("this stop is not clean: not everything could be written down, the next start will scan")
+            logger.error("this stop is not clean: not everything could be written down, the next start will scan")
             return
         try:
             await write_clean_marker(self._ports.disk, self._folder, self._ports.host.boot_id())
         except OSError as error:
-            events.error("this clean stop could not be marked, the next start will scan: %s", error)
+            logger.error("this clean stop could not be marked, the next start will scan: %s", error)

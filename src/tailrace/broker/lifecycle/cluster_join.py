@@ -23,12 +23,12 @@ from tailrace.wire.messages.peers.hello import PeerHello
 from tailrace.wire.messages.peers.join_cluster import JoinCluster, JoinClusterAnswer
 from tailrace.wire.primitives import WireError
 
-events: Final = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
-try_again_s: Final = 0.25
-answer_within_s: Final = 5.0
-known_within_s: Final = 1.0
-describe_cluster_version: Final = 2
+TRY_AGAIN_S: Final = 0.25
+ANSWER_WITHIN_S: Final = 5.0
+KNOWN_WITHIN_S: Final = 1.0
+DESCRIBE_CLUSTER_VERSION: Final = 2
 
 
 class CannotJoin(Exception):
@@ -62,15 +62,15 @@ class Joiner:
                     "--join takes the client addresses of brokers that run."
                 )
             if problem != reported:
-                events.warning("not joined yet, trying again: %s", problem)
+                logger.warning("not joined yet, trying again: %s", problem)
                 reported = problem
-            await asyncio.sleep(try_again_s)
+            await asyncio.sleep(TRY_AGAIN_S)
 
     async def check(self, meta: Meta) -> None:
         """A member was told to join: it needs nobody, but brokers of another cluster are not who it takes them for."""
         for address in parse_addresses(self.settings.join):
             try:
-                answer = await self._describe(address, known_within_s)
+                answer = await self._describe(address, KNOWN_WITHIN_S)
             except (TimeoutError, OSError, WireError):
                 continue  # perhaps the whole cluster starts
             if answer.cluster_id != meta.cluster_id:
@@ -99,7 +99,7 @@ class Joiner:
         raise last
 
     async def _peers_known_at(self, address: Address) -> Sequence[Address]:
-        answer = await self._describe(address, answer_within_s)
+        answer = await self._describe(address, ANSWER_WITHIN_S)
         brokers = sorted(answer.brokers, key=lambda broker: broker.broker_id != answer.controller_id)
         return [Address(broker.peer_host, broker.peer_port) for broker in brokers if broker.peer_port > 0]
 
@@ -107,7 +107,7 @@ class Joiner:
         async with asyncio.timeout(within_s):
             client = await WireClient.connect(self.ports.net, address.host, address.port, "tailrace-joiner")
             try:
-                answer = await client.call(DescribeClusterRequest(peers=True), describe_cluster_version)
+                answer = await client.call(DescribeClusterRequest(peers=True), DESCRIBE_CLUSTER_VERSION)
             finally:
                 client.close()
         assert isinstance(answer, DescribeClusterResponse)
@@ -123,7 +123,7 @@ class Joiner:
             peer_port=0,  # told when it registers
             rack=self.settings.broker_rack or None,
         )
-        answer = await call_once(self.ports.net, peer.host, peer.port, hello, request, answer_within_s)
+        answer = await call_once(self.ports.net, peer.host, peer.port, hello, request, ANSWER_WITHIN_S)
         assert isinstance(answer, JoinClusterAnswer)
         return answer
 

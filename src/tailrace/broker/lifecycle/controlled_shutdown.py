@@ -16,25 +16,25 @@ from tailrace.wire.messages.peers.leave_cluster import LeaveCluster
 if TYPE_CHECKING:
     from tailrace.broker.node import Node
 
-events: Final = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
-hand_over_within_s: Final = 5.0
-leave_within_s: Final = 2.0
-look_s: Final = 0.01
+HAND_OVER_WITHIN_S: Final = 5.0
+LEAVE_WITHIN_S: Final = 2.0
+LOOK_S: Final = 0.01
 
 
 async def shut_down_controlled(node: "Node") -> None:
     others = [broker for broker in node.brokers if broker != node.broker_id]
     if not others or not node.settings.controlled_shutdown_enable:
         return
-    await _hand_over(node, lambda: [one for one in node.hosted.all() if one.leads], hand_over_within_s)
+    await _hand_over(node, lambda: [one for one in node.hosted.all() if one.leads], HAND_OVER_WITHIN_S)
     try:
         await node.calls.controller(
-            LeaveCluster(broker_id=node.broker_id, incarnation_id=node.incarnation), leave_within_s
+            LeaveCluster(broker_id=node.broker_id, incarnation_id=node.incarnation), LEAVE_WITHIN_S
         )
     except (Fault, ConnectionError) as error:
-        events.info("the cluster could not be told that this broker stops: %s", error)
-    await _hand_over(node, lambda: [node.metadata] if node.metadata.leads else [], leave_within_s)
+        logger.info("the cluster could not be told that this broker stops: %s", error)
+    await _hand_over(node, lambda: [node.metadata] if node.metadata.leads else [], LEAVE_WITHIN_S)
 
 
 async def _hand_over(node: "Node", led: Callable[[], Sequence[Partition]], within_s: float) -> None:
@@ -47,4 +47,4 @@ async def _hand_over(node: "Node", led: Callable[[], Sequence[Partition]], withi
             waiting |= partition.replica.hands_over or node.leader_duties.hand_over(partition)
         if not waiting:
             return
-        await asyncio.sleep(look_s)
+        await asyncio.sleep(LOOK_S)

@@ -10,31 +10,31 @@ from tailrace.model.faults import StorageFailed
 if TYPE_CHECKING:
     from tailrace.broker.node import Node
 
-events: Final = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
-settle_again_s: Final = 1.0  # what the disk refused is tried again
-stall_check_s: Final = 0.05
-stall_min_s: Final = 0.02
-stall_warning_s: Final = 0.25  # shorter ones are a busy machine's, and told only to who wants to know
-stall_report_s: Final = 30.0  # at most one line in so long
-flush_check_s: Final = 0.5  # how late `flush.ms` may be honoured
+SETTLE_AGAIN_S: Final = 1.0  # what the disk refused is tried again
+STALL_CHECK_S: Final = 0.05
+STALL_MIN_S: Final = 0.02
+STALL_WARNING_S: Final = 0.25  # shorter ones are a busy machine's, and told only to who wants to know
+STALL_REPORT_S: Final = 30.0  # at most one line in so long
+FLUSH_CHECK_S: Final = 0.5  # how late `flush.ms` may be honoured
 
 
 class PeriodicTasks:
     def __init__(self, node: "Node") -> None:
         self._node = node
-        self.stalls = 0  # times the loop was late by more than `stall_min_s`
+        self.stalls = 0  # times the loop was late by more than `STALL_MIN_S`
 
     def start(self) -> None:
         node, settings = self._node, self._node.settings
         node.spawn(_every(settings.log_retention_check_interval_ms / 1000, self.retain))
         node.spawn(_every(settings.log_checkpoint_interval_ms / 1000, node.checkpoint))
-        node.spawn(_every(settle_again_s, node.hosted.settle))
+        node.spawn(_every(SETTLE_AGAIN_S, node.hosted.settle))
         node.spawn(self._watch_loop())
         if settings.fsync == "interval":
             node.spawn(_every(settings.fsync_interval_ms / 1000, self._sync))
         if settings.fsync != "always":
-            node.spawn(_every(flush_check_s, self._sync_what_is_due))
+            node.spawn(_every(FLUSH_CHECK_S, self._sync_what_is_due))
 
     async def retain(self) -> None:
         """Delete segments that retention no longer keeps."""
@@ -43,10 +43,10 @@ class PeriodicTasks:
             try:
                 deleted = await partition.log.retain(now_ms, partition.high_watermark)
             except (OSError, StorageFailed) as error:
-                events.error("%s: retention must wait: %s", partition.name, error)
+                logger.error("%s: retention must wait: %s", partition.name, error)
                 continue
             if deleted:
-                events.info(
+                logger.info(
                     "%s: retention removed %d segments, it begins at %d", partition.name, deleted, partition.log.start
                 )
 
@@ -66,15 +66,15 @@ class PeriodicTasks:
         reported_at, unreported, longest = clock.monotonic(), 0, 0.0
         while True:
             before = clock.monotonic()
-            await asyncio.sleep(stall_check_s)
+            await asyncio.sleep(STALL_CHECK_S)
             now = clock.monotonic()
-            late = now - before - stall_check_s
-            if late > stall_min_s:
+            late = now - before - STALL_CHECK_S
+            if late > STALL_MIN_S:
                 self.stalls += 1
                 unreported, longest = unreported + 1, max(longest, late)
-            if unreported and now - reported_at > stall_report_s:
-                level = logging.WARNING if longest > stall_warning_s else logging.DEBUG
-                events.log(level, "stalls of the event loop: %d, the longest of %d ms", unreported, longest * 1000)
+            if unreported and now - reported_at > STALL_REPORT_S:
+                level = logging.WARNING if longest > STALL_WARNING_S else logging.DEBUG
+                logger.log(level, "stalls of the event loop: %d, the longest of %d ms", unreported, longest * 1000)
                 reported_at, unreported, longest = now, 0, 0.0
 
 

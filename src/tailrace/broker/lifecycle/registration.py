@@ -13,10 +13,10 @@ from tailrace.wire.messages.peers.register_broker import RegisterBroker
 if TYPE_CHECKING:
     from tailrace.broker.node import Node
 
-events: Final = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
-attempt_s: Final = 5.0
-again_s: Final = 0.2
+ATTEMPT_S: Final = 5.0
+AGAIN_S: Final = 0.2
 
 
 class RegistrationRefused(Exception):
@@ -35,17 +35,17 @@ class Registration:
             if self._node.failed.done():
                 raise RegistrationRefused("a part of the broker has failed; the log says which.")
             try:
-                await self._node.calls.controller(self._request(), attempt_s)
-                async with asyncio.timeout(attempt_s):  # we may have been taken for gone again before we heard of it
+                await self._node.calls.controller(self._request(), ATTEMPT_S)
+                async with asyncio.timeout(ATTEMPT_S):  # we may have been taken for gone again before we heard of it
                     await self._node.until(self.is_known)
                 self._once = self.is_known()  # unless we were taken for gone in between
             except TimeoutError:
-                events.warning("registered, but it is not known here yet; trying again")
+                logger.warning("registered, but it is not known here yet; trying again")
             except Fault as fault:
                 if error_of(fault) is Error.DUPLICATE_BROKER_REGISTRATION:
                     raise RegistrationRefused(f"the cluster does not take this broker in: {fault}.") from None
-                events.warning("not registered yet, trying again: %s", fault)
-                await asyncio.sleep(again_s)
+                logger.warning("not registered yet, trying again: %s", fault)
+                await asyncio.sleep(AGAIN_S)
 
     def is_known(self) -> bool:
         known = self._node.hosted.image.brokers.get(self._node.broker_id)

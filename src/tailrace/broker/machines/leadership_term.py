@@ -15,9 +15,9 @@ from tailrace.model.ids import Epoch
 from tailrace.ports import Clock
 from tailrace.wire.primitives import WireError
 
-events: Final = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
-again_s: Final = 0.5
+AGAIN_S: Final = 0.5
 
 
 class LeadershipTerm(Generic[M]):
@@ -54,7 +54,7 @@ class LeadershipTerm(Generic[M]):
         """What was built may not be what the log says: build it again."""
         if self.runtime is not None:
             self._drop()
-        asyncio.get_running_loop().call_later(again_s, self.leader_changed)
+        asyncio.get_running_loop().call_later(AGAIN_S, self.leader_changed)
 
     def _drop(self) -> None:
         self.runtime = None
@@ -67,10 +67,10 @@ class LeadershipTerm(Generic[M]):
             if self.partition.leads and self.partition.epoch == epoch:
                 self.runtime = coordinator
         except Fault as fault:
-            events.warning("%s could not be served in epoch %d: %s", self.partition.name, epoch, fault)
-            asyncio.get_running_loop().call_later(again_s, self.leader_changed)
+            logger.warning("%s could not be served in epoch %d: %s", self.partition.name, epoch, fault)
+            asyncio.get_running_loop().call_later(AGAIN_S, self.leader_changed)
         except WireError as error:
-            events.critical("%s holds what we cannot read, and is not served: %s", self.partition.name, error)
+            logger.critical("%s holds what we cannot read, and is not served: %s", self.partition.name, error)
         finally:
             if self._loading == epoch:
                 self._loading = None
@@ -83,5 +83,5 @@ class LeadershipTerm(Generic[M]):
                 await self._begins(coordinator)
                 return
             except Fault as fault:
-                events.info("%s: not all is well yet: %s", self.partition.name, fault)
-                await asyncio.sleep(again_s)
+                logger.info("%s: not all is well yet: %s", self.partition.name, fault)
+                await asyncio.sleep(AGAIN_S)

@@ -28,8 +28,8 @@ from tailrace.records.opened import batches, open_batch
 from tailrace.records.record import NewRecord, Record
 from tailrace.wire.stored import decode_record, encode_record
 
-load_read_max_bytes: Final = 1024 * 1024
-records_per_turn: Final = 500
+LOAD_READ_MAX_BYTES: Final = 1024 * 1024
+RECORDS_PER_TURN: Final = 500
 
 
 class Machine(Protocol):
@@ -142,15 +142,15 @@ async def replay_batches(
 ) -> int:
     """Hand on some records from `offset` on, below `limit`; where to go on."""
     log = partition.log
-    read = log.read(offset, load_read_max_bytes, limit)
+    read = log.read(offset, LOAD_READ_MAX_BYTES, limit)
     if read is None:
-        read = await log.read_cold(offset, load_read_max_bytes, limit)
+        read = await log.read_cold(offset, LOAD_READ_MAX_BYTES, limit)
     count = 0
     for batch, header in batches(read.data):
         for record in _said(batch, header, decode):
             replay(record)
             count += 1
-            if count % records_per_turn == 0:
+            if count % RECORDS_PER_TURN == 0:
                 await asyncio.sleep(0)  # a long log must not stall the loop, nor a batch about thousands
     await asyncio.sleep(0)
     return read.next_offset

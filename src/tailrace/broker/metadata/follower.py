@@ -10,17 +10,17 @@ from typing import Any, Final
 
 from tailrace.broker.machines.runtime import codec_of, replay_batches
 from tailrace.broker.partitions.partition import Partition
-from tailrace.cluster.records import record_kinds
+from tailrace.cluster.records import RECORD_KINDS
 from tailrace.model.faults import Fault
 
-events: Final = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 
 class MetadataFollower:
     def __init__(self, partition: Partition, committed: Callable[[Sequence[object]], None]) -> None:
         self._partition = partition
         self._committed = committed
-        self._decode = codec_of(record_kinds).decode
+        self._decode = codec_of(RECORD_KINDS).decode
         self._moved = asyncio.Event()
         self._waiting: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
         self.applied = partition.log.start  # all below is folded
@@ -48,7 +48,7 @@ class MetadataFollower:
             try:
                 await self.catch_up()
             except Fault as fault:
-                events.critical("the metadata cannot be followed any more: %s", fault)
+                logger.critical("the metadata cannot be followed any more: %s", fault)
                 return
             await self._moved.wait()
 

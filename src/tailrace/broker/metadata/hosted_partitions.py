@@ -33,16 +33,16 @@ from tailrace.log.directory.checkpoints import Checkpoint
 from tailrace.log.log import Log
 from tailrace.model.faults import NotLeader, StorageFailed, UnknownTopic, UnknownTopicId
 from tailrace.model.ids import BrokerId, Epoch, Id, Offset, TopicPartition, parse_id, show_id
-from tailrace.model.settings import Settings, kind_of, never_ms, parse, rows
-from tailrace.model.topics import TopicSettings, metadata_topic_id
+from tailrace.model.settings import NEVER_MS, Settings, kind_of, parse, rows
+from tailrace.model.topics import METADATA_TOPIC_ID, TopicSettings
 from tailrace.ports import Ports
 from tailrace.raft.events import Campaign
 from tailrace.raft.replica import Replica, Voter
-from tailrace.raft.voters import Voters, no_voter
+from tailrace.raft.voters import NO_VOTER, Voters
 
-events: Final = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
-opened_per_turn: Final = 50
+OPENED_PER_TURN: Final = 50
 
 
 class HostedPartitions:
@@ -161,7 +161,7 @@ class HostedPartitions:
                     else:
                         await self._update(topic, effective)
                 except (OSError, StorageFailed) as error:
-                    events.error("topic %s could not be brought up to date: %s", show_id(topic_id), error)
+                    logger.error("topic %s could not be brought up to date: %s", show_id(topic_id), error)
                     self._touched[topic_id] = None
                 except asyncio.CancelledError:
                     self._touched[topic_id] = None  # for whoever waits to settle behind us
@@ -184,7 +184,7 @@ class HostedPartitions:
                 partition.log.use(settings)
                 if _is_behind(partition.log, place.start) and not await partition.begin_at(place.start):
                     self._touched[topic.id] = None  # once it has come so far
-            if index % opened_per_turn == opened_per_turn - 1:
+            if index % OPENED_PER_TURN == OPENED_PER_TURN - 1:
                 await asyncio.sleep(0)  # a topic of thousands must not stall the loop
                 if self.may_not_vote.is_stored:
                     await self._begin_fresh()  # nor need the first of them wait for the last
@@ -198,12 +198,12 @@ class HostedPartitions:
         try:
             await self.may_not_vote.store()
         except OSError as error:
-            events.error("%d partitions must wait, who may not vote cannot be noted: %s", len(self._fresh), error)
+            logger.error("%d partitions must wait, who may not vote cannot be noted: %s", len(self._fresh), error)
             return
         for number, partition in enumerate(list(self._fresh), 1):
             del self._fresh[partition]
             self._begin(partition)
-            if number % opened_per_turn == 0:
+            if number % OPENED_PER_TURN == 0:
                 await asyncio.sleep(0)
 
     def _begin(self, partition: Partition) -> None:
@@ -229,7 +229,7 @@ class HostedPartitions:
             try:
                 await partition.log.delete()
             except OSError as error:
-                events.error("%s could not be removed, the next start tries again: %s", partition.log.folder, error)
+                logger.error("%s could not be removed, the next start tries again: %s", partition.log.folder, error)
             self._votes.forget([partition.key])
             self.may_not_vote.remove([partition.key])
         for name in [name for name in self._topics if isinstance(name, str) and name not in self.image.topics]:
@@ -248,14 +248,14 @@ class HostedPartitions:
     @property
     def flush_by_time(self) -> bool:
         """Whether `flush.ms` was set, for all topics or for any: mostly it is not, and there may be many partitions."""
-        by_default = self.effective.log_flush_ms != never_ms
+        by_default = self.effective.log_flush_ms != NEVER_MS
         return by_default or any("flush.ms" in topic.settings for topic in self.image.topics.values())
 
     # Partitions' lives
 
     async def open(self, name: str, key: TopicPartition, settings: TopicSettings, voters: Voters) -> Partition:
         # The metadata log is synced whatever users chose for their data: an id given twice would cost far more.
-        own = key.topic_id == metadata_topic_id
+        own = key.topic_id == METADATA_TOPIC_ID
         checkpoint = self._checkpoints.get(key)
         log = await Log.open(
             self.folder_of(key),
@@ -286,7 +286,7 @@ class HostedPartitions:
             log_end=Offset(log.end),
             high_watermark=Offset(high_watermark),
             voters=voters,
-            voted_for=vote.voter if vote.epoch == epoch else no_voter,
+            voted_for=vote.voter if vote.epoch == epoch else NO_VOTER,
             may_vote=key not in self.may_not_vote and not log.refilling,
             epochs=log.epochs,
             timing=self._quorums.timing,
@@ -298,9 +298,9 @@ class HostedPartitions:
     async def _answer_damage(self, name: str, log: Log, *, sole: bool) -> None:
         """Where others have what is damaged here, fetch all of it again; a sole voter keeps what is good."""
         if sole:
-            events.error("%s is damaged, and read-only from there on: %s", name, log.damage)
+            logger.error("%s is damaged, and read-only from there on: %s", name, log.damage)
         else:
-            events.error("%s is damaged, and fetched anew from its other replicas: %s", name, log.damage)
+            logger.error("%s is damaged, and fetched anew from its other replicas: %s", name, log.damage)
             await self.may_not_vote.store()
             await log.start_over()
 
@@ -313,7 +313,7 @@ class HostedPartitions:
             await member.log.refilled()
             await self.may_not_vote.store()
         except (OSError, StorageFailed) as error:  # the next start takes them for unfit, which costs only time
-            events.error("that replicas are whole again could not be written down: %s", error)
+            logger.error("that replicas are whole again could not be written down: %s", error)
 
     def folder_of(self, key: TopicPartition) -> str:
         return f"{self._folder}/{key}"
@@ -330,9 +330,9 @@ class HostedPartitions:
                 try:
                     self._ports.disk.remove_dir(f"{self._folder}/{name}")
                 except OSError as error:
-                    events.error("%s/%s of a deleted topic could not be removed: %s", self._folder, name, error)
-            elif topic_id not in self.image.topics_by_id and topic_id != metadata_topic_id:
-                events.warning("%s/%s belongs to no topic of this cluster; it is left alone", self._folder, name)
+                    logger.error("%s/%s of a deleted topic could not be removed: %s", self._folder, name, error)
+            elif topic_id not in self.image.topics_by_id and topic_id != METADATA_TOPIC_ID:
+                logger.warning("%s/%s belongs to no topic of this cluster; it is left alone", self._folder, name)
 
     def resign(self) -> None:
         """Lead nothing any more: from now on no log grows."""

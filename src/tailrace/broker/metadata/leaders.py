@@ -10,7 +10,7 @@ from typing import NamedTuple
 from tailrace.broker.metadata.hosted_partitions import HostedPartitions
 from tailrace.broker.partitions.partition import Partition
 from tailrace.cluster.image import PartitionPlace, Topic
-from tailrace.model.ids import BrokerId, Epoch, TopicPartition, no_epoch, nobody
+from tailrace.model.ids import NO_EPOCH, NOBODY, BrokerId, Epoch, TopicPartition
 from tailrace.ports import Clock
 
 
@@ -42,7 +42,7 @@ class Leaders:
     def first_unled(self, topic: Topic, first: int) -> int:
         """Which is the first of a topic's partitions, from `first` on, that nobody leads; their number: none is."""
         for index in range(first, len(topic.partitions)):
-            if self.one(topic, index).leader == nobody:
+            if self.one(topic, index).leader == NOBODY:
                 return index
         return len(topic.partitions)
 
@@ -61,19 +61,19 @@ class Leaders:
     def hint(self, topic: Topic, index: int) -> tuple[BrokerId, Epoch]:
         """Who leads one partition, in which epoch; nobody when that is not known, or its epoch is not."""
         state = self.one(topic, index)
-        return (nobody, no_epoch) if state.epoch < 0 or state.leader == nobody else (state.leader, state.epoch)
+        return (NOBODY, NO_EPOCH) if state.epoch < 0 or state.leader == NOBODY else (state.leader, state.epoch)
 
     def _leading(
         self, partition: Partition | None, place: PartitionPlace, live: Mapping[BrokerId, object]
     ) -> PartitionState:
         leader, epoch, in_sync = self._seen(partition, place)
         if leader != self._me and leader not in live:
-            leader = nobody
+            leader = NOBODY
         return PartitionState(
             leader,
             epoch,
             place.replicas,
-            tuple(one for one in in_sync if one in live) or ((leader,) if leader != nobody else ()),
+            tuple(one for one in in_sync if one in live) or ((leader,) if leader != NOBODY else ()),
             tuple(one for one in place.replicas if one not in live),
         )
 
@@ -83,15 +83,15 @@ class Leaders:
                 now = self._clock.monotonic()
                 return self._me, partition.epoch, tuple(one.broker for one in partition.replica.in_sync(now))
             if len(place.replicas) == 1:
-                return nobody, partition.epoch, place.replicas
+                return NOBODY, partition.epoch, place.replicas
             if _elects(partition, place):
-                return nobody, place.epoch, place.in_sync
+                return NOBODY, place.epoch, place.in_sync
             if partition.leader is not None and partition.epoch > place.epoch:
                 return partition.leader, partition.epoch, place.replicas
         elif len(place.replicas) == 1 and self._me not in place.replicas:
             return place.replicas[0], place.epoch, place.replicas  # nobody else can lead it: not reported
         if place.leader == self._me:
-            return nobody, place.epoch, place.in_sync  # it was reported, and is over
+            return NOBODY, place.epoch, place.in_sync  # it was reported, and is over
         return place.leader, place.epoch, place.in_sync
 
 

@@ -12,14 +12,14 @@ from tailrace.log.directory.state_file import read_state, write_state
 from tailrace.model.ids import TopicPartition, parse_id, show_id
 from tailrace.ports.disk import Disk, read_file, replace_file
 
-kind: Final = "may-not-vote"
-version: Final = 1
+KIND: Final = "may-not-vote"
+VERSION: Final = 1
 
 
 class MayNotVote:
     def __init__(self, disk: Disk, folder: str) -> None:
         self._disk = disk
-        self._path = f"{folder}/{kind}"
+        self._path = f"{folder}/{KIND}"
         self._keys: dict[TopicPartition, None] = {}
         self._stored: dict[TopicPartition, None] = {}
         self._storing = asyncio.Lock()
@@ -27,7 +27,7 @@ class MayNotVote:
     def load(self) -> None:
         """`Unreadable` when the file is there and makes no sense: better not to start."""
         if self._disk.exists(self._path):
-            self._keys = dict.fromkeys(map(_parse, read_state(kind, version, read_file(self._disk, self._path))))
+            self._keys = dict.fromkeys(map(_parse, read_state(KIND, VERSION, read_file(self._disk, self._path))))
             self._stored = self._keys.copy()
 
     def __contains__(self, key: TopicPartition) -> bool:
@@ -50,7 +50,7 @@ class MayNotVote:
             if not self.is_stored:
                 keys = self._keys.copy()
                 lines = (f"{show_id(key.topic_id)} {key.partition}" for key in keys)
-                await replace_file(self._disk, self._path, write_state(kind, version, lines))
+                await replace_file(self._disk, self._path, write_state(KIND, VERSION, lines))
                 self._stored = keys
 
 

@@ -11,14 +11,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from tailrace.broker.machines.runtime import codec_of, replay_batches
-from tailrace.cluster.records import BrokerRegistered, record_kinds
+from tailrace.cluster.records import RECORD_KINDS, BrokerRegistered
 from tailrace.log.directory.meta import FirstVoter, store_meta
 from tailrace.model.ids import BrokerId
 
 if TYPE_CHECKING:
     from tailrace.broker.node import Node
 
-events: Final = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 
 class PeerAddresses:
@@ -34,7 +34,7 @@ class PeerAddresses:
                 node.quorums.peers.know(voter.broker_id, voter.host, voter.port)
         offset, end = log.start, log.end
         while offset < end and (log.voter_sets or node.metadata.replica.voters != (node.voter,)):
-            offset = await replay_batches(node.metadata, offset, end, codec_of(record_kinds).decode, self.heard)
+            offset = await replay_batches(node.metadata, offset, end, codec_of(RECORD_KINDS).decode, self.heard)
 
     def heard(self, record: object) -> None:
         if isinstance(record, BrokerRegistered) and record.peer_port > 0 and record.broker_id != self._node.broker_id:
@@ -62,4 +62,4 @@ class PeerAddresses:
             async with self._storing:
                 await store_meta(self._node.ports.disk, self._node.settings.data_dir, self._node.meta)
         except OSError as error:
-            events.error("who votes on the metadata could not be written down: %s", error)
+            logger.error("who votes on the metadata could not be written down: %s", error)

@@ -18,17 +18,17 @@ from typing import Final
 from tailrace.model.faults import FetchSessionEpochWrong, FetchSessionNamesMixed, FetchSessionUnknown
 from tailrace.model.ids import Id
 from tailrace.model.limits import (
-    fetch_session_kept_s,
-    fetch_session_partitions_max,
-    fetch_sessions_max,
-    topic_name_max_chars,
+    FETCH_SESSION_KEPT_S,
+    FETCH_SESSION_PARTITIONS_MAX,
+    FETCH_SESSIONS_MAX,
+    TOPIC_NAME_MAX_CHARS,
 )
 from tailrace.ports import Clock, Random
 from tailrace.wire.hot_fetch import FetchHead, PartitionWanted
 
-sessionless: Final = -1  # epoch of a request that wants no session
-opening: Final = 0  # epoch of a request that wants a new one
-epoch_max: Final = 2**31 - 1
+SESSIONLESS: Final = -1  # epoch of a request that wants no session
+OPENING: Final = 0  # epoch of a request that wants a new one
+EPOCH_MAX: Final = 2**31 - 1
 
 Key = tuple[str | Id, int]
 
@@ -83,10 +83,10 @@ class FetchSessions:
 
     def session_for(self, request: FetchHead, *, by_id: bool) -> Session | None:
         """The session a request belongs to, brought up to date; None: it wants none. Raises the session faults."""
-        if request.session_epoch == sessionless:
+        if request.session_epoch == SESSIONLESS:
             self._forget(request.session_id)
             return None
-        if request.session_epoch == opening:
+        if request.session_epoch == OPENING:
             self._forget(request.session_id)
             return self._open(request, by_id)
         session = self._sessions.get(request.session_id)
@@ -104,12 +104,12 @@ class FetchSessions:
         if not self._has_room_for(request, session):
             self._forget(session.id)
             raise FetchSessionUnknown(f"fetch session {session.id} has grown too large")
-        session.epoch = 1 if session.epoch == epoch_max else session.epoch + 1
+        session.epoch = 1 if session.epoch == EPOCH_MAX else session.epoch + 1
         self._update(session, request)
         return session
 
     def _open(self, request: FetchHead, by_id: bool) -> Session | None:
-        if len(self._sessions) >= fetch_sessions_max and not self._forget_silent():
+        if len(self._sessions) >= FETCH_SESSIONS_MAX and not self._forget_silent():
             return None
         if not self._has_room_for(request):
             return None
@@ -127,11 +127,11 @@ class FetchSessions:
 
     def _has_room_for(self, request: FetchHead, session: Session | None = None) -> bool:
         """Whether all that a request names could be kept, once long-silent sessions have made room."""
-        if any(len(topic) > topic_name_max_chars for topic, _ in request.topics):
+        if any(len(topic) > TOPIC_NAME_MAX_CHARS for topic, _ in request.topics):
             return False
         known = {} if session is None else session.partitions
         named = sum((topic, one.partition) not in known for topic, partitions in request.topics for one in partitions)
-        while self._partitions + named > fetch_session_partitions_max:
+        while self._partitions + named > FETCH_SESSION_PARTITIONS_MAX:
             if not self._forget_silent():
                 return False
         return True
@@ -139,7 +139,7 @@ class FetchSessions:
     def _forget_silent(self) -> bool:
         """Let go of the session that was silent longest, if that was long."""
         number, oldest = next(iter(self._sessions.items()), (0, None))
-        if oldest is None or self._clock.monotonic() - oldest.used_at < fetch_session_kept_s:
+        if oldest is None or self._clock.monotonic() - oldest.used_at < FETCH_SESSION_KEPT_S:
             return False
         self._forget(number)
         return True

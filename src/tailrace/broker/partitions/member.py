@@ -18,7 +18,7 @@ from tailrace.broker.partitions.quorum_batches import of_leader, of_voters
 from tailrace.log.log import Appended, Log
 from tailrace.model.faults import CorruptBatch, StorageFailed
 from tailrace.model.ids import BrokerId, Epoch, Offset, TopicPartition
-from tailrace.model.limits import held_messages_max
+from tailrace.model.limits import HELD_MESSAGES_MAX
 from tailrace.raft.effects import Effects, Vote
 from tailrace.raft.events import Event, Repaired, Resign, Tick, Transfer, Truncated, VotersAppended, VoteStored
 from tailrace.raft.messages import FetchAnswer, Message
@@ -27,10 +27,10 @@ from tailrace.raft.roles import Cause
 from tailrace.raft.state import Inconsistent
 from tailrace.records.header import read_header
 
-events: Final = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
-announce_again_s: Final = 1.0
-cut_again_s: Final = 0.5
+ANNOUNCE_AGAIN_S: Final = 1.0
+CUT_AGAIN_S: Final = 0.5
 
 
 class QuorumMember:
@@ -107,7 +107,7 @@ class QuorumMember:
 
     def _hold(self, event: Event) -> None:
         """Until the log is cut. The time is looked at then, and peers say again what is left out here."""
-        said_again = isinstance(event, Message) and len(self._held) >= held_messages_max
+        said_again = isinstance(event, Message) and len(self._held) >= HELD_MESSAGES_MAX
         if not isinstance(event, FetchAnswer | Tick) and not said_again:
             self._held.append(event)
 
@@ -178,8 +178,8 @@ class QuorumMember:
         try:
             self.append_control(of_leader(self.replica, self.log.end, now_ms), now_ms)
         except StorageFailed as fault:
-            events.error("%s: its leader's first batch could not be written: %s", self.name, fault)
-            asyncio.get_running_loop().call_later(announce_again_s, self.announce)
+            logger.error("%s: its leader's first batch could not be written: %s", self.name, fault)
+            asyncio.get_running_loop().call_later(ANNOUNCE_AGAIN_S, self.announce)
 
     def append_control(self, batch: bytearray, now_ms: int) -> Appended:
         view = memoryview(batch)
@@ -193,10 +193,10 @@ class QuorumMember:
         try:
             self.log.append(view, read_header(view), self.epoch, now_ms, internal=True)
         except StorageFailed as fault:
-            events.error("%s: a change of its voters could not be written: %s", self.name, fault)
+            logger.error("%s: a change of its voters could not be written: %s", self.name, fault)
             return
         self.log.sync_soon()  # whatever is promised otherwise: who forgets its voters may elect itself
-        events.info("%s: its voters are %s", self.name, ", ".join(str(voter.broker) for voter in voters))
+        logger.info("%s: its voters are %s", self.name, ", ".join(str(voter.broker) for voter in voters))
         self.step(VotersAppended(Offset(offset), tuple(voters)))
         self.progress()
 
@@ -206,7 +206,7 @@ class QuorumMember:
         try:
             self.log.append_as_is(records, self.ports.clock.wall_ms())
         except CorruptBatch as fault:
-            events.error("%s: a batch from %s is not taken: %s", self.name, self.leader, fault)
+            logger.error("%s: a batch from %s is not taken: %s", self.name, self.leader, fault)
             self.ports.fetch_again(self)
         except StorageFailed:  # the log has said so
             self.ports.fetch_again(self)
@@ -227,12 +227,12 @@ class QuorumMember:
                     self.go_offline(StorageFailed(f"{self.name} could not be cut at {end}: {error}"))
                     return
                 if not told:
-                    events.error("%s cannot be cut at %d, trying again until it works: %s", self.name, end, error)
+                    logger.error("%s cannot be cut at %d, trying again until it works: %s", self.name, end, error)
                 told = True
-                await asyncio.sleep(cut_again_s)
+                await asyncio.sleep(CUT_AGAIN_S)
         if self.closed:
             return
-        events.info("%s: cut from %d to %d, which its leader does not have", self.name, before, self.log.end)
+        logger.info("%s: cut from %d to %d, which its leader does not have", self.name, before, self.log.end)
         self._cutting = False
         self.step(Truncated(Offset(self.log.end)))
         self._go_on()
@@ -254,7 +254,7 @@ class QuorumMember:
         try:
             await self.log.begin_anew(start)
         except (OSError, StorageFailed) as error:
-            events.error("%s could not begin at %d: %s", self.name, start, error)
+            logger.error("%s could not begin at %d: %s", self.name, start, error)
             self.ports.fetch_again(self)
         self._go_on()
 
@@ -272,7 +272,7 @@ class QuorumMember:
         if wanted is None or wanted[0] != self.epoch or self.replica.may_vote or not self.fetches:
             return
         if self.log.durable >= wanted[1]:
-            events.info("%s: what was lost is here again, it votes", self.name)
+            logger.info("%s: what was lost is here again, it votes", self.name)
             self.step(Repaired())
             self.ports.repaired(self)
 
@@ -329,7 +329,7 @@ class QuorumMember:
     def go_offline(self, fault: StorageFailed) -> None:
         if self.offline is not None or self.closed:
             return
-        events.critical("%s is offline until the broker restarts: %s", self.name, fault)
+        logger.critical("%s is offline until the broker restarts: %s", self.name, fault)
         farewell = self.replica.step(Resign(), self._now(), self.ports.chance())
         self.offline = fault
         for message in farewell.send:

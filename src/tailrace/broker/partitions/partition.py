@@ -26,21 +26,21 @@ from tailrace.model.faults import (
     UnknownLeaderEpoch,
     Unverified,
 )
-from tailrace.model.ids import Epoch, TopicPartition, nobody
-from tailrace.model.topics import internal_topics
+from tailrace.model.ids import NOBODY, Epoch, TopicPartition
+from tailrace.model.topics import INTERNAL_TOPICS
 from tailrace.raft.events import Event, Resign
 from tailrace.raft.leader_view import Following
 from tailrace.raft.replica import Replica, Role
 from tailrace.raft.voters import majority
 from tailrace.records.build import marker_batch
-from tailrace.records.header import check_batch, control_bit, transactional_bit
+from tailrace.records.header import CONTROL_BIT, TRANSACTIONAL_BIT, check_batch
 
-log_events: Final = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
-acks_all: Final = -1
-pipeline_max_s: Final = 3.0  # how long a producer's batches may still come, ahead of one that was refused
-readable_roles: Final = (Role.FOLLOWER, Role.OBSERVER)
-not_plain: Final = control_bit | transactional_bit
+ACKS_ALL: Final = -1
+PIPELINE_MAX_S: Final = 3.0  # how long a producer's batches may still come, ahead of one that was refused
+READABLE_ROLES: Final = (Role.FOLLOWER, Role.OBSERVER)
+NOT_PLAIN: Final = CONTROL_BIT | TRANSACTIONAL_BIT
 
 
 class Partition(QuorumMember):
@@ -50,9 +50,9 @@ class Partition(QuorumMember):
         self._waiting = OffsetWaiters()  # clients, for all that acks=all asks for
         self._committing = OffsetWaiters()  # brokers, for the high watermark
         self._watchers: dict[Callable[[], None], None] = {}  # readers at the high watermark
-        self._refused_at = -pipeline_max_s  # when a batch may last have been refused that will be sent again
+        self._refused_at = -PIPELINE_MAX_S  # when a batch may last have been refused that will be sent again
         self.guards = Guards()
-        self.is_internal = name.rpartition("-")[0] in internal_topics
+        self.is_internal = name.rpartition("-")[0] in INTERNAL_TOPICS
         self.leader_is_gone = False  # it was there a moment ago, and was reset or resigned: an election is under way
 
     # Writing
@@ -80,9 +80,9 @@ class Partition(QuorumMember):
         if self.is_internal:
             raise InvalidTopicName(f"{self.name} is written by brokers only")
         header = check_batch(batch)
-        if header.attributes & not_plain:
+        if header.attributes & NOT_PLAIN:
             require_part_of_transaction(log.producers, header, guard, self.epoch)
-        if acks == acks_all and log.settings.min_insync_replicas > 1:
+        if acks == ACKS_ALL and log.settings.min_insync_replicas > 1:
             self._require_in_sync()
         if leadership is not None and leadership.successor is not None:
             raise self._not_leader("is handing it over")
@@ -129,7 +129,7 @@ class Partition(QuorumMember):
         return self._not_leader(f"may have refused what came before: {fault}") if self._refused_lately() else fault
 
     def _refused_lately(self) -> bool:
-        return self._now() - self._refused_at < pipeline_max_s
+        return self._now() - self._refused_at < PIPELINE_MAX_S
 
     def _require_in_sync(self) -> None:
         wanted = self.log.settings.min_insync_replicas
@@ -176,7 +176,7 @@ class Partition(QuorumMember):
         if start <= self.high_watermark:
             await self.log.advance_start(start)
         elif self.replica.voters == (self.me,) and start > self.log.end:  # where nothing forces records to disk
-            log_events.error("%s: records %d to %d are lost", self.name, self.log.end, start - 1)
+            logger.error("%s: records %d to %d are lost", self.name, self.log.end, start - 1)
             await self.log.begin_anew(start)
             self.progress()
         else:
@@ -234,7 +234,7 @@ class Partition(QuorumMember):
     def require_readable(self) -> None:
         """Whether a consumer may read here: from the leader, or from a follower that hears from it (KIP-392)."""
         following = self.replica.following
-        if self.offline is not None or self.replica.role not in readable_roles or following is None:
+        if self.offline is not None or self.replica.role not in READABLE_ROLES or following is None:
             self.require_leader()
         elif following.given_up:
             raise self._not_leader("follows it, and hears nothing from its leader")
@@ -261,8 +261,8 @@ class Partition(QuorumMember):
 
     def _not_leader(self, why: str) -> NotLeader:
         leader = self.leader
-        hint, epoch = (nobody, Epoch(-1)) if leader in (None, self.me.broker) else (leader, self.epoch)
-        return NotLeader(f"{self.name}: this broker {why}", leader=hint or nobody, epoch=epoch)
+        hint, epoch = (NOBODY, Epoch(-1)) if leader in (None, self.me.broker) else (leader, self.epoch)
+        return NotLeader(f"{self.name}: this broker {why}", leader=hint or NOBODY, epoch=epoch)
 
     # What the quorum decides
 

@@ -15,10 +15,10 @@ from tailrace.broker.partitions.partition import Partition
 from tailrace.log.checked_batches import Read
 from tailrace.model.faults import Fault
 from tailrace.model.limits import (
-    read_ahead_kept_s,
-    read_ahead_max_bytes,
-    read_ahead_min_bytes,
-    read_ahead_per_answer_max,
+    READ_AHEAD_KEPT_S,
+    READ_AHEAD_MAX_BYTES,
+    READ_AHEAD_MIN_BYTES,
+    READ_AHEAD_PER_ANSWER_MAX,
 )
 
 
@@ -54,16 +54,16 @@ class ReadAhead:
 
     def prepare(self, pieces: Iterable[Piece]) -> None:
         """Get pieces ready, unless there are enough of them."""
-        for piece in islice(pieces, read_ahead_per_answer_max):
-            is_worth_it = piece not in self._ready and piece.max_bytes >= read_ahead_min_bytes
-            if is_worth_it and self.bytes + piece.max_bytes <= read_ahead_max_bytes:
+        for piece in islice(pieces, READ_AHEAD_PER_ANSWER_MAX):
+            is_worth_it = piece not in self._ready and piece.max_bytes >= READ_AHEAD_MIN_BYTES
+            if is_worth_it and self.bytes + piece.max_bytes <= READ_AHEAD_MAX_BYTES:
                 with suppress(Fault):  # whoever asks for it is told
                     self._keep(piece, piece.read())
 
     def _keep(self, piece: Piece, read: Read | None) -> None:
         if read is not None and 0 < len(read.data) <= piece.max_bytes:  # a larger batch goes out whole, and alone
             held = len(cast(Sized, memoryview(read.data).obj))
-            end = asyncio.get_running_loop().call_later(read_ahead_kept_s, self._forget, piece)
+            end = asyncio.get_running_loop().call_later(READ_AHEAD_KEPT_S, self._forget, piece)
             self._ready[piece] = Ready(read, held, end)
             self.bytes += held
 

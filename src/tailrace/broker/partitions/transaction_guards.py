@@ -16,7 +16,7 @@ from typing import Protocol
 from tailrace.log.state.producers import ProducerStates
 from tailrace.model.faults import Fault, InvalidBatch, Unverified
 from tailrace.model.ids import Epoch
-from tailrace.records.header import BatchHeader, control_bit
+from tailrace.records.header import CONTROL_BIT, BatchHeader
 from tailrace.wire.errors import Error
 
 NamedPartition = tuple[str, int]  # topic and number
@@ -95,7 +95,7 @@ def require_part_of_transaction(
     producers: ProducerStates, header: BatchHeader, guard: Guard | None, leader_epoch: Epoch
 ) -> None:
     """Whether a client's batch that is no plain one may be appended."""
-    if header.attributes & control_bit:
+    if header.attributes & CONTROL_BIT:
         raise InvalidBatch("control batches are written by brokers only")
     if guard is None:
         raise InvalidBatch("a transactional batch in a request without a transactional id")

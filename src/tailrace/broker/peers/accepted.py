@@ -9,19 +9,19 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tailrace.broker.peers.framing import answer_frame, fetch_key, fetch_versions, flexible_since
+from tailrace.broker.peers.framing import FETCH_KEY, FETCH_VERSIONS, FLEXIBLE_SINCE, answer_frame
 from tailrace.broker.peers.hello import Greeted, accept, refusal
 from tailrace.broker.peers.lane_kind import LaneKind
-from tailrace.broker.peers.outgoing import connect_max_s, linger_max_s, silence_max_s
+from tailrace.broker.peers.outgoing import CONNECT_MAX_S, LINGER_MAX_S, SILENCE_MAX_S
 from tailrace.broker.peers.raft_codec import unpack
 from tailrace.broker.peers.unreachable import Refused
 from tailrace.model.faults import Fault, NotController
-from tailrace.model.ids import BrokerId, Id, nobody
+from tailrace.model.ids import NOBODY, BrokerId, Id
 from tailrace.model.limits import (
-    peer_calls_under_way_max,
-    peer_control_unsent_max_bytes,
-    peer_fetch_unsent_max_bytes,
-    peer_hello_max_bytes,
+    PEER_CALLS_UNDER_WAY_MAX,
+    PEER_CONTROL_UNSENT_MAX_BYTES,
+    PEER_FETCH_UNSENT_MAX_BYTES,
+    PEER_HELLO_MAX_BYTES,
 )
 from tailrace.ports.disk import Buffer
 from tailrace.ports.net import give_up_after
@@ -31,7 +31,7 @@ from tailrace.wire.faults import error_of
 from tailrace.wire.framing import FramedProtocol, FrameError
 from tailrace.wire.headers import read_request_header
 from tailrace.wire.messages import Pair
-from tailrace.wire.messages.peers import hello_key, join_cluster_key, peer_messages, raft_messages_key
+from tailrace.wire.messages.peers import HELLO_KEY, JOIN_CLUSTER_KEY, PEER_MESSAGES, RAFT_MESSAGES_KEY
 from tailrace.wire.messages.peers.hello import PeerHello, PeerHelloAnswer
 from tailrace.wire.primitives import WireError
 
@@ -43,7 +43,7 @@ class PeerConnection(FramedProtocol):
     """`broker`, `directory` and `lane` are known once it is greeted; before that nobody gets to see it."""
 
     def __init__(self, acceptor: "Acceptor") -> None:
-        super().__init__(peer_hello_max_bytes)
+        super().__init__(PEER_HELLO_MAX_BYTES)
         self._acceptor = acceptor
         self._greeted: Greeted | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -73,9 +73,9 @@ class PeerConnection(FramedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
         self._address = tuple(transport.get_extra_info("peername", self._address)[:2])
-        give_up_after(transport, silence_max_s)
+        give_up_after(transport, SILENCE_MAX_S)
         loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(connect_max_s, self.close, f"it said nothing for {connect_max_s:.0f} s")
+        self._timer = loop.call_later(CONNECT_MAX_S, self.close, f"it said nothing for {CONNECT_MAX_S:.0f} s")
         self._acceptor.opened(self)
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -90,12 +90,12 @@ class PeerConnection(FramedProtocol):
 
     def frame_received(self, frame: memoryview) -> None:
         try:
-            key, version, number, _, at = read_request_header(frame, 0, flexible_since)
+            key, version, number, _, at = read_request_header(frame, 0, FLEXIBLE_SINCE)
             if self._greeted is None:
                 self._greet(key, version, number, frame[at:])
-            elif key == raft_messages_key:
+            elif key == RAFT_MESSAGES_KEY:
                 self._raft_messages(version, frame[at:])
-            elif key == fetch_key:
+            elif key == FETCH_KEY:
                 self._fetch(frame, at, version, number)
             else:
                 self._call(key, version, number, frame[at:])
@@ -105,7 +105,7 @@ class PeerConnection(FramedProtocol):
     # The hello
 
     def _greet(self, key: int, version: int, number: int, body: memoryview) -> None:
-        if key != hello_key:
+        if key != HELLO_KEY:
             raise WireError(f"API {key} came before a hello")
         me, cluster_id = self._acceptor.me, self._acceptor.cluster_id
         try:
@@ -136,19 +136,19 @@ class PeerConnection(FramedProtocol):
         self._acceptor.told.raft_messages(greeted.voter.broker, unpack(body, greeted.voter))
 
     def _fetch(self, frame: memoryview, at: int, version: int, number: int) -> None:
-        if self.greeted.lane is LaneKind.CONTROL or version not in fetch_versions:
+        if self.greeted.lane is LaneKind.CONTROL or version not in FETCH_VERSIONS:
             raise WireError(f"Fetch of version {version} on the {self.greeted.lane} lane")
         self._acceptor.told.fetch(self, frame, at, version, number)
 
     def _call(self, key: int, version: int, number: int, body: memoryview) -> None:
-        pair = peer_messages.get(key)
-        if pair is None or key == hello_key or self.greeted.lane is not LaneKind.CONTROL:
+        pair = PEER_MESSAGES.get(key)
+        if pair is None or key == HELLO_KEY or self.greeted.lane is not LaneKind.CONTROL:
             raise WireError(f"API {key} on the {self.greeted.lane} lane")
         if version not in pair.versions:
             raise WireError(f"{pair.name} has no version {version}, only {pair.versions}")
-        if self.greeted.joins and key != join_cluster_key:
+        if self.greeted.joins and key != JOIN_CLUSTER_KEY:
             raise WireError(f"{pair.name} from a broker that is no member yet")
-        if len(self._tasks) >= peer_calls_under_way_max:
+        if len(self._tasks) >= PEER_CALLS_UNDER_WAY_MAX:
             raise WireError(f"{len(self._tasks)} calls are under way, that is enough")
         request: Any = decode_whole(pair.request, version, body)
         task = asyncio.get_running_loop().create_task(self._serve(pair, version, number, request))
@@ -161,7 +161,7 @@ class PeerConnection(FramedProtocol):
             assert type(answer) is pair.response, f"{answer} is no answer to {pair.name}"
             frame = answer_frame(answer, version, number)
         except Fault as fault:
-            hint = fault.controller if isinstance(fault, NotController) else nobody
+            hint = fault.controller if isinstance(fault, NotController) else NOBODY
             refused = pair.response(error_code=error_of(fault), error_message=str(fault), controller=hint)
             frame = answer_frame(refused, version, number)
         except Exception as error:
@@ -180,7 +180,7 @@ class PeerConnection(FramedProtocol):
             return
         transport.writelines(buffers)
         control = self._greeted is None or self._greeted.lane is LaneKind.CONTROL
-        unsent_max = peer_control_unsent_max_bytes if control else peer_fetch_unsent_max_bytes
+        unsent_max = PEER_CONTROL_UNSENT_MAX_BYTES if control else PEER_FETCH_UNSENT_MAX_BYTES
         if (unsent := transport.get_write_buffer_size()) > unsent_max:
             self.close(f"it does not read: {unsent} bytes wait for it")
             transport.abort()
@@ -197,7 +197,7 @@ class PeerConnection(FramedProtocol):
         self._stop_timer()
         if self.transport is not None:
             self.transport.close()
-            self._timer = asyncio.get_running_loop().call_later(linger_max_s, self.transport.abort)
+            self._timer = asyncio.get_running_loop().call_later(LINGER_MAX_S, self.transport.abort)
 
     async def wait_ended(self) -> None:
         await self._ended.wait()

@@ -12,7 +12,7 @@ from tailrace.broker.peers.events import PeerEvents
 from tailrace.broker.peers.hello import Greeted
 from tailrace.broker.peers.lane_kind import LaneKind
 from tailrace.model.ids import BrokerId
-from tailrace.model.limits import peer_connections_max, peer_request_max_bytes
+from tailrace.model.limits import PEER_CONNECTIONS_MAX, PEER_REQUEST_MAX_BYTES
 from tailrace.model.settings import Settings
 from tailrace.ports import Listener, Net
 from tailrace.raft.voters import Voter
@@ -35,7 +35,7 @@ class Acceptor:
         self.cluster_id = cluster_id
         self.told = told
         self.complaints = complaints
-        self.frame_max_bytes = max(settings.socket_request_max_bytes, peer_request_max_bytes)
+        self.frame_max_bytes = max(settings.socket_request_max_bytes, PEER_REQUEST_MAX_BYTES)
         self.neighbours = neighbours
         self._met = met
         self._listener: Listener | None = None
@@ -51,8 +51,8 @@ class Acceptor:
         self._connections[connection] = None
         if self._closed:
             connection.close_quietly()  # it had been accepted when we stopped to listen
-        elif len(self._connections) > peer_connections_max:
-            connection.close(f"there are {peer_connections_max} connections of peers already")
+        elif len(self._connections) > PEER_CONNECTIONS_MAX:
+            connection.close(f"there are {PEER_CONNECTIONS_MAX} connections of peers already")
 
     def greeted(self, connection: PeerConnection) -> None:
         if connection.greeted.joins:

@@ -8,13 +8,13 @@ from typing import Any, Final, NamedTuple
 
 from tailrace.broker.peers.framing import read_answer, request_frame
 from tailrace.broker.peers.unreachable import Unreachable
-from tailrace.model.limits import peer_calls_under_way_max
-from tailrace.wire.headers import response_start
-from tailrace.wire.messages.peers import peer_messages
+from tailrace.model.limits import PEER_CALLS_UNDER_WAY_MAX
+from tailrace.wire.headers import RESPONSE_START
+from tailrace.wire.messages.peers import PEER_MESSAGES
 from tailrace.wire.primitives import WireError
 from tailrace.wire.schema import declaration
 
-ids_end: Final = 2**31
+IDS_END: Final = 2**31
 
 
 class _Expected(NamedTuple):
@@ -30,12 +30,12 @@ class Calls:
 
     def ask(self, request: object, now: float) -> "tuple[int, bytearray, asyncio.Future[Any]]":
         """Its number, the frame to send, and what will be the answer."""
-        if len(self._expected) >= peer_calls_under_way_max:
+        if len(self._expected) >= PEER_CALLS_UNDER_WAY_MAX:
             raise Unreachable(f"{len(self._expected)} calls to it are under way already")
-        self._last_id = number = (self._last_id + 1) % ids_end
+        self._last_id = number = (self._last_id + 1) % IDS_END
         frame = request_frame(request, number)
         done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._expected[number] = _Expected(peer_messages[declaration(type(request)).number].response, done)
+        self._expected[number] = _Expected(PEER_MESSAGES[declaration(type(request)).number].response, done)
         if self._silent_since is None:
             self._silent_since = now
         return number, frame, done
@@ -50,9 +50,9 @@ class Calls:
 
     def answered(self, frame: memoryview, now: float) -> None:
         """WireError if it is no answer."""
-        if len(frame) < response_start.size:
+        if len(frame) < RESPONSE_START.size:
             raise WireError(f"an answer of {len(frame)} bytes")
-        expected = self._expected.pop(response_start.unpack_from(frame)[0], None)
+        expected = self._expected.pop(RESPONSE_START.unpack_from(frame)[0], None)
         self._silent_since = now if self._expected else None
         if expected is None or expected.done.done():
             return  # it came too late

@@ -9,11 +9,11 @@ from typing import Final
 
 from tailrace.ports import Clock
 
-events: Final = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
-repeated_after_s: Final = 600.0
-kept_max: Final = 100
-text_max_chars: Final = 500  # of others' text in our log
+REPEATED_AFTER_S: Final = 600.0
+KEPT_MAX: Final = 100
+TEXT_MAX_CHARS: Final = 500  # of others' text in our log
 
 
 class Complaints:
@@ -24,10 +24,10 @@ class Complaints:
     def say(self, host: str, port: object, why: str) -> None:
         """About a connection with `host`; the port is another one at each try."""
         now = self._clock.monotonic()
-        while self._said and now - next(iter(self._said.values())) > repeated_after_s:
+        while self._said and now - next(iter(self._said.values())) > REPEATED_AFTER_S:
             del self._said[next(iter(self._said))]
-        if (host, why) in self._said or len(self._said) >= kept_max:
+        if (host, why) in self._said or len(self._said) >= KEPT_MAX:
             return
         self._said[host, why] = now
-        text = why[:text_max_chars].encode("unicode_escape").decode()  # it may repeat what the other side wrote
-        events.warning("closing the peer connection with %s:%s: %s", host, port, text)
+        text = why[:TEXT_MAX_CHARS].encode("unicode_escape").decode()  # it may repeat what the other side wrote
+        logger.warning("closing the peer connection with %s:%s: %s", host, port, text)

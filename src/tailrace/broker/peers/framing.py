@@ -5,32 +5,32 @@ from typing import Any, Final
 
 from tailrace.ports.disk import Buffer
 from tailrace.wire.compile import decode_whole, encode_into
-from tailrace.wire.framing import length_bytes, length_layout
+from tailrace.wire.framing import LENGTH_BYTES, LENGTH_LAYOUT
 from tailrace.wire.headers import read_response_header, request_header, response_header
-from tailrace.wire.messages import messages
+from tailrace.wire.messages import MESSAGES
 from tailrace.wire.messages.fetch import FetchRequest
-from tailrace.wire.messages.peers import peer_messages, raft_messages_key
+from tailrace.wire.messages.peers import PEER_MESSAGES, RAFT_MESSAGES_KEY
 from tailrace.wire.schema import Versions, declaration
 
-fetch_key: Final = declaration(FetchRequest).number
-fetch_versions: Final = Versions(18, 18)  # the first with which a follower tells all that a leader needs
-flexible_since: Final = MappingProxyType(
-    {**dict.fromkeys(peer_messages, 0), raft_messages_key: 0, fetch_key: messages[fetch_key].flexible.first}
+FETCH_KEY: Final = declaration(FetchRequest).number
+FETCH_VERSIONS: Final = Versions(18, 18)  # the first with which a follower tells all that a leader needs
+FLEXIBLE_SINCE: Final = MappingProxyType(
+    {**dict.fromkeys(PEER_MESSAGES, 0), RAFT_MESSAGES_KEY: 0, FETCH_KEY: MESSAGES[FETCH_KEY].flexible.first}
 )
-_raft_header: Final = bytes(length_bytes) + request_header(raft_messages_key, 0, 0, None, flexible=True)
+_RAFT_HEADER: Final = bytes(LENGTH_BYTES) + request_header(RAFT_MESSAGES_KEY, 0, 0, None, flexible=True)
 
 
 def request_frame(request: object, correlation_id: int) -> bytearray:
     """A declared request, in the newest version there is."""
     said = declaration(type(request))
-    frame = bytearray(length_bytes)
+    frame = bytearray(LENGTH_BYTES)
     frame += request_header(said.number, said.versions.last, correlation_id, None, flexible=True)
     encode_into(frame, request, said.versions.last)
     return _measured(frame)
 
 
 def answer_frame(answer: object, version: int, correlation_id: int) -> bytearray:
-    frame = bytearray(length_bytes)
+    frame = bytearray(LENGTH_BYTES)
     frame += response_header(declaration(type(answer)).number, correlation_id, flexible=True)
     encode_into(frame, answer, version)
     return _measured(frame)
@@ -45,11 +45,11 @@ def read_answer(frame: Buffer, answer: type) -> tuple[int, Any]:
 
 def raft_frame_head(body: Buffer) -> bytearray:
     """What goes before packed Raft messages."""
-    head = bytearray(_raft_header)
-    length_layout.pack_into(head, 0, len(head) + len(body) - length_bytes)
+    head = bytearray(_RAFT_HEADER)
+    LENGTH_LAYOUT.pack_into(head, 0, len(head) + len(body) - LENGTH_BYTES)
     return head
 
 
 def _measured(frame: bytearray) -> bytearray:
-    length_layout.pack_into(frame, 0, len(frame) - length_bytes)
+    LENGTH_LAYOUT.pack_into(frame, 0, len(frame) - LENGTH_BYTES)
     return frame

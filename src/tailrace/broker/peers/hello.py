@@ -6,7 +6,7 @@ A joiner does not know its cluster yet, or has no id in it; it speaks on a contr
 from tailrace.broker.peers.lane_kind import LaneKind
 from tailrace.broker.peers.unreachable import Refused
 from tailrace.model.frozen import frozen
-from tailrace.model.ids import BrokerId, Id, nobody
+from tailrace.model.ids import NOBODY, BrokerId, Id
 from tailrace.raft.voters import Voter
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.peers.hello import PeerHello, PeerHelloAnswer
@@ -22,7 +22,7 @@ class Greeted:
 
     @property
     def caller(self) -> BrokerId:
-        return nobody if self.joins else self.voter.broker
+        return NOBODY if self.joins else self.voter.broker
 
 
 def accept(hello: PeerHello, me: Voter, cluster_id: str) -> Greeted:
@@ -30,7 +30,7 @@ def accept(hello: PeerHello, me: Voter, cluster_id: str) -> Greeted:
     joins = hello.cluster_id == "" or hello.broker_id < 0
     if hello.cluster_id not in ("", cluster_id):
         raise Refused(Error.INCONSISTENT_CLUSTER_ID, f"this is cluster {cluster_id}, not {hello.cluster_id}")
-    if hello.to not in (nobody, me.broker):
+    if hello.to not in (NOBODY, me.broker):
         raise Refused(Error.BROKER_NOT_AVAILABLE, f"this is broker {me.broker}, not {hello.to}")
     if hello.broker_id == me.broker:
         raise Refused(Error.DUPLICATE_BROKER_REGISTRATION, f"this is broker {me.broker}, and there is only one")
@@ -46,7 +46,7 @@ def check_answer(answer: PeerHelloAnswer, hello: PeerHello) -> None:
     """Whether we reached whom we meant; Refused if not."""
     if answer.error_code:
         raise Refused(_error(answer.error_code), answer.error_message or "it does not say why")
-    if hello.to not in (nobody, answer.broker_id):
+    if hello.to not in (NOBODY, answer.broker_id):
         raise Refused(Error.BROKER_NOT_AVAILABLE, f"broker {answer.broker_id} answers where {hello.to} was meant")
     if hello.cluster_id not in ("", answer.cluster_id):
         raise Refused(

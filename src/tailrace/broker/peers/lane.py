@@ -13,20 +13,20 @@ from tailrace.broker.peers.calls import Calls
 from tailrace.broker.peers.complaints import Complaints
 from tailrace.broker.peers.events import PeerEvents
 from tailrace.broker.peers.lane_kind import LaneKind
-from tailrace.broker.peers.outgoing import OutgoingConnection, open_connection, silence_max_s
+from tailrace.broker.peers.outgoing import SILENCE_MAX_S, OutgoingConnection, open_connection
 from tailrace.broker.peers.unreachable import Refused, Unreachable
 from tailrace.model.ids import BrokerId
-from tailrace.model.limits import peer_control_unsent_max_bytes, peer_fetch_unsent_max_bytes
+from tailrace.model.limits import PEER_CONTROL_UNSENT_MAX_BYTES, PEER_FETCH_UNSENT_MAX_BYTES
 from tailrace.ports import Ports
 from tailrace.ports.disk import Buffer
 from tailrace.wire.messages.peers.hello import Neighbour, PeerHello
 
-events: Final = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
-rest_min_s: Final = 0.05
-rest_max_s: Final = 1.0
-stays_up_s: Final = 10.0  # a lane that lasted so long is worth a new line in the log when it is lost
-reasons_told_max: Final = 20
+REST_MIN_S: Final = 0.05
+REST_MAX_S: Final = 1.0
+STAYS_UP_S: Final = 10.0  # a lane that lasted so long is worth a new line in the log when it is lost
+REASONS_TOLD_MAX: Final = 20
 
 
 class Lane:
@@ -82,7 +82,7 @@ class Lane:
     def _suspect(self) -> None:
         """A call got no answer in time: if no other did, there may be nobody at the other end any more."""
         silent_s = self._calls.silent_for(self._ports.clock.monotonic())
-        if silent_s >= silence_max_s and self._connection is not None:
+        if silent_s >= SILENCE_MAX_S and self._connection is not None:
             self._connection.drop(f"it was asked, and silent for {silent_s:.1f} s")
 
     # Staying connected
@@ -100,14 +100,14 @@ class Lane:
         self._awake.set()
 
     async def _keep_up(self) -> None:
-        rest_s = rest_min_s
+        rest_s = REST_MIN_S
         while self._kept:
             self._awake.clear()
             tried_at = self._ports.clock.monotonic()
             if self._address is not None:
                 await self._connect(*self._address)
             lasted_s = self._ports.clock.monotonic() - tried_at
-            rest_s = rest_min_s if lasted_s > 2 * rest_max_s else min(2 * rest_s, rest_max_s)
+            rest_s = REST_MIN_S if lasted_s > 2 * REST_MAX_S else min(2 * rest_s, REST_MAX_S)
             await self._rest(self._ports.random.uniform(rest_s / 2, rest_s) if self._address is not None else None)
 
     async def _connect(self, host: str, port: int) -> None:
@@ -131,14 +131,14 @@ class Lane:
     def _make(self) -> OutgoingConnection:
         control = self.kind is LaneKind.CONTROL
         return OutgoingConnection(
-            self._hello, self, peer_control_unsent_max_bytes if control else peer_fetch_unsent_max_bytes
+            self._hello, self, PEER_CONTROL_UNSENT_MAX_BYTES if control else PEER_FETCH_UNSENT_MAX_BYTES
         )
 
     def _tell(self, why: str) -> None:
         """Once, until it has stayed up for a while: a lane tries every second."""
-        if why not in self._said and len(self._said) < reasons_told_max:
+        if why not in self._said and len(self._said) < REASONS_TOLD_MAX:
             self._said[why] = None
-            events.info("%s", why)
+            logger.info("%s", why)
 
     # What the connection reports
 
@@ -157,7 +157,7 @@ class Lane:
     def lost(self, why: str) -> None:
         self._connection = None
         self._calls.fail(why)
-        if self._ports.clock.monotonic() - self._up_since > stays_up_s:
+        if self._ports.clock.monotonic() - self._up_since > STAYS_UP_S:
             self._said.clear()
         if self._kept:
             self._tell(f"the {self.kind} lane to broker {self.broker} was lost: {why}")

@@ -6,7 +6,7 @@ from typing import Any
 from tailrace.broker.peers.calls import Calls
 from tailrace.broker.peers.outgoing import OutgoingConnection, open_connection
 from tailrace.broker.peers.unreachable import Unreachable
-from tailrace.model.limits import peer_control_unsent_max_bytes
+from tailrace.model.limits import PEER_CONTROL_UNSENT_MAX_BYTES
 from tailrace.ports import Net
 from tailrace.wire.messages.peers.hello import PeerHello
 
@@ -35,7 +35,7 @@ async def call_once(net: Net, host: str, port: int, hello: PeerHello, request: o
     try:
         async with asyncio.timeout(timeout_s):
             connection = await open_connection(
-                net, host, port, lambda: OutgoingConnection(hello, question, peer_control_unsent_max_bytes)
+                net, host, port, lambda: OutgoingConnection(hello, question, PEER_CONTROL_UNSENT_MAX_BYTES)
             )
             return await question.answer
     except TimeoutError:

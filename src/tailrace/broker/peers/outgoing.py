@@ -7,7 +7,7 @@ from typing import Final, Protocol
 from tailrace.broker.peers.framing import read_answer, request_frame
 from tailrace.broker.peers.hello import check_answer
 from tailrace.broker.peers.unreachable import Refused, Unreachable
-from tailrace.model.limits import frame_max_bytes, peer_hello_max_bytes
+from tailrace.model.limits import FRAME_MAX_BYTES, PEER_HELLO_MAX_BYTES
 from tailrace.ports import Net
 from tailrace.ports.disk import Buffer
 from tailrace.ports.net import give_up_after
@@ -15,10 +15,10 @@ from tailrace.wire.framing import FramedProtocol, FrameError
 from tailrace.wire.messages.peers.hello import Neighbour, PeerHello, PeerHelloAnswer
 from tailrace.wire.primitives import WireError
 
-connect_max_s: Final = 3.0  # to be connected and greeted
-silence_max_s: Final = 5.0  # for what was sent to arrive
-linger_max_s: Final = 1.0  # for the other side to take in what was sent before we closed
-hello_number: Final = 0
+CONNECT_MAX_S: Final = 3.0  # to be connected and greeted
+SILENCE_MAX_S: Final = 5.0  # for what was sent to arrive
+LINGER_MAX_S: Final = 1.0  # for the other side to take in what was sent before we closed
+HELLO_NUMBER: Final = 0
 
 
 class Opener(Protocol):
@@ -37,7 +37,7 @@ class Opener(Protocol):
 
 class OutgoingConnection(FramedProtocol):
     def __init__(self, hello: PeerHello, opener: Opener, unsent_max_bytes: int) -> None:
-        super().__init__(peer_hello_max_bytes)
+        super().__init__(PEER_HELLO_MAX_BYTES)
         self._hello = hello
         self._opener = opener
         self._unsent_max_bytes = unsent_max_bytes
@@ -59,8 +59,8 @@ class OutgoingConnection(FramedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
         assert self.transport is not None
-        give_up_after(self.transport, silence_max_s)
-        self.transport.write(request_frame(self._hello, hello_number))
+        give_up_after(self.transport, SILENCE_MAX_S)
+        self.transport.write(request_frame(self._hello, HELLO_NUMBER))
 
     def frame_received(self, frame: memoryview) -> None:
         try:
@@ -73,11 +73,11 @@ class OutgoingConnection(FramedProtocol):
 
     def _read_hello(self, frame: memoryview) -> None:
         number, answer = read_answer(frame, PeerHelloAnswer)
-        if number != hello_number:
+        if number != HELLO_NUMBER:
             raise WireError(f"answer {number} came before the hello's")
         check_answer(answer, self._hello)
         self.neighbours = answer.neighbours
-        self._frame_max_bytes = frame_max_bytes
+        self._frame_max_bytes = FRAME_MAX_BYTES
         self._up = True
         if not self._greeted.done():
             self._greeted.set_result(None)
@@ -111,7 +111,7 @@ class OutgoingConnection(FramedProtocol):
         self.paused = True
         if self.transport is not None:
             self.transport.close()
-            self._linger = asyncio.get_running_loop().call_later(linger_max_s, self.transport.abort)
+            self._linger = asyncio.get_running_loop().call_later(LINGER_MAX_S, self.transport.abort)
 
     def connection_lost(self, error: Exception | None) -> None:
         self.transport = None
@@ -136,7 +136,7 @@ async def open_connection(net: Net, host: str, port: int, make: Callable[[], Out
         return made[-1]
 
     try:
-        async with asyncio.timeout(connect_max_s):
+        async with asyncio.timeout(CONNECT_MAX_S):
             connection = await net.connect(factory, host, port)
             await connection.greet()
     except BaseException as error:

@@ -20,14 +20,14 @@ from tailrace.broker.peers.lane_kind import LaneKind
 from tailrace.broker.peers.raft_codec import pack
 from tailrace.broker.peers.unreachable import Unreachable
 from tailrace.model.ids import BrokerId, TopicPartition
-from tailrace.model.limits import raft_messages_gathered_max, raft_messages_per_frame_max
+from tailrace.model.limits import RAFT_MESSAGES_GATHERED_MAX, RAFT_MESSAGES_PER_FRAME_MAX
 from tailrace.model.settings import Settings
 from tailrace.ports import Ports
 from tailrace.raft.messages import Message
 from tailrace.raft.voters import Voter
 from tailrace.wire.messages.peers.hello import Neighbour, PeerHello
 
-neighbours_told_max: Final = 12  # a hello is short
+NEIGHBOURS_TOLD_MAX: Final = 12  # a hello is short
 
 
 class Peers:
@@ -93,7 +93,7 @@ class Peers:
                 lane.try_now()
 
     def _neighbours(self) -> tuple[Neighbour, ...]:
-        some = islice(self._known.items(), neighbours_told_max)
+        some = islice(self._known.items(), NEIGHBOURS_TOLD_MAX)
         return tuple(Neighbour(broker_id=one, host=host, port=port) for one, (host, port) in some)
 
     def _told_of(self, neighbours: Sequence[Neighbour]) -> None:
@@ -116,7 +116,7 @@ class Peers:
         if lane is None or not lane.up:
             return
         gathered = self._gathered.setdefault(broker, [])
-        if len(gathered) >= raft_messages_gathered_max:
+        if len(gathered) >= RAFT_MESSAGES_GATHERED_MAX:
             return
         gathered.append((key, message))
         if self._flush_due is None:
@@ -157,6 +157,6 @@ class Peers:
 
 
 def _send_all(lane: Lane, messages: list[tuple[TopicPartition, Message]]) -> None:
-    for at in range(0, len(messages), raft_messages_per_frame_max):
-        body = pack(messages[at : at + raft_messages_per_frame_max])
+    for at in range(0, len(messages), RAFT_MESSAGES_PER_FRAME_MAX):
+        body = pack(messages[at : at + RAFT_MESSAGES_PER_FRAME_MAX])
         lane.send([raft_frame_head(body), body])

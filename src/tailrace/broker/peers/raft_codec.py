@@ -19,8 +19,8 @@ from collections.abc import Callable, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
-from tailrace.model.ids import NO_ID, TopicPartition, no_epoch, nobody
-from tailrace.model.limits import raft_messages_per_frame_max
+from tailrace.model.ids import NO_EPOCH, NO_ID, NOBODY, TopicPartition
+from tailrace.model.limits import RAFT_MESSAGES_PER_FRAME_MAX
 from tailrace.raft.messages import BeginEpoch, EndEpoch, EpochSeen, Message, Synced, VoteAnswer, VoteRequest
 from tailrace.raft.voters import Voter
 from tailrace.wire.primitives import WireError
@@ -28,43 +28,43 @@ from tailrace.wire.primitives import WireError
 Key = TopicPartition
 Read = tuple[Key, Message, int]  # a message of a partition, and where the next begins
 
-successors_max: Final = 255
-granted_flag: Final = 1
-pre_flag: Final = 2
+SUCCESSORS_MAX: Final = 255
+GRANTED_FLAG: Final = 1
+PRE_FLAG: Final = 2
 
-_voter: Final = struct.Struct(">i16s")
-_frame: Final = struct.Struct(">20si")
-_plain: Final = struct.Struct(">B16si20si")
-_vote_request: Final = struct.Struct(">B16si20siqiB")
-_vote_answer: Final = struct.Struct(">B16si20siB20s")
-_end_epoch: Final = struct.Struct(">B16si20siB")
-_epoch_seen: Final = struct.Struct(">B16si20si20s")
-_synced: Final = struct.Struct(">B16si20siqiq")
-_nobody: Final = _voter.pack(nobody, NO_ID)
+_VOTER: Final = struct.Struct(">i16s")
+_FRAME: Final = struct.Struct(">20si")
+_PLAIN: Final = struct.Struct(">B16si20si")
+_VOTE_REQUEST: Final = struct.Struct(">B16si20siqiB")
+_VOTE_ANSWER: Final = struct.Struct(">B16si20siB20s")
+_END_EPOCH: Final = struct.Struct(">B16si20siB")
+_EPOCH_SEEN: Final = struct.Struct(">B16si20si20s")
+_SYNCED: Final = struct.Struct(">B16si20siqiq")
+_NOBODY: Final = _VOTER.pack(NOBODY, NO_ID)
 
 
 def pack(messages: Sequence[tuple[Key, Message]]) -> bytearray:
     """The body of a RaftMessages frame. All are from one sender; there is at least one."""
-    assert 0 < len(messages) <= raft_messages_per_frame_max, f"{len(messages)} messages in a frame"
+    assert 0 < len(messages) <= RAFT_MESSAGES_PER_FRAME_MAX, f"{len(messages)} messages in a frame"
     sender = _sender(messages[0][1])
-    out = bytearray(_frame.pack(_voter.pack(*sender), len(messages)))
-    seen: dict[Voter | None, bytes] = {None: _nobody}
+    out = bytearray(_FRAME.pack(_VOTER.pack(*sender), len(messages)))
+    seen: dict[Voter | None, bytes] = {None: _NOBODY}
     for key, message in messages:
         assert _sender(message) == sender, f"{message} in a frame of {sender}"
-        _write[type(message)](out, seen, key, message)
+        _WRITE[type(message)](out, seen, key, message)
     return out
 
 
 def unpack(data: memoryview, sender: Voter | None = None) -> list[tuple[Key, Message]]:
     """What `pack` packed; with `sender`, only that one may have."""
     try:
-        raw, count = _frame.unpack_from(data, 0)
-        speaker = Voter(*_voter.unpack(raw))
+        raw, count = _FRAME.unpack_from(data, 0)
+        speaker = Voter(*_VOTER.unpack(raw))
         if sender is not None and speaker != sender:
             raise WireError(f"Raft messages of broker {speaker.broker} from broker {sender.broker}, or of another disk")
-        if not 0 < count <= raft_messages_per_frame_max:
-            raise WireError(f"{count} Raft messages in a frame; allowed are 1 to {raft_messages_per_frame_max}")
-        return _Reader(data, speaker).read(_frame.size, count)
+        if not 0 < count <= RAFT_MESSAGES_PER_FRAME_MAX:
+            raise WireError(f"{count} Raft messages in a frame; allowed are 1 to {RAFT_MESSAGES_PER_FRAME_MAX}")
+        return _Reader(data, speaker).read(_FRAME.size, count)
     except struct.error as error:
         raise WireError(f"Raft messages go on after the last of {len(data)} bytes") from error
 
@@ -83,41 +83,41 @@ def _raw(seen: Seen, voter: Voter | None) -> bytes:
     raw = seen.get(voter)
     if raw is None:
         assert voter is not None
-        raw = seen[voter] = _voter.pack(*voter)
+        raw = seen[voter] = _VOTER.pack(*voter)
     return raw
 
 
 def _write_vote_request(out: bytearray, seen: Seen, key: Key, one: VoteRequest) -> None:
     to = _raw(seen, one.to)
-    out += _vote_request.pack(1, key[0], key[1], to, one.epoch, one.end, one.last_epoch, one.pre)
+    out += _VOTE_REQUEST.pack(1, key[0], key[1], to, one.epoch, one.end, one.last_epoch, one.pre)
 
 
 def _write_vote_answer(out: bytearray, seen: Seen, key: Key, one: VoteAnswer) -> None:
-    flags = granted_flag * one.granted + pre_flag * one.pre
-    out += _vote_answer.pack(2, key[0], key[1], _raw(seen, one.to), one.epoch, flags, _raw(seen, one.leader))
+    flags = GRANTED_FLAG * one.granted + PRE_FLAG * one.pre
+    out += _VOTE_ANSWER.pack(2, key[0], key[1], _raw(seen, one.to), one.epoch, flags, _raw(seen, one.leader))
 
 
 def _write_begin_epoch(out: bytearray, seen: Seen, key: Key, one: BeginEpoch) -> None:
-    out += _plain.pack(3, key[0], key[1], _raw(seen, one.to), one.epoch)
+    out += _PLAIN.pack(3, key[0], key[1], _raw(seen, one.to), one.epoch)
 
 
 def _write_end_epoch(out: bytearray, seen: Seen, key: Key, one: EndEpoch) -> None:
-    assert len(one.successors) <= successors_max, f"{len(one.successors)} successors"
-    out += _end_epoch.pack(4, key[0], key[1], _raw(seen, one.to), one.epoch, len(one.successors))
+    assert len(one.successors) <= SUCCESSORS_MAX, f"{len(one.successors)} successors"
+    out += _END_EPOCH.pack(4, key[0], key[1], _raw(seen, one.to), one.epoch, len(one.successors))
     for voter in one.successors:
         out += _raw(seen, voter)
 
 
 def _write_epoch_seen(out: bytearray, seen: Seen, key: Key, one: EpochSeen) -> None:
-    out += _epoch_seen.pack(5, key[0], key[1], _raw(seen, one.to), one.epoch, _raw(seen, one.leader))
+    out += _EPOCH_SEEN.pack(5, key[0], key[1], _raw(seen, one.to), one.epoch, _raw(seen, one.leader))
 
 
 def _write_synced(out: bytearray, seen: Seen, key: Key, one: Synced) -> None:
     to = _raw(seen, one.to)
-    out += _synced.pack(6, key[0], key[1], to, one.epoch, one.end, one.last_epoch, one.durable)
+    out += _SYNCED.pack(6, key[0], key[1], to, one.epoch, one.end, one.last_epoch, one.durable)
 
 
-_write: Final = MappingProxyType[type, Callable[[bytearray, Seen, Key, Any], None]](
+_WRITE: Final = MappingProxyType[type, Callable[[bytearray, Seen, Key, Any], None]](
     {
         VoteRequest: _write_vote_request,
         VoteAnswer: _write_vote_answer,
@@ -138,7 +138,7 @@ class _Reader:
     def __init__(self, data: memoryview, sender: Voter) -> None:
         self._data = data
         self._sender = sender
-        self._seen: dict[bytes, Voter | None] = {_nobody: None}
+        self._seen: dict[bytes, Voter | None] = {_NOBODY: None}
 
     def read(self, at: int, count: int) -> list[tuple[Key, Message]]:
         data, found = self._data, []
@@ -157,7 +157,7 @@ class _Reader:
     def _leader(self, raw: bytes) -> Voter | None:
         if raw in self._seen:
             return self._seen[raw]
-        voter = self._seen[raw] = Voter(*_voter.unpack(raw))
+        voter = self._seen[raw] = Voter(*_VOTER.unpack(raw))
         if voter.broker < 0:
             raise WireError(f"Raft messages name broker {voter.broker}")
         return voter
@@ -169,40 +169,40 @@ class _Reader:
         return voter
 
     def _vote_request(self, at: int) -> Read:
-        _, topic, partition, to, epoch, end, last_epoch, pre = _vote_request.unpack_from(self._data, at)
+        _, topic, partition, to, epoch, end, last_epoch, pre = _VOTE_REQUEST.unpack_from(self._data, at)
         _check(partition, epoch, end, last_epoch, pre <= 1)
         message = VoteRequest(
             sender=self._sender, to=self._named(to), epoch=epoch, end=end, last_epoch=last_epoch, pre=pre == 1
         )
-        return Key(topic, partition), message, at + _vote_request.size
+        return Key(topic, partition), message, at + _VOTE_REQUEST.size
 
     def _vote_answer(self, at: int) -> Read:
-        _, topic, partition, to, epoch, flags, leader = _vote_answer.unpack_from(self._data, at)
-        _check(partition, epoch, 0, 0, flags <= granted_flag | pre_flag)
+        _, topic, partition, to, epoch, flags, leader = _VOTE_ANSWER.unpack_from(self._data, at)
+        _check(partition, epoch, 0, 0, flags <= GRANTED_FLAG | PRE_FLAG)
         message = VoteAnswer(
             sender=self._sender,
             to=self._named(to),
             epoch=epoch,
-            granted=flags & granted_flag != 0,
-            pre=flags & pre_flag != 0,
+            granted=flags & GRANTED_FLAG != 0,
+            pre=flags & PRE_FLAG != 0,
             leader=self._leader(leader),
         )
-        return Key(topic, partition), message, at + _vote_answer.size
+        return Key(topic, partition), message, at + _VOTE_ANSWER.size
 
     def _begin(self, at: int) -> Read:
-        _, topic, partition, to, epoch = _plain.unpack_from(self._data, at)
+        _, topic, partition, to, epoch = _PLAIN.unpack_from(self._data, at)
         _check(partition, epoch)
         message = BeginEpoch(sender=self._sender, to=self._named(to), epoch=epoch)
-        return Key(topic, partition), message, at + _plain.size
+        return Key(topic, partition), message, at + _PLAIN.size
 
     def _end(self, at: int) -> Read:
-        _, topic, partition, to, epoch, count = _end_epoch.unpack_from(self._data, at)
+        _, topic, partition, to, epoch, count = _END_EPOCH.unpack_from(self._data, at)
         _check(partition, epoch)
-        at += _end_epoch.size
-        after = at + count * _voter.size
+        at += _END_EPOCH.size
+        after = at + count * _VOTER.size
         if after > len(self._data):
             raise WireError(f"{count} successors go on after the last of {len(self._data)} bytes")
-        successors = tuple(self._named(bytes(self._data[one : one + _voter.size])) for one in range(at, after, 20))
+        successors = tuple(self._named(bytes(self._data[one : one + _VOTER.size])) for one in range(at, after, 20))
         return (
             Key(topic, partition),
             EndEpoch(sender=self._sender, to=self._named(to), epoch=epoch, successors=successors),
@@ -210,20 +210,20 @@ class _Reader:
         )
 
     def _epoch_seen(self, at: int) -> Read:
-        _, topic, partition, to, epoch, leader = _epoch_seen.unpack_from(self._data, at)
+        _, topic, partition, to, epoch, leader = _EPOCH_SEEN.unpack_from(self._data, at)
         _check(partition, epoch)
         message = EpochSeen(sender=self._sender, to=self._named(to), epoch=epoch, leader=self._leader(leader))
-        return Key(topic, partition), message, at + _epoch_seen.size
+        return Key(topic, partition), message, at + _EPOCH_SEEN.size
 
     def _synced(self, at: int) -> Read:
-        _, topic, partition, to, epoch, end, last_epoch, durable = _synced.unpack_from(self._data, at)
+        _, topic, partition, to, epoch, end, last_epoch, durable = _SYNCED.unpack_from(self._data, at)
         _check(partition, epoch, end, last_epoch, durable >= -1)
         message = Synced(
             peer=self._sender, to=self._named(to), epoch=epoch, end=end, last_epoch=last_epoch, durable=durable
         )
-        return Key(topic, partition), message, at + _synced.size
+        return Key(topic, partition), message, at + _SYNCED.size
 
 
 def _check(partition: int, epoch: int, end: int = 0, last_epoch: int = 0, fine: bool = True) -> None:
-    if not fine or partition | end < 0 or epoch < no_epoch or last_epoch < no_epoch:
+    if not fine or partition | end < 0 or epoch < NO_EPOCH or last_epoch < NO_EPOCH:
         raise WireError(f"a Raft message of partition {partition} in epoch {epoch} with numbers that cannot be")

@@ -15,8 +15,8 @@ from tailrace.broker.timers import after_reading
 from tailrace.ports import Clock
 from tailrace.raft.events import Tick
 
-never: Final = float("inf")
-wait_min_s: Final = 0.001  # nobody is looked at twice in one moment
+NEVER: Final = float("inf")
+WAIT_MIN_S: Final = 0.001  # nobody is looked at twice in one moment
 
 
 class Deadlines:
@@ -26,11 +26,11 @@ class Deadlines:
         self._heap: list[tuple[float, int, QuorumMember]] = []
         self._count = 0  # keeps members that are due at the same time in the order they came
         self._timer: asyncio.TimerHandle | None = None
-        self._timer_at = never
+        self._timer_at = NEVER
 
     def wake(self, member: QuorumMember) -> None:
         deadline = member.replica.deadline
-        if deadline == never or (member.wakes_at is not None and member.wakes_at <= deadline):
+        if deadline == NEVER or (member.wakes_at is not None and member.wakes_at <= deadline):
             return
         member.wakes_at = deadline
         self._count += 1
@@ -42,11 +42,11 @@ class Deadlines:
         if self._timer is not None:
             self._timer.cancel()
         self._timer_at = at
-        delay = max(wait_min_s, at - self._clock.monotonic())
+        delay = max(WAIT_MIN_S, at - self._clock.monotonic())
         self._timer = asyncio.get_running_loop().call_later(delay, after_reading, self._due)
 
     def _due(self) -> None:
-        self._timer, self._timer_at = None, never
+        self._timer, self._timer_at = None, NEVER
         now = self._clock.monotonic()
         due = []
         while self._heap and self._heap[0][0] <= now:

@@ -10,15 +10,15 @@ import asyncio
 from typing import Final
 
 from tailrace.broker.partitions.member import QuorumMember
-from tailrace.model.limits import elections_at_once_max, partitions_per_turn_max
-from tailrace.model.topics import metadata_topic_id
+from tailrace.model.limits import ELECTIONS_AT_ONCE_MAX, PARTITIONS_PER_TURN_MAX
+from tailrace.model.topics import METADATA_TOPIC_ID
 from tailrace.ports import Clock
 from tailrace.raft.events import Event
 from tailrace.raft.replica import Role
 
-look_s: Final = 0.005  # while some wait
-share_s: Final = 0.5  # for so long an election counts that is not decided: its other voters may be gone
-standing: Final = (Role.PROSPECTIVE, Role.CANDIDATE)
+LOOK_S: Final = 0.005  # while some wait
+SHARE_S: Final = 0.5  # for so long an election counts that is not decided: its other voters may be gone
+STANDING: Final = (Role.PROSPECTIVE, Role.CANDIDATE)
 
 
 class ElectionLimit:
@@ -31,7 +31,7 @@ class ElectionLimit:
 
     def let(self, member: QuorumMember, event: Event) -> None:
         """Give a partition an event over which it may stand: at once, or when it is its turn."""
-        if member.key.topic_id == metadata_topic_id:
+        if member.key.topic_id == METADATA_TOPIC_ID:
             member.step(event)
         elif self._waiting or not self._has_room():
             self._waiting[member] = event
@@ -49,14 +49,14 @@ class ElectionLimit:
             self._timer.cancel()
 
     def _has_room(self) -> bool:
-        return self._taken < partitions_per_turn_max and len(self._standing) < elections_at_once_max
+        return self._taken < PARTITIONS_PER_TURN_MAX and len(self._standing) < ELECTIONS_AT_ONCE_MAX
 
     def _take(self, member: QuorumMember, event: Event) -> None:
         if self._taken == 0:
             asyncio.get_running_loop().call_soon(self._turn_over)
         self._taken += 1
         member.step(event)
-        if member.replica.role in standing:
+        if member.replica.role in STANDING:
             self._standing[member] = self._clock.monotonic()
             self._go_on_soon()
 
@@ -65,13 +65,13 @@ class ElectionLimit:
 
     def _go_on_soon(self) -> None:
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(look_s, self._go_on)
+            self._timer = asyncio.get_running_loop().call_later(LOOK_S, self._go_on)
 
     def _go_on(self) -> None:
         self._timer = None
-        since = self._clock.monotonic() - share_s
+        since = self._clock.monotonic() - SHARE_S
         for member, at in list(self._standing.items()):
-            if at < since or member.replica.role not in standing:
+            if at < since or member.replica.role not in STANDING:
                 del self._standing[member]
         while self._waiting and self._has_room():
             member = next(iter(self._waiting))

@@ -19,7 +19,7 @@ from typing import Final, Protocol, TypeVar
 from tailrace.broker.partitions.member import QuorumMember
 from tailrace.broker.peers import Lane
 from tailrace.model.ids import NO_ID, BrokerId, Epoch, Id, Offset, TopicPartition
-from tailrace.model.limits import fetch_named_max
+from tailrace.model.limits import FETCH_NAMED_MAX
 from tailrace.model.settings import Settings
 from tailrace.ports import Clock
 from tailrace.raft.events import Event, LeaderGone, Tick
@@ -30,10 +30,10 @@ from tailrace.wire.hot_fetch import PartitionFetched, PartitionWanted
 from tailrace.wire.hot_replica_fetch import FetchedHead, read_fetched, write_replica_fetch
 from tailrace.wire.primitives import WireError
 
-in_flight_max: Final = 2
-alone, beside_another = 1, 0  # in the place of min_bytes: whether another request is in flight
-opening: Final = 0
-epoch_max: Final = 2**31 - 1
+IN_FLIGHT_MAX: Final = 2
+ALONE, BESIDE_ANOTHER = 1, 0  # in the place of min_bytes: whether another request is in flight
+OPENING: Final = 0
+EPOCH_MAX: Final = 2**31 - 1
 
 T = TypeVar("T")
 
@@ -91,7 +91,7 @@ class FollowerSession:
         self._durable: dict[QuorumMember, None] = {}  # have more on disk: named when nothing is in flight
         self._forgotten: dict[TopicPartition, None] = {}
         self._session = 0
-        self._epoch = opening
+        self._epoch = OPENING
         self._requests = 0  # sent
         self._session_since = 0  # the request that opened the session
         self._in_flight: deque[int] = deque()
@@ -154,12 +154,12 @@ class FollowerSession:
             self._send()
 
     def _send(self) -> None:
-        if not self._lane.up or len(self._in_flight) >= in_flight_max:
+        if not self._lane.up or len(self._in_flight) >= IN_FLIGHT_MAX:
             return
         self._requests += 1
-        dirty = _first(self._dirty, fetch_named_max)
+        dirty = _first(self._dirty, FETCH_NAMED_MAX)
         if not self._in_flight:
-            dirty |= _first(self._durable, fetch_named_max - len(dirty))
+            dirty |= _first(self._durable, FETCH_NAMED_MAX - len(dirty))
         self._hurry = bool(self._dirty)
         wanted, settings = self._wanted(dirty), self._settings
         forgotten, self._forgotten = self._forgotten, {}
@@ -167,7 +167,7 @@ class FollowerSession:
             self._requests,
             replica_id=self._me.broker,
             max_wait_ms=settings.replica_fetch_wait_max_ms,
-            min_bytes=beside_another if self._in_flight else alone,
+            min_bytes=BESIDE_ANOTHER if self._in_flight else ALONE,
             max_bytes=settings.replica_fetch_response_max_bytes,
             session_id=self._session,
             session_epoch=self._epoch,
@@ -175,7 +175,7 @@ class FollowerSession:
             forgotten=_by_topic((key.topic_id, key.partition) for key in forgotten),
         )
         self._in_flight.append(self._requests)
-        self._epoch = 1 if self._epoch == epoch_max else self._epoch + 1
+        self._epoch = 1 if self._epoch == EPOCH_MAX else self._epoch + 1
         self._lane.send([frame])
 
     def _wanted(self, dirty: Iterable[QuorumMember]) -> Iterable[tuple[Id, list[PartitionWanted]]]:
@@ -186,7 +186,7 @@ class FollowerSession:
             asked, fetch = self.members[member], member.replica.fetch()
             if fetch is None or fetch.to.broker != self.broker:
                 continue
-            if asked.fetch is None and self._epoch != opening:
+            if asked.fetch is None and self._epoch != OPENING:
                 self._forgotten[member.key] = None  # what it was told meanwhile was thrown away
             if asked.fetch is None or not _same_log(asked.fetch, fetch):
                 asked.request = self._requests  # else what is answered to the last one holds for this one, too
@@ -285,7 +285,7 @@ class FollowerSession:
             self._crew.let(member, LeaderGone(self.broker, live))
 
     def _begin_anew(self) -> None:
-        self._session, self._epoch = 0, opening
+        self._session, self._epoch = 0, OPENING
         self._session_since = self._requests + 1
         self._forgotten.clear()
         self._durable.clear()

@@ -20,20 +20,20 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from tailrace.broker.partitions.member import QuorumMember
 from tailrace.broker.peers import PeerConnection
-from tailrace.broker.replication.follower_session import alone, in_flight_max
+from tailrace.broker.replication.follower_session import ALONE, IN_FLIGHT_MAX
 from tailrace.broker.replication.session_partition import SessionPartition
 from tailrace.model.faults import FetchSessionEpochWrong
 from tailrace.model.ids import BrokerId, Epoch, Id, Offset, TopicPartition
-from tailrace.model.limits import fetch_named_max
+from tailrace.model.limits import FETCH_NAMED_MAX
 from tailrace.ports.disk import Buffer
 from tailrace.raft.messages import FetchAnswer, Fetched
 from tailrace.raft.replica import Voter
 from tailrace.wire.errors import Error
 from tailrace.wire.hot_fetch import FetchHead, PartitionFetched, PartitionWanted, read_fetch, write_fetched
 
-commit_linger_s: Final = 0.005
-version: Final = 18
-opening: Final = 0
+COMMIT_LINGER_S: Final = 0.005
+VERSION: Final = 18
+OPENING: Final = 0
 
 
 class Parked(NamedTuple):
@@ -67,12 +67,12 @@ class LeaderSession:
         self.confirmed_at = -inf
         self._requests = 0  # taken
         self._answers = 0  # sent, and when the last of them were
-        self._answered_at: deque[float] = deque(maxlen=2 * in_flight_max)
+        self._answered_at: deque[float] = deque(maxlen=2 * IN_FLIGHT_MAX)
         self.open = True
         self.told: dict[TopicPartition, SessionPartition] = {}
         self._dirty: dict[SessionPartition, None] = {}  # has records, or something else that cannot wait
         self._lazy: dict[SessionPartition, None] = {}  # has another high watermark
-        self._epoch = opening
+        self._epoch = OPENING
         self._parked: Parked | None = None
         self._scheduled = False
         self._linger: asyncio.TimerHandle | None = None
@@ -83,7 +83,7 @@ class LeaderSession:
 
     def fetch(self, frame: memoryview, at: int, correlation_id: int) -> None:
         """One Fetch; WireError when it makes no sense."""
-        head = read_fetch(frame, at, version)
+        head = read_fetch(frame, at, VERSION)
         self.heard_at = self._hall.now()
         if self._reading:
             self._later.append(lambda: self._take(head, correlation_id))
@@ -98,7 +98,7 @@ class LeaderSession:
         try:
             self._follow(head)
         except FetchSessionEpochWrong:
-            self._put(write_fetched(correlation_id, version, Error.INVALID_FETCH_SESSION_EPOCH, 0, ()))
+            self._put(write_fetched(correlation_id, VERSION, Error.INVALID_FETCH_SESSION_EPOCH, 0, ()))
             return
         for topic_id, numbers in head.forgotten:
             for number in numbers:
@@ -115,15 +115,15 @@ class LeaderSession:
 
     def _confirm(self, head: FetchHead) -> None:
         """Whoever asks, and follows still, had all answers to what it asked before, but for one that was in flight."""
-        had = self._requests - (1 if head.min_bytes == alone else in_flight_max)
+        had = self._requests - (1 if head.min_bytes == ALONE else IN_FLIGHT_MAX)
         since = self._answers - had
         if 0 <= since < len(self._answered_at):
             self.confirmed_at = self._answered_at[-1 - since]
 
     def _follow(self, head: FetchHead) -> None:
-        if head.session_epoch == opening:
+        if head.session_epoch == OPENING:
             self._leave_all()
-            self._epoch = opening
+            self._epoch = OPENING
         elif head.session_epoch != self._epoch:
             raise FetchSessionEpochWrong(f"expected {self._epoch}, not {head.session_epoch}")
         self._epoch += 1
@@ -207,7 +207,7 @@ class LeaderSession:
 
     def _linger_on(self) -> None:
         if self._linger is None and self._parked is not None:
-            self._linger = asyncio.get_running_loop().call_later(commit_linger_s, self._lingered)
+            self._linger = asyncio.get_running_loop().call_later(COMMIT_LINGER_S, self._lingered)
 
     def _lingered(self) -> None:
         self._linger = None
@@ -227,7 +227,7 @@ class LeaderSession:
         for topic_id, one in unknown or ():
             topics.setdefault(topic_id, []).append(one)
         cold: list[tuple[SessionPartition, list[PartitionFetched], int, int]] = []
-        room, left = parked.max_bytes, fetch_named_max
+        room, left = parked.max_bytes, FETCH_NAMED_MAX
         for told in dirty:
             if told.sent:
                 continue  # it has to say first what it made of that
@@ -253,7 +253,7 @@ class LeaderSession:
 
     def _send(self, correlation_id: int, topics: dict[str | Id, list[PartitionFetched]]) -> None:
         if self.open:
-            self._put(write_fetched(correlation_id, version, 0, 1, list(topics.items())))
+            self._put(write_fetched(correlation_id, VERSION, 0, 1, list(topics.items())))
 
     def _put(self, frame: Sequence[Buffer]) -> None:
         self._answers += 1

@@ -30,11 +30,11 @@ from tailrace.raft.replica import Voter
 from tailrace.raft.timing import Timing
 from tailrace.wire.hot_fetch import PartitionFetched
 
-events: Final = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
-look_s: Final = 0.2  # between two looks at the pulses
-fetch_again_s: Final = 0.02  # at first; twice as long each time
-fetch_again_max_s: Final = 0.5
+LOOK_S: Final = 0.2  # between two looks at the pulses
+FETCH_AGAIN_S: Final = 0.02  # at first; twice as long each time
+FETCH_AGAIN_MAX_S: Final = 0.5
 
 Spawn = Callable[[Coroutine[Any, Any, None]], None]
 Serve = Callable[[BrokerId, object], Awaitable[object]]
@@ -169,8 +169,8 @@ class Quorums:
         return fetcher
 
     def fetch_again(self, member: QuorumMember) -> None:
-        wait_s = self._vain.get(member, fetch_again_s)
-        self._vain[member] = min(2 * wait_s, fetch_again_max_s)
+        wait_s = self._vain.get(member, FETCH_AGAIN_S)
+        self._vain[member] = min(2 * wait_s, FETCH_AGAIN_MAX_S)
         asyncio.get_running_loop().call_later(wait_s, self._fetch_again, member)
 
     def _fetch_again(self, member: QuorumMember) -> None:
@@ -252,12 +252,12 @@ class Quorums:
 
     def left(self, member: QuorumMember) -> None:
         member.stir()
-        self._left[member] = self.now() + self.timing.check_quorum_s + look_s
+        self._left[member] = self.now() + self.timing.check_quorum_s + LOOK_S
         self._look_at_left_again()
 
     def _look_at_left_again(self) -> None:
         if self._left and self._left_timer is None and not self._closed:
-            wait_s = max(look_s, next(iter(self._left.values())) - self.now())
+            wait_s = max(LOOK_S, next(iter(self._left.values())) - self.now())
             self._left_timer = asyncio.get_running_loop().call_later(wait_s, self._look_at_left)
 
     def _look_at_left(self) -> None:
@@ -271,7 +271,7 @@ class Quorums:
     async def watch(self) -> None:
         """Look at the pulses, for ever."""
         while True:
-            await sleep_then_read(look_s)
+            await sleep_then_read(LOOK_S)
             now = self.now()
             for fetcher in list(self._fetchers.values()):
                 fetcher.look(now, self.timing.fetch_timeout_s)

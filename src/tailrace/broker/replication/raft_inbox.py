@@ -13,11 +13,11 @@ from typing import Final
 
 from tailrace.broker.partitions.member import QuorumMember
 from tailrace.model.ids import TopicPartition
-from tailrace.model.limits import early_messages_max, partitions_per_turn_max, raft_messages_gathered_max
+from tailrace.model.limits import EARLY_MESSAGES_MAX, PARTITIONS_PER_TURN_MAX, RAFT_MESSAGES_GATHERED_MAX
 from tailrace.ports import Clock
 from tailrace.raft.messages import Message
 
-early_kept_s: Final = 5.0
+EARLY_KEPT_S: Final = 5.0
 
 Find = Callable[[TopicPartition], QuorumMember | None]
 
@@ -31,17 +31,17 @@ class RaftInbox:
         self._early_count = 0
 
     def take(self, messages: Sequence[tuple[TopicPartition, Message]]) -> None:
-        if not self._waiting and len(messages) <= partitions_per_turn_max:
+        if not self._waiting and len(messages) <= PARTITIONS_PER_TURN_MAX:
             for key, message in messages:
                 self._hear(key, message)
-        elif len(self._waiting) < raft_messages_gathered_max:  # else it is lost, and repeated where it matters
+        elif len(self._waiting) < RAFT_MESSAGES_GATHERED_MAX:  # else it is lost, and repeated where it matters
             if not self._waiting:
                 asyncio.get_running_loop().call_soon(self._go_on)
             self._waiting += messages
 
     def _go_on(self) -> None:
         try:
-            for _ in range(min(len(self._waiting), partitions_per_turn_max)):
+            for _ in range(min(len(self._waiting), PARTITIONS_PER_TURN_MAX)):
                 self._hear(*self._waiting.popleft())
         finally:
             if self._waiting:
@@ -51,7 +51,7 @@ class RaftInbox:
         member = self._find(key)
         if member is not None:
             member.step(message)
-        elif self._early_count < early_messages_max:
+        elif self._early_count < EARLY_MESSAGES_MAX:
             self._early.setdefault(key, []).append((self._clock.monotonic(), message))
             self._early_count += 1
 
@@ -60,12 +60,12 @@ class RaftInbox:
         now = self._clock.monotonic()
         for at, message in self._early.pop(member.key, ()):
             self._early_count -= 1
-            if now - at < early_kept_s:
+            if now - at < EARLY_KEPT_S:
                 member.step(message)
 
     def forget_old(self, now: float) -> None:
         for key, messages in list(self._early.items()):
-            kept = [(at, message) for at, message in messages if now - at < early_kept_s]
+            kept = [(at, message) for at, message in messages if now - at < EARLY_KEPT_S]
             self._early_count -= len(messages) - len(kept)
             if kept:
                 self._early[key] = kept

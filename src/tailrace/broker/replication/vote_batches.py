@@ -12,12 +12,12 @@ from typing import Any, Final
 
 from tailrace.broker.partitions.member import QuorumMember
 from tailrace.broker.replication.vote_journal import VoteJournal
-from tailrace.model.limits import partitions_per_turn_max
+from tailrace.model.limits import PARTITIONS_PER_TURN_MAX
 from tailrace.raft.effects import Vote
 
-events: Final = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
-retry_s: Final = 1.0
+RETRY_S: Final = 1.0
 
 
 class VoteBatches:
@@ -50,12 +50,12 @@ class VoteBatches:
                         return  # the journal has said so: no vote is cast any more
                     self._waiting = votes | self._waiting
                     self._report(error)
-                    await asyncio.sleep(retry_s)
+                    await asyncio.sleep(RETRY_S)
                 else:
                     self.problem = None
                     for number, (member, vote) in enumerate(votes.items(), 1):
                         member.vote_stored(vote)
-                        if number % partitions_per_turn_max == 0:
+                        if number % PARTITIONS_PER_TURN_MAX == 0:
                             await asyncio.sleep(0)
         finally:
             self._storing = False
@@ -63,7 +63,7 @@ class VoteBatches:
     def _report(self, problem: OSError) -> None:
         if str(problem) != str(self.problem):
             waiting = len(self._waiting)
-            events.error(
+            logger.error(
                 "votes of %d partitions could not be stored: %s; trying again until it works", waiting, problem
             )
         self.problem = problem

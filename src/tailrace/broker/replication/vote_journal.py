@@ -16,20 +16,20 @@ import struct
 from collections.abc import Sequence
 from typing import Final
 
-from tailrace.model.ids import BrokerId, Epoch, Id, TopicPartition, no_epoch
+from tailrace.model.ids import NO_EPOCH, BrokerId, Epoch, Id, TopicPartition
 from tailrace.ports import Disk
 from tailrace.ports.disk import read_file, replace_file
 from tailrace.raft.replica import Vote, Voter
-from tailrace.raft.voters import no_voter
+from tailrace.raft.voters import NO_VOTER
 from tailrace.records.crc import crc32c
 
-events: Final = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
-entry_layout: Final = struct.Struct(">16siii16s")
-checksum_layout: Final = struct.Struct(">I")
-entry_bytes: Final = entry_layout.size + checksum_layout.size
-history_kept_max_entries: Final = 4096
-no_vote: Final = Vote(epoch=no_epoch, voter=no_voter)
+ENTRY_LAYOUT: Final = struct.Struct(">16siii16s")
+CHECKSUM_LAYOUT: Final = struct.Struct(">I")
+ENTRY_BYTES: Final = ENTRY_LAYOUT.size + CHECKSUM_LAYOUT.size
+HISTORY_KEPT_MAX_ENTRIES: Final = 4096
+NO_VOTE: Final = Vote(epoch=NO_EPOCH, voter=NO_VOTER)
 
 
 class VoteJournal:
@@ -46,28 +46,28 @@ class VoteJournal:
         fresh = not self._disk.exists(self._path)
         data = b"" if fresh else read_file(self._disk, self._path)
         entries = 0
-        for at in range(0, len(data) - entry_bytes + 1, entry_bytes):
-            entry = data[at : at + entry_bytes - checksum_layout.size]
-            (checksum,) = checksum_layout.unpack_from(data, at + entry_layout.size)
+        for at in range(0, len(data) - ENTRY_BYTES + 1, ENTRY_BYTES):
+            entry = data[at : at + ENTRY_BYTES - CHECKSUM_LAYOUT.size]
+            (checksum,) = CHECKSUM_LAYOUT.unpack_from(data, at + ENTRY_LAYOUT.size)
             if crc32c(entry) != checksum:
-                events.warning("%s at byte %d: a vote that cannot be read is left out", self._path, at)
+                logger.warning("%s at byte %d: a vote that cannot be read is left out", self._path, at)
                 continue
-            topic_id, partition, epoch, broker, directory = entry_layout.unpack(entry)
+            topic_id, partition, epoch, broker, directory = ENTRY_LAYOUT.unpack(entry)
             voter = Voter(broker=BrokerId(broker), directory=Id(directory))
             key = TopicPartition(Id(topic_id), partition)
             vote = Vote(epoch=Epoch(epoch), voter=voter)
             if _may_follow(vote, self.last(key)):  # else it was left there by a write that failed half way
                 self._votes[key] = vote
             entries += 1
-            self._end = at + entry_bytes
-        if fresh or entries > len(self._votes) + history_kept_max_entries:
+            self._end = at + ENTRY_BYTES
+        if fresh or entries > len(self._votes) + HISTORY_KEPT_MAX_ENTRIES:
             await self._rewrite()
         self._file = self._disk.open(self._path)
         self._file.truncate(self._end)
 
     def last(self, partition: TopicPartition) -> Vote:
         """The highest epoch this broker knows of, and whom it voted for in it, if anybody."""
-        return self._votes.get(partition, no_vote)
+        return self._votes.get(partition, NO_VOTE)
 
     async def store(self, votes: Sequence[tuple[TopicPartition, Vote]]) -> None:
         """Put votes on disk, all with one fsync. OSError: none of them counts."""
@@ -83,7 +83,7 @@ class VoteJournal:
             await self._file.sync()
         except OSError:
             self.failed = True
-            events.critical("%s could not be synced; no partition gets a new leader before a restart", self._path)
+            logger.critical("%s could not be synced; no partition gets a new leader before a restart", self._path)
             raise
 
     def forget(self, partitions: Sequence[TopicPartition]) -> None:
@@ -102,11 +102,11 @@ class VoteJournal:
 
 def _may_follow(vote: Vote, last: Vote) -> bool:
     """Raft §5.2: one vote per epoch; that an epoch has begun may be stored before anybody gets the vote."""
-    return vote.epoch > last.epoch or (vote.epoch == last.epoch and last.voter == no_voter) or vote == last
+    return vote.epoch > last.epoch or (vote.epoch == last.epoch and last.voter == NO_VOTER) or vote == last
 
 
 def _entry(partition: TopicPartition, vote: Vote) -> bytes:
-    entry = entry_layout.pack(
+    entry = ENTRY_LAYOUT.pack(
         partition.topic_id, partition.partition, vote.epoch, vote.voter.broker, vote.voter.directory
     )
-    return entry + checksum_layout.pack(crc32c(entry))
+    return entry + CHECKSUM_LAYOUT.pack(crc32c(entry))

@@ -8,9 +8,9 @@ from tailrace.broker.timers import sleep_then_read
 from tailrace.broker.transactions.marker_delivery import MarkerDelivery
 from tailrace.broker.transactions.membership import TransactionMembership
 from tailrace.broker.transactions.partition_coordinator import TransactionPartitionCoordinator
-from tailrace.model.topics import transactions_topic
+from tailrace.model.topics import TRANSACTIONS_TOPIC
 from tailrace.model.transaction_faults import ConcurrentTransactions
-from tailrace.transactions.transaction import Producer, nothing
+from tailrace.transactions.transaction import NOTHING, Producer
 from tailrace.transactions.turn import Rules
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class TransactionCoordinator(Coordinator[TransactionPartitionCoordinator]):
         partitions = settings.transaction_state_log_num_partitions
         replicas = settings.transaction_state_log_replication_factor
         super().__init__(
-            node, StateTopic("transactional id", transactions_topic, partitions, replicas), self._coordinate
+            node, StateTopic("transactional id", TRANSACTIONS_TOPIC, partitions, replicas), self._coordinate
         )
         self._rules = Rules(
             max_timeout_ms=settings.transaction_max_timeout_ms,
@@ -58,7 +58,7 @@ class TransactionCoordinator(Coordinator[TransactionPartitionCoordinator]):
 
     async def _new_id(self, coordinator: TransactionPartitionCoordinator, transactional_id: str) -> int:
         """Machines cannot wait for a producer id: where one will be needed it is taken first."""
-        return await self._node.producer_ids.take() if coordinator.needs_id(transactional_id) else nothing
+        return await self._node.producer_ids.take() if coordinator.needs_id(transactional_id) else NOTHING
 
     async def forget_unused(self) -> None:
         """Look for names that need not be remembered, for ever."""

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from tailrace.broker.peers import Unreachable
 from tailrace.broker.transactions.partition_coordinator import TransactionPartitionCoordinator
 from tailrace.model.faults import Fault
-from tailrace.model.ids import NO_ID, BrokerId, Epoch, no_epoch, nobody
-from tailrace.model.limits import marks_per_call_max
+from tailrace.model.ids import NO_EPOCH, NO_ID, NOBODY, BrokerId, Epoch
+from tailrace.model.limits import MARKS_PER_CALL_MAX
 from tailrace.transactions.transaction import Place
 from tailrace.transactions.transactions import Transactions
 from tailrace.transactions.turn import Markers, TransactionTurn
@@ -28,13 +28,13 @@ from tailrace.wire.messages.peers.write_markers import Marker, PartitionToMark
 if TYPE_CHECKING:
     from tailrace.broker.node import Node
 
-events: Final = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
-again_first_s: Final = 0.02
-again_most_s: Final = 1.0
+AGAIN_FIRST_S: Final = 0.02
+AGAIN_MOST_S: Final = 1.0
 # Written, or not needed: a producer whose epoch is higher there has nothing open in this one.
-done: Final = (Error.NONE, Error.INVALID_PRODUCER_EPOCH)
-not_ours: Final = Error.TRANSACTION_COORDINATOR_FENCED  # another coordinator has written there: it ends this
+DONE: Final = (Error.NONE, Error.INVALID_PRODUCER_EPOCH)
+NOT_OURS: Final = Error.TRANSACTION_COORDINATOR_FENCED  # another coordinator has written there: it ends this
 
 
 class Order(NamedTuple):
@@ -64,9 +64,9 @@ class MarkerDelivery:
         gone: list[Order] = []
         for order in orders:
             leader = self._leader_of(order.place)
-            if leader == nobody and self._is_gone(order.place):
+            if leader == NOBODY and self._is_gone(order.place):
                 gone.append(order)
-            elif leader == nobody:
+            elif leader == NOBODY:
                 self._later([order])
             elif leader in self._waiting:
                 self._waiting[leader].append(order)
@@ -79,7 +79,7 @@ class MarkerDelivery:
     def _leader_of(self, place: Place) -> BrokerId:
         topic = self._node.hosted.image.topics.get(place.topic)
         if topic is None or place.partition >= len(topic.partitions):
-            return nobody
+            return NOBODY
         return self._node.leaders.led_by(topic, place.partition)[0]
 
     def _is_gone(self, place: Place) -> bool:
@@ -93,7 +93,7 @@ class MarkerDelivery:
         """Look again who leads; what has failed often waits longer."""
         by_delay: dict[float, list[Order]] = {}
         for order in orders:
-            delay_s = min(again_most_s, again_first_s * 2 ** min(order.tries, 10))
+            delay_s = min(AGAIN_MOST_S, AGAIN_FIRST_S * 2 ** min(order.tries, 10))
             by_delay.setdefault(delay_s, []).append(order._replace(tries=order.tries + 1))
         for delay_s, some in by_delay.items():
             asyncio.get_running_loop().call_later(delay_s, self._again, some)
@@ -105,11 +105,11 @@ class MarkerDelivery:
     async def _serve(self, broker: BrokerId) -> None:
         """Send to one broker what there is for it, until there is no more."""
         while waiting := [order for order in self._waiting[broker] if order.stands]:
-            orders, self._waiting[broker] = waiting[:marks_per_call_max], waiting[marks_per_call_max:]
+            orders, self._waiting[broker] = waiting[:MARKS_PER_CALL_MAX], waiting[MARKS_PER_CALL_MAX:]
             codes = await self._call(broker, orders)
             results = list(zip(orders, codes, strict=True))
-            self._later([order for order, code in results if code not in (*done, not_ours)])
-            self._node.spawn(self._tell([order for order, code in results if code in done]))
+            self._later([order for order, code in results if code not in (*DONE, NOT_OURS)])
+            self._node.spawn(self._tell([order for order, code in results if code in DONE]))
         del self._waiting[broker]
 
     async def _call(self, broker: BrokerId, orders: Sequence[Order]) -> Sequence[Error]:
@@ -117,7 +117,7 @@ class MarkerDelivery:
         try:
             answers = await self._node.marker_writing.send(broker, [self._marker(order) for order in orders])
         except Unreachable as error:
-            events.info("markers did not reach broker %d: %s", broker, error)
+            logger.info("markers did not reach broker %d: %s", broker, error)
             return [Error.BROKER_NOT_AVAILABLE] * len(orders)
         except Fault as fault:
             return [error_of(fault)] * len(orders)
@@ -127,7 +127,7 @@ class MarkerDelivery:
         topic = self._node.hosted.image.topics.get(order.place.topic)
         number, markers = order.place.partition, order.markers
         topic_id = NO_ID if topic is None else topic.id  # it has just gone
-        epoch = no_epoch if topic is None else self._node.leaders.led_by(topic, number)[1]
+        epoch = NO_EPOCH if topic is None else self._node.leaders.led_by(topic, number)[1]
         return Marker(
             producer_id=markers.producer.id,
             producer_epoch=markers.producer.epoch,

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final
 
 from tailrace.broker.partitions.partition import Partition
 from tailrace.model.faults import Fault, InvalidRequest, InvalidTopicName
-from tailrace.model.ids import NO_ID, BrokerId, Id, no_epoch
-from tailrace.model.topics import offsets_topic
+from tailrace.model.ids import NO_EPOCH, NO_ID, BrokerId, Id
+from tailrace.model.topics import OFFSETS_TOPIC
 from tailrace.wire.errors import Error
 from tailrace.wire.faults import error_of
 from tailrace.wire.messages.peers.write_markers import Marker, WriteMarkers, WriteMarkersAnswer
@@ -25,8 +25,8 @@ from tailrace.wire.messages.write_txn_markers import MarkerToWrite
 if TYPE_CHECKING:
     from tailrace.broker.node import Node
 
-marker_timeout_s: Final = 10.0
-committed_within_s: Final = 0.5  # where there is a majority it takes milliseconds
+MARKER_TIMEOUT_S: Final = 10.0
+COMMITTED_WITHIN_S: Final = 0.5  # where there is a majority it takes milliseconds
 
 AnyMarker = Marker | MarkerToWrite
 
@@ -38,7 +38,7 @@ class MarkerWriting:
         self._heard: dict[BrokerId, tuple[Id, int]] = {}  # the life of each sender, and the number of its last request
 
     async def send(
-        self, broker: BrokerId, markers: Sequence[Marker], timeout_s: float = marker_timeout_s
+        self, broker: BrokerId, markers: Sequence[Marker], timeout_s: float = MARKER_TIMEOUT_S
     ) -> list[list[Error]]:
         """Have a broker write markers; for each a code for each of its partitions. `Unreachable` when nobody knows."""
         self._number += 1
@@ -58,14 +58,14 @@ class MarkerWriting:
             raise InvalidRequest(f"markers {request.number} come after {number}: broker {caller} has given them up")
         self._heard[caller] = Id(request.life), request.number
         writes = [
-            self.write(Id(place.topic_id), place.partition, marker, committed_within_s, place.leader_epoch)
+            self.write(Id(place.topic_id), place.partition, marker, COMMITTED_WITHIN_S, place.leader_epoch)
             for marker in request.markers
             for place in marker.partitions
         ]
         return WriteMarkersAnswer(codes=tuple(await asyncio.gather(*writes)))
 
     async def write(
-        self, topic: str | Id, number: int, marker: AnyMarker, within_s: float, leader_epoch: int = no_epoch
+        self, topic: str | Id, number: int, marker: AnyMarker, within_s: float, leader_epoch: int = NO_EPOCH
     ) -> Error:
         """Write a marker to a partition that this broker leads, in that epoch if it is known; what became of it."""
         try:
@@ -89,5 +89,5 @@ class MarkerWriting:
 
 def _require_takes_part(partition: Partition) -> None:
     """Of the broker's own topics only one: where transactions are kept, a marker would be no record of theirs."""
-    if partition.is_internal and partition.name.rpartition("-")[0] != offsets_topic:
+    if partition.is_internal and partition.name.rpartition("-")[0] != OFFSETS_TOPIC:
         raise InvalidTopicName(f"{partition.name} takes no part in transactions")

@@ -8,7 +8,7 @@ from tailrace.broker.peers import Unreachable
 from tailrace.broker.transactions.partition_coordinator import TransactionPartitionCoordinator
 from tailrace.model.faults import CoordinatorLoading, CoordinatorUnavailable, Fault, NotCoordinator, UnknownTopic
 from tailrace.model.transaction_faults import NotInTransaction
-from tailrace.transactions.transaction import Place, Producer, first_epoch_version
+from tailrace.transactions.transaction import FIRST_EPOCH_VERSION, Place, Producer
 from tailrace.wire.errors import Error
 from tailrace.wire.faults import error_of
 from tailrace.wire.messages.peers.take_part import PartitionTakingPart, TakePart, TakePartAnswer
@@ -91,5 +91,5 @@ async def _missing(
     name, who = request.transactional_id, Producer(request.producer_id, request.producer_epoch)
     if not request.add:
         return await coordinator.ask(lambda machine: machine.missing(name, who, places))
-    await coordinator.act(lambda machine, turn: machine.add(name, who, places, first_epoch_version, turn))
+    await coordinator.act(lambda machine, turn: machine.add(name, who, places, FIRST_EPOCH_VERSION, turn))
     return ()

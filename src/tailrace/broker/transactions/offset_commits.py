@@ -17,7 +17,7 @@ from tailrace.groups.requests import MemberId
 from tailrace.groups.turn import GroupTurn
 from tailrace.model.faults import Fault, InvalidTransactionState, RefusedElsewhere, StaleProducerEpoch
 from tailrace.model.frozen import frozen
-from tailrace.model.topics import offsets_topic
+from tailrace.model.topics import OFFSETS_TOPIC
 from tailrace.model.transaction_faults import ConcurrentTransactions
 from tailrace.transactions.transaction import Producer
 from tailrace.wire.errors import Error
@@ -57,7 +57,7 @@ async def commit(node: "Node", wanted: TransactionalCommit) -> None:
 
 async def _verify(node: "Node", wanted: TransactionalCommit) -> None:
     topic = await node.group_coordinator.kept_in()
-    place = (offsets_topic, partition_of(wanted.group_id, len(topic.partitions)))
+    place = (OFFSETS_TOPIC, partition_of(wanted.group_id, len(topic.partitions)))
     refused = await node.verifier.verify(
         wanted.transactional_id, wanted.producer.id, wanted.producer.epoch, [place], add=wanted.adds
     )

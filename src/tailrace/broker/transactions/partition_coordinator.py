@@ -24,16 +24,16 @@ from tailrace.transactions.transaction import Place
 from tailrace.transactions.transactions import Transactions
 from tailrace.transactions.turn import Markers, Rules, TransactionTurn
 
-free_within_s: Final = 0.5
-names_per_turn: Final = 100  # that are looked through, or said once more
-codec: Final = Codec(encode_entry, decode_entry)
+FREE_WITHIN_S: Final = 0.5
+NAMES_PER_TURN: Final = 100  # that are looked through, or said once more
+CODEC: Final = Codec(encode_entry, decode_entry)
 T = TypeVar("T")
 Send = Callable[["TransactionPartitionCoordinator", Epoch, Markers], None]
 
 
 class TransactionPartitionCoordinator(PartitionCoordinator[Transactions, TransactionTurn]):
     def __init__(self, partition: Partition, rules: Rules, ports: Ports, spawn: Spawn, send: Send) -> None:
-        super().__init__(partition, Transactions, codec, ports, spawn)
+        super().__init__(partition, Transactions, CODEC, ports, spawn)
         self._rules = rules
         self._send = send
         self._waiting: dict[str, asyncio.Event] = {}  # for the end of the transaction before
@@ -60,23 +60,23 @@ class TransactionPartitionCoordinator(PartitionCoordinator[Transactions, Transac
             return  # it has ended while its refusal waited to be told
         freed = self._waiting.setdefault(transactional_id, asyncio.Event())
         with suppress(TimeoutError):
-            async with asyncio.timeout(free_within_s):
+            async with asyncio.timeout(FREE_WITHIN_S):
                 await freed.wait()
 
     async def expire(self) -> None:
         """Forget names that nobody uses, some at a time."""
         with suppress(Fault):  # whoever leads by now looks, too
             names = await self.ask(lambda machine: list(machine.transactions))
-            for at in range(0, len(names), names_per_turn):
-                await self.act(partial(_expire, names[at : at + names_per_turn]))
+            for at in range(0, len(names), NAMES_PER_TURN):
+                await self.act(partial(_expire, names[at : at + NAMES_PER_TURN]))
 
     def _size(self, machine: Transactions) -> int:
         return len(machine.transactions)
 
     async def _restate(self) -> bool:
         names = await self.ask(lambda machine: list(machine.transactions))
-        for at in range(0, len(names), names_per_turn):
-            await self.act(partial(_restate, names[at : at + names_per_turn]))
+        for at in range(0, len(names), NAMES_PER_TURN):
+            await self.act(partial(_restate, names[at : at + NAMES_PER_TURN]))
         return True
 
     def _turn(self, machine: Transactions) -> TransactionTurn:

@@ -26,9 +26,9 @@ from tailrace.model.faults import (
 from tailrace.records.header import BatchHeader
 from tailrace.wire.errors import Error
 
-answered_within_s: Final = 10.0
-ask_again_s: Final = 0.02
-ask_again_max: Final = 10
+ANSWERED_WITHIN_S: Final = 10.0
+ASK_AGAIN_S: Final = 0.02
+ASK_AGAIN_MAX: Final = 10
 
 
 class Question(NamedTuple):
@@ -76,9 +76,9 @@ class Verification:
         if any(one[1:3] != left[0][1:3] for one in left):
             _refuse(left, InvalidRequest("a request with transactional batches of more than one producer"))
             return
-        for again in range(ask_again_max + 1):
+        for again in range(ASK_AGAIN_MAX + 1):
             try:
-                async with asyncio.timeout(answered_within_s):
+                async with asyncio.timeout(ANSWERED_WITHIN_S):
                     codes = await self._asked(verifier, left)
             except (Fault, Unreachable, TimeoutError) as error:
                 _refuse(left, _not_asked(error))
@@ -86,8 +86,8 @@ class Verification:
             left = self._learn(left, codes)
             if not left:
                 return
-            if codes and again < ask_again_max:
-                await asyncio.sleep(ask_again_s)
+            if codes and again < ASK_AGAIN_MAX:
+                await asyncio.sleep(ASK_AGAIN_S)
         _refuse(left, Unverified("the producer's transaction before this one is still being ended"))
 
     async def _asked(self, verifier: Verifier, questions: Sequence[Question]) -> Mapping[NamedPartition, Error]:

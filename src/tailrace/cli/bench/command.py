@@ -11,7 +11,7 @@ import typer
 
 from tailrace.cli.bench.latency import measure_latency
 from tailrace.cli.bench.load import Case, Load, Progress, measure_consume, measure_produce
-from tailrace.cli.client.kafka_client import Bootstrap, Json, admin, answer, answer_timeout_s, asking, default_bootstrap
+from tailrace.cli.client.kafka_client import ANSWER_TIMEOUT_S, DEFAULT_BOOTSTRAP, Bootstrap, Json, admin, answer, asking
 from tailrace.cli.failure import Failed, Misused
 from tailrace.cli.messages.produce import Acks, AcksOption, Compression, CompressionOption
 from tailrace.cli.output import print_json, print_table, progress
@@ -36,7 +36,7 @@ def bench(
         str | None, typer.Option("--topic", "-t", help="One that is there; else one is made, and deleted at the end.")
     ] = None,
     json: Json = False,
-    bootstrap: Bootstrap = default_bootstrap,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Measure a broker: messages in, out, and how long single ones take.
 
@@ -87,7 +87,7 @@ def _topic(bootstrap: str, given: str | None, partitions: int) -> Iterator[str]:
     client = admin(bootstrap)
     if given is not None:
         with asking(bootstrap, f"find topic {given}"):
-            there = given in client.list_topics(timeout=answer_timeout_s).topics  # asking by name could make it
+            there = given in client.list_topics(timeout=ANSWER_TIMEOUT_S).topics  # asking by name could make it
         if not there:
             raise Failed(f"there is no topic {given}.\n`tailrace topic list` shows what is there.")
         yield given
@@ -97,12 +97,12 @@ def _topic(bootstrap: str, given: str | None, partitions: int) -> Iterator[str]:
     name = f"tailrace-bench-{secrets.token_hex(4)}"
     try:
         with asking(bootstrap, "make a topic to load"):
-            made = client.create_topics([NewTopic(name, partitions, -1)], request_timeout=answer_timeout_s)
+            made = client.create_topics([NewTopic(name, partitions, -1)], request_timeout=ANSWER_TIMEOUT_S)
         answer(made[name], bootstrap, f"create topic {name}")
         yield name
     finally:
         with suppress(Failed):  # a failure to measure is the news, not one to tidy up
-            answer(client.delete_topics([name], request_timeout=answer_timeout_s)[name], bootstrap, "tidy up")
+            answer(client.delete_topics([name], request_timeout=ANSWER_TIMEOUT_S)[name], bootstrap, "tidy up")
 
 
 def _show(cases: list[Case]) -> None:

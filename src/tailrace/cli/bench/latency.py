@@ -8,18 +8,18 @@ arrivals, so that neither is noticed late because the sender sleeps.
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from tailrace.cli.bench.load import Case, Load, Progress, filler, purged_when_cut_short, quiet_timeout_s
-from tailrace.cli.client.kafka_client import answer_timeout_s, asking, consumer, producer
+from tailrace.cli.bench.load import QUIET_TIMEOUT_S, Case, Load, Progress, filler, purged_when_cut_short
+from tailrace.cli.client.kafka_client import ANSWER_TIMEOUT_S, asking, consumer, producer
 from tailrace.cli.failure import Failed
 from tailrace.cli.messages.reading import places
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError, Message, Producer
 
-due_bytes = 8  # at the head of each value: when it was due, in nanoseconds
-poll_s = 0.2
+DUE_BYTES: Final = 8  # at the head of each value: when it was due, in nanoseconds
+POLL_S: Final = 0.2
 
 
 def measure_latency(load: Load, progress: Progress) -> Case:
@@ -41,8 +41,8 @@ def measure_latency(load: Load, progress: Progress) -> Case:
         try:
             with asking(load.bootstrap, f"send to {load.topic}"), purged_when_cut_short(sender):
                 _send(load, sender, total, confirmed_ms, progress)
-                sender.flush(quiet_timeout_s)
-            threads[1].join(quiet_timeout_s)
+                sender.flush(QUIET_TIMEOUT_S)
+            threads[1].join(QUIET_TIMEOUT_S)
         finally:  # a client that is closed while a thread waits in it never comes back
             over.set()
             for thread in threads:
@@ -67,25 +67,25 @@ def _warm_up(load: Load, sender: "Producer", reader: "Consumer") -> None:
     awaited = [place.partition for place in reader.assignment()]
     for partition in awaited:
         sender.produce(load.topic, b"", partition=partition)
-    sender.flush(quiet_timeout_s)
-    deadline = time.monotonic() + quiet_timeout_s
+    sender.flush(QUIET_TIMEOUT_S)
+    deadline = time.monotonic() + QUIET_TIMEOUT_S
     while awaited and time.monotonic() < deadline:
-        message = reader.poll(poll_s)
+        message = reader.poll(POLL_S)
         if message is not None and message.error() is None:
             awaited = [one for one in awaited if one != message.partition()]
     if awaited:
-        raise Failed(f"a message sent to {load.topic} did not come out within {quiet_timeout_s:g} s.")
+        raise Failed(f"a message sent to {load.topic} did not come out within {QUIET_TIMEOUT_S:g} s.")
 
 
 def _send(load: Load, sender: "Producer", total: int, confirmed_ms: list[float], progress: Progress) -> None:
-    rest = filler(max(0, load.size - due_bytes))
+    rest = filler(max(0, load.size - DUE_BYTES))
     start = time.perf_counter_ns()
     for number in range(total):
         due = start + number * 1_000_000_000 // load.rate
         early = due - time.perf_counter_ns()
         if early > 0:
             time.sleep(early / 1e9)
-        sender.produce(load.topic, due.to_bytes(due_bytes, "big") + rest, on_delivery=_timer(due, confirmed_ms))
+        sender.produce(load.topic, due.to_bytes(DUE_BYTES, "big") + rest, on_delivery=_timer(due, confirmed_ms))
         progress(number + 1)
 
 
@@ -99,16 +99,16 @@ def _timer(due: int, times_ms: list[float]) -> "Callable[[KafkaError | None, Mes
 
 def _wait_confirmed(sender: "Producer", over: threading.Event) -> None:
     while not over.is_set():
-        sender.poll(poll_s)
+        sender.poll(POLL_S)
 
 
 def _wait_arrived(reader: "Consumer", over: threading.Event, total: int, times_ms: list[float]) -> None:
     while len(times_ms) < total and not over.is_set():
-        message = reader.poll(poll_s)
+        message = reader.poll(POLL_S)
         if message is not None and message.error() is None:
             value = message.value()
             assert isinstance(value, bytes)
-            times_ms.append((time.perf_counter_ns() - int.from_bytes(value[:due_bytes], "big")) / 1e6)
+            times_ms.append((time.perf_counter_ns() - int.from_bytes(value[:DUE_BYTES], "big")) / 1e6)
 
 
 def _reader_at_end(load: Load) -> "Consumer":
@@ -117,7 +117,7 @@ def _reader_at_end(load: Load) -> "Consumer":
     wanted = places(reader, load.topic, load.bootstrap, partition=None, from_beginning=False, offset=None)
     with asking(load.bootstrap, f"find the end of {load.topic}"):
         for place in wanted:
-            _, place.offset = reader.get_watermark_offsets(place, timeout=answer_timeout_s)
+            _, place.offset = reader.get_watermark_offsets(place, timeout=ANSWER_TIMEOUT_S)
     reader.assign(wanted)
     return reader
 

@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tailrace.cli.client.kafka_client import asking, consumer, producer, sentence
 from tailrace.cli.failure import Failed
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 Case = dict[str, object]
 Progress = Callable[[int], None]  # told how many messages are done
 
-progress_every = 2000
-quiet_timeout_s = 20.0  # how long a broker may say nothing
-batch_bytes = 1_000_000
+PROGRESS_EVERY: Final = 2000
+QUIET_TIMEOUT_S: Final = 20.0  # how long a broker may say nothing
+BATCH_BYTES: Final = 1_000_000
 
 
 @frozen
@@ -45,7 +45,7 @@ def measure_produce(load: Load, progress: Progress) -> Case:
         "acks": load.acks,
         "compression.type": load.compression,
         "linger.ms": 5,
-        "batch.size": batch_bytes,
+        "batch.size": BATCH_BYTES,
         "queue.buffering.max.messages": 500_000,
         "delivery.report.only.error": True,
         "on_delivery": lambda error, _: failed.append(error),
@@ -61,13 +61,13 @@ def measure_produce(load: Load, progress: Progress) -> Case:
                     break
                 except BufferError:
                     client.poll(0.05)
-            if number % progress_every == 0:
+            if number % PROGRESS_EVERY == 0:
                 client.poll(0)
                 progress(number)
-        left = client.flush(quiet_timeout_s)
+        left = client.flush(QUIET_TIMEOUT_S)
     seconds = time.perf_counter() - start
     if failed or left:
-        reason = sentence(failed[0]) if failed else f"{left} messages were not confirmed within {quiet_timeout_s:g} s"
+        reason = sentence(failed[0]) if failed else f"{left} messages were not confirmed within {QUIET_TIMEOUT_S:g} s"
         raise Failed(f"cannot send to {load.topic}: {reason}.")
     return {"name": "produce", "acks": load.acks, "compression": load.compression} | _throughput(load, seconds)
 
@@ -79,7 +79,7 @@ def purged_when_cut_short(client: "Producer") -> Iterator[None]:
         yield
     except BaseException:
         client.purge(in_flight=False)
-        client.flush(quiet_timeout_s)
+        client.flush(QUIET_TIMEOUT_S)
         raise
 
 
@@ -89,7 +89,7 @@ def measure_consume(load: Load, progress: Progress) -> Case:
     try:
         wanted = places(client, load.topic, load.bootstrap, partition=None, from_beginning=True, offset=None)
         client.assign(wanted)
-        reading = Reading(client, [], most=load.messages, timeout_s=quiet_timeout_s, to_end=False)
+        reading = Reading(client, [], most=load.messages, timeout_s=QUIET_TIMEOUT_S, to_end=False)
         start = time.perf_counter()
         for _ in reading.lists():
             progress(reading.count)

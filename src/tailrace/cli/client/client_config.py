@@ -9,7 +9,7 @@ from typing import Annotated, Final
 
 import typer
 
-from tailrace.cli.client.kafka_client import default_bootstrap
+from tailrace.cli.client.kafka_client import DEFAULT_BOOTSTRAP
 from tailrace.cli.failure import Misused
 
 ClientConfig = Annotated[
@@ -19,10 +19,10 @@ Brokers = Annotated[
     str,
     typer.Option(
         "--bootstrap", "-b", metavar="HOST:PORT", envvar="TAILRACE_BOOTSTRAP", help="A broker to connect to.",
-        show_default=default_bootstrap,
+        show_default=DEFAULT_BOOTSTRAP,
     ),
 ]  # fmt: skip
-comments: Final = ("#", "!")
+COMMENTS: Final = ("#", "!")
 
 
 def client_options(path: str) -> dict[str, str]:
@@ -35,7 +35,7 @@ def client_options(path: str) -> dict[str, str]:
         raise Misused(f"--client-config {path}: {error}.") from None
     found = {}
     for number, line in enumerate(map(str.strip, lines), 1):
-        if line and not line.startswith(comments):
+        if line and not line.startswith(COMMENTS):
             name, equals, value = line.partition("=")
             if not equals:
                 raise Misused(f"--client-config {path}, line {number}: write it like security.protocol=SSL.")
@@ -43,6 +43,6 @@ def client_options(path: str) -> dict[str, str]:
     return found
 
 
-def brokers(given: str, options: Mapping[str, str], default: str = default_bootstrap) -> str:
+def brokers(given: str, options: Mapping[str, str], default: str = DEFAULT_BOOTSTRAP) -> str:
     """Those of the command line, else of the file."""
     return given or options.get("kafka.bootstrap.servers", default)

@@ -5,7 +5,7 @@ Like it, this works against any Kafka broker."""
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 from tailrace.cli.failure import Failed, Misused
 from tailrace.model.addresses import Address, parse_addresses
@@ -14,7 +14,7 @@ from tailrace.wire.errors import Error
 from tailrace.wire.messages.describe_cluster import DescribeClusterRequest
 from tailrace.wire.primitives import WireError
 
-timeout_s = 10.0
+TIMEOUT_S: Final = 10.0
 
 
 class Asked:
@@ -22,7 +22,7 @@ class Asked:
 
     def __init__(self, address: Address) -> None:
         self._address = address
-        self._connection = socket.create_connection(address, timeout_s)
+        self._connection = socket.create_connection(address, TIMEOUT_S)
         self._versions = versions_of(self._connection)
 
     def __call__(self, request: object) -> Any:

@@ -9,7 +9,7 @@ import socket
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 import typer
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-default_bootstrap = "127.0.0.1:9092"
-knock_timeout_s = 5.0
-answer_timeout_s = 10.0
-port_max = 65535
+DEFAULT_BOOTSTRAP: Final = "127.0.0.1:9092"
+KNOCK_TIMEOUT_S: Final = 5.0
+ANSWER_TIMEOUT_S: Final = 10.0
+PORT_MAX: Final = 65535
 
 Bootstrap = Annotated[
     str,
@@ -65,7 +65,7 @@ def asking(bootstrap: str, what: str) -> Iterator[None]:
     except KafkaException as exception:
         error = exception.args[0]
         if error.code() == KafkaError._TIMED_OUT:
-            raise Failed(f"cannot {what}: {bootstrap} did not answer within {answer_timeout_s:g} s.") from None
+            raise Failed(f"cannot {what}: {bootstrap} did not answer within {ANSWER_TIMEOUT_S:g} s.") from None
         if error.code() in (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN):
             raise Failed(f"cannot {what}: the connection to {bootstrap} broke; the broker's log may say why.") from None
         raise Failed(f"cannot {what}: {sentence(error)}.") from None
@@ -74,7 +74,7 @@ def asking(bootstrap: str, what: str) -> Iterator[None]:
 def answer(future: "Future[T]", bootstrap: str, what: str) -> T:
     """What the broker answered to one part of an admin request."""
     with asking(bootstrap, what):
-        return future.result(2 * answer_timeout_s)
+        return future.result(2 * ANSWER_TIMEOUT_S)
 
 
 def sentence(error: "KafkaError") -> str:
@@ -88,7 +88,7 @@ def partitions_of(list_topics: Callable[..., Any], topic: str, bootstrap: str) -
 
     A consumer's only looks; that of a producer or an admin client makes a topic that is not there, if brokers may."""
     with asking(bootstrap, f"find topic {topic}"):
-        found = list_topics(topic, timeout=answer_timeout_s).topics[topic]
+        found = list_topics(topic, timeout=ANSWER_TIMEOUT_S).topics[topic]
     if found.error is not None:
         raise Failed(f"cannot find topic {topic}: {sentence(found.error)}.\n`tailrace topic list` shows what is there.")
     return sorted(found.partitions)
@@ -113,12 +113,12 @@ def _knock(bootstrap: str) -> None:
         host, _, port = address.strip().rpartition(":")
         if not host or not port.isdecimal():
             raise Misused(
-                f"--bootstrap {bootstrap}: {address.strip()!r} is not HOST:PORT, such as {default_bootstrap}."
+                f"--bootstrap {bootstrap}: {address.strip()!r} is not HOST:PORT, such as {DEFAULT_BOOTSTRAP}."
             )
-        if not 1 <= int(port) <= port_max:
-            raise Misused(f"--bootstrap {bootstrap}: a port is a number from 1 to {port_max}, {port} is none.")
+        if not 1 <= int(port) <= PORT_MAX:
+            raise Misused(f"--bootstrap {bootstrap}: a port is a number from 1 to {PORT_MAX}, {port} is none.")
         try:
-            socket.create_connection((host.strip("[]"), int(port)), knock_timeout_s).close()
+            socket.create_connection((host.strip("[]"), int(port)), KNOCK_TIMEOUT_S).close()
         except OSError as error:
             reason = error.strerror or str(error)
         else:

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from tailrace.cli.client.kafka_client import Bootstrap, Json, default_bootstrap
+from tailrace.cli.client.kafka_client import DEFAULT_BOOTSTRAP, Bootstrap, Json
 from tailrace.cli.usage import Command
-from tailrace.testing.broker_places import brokers_max, brokers_usual, port_max
+from tailrace.testing.broker_places import BROKERS_MAX, BROKERS_USUAL, PORT_MAX
 
 commands = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Run several brokers on this machine; see how a cluster is doing."
@@ -26,7 +26,7 @@ BasePort = Annotated[
     typer.Option(
         "--base-port",
         min=0,
-        max=port_max,
+        max=PORT_MAX,
         metavar="PORT",
         help="Clients at PORT, PORT+1, …, peers at PORT+100, …; 0: at free ports. Default: 9092 where that is free.",
     ),
@@ -38,7 +38,7 @@ def up(
     brokers: Annotated[
         int | None,
         typer.Option(
-            "--brokers", "-n", min=1, max=brokers_max, help=f"How many. Default: those there are, or {brokers_usual}."
+            "--brokers", "-n", min=1, max=BROKERS_MAX, help=f"How many. Default: those there are, or {BROKERS_USUAL}."
         ),
     ] = None,
     data_dir: Annotated[
@@ -70,7 +70,7 @@ def up(
 def status(
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Once a second, until Ctrl-C.")] = False,
     json: Json = False,
-    bootstrap: Bootstrap = default_bootstrap,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Show the brokers of a cluster, and the partitions that are not well.
 

@@ -10,9 +10,10 @@ import socket
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
-listening = "0A"
-tables = ("/proc/net/tcp", "/proc/net/tcp6")
+LISTENING: Final = "0A"
+TABLES: Final = ("/proc/net/tcp", "/proc/net/tcp6")
 
 
 def local_pids(addresses: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
@@ -36,11 +37,11 @@ def _is_here(host: str) -> bool:
 def _listening_sockets() -> dict[int, str]:
     """The number of the listening socket, by port."""
     found: dict[int, str] = {}
-    for table in tables:
+    for table in TABLES:
         with suppress(OSError):
             for line in Path(table).read_text().splitlines()[1:]:
                 words = line.split()
-                if words[3] == listening:
+                if words[3] == LISTENING:
                     found.setdefault(int(words[1].rpartition(":")[2], 16), words[9])
     return found
 

@@ -7,7 +7,7 @@ offline is mostly both. The first broker of `--bootstrap` that answers is asked;
 import sys
 import time
 from collections import Counter
-from typing import TypedDict
+from typing import Final, TypedDict
 
 from tailrace.cli.cluster.local_pids import local_pids
 from tailrace.cli.failure import Failed, Misused
@@ -15,9 +15,9 @@ from tailrace.cli.output import print_json, print_table
 from tailrace.model.addresses import parse_addresses
 from tailrace.testing.cluster_view import ClusterView, NoView, PartitionView, look_at_any
 
-look_again_s = 1.0
-shown_max = 20  # partitions that are not well, for people; JSON has them all
-clear_screen = "\x1b[H\x1b[2J"
+LOOK_AGAIN_S: Final = 1.0
+SHOWN_MAX: Final = 20  # partitions that are not well, for people; JSON has them all
+CLEAR_SCREEN: Final = "\x1b[H\x1b[2J"
 
 
 class BrokerStatus(TypedDict):
@@ -56,7 +56,7 @@ def show_status(bootstrap: str, *, watch: bool, as_json: bool) -> None:
     try:
         while True:
             _show_again(bootstrap, as_json)
-            time.sleep(look_again_s)
+            time.sleep(LOOK_AGAIN_S)
     except KeyboardInterrupt:
         return
 
@@ -120,7 +120,7 @@ def _show_again(bootstrap: str, as_json: bool) -> None:
     except Failed as error:
         status, failure = None, str(error)
     if not as_json:
-        clear = clear_screen if sys.stdout.isatty() else ""
+        clear = CLEAR_SCREEN if sys.stdout.isatty() else ""
         print(f"{clear}{time.strftime('%H:%M:%S')}, Ctrl-C ends")
     if status is not None:
         _show(status, as_json)
@@ -170,9 +170,9 @@ def _unwell_rows(partitions: list[PartitionStatus]) -> list[tuple[object, ...]]:
             _ids(one["replicas"]),
             _ids(one["in_sync"]),
         )
-        for one in partitions[:shown_max]
+        for one in partitions[:SHOWN_MAX]
     ]
-    more = len(partitions) - shown_max
+    more = len(partitions) - SHOWN_MAX
     return [*rows, (f"… and {more} more, in --json", "", "", "", "")] if more > 0 else rows
 
 

@@ -12,6 +12,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
+from typing import Final
 
 from tailrace.cli.failure import Failed, Misused
 from tailrace.cli.output import say
@@ -23,9 +24,9 @@ from tailrace.testing.broker_places import NoSeat
 from tailrace.testing.cluster import Cluster
 from tailrace.testing.held_ports import is_free
 
-look_again_s = 0.2
-same_wish_s = 1.0  # `timeout` and process groups deliver one wish to stop twice
-our_own = ("broker.id", "kafka.port", "peer.port", "advertised.peer.port", "join", "data.dir")
+LOOK_AGAIN_S: Final = 0.2
+SAME_WISH_S: Final = 1.0  # `timeout` and process groups deliver one wish to stop twice
+OUR_OWN: Final = ("broker.id", "kafka.port", "peer.port", "advertised.peer.port", "join", "data.dir")
 
 
 def run_cluster(brokers: int | None, data_dir: Path, base_port: int | None, fsync: str | None) -> None:
@@ -88,7 +89,7 @@ class Stop:
     def _ask(self, number: int, frame: FrameType | None) -> None:
         if not self._is_asked:
             self._is_asked = True
-            self._patient_until = time.monotonic() + same_wish_s
+            self._patient_until = time.monotonic() + SAME_WISH_S
             raise KeyboardInterrupt
         if time.monotonic() > self._patient_until:
             for broker in self._cluster.brokers:
@@ -99,7 +100,7 @@ class Stop:
 def _settings(fsync: str | None) -> dict[str, object]:
     """What the environment says for all brokers; each one's own place is ours to give."""
     settings_from({}, os.environ, {}, "")  # says what makes no sense
-    given = {name: os.environ.get(variable_name(name)) for name in rows() if name not in our_own}
+    given = {name: os.environ.get(variable_name(name)) for name in rows() if name not in OUR_OWN}
     told: dict[str, object] = {yaml_name(name): value for name, value in given.items() if value is not None}
     return told if fsync is None else told | {"fsync": fsync}
 
@@ -119,7 +120,7 @@ def _run(cluster: Cluster) -> None:
                 _report(cluster, one, cluster.broker(one).wait())
                 break
         else:
-            time.sleep(look_again_s)
+            time.sleep(LOOK_AGAIN_S)
     raise Failed("no broker is left.")
 
 

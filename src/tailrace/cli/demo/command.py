@@ -6,12 +6,12 @@ import signal
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from tailrace import __version__
-from tailrace.cli.client.kafka_client import admin, answer, answer_timeout_s, asking, default_bootstrap
+from tailrace.cli.client.kafka_client import ANSWER_TIMEOUT_S, DEFAULT_BOOTSTRAP, admin, answer, asking
 from tailrace.cli.cluster.commands import BasePort
 from tailrace.cli.demo.load import Sending, read_back
 from tailrace.cli.failure import Failed
@@ -21,10 +21,10 @@ from tailrace.testing.broker_log import last_lines
 if TYPE_CHECKING:
     from tailrace.testing.cluster import Cluster
 
-topic = "demo"
-look_again_s = 0.2
+TOPIC: Final = "demo"
+LOOK_AGAIN_S: Final = 0.2
 
-how_to_connect = """
+HOW_TO_CONNECT: Final = """
 Connect any Kafka client to {first}. In Python (pip install confluent-kafka):
 
     from confluent_kafka import Producer
@@ -78,19 +78,19 @@ def demo(
 def _show(cluster: "Cluster") -> None:
     _create_topic(cluster.bootstrap)
     cluster.wait_until_healthy()
-    leader = cluster.leader_of(topic, 0)
-    print(f"  Topic {topic!r} has three replicas; broker {leader} leads them.")
-    sent = Sending(cluster.bootstrap, topic).send(lambda: cluster.kill(leader))
+    leader = cluster.leader_of(TOPIC, 0)
+    print(f"  Topic {TOPIC!r} has three replicas; broker {leader} leads them.")
+    sent = Sending(cluster.bootstrap, TOPIC).send(lambda: cluster.kill(leader))
     print(f"  Sent {len(sent.confirmed):,} messages, and killed broker {leader} (SIGKILL) half way.")
-    took_over = cluster.leader_of(topic, 0)
+    took_over = cluster.leader_of(TOPIC, 0)
     print(f"  Broker {took_over} took over; the producer waited {sent.longest_wait_s:.2f} s at most.")
-    _compare(sent.confirmed, read_back(cluster.bootstrap, topic, sent.first_offset))
+    _compare(sent.confirmed, read_back(cluster.bootstrap, TOPIC, sent.first_offset))
     cluster.restart(leader)
     cluster.wait_until_healthy()
     print(f"  Broker {leader} is back, and has caught up.")
     first = cluster.seats[0].address
-    flag = "" if first == default_bootstrap else f" --bootstrap {first}"
-    print(how_to_connect.format(first=first, flag=flag, program=_program()))
+    flag = "" if first == DEFAULT_BOOTSTRAP else f" --bootstrap {first}"
+    print(HOW_TO_CONNECT.format(first=first, flag=flag, program=_program()))
 
 
 def _compare(confirmed: list[bytes], read: list[bytes]) -> None:
@@ -107,10 +107,10 @@ def _create_topic(bootstrap: str) -> None:
     from confluent_kafka.admin import NewTopic
 
     with asking(bootstrap, "create topic"):
-        made = client.create_topics([NewTopic(topic, 1, 3)], request_timeout=answer_timeout_s)
-    error = made[topic].exception(2 * answer_timeout_s)
+        made = client.create_topics([NewTopic(TOPIC, 1, 3)], request_timeout=ANSWER_TIMEOUT_S)
+    error = made[TOPIC].exception(2 * ANSWER_TIMEOUT_S)
     if error is not None and error.args[0].name() != "TOPIC_ALREADY_EXISTS":
-        answer(made[topic], bootstrap, f"create topic {topic}")
+        answer(made[TOPIC], bootstrap, f"create topic {TOPIC}")
 
 
 def _stay(cluster: "Cluster", data_dir: Path) -> None:
@@ -120,7 +120,7 @@ def _stay(cluster: "Cluster", data_dir: Path) -> None:
             for one in cluster.ids:
                 if not cluster.broker(one).is_running:
                     raise Failed(f"broker {one} ended by itself.{last_lines(cluster.broker(one).log)}")
-            time.sleep(look_again_s)
+            time.sleep(LOOK_AGAIN_S)
     except KeyboardInterrupt:
         return
 

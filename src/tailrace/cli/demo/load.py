@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tailrace.cli.client.kafka_client import consumer, producer, sentence
 from tailrace.cli.failure import Failed
@@ -12,9 +12,9 @@ from tailrace.model.frozen import frozen
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message
 
-messages = 2_000
-apart_s = 0.0005
-answer_max_s = 30.0
+MESSAGES: Final = 2_000
+APART_S: Final = 0.0005
+ANSWER_MAX_S: Final = 30.0
 
 
 @frozen
@@ -40,14 +40,14 @@ class Sending:
 
     def send(self, in_the_midst: Callable[[], None]) -> Sent:
         self._send_one(0)
-        self._client.flush(answer_max_s)  # the first finds the way to the leader: that is not what we measure
+        self._client.flush(ANSWER_MAX_S)  # the first finds the way to the leader: that is not what we measure
         self._longest_wait_s = 0.0
-        for number in range(1, messages):
-            if number == messages // 2:
+        for number in range(1, MESSAGES):
+            if number == MESSAGES // 2:
                 in_the_midst()
             self._send_one(number)
-            self._client.poll(apart_s)
-        unconfirmed = self._client.flush(answer_max_s)
+            self._client.poll(APART_S)
+        unconfirmed = self._client.flush(ANSWER_MAX_S)
         if self._failed or unconfirmed:
             why = sentence(self._failed[0]) if self._failed else f"{unconfirmed} were never confirmed"
             raise Failed(f"the messages did not arrive: {why}.")
@@ -75,7 +75,7 @@ def read_back(bootstrap: str, topic: str, first_offset: int) -> list[bytes]:
 
     try:
         client.assign([TopicPartition(topic, 0, first_offset)])
-        reading = Reading(client, [0], most=None, timeout_s=answer_max_s, to_end=True)
+        reading = Reading(client, [0], most=None, timeout_s=ANSWER_MAX_S, to_end=True)
         return [bytes(message.value() or b"") for some in reading.lists() for message in some]
     finally:
         client.close()

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tailrace.cli.client.kafka_client import Bootstrap, Json, admin, answer, answer_timeout_s, asking, default_bootstrap
+from tailrace.cli.client.kafka_client import ANSWER_TIMEOUT_S, DEFAULT_BOOTSTRAP, Bootstrap, Json, admin, answer, asking
 from tailrace.cli.failure import Failed, looked_up
 from tailrace.cli.groups.facts import GroupFacts, group_facts, words
 from tailrace.cli.groups.reset import Step, Wish, plan
@@ -22,7 +22,7 @@ Names = Annotated[list[str], typer.Argument(metavar="GROUP", help="One or more."
 
 
 @commands.command("list", cls=Command)
-def list_(json: Json = False, bootstrap: Bootstrap = default_bootstrap) -> None:
+def list_(json: Json = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> None:
     """List groups, one a line.
 
     \b
@@ -32,7 +32,7 @@ def list_(json: Json = False, bootstrap: Bootstrap = default_bootstrap) -> None:
     """
     client = admin(bootstrap)
     with asking(bootstrap, "list groups"):
-        found = client.list_consumer_groups(request_timeout=answer_timeout_s).result(2 * answer_timeout_s)
+        found = client.list_consumer_groups(request_timeout=ANSWER_TIMEOUT_S).result(2 * ANSWER_TIMEOUT_S)
     if found.errors:
         raise Failed(f"not all brokers said which groups they have: {found.errors[0]}.")
     groups = sorted((one.group_id, one.type.name.lower(), words(one.state.name)) for one in found.valid)
@@ -44,7 +44,7 @@ def list_(json: Json = False, bootstrap: Bootstrap = default_bootstrap) -> None:
 
 
 @commands.command(cls=Command)
-def describe(names: Names, json: Json = False, bootstrap: Bootstrap = default_bootstrap) -> None:
+def describe(names: Names, json: Json = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> None:
     """Show groups: their members, how far they have read, and how far they lag behind. JSON is a list.
 
     \b
@@ -75,7 +75,7 @@ def reset_offsets(
     back: Annotated[str | None, typer.Option("--back", metavar="DURATION", help="So long ago: 90m, 2h, 7d.")] = None,
     execute: Annotated[bool, typer.Option("--execute", help="Do it; without, it is only shown.")] = False,
     json: Json = False,
-    bootstrap: Bootstrap = default_bootstrap,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Let a group that nobody is in go on elsewhere. Shows what would change; --execute changes it.
 
@@ -98,7 +98,7 @@ def reset_offsets(
 
 
 @commands.command(cls=Command)
-def delete(names: Names, bootstrap: Bootstrap = default_bootstrap) -> None:
+def delete(names: Names, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> None:
     """Forget groups that nobody is in, and how far they have read.
 
     \b
@@ -107,7 +107,7 @@ def delete(names: Names, bootstrap: Bootstrap = default_bootstrap) -> None:
     """
     client = admin(bootstrap)
     with asking(bootstrap, "delete groups"):
-        answers = client.delete_consumer_groups(names, request_timeout=answer_timeout_s)
+        answers = client.delete_consumer_groups(names, request_timeout=ANSWER_TIMEOUT_S)
     failures = []
     for name, future in answers.items():
         try:
@@ -127,7 +127,7 @@ def _commit(client: "AdminClient", group: str, steps: list[Step], bootstrap: str
     wanted = [TopicPartition(one.topic, one.partition, one.after) for one in steps]
     with asking(bootstrap, what):
         (future,) = client.alter_consumer_group_offsets(
-            [ConsumerGroupTopicPartitions(group, wanted)], request_timeout=answer_timeout_s
+            [ConsumerGroupTopicPartitions(group, wanted)], request_timeout=ANSWER_TIMEOUT_S
         ).values()
     for one in answer(future, bootstrap, what).topic_partitions:
         if one.error is not None:

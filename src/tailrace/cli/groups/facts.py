@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from tailrace.cli.client.kafka_client import answer, answer_timeout_s, asking
+from tailrace.cli.client.kafka_client import ANSWER_TIMEOUT_S, answer, asking
 from tailrace.cli.failure import NotThere
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class GroupFacts(TypedDict):
 
 def group_facts(client: "AdminClient", group: str, bootstrap: str) -> GroupFacts:
     with asking(bootstrap, f"describe group {group}"):
-        (future,) = client.describe_consumer_groups([group], request_timeout=answer_timeout_s).values()
+        (future,) = client.describe_consumer_groups([group], request_timeout=ANSWER_TIMEOUT_S).values()
     found = answer(future, bootstrap, f"describe group {group}")
     if found.state.name == "DEAD":
         raise NotThere(f"there is no group {group}.\n`tailrace group list` shows what is there.")
@@ -79,7 +79,7 @@ def committed(client: "AdminClient", group: str, bootstrap: str) -> "list[TopicP
 
     with asking(bootstrap, f"ask what group {group} has read"):
         wanted = [ConsumerGroupTopicPartitions(group)]
-        (future,) = client.list_consumer_group_offsets(wanted, request_timeout=answer_timeout_s).values()
+        (future,) = client.list_consumer_group_offsets(wanted, request_timeout=ANSWER_TIMEOUT_S).values()
     found = answer(future, bootstrap, f"ask what group {group} has read").topic_partitions or []
     return sorted((one for one in found if one.offset >= 0), key=lambda one: (one.topic, one.partition))
 
@@ -95,7 +95,7 @@ def _lags(
     ends: dict[tuple[str, int], int] = {}
     for one, future in _asked(client, places, spec("latest"), bootstrap).items():
         try:
-            ends[_place(one)] = future.result(2 * answer_timeout_s).offset
+            ends[_place(one)] = future.result(2 * ANSWER_TIMEOUT_S).offset
         except KafkaException:
             continue  # the topic is gone
     return [_lag(place, offset, ends.get(place), owners.get(place)) for place, offset in sorted(offsets.items())]
@@ -122,7 +122,7 @@ def _asked(
         return {}
     with asking(bootstrap, "look up offsets"):
         places = {TopicPartition(one.topic, one.partition): wanted_at for one in wanted}
-        return dict(client.list_offsets(places, request_timeout=answer_timeout_s))
+        return dict(client.list_offsets(places, request_timeout=ANSWER_TIMEOUT_S))
 
 
 def offsets_at(

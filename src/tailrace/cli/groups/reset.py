@@ -3,9 +3,9 @@
 import re
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from tailrace.cli.client.kafka_client import answer, answer_timeout_s, asking
+from tailrace.cli.client.kafka_client import ANSWER_TIMEOUT_S, answer, asking
 from tailrace.cli.failure import Failed, Misused
 from tailrace.cli.groups.facts import committed, offsets_at, spec
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from confluent_kafka import TopicPartition
     from confluent_kafka.admin import AdminClient
 
-first_year = 1969  # somewhere it still was, when time began
-units_ms = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+FIRST_YEAR: Final = 1969  # somewhere it still was, when time began
+UNITS_MS: Final = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
 class Step(NamedTuple):
@@ -87,7 +87,7 @@ def _partitions(client: "AdminClient", topic: str, bootstrap: str) -> list[int]:
 
     what = f"find topic {topic}"
     with asking(bootstrap, what):
-        (future,) = client.describe_topics(TopicCollection([topic]), request_timeout=answer_timeout_s).values()
+        (future,) = client.describe_topics(TopicCollection([topic]), request_timeout=ANSWER_TIMEOUT_S).values()
     try:
         found = answer(future, bootstrap, what)
     except Failed as failure:
@@ -104,14 +104,14 @@ def _time(wish: Wish, now_ms: int) -> Any:
         amount = re.fullmatch(r"(\d{1,18})([smhd])", wish.back)
         if amount is None:
             raise Misused(f"--back {wish.back}: it must be a number and s, m, h or d, such as 90m.")
-        return spec("for_timestamp", max(0, now_ms - int(amount[1]) * units_ms[amount[2]]))
+        return spec("for_timestamp", max(0, now_ms - int(amount[1]) * UNITS_MS[amount[2]]))
     return None
 
 
 def _moment_ms(text: str) -> int:
     try:
         moment = datetime.fromisoformat(text)
-        if moment.year < first_year:
+        if moment.year < FIRST_YEAR:
             return 0  # in any zone; and the first years have no local time that can be told
         return int(moment.timestamp() * 1000)
     except (ValueError, OverflowError, OSError):

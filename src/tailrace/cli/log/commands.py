@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -20,14 +20,18 @@ if TYPE_CHECKING:
 
 commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Look into a data directory, with no broker.")
 
-table_rows_max = 1000  # a table has to be held in memory to be laid out; JSON does not
-columns_in_order = (
+TABLE_ROWS_MAX: Final = 1000  # a table has to be held in memory to be laid out; JSON does not
+COLUMNS_IN_ORDER: Final = (
     "base_offset", "last_offset", "offset", "records", "bytes", "time", "key", "key_base64", "value", "value_base64",
     "compression", "kind", "epoch", "producer_id", "sequence", "headers", "file", "position", "problem",
 )  # fmt: skip
-may_be_null = ("key", "value")
-only_wide = ("epoch", "producer_id", "sequence", "headers", "kind", "compression")
-of_transactions = ("transactional", "commit", "abort")  # kinds of batches that say who sent them even in a narrow table
+MAY_BE_NULL: Final = ("key", "value")
+ONLY_WIDE: Final = ("epoch", "producer_id", "sequence", "headers", "kind", "compression")
+OF_TRANSACTIONS: Final = (
+    "transactional",
+    "commit",
+    "abort",
+)  # kinds of batches that say who sent them even in a narrow table
 
 What = Annotated[
     str | None,
@@ -67,7 +71,7 @@ def dump(
                 for row in islice(rows, most):
                     print_json(row)
             else:
-                _show(folder, rows, most or table_rows_max, wide=wide)
+                _show(folder, rows, most or TABLE_ROWS_MAX, wide=wide)
 
 
 @commands.command(cls=Command)
@@ -119,12 +123,12 @@ def verify(
 
 
 def _show(folder: "PartitionFolder", rows: "Iterator[Row]", most: int, *, wide: bool) -> None:
-    """A table of the columns that hold anything, in the order of `columns_in_order`."""
+    """A table of the columns that hold anything, in the order of `COLUMNS_IN_ORDER`."""
     shown = list(islice(rows, most))
     print(f"{folder.topic} partition {folder.key.partition}  {folder.path}")
-    used = [name for name in columns_in_order if any(_holds(row, name) for row in shown)]
-    hidden: tuple[str, ...] = () if wide else only_wide
-    if any(row.get("kind") in of_transactions for row in shown):
+    used = [name for name in COLUMNS_IN_ORDER if any(_holds(row, name) for row in shown)]
+    hidden: tuple[str, ...] = () if wide else ONLY_WIDE
+    if any(row.get("kind") in OF_TRANSACTIONS for row in shown):
         hidden = tuple(name for name in hidden if name not in ("kind", "producer_id"))
     narrow = [name for name in used if name not in hidden]
     print_table([name.replace("_", " ") for name in narrow], [[_cell(row, name) for name in narrow] for row in shown])
@@ -133,13 +137,13 @@ def _show(folder: "PartitionFolder", rows: "Iterator[Row]", most: int, *, wide: 
 
 
 def _holds(row: "Row", name: str) -> bool:
-    return name in row and (name in may_be_null or row[name] not in (None, []))
+    return name in row and (name in MAY_BE_NULL or row[name] not in (None, []))
 
 
 def _cell(row: "Row", name: str) -> object:
     """Nothing where a row has no such thing; a key or value that is null says so, which an empty one does not."""
     value = row.get(name)
-    if value is None and name in row and name in may_be_null:
+    if value is None and name in row and name in MAY_BE_NULL:
         return "(null)"
     return "" if value in (None, []) else value
 

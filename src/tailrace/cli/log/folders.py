@@ -5,22 +5,22 @@ the others: what can be read of it gives the names, and where it says nothing th
 """
 
 import os
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from tailrace.broker.node import metadata_partition
+from tailrace.broker.node import METADATA_PARTITION
 from tailrace.cli.failure import Failed
-from tailrace.cluster.records import TopicAdded, record_kinds
+from tailrace.cluster.records import RECORD_KINDS, TopicAdded
 from tailrace.log.directory.inspect import stored_batches
-from tailrace.log.directory.meta import meta_name
-from tailrace.log.file_names import offsets_named, segment_suffix
+from tailrace.log.directory.meta import META_NAME
+from tailrace.log.file_names import SEGMENT_SUFFIX, offsets_named
 from tailrace.model.faults import Fault
 from tailrace.model.ids import Id, TopicPartition, parse_id, show_id
-from tailrace.model.topics import metadata_topic
+from tailrace.model.topics import METADATA_TOPIC
 from tailrace.ports.disk import Disk
 from tailrace.wire.primitives import WireError
 from tailrace.wire.stored import decode_record
 
-wanted = "a data directory with --data-dir, or a partition's folder"
+WANTED: Final = "a data directory with --data-dir, or a partition's folder"
 
 
 class PartitionFolder(NamedTuple):
@@ -33,15 +33,15 @@ def partition_folders(disk: Disk, what: str | None, data_dir: str, partition: in
     """`what` is a data directory, a partition's folder, a topic's name or its id; None: all in `data_dir`."""
     if what is not None and os.path.isdir(what):
         folder = what.rstrip("/")
-        if not disk.exists(f"{folder}/{meta_name}"):
+        if not disk.exists(f"{folder}/{META_NAME}"):
             return [_single(disk, folder)]
         data_dir, what = folder, None
     if what is not None and "/" in what:  # a path, since no topic can be called so
-        raise Failed(f"{what} {'is a file' if os.path.exists(what) else 'does not exist'}.\nName {wanted}.")
+        raise Failed(f"{what} {'is a file' if os.path.exists(what) else 'does not exist'}.\nName {WANTED}.")
     if not os.path.isdir(data_dir):
-        raise Failed(f"{data_dir} {'is a file' if os.path.exists(data_dir) else 'does not exist'}.\nName {wanted}.")
-    if not disk.exists(f"{data_dir}/{meta_name}"):
-        raise Failed(f"{data_dir} is no data directory: it has no {meta_name}.\nName {wanted}.")
+        raise Failed(f"{data_dir} {'is a file' if os.path.exists(data_dir) else 'does not exist'}.\nName {WANTED}.")
+    if not disk.exists(f"{data_dir}/{META_NAME}"):
+        raise Failed(f"{data_dir} is no data directory: it has no {META_NAME}.\nName {WANTED}.")
     found = [one for one in _all(disk, data_dir) if what in (None, one.topic, show_id(one.key.topic_id))]
     if not found:
         raise Failed(f"{data_dir} holds nothing of a topic {what!r}.\n`tailrace log verify` lists what it holds.")
@@ -61,7 +61,7 @@ def _all(disk: Disk, data_dir: str) -> list[PartitionFolder]:
 
 def _single(disk: Disk, folder: str) -> PartitionFolder:
     key = _key(os.path.basename(os.path.abspath(folder)))
-    if key is None and not offsets_named(disk.names(folder), segment_suffix):
+    if key is None and not offsets_named(disk.names(folder), SEGMENT_SUFFIX):
         raise Failed(f"{folder} is neither a data directory nor a partition's folder.")
     if key is None:  # a copy under a name of its own
         return PartitionFolder(folder, folder, TopicPartition(Id(bytes(16)), 0))
@@ -79,15 +79,15 @@ def _key(name: str) -> TopicPartition | None:
 
 
 def _topic_names(disk: Disk, data_dir: str) -> dict[Id, str]:
-    names = {metadata_partition.topic_id: metadata_topic}
-    folder = f"{data_dir}/{metadata_partition}"
+    names = {METADATA_PARTITION.topic_id: METADATA_TOPIC}
+    folder = f"{data_dir}/{METADATA_PARTITION}"
     if not disk.exists(folder):
         return names
     for batch in stored_batches(disk, folder):
         if batch.problem is not None or batch.header is None or batch.header.is_control:
             continue
         try:
-            records = [decode_record(record_kinds, record.value or b"") for record in batch.records()]
+            records = [decode_record(RECORD_KINDS, record.value or b"") for record in batch.records()]
         except (Fault, WireError):
             continue  # `verify` says what is wrong with it
         names.update({one.topic_id: one.name for one in records if isinstance(one, TopicAdded)})

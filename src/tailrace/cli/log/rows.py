@@ -5,17 +5,17 @@ from dataclasses import fields
 from datetime import UTC, datetime
 from typing import Any
 
-from tailrace.broker.node import metadata_partition
+from tailrace.broker.node import METADATA_PARTITION
 from tailrace.cli.log.folders import PartitionFolder
 from tailrace.cli.messages.message_format import named_bytes
-from tailrace.cluster.records import record_kinds
+from tailrace.cluster.records import RECORD_KINDS
 from tailrace.log.directory.inspect import Stored, stored_batches
 from tailrace.model.faults import CorruptBatch, InvalidBatch
 from tailrace.model.ids import show_id
 from tailrace.ports import Disk
-from tailrace.records.compress import compressions
+from tailrace.records.compress import COMPRESSIONS
 from tailrace.records.control import Marker
-from tailrace.records.header import BatchHeader, no_producer
+from tailrace.records.header import NO_PRODUCER, BatchHeader
 from tailrace.records.record import Record
 from tailrace.wire.primitives import WireError
 from tailrace.wire.stored import decode_record
@@ -41,7 +41,7 @@ def record_rows(disk: Disk, folder: PartitionFolder, offset: int) -> Iterator[Ro
         records, problem = _open(batch)
         for record in records:
             if record.offset >= offset:
-                yield _place(folder) | _record(record, is_metadata=folder.key == metadata_partition)
+                yield _place(folder) | _record(record, is_metadata=folder.key == METADATA_PARTITION)
         if batch.header is not None and (marker := batch.marker()) is not None:
             yield _place(folder) | _marker(batch.header, marker)
         if problem is not None:
@@ -65,7 +65,7 @@ def _place(folder: PartitionFolder) -> Row:
 
 
 def _header(header: BatchHeader) -> Row:
-    has_producer = header.producer_id != no_producer
+    has_producer = header.producer_id != NO_PRODUCER
     return {
         "base_offset": header.base_offset,
         "last_offset": header.last_offset,
@@ -73,7 +73,7 @@ def _header(header: BatchHeader) -> Row:
         "bytes": header.size,
         "epoch": header.leader_epoch,
         "time": _time(header.max_timestamp),
-        "compression": compressions[header.compression] if header.compression < len(compressions) else "?",
+        "compression": COMPRESSIONS[header.compression] if header.compression < len(COMPRESSIONS) else "?",
         "producer_id": header.producer_id if has_producer else None,
         "sequence": header.base_sequence if has_producer else None,
         "problem": None,
@@ -100,7 +100,7 @@ def _record(record: Record, *, is_metadata: bool) -> Row:
     value: Row = {**named_bytes("value", record.value)}
     if is_metadata:
         try:
-            value = {"value": _told(decode_record(record_kinds, record.value or b""))}
+            value = {"value": _told(decode_record(RECORD_KINDS, record.value or b""))}
         except WireError as error:
             value = {"problem": str(error)}
     headers = [{"name": name, **named_bytes("value", data)} for name, data in record.headers]

@@ -5,11 +5,11 @@ All partitions are read by assignment: no group is joined and no offset is commi
 
 import sys
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from tailrace.cli.client.kafka_client import Bootstrap, consumer, default_bootstrap
+from tailrace.cli.client.kafka_client import DEFAULT_BOOTSTRAP, Bootstrap, consumer
 from tailrace.cli.failure import Failed, Misused
 from tailrace.cli.messages.message_format import json_line, text_line
 from tailrace.cli.messages.reading import Reading, places
@@ -17,7 +17,7 @@ from tailrace.cli.messages.reading import Reading, places
 if TYPE_CHECKING:
     from confluent_kafka import Consumer
 
-told_max = 5  # partitions that a message names
+TOLD_MAX: Final = 5  # partitions that a message names
 
 
 class Format(StrEnum):
@@ -41,7 +41,7 @@ def consume(
     key_separator: Annotated[
         str | None, typer.Option("--key-separator", "-k", metavar="TEXT", help="In text: print the key too, and this.")
     ] = None,
-    bootstrap: Bootstrap = default_bootstrap,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Read messages until Ctrl-C, or as long as you say. No group is joined.
 
@@ -76,9 +76,9 @@ def _why_not_to_end(client: "Consumer", topic: str, reading: Reading, *, interru
     from tailrace.cli.messages.short_of_end import where_it_stands
 
     partitions = reading.short_of_end
-    told = [where_it_stands(client, topic, one, reading.next_offsets.get(one)) for one in partitions[:told_max]]
-    if len(partitions) > told_max:
-        told.append(f"so it is with {len(partitions) - told_max} more partitions")
+    told = [where_it_stands(client, topic, one, reading.next_offsets.get(one)) for one in partitions[:TOLD_MAX]]
+    if len(partitions) > TOLD_MAX:
+        told.append(f"so it is with {len(partitions) - TOLD_MAX} more partitions")
     if interrupted:
         return f"interrupted before the end: {'; '.join(told)}."
     return (

@@ -6,12 +6,12 @@ that says so.
 
 import base64
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
 
-time_kinds = {0: None, 1: "create", 2: "append"}
+TIME_KINDS: Final = {0: None, 1: "create", 2: "append"}
 
 
 def text_line(message: "Message", key_separator: str | None) -> bytes:
@@ -29,7 +29,7 @@ def json_line(message: "Message") -> bytes:
         "partition": message.partition(),
         "offset": message.offset(),
         "timestamp": timestamp if kind else None,
-        "timestamp_type": time_kinds.get(kind),
+        "timestamp_type": TIME_KINDS.get(kind),
         **named_bytes("key", message.key()),
         **named_bytes("value", message.value()),
         "headers": [{"name": name, **named_bytes("value", value)} for name, value in _headers(message)],

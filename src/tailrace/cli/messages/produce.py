@@ -4,15 +4,15 @@ import sys
 import time
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from tailrace.cli.client.kafka_client import (
+    DEFAULT_BOOTSTRAP,
     Bootstrap,
     Json,
     asking,
-    default_bootstrap,
     partitions_of,
     producer,
     sentence,
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message, Producer
 
 Headers = list[tuple[str, str | bytes | None]]
-delivery_timeout_ms = 30_000
-creation_timeout_s = 2.0
-creation_poll_s = 0.1
-progress_every = 1000
+DELIVERY_TIMEOUT_MS: Final = 30_000
+CREATION_TIMEOUT_S: Final = 2.0
+CREATION_POLL_S: Final = 0.1
+PROGRESS_EVERY: Final = 1000
 
 
 class Acks(StrEnum):
@@ -63,7 +63,7 @@ def produce(
     acks: AcksOption = Acks.all,
     compression: CompressionOption = Compression.none,
     json: Json = False,
-    bootstrap: Bootstrap = default_bootstrap,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Send each line of standard input as a message.
 
@@ -83,7 +83,7 @@ def produce(
         "enable.idempotence": acks is Acks.all,  # so that a retry neither doubles nor reorders
         "compression.type": compression.value,
         "linger.ms": 5,
-        "message.timeout.ms": delivery_timeout_ms,
+        "message.timeout.ms": DELIVERY_TIMEOUT_MS,
     }
     client = producer(bootstrap, settings)
     _find(client, topic, partition, bootstrap)
@@ -108,14 +108,14 @@ def produce(
 
 def _find(client: "Producer", topic: str, partition: int, bootstrap: str) -> None:
     """Fail at once when the topic is not there and is not made by asking for it; sending would try for long."""
-    deadline = time.monotonic() + creation_timeout_s
+    deadline = time.monotonic() + CREATION_TIMEOUT_S
     while True:
         try:
             numbers = partitions_of(client.list_topics, topic, bootstrap)
         except Failed:
             if time.monotonic() > deadline:
                 raise
-            time.sleep(creation_poll_s)  # a broker may answer so while it makes the topic
+            time.sleep(CREATION_POLL_S)  # a broker may answer so while it makes the topic
         else:
             break
     if partition not in (-1, *numbers):
@@ -134,7 +134,7 @@ def _send_lines(delivery: "_Delivery", key_separator: str | None) -> None:
             delivery.send(key, value)
             if delivery.error is not None:
                 return
-            if number % progress_every == 0:
+            if number % PROGRESS_EVERY == 0:
                 bar.update(task, completed=number)
 
 

@@ -2,17 +2,17 @@
 
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from tailrace.cli.client.kafka_client import answer_timeout_s, asking, partitions_of, sentence
+from tailrace.cli.client.kafka_client import ANSWER_TIMEOUT_S, asking, partitions_of, sentence
 from tailrace.cli.failure import Failed
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
-poll_s = 0.1  # how long Ctrl-C, or a message that comes alone, may wait
-messages_per_poll_max = 500
-quiet_to_end_s = 10.0  # a broker that has more before the end, and sends nothing for so long, will not
+POLL_S: Final = 0.1  # how long Ctrl-C, or a message that comes alone, may wait
+MESSAGES_PER_POLL_MAX: Final = 500
+QUIET_TO_END_S: Final = 10.0  # a broker that has more before the end, and sends nothing for so long, will not
 
 
 def places(
@@ -33,7 +33,7 @@ def places(
     found = []
     with asking(bootstrap, f"find the end of {topic}"):
         for number in numbers:
-            first, end = client.get_watermark_offsets(TopicPartition(topic, number), timeout=answer_timeout_s)
+            first, end = client.get_watermark_offsets(TopicPartition(topic, number), timeout=ANSWER_TIMEOUT_S)
             found.append(TopicPartition(topic, number, max(first, end + offset)))
     return found
 
@@ -48,7 +48,7 @@ class Reading:
         self.next_offsets: dict[int, int] = {}  # after the last message of each partition that gave any
         self._client = client
         self._most = most
-        self._quiet_max_s = quiet_to_end_s if to_end and timeout_s is None else timeout_s
+        self._quiet_max_s = QUIET_TO_END_S if to_end and timeout_s is None else timeout_s
         self._progress_at = time.monotonic()
         self._to_end = to_end
         self._before_end = dict.fromkeys(partitions) if to_end else {}  # partitions whose end we have not met
@@ -70,7 +70,7 @@ class Reading:
 
     def lists(self) -> "Iterator[list[Message]]":
         while not self._is_over():
-            got = [one for one in self._client.consume(self._wanted(), poll_s) if self._is_message(one)]
+            got = [one for one in self._client.consume(self._wanted(), POLL_S) if self._is_message(one)]
             if got:
                 self.count += len(got)
                 self._progress_at = time.monotonic()
@@ -79,7 +79,7 @@ class Reading:
                 self._progress_at = time.monotonic()  # a slow reader of ours is not a silent broker
 
     def _wanted(self) -> int:
-        return messages_per_poll_max if self._most is None else min(messages_per_poll_max, self._most - self.count)
+        return MESSAGES_PER_POLL_MAX if self._most is None else min(MESSAGES_PER_POLL_MAX, self._most - self.count)
 
     def _is_over(self) -> bool:
         if self._most is not None and self.count >= self._most:

@@ -6,7 +6,7 @@ one plain fetch at the place where the reader stands.
 """
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tailrace.cli.client.kafka_client import sentence
 from tailrace.model.limits import MiB
@@ -19,8 +19,8 @@ from tailrace.wire.primitives import WireError
 if TYPE_CHECKING:
     from confluent_kafka import Consumer
 
-probe_timeout_s = 3.0
-last_by_name = 11  # the last plain version of Fetch that names topics; every Kafka since 2.3 has it
+PROBE_TIMEOUT_S: Final = 3.0
+LAST_BY_NAME: Final = 11  # the last plain version of Fetch that names topics; every Kafka since 2.3 has it
 
 
 def where_it_stands(client: "Consumer", topic: str, partition: int, next_offset: int | None) -> str:
@@ -29,7 +29,7 @@ def where_it_stands(client: "Consumer", topic: str, partition: int, next_offset:
 
     name = f"partition {partition} of {topic}"
     try:
-        first, end = client.get_watermark_offsets(TopicPartition(topic, partition), timeout=probe_timeout_s)
+        first, end = client.get_watermark_offsets(TopicPartition(topic, partition), timeout=PROBE_TIMEOUT_S)
     except KafkaException as exception:
         told = f"{name} does not tell its end ({sentence(exception.args[0])})"
         return told if next_offset is None else f"{told}; it was read up to offset {next_offset}"
@@ -43,7 +43,7 @@ def _refusal(client: "Consumer", topic: str, partition: int, offset: int) -> str
     from confluent_kafka import KafkaException
 
     try:
-        known = client.list_topics(topic, timeout=probe_timeout_s)
+        known = client.list_topics(topic, timeout=PROBE_TIMEOUT_S)
         leader = known.brokers[known.topics[topic].partitions[partition].leader]
         code = asyncio.run(_fetch_once(leader.host, leader.port, topic, partition, offset))
     except (KafkaException, KeyError, OSError, TimeoutError, ConnectionLost, WireError):
@@ -58,10 +58,10 @@ async def _fetch_once(host: str, port: int, topic: str, partition: int, offset: 
     request = FetchRequest(
         max_wait_ms=0, min_bytes=0, max_bytes=MiB, topics=(TopicToFetch(name=topic, partitions=(wanted,)),)
     )
-    async with asyncio.timeout(probe_timeout_s):
+    async with asyncio.timeout(PROBE_TIMEOUT_S):
         connection = await WireClient.connect(system_ports().net, host, port)
         try:
-            fetched = await connection.call(request, last_by_name)
+            fetched = await connection.call(request, LAST_BY_NAME)
         finally:
             connection.close()
     return int(fetched.topics[0].partitions[0].error_code)

@@ -1,6 +1,6 @@
 """`tailrace pipeline …`: topics into a history with Spark, and the proof that it is whole."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -21,7 +21,7 @@ commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Archiv
 sinks = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Topics into other systems.")
 commands.add_typer(sinks, name="sink")
 
-wrong_code = 1
+WRONG_CODE: Final = 1
 
 for elsewhere in (compact, init, vacuum):
     commands.command(cls=Command)(elsewhere)
@@ -107,7 +107,7 @@ def audit(
         print_json(found.to_dict())
     else:
         _show(found)
-    raise typer.Exit(0 if found.is_complete else wrong_code)
+    raise typer.Exit(0 if found.is_complete else WRONG_CODE)
 
 
 @commands.command(cls=Command)

@@ -1,21 +1,21 @@
 """`tailrace pipeline init`: a project of declarative pipelines to begin with."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
-from tailrace.cli.client.kafka_client import Bootstrap, default_bootstrap
+from tailrace.cli.client.kafka_client import DEFAULT_BOOTSTRAP, Bootstrap
 from tailrace.cli.output import say
 from tailrace.cli.pipeline.spark import failing
 
-run_again = "spark-pipelines run --conf spark.sql.catalogImplementation=hive"
+RUN_AGAIN: Final = "spark-pipelines run --conf spark.sql.catalogImplementation=hive"
 
 
 def init(
     folder: Annotated[str, typer.Argument(metavar="DIR", help="Where to; not there yet, or empty.")],
     topic: Annotated[str, typer.Option("--topic", metavar="T", help="The topic to read.")] = "orders",
     into: Annotated[str, typer.Option("--into", metavar="U", help="The topic to write to.")] = "totals",
-    bootstrap: Bootstrap = default_bootstrap,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Write a project that `spark-pipelines run` executes: topic, streaming table, materialized view, topic.
 
@@ -28,4 +28,4 @@ def init(
     with failing():
         project = write(folder, bootstrap=bootstrap, topic=topic, into=into)
     say(f'made {project}; it needs pip install "pyspark[pipelines]". To run it, as often as you like:')
-    say(f"  cd {folder} && {run_again}")
+    say(f"  cd {folder} && {RUN_AGAIN}")

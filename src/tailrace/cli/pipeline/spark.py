@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from rich.progress import Progress, TaskID
 
-look_every_s: Final = 0.3
+LOOK_EVERY_S: Final = 0.3
 
 Master = Annotated[str, typer.Option("--master", envvar="TAILRACE_SPARK_MASTER", help="Where Spark runs.")]
 
@@ -54,7 +54,7 @@ def watching(spark: "SparkSession", doing: str) -> Iterator[None]:
 
 
 def _watch(spark: "SparkSession", bar: "Progress", task: "TaskID", over: threading.Event) -> None:
-    while not over.wait(look_every_s):
+    while not over.wait(LOOK_EVERY_S):
         done, total = tasks_done(spark)
         if total:
             bar.update(task, completed=done, total=total)

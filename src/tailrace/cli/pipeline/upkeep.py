@@ -60,10 +60,10 @@ def vacuum(
     """
     with failing():
         from tailrace.pipeline.durations import milliseconds
+        from tailrace.pipeline.upkeep.vacuum import WEEK_MS
         from tailrace.pipeline.upkeep.vacuum import vacuum as run
-        from tailrace.pipeline.upkeep.vacuum import week_ms
 
-        age_ms = milliseconds("--older-than", older_than, week_ms)
+        age_ms = milliseconds("--older-than", older_than, WEEK_MS)
         with progress(shown=not dry_run) as bar:
             task = bar.add_task("removing", total=None)
             done = run(

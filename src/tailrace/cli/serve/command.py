@@ -7,7 +7,7 @@ The flags are the rows of `model/settings.py` that have one. Every setting can a
 import argparse
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tailrace.cli.failure import Misused
 from tailrace.model.settings import Row, SettingError, Settings, load, row, rows, variable_name, yaml_name
@@ -15,9 +15,9 @@ from tailrace.model.settings import Row, SettingError, Settings, load, row, rows
 if TYPE_CHECKING:
     from yaml import Node
 
-client_variables = ("TAILRACE_BOOTSTRAP",)  # those of client commands, which set nothing of a broker
+CLIENT_VARIABLES: Final = ("TAILRACE_BOOTSTRAP",)  # those of client commands, which set nothing of a broker
 
-epilog = """\
+EPILOG: Final = """\
 examples:
   tailrace serve                                       one broker on 127.0.0.1:9092, data in ./tailrace-data
   tailrace serve --kafka-port 0 --data-dir /tmp/try    a free port; the line "ready kafka=HOST:PORT …" tells which
@@ -44,7 +44,7 @@ def serve(words: Sequence[str]) -> int:
 def settings_from(
     yaml: Mapping[str, object], environment: Mapping[str, str], flags: Mapping[str, object], file: str
 ) -> Settings:
-    own = {name: value for name, value in environment.items() if name not in client_variables}
+    own = {name: value for name, value in environment.items() if name not in CLIENT_VARIABLES}
     try:
         return load(yaml, own, flags, file=file)
     except SettingError as error:
@@ -57,7 +57,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="tailrace serve",
         description="Run one broker until Ctrl-C.",
-        epilog=epilog,
+        epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )

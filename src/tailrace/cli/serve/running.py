@@ -12,7 +12,7 @@ import resource
 import sys
 import threading
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from tailrace.broker.node import CannotStart, Node
 from tailrace.cli.failure import Failed
@@ -23,19 +23,19 @@ from tailrace.ports import Listener, system_ports
 
 T = TypeVar("T")
 
-switch_interval_s = 0.0005  # at Python's 5 ms a thread that comes back from an fsync waits behind a busy loop
-same_wish_s = 1.0  # `timeout` and process groups deliver one wish to stop twice
-unreadable_advice = (
+SWITCH_INTERVAL_S: Final = 0.0005  # at Python's 5 ms a thread that comes back from an fsync waits behind a busy loop
+SAME_WISH_S: Final = 1.0  # `timeout` and process groups deliver one wish to stop twice
+UNREADABLE_ADVICE: Final = (
     "\nPut that file back from a copy of the directory, or give this broker another place "
     "with --data-dir;\n`tailrace log dump` shows what the logs hold."
 )
-log = logging.getLogger("tailrace.serve")
+logger = logging.getLogger("tailrace.serve")
 
 
 def run_broker(settings: Settings, *, until_eof: bool = False) -> int:
     if os.path.exists(settings.data_dir) and not os.path.isdir(settings.data_dir):
         raise Failed(f"cannot start: {settings.data_dir} is a file, not a directory.\nGive one with --data-dir.")
-    sys.setswitchinterval(switch_interval_s)
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
     _allow_many_descriptors()
     log_to_stderr(settings.log_level)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
@@ -60,7 +60,7 @@ async def _serve(settings: Settings, until_eof: bool) -> None:
     try:
         await node.start()
     except CannotStart as error:
-        advice = unreadable_advice if isinstance(error.__cause__, Unreadable) else ""
+        advice = UNREADABLE_ADVICE if isinstance(error.__cause__, Unreadable) else ""
         raise Failed(f"cannot start: {error}{advice}") from None
     try:
         listener = await _unless(stop.asked, _listen(node, settings))  # it may wait for long until it knows its cluster
@@ -72,12 +72,12 @@ async def _serve(settings: Settings, until_eof: bool) -> None:
         await node.stop()
     if node.failed.done():
         raise Failed(f"the broker failed and stopped: {node.failed.exception()!r}. The log above says where.")
-    log.info("stopped")
+    logger.info("stopped")
 
 
 def _say_ready(node: Node, listener: Listener, settings: Settings) -> None:
     where = address(node.advertised_host, listener.port)
-    log.info("broker %d is up at %s, data in %s, fsync %s", node.broker_id, where, settings.data_dir, settings.fsync)
+    logger.info("broker %d is up at %s, data in %s, fsync %s", node.broker_id, where, settings.data_dir, settings.fsync)
     print(f"ready kafka={where} peer={address(node.advertised_host, node.peer_port)}", flush=True)
 
 
@@ -125,8 +125,8 @@ class _Stop:
 
     def ask(self) -> None:
         if not self.asked.is_set():
-            log.info("stopping")
-            self._patient_until = self._loop.time() + same_wish_s
+            logger.info("stopping")
+            self._patient_until = self._loop.time() + SAME_WISH_S
             self.asked.set()
         elif self._loop.time() > self._patient_until:
             print("tailrace: asked twice to stop: leaving at once; the next start will recover.", file=sys.stderr)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from tailrace.cli.client.kafka_client import Bootstrap, Json, admin, answer, answer_timeout_s, asking, default_bootstrap
+from tailrace.cli.client.kafka_client import ANSWER_TIMEOUT_S, DEFAULT_BOOTSTRAP, Bootstrap, Json, admin, answer, asking
 from tailrace.cli.failure import Failed, Misused
 from tailrace.cli.output import print_json, print_table, say
 from tailrace.cli.topics.facts import TopicFacts, topic_facts
@@ -30,7 +30,7 @@ def create(
     ] = -1,
     config: Config = None,
     if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="Fine when it is there already.")] = False,
-    bootstrap: Bootstrap = default_bootstrap,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Make topics.
 
@@ -48,7 +48,7 @@ def create(
 
     wanted = [NewTopic(name, partitions, replication_factor, config=settings) for name in names]
     with asking(bootstrap, "create topics"):
-        answers = client.create_topics(wanted, request_timeout=answer_timeout_s)
+        answers = client.create_topics(wanted, request_timeout=ANSWER_TIMEOUT_S)
     _report(answers, bootstrap, "create", "created", "TOPIC_ALREADY_EXISTS" if if_not_exists else None)
 
 
@@ -56,7 +56,7 @@ def create(
 def list_(
     internal: Annotated[bool, typer.Option("--internal", help="Also those whose names begin with __.")] = False,
     json: Json = False,
-    bootstrap: Bootstrap = default_bootstrap,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """List topics, one a line.
 
@@ -67,7 +67,7 @@ def list_(
     """
     client = admin(bootstrap)
     with asking(bootstrap, "list topics"):
-        topics = client.list_topics(timeout=answer_timeout_s).topics
+        topics = client.list_topics(timeout=ANSWER_TIMEOUT_S).topics
     found = sorted(name for name in topics if internal or not name.startswith("__"))
     if json:
         print_json([{"name": name, "partitions": len(topics[name].partitions)} for name in found])
@@ -81,7 +81,7 @@ def describe(
     names: Names,
     settings: Annotated[bool, typer.Option("--settings", help="All settings, not only the topic's own.")] = False,
     json: Json = False,
-    bootstrap: Bootstrap = default_bootstrap,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Show topics: their partitions, offsets and settings. JSON is a list, of one topic too.
 
@@ -106,7 +106,7 @@ def alter(
         list[str] | None, typer.Option("--unset", "-u", metavar="NAME", help="Back to the broker's default.")
     ] = None,
     partitions: Annotated[int | None, typer.Option("--partitions", "-p", help="The new, larger number.")] = None,
-    bootstrap: Bootstrap = default_bootstrap,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Change a topic's settings, or give it more partitions.
 
@@ -130,11 +130,11 @@ def alter(
         ]
         resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=entries)
         with asking(bootstrap, f"change topic {name}"):
-            (future,) = client.incremental_alter_configs([resource], request_timeout=answer_timeout_s).values()
+            (future,) = client.incremental_alter_configs([resource], request_timeout=ANSWER_TIMEOUT_S).values()
         answer(future, bootstrap, f"change topic {name}")
     if partitions is not None:
         with asking(bootstrap, f"add partitions to {name}"):
-            grown = client.create_partitions([NewPartitions(name, partitions)], request_timeout=answer_timeout_s)
+            grown = client.create_partitions([NewPartitions(name, partitions)], request_timeout=ANSWER_TIMEOUT_S)
         answer(grown[name], bootstrap, f"give {name} {partitions} partitions")
     say(f"changed {name}")
 
@@ -143,7 +143,7 @@ def alter(
 def delete(
     names: Names,
     if_exists: Annotated[bool, typer.Option("--if-exists", help="Fine when it is not there.")] = False,
-    bootstrap: Bootstrap = default_bootstrap,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Remove topics with all that is in them.
 
@@ -153,7 +153,7 @@ def delete(
     """
     client = admin(bootstrap)
     with asking(bootstrap, "delete topics"):
-        answers = client.delete_topics(names, request_timeout=answer_timeout_s)
+        answers = client.delete_topics(names, request_timeout=ANSWER_TIMEOUT_S)
     _report(answers, bootstrap, "delete", "deleted", "UNKNOWN_TOPIC_OR_PART" if if_exists else None)
 
 
@@ -161,7 +161,7 @@ def _report(answers: "dict[str, Future[None]]", bootstrap: str, verb: str, done:
     """Say how it went with each topic, and fail when it went wrong with any. `fine` names an error that is none."""
     failures = []
     for name, future in answers.items():
-        error = future.exception(2 * answer_timeout_s)
+        error = future.exception(2 * ANSWER_TIMEOUT_S)
         if error is not None and fine is not None and getattr(error.args[0], "name", str)() == fine:
             say(f"{name}: nothing to do")
             continue

@@ -1,13 +1,13 @@
 """What there is to know about one topic, gathered from three questions to the broker."""
 
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
-from tailrace.cli.client.kafka_client import answer, answer_timeout_s, asking
+from tailrace.cli.client.kafka_client import ANSWER_TIMEOUT_S, answer, asking
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
 
-topics_own = 1  # DescribeConfigs' source of a setting that the topic itself carries
+TOPICS_OWN: Final = 1  # DescribeConfigs' source of a setting that the topic itself carries
 
 
 class PartitionFacts(TypedDict):
@@ -33,7 +33,7 @@ def topic_facts(client: "AdminClient", name: str, bootstrap: str, *, all_setting
 
     what = f"describe topic {name}"
     with asking(bootstrap, what):
-        answers = client.describe_topics(TopicCollection([name]), request_timeout=answer_timeout_s)
+        answers = client.describe_topics(TopicCollection([name]), request_timeout=ANSWER_TIMEOUT_S)
     topic = answer(answers[name], bootstrap, what)
     numbers = [one.id for one in topic.partitions]
     first = _offsets(client, name, numbers, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
@@ -62,11 +62,11 @@ def _offsets(client: "AdminClient", name: str, numbers: list[int], spec: Any) ->
     from confluent_kafka import TopicPartition
 
     wanted = {TopicPartition(name, number): spec for number in numbers}
-    futures = client.list_offsets(wanted, request_timeout=answer_timeout_s)
+    futures = client.list_offsets(wanted, request_timeout=ANSWER_TIMEOUT_S)
     return {
         one.partition: future.result().offset
         for one, future in futures.items()
-        if future.exception(2 * answer_timeout_s) is None
+        if future.exception(2 * ANSWER_TIMEOUT_S) is None
     }
 
 
@@ -76,6 +76,6 @@ def _settings(client: "AdminClient", name: str, bootstrap: str, all_settings: bo
     what = f"read the settings of {name}"
     resource = ConfigResource(ResourceType.TOPIC, name)
     with asking(bootstrap, what):
-        (future,) = client.describe_configs([resource], request_timeout=answer_timeout_s).values()
+        (future,) = client.describe_configs([resource], request_timeout=ANSWER_TIMEOUT_S).values()
     entries = answer(future, bootstrap, what)
-    return {key: one.value for key, one in sorted(entries.items()) if all_settings or one.source == topics_own}
+    return {key: one.value for key, one in sorted(entries.items()) if all_settings or one.source == TOPICS_OWN}

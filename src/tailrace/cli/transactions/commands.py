@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from tailrace.cli.client.kafka_client import Bootstrap, Json, default_bootstrap
+from tailrace.cli.client.kafka_client import DEFAULT_BOOTSTRAP, Bootstrap, Json
 from tailrace.cli.failure import looked_up
 from tailrace.cli.output import print_json, print_table, say
 from tailrace.cli.transactions.facts import TransactionFacts, abort, facts_of, listed
@@ -21,7 +21,7 @@ def list_(
         list[str] | None, typer.Option("--state", "-s", help="Only these: Empty, Ongoing, CompleteCommit, …")
     ] = None,
     json: Json = False,
-    bootstrap: Bootstrap = default_bootstrap,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """List transactional ids and the state of each.
 
@@ -38,7 +38,7 @@ def list_(
 
 
 @commands.command(cls=Command)
-def describe(names: Names, json: Json = False, bootstrap: Bootstrap = default_bootstrap) -> None:
+def describe(names: Names, json: Json = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> None:
     """Show transactions: who writes, how long one is open, on which partitions. JSON is a list.
 
     \b
@@ -56,7 +56,7 @@ def describe(names: Names, json: Json = False, bootstrap: Bootstrap = default_bo
 
 
 @commands.command("abort", cls=Command)
-def abort_(names: Names, bootstrap: Bootstrap = default_bootstrap) -> None:
+def abort_(names: Names, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> None:
     """Take transactional ids from their producers, which are fenced; what they have open is aborted.
 
     \b

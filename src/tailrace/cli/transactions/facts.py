@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TypedDict
+from typing import Final, TypedDict
 
 from tailrace.cli.client.direct_requests import Asked, asking_any, asking_one, brokers, name_of
 from tailrace.cli.failure import Failed, NotThere
@@ -13,10 +13,10 @@ from tailrace.wire.messages.find_coordinator import Coordinator, FindCoordinator
 from tailrace.wire.messages.init_producer_id import InitProducerIdRequest
 from tailrace.wire.messages.list_transactions import ListTransactionsRequest
 
-transactions_key = 1
-patience_s = 30.0
-again_s = 0.1
-for_a_moment = (
+TRANSACTIONS_KEY: Final = 1
+PATIENCE_S: Final = 30.0
+AGAIN_S: Final = 0.1
+FOR_A_MOMENT: Final = (
     Error.COORDINATOR_NOT_AVAILABLE,
     Error.COORDINATOR_LOAD_IN_PROGRESS,
     Error.NOT_COORDINATOR,
@@ -78,12 +78,12 @@ def facts_of(bootstrap: str, name: str) -> TransactionFacts:
 
 def abort(bootstrap: str, name: str) -> str:
     """Take a transaction from its producer, as Kafka's `fenceProducers` does; the state it was in."""
-    deadline = time.monotonic() + patience_s
+    deadline = time.monotonic() + PATIENCE_S
     with _coordinator(bootstrap, name) as (_, asked):
         before = _described(asked, name)
         request = InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=before.transaction_timeout_ms)
-        while (code := asked(request).error_code) and code in for_a_moment and time.monotonic() < deadline:
-            time.sleep(again_s)
+        while (code := asked(request).error_code) and code in FOR_A_MOMENT and time.monotonic() < deadline:
+            time.sleep(AGAIN_S)
     if code:
         raise Failed(f"cannot abort {name}: {name_of(code)}.")
     return before.transaction_state
@@ -101,13 +101,13 @@ def _described(asked: Asked, name: str) -> DescribedTransaction:
 
 @contextmanager
 def _coordinator(bootstrap: str, name: str) -> Iterator[tuple[Coordinator, Asked]]:
-    deadline = time.monotonic() + patience_s
+    deadline = time.monotonic() + PATIENCE_S
     with asking_any(bootstrap) as asked:
         while True:
-            (found,) = asked(FindCoordinatorRequest(key_type=transactions_key, coordinator_keys=(name,))).coordinators
-            if found.error_code not in for_a_moment or time.monotonic() > deadline:
+            (found,) = asked(FindCoordinatorRequest(key_type=TRANSACTIONS_KEY, coordinator_keys=(name,))).coordinators
+            if found.error_code not in FOR_A_MOMENT or time.monotonic() > deadline:
                 break
-            time.sleep(again_s)
+            time.sleep(AGAIN_S)
     if found.error_code:
         raise Failed(f"nobody coordinates {name}: {found.error_message or name_of(found.error_code)}.")
     with asking_one(found.host, found.port) as coordinator:

@@ -2,31 +2,31 @@
 
 from typing import Final
 
-from tailrace.wire.messages.authorization import not_asked
+from tailrace.wire.messages.authorization import NOT_ASKED
 
-read, write, create, delete, alter, describe = 3, 4, 5, 6, 7, 8
-cluster_action, describe_configs, alter_configs, idempotent_write = 9, 10, 11, 12
+READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE = 3, 4, 5, 6, 7, 8
+CLUSTER_ACTION, DESCRIBE_CONFIGS, ALTER_CONFIGS, IDEMPOTENT_WRITE = 9, 10, 11, 12
 
 
 def _bits(*operations: int) -> int:
     return sum(1 << operation for operation in operations)
 
 
-topic_operations: Final = _bits(read, write, create, delete, alter, describe, describe_configs, alter_configs)
-cluster_operations: Final = _bits(
-    create, cluster_action, describe_configs, describe, alter_configs, alter, idempotent_write
+TOPIC_OPERATIONS: Final = _bits(READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS)
+CLUSTER_OPERATIONS: Final = _bits(
+    CREATE, CLUSTER_ACTION, DESCRIBE_CONFIGS, DESCRIBE, ALTER_CONFIGS, ALTER, IDEMPOTENT_WRITE
 )
 
-group_operations: Final = _bits(read, delete, describe, describe_configs, alter_configs)
+GROUP_OPERATIONS: Final = _bits(READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS)
 
 
 def allowed_on_topic(asked: bool) -> int:
-    return topic_operations if asked else not_asked
+    return TOPIC_OPERATIONS if asked else NOT_ASKED
 
 
 def allowed_on_cluster(asked: bool) -> int:
-    return cluster_operations if asked else not_asked
+    return CLUSTER_OPERATIONS if asked else NOT_ASKED
 
 
 def allowed_on_group(asked: bool) -> int:
-    return group_operations if asked else not_asked
+    return GROUP_OPERATIONS if asked else NOT_ASKED

@@ -17,27 +17,27 @@ from tailrace.doors.kafka.call import Answer, Call, Written
 from tailrace.doors.kafka.forwarding import serve
 from tailrace.doors.kafka.handlers.cluster.api_versions import unsupported_version
 from tailrace.doors.kafka.handlers.records.produce import produce_alike
-from tailrace.doors.kafka.registry import Api, apis, flexible_since, unknown
+from tailrace.doors.kafka.registry import APIS, FLEXIBLE_SINCE, Api, unknown
 from tailrace.doors.kafka.time_slices import TimeSlice
-from tailrace.model.limits import requests_in_flight_max, small_request_max_bytes
+from tailrace.model.limits import REQUESTS_IN_FLIGHT_MAX, SMALL_REQUEST_MAX_BYTES
 from tailrace.ports.disk import Buffer
 from tailrace.wire.compile import decode, encode_into
-from tailrace.wire.framing import FramedProtocol, FrameError, length_bytes, length_layout
-from tailrace.wire.headers import api_versions_key, produce_key, read_request_header, response_header
+from tailrace.wire.framing import LENGTH_BYTES, LENGTH_LAYOUT, FramedProtocol, FrameError
+from tailrace.wire.headers import API_VERSIONS_KEY, PRODUCE_KEY, read_request_header, response_header
 from tailrace.wire.primitives import WireError
 from tailrace.wire.produce_templates import Alike
 
 if TYPE_CHECKING:
     from tailrace.doors.kafka.door import KafkaDoor
 
-events: Final = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
-buffered_while_paused_max_bytes: Final = 64 * 1024
-write_buffer_max_bytes: Final = 1024 * 1024
-linger_max_s: Final = 5.0  # for a client to take in what was sent before we closed
-reason_max_chars: Final = 500  # of a client's text in our log
-no_frame: Final = memoryview(b"")
-produce_api: Final = apis[produce_key]
+BUFFERED_WHILE_PAUSED_MAX_BYTES: Final = 64 * 1024
+WRITE_BUFFER_MAX_BYTES: Final = 1024 * 1024
+LINGER_MAX_S: Final = 5.0  # for a client to take in what was sent before we closed
+REASON_MAX_CHARS: Final = 500  # of a client's text in our log
+NO_FRAME: Final = memoryview(b"")
+PRODUCE_API: Final = APIS[PRODUCE_KEY]
 
 
 class KafkaConnection(FramedProtocol):
@@ -45,7 +45,7 @@ class KafkaConnection(FramedProtocol):
         super().__init__(door.node.settings.socket_request_max_bytes)
         self.door = door
         self._node = door.node
-        self.apis = apis
+        self.apis = APIS
         self.alike: Alike | None = None  # what the last Produce and the next may have in common
         self._waiting: deque[Call] = deque()  # in request order; the first has no answer yet
         self._holding: Call | None = None  # a waiting call that later ones wait for
@@ -71,7 +71,7 @@ class KafkaConnection(FramedProtocol):
         super().connection_made(transport)
         assert self.transport is not None
         self.peer = "{}:{}".format(*transport.get_extra_info("peername", ("?", "?")))
-        self.transport.set_write_buffer_limits(high=write_buffer_max_bytes)
+        self.transport.set_write_buffer_limits(high=WRITE_BUFFER_MAX_BYTES)
         self.used_at = self._node.ports.clock.monotonic()
         self.paused = not self.door.is_open
         self.door.opened(self)
@@ -120,7 +120,7 @@ class KafkaConnection(FramedProtocol):
         self.used_at = self._node.ports.clock.monotonic()
         self.turn.begin(self.used_at)
         super().buffer_updated(count)
-        if self.paused and self._reading and self.buffered_bytes > buffered_while_paused_max_bytes:
+        if self.paused and self._reading and self.buffered_bytes > BUFFERED_WHILE_PAUSED_MAX_BYTES:
             self._stop_reading()
 
     def _stop_reading(self) -> None:
@@ -134,8 +134,8 @@ class KafkaConnection(FramedProtocol):
         try:
             like = self.alike
             if like is not None and (again := like.read(frame)) is not None:
-                api, (correlation_id, partition, batch) = produce_api, again
-                call = Call(self._node, self, no_frame, 0, like.version, correlation_id, like.client_id)
+                api, (correlation_id, partition, batch) = PRODUCE_API, again
+                call = Call(self._node, self, NO_FRAME, 0, like.version, correlation_id, like.client_id)
                 answer = produce_alike(call, like, partition, batch)
             else:
                 api, call, answer = self._take_up(frame)
@@ -145,7 +145,7 @@ class KafkaConnection(FramedProtocol):
         except Exception:
             self.failed("a request")
             return
-        call.frame = no_frame  # a call that waits must not hold the buffer its frame came in
+        call.frame = NO_FRAME  # a call that waits must not hold the buffer its frame came in
         if answer is None:
             self._wait(call, api)
         elif self._waiting:
@@ -161,12 +161,12 @@ class KafkaConnection(FramedProtocol):
 
     def _take_up(self, frame: memoryview) -> tuple[Api, Call, Answer | None]:
         """Read a request's header and serve it, or begin to."""
-        key, version, correlation_id, client_id, at = read_request_header(frame, 0, flexible_since)
-        api = apis.get(key)
+        key, version, correlation_id, client_id, at = read_request_header(frame, 0, FLEXIBLE_SINCE)
+        api = APIS.get(key)
         if api is None:
             raise WireError(unknown(key))
-        if len(frame) > small_request_max_bytes and not api.bulky:
-            raise WireError(f"{api.name} with {len(frame)} bytes; allowed are {small_request_max_bytes}")
+        if len(frame) > SMALL_REQUEST_MAX_BYTES and not api.bulky:
+            raise WireError(f"{api.name} with {len(frame)} bytes; allowed are {SMALL_REQUEST_MAX_BYTES}")
         call = Call(self._node, self, frame, at, version, correlation_id, client_id)
         if not api.versions.first <= version <= api.versions.last:
             return api, call, self._refuse_version(api, call)
@@ -185,7 +185,7 @@ class KafkaConnection(FramedProtocol):
             self.close_quietly()
 
     def _refuse_version(self, api: Api, call: Call) -> Answer:
-        if api.key == api_versions_key:
+        if api.key == API_VERSIONS_KEY:
             return unsupported_version(call.correlation_id, api.versions)
         raise WireError(f"{api.name} has no version {call.version}, only {api.versions}")
 
@@ -200,13 +200,13 @@ class KafkaConnection(FramedProtocol):
     async def _serve(self, api: Api, call: Call, request: Any) -> None:
         try:
             response = await serve(api, request, call)
-            out = bytearray(length_bytes)
+            out = bytearray(LENGTH_BYTES)
             out += response_header(api.key, call.correlation_id, call.version >= api.flexible_since)
             if isinstance(response, Written):
                 out += response.body
             else:
                 encode_into(out, response, call.version)
-            length_layout.pack_into(out, 0, len(out) - length_bytes)
+            LENGTH_LAYOUT.pack_into(out, 0, len(out) - LENGTH_BYTES)
         except WireError as error:
             self.close(str(error))
             return
@@ -236,7 +236,7 @@ class KafkaConnection(FramedProtocol):
 
     def failed(self, what: str) -> None:
         """Say what happened, from inside an except; the client sees its connection end."""
-        events.exception("%s from %s failed", what, self.peer)
+        logger.exception("%s from %s failed", what, self.peer)
         self.close("it met an error of ours")
 
     # Answers
@@ -249,7 +249,7 @@ class KafkaConnection(FramedProtocol):
         if not api.pipelined or call.holds:
             self._holding = call
             self.paused = True
-        elif len(self._waiting) >= requests_in_flight_max:
+        elif len(self._waiting) >= REQUESTS_IN_FLIGHT_MAX:
             self.paused = True
 
     def answered(self) -> None:
@@ -280,7 +280,7 @@ class KafkaConnection(FramedProtocol):
         else:
             self._out.extend(answer)
             self._out_bytes += sum(map(len, answer))
-        if self._out_bytes > write_buffer_max_bytes:
+        if self._out_bytes > WRITE_BUFFER_MAX_BYTES:
             self._flush()  # not at the end of all frames: a few hundred bytes of Fetch can ask for gigabytes
 
     def _flush(self) -> None:
@@ -303,7 +303,7 @@ class KafkaConnection(FramedProtocol):
             return
         if not self.door.is_open:
             return
-        if len(self._waiting) >= requests_in_flight_max // 2:
+        if len(self._waiting) >= REQUESTS_IN_FLIGHT_MAX // 2:
             return
         if not self._reading:
             self._reading = True
@@ -327,8 +327,8 @@ class KafkaConnection(FramedProtocol):
     def close(self, why: str) -> None:
         """End the connection; whoever is on the other side did something we cannot answer."""
         if self.transport is not None:
-            said = why[:reason_max_chars].encode("unicode_escape").decode()  # a client's text must not look like ours
-            events.warning("closing the connection of %s: %s", self.peer, said)
+            said = why[:REASON_MAX_CHARS].encode("unicode_escape").decode()  # a client's text must not look like ours
+            logger.warning("closing the connection of %s: %s", self.peer, said)
             self.close_quietly()
 
     def close_quietly(self) -> None:
@@ -339,5 +339,5 @@ class KafkaConnection(FramedProtocol):
             if self._choked:
                 self.transport.abort()  # it has not taken in what it was sent, and will not
             else:
-                self._linger = asyncio.get_running_loop().call_later(linger_max_s, self.transport.abort)
+                self._linger = asyncio.get_running_loop().call_later(LINGER_MAX_S, self.transport.abort)
             self.transport = None

@@ -14,12 +14,12 @@ from tailrace.doors.kafka.connection import KafkaConnection
 from tailrace.doors.kafka.forwarding import serve_forwarded
 from tailrace.doors.kafka.handlers.topics.encoded_topics import EncodedTopics
 from tailrace.doors.kafka.time_slices import Turns
-from tailrace.model.limits import answers_unsent_max_bytes, fetch_answer_max_bytes, fetch_answer_scarce_bytes
+from tailrace.model.limits import ANSWERS_UNSENT_MAX_BYTES, FETCH_ANSWER_MAX_BYTES, FETCH_ANSWER_SCARCE_BYTES
 from tailrace.ports import Listener
 
-events: Final = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
-warnings_kept_max: Final = 100
+WARNINGS_KEPT_MAX: Final = 100
 
 
 class KafkaDoor:
@@ -72,13 +72,13 @@ class KafkaDoor:
     @property
     def answer_max_bytes(self) -> int:
         """How large a Fetch's answer may be: small, while clients that do not read hold much of our memory."""
-        return fetch_answer_max_bytes if self.unsent_bytes < answers_unsent_max_bytes else fetch_answer_scarce_bytes
+        return FETCH_ANSWER_MAX_BYTES if self.unsent_bytes < ANSWERS_UNSENT_MAX_BYTES else FETCH_ANSWER_SCARCE_BYTES
 
     def warn_once(self, text: str) -> None:
         """Log something that clients would make us repeat; once each, and not for ever."""
-        if text not in self._warned and len(self._warned) < warnings_kept_max:
+        if text not in self._warned and len(self._warned) < WARNINGS_KEPT_MAX:
             self._warned[text] = None
-            events.warning("%s", text)
+            logger.warning("%s", text)
 
     def __len__(self) -> int:
         return len(self._connections)

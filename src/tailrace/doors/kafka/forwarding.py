@@ -8,7 +8,7 @@ which clients retry.
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from tailrace.doors.kafka.call import Call, Written
-from tailrace.doors.kafka.registry import Api, apis
+from tailrace.doors.kafka.registry import APIS, Api
 from tailrace.doors.kafka.request_timeout import request_timeout_s
 from tailrace.model.faults import Fault, InvalidRequest
 from tailrace.wire.compile import decode, encode
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tailrace.broker.node import Node
     from tailrace.doors.kafka.connection import KafkaConnection
 
-no_frame: Final = memoryview(b"")
+NO_FRAME: Final = memoryview(b"")
 
 
 async def serve(api: Api, request: Any, call: Call) -> Any:
@@ -36,10 +36,10 @@ async def serve(api: Api, request: Any, call: Call) -> Any:
 
 async def serve_forwarded(node: "Node", key: int, version: int, body: bytes) -> bytes:
     """The body of the answer to a request that another broker has passed on."""
-    api = apis.get(key)
+    api = APIS.get(key)
     if api is None or not api.by_controller or api.request is None or api.handler is None:
         raise InvalidRequest(f"API {key} is not passed on between brokers")
     request: Any = decode(api.request, version, memoryview(body), 0, api.elements_max)[0]
     nobodys = cast("KafkaConnection", None)  # what is passed on needs no connection
-    response = await api.handler(request, Call(node, nobodys, no_frame, 0, version, 0, None))
+    response = await api.handler(request, Call(node, nobodys, NO_FRAME, 0, version, 0, None))
     return encode(response, version)

@@ -51,8 +51,8 @@ from tailrace.doors.kafka.handlers.transactions.list_transactions import list_tr
 from tailrace.doors.kafka.handlers.transactions.txn_offset_commit import txn_offset_commit
 from tailrace.doors.kafka.handlers.transactions.write_txn_markers import write_txn_markers
 from tailrace.model.frozen import frozen
-from tailrace.model.limits import request_elements_by_name_max, request_elements_max
-from tailrace.wire.messages import messages
+from tailrace.model.limits import REQUEST_ELEMENTS_BY_NAME_MAX, REQUEST_ELEMENTS_MAX
+from tailrace.wire.messages import MESSAGES
 from tailrace.wire.schema import Versions, declaration
 
 Handler = Callable[[Any, Call], Awaitable[Any]]
@@ -71,11 +71,11 @@ class Api:
     pipelined: bool = False  # several may wait for their answers at once
     by_controller: bool = False  # another broker hands it on, in the client's own bytes
     bulky: bool = False  # may be as large as socket.request.max.bytes says
-    elements_max: int = request_elements_max  # in its arrays
+    elements_max: int = REQUEST_ELEMENTS_MAX  # in its arrays
 
 
 def _api(key: int, handler: Handler, *, by_controller: bool = False, by_name: bool = False) -> Api:
-    one = messages[key]
+    one = MESSAGES[key]
     said = declaration(one.request)
     return Api(
         key=key,
@@ -85,11 +85,11 @@ def _api(key: int, handler: Handler, *, by_controller: bool = False, by_name: bo
         request=one.request,
         handler=handler,
         by_controller=by_controller,
-        elements_max=request_elements_by_name_max if by_name else request_elements_max,
+        elements_max=REQUEST_ELEMENTS_BY_NAME_MAX if by_name else REQUEST_ELEMENTS_MAX,
     )
 
 
-_table: Final = (
+_TABLE: Final = (
     # Produce 0 to 2 are offered but refused: without them older librdkafka stops compressing.
     Api(key=0, name="Produce", versions=Versions(0, 13), flexible_since=9, hot=produce, pipelined=True, bulky=True),
     Api(key=1, name="Fetch", versions=Versions(4, 18), flexible_since=12, hot=fetch),
@@ -134,14 +134,14 @@ _table: Final = (
     _api(75, describe_topic_partitions),
 )
 
-between_brokers: Final = range(1000, 2000)  # our own, and Raft's: `wire.messages.peers`
+BETWEEN_BROKERS: Final = range(1000, 2000)  # our own, and Raft's: `wire.messages.peers`
 
-apis: Final = MappingProxyType({api.key: api for api in _table})
-flexible_since: Final = MappingProxyType({api.key: api.flexible_since for api in _table})
+APIS: Final = MappingProxyType({api.key: api for api in _TABLE})
+FLEXIBLE_SINCE: Final = MappingProxyType({api.key: api.flexible_since for api in _TABLE})
 
 
 def unknown(key: int) -> str:
     """Why there is no answer to an API that is not in the table."""
-    if key in between_brokers:
+    if key in BETWEEN_BROKERS:
         return f"API {key} is spoken between brokers, on the peers' port only"
     return f"there is no API {key}"

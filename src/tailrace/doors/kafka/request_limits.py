@@ -9,14 +9,14 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TypeVar
 
-from tailrace.model.limits import names_per_request_max, names_per_turn_max
+from tailrace.model.limits import NAMES_PER_REQUEST_MAX, NAMES_PER_TURN_MAX
 from tailrace.wire.primitives import WireError
 
 T = TypeVar("T")
 A = TypeVar("A")
 
 
-def once(names: Iterable[T], at_most: int = names_per_request_max) -> dict[T, None]:
+def once(names: Iterable[T], at_most: int = NAMES_PER_REQUEST_MAX) -> dict[T, None]:
     """What is named, in the order in which it first is."""
     found = dict.fromkeys(names)
     require_few(len(found), at_most)
@@ -24,7 +24,7 @@ def once(names: Iterable[T], at_most: int = names_per_request_max) -> dict[T, No
 
 
 def partitions_once(
-    named: Iterable[tuple[T, Sequence[int]]], at_most: int = names_per_request_max
+    named: Iterable[tuple[T, Sequence[int]]], at_most: int = NAMES_PER_REQUEST_MAX
 ) -> dict[T, dict[int, None]]:
     """The partitions that are named of each topic, in the order in which they first are."""
     found: dict[T, dict[int, None]] = {}
@@ -39,7 +39,7 @@ async def each(names: Iterable[T], ask: Callable[[T], Awaitable[A]]) -> list[A]:
     answers: list[A] = []
     for count, name in enumerate(names, 1):
         answers.append(await ask(name))
-        if count % names_per_turn_max == 0:
+        if count % NAMES_PER_TURN_MAX == 0:
             await asyncio.sleep(0)
     return answers
 
@@ -47,11 +47,11 @@ async def each(names: Iterable[T], ask: Callable[[T], Awaitable[A]]) -> list[A]:
 async def together(names: Sequence[T], ask: Callable[[T], Awaitable[A]]) -> list[A]:
     """As `each`, for what has to wait for others: as many at once as one turn may begin with."""
     answers: list[A] = []
-    for first in range(0, len(names), names_per_turn_max):
-        answers += await asyncio.gather(*map(ask, names[first : first + names_per_turn_max]))
+    for first in range(0, len(names), NAMES_PER_TURN_MAX):
+        answers += await asyncio.gather(*map(ask, names[first : first + NAMES_PER_TURN_MAX]))
     return answers
 
 
-def require_few(count: int, at_most: int = names_per_request_max) -> None:
+def require_few(count: int, at_most: int = NAMES_PER_REQUEST_MAX) -> None:
     if count > at_most:
         raise WireError(f"{count} things are named where a request may name {at_most}")

@@ -2,12 +2,12 @@
 
 from typing import Any, Final
 
-usual_s: Final = 10.0
-min_s: Final = 1.0  # for a client that would not wait at all, too: what it asks has to get to the controller
-max_s: Final = 30.0
+USUAL_S: Final = 10.0
+MIN_S: Final = 1.0  # for a client that would not wait at all, too: what it asks has to get to the controller
+MAX_S: Final = 30.0
 
 
 def request_timeout_s(request: Any) -> float:
     """Not every request says it."""
     timeout_ms: int | None = getattr(request, "timeout_ms", None)
-    return usual_s if timeout_ms is None else min(max(timeout_ms / 1000, min_s), max_s)
+    return USUAL_S if timeout_ms is None else min(max(timeout_ms / 1000, MIN_S), MAX_S)

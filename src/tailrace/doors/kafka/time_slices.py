@@ -1,4 +1,4 @@
-"""Nobody has the loop for long: who has had it for `turn_max_s` goes on when all others have been served.
+"""Nobody has the loop for long: who has had it for `TURN_MAX_S` goes on when all others have been served.
 
 Most requests take microseconds. Batches that have to be opened (`log.admission`), regular expressions and very many
 partitions take milliseconds, and one frame may bring much of that, or be one of many. Those who wait for their next
@@ -13,8 +13,8 @@ from typing import Final
 
 from tailrace.ports import Clock
 
-turn_max_s: Final = 0.02
-many_at_once: Final = 100  # partitions: a request with more of them may take long
+TURN_MAX_S: Final = 0.02
+MANY_AT_ONCE: Final = 100  # partitions: a request with more of them may take long
 
 
 class Turns:
@@ -53,7 +53,7 @@ class TimeSlice:
 
     @property
     def is_over(self) -> bool:
-        return self._clock.monotonic() - self._began > turn_max_s
+        return self._clock.monotonic() - self._began > TURN_MAX_S
 
     def rest(self, go_on: Callable[[], None]) -> None:
         def rested() -> None:

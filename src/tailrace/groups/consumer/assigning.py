@@ -31,4 +31,4 @@ def _name(member: str, instance_id: str | None) -> tuple[bool, str]:
     return instance_id is None, instance_id or member
 
 
-assignors: Final[Mapping[str, Assignor]] = MappingProxyType({"uniform": uniform, "range": runs})
+ASSIGNORS: Final[Mapping[str, Assignor]] = MappingProxyType({"uniform": uniform, "range": runs})

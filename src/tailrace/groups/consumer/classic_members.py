@@ -15,7 +15,7 @@ from tailrace.groups.consumer.records import ClassicMemberMetadata, ClassicProto
 from tailrace.groups.consumer.states import MemberState
 from tailrace.groups.consumer.subscribing import retarget
 from tailrace.groups.requests import Joined, Joining, MemberId, Synced, Syncing, Ticket
-from tailrace.groups.subscription import consumer_protocol
+from tailrace.groups.subscription import CONSUMER_PROTOCOL
 from tailrace.groups.turn import GroupTurn
 from tailrace.model.faults import (
     FencedInstance,
@@ -54,7 +54,7 @@ def join(group: ConsumerGroup, wanted: Joining, ticket: Ticket, new_id: str, tur
         ticket,
         Joined(
             generation=member.standing.epoch,
-            protocol_type=consumer_protocol,
+            protocol_type=CONSUMER_PROTOCOL,
             protocol=_protocol(member),
             leader="",
             member_id=member_id,
@@ -66,7 +66,7 @@ def _check_protocols(group: ConsumerGroup, wanted: Joining) -> None:
     known = [one.profile.classic_member_metadata for one in group.members.values()]
     classic = [{way.name: None for way in one.supported_protocols} for one in known if one is not None]
     fits = any(all(name in names for names in classic) for name in wanted.protocols)
-    if wanted.protocol_type != consumer_protocol or not fits:
+    if wanted.protocol_type != CONSUMER_PROTOCOL or not fits:
         raise InconsistentProtocol(f"group {group.id} is shared out by consumers, in no way that this member knows")
 
 
@@ -105,7 +105,7 @@ def sync(group: ConsumerGroup, wanted: Syncing, ticket: Ticket, turn: GroupTurn)
     member = _in_generation(group, wanted.who, wanted.generation)
     classic = member.profile.classic_member_metadata
     assert classic is not None, "it is a classic one"
-    for said, is_so in ((wanted.protocol_type, consumer_protocol), (wanted.protocol, _protocol(member))):
+    for said, is_so in ((wanted.protocol_type, CONSUMER_PROTOCOL), (wanted.protocol, _protocol(member))):
         if said is not None and said != is_so:
             raise InconsistentProtocol(f"{member.id} of group {group.id} joined by {is_so}, not {said}")
     if group.epoch > member.standing.epoch and member.standing.state is not MemberState.UNREVOKED:
@@ -113,7 +113,7 @@ def sync(group: ConsumerGroup, wanted: Syncing, ticket: Ticket, turn: GroupTurn)
     turn.alarms.cancel(group.sync_of(member.id))
     group.hear(member, turn)
     part = assignment(member.standing.assigned, turn.topics, classic.supported_protocols[0].metadata)
-    turn.answer(ticket, Synced(protocol_type=consumer_protocol, protocol=_protocol(member), assignment=part))
+    turn.answer(ticket, Synced(protocol_type=CONSUMER_PROTOCOL, protocol=_protocol(member), assignment=part))
 
 
 def heartbeat(group: ConsumerGroup, who: MemberId, generation: int, turn: GroupTurn) -> None:

@@ -17,8 +17,8 @@ from tailrace.wire.primitives import WireError
 from tailrace.wire.schema import Int32, record, wire
 from tailrace.wire.schema import struct as part
 
-version_layout: Final = struct.Struct(">h")
-newest: Final = 3
+VERSION_LAYOUT: Final = struct.Struct(">h")
+NEWEST: Final = 3
 
 
 @part
@@ -51,7 +51,7 @@ class EmbeddedAssignment:
 def subscription_of(data: bytes) -> EmbeddedSubscription:
     """`InconsistentProtocol` when a member says something else than consumers do."""
     try:
-        found, _ = decode(EmbeddedSubscription, _version(data), data, version_layout.size)
+        found, _ = decode(EmbeddedSubscription, _version(data), data, VERSION_LAYOUT.size)
     except WireError as error:
         raise InconsistentProtocol(f"a subscription that consumers would not understand: {error}") from None
     return found
@@ -60,7 +60,7 @@ def subscription_of(data: bytes) -> EmbeddedSubscription:
 def assignment_of(data: bytes, topics: Topics) -> Share:
     """What a member got; nothing, if it cannot be read or is gone."""
     try:
-        found, _ = decode(EmbeddedAssignment, _version(data), data, version_layout.size)
+        found, _ = decode(EmbeddedAssignment, _version(data), data, VERSION_LAYOUT.size)
     except WireError:
         return ()
     return partitions_of(found.assigned_partitions, topics)
@@ -80,11 +80,11 @@ def assignment(partitions: Share, topics: Topics, like: bytes) -> bytes:
         )
     )
     version = _version(like)
-    return version_layout.pack(version) + encode(value, version)
+    return VERSION_LAYOUT.pack(version) + encode(value, version)
 
 
 def _version(data: bytes) -> int:
-    if len(data) < version_layout.size:
+    if len(data) < VERSION_LAYOUT.size:
         raise WireError(f"{len(data)} bytes")
-    found: int = version_layout.unpack_from(data)[0]
-    return max(0, min(found, newest))
+    found: int = VERSION_LAYOUT.unpack_from(data)[0]
+    return max(0, min(found, NEWEST))

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tailrace.model.faults import InvalidExpression
-from tailrace.model.limits import group_expression_max_bytes, group_expression_max_chars, group_expression_max_steps
+from tailrace.model.limits import GROUP_EXPRESSION_MAX_BYTES, GROUP_EXPRESSION_MAX_CHARS, GROUP_EXPRESSION_MAX_STEPS
 
 Tried = Mapping[str, Mapping[str, bool]]  # by expression and name: whether it matches that
 
@@ -23,23 +23,23 @@ def compiled(expression: str) -> Any:
         import re2
     except ImportError as error:  # an installation that is not whole: a client must not be able to crash it
         raise InvalidExpression(f"this broker cannot read expressions: {error}; install google-re2") from None
-    if len(expression) > group_expression_max_chars:
+    if len(expression) > GROUP_EXPRESSION_MAX_CHARS:
         size = len(expression)
         raise InvalidExpression(
-            f"an expression of {size} characters, of {group_expression_max_chars} that are allowed: "
+            f"an expression of {size} characters, of {GROUP_EXPRESSION_MAX_CHARS} that are allowed: "
             "shorten it, or name what it stands for"
         )
     options = re2.Options()
     options.log_errors = False
     options.never_capture = True  # only whether it matches is asked for: where its groups are takes a slower way
-    options.max_mem = group_expression_max_bytes
+    options.max_mem = GROUP_EXPRESSION_MAX_BYTES
     try:
         found = re2.compile(expression, options)
     except re2.error as error:
         raise InvalidExpression(f"{expression!r} is no regular expression of RE2: {error}") from None
-    if found.programsize > group_expression_max_steps:
+    if found.programsize > GROUP_EXPRESSION_MAX_STEPS:
         raise InvalidExpression(
-            f"{expression!r} takes {found.programsize} steps, of {group_expression_max_steps} that are allowed: "
+            f"{expression!r} takes {found.programsize} steps, of {GROUP_EXPRESSION_MAX_STEPS} that are allowed: "
             "repeat less in it, or name what it stands for"
         )
     return found

@@ -14,14 +14,14 @@ from tailrace.groups.consumer.member import ConsumerMember, Profile, Standing
 from tailrace.groups.consumer.shares import Share, restored
 from tailrace.groups.consumer.states import GroupState, MemberState
 from tailrace.groups.records import Entry
-from tailrace.groups.subscription import consumer_protocol
+from tailrace.groups.subscription import CONSUMER_PROTOCOL
 from tailrace.groups.turn import GroupTurn
 from tailrace.model.ids import TopicPartition
 
 
 class ConsumerGroup:
     kind: ClassVar = "consumer"
-    protocol_type: ClassVar = consumer_protocol
+    protocol_type: ClassVar = CONSUMER_PROTOCOL
 
     def __init__(self, group_id: str) -> None:
         self.id = group_id

@@ -9,9 +9,9 @@ from dataclasses import replace
 from tailrace.groups.consumer.draft import Draft
 from tailrace.groups.consumer.expressions import compiled
 from tailrace.groups.consumer.group import ConsumerGroup
-from tailrace.groups.consumer.member import ConsumerMember, Profile, Standing, away
+from tailrace.groups.consumer.member import AWAY, ConsumerMember, Profile, Standing
 from tailrace.groups.consumer.reconciling import reconcile
-from tailrace.groups.consumer.requests import Heartbeat, HeartbeatAnswer, as_before, joining
+from tailrace.groups.consumer.requests import AS_BEFORE, JOINING, Heartbeat, HeartbeatAnswer
 from tailrace.groups.consumer.shares import Share, without
 from tailrace.groups.consumer.subscribing import look, retarget
 from tailrace.groups.requests import MemberId
@@ -24,7 +24,7 @@ from tailrace.model.faults import (
     UnknownMember,
     UnreleasedInstance,
 )
-from tailrace.model.limits import group_expressions_max, group_subscribed_names_max
+from tailrace.model.limits import GROUP_EXPRESSIONS_MAX, GROUP_SUBSCRIBED_NAMES_MAX
 
 
 def heartbeat(group: ConsumerGroup, beat: Heartbeat, turn: GroupTurn) -> HeartbeatAnswer:
@@ -39,7 +39,7 @@ def heartbeat(group: ConsumerGroup, beat: Heartbeat, turn: GroupTurn) -> Heartbe
             take_the_place_of(draft, replaced, member_id)
         update(draft, member_id, profile)
         retarget(draft)
-        reconcile(draft, member_id, beat.owned, is_sure=beat.epoch == joining)
+        reconcile(draft, member_id, beat.owned, is_sure=beat.epoch == JOINING)
         group.has_looked(draft.group)
         member = draft.member(member_id)
     else:
@@ -61,7 +61,7 @@ def _replaced(group: ConsumerGroup, beat: Heartbeat) -> ConsumerMember | None:
     """The static member whose place somebody takes who joins."""
     instance_id = beat.who.instance_id
     known = group.members.get(group.static.get(instance_id or "", ""))
-    if beat.epoch != joining or instance_id is None or known is None or known.id == beat.who.member_id:
+    if beat.epoch != JOINING or instance_id is None or known is None or known.id == beat.who.member_id:
         return None
     if not (known.is_away or known.is_classic):
         raise UnreleasedInstance(f"{instance_id} of group {group.id} is {known.id}, which has not left")
@@ -70,7 +70,7 @@ def _replaced(group: ConsumerGroup, beat: Heartbeat) -> ConsumerMember | None:
 
 def _known(group: ConsumerGroup, beat: Heartbeat) -> ConsumerMember | None:
     """The member that it says it is, in the epoch that it should be in; None: it is new."""
-    if beat.epoch == joining:  # whoever was fenced comes back like this, under the id that it had
+    if beat.epoch == JOINING:  # whoever was fenced comes back like this, under the id that it had
         return group.members.get(beat.who.member_id)
     member = find(group, beat.who)
     if not (beat.epoch == member.standing.epoch or _has_missed_an_answer(member.standing, beat)):
@@ -96,7 +96,7 @@ def find(group: ConsumerGroup, who: MemberId) -> ConsumerMember:
 
 
 def _has_missed_an_answer(standing: Standing, beat: Heartbeat) -> bool:
-    if beat.epoch != standing.previous_epoch or standing.epoch == away or beat.owned is None:
+    if beat.epoch != standing.previous_epoch or standing.epoch == AWAY or beat.owned is None:
         return False
     return not without(beat.owned, standing.assigned)
 
@@ -109,12 +109,12 @@ def _check(group: ConsumerGroup, known: ConsumerMember | None, profile: Profile,
     if profile.subscribed_topic_regex:
         check_expression(group, profile.subscribed_topic_regex)
     names = sum(len(one.profile.subscribed_topic_names) for one in group.members.values())
-    if names + len(profile.subscribed_topic_names) > group_subscribed_names_max:
-        raise GroupFull(f"group {group.id}: its members name more than {group_subscribed_names_max} topics")
+    if names + len(profile.subscribed_topic_names) > GROUP_SUBSCRIBED_NAMES_MAX:
+        raise GroupFull(f"group {group.id}: its members name more than {GROUP_SUBSCRIBED_NAMES_MAX} topics")
 
 
 def check_expression(group: ConsumerGroup, expression: str) -> None:
-    if expression not in group.expressions and len(group.expressions) >= group_expressions_max:
+    if expression not in group.expressions and len(group.expressions) >= GROUP_EXPRESSIONS_MAX:
         raise InvalidExpression(f"group {group.id} has {len(group.expressions)} other expressions: use one of those")
     compiled(expression)
 
@@ -130,7 +130,7 @@ def profile_of(beat: Heartbeat, before: Profile | None) -> Profile:
         subscribed_topic_regex=None,
         server_assignor=None,
     )
-    said = beat.rebalance_timeout_ms != as_before
+    said = beat.rebalance_timeout_ms != AS_BEFORE
     return replace(
         old,
         instance_id=beat.who.instance_id if beat.who.instance_id is not None else old.instance_id,

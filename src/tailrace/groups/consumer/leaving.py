@@ -6,7 +6,7 @@ from dataclasses import replace
 from tailrace.groups.alarms import Alarm
 from tailrace.groups.consumer.draft import Draft
 from tailrace.groups.consumer.group import ConsumerGroup
-from tailrace.groups.consumer.member import ConsumerMember, away
+from tailrace.groups.consumer.member import AWAY, ConsumerMember
 from tailrace.groups.consumer.states import MemberState
 from tailrace.groups.consumer.subscribing import look
 from tailrace.groups.turn import GroupTurn
@@ -14,7 +14,7 @@ from tailrace.groups.turn import GroupTurn
 
 def step_out(group: ConsumerGroup, member: ConsumerMember, turn: GroupTurn) -> None:
     """A static member leaves for a while: for a session, what it has is kept for it."""
-    Draft(group, turn).stand(member.id, replace(member.standing, epoch=away, revoking=()))
+    Draft(group, turn).stand(member.id, replace(member.standing, epoch=AWAY, revoking=()))
     turn.alarms.cancel(group.rebalance_of(member.id))
     group.hear(member, turn)
 

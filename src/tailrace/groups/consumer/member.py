@@ -7,11 +7,11 @@ from tailrace.groups.consumer.records import (
     ConsumerGroupMemberMetadataValue,
 )
 from tailrace.groups.consumer.shares import Share, restored, stored
-from tailrace.groups.consumer.states import MemberState, state_numbers, states_by_number
+from tailrace.groups.consumer.states import STATE_NUMBERS, STATES_BY_NUMBER, MemberState
 from tailrace.model.frozen import frozen
 
 Profile = ConsumerGroupMemberMetadataValue
-away: Final = -2  # the epoch of a static member that left for a while
+AWAY: Final = -2  # the epoch of a static member that left for a while
 
 
 @frozen
@@ -29,7 +29,7 @@ class Standing:
         return cls(
             epoch=value.member_epoch,
             previous_epoch=value.previous_member_epoch,
-            state=states_by_number[value.state],
+            state=STATES_BY_NUMBER[value.state],
             assigned=restored(value.assigned_partitions),
             revoking=restored(value.partitions_pending_revocation),
         )
@@ -38,7 +38,7 @@ class Standing:
         return ConsumerGroupCurrentMemberAssignmentValue(
             member_epoch=self.epoch,
             previous_member_epoch=self.previous_epoch,
-            state=state_numbers[self.state],
+            state=STATE_NUMBERS[self.state],
             assigned_partitions=stored(self.assigned),
             partitions_pending_revocation=stored(self.revoking),
         )
@@ -62,7 +62,7 @@ class ConsumerMember:
     @property
     def is_away(self) -> bool:
         """A static member that left for a while: what it has is kept for it, for a session."""
-        return self.standing.epoch == away
+        return self.standing.epoch == AWAY
 
     @property
     def is_classic(self) -> bool:

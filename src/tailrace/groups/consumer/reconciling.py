@@ -10,7 +10,7 @@ from tailrace.groups.consumer.draft import Draft
 from tailrace.groups.consumer.group import ConsumerGroup
 from tailrace.groups.consumer.member import ConsumerMember, Standing
 from tailrace.groups.consumer.shares import Share, both, share, without
-from tailrace.groups.consumer.states import MemberState, Step, Taken, steps
+from tailrace.groups.consumer.states import STEPS, MemberState, Step, Taken
 
 
 def reconcile(draft: Draft, member_id: str, owned: Share | None, *, is_sure: bool = False) -> None:
@@ -57,7 +57,7 @@ def _stand(now: Standing, step: Step, epoch: int, assigned: Share, revoking: Sha
         now,
         epoch=epoch,
         previous_epoch=now.epoch if epoch != now.epoch else now.previous_epoch,
-        state=steps[now.state, step],
+        state=STEPS[now.state, step],
         assigned=assigned,
         revoking=revoking,
     )

@@ -2,15 +2,15 @@
 
 from typing import Final
 
-from tailrace.groups.consumer.member import away
+from tailrace.groups.consumer.member import AWAY
 from tailrace.groups.consumer.shares import Share
 from tailrace.groups.requests import MemberId
 from tailrace.model.faults import InvalidRequest, UnsupportedAssignor
 from tailrace.model.frozen import frozen
 
-joining: Final = 0  # instead of an epoch
-leaving: Final = -1
-as_before: Final = -1  # a rebalance timeout that is not said again
+JOINING: Final = 0  # instead of an epoch
+LEAVING: Final = -1
+AS_BEFORE: Final = -1  # a rebalance timeout that is not said again
 
 
 @frozen
@@ -22,7 +22,7 @@ class Heartbeat:
     client_id: str = ""
     client_host: str = ""
     rack_id: str | None = None
-    rebalance_timeout_ms: int = as_before
+    rebalance_timeout_ms: int = AS_BEFORE
     names: tuple[str, ...] | None = None  # of the topics that it reads
     expression: str | None = None  # which matches the names of more; empty: of none
     assignor: str | None = None
@@ -32,8 +32,8 @@ class Heartbeat:
     def is_full(self) -> bool:
         """It says all there is to say, as after an error: it may not know what it was told last."""
         says_topics = self.names is not None or self.expression is not None
-        return self.epoch == joining or (
-            self.rebalance_timeout_ms != as_before and says_topics and self.owned is not None
+        return self.epoch == JOINING or (
+            self.rebalance_timeout_ms != AS_BEFORE and says_topics and self.owned is not None
         )
 
 
@@ -54,18 +54,18 @@ def check(beat: Heartbeat, assignors: tuple[str, ...]) -> None:
             raise InvalidRequest(f"an empty {name}: leave it out")
     if not beat.who.member_id:
         raise InvalidRequest("a member needs an id")
-    if beat.epoch == joining:
+    if beat.epoch == JOINING:
         _check_joining(beat)
-    elif beat.epoch == away and beat.who.instance_id is None:
+    elif beat.epoch == AWAY and beat.who.instance_id is None:
         raise InvalidRequest("only a static member can leave for a while: it needs an instance id")
-    elif beat.epoch < away:
+    elif beat.epoch < AWAY:
         raise InvalidRequest(f"there is no member epoch {beat.epoch}")
     if beat.assignor is not None and beat.assignor not in assignors:
         raise UnsupportedAssignor(f"work is not shared out by {beat.assignor!r} here, only by {', '.join(assignors)}")
 
 
 def _check_joining(beat: Heartbeat) -> None:
-    if beat.rebalance_timeout_ms == as_before:
+    if beat.rebalance_timeout_ms == AS_BEFORE:
         raise InvalidRequest("who joins must say how long it may take to give partitions up")
     if beat.owned != ():
         raise InvalidRequest("who joins must say that it has no partitions")

@@ -21,10 +21,10 @@ class MemberState(Enum):
     UNRELEASED = "Unreleased"  # waits for what others have still
 
 
-state_numbers: Final = MappingProxyType(
+STATE_NUMBERS: Final = MappingProxyType(
     {MemberState.STABLE: 0, MemberState.UNREVOKED: 1, MemberState.UNRELEASED: 2}
 )  # Kafka's, which are in the log
-states_by_number: Final = MappingProxyType({number: state for state, number in state_numbers.items()})
+STATES_BY_NUMBER: Final = MappingProxyType({number: state for state, number in STATE_NUMBERS.items()})
 
 
 class Step(Enum):
@@ -41,7 +41,7 @@ class Taken(NamedTuple):
     to: MemberState
 
 
-steps: Final[Mapping[tuple[MemberState, Step], MemberState]] = MappingProxyType(
+STEPS: Final[Mapping[tuple[MemberState, Step], MemberState]] = MappingProxyType(
     {
         (state, step): to
         for state in MemberState

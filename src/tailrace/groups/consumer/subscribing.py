@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from hashlib import blake2b
 from typing import Final
 
-from tailrace.groups.consumer.assigning import assignors
+from tailrace.groups.consumer.assigning import ASSIGNORS
 from tailrace.groups.consumer.draft import Draft
 from tailrace.groups.consumer.expressions import Tried, matching
 from tailrace.groups.consumer.group import ConsumerGroup
@@ -20,7 +20,7 @@ from tailrace.groups.topics import Topics
 from tailrace.groups.turn import GroupTurn
 from tailrace.model.ids import Id
 
-hash_bytes: Final = 8
+HASH_BYTES: Final = 8
 
 
 def look(draft: Draft, *, changed: bool, tries: bool = True) -> None:
@@ -79,7 +79,7 @@ def hash_of(group: ConsumerGroup, topics: Topics) -> int:
     there = sorted((name, known.id, known.partitions) for name, known in found.items() if known is not None)
     if not there:
         return 0
-    return int.from_bytes(blake2b(repr(there).encode(), digest_size=hash_bytes).digest(), "big", signed=True)
+    return int.from_bytes(blake2b(repr(there).encode(), digest_size=HASH_BYTES).digest(), "big", signed=True)
 
 
 def retarget(draft: Draft) -> None:
@@ -102,4 +102,4 @@ def _shares(group: ConsumerGroup, turn: GroupTurn) -> dict[str, Share]:
         partitions |= {one.id: one.partitions for one in there}
         reads = tuple(sorted(one.id for one in there))
         wishes[member.id] = Wish(member.instance_id, reads, group.target.get(member.id, ()))
-    return assignors[group.assignor(turn.rules.assignors[0])](wishes, partitions)
+    return ASSIGNORS[group.assignor(turn.rules.assignors[0])](wishes, partitions)

@@ -16,10 +16,10 @@ from tailrace.model.frozen import frozen
 from tailrace.model.ids import TopicPartition, parse_id, show_id
 from tailrace.ports.disk import Disk, read_file, replace_file
 
-events: Final = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
-checkpoint_name: Final = "checkpoint"
-version: Final = 1
+CHECKPOINT_NAME: Final = "checkpoint"
+VERSION: Final = 1
 
 
 @frozen
@@ -30,19 +30,19 @@ class Checkpoint:
 
 def load_checkpoints(disk: Disk, folder: str) -> dict[TopicPartition, Checkpoint] | None:
     """What was stored last, nothing where nothing was; None when it cannot be read any more."""
-    path = f"{folder}/{checkpoint_name}"
+    path = f"{folder}/{CHECKPOINT_NAME}"
     if not disk.exists(path):
         return {}
     try:
-        return dict(map(_parse, read_state(checkpoint_name, version, read_file(disk, path))))
+        return dict(map(_parse, read_state(CHECKPOINT_NAME, VERSION, read_file(disk, path))))
     except (Unreadable, ValueError) as error:
-        events.error("%s cannot be used, all logs will be scanned, and none is cut: %s", path, error)
+        logger.error("%s cannot be used, all logs will be scanned, and none is cut: %s", path, error)
         return None
 
 
 async def store_checkpoints(disk: Disk, folder: str, checkpoints: Mapping[TopicPartition, Checkpoint]) -> None:
     lines = (_line(partition, checkpoint) for partition, checkpoint in checkpoints.items())
-    await replace_file(disk, f"{folder}/{checkpoint_name}", write_state(checkpoint_name, version, lines))
+    await replace_file(disk, f"{folder}/{CHECKPOINT_NAME}", write_state(CHECKPOINT_NAME, VERSION, lines))
 
 
 def _line(partition: TopicPartition, checkpoint: Checkpoint) -> str:

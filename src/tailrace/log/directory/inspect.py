@@ -8,7 +8,7 @@ fall, records that can be opened. It goes on to the next segment after a problem
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tailrace.log.file_names import named, offsets_named, segment_suffix
+from tailrace.log.file_names import SEGMENT_SUFFIX, named, offsets_named
 from tailrace.log.recovery.segment_walk import walk
 from tailrace.log.state.open_transactions import Transactions
 from tailrace.model.faults import BatchTooLarge, CorruptBatch, InvalidBatch
@@ -68,8 +68,8 @@ class Report:
 
 def stored_batches(disk: Disk, folder: str) -> Iterator[Stored]:
     """All batches of a partition's folder in order, checksums compared; a segment ends at its first problem."""
-    for base in offsets_named(disk.names(folder), segment_suffix):
-        path = f"{folder}/{named(base, segment_suffix)}"
+    for base in offsets_named(disk.names(folder), SEGMENT_SUFFIX):
+        path = f"{folder}/{named(base, SEGMENT_SUFFIX)}"
         file = disk.open(path)
         try:
             for found in walk(file, 0, file.size(), check=True):
@@ -79,7 +79,7 @@ def stored_batches(disk: Disk, folder: str) -> Iterator[Stored]:
 
 
 def verify(disk: Disk, folder: str) -> Report:
-    bases = offsets_named(disk.names(folder), segment_suffix)
+    bases = offsets_named(disk.names(folder), SEGMENT_SUFFIX)
     batches = records = markers = size = 0
     transactions = Transactions()
     end, epoch = bases[0] if bases else 0, -1

@@ -15,10 +15,10 @@ from tailrace.model.frozen import frozen
 from tailrace.model.ids import BrokerId, Id, parse_id, show_id
 from tailrace.ports.disk import Disk, read_file, replace_file
 
-meta_name: Final = "meta.properties"
-clean_name: Final = "clean-shutdown"
-boot_name: Final = "boot"
-version: Final = "1"
+META_NAME: Final = "meta.properties"
+CLEAN_NAME: Final = "clean-shutdown"
+BOOT_NAME: Final = "boot"
+VERSION: Final = "1"
 
 
 class FirstVoter(NamedTuple):
@@ -44,13 +44,13 @@ class Meta:
 
 def load_meta(disk: Disk, folder: str) -> Meta | None:
     """None in a fresh directory; `Unreadable` when the file is there and makes no sense: better not to start."""
-    path = f"{folder}/{meta_name}"
+    path = f"{folder}/{META_NAME}"
     if not disk.exists(path):
         return None
     lines = read_file(disk, path).decode(errors="replace").splitlines()
     values = dict(line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
-    if values.get("version") != version:
-        raise Unreadable(f"{path} has version {values.get('version')}, this release reads {version}")
+    if values.get("version") != VERSION:
+        raise Unreadable(f"{path} has version {values.get('version')}, this release reads {VERSION}")
     try:
         return Meta(
             cluster_id=values["cluster.id"],
@@ -71,19 +71,19 @@ def _parse_voter(text: str) -> FirstVoter:
 
 async def store_meta(disk: Disk, folder: str, meta: Meta) -> None:
     text = (
-        f"version={version}\n"
+        f"version={VERSION}\n"
         f"cluster.id={meta.cluster_id}\n"
         f"node.id={meta.broker_id}\n"
         f"directory.id={show_id(meta.directory_id)}\n"
         f"peer.port={meta.peer_port}\n"
         f"metadata.voters={','.join(map(str, meta.voters))}\n"
     )
-    await replace_file(disk, f"{folder}/{meta_name}", text.encode())
+    await replace_file(disk, f"{folder}/{META_NAME}", text.encode())
 
 
 async def take_clean_marker(disk: Disk, folder: str) -> bool:
     """Whether the last stop was clean; from now on, a stop is not until it is marked so again."""
-    path = f"{folder}/{clean_name}"
+    path = f"{folder}/{CLEAN_NAME}"
     if not disk.exists(path):
         return False
     disk.remove(path)
@@ -92,12 +92,12 @@ async def take_clean_marker(disk: Disk, folder: str) -> bool:
 
 
 async def write_clean_marker(disk: Disk, folder: str, boot_id: str) -> None:
-    await replace_file(disk, f"{folder}/{clean_name}", f"{boot_id}\n".encode())
+    await replace_file(disk, f"{folder}/{CLEAN_NAME}", f"{boot_id}\n".encode())
 
 
 async def exchange_boot_id(disk: Disk, folder: str, boot_id: str) -> bool:
     """Whether the machine is still in the boot in which this directory was used last; from now on, it is this one."""
-    path = f"{folder}/{boot_name}"
+    path = f"{folder}/{BOOT_NAME}"
     last = read_file(disk, path).decode(errors="replace").strip() if disk.exists(path) else ""
     if last != boot_id:
         await replace_file(disk, path, f"{boot_id}\n".encode())

@@ -12,11 +12,11 @@ save, for a file only grows.
 from typing import Final, Self
 
 from tailrace.log.directory.state_file import Unreadable
-from tailrace.log.index.sparse import OffsetIndex, TimeIndex, offset_entry_bytes, time_entry_bytes
+from tailrace.log.index.sparse import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES, OffsetIndex, TimeIndex
 from tailrace.records.crc import crc32c
 
-no_timestamp: Final = -1
-checksum_bytes: Final = 4
+NO_TIMESTAMP: Final = -1
+CHECKSUM_BYTES: Final = 4
 
 
 class Indexes:
@@ -40,7 +40,7 @@ class Indexes:
         self.interval_bytes = interval_bytes
         self.offsets = OffsetIndex()
         self.times = TimeIndex()
-        self.max_timestamp = no_timestamp
+        self.max_timestamp = NO_TIMESTAMP
         self.max_timestamp_offset = base  # of the first batch that had it
         self._since_entry = 0  # bytes since the batch of the last entry began
         self._offsets_saved = 0  # entries that the files hold and that are right
@@ -63,7 +63,7 @@ class Indexes:
     def note_time(self) -> None:
         """Make an entry for the highest timestamp, if there is none yet."""
         timestamps = self.times.timestamps
-        if self.max_timestamp > (timestamps[-1] if timestamps else no_timestamp):
+        if self.max_timestamp > (timestamps[-1] if timestamps else NO_TIMESTAMP):
             self.times.add(self.max_timestamp, self.max_timestamp_offset - self.base)
 
     def place(self, offset: int) -> tuple[int, int]:
@@ -92,7 +92,7 @@ class Indexes:
             self._stale
             or len(self.offsets) != self._offsets_saved
             or len(self.times) != self._times_saved
-            or self.max_timestamp > (timestamps[-1] if timestamps else no_timestamp)
+            or self.max_timestamp > (timestamps[-1] if timestamps else NO_TIMESTAMP)
         )
 
     def take_unsaved(self) -> tuple[tuple[bytes, int], tuple[bytes, int]]:
@@ -102,15 +102,15 @@ class Indexes:
         """
         self.note_time()
         whole, self._stale = self._stale, False
-        offsets, offsets_at = self.offsets.dump(self._offsets_saved), self._offsets_saved * offset_entry_bytes
-        times, times_at = self.times.dump(self._times_saved), self._times_saved * time_entry_bytes
+        offsets, offsets_at = self.offsets.dump(self._offsets_saved), self._offsets_saved * OFFSET_ENTRY_BYTES
+        times, times_at = self.times.dump(self._times_saved), self._times_saved * TIME_ENTRY_BYTES
         self._offsets_checksum = crc32c(offsets, self._offsets_checksum)
         self._times_checksum = crc32c(times, self._times_checksum)
         self._offsets_saved, self._times_saved = len(self.offsets), len(self.times)
         if offsets or whole:
-            offsets += self._offsets_checksum.to_bytes(checksum_bytes)
+            offsets += self._offsets_checksum.to_bytes(CHECKSUM_BYTES)
         if times or whole:
-            times += self._times_checksum.to_bytes(checksum_bytes)
+            times += self._times_checksum.to_bytes(CHECKSUM_BYTES)
         return (offsets, offsets_at), (times, times_at)
 
     def distrust_files(self) -> None:
@@ -135,26 +135,26 @@ class Indexes:
 
     def _know_last_time(self) -> None:
         times = self.times
-        self.max_timestamp = times.timestamps[-1] if times.timestamps else no_timestamp
+        self.max_timestamp = times.timestamps[-1] if times.timestamps else NO_TIMESTAMP
         self.max_timestamp_offset = self.base + (times.offsets[-1] if times.offsets else 0)
 
 
 def last_time(times: bytes) -> int | None:
     """The highest timestamp of a segment, from the file of its time index; None when the file is not to be trusted."""
     try:
-        last = TimeIndex.load(checked(times)[-time_entry_bytes:]).timestamps
+        last = TimeIndex.load(checked(times)[-TIME_ENTRY_BYTES:]).timestamps
     except Unreadable:
         return None
     return last[0] if last else None
 
 
 def _checksum(data: bytes) -> int:
-    return int.from_bytes(data[-checksum_bytes:])
+    return int.from_bytes(data[-CHECKSUM_BYTES:])
 
 
 def checked(data: bytes) -> bytes:
     """The entries of an index file."""
-    entries = data[:-checksum_bytes]
-    if len(data) < checksum_bytes or crc32c(entries) != _checksum(data):
+    entries = data[:-CHECKSUM_BYTES]
+    if len(data) < CHECKSUM_BYTES or crc32c(entries) != _checksum(data):
         raise Unreadable("an index whose checksum does not fit")
     return entries

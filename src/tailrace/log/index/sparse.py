@@ -13,10 +13,10 @@ from typing import Final, Self
 
 from tailrace.log.directory.state_file import Unreadable
 
-offset_entry_bytes: Final = 8
-time_entry_bytes: Final = 12
-relative_offset_max: Final = 2**31 - 1
-_swap: Final = sys.byteorder == "little"
+OFFSET_ENTRY_BYTES: Final = 8
+TIME_ENTRY_BYTES: Final = 12
+RELATIVE_OFFSET_MAX: Final = 2**31 - 1
+_SWAP: Final = sys.byteorder == "little"
 
 assert array("I").itemsize == 4
 
@@ -48,19 +48,19 @@ class OffsetIndex:
         del self.offsets[kept:], self.positions[kept:]
 
     def dump(self, skip: int = 0) -> bytes:
-        both = array("I", bytes(offset_entry_bytes * (len(self.offsets) - skip)))
+        both = array("I", bytes(OFFSET_ENTRY_BYTES * (len(self.offsets) - skip)))
         both[0::2] = self.offsets[skip:]
         both[1::2] = self.positions[skip:]
-        if _swap:
+        if _SWAP:
             both.byteswap()
         return both.tobytes()
 
     @classmethod
     def load(cls, data: bytes, segment_size: int) -> Self:
-        if len(data) % offset_entry_bytes:
+        if len(data) % OFFSET_ENTRY_BYTES:
             raise Unreadable(f"an offset index of {len(data)} bytes")
         both = array("I", data)
-        if _swap:
+        if _SWAP:
             both.byteswap()
         index = cls()
         index.offsets, index.positions = both[0::2], both[1::2]
@@ -104,24 +104,24 @@ class TimeIndex:
     def dump(self, skip: int = 0) -> bytes:
         timestamps = self.timestamps[skip:]
         offsets = self.offsets[skip:]
-        if _swap:
+        if _SWAP:
             timestamps.byteswap()
             offsets.byteswap()
         halves = array("I", timestamps.tobytes())
-        thirds = array("I", bytes(time_entry_bytes * len(offsets)))
+        thirds = array("I", bytes(TIME_ENTRY_BYTES * len(offsets)))
         thirds[0::3], thirds[1::3], thirds[2::3] = halves[0::2], halves[1::2], offsets
         return thirds.tobytes()
 
     @classmethod
     def load(cls, data: bytes) -> Self:
-        if len(data) % time_entry_bytes:
+        if len(data) % TIME_ENTRY_BYTES:
             raise Unreadable(f"a time index of {len(data)} bytes")
         thirds = array("I", data)
         halves = array("I", bytes(8 * (len(thirds) // 3)))
         halves[0::2], halves[1::2] = thirds[0::3], thirds[1::3]
         index = cls()
         index.timestamps, index.offsets = array("q", halves.tobytes()), thirds[2::3]
-        if _swap:
+        if _SWAP:
             index.timestamps.byteswap()
             index.offsets.byteswap()
         if not (_rises(index.timestamps) and _rises(index.offsets)):

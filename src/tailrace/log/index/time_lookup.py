@@ -11,21 +11,21 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from tailrace.log.index.segment_indexes import Indexes, no_timestamp
+from tailrace.log.index.segment_indexes import NO_TIMESTAMP, Indexes
 from tailrace.log.recovery.segment_walk import Found
 from tailrace.log.segment import Segment
 from tailrace.model.faults import BatchTooLarge, CorruptBatch, InvalidBatch, StorageFailed
-from tailrace.model.limits import KiB, MiB, decompressed_max_bytes
+from tailrace.model.limits import DECOMPRESSED_MAX_BYTES, KiB, MiB
 from tailrace.ports.disk import Buffer
-from tailrace.records.header import BatchHeader, check_intact, log_append_time_bit
+from tailrace.records.header import LOG_APPEND_TIME_BIT, BatchHeader, check_intact
 from tailrace.records.opened import walk_batch
 
 if TYPE_CHECKING:
     from tailrace.log.log import Log
 
-opened_here_max_records: Final = 1_000
-opened_here_max_compressed_bytes: Final = 16 * KiB
-opened_here_max_bytes: Final = MiB  # once decompressed
+OPENED_HERE_MAX_RECORDS: Final = 1_000
+OPENED_HERE_MAX_COMPRESSED_BYTES: Final = 16 * KiB
+OPENED_HERE_MAX_BYTES: Final = MiB  # once decompressed
 
 
 Pick = Callable[[int, int, Buffer], tuple[int, int] | None]  # the log's start, the most to decompress, the batch
@@ -111,7 +111,7 @@ async def _highest_between(
         highest = header.max_timestamp
         if header.base_offset < log.start:  # the record with it may lie below the start
             record = await _open(log, segment, found, header, newest)
-            highest = no_timestamp if record is None else record.timestamp
+            highest = NO_TIMESTAMP if record is None else record.timestamp
         one = Best(highest, segment, found.position)
         if best is None or highest > best.timestamp or (highest == best.timestamp and one.comes_before(best)):
             best = one
@@ -134,7 +134,7 @@ def _damaged(log: "Log", segment: Segment, found: Found, problem: str) -> Storag
 
 async def _open(log: "Log", segment: Segment, found: Found, header: BatchHeader, pick: Pick) -> Timed | None:
     by_header = Timed(max(header.base_offset, log.start), header.max_timestamp, header.leader_epoch)
-    if header.attributes & log_append_time_bit:
+    if header.attributes & LOG_APPEND_TIME_BIT:
         return by_header
     try:
         check_intact(found.data)
@@ -148,13 +148,13 @@ async def _open(log: "Log", segment: Segment, found: Found, header: BatchHeader,
 
 
 async def _picked(log: "Log", data: memoryview, header: BatchHeader, pick: Pick) -> tuple[int, int] | None:
-    large = header.compression != 0 and header.size > opened_here_max_compressed_bytes
-    if not large and header.records <= opened_here_max_records:
+    large = header.compression != 0 and header.size > OPENED_HERE_MAX_COMPRESSED_BYTES
+    if not large and header.records <= OPENED_HERE_MAX_RECORDS:
         try:
-            return pick(log.start, max(opened_here_max_bytes, header.size), data)
+            return pick(log.start, max(OPENED_HERE_MAX_BYTES, header.size), data)
         except BatchTooLarge:
             pass  # few bytes can unpack to very many
-    return await log.ports.offload.process(pick, log.start, decompressed_max_bytes, bytes(data))
+    return await log.ports.offload.process(pick, log.start, DECOMPRESSED_MAX_BYTES, bytes(data))
 
 
 def first_not_older(timestamp: int, start: int, max_bytes: int, data: Buffer) -> tuple[int, int] | None:

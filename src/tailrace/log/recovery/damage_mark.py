@@ -12,52 +12,52 @@ import logging
 from typing import Final
 
 from tailrace.log.directory.state_file import Unreadable, read_state, write_state
-from tailrace.log.file_names import damaged_name, segment_suffix
+from tailrace.log.file_names import DAMAGED_NAME, SEGMENT_SUFFIX
 from tailrace.log.recovery.found import Damage, Recovered
 from tailrace.log.recovery.segment_walk import walk_in_turns
 from tailrace.log.segment import Segment
 from tailrace.ports.disk import Disk, read_file, replace_file
 
-events: Final = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
-version: Final = 1
-anywhere: Final = -1
+VERSION: Final = 1
+ANYWHERE: Final = -1
 
 
 def load_mark(disk: Disk, folder: str) -> int | None:
     """Where damage was found, `anywhere` if that cannot be read; None: nowhere."""
-    path = f"{folder}/{damaged_name}"
+    path = f"{folder}/{DAMAGED_NAME}"
     if not disk.exists(path):
         return None
     try:
-        (line,) = read_state(damaged_name, version, read_file(disk, path))
+        (line,) = read_state(DAMAGED_NAME, VERSION, read_file(disk, path))
         return int(line)
     except (Unreadable, ValueError):
-        return anywhere
+        return ANYWHERE
 
 
 async def mark(disk: Disk, folder: str, offset: int) -> None:
     """Best effort: without it the next reader finds the damage again."""
     try:
-        await replace_file(disk, f"{folder}/{damaged_name}", write_state(damaged_name, version, [str(offset)]))
+        await replace_file(disk, f"{folder}/{DAMAGED_NAME}", write_state(DAMAGED_NAME, VERSION, [str(offset)]))
     except OSError as error:
-        events.error("%s: that it is damaged could not be written down: %s", folder, error)
+        logger.error("%s: that it is damaged could not be written down: %s", folder, error)
 
 
 async def look_again(disk: Disk, folder: str, found: Recovered, marked: int) -> Damage | None:
     """What is still damaged where the mark says, in a log that was found whole otherwise."""
-    offset = found.start if marked == anywhere else marked
+    offset = found.start if marked == ANYWHERE else marked
     homes = [segment for segment in found.segments if segment.base <= offset and found.start <= offset < found.end]
     damage = await _look_through(homes[-1], offset) if homes else None
     if damage is None:
-        events.info("%s: offset %d can be read again, or is gone", folder, offset)
-        disk.remove(f"{folder}/{damaged_name}")
+        logger.info("%s: offset %d can be read again, or is gone", folder, offset)
+        disk.remove(f"{folder}/{DAMAGED_NAME}")
         await disk.sync_dir(folder)
     return damage
 
 
 async def _look_through(segment: Segment, offset: int) -> Damage | None:
-    file, expected, position = segment.path_of(segment_suffix), segment.base, 0
+    file, expected, position = segment.path_of(SEGMENT_SUFFIX), segment.base, 0
     async for found in walk_in_turns(segment.file, 0, segment.size, check=True):
         header, position, problem = found.header, found.position, found.problem
         if header is not None and header.base_offset != expected and not segment.has_gaps:

@@ -7,7 +7,7 @@ any more who votes: the log is damaged there.
 from collections.abc import Sequence
 
 from tailrace.log.directory.state_file import Unreadable
-from tailrace.log.file_names import named, offsets_named, voters_suffix
+from tailrace.log.file_names import VOTERS_SUFFIX, named, offsets_named
 from tailrace.log.recovery.found import VoterSets
 from tailrace.log.recovery.segment_walk import walk
 from tailrace.log.segment import Segment
@@ -21,12 +21,12 @@ class FoundVoters:
     def __init__(self, disk: Disk, folder: str, names: Sequence[str]) -> None:
         self._disk = disk
         self._folder = folder
-        self._named = offsets_named(names, voters_suffix)
+        self._named = offsets_named(names, VOTERS_SUFFIX)
         self._target = 0
         self.sets: VoterSets = []
 
     def path_of(self, offset: int) -> str:
-        return f"{self._folder}/{named(offset, voters_suffix)}"
+        return f"{self._folder}/{named(offset, VOTERS_SUFFIX)}"
 
     async def load(self, target: int, segments: Sequence[Segment]) -> int | None:
         """Know what was said below `target`; the offset of voters that nothing tells any more."""

@@ -18,8 +18,8 @@ import logging
 from typing import Final
 
 from tailrace.log.directory.state_file import Unreadable
-from tailrace.log.file_names import cut_name, epochs_name, gap_suffix, offsets_named, segment_suffix
-from tailrace.log.recovery.damage_mark import anywhere
+from tailrace.log.file_names import CUT_NAME, EPOCHS_NAME, GAP_SUFFIX, SEGMENT_SUFFIX, offsets_named
+from tailrace.log.recovery.damage_mark import ANYWHERE
 from tailrace.log.recovery.found import Damage, Recovered, RecoveryPoint
 from tailrace.log.recovery.found_aborted import found_aborted
 from tailrace.log.recovery.found_voters import FoundVoters
@@ -34,11 +34,11 @@ from tailrace.log.state.gaps import read_gap, write_gaps_back
 from tailrace.log.state.producer_snapshots import last_snapshot
 from tailrace.log.state.producers import ProducerStates
 from tailrace.model.faults import CorruptBatch
-from tailrace.model.limits import batch_header_bytes
+from tailrace.model.limits import BATCH_HEADER_BYTES
 from tailrace.ports.disk import Disk, read_file
 from tailrace.records.header import BatchHeader, read_header
 
-events: Final = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 
 class Damaged(Exception):
@@ -56,8 +56,8 @@ class Recovery:
         self._expiration_ms = expiration_ms
         self._now_ms = now_ms
         self._names = disk.names(folder) if disk.exists(folder) else []
-        self._segments = [Segment(disk, folder, base, interval_bytes) for base in self._offsets(segment_suffix)]
-        for gap in self._offsets(gap_suffix):
+        self._segments = [Segment(disk, folder, base, interval_bytes) for base in self._offsets(SEGMENT_SUFFIX)]
+        for gap in self._offsets(GAP_SUFFIX):
             if self._segments and gap >= self._segments[0].base:
                 self._segments[self._home(gap)].has_gaps = True
         self._producers = ProducerStates(expiration_ms)
@@ -72,7 +72,7 @@ class Recovery:
     ) -> Recovered:
         """`may_cut`: whether bad bytes above the point can be a torn tail; after a clean stop they cannot, nor where
         they were found before (`marked`)."""
-        self._may_cut = may_cut and not clean and marked != anywhere
+        self._may_cut = may_cut and not clean and marked != ANYWHERE
         self._marked = marked
         point = self._before_cut(point)
         claimed = point.offset if point is not None else 0
@@ -101,7 +101,7 @@ class Recovery:
 
     def _before_cut(self, point: RecoveryPoint | None) -> RecoveryPoint | None:
         """A log that was truncated since the point was recorded cannot be held to it."""
-        self._cut_at = load_cut(self._disk, self._folder) if cut_name in self._names else None
+        self._cut_at = load_cut(self._disk, self._folder) if CUT_NAME in self._names else None
         if point is None or self._cut_at is None or self._cut_at >= point.offset:
             return point
         return RecoveryPoint(offset=self._cut_at, start=min(point.start, self._cut_at))
@@ -119,8 +119,8 @@ class Recovery:
         for segment in self._segments[-1:]:
             if segment.indexes is None:
                 segment.begin_indexes()
-            if segment.size >= batch_header_bytes:
-                segment.first_timestamp = read_header(segment.file.read(0, batch_header_bytes)).base_timestamp
+            if segment.size >= BATCH_HEADER_BYTES:
+                segment.first_timestamp = read_header(segment.file.read(0, BATCH_HEADER_BYTES)).base_timestamp
         start = max(self._segments[0].base, point.start if point is not None else 0)
         held_to = None
         if damage is not None and (point is None or damage.offset >= point.offset):
@@ -191,10 +191,10 @@ class Recovery:
         return have
 
     def _load_epochs(self) -> bool:
-        if epochs_name not in self._names:
+        if EPOCHS_NAME not in self._names:
             return False
         try:
-            self._epochs = EpochCache.load(read_file(self._disk, f"{self._folder}/{epochs_name}"))
+            self._epochs = EpochCache.load(read_file(self._disk, f"{self._folder}/{EPOCHS_NAME}"))
         except Unreadable:
             return False
         return True
@@ -235,7 +235,7 @@ class Recovery:
         return position
 
     def _damaged(self, segment: Segment, position: int, offset: int, reason: str | None) -> Damaged:
-        file = segment.path_of(segment_suffix)
+        file = segment.path_of(SEGMENT_SUFFIX)
         return Damaged(Damage(file=file, position=position, offset=offset, reason=reason or "unreadable"))
 
     async def _scan(self, target: int, home: int, position: int) -> int:
@@ -246,8 +246,8 @@ class Recovery:
             if number > home:
                 if segment.base != expected:
                     self._refuse_to_cut(segment, 0, expected, f"it does not follow on offset {expected - 1}")
-                    file = segment.path_of(segment_suffix)
-                    events.warning("%s does not follow on offset %d: it goes, and all after it", file, expected - 1)
+                    file = segment.path_of(SEGMENT_SUFFIX)
+                    logger.warning("%s does not follow on offset %d: it goes, and all after it", file, expected - 1)
                     self._drop(number)
                     break
                 segment.begin_indexes()
@@ -276,9 +276,9 @@ class Recovery:
             raise self._damaged(segment, position, expected, problem)
 
     def _report_cut(self, segment: Segment, position: int, expected: int, problem: str) -> None:
-        events.warning(
+        logger.warning(
             "%s at byte %d: %s; the log is cut here, at offset %d: %d bytes and later segments go",
-            segment.path_of(segment_suffix),
+            segment.path_of(SEGMENT_SUFFIX),
             position,
             problem,
             expected,
@@ -318,7 +318,7 @@ class Recovery:
         for number in range(home, len(self._segments)):
             segment = self._segments[number]
             await write_back(segment.file, position if number == home else 0, segment.size)
-        gaps = [gap for gap in self._offsets(gap_suffix) if target <= gap < end]
+        gaps = [gap for gap in self._offsets(GAP_SUFFIX) if target <= gap < end]
         await write_gaps_back(self._disk, self._folder, gaps)
 
     async def _sync(self) -> None:

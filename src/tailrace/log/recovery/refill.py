@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 from tailrace.log.directory.state_file import Unreadable, read_state, write_state
 from tailrace.log.disk_faults import refused
-from tailrace.log.file_names import refilling_name
+from tailrace.log.file_names import REFILLING_NAME
 from tailrace.log.recovery.truncation_mark import store_cut
 from tailrace.log.state.aborted_index import AbortedIndexes
 from tailrace.log.state.producers import ProducerStates
@@ -32,9 +32,9 @@ from tailrace.records.control import VoterIds
 if TYPE_CHECKING:
     from tailrace.log.log import Log
 
-version: Final = 2
-emptying: Final = "emptying"
-filling: Final = "filling"
+VERSION: Final = 2
+EMPTYING: Final = "emptying"
+FILLING: Final = "filling"
 
 
 async def start_over(log: "Log") -> None:
@@ -45,7 +45,7 @@ async def start_over(log: "Log") -> None:
     voters = log.voter_sets[-1][1] if log.voter_sets else log.voters_before
     try:
         await make_lasting_dir(disk, log.folder)
-        await _mark(disk, log.folder, emptying, voters)
+        await _mark(disk, log.folder, EMPTYING, voters)
     except OSError as error:
         log.refusal = before
         raise refused(log.folder, error) from error
@@ -84,27 +84,27 @@ def _let_go(log: "Log") -> None:
 async def resume(disk: Disk, folder: str) -> VoterIds | None:
     """Whether a log is being filled anew, and who voted before; where it was still being emptied, it is empty
     afterwards."""
-    path = f"{folder}/{refilling_name}"
+    path = f"{folder}/{REFILLING_NAME}"
     if not disk.exists(path):
         return None
     voters: VoterIds = ()
     try:
-        state, *lines = read_state(refilling_name, version, read_file(disk, path))
+        state, *lines = read_state(REFILLING_NAME, VERSION, read_file(disk, path))
         voters = voters_of(lines)
     except (Unreadable, ValueError):
-        state = emptying  # what is there is to be fetched in any case
-    if state != filling:
+        state = EMPTYING  # what is there is to be fetched in any case
+    if state != FILLING:
         await _empty(disk, folder, voters)
     return voters
 
 
 async def _empty(disk: Disk, folder: str, voters: VoterIds) -> None:
     for name in disk.names(folder):
-        if name != refilling_name:
+        if name != REFILLING_NAME:
             disk.remove(f"{folder}/{name}")
             await asyncio.sleep(0)  # to free gigabytes takes its time
     await store_cut(disk, folder, 0)  # and with its name, that all others are gone: before it is said so
-    await _mark(disk, folder, filling, voters)
+    await _mark(disk, folder, FILLING, voters)
 
 
 async def refilled(log: "Log") -> None:
@@ -114,7 +114,7 @@ async def refilled(log: "Log") -> None:
     try:
         await log.flush()
         await _keep_voters(log)
-        disk.remove(f"{log.folder}/{refilling_name}")
+        disk.remove(f"{log.folder}/{REFILLING_NAME}")
         await disk.sync_dir(log.folder)
     except OSError as error:
         raise refused(log.folder, error) from error
@@ -135,4 +135,4 @@ async def _keep_voters(log: "Log") -> None:
 
 async def _mark(disk: Disk, folder: str, state: str, voters: VoterIds) -> None:
     lines = [state, *voter_lines(voters)]
-    await replace_file(disk, f"{folder}/{refilling_name}", write_state(refilling_name, version, lines))
+    await replace_file(disk, f"{folder}/{REFILLING_NAME}", write_state(REFILLING_NAME, VERSION, lines))

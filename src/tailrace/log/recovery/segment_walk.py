@@ -9,12 +9,12 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from typing import Final, NamedTuple
 
-from tailrace.model.limits import MiB, batch_header_bytes, record_batch_max_bytes
+from tailrace.model.limits import BATCH_HEADER_BYTES, RECORD_BATCH_MAX_BYTES, MiB
 from tailrace.ports.disk import Buffer, File
 from tailrace.records.crc import crc32c
-from tailrace.records.header import BatchHeader, checked_from, prefix_bytes, read_header
+from tailrace.records.header import CHECKED_FROM, PREFIX_BYTES, BatchHeader, read_header
 
-chunk_bytes: Final = MiB
+CHUNK_BYTES: Final = MiB
 
 
 class Found(NamedTuple):
@@ -29,7 +29,7 @@ class Walk:
         self._position = position
         self._stop = stop
         self._check = check  # whether checksums are compared
-        self._wants = chunk_bytes
+        self._wants = CHUNK_BYTES
 
     @property
     def wants(self) -> tuple[int, int] | None:
@@ -49,7 +49,7 @@ class Walk:
             if at + needs > len(view):
                 break
             found = Found(self._position, read_header(view, at), view[at : at + needs], None)
-            if self._check and crc32c(found.data[checked_from:]) != read_header(view, at).crc:
+            if self._check and crc32c(found.data[CHECKED_FROM:]) != read_header(view, at).crc:
                 yield self._end(view, at, "the checksum does not fit")
                 return
             at += needs
@@ -61,26 +61,26 @@ class Walk:
     def _needs(self, view: memoryview, at: int) -> int | str:
         """How many bytes the batch at `at` has, as far as one can tell; or why it is none."""
         left = self._stop - self._position
-        if left < batch_header_bytes:
+        if left < BATCH_HEADER_BYTES:
             return f"{left} bytes, less than a batch's header"
-        if len(view) - at < batch_header_bytes:
-            self._wants = chunk_bytes
-            return batch_header_bytes
+        if len(view) - at < BATCH_HEADER_BYTES:
+            self._wants = CHUNK_BYTES
+            return BATCH_HEADER_BYTES
         header = read_header(view, at)
-        size = header.length + prefix_bytes
+        size = header.length + PREFIX_BYTES
         if header.magic != 2:
             return f"magic byte {header.magic}"
-        if not batch_header_bytes <= size <= record_batch_max_bytes:
+        if not BATCH_HEADER_BYTES <= size <= RECORD_BATCH_MAX_BYTES:
             return f"a batch of {size} bytes"
         if size > left:
             return f"a batch of {size} bytes where {left} are left"
         if header.last_offset_delta < 0:
             return f"last offset delta {header.last_offset_delta}"
-        self._wants = max(chunk_bytes, size)
+        self._wants = max(CHUNK_BYTES, size)
         return size
 
     def _end(self, view: memoryview, at: int, problem: str) -> Found:
-        header = read_header(view, at) if len(view) - at >= batch_header_bytes else None
+        header = read_header(view, at) if len(view) - at >= BATCH_HEADER_BYTES else None
         position, self._position = self._position, self._stop
         return Found(position, header, view[:0], problem)
 
@@ -94,11 +94,11 @@ def walk(file: File, position: int, stop: int, *, check: bool) -> Iterator[Found
 
 async def walk_in_turns(file: File, position: int, stop: int, *, check: bool) -> AsyncIterator[Found]:
     """The same, and the loop gets its turn every chunk."""
-    turn = position + chunk_bytes
+    turn = position + CHUNK_BYTES
     for found in walk(file, position, stop, check=check):
         yield found
         if found.position > turn:
-            turn = found.position + chunk_bytes
+            turn = found.position + CHUNK_BYTES
             await asyncio.sleep(0)
 
 

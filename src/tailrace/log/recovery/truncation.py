@@ -9,7 +9,7 @@ it had taken, and the later epoch would vouch for the whole.
 
 from typing import TYPE_CHECKING, Final
 
-from tailrace.log.file_names import gap_suffix, named, offsets_named, producers_suffix, voters_suffix
+from tailrace.log.file_names import GAP_SUFFIX, PRODUCERS_SUFFIX, VOTERS_SUFFIX, named, offsets_named
 from tailrace.log.recovery.segment_walk import walk_cold
 from tailrace.log.recovery.truncation_mark import store_cut
 from tailrace.log.state.aborted_index_files import load_aborted
@@ -20,7 +20,7 @@ from tailrace.model.faults import OffsetOutOfRange
 if TYPE_CHECKING:
     from tailrace.log.log import Log
 
-being_truncated: Final = "being truncated"
+BEING_TRUNCATED: Final = "being truncated"
 
 
 async def truncate_to(log: "Log", offset: int) -> None:
@@ -28,7 +28,7 @@ async def truncate_to(log: "Log", offset: int) -> None:
         return
     if offset < log.start:
         raise OffsetOutOfRange(f"offset {offset} lies below the start {log.start}")
-    before, log.refusal = log.refusal, being_truncated
+    before, log.refusal = log.refusal, BEING_TRUNCATED
     try:
         number, end, position = await _find_cut(log, offset)
         producers = await producers_at(log, end)
@@ -41,7 +41,7 @@ async def truncate_to(log: "Log", offset: int) -> None:
         log.producers = producers
         await log.flush()
     finally:
-        if log.refusal == being_truncated:
+        if log.refusal == BEING_TRUNCATED:
             log.refusal = before
 
 
@@ -83,8 +83,8 @@ def _cut(log: "Log", number: int, end: int, position: int) -> None:
     last.file.truncate(position)
     last.cut(position)
     names = disk.names(log.folder)
-    stale = [named(offset, producers_suffix) for offset in offsets_named(names, producers_suffix) if offset > end]
-    for suffix in (gap_suffix, voters_suffix):
+    stale = [named(offset, PRODUCERS_SUFFIX) for offset in offsets_named(names, PRODUCERS_SUFFIX) if offset > end]
+    for suffix in (GAP_SUFFIX, VOTERS_SUFFIX):
         stale += [named(offset, suffix) for offset in offsets_named(names, suffix) if offset >= end]
     for name in stale:
         syncer.forget(f"{log.folder}/{name}")

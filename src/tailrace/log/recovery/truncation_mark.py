@@ -8,19 +8,19 @@ mark goes when a later point has surely been recorded. A mark that cannot be rea
 from typing import Final
 
 from tailrace.log.directory.state_file import Unreadable, read_state, write_state
-from tailrace.log.file_names import cut_name
+from tailrace.log.file_names import CUT_NAME
 from tailrace.ports.disk import Disk, read_file, replace_file
 
-version: Final = 1
+VERSION: Final = 1
 
 
 def load_cut(disk: Disk, folder: str) -> int:
     try:
-        (line,) = read_state(cut_name, version, read_file(disk, f"{folder}/{cut_name}"))
+        (line,) = read_state(CUT_NAME, VERSION, read_file(disk, f"{folder}/{CUT_NAME}"))
         return int(line)
     except (Unreadable, ValueError):
         return 0
 
 
 async def store_cut(disk: Disk, folder: str, offset: int) -> None:
-    await replace_file(disk, f"{folder}/{cut_name}", write_state(cut_name, version, [str(offset)]))
+    await replace_file(disk, f"{folder}/{CUT_NAME}", write_state(CUT_NAME, VERSION, [str(offset)]))

@@ -11,13 +11,13 @@ from typing import Final
 from tailrace.model.limits import MiB
 from tailrace.ports.disk import File
 
-chunk_bytes: Final = MiB
+CHUNK_BYTES: Final = MiB
 
 
 async def write_back(file: File, position: int, stop: int) -> None:
     """Write what stands from `position` to `stop` to where it stands; the caller syncs."""
     while position < stop:
-        data = file.read(position, min(chunk_bytes, stop - position))
+        data = file.read(position, min(CHUNK_BYTES, stop - position))
         if not data:
             return
         file.write(data, position)

@@ -17,12 +17,12 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple, Self
 
 from tailrace.log.directory.state_file import Unreadable
-from tailrace.log.index.segment_indexes import checked, checksum_bytes
+from tailrace.log.index.segment_indexes import CHECKSUM_BYTES, checked
 from tailrace.records.crc import crc32c
 
-columns: Final = 4
-entry_bytes: Final = 8 * columns
-_swap: Final = sys.byteorder == "little"
+COLUMNS: Final = 4
+ENTRY_BYTES: Final = 8 * COLUMNS
+_SWAP: Final = sys.byteorder == "little"
 
 assert array("q").itemsize == 8
 
@@ -44,7 +44,7 @@ class AbortedIndex:
         self.unsaved = True  # whether the file lacks something, or has too much
 
     def __len__(self) -> int:
-        return len(self._rows) // columns
+        return len(self._rows) // COLUMNS
 
     def add(self, one: Aborted) -> None:
         self._rows.extend(one)
@@ -53,25 +53,25 @@ class AbortedIndex:
     def since(self, offset: int) -> Iterator[Aborted]:
         """Those whose marker stands at `offset` or later, in the order of the markers."""
         for number in range(self._first(offset), len(self)):
-            yield Aborted(*self._rows[columns * number : columns * (number + 1)])
+            yield Aborted(*self._rows[COLUMNS * number : COLUMNS * (number + 1)])
 
     def cut(self, end: int) -> None:
         """The segment ends at `end` now."""
-        kept = columns * self._first(end)
+        kept = COLUMNS * self._first(end)
         self.unsaved = self.unsaved or kept < len(self._rows)
         del self._rows[kept:]
 
     def _first(self, offset: int) -> int:
-        return bisect_left(range(len(self)), offset, key=lambda number: self._rows[columns * number + 2])
+        return bisect_left(range(len(self)), offset, key=lambda number: self._rows[COLUMNS * number + 2])
 
     def dump(self) -> bytes:
         entries = _big_endian(self._rows).tobytes()
-        return entries + crc32c(entries).to_bytes(checksum_bytes)
+        return entries + crc32c(entries).to_bytes(CHECKSUM_BYTES)
 
     @classmethod
     def load(cls, data: bytes) -> Self:
         entries = checked(data)
-        if len(entries) % entry_bytes:
+        if len(entries) % ENTRY_BYTES:
             raise Unreadable(f"an index of aborted transactions with {len(entries)} bytes")
         index = cls()
         index._rows, index.unsaved = _big_endian(array("q", entries)), False
@@ -80,7 +80,7 @@ class AbortedIndex:
 
 def _big_endian(rows: "array[int]") -> "array[int]":
     swapped = rows[:]
-    if _swap:
+    if _SWAP:
         swapped.byteswap()
     return swapped
 

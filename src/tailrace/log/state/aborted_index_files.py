@@ -7,7 +7,7 @@ all of its batches.
 from typing import TYPE_CHECKING
 
 from tailrace.log.directory.state_file import Unreadable
-from tailrace.log.file_names import aborted_suffix
+from tailrace.log.file_names import ABORTED_SUFFIX
 from tailrace.log.segment import Segment
 from tailrace.log.state.aborted_index import Aborted, AbortedIndex
 from tailrace.log.state.producers_at import producers_at
@@ -31,7 +31,7 @@ async def load_aborted(log: "Log", base: int) -> None:
     segment = next((one for one in log.segments if one.base == base), None)
     assert segment is not None, "an index is forgotten with its segment"
     try:
-        index = AbortedIndex.load(await segment.read_beside(aborted_suffix))
+        index = AbortedIndex.load(await segment.read_beside(ABORTED_SUFFIX))
     except Unreadable:
         index = await _made_again(log, segment)
     if log.aborted.is_on_disk(base):  # it may have been cut, or gone, meanwhile

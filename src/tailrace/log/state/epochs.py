@@ -10,9 +10,9 @@ from typing import Final, Self
 
 from tailrace.log.directory.state_file import Unreadable, read_state, write_state
 
-kind: Final = "leader-epochs"
-version: Final = 1
-undefined: Final = (-1, -1)
+KIND: Final = "leader-epochs"
+VERSION: Final = 1
+UNDEFINED: Final = (-1, -1)
 
 
 class EpochCache:
@@ -48,7 +48,7 @@ class EpochCache:
         (-1, -1) when the epoch is later than any known; the epoch itself and where the log starts when it is earlier.
         """
         if not self._epochs or epoch < 0 or epoch > self._epochs[-1]:
-            return undefined
+            return UNDEFINED
         after = bisect_right(self._epochs, epoch)
         end = max(self._starts[after], self._log_start) if after < len(self._starts) else log_end
         return (self._epochs[after - 1], end) if after else (epoch, end)
@@ -67,17 +67,17 @@ class EpochCache:
         self._log_start = start
 
     def dump(self) -> bytes:
-        return write_state(kind, version, (f"{epoch} {start}" for epoch, start in self.entries()))
+        return write_state(KIND, VERSION, (f"{epoch} {start}" for epoch, start in self.entries()))
 
     @classmethod
     def load(cls, data: bytes) -> Self:
         cache = cls()
         try:
-            for line in read_state(kind, version, data):
+            for line in read_state(KIND, VERSION, data):
                 epoch, start = map(int, line.split())
                 cache._epochs.append(epoch)
                 cache._starts.append(start)
         except ValueError as error:
-            raise Unreadable(f"{kind}: {error}") from error
+            raise Unreadable(f"{KIND}: {error}") from error
         cache.unsaved = False
         return cache

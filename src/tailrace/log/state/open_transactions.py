@@ -12,8 +12,8 @@ Both kinds are written down with the producers (`producers`), as lines of their 
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-open_word: Final = "open"
-ended_word: Final = "ended"
+OPEN_WORD: Final = "open"
+ENDED_WORD: Final = "ended"
 
 
 class Transactions:
@@ -55,13 +55,13 @@ class Transactions:
         self._ended.clear()
 
     def lines(self) -> Iterator[str]:
-        yield from (f"{open_word} {producer} {first}" for producer, first in self.open.items())
-        yield from (f"{ended_word} {first} {marker}" for first, marker in self._ended.items())
+        yield from (f"{OPEN_WORD} {producer} {first}" for producer, first in self.open.items())
+        yield from (f"{ENDED_WORD} {first} {marker}" for first, marker in self._ended.items())
 
     def take_line(self, words: Sequence[str]) -> bool:
         """Whether a line is one of ours; what it says is known then."""
-        if words[0] not in (open_word, ended_word):
+        if words[0] not in (OPEN_WORD, ENDED_WORD):
             return False
         key, value = map(int, words[1:])
-        (self.open if words[0] == open_word else self._ended)[key] = value
+        (self.open if words[0] == OPEN_WORD else self._ended)[key] = value
         return True

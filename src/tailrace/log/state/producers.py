@@ -6,7 +6,7 @@ it must follow on the last sequence, or begin at 0 in a higher epoch. A producer
 its state may have expired, and refusing it would stop it for ever. Sequences wrap around from 2³¹ - 1 to 0.
 
 Producers stand in the order of last use; the idle ones are forgotten from the front after `expiration_ms`, and at once
-when there are more than `producers_per_partition_max`. Those that have a transaction open are kept in any case: who
+when there are more than `PRODUCERS_PER_PARTITION_MAX`. Those that have a transaction open are kept in any case: who
 forgets one would take its next batch for the first.
 
 A marker ends a transaction, and may begin a new epoch: the coordinator raises it to fence a producer, and for clients
@@ -21,15 +21,15 @@ from tailrace.log.directory.state_file import Unreadable, read_state, write_stat
 from tailrace.log.state.aborted_index import Aborted
 from tailrace.log.state.open_transactions import Transactions
 from tailrace.model.faults import InvalidBatch, InvalidTransactionState, OutOfOrderSequence, StaleProducerEpoch
-from tailrace.model.limits import producer_batches_kept, producers_per_partition_max
+from tailrace.model.limits import PRODUCER_BATCHES_KEPT, PRODUCERS_PER_PARTITION_MAX
 from tailrace.records.control import Marker, read_control
-from tailrace.records.header import BatchHeader, control_bit, log_append_time_bit, transactional_bit
+from tailrace.records.header import CONTROL_BIT, LOG_APPEND_TIME_BIT, TRANSACTIONAL_BIT, BatchHeader
 
-kind: Final = "producers"
-version: Final = 2
-sequence_mask: Final = 0x7FFFFFFF
-no_sequence: Final = -1
-no_coordinator: Final = -1
+KIND: Final = "producers"
+VERSION: Final = 2
+SEQUENCE_MASK: Final = 0x7FFFFFFF
+NO_SEQUENCE: Final = -1
+NO_COORDINATOR: Final = -1
 
 
 class Sent(NamedTuple):
@@ -45,15 +45,15 @@ class Sent(NamedTuple):
 class Producer:
     __slots__ = ("coordinator_epoch", "epoch", "sent", "used_ms")
 
-    def __init__(self, epoch: int, sent: list[Sent], used_ms: int, coordinator_epoch: int = no_coordinator) -> None:
+    def __init__(self, epoch: int, sent: list[Sent], used_ms: int, coordinator_epoch: int = NO_COORDINATOR) -> None:
         self.epoch = epoch
-        self.sent = sent  # oldest first, at most `producer_batches_kept`; none yet in an epoch that a marker began
+        self.sent = sent  # oldest first, at most `PRODUCER_BATCHES_KEPT`; none yet in an epoch that a marker began
         self.used_ms = used_ms
         self.coordinator_epoch = coordinator_epoch  # of the last marker
 
     @property
     def last_sequence(self) -> int:
-        return self.sent[-1].last_sequence if self.sent else no_sequence
+        return self.sent[-1].last_sequence if self.sent else NO_SEQUENCE
 
 
 class ProducerStates:
@@ -80,8 +80,8 @@ class ProducerStates:
         if self.transactions.open:
             self._check_in_transaction(header)
         if epoch == producer.epoch:
-            last = producer.sent[-1].last_sequence if producer.sent else no_sequence
-            if first == (last + 1) & sequence_mask:
+            last = producer.sent[-1].last_sequence if producer.sent else NO_SEQUENCE
+            if first == (last + 1) & SEQUENCE_MASK:
                 return None
             for sent in producer.sent:
                 if sent.first_sequence == first and sent.last_sequence == header.last_sequence:
@@ -94,25 +94,25 @@ class ProducerStates:
         return None
 
     def _check_in_transaction(self, header: BatchHeader) -> None:
-        if header.producer_id in self.transactions.open and not header.attributes & transactional_bit:
+        if header.producer_id in self.transactions.open and not header.attributes & TRANSACTIONAL_BIT:
             raise InvalidTransactionState(f"producer {header.producer_id} has a transaction open, and sent outside it")
 
     def replay(self, header: BatchHeader, batch: memoryview, now_ms: int) -> Aborted | None:
         """As `note`, for a batch that stands in the log already."""
         if header.producer_id < 0:
             return None
-        append_time = header.max_timestamp if header.attributes & log_append_time_bit else -1
+        append_time = header.max_timestamp if header.attributes & LOG_APPEND_TIME_BIT else -1
         return self.note(header, batch, header.base_offset, append_time, now_ms)
 
     def note(
         self, header: BatchHeader, batch: memoryview, base_offset: int, append_time_ms: int, now_ms: int
     ) -> Aborted | None:
         """Remember a producer's batch that is in the log now; the transaction that it aborts, if it does."""
-        if header.attributes & control_bit:
+        if header.attributes & CONTROL_BIT:
             return self._end(header, batch, base_offset, now_ms)
         if header.base_sequence >= 0:
             self.sent(header, base_offset, append_time_ms, now_ms)
-        if header.attributes & transactional_bit:
+        if header.attributes & TRANSACTIONAL_BIT:
             if header.base_sequence < 0:  # a coordinator's own, in a producer's name
                 self._in_epoch(header.producer_id, header.producer_epoch, now_ms)
             self.transactions.begin(header.producer_id, base_offset)
@@ -159,14 +159,14 @@ class ProducerStates:
             producer.sent = [batch]
         else:
             producer.sent.append(batch)
-            if len(producer.sent) > producer_batches_kept:
+            if len(producer.sent) > PRODUCER_BATCHES_KEPT:
                 del producer.sent[0]
         producer.used_ms = now_ms
         self._producers.move_to_end(producer_id)
 
     def _add(self, producer_id: int, producer: Producer, now_ms: int) -> None:
         self.expire(now_ms)
-        if len(self._producers) >= producers_per_partition_max:
+        if len(self._producers) >= PRODUCERS_PER_PARTITION_MAX:
             oldest = next((one for one in self._producers if one not in self.transactions.open), None)
             if oldest is not None:
                 del self._producers[oldest]
@@ -188,23 +188,23 @@ class ProducerStates:
 
     def dump(self) -> bytes:
         producers = (_line(key, producer) for key, producer in self._producers.items())
-        return write_state(kind, version, (*producers, *self.transactions.lines()))
+        return write_state(KIND, VERSION, (*producers, *self.transactions.lines()))
 
     @classmethod
     def load(cls, data: bytes, expiration_ms: int) -> "ProducerStates":
         states = cls(expiration_ms)
         try:
-            for line in read_state(kind, version, data):
+            for line in read_state(KIND, VERSION, data):
                 words = line.split()
                 if states.transactions.take_line(words):
                     continue
                 producer_id, epoch, used_ms, coordinator_epoch, *batches = words
                 sent = [Sent(*map(int, batch.split(","))) for batch in batches]
-                if len(sent) > producer_batches_kept:
+                if len(sent) > PRODUCER_BATCHES_KEPT:
                     raise ValueError(f"producer {producer_id} has {len(sent)} batches")
                 states._producers[int(producer_id)] = Producer(int(epoch), sent, int(used_ms), int(coordinator_epoch))
         except (ValueError, TypeError) as error:
-            raise Unreadable(f"{kind}: {error}") from error
+            raise Unreadable(f"{KIND}: {error}") from error
         return states
 
 

@@ -10,7 +10,7 @@ from typing import Final
 from tailrace.log.state.producers import ProducerStates
 from tailrace.model.faults import CoordinatorFenced, StaleProducerEpoch
 
-first_that_raises: Final = 2  # of the versions of transactions
+FIRST_THAT_RAISES: Final = 2  # of the versions of transactions
 
 
 def marker_is_due(
@@ -31,6 +31,6 @@ def marker_is_due(
         return True
     if producer_id not in states.transactions.open:
         return coordinator_epoch > producer.coordinator_epoch  # which is worth remembering
-    if transaction_version >= first_that_raises:
+    if transaction_version >= FIRST_THAT_RAISES:
         raise StaleProducerEpoch(f"producer {producer_id} has begun its next transaction, in epoch {producer_epoch}")
     return True

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from tailrace.log.directory.state_file import Unreadable, read_state, write_state
-from tailrace.log.file_names import named, voters_suffix
+from tailrace.log.file_names import VOTERS_SUFFIX, named
 from tailrace.log.writing import not_taken, roll, write
 from tailrace.model.ids import parse_id, show_id
 from tailrace.ports.disk import Disk, File, read_file
@@ -25,8 +25,8 @@ from tailrace.records.control import VoterIds, VotersChange, read_control
 if TYPE_CHECKING:
     from tailrace.log.log import Log
 
-kind: Final = "voters"
-version: Final = 1
+KIND: Final = "voters"
+VERSION: Final = 1
 
 
 def write_control(log: "Log", batch: memoryview, base: int, last: int, timestamp: int, now_ms: int) -> None:
@@ -54,7 +54,7 @@ def write_control(log: "Log", batch: memoryview, base: int, last: int, timestamp
 
 def _take_back(log: "Log", offset: int) -> None:
     """A file without its batch would speak for whatever is written there next."""
-    path = f"{log.folder}/{named(offset, voters_suffix)}"
+    path = f"{log.folder}/{named(offset, VOTERS_SUFFIX)}"
     log.syncer.forget(path)
     try:
         if log.ports.disk.exists(path):
@@ -72,7 +72,7 @@ def forget_from(log: "Log", end: int) -> None:
 def forget_below_start(log: "Log") -> None:
     """Of the voters named at the start or below it only the last are needed."""
     while len(log.voter_sets) > 1 and log.voter_sets[1][0] <= log.start:
-        path = f"{log.folder}/{named(log.voter_sets[0][0], voters_suffix)}"
+        path = f"{log.folder}/{named(log.voter_sets[0][0], VOTERS_SUFFIX)}"
         log.syncer.forget(path)
         log.ports.disk.remove(path)
         del log.voter_sets[0]
@@ -80,8 +80,8 @@ def forget_below_start(log: "Log") -> None:
 
 def write_voters(disk: Disk, folder: str, offset: int, voters: VoterIds) -> File:
     """Write down who votes from `offset` on; the caller syncs file and folder."""
-    file = disk.open(f"{folder}/{named(offset, voters_suffix)}")
-    data = write_state(kind, version, voter_lines(voters))
+    file = disk.open(f"{folder}/{named(offset, VOTERS_SUFFIX)}")
+    data = write_state(KIND, VERSION, voter_lines(voters))
     file.write(data, 0)
     file.truncate(len(data))
     return file
@@ -89,7 +89,7 @@ def write_voters(disk: Disk, folder: str, offset: int, voters: VoterIds) -> File
 
 def read_voters(disk: Disk, folder: str, offset: int) -> VoterIds:
     """Who votes from `offset` on; `Unreadable` when the file does not say."""
-    return voters_of(read_state(kind, version, read_file(disk, f"{folder}/{named(offset, voters_suffix)}")))
+    return voters_of(read_state(KIND, VERSION, read_file(disk, f"{folder}/{named(offset, VOTERS_SUFFIX)}")))
 
 
 def voter_lines(voters: VoterIds) -> list[str]:
@@ -101,4 +101,4 @@ def voters_of(lines: Sequence[str]) -> VoterIds:
         rows = [line.split() for line in lines]
         return tuple((int(broker), parse_id(directory)) for broker, directory in rows)
     except ValueError as error:
-        raise Unreadable(f"{kind}: {error}") from error
+        raise Unreadable(f"{KIND}: {error}") from error

@@ -15,33 +15,33 @@ from tailrace.pipeline.analysis.tables import Answer, expressions, to_answer
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-committed_topic: Final = "__consumer_offsets"
-title: Final = "Consumer lag in records"
-hint: Final = f"; archive {committed_topic}, too, to see it"
-group_size: Final = "cast(conv(hex(substring(key, 3, 2)), 16, 10) as int)"
-topic_size: Final = "cast(conv(hex(substring(key, 5 + group_size, 2)), 16, 10) as int)"
-offset: Final = "if(value is null, -1, cast(conv(hex(substring(value, 3, 8)), 16, 10) as bigint))"
+COMMITTED_TOPIC: Final = "__consumer_offsets"
+TITLE: Final = "Consumer lag in records"
+HINT: Final = f"; archive {COMMITTED_TOPIC}, too, to see it"
+GROUP_SIZE: Final = "cast(conv(hex(substring(key, 3, 2)), 16, 10) as int)"
+TOPIC_SIZE: Final = "cast(conv(hex(substring(key, 5 + group_size, 2)), 16, 10) as int)"
+OFFSET: Final = "if(value is null, -1, cast(conv(hex(substring(value, 3, 8)), 16, 10) as bigint))"
 
 
 def lag(frame: "DataFrame", step_s: int) -> Answer:
     """By time, group and topic, in steps of so many seconds."""
     commits = _commits(frame, step_s)
     if commits.isEmpty():
-        return Answer(title=title + hint, columns=("time", "consumer_group", "topic", "lag"), rows=())
+        return Answer(title=TITLE + HINT, columns=("time", "consumer_group", "topic", "lag"), rows=())
     found = _between(commits, _ends(frame, step_s)).groupBy("at", "consumer_group", "topic")
     summed = found.agg(*expressions("sum(lag) as lag")).selectExpr(
         "timestamp_seconds(at) as time", "consumer_group", "topic", "lag"
     )
     ordered = summed.orderBy("consumer_group", "topic", "time")
-    return to_answer(f"{title}, in steps of {step_s} s", ordered, plot="lag", by=("consumer_group", "topic"))
+    return to_answer(f"{TITLE}, in steps of {step_s} s", ordered, plot="lag", by=("consumer_group", "topic"))
 
 
 def _commits(frame: "DataFrame", step_s: int) -> "DataFrame":
     """What each group had committed of each partition at the end of each step in which it committed."""
-    own = frame.where(f"topic = '{committed_topic}' and hex(substring(key, 1, 2)) in ('0000', '0001')")
+    own = frame.where(f"topic = '{COMMITTED_TOPIC}' and hex(substring(key, 1, 2)) in ('0000', '0001')")
     told = (
-        own.selectExpr("offset as place", "timestamp", "key", f"{group_size} as group_size", f"{offset} as committed")
-        .withColumn("topic_size", expressions(topic_size)[0])
+        own.selectExpr("offset as place", "timestamp", "key", f"{GROUP_SIZE} as group_size", f"{OFFSET} as committed")
+        .withColumn("topic_size", expressions(TOPIC_SIZE)[0])
         .selectExpr(
             f"unix_timestamp(timestamp) div {step_s} * {step_s} as at", "place", "committed",
             "cast(substring(key, 5, group_size) as string) as consumer_group",

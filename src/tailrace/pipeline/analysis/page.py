@@ -6,9 +6,9 @@ from typing import Any, Final
 
 from tailrace.pipeline.analysis.tables import Answer
 
-width: Final = 900
-height: Final = 160
-style: Final = """
+WIDTH: Final = 900
+HEIGHT: Final = 160
+STYLE: Final = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem; color: #1c2430; }
 table { border-collapse: collapse; margin: .5rem 0 2rem; }
 th, td { text-align: left; padding: .2rem .9rem .2rem 0; border-bottom: 1px solid #dde3ea; }
@@ -19,7 +19,7 @@ svg { width: 100%; background: #f5f7fa; } rect { fill: #2f6f9f; } .none { color:
 
 def page(history: str, answers: Sequence[Answer]) -> str:
     parts = [_section(answer) for answer in answers]
-    head = f"<meta charset='utf-8'><title>{escape(history)}</title><style>{style}</style>"
+    head = f"<meta charset='utf-8'><title>{escape(history)}</title><style>{STYLE}</style>"
     body = f"<h1>{escape(history)}</h1>{''.join(parts)}"
     return f"<!doctype html>\n<html lang='en'><head>{head}</head><body>{body}</body></html>\n"
 
@@ -59,10 +59,10 @@ def _plot(answer: Answer, rows: Sequence[tuple[Any, ...]]) -> str:
     """Bars, one a row; what a bar stands for is its title."""
     number = answer.columns.index(answer.plot)
     values = [float(row[number] or 0) for row in rows]
-    highest, step = max(values) or 1.0, width / len(values)
+    highest, step = max(values) or 1.0, WIDTH / len(values)
     bars = "".join(
-        f"<rect x='{place * step:.1f}' y='{height - height * value / highest:.1f}' width='{max(step - 1, 0.5):.1f}' "
-        f"height='{height * value / highest:.1f}'><title>{escape(str(row[0]))}: {value:,.2f}</title></rect>"
+        f"<rect x='{place * step:.1f}' y='{HEIGHT - HEIGHT * value / highest:.1f}' width='{max(step - 1, 0.5):.1f}' "
+        f"height='{HEIGHT * value / highest:.1f}'><title>{escape(str(row[0]))}: {value:,.2f}</title></rect>"
         for place, (value, row) in enumerate(zip(values, rows, strict=True))
     )
-    return f"<svg viewBox='0 0 {width} {height}' preserveAspectRatio='none' role='img'>{bars}</svg>"
+    return f"<svg viewBox='0 0 {WIDTH} {HEIGHT}' preserveAspectRatio='none' role='img'>{bars}</svg>"

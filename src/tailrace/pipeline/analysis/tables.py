@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-keys_shown: Final = 20
-points_shown: Final = 200  # of a time line: more than a plot can show
-minute_s: Final = 60
-value_size: Final = "coalesce(octet_length(value), 0)"
-key_text: Final = "coalesce(try_validate_utf8(cast(key as string)), concat('0x', hex(key)))"  # not every key is text
-reason_headers: Final = ("dead-letter-reason", "quarantine-reason", "__connect.errors.exception.class.name")
+KEYS_SHOWN: Final = 20
+POINTS_SHOWN: Final = 200  # of a time line: more than a plot can show
+MINUTE_S: Final = 60
+VALUE_SIZE: Final = "coalesce(octet_length(value), 0)"
+KEY_TEXT: Final = "coalesce(try_validate_utf8(cast(key as string)), concat('0x', hex(key)))"  # not every key is text
+REASON_HEADERS: Final = ("dead-letter-reason", "quarantine-reason", "__connect.errors.exception.class.name")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,13 +36,13 @@ def answers(frame: "DataFrame", step_s: int) -> list[Answer]:
 def step_of(frame: "DataFrame") -> int:
     """Seconds that a time line's steps have: as few as make no more points than a plot can show."""
     span = frame.selectExpr("unix_timestamp(max(timestamp)) - unix_timestamp(min(timestamp)) as s").first()
-    length = max(1, -(-int((span and span.s) or 0) // points_shown))
-    return length if length < minute_s else -(-length // minute_s) * minute_s
+    length = max(1, -(-int((span and span.s) or 0) // POINTS_SHOWN))
+    return length if length < MINUTE_S else -(-length // MINUTE_S) * MINUTE_S
 
 
 def _topics(frame: "DataFrame") -> Answer:
     found = frame.groupBy("topic").agg(
-        *expressions("count(*) as records", f"sum({value_size}) as bytes", "min(timestamp) as first",
+        *expressions("count(*) as records", f"sum({VALUE_SIZE}) as bytes", "min(timestamp) as first",
                       "max(timestamp) as last", "approx_count_distinct(key) as keys")
     )  # fmt: skip
     return to_answer("Topics", found.orderBy("topic"))
@@ -52,14 +52,14 @@ def _throughput(frame: "DataFrame", step: int) -> Answer:
     """Records and bytes a second."""
     timed = frame.groupBy(expressions(f"timestamp_seconds(unix_timestamp(timestamp) div {step} * {step}) as time")[0])
     found = timed.agg(
-        *expressions(f"count(*) / {step} as records_a_second", f"sum({value_size}) / {step} as bytes_a_second")
+        *expressions(f"count(*) / {step} as records_a_second", f"sum({VALUE_SIZE}) / {step} as bytes_a_second")
     )
     return to_answer(f"Throughput, in steps of {step} s", found.orderBy("time"), plot="records_a_second")
 
 
 def _sizes(frame: "DataFrame") -> Answer:
     shares = "array(0.5, 0.9, 0.99, 1.0)"
-    sized = frame.selectExpr("topic", f"{value_size} as size")
+    sized = frame.selectExpr("topic", f"{VALUE_SIZE} as size")
     found = (
         sized.groupBy("topic")
         .agg(*expressions(f"percentile_approx(size, {shares}) as p"))
@@ -82,9 +82,9 @@ def _keys(frame: "DataFrame") -> Answer:
     counted = frame.where("key is not null").groupBy("topic", "key").agg(*expressions("count(*) as records"))
     total = "sum(records) over (partition by topic)"
     found = counted.selectExpr(
-        "topic", f"{key_text} as key", "records", f"round(100 * records / {total}, 2) as percent"
+        "topic", f"{KEY_TEXT} as key", "records", f"round(100 * records / {total}, 2) as percent"
     )
-    return to_answer("Most frequent keys", found.orderBy("records", ascending=False).limit(keys_shown))
+    return to_answer("Most frequent keys", found.orderBy("records", ascending=False).limit(KEYS_SHOWN))
 
 
 def _delays(frame: "DataFrame") -> Answer:
@@ -98,7 +98,7 @@ def _delays(frame: "DataFrame") -> Answer:
 
 def _dead_letters(frame: "DataFrame") -> Answer:
     """By the header that says why a record is where nobody wanted it: ours, `parse_json`'s, or Kafka Connect's."""
-    headers = (_header(name) for name in reason_headers)
+    headers = (_header(name) for name in REASON_HEADERS)
     found = frame.selectExpr("topic", f"coalesce({', '.join(headers)}) as reason").where("reason is not null")
     counted = found.groupBy("topic", "reason").agg(*expressions("count(*) as records"))
     return to_answer("Dead letters by reason", counted.orderBy("records", ascending=False))

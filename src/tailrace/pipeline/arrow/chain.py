@@ -11,10 +11,10 @@ from itertools import accumulate
 import numpy as np
 
 from tailrace.model.faults import CorruptBatch
-from tailrace.model.limits import batch_header_bytes, decoded_run_max_bytes
+from tailrace.model.limits import BATCH_HEADER_BYTES, DECODED_RUN_MAX_BYTES
 from tailrace.pipeline.arrow.walk import Walk
 from tailrace.records.compress import decompress
-from tailrace.records.header import BatchHeader, record_min_bytes
+from tailrace.records.header import RECORD_MIN_BYTES, BatchHeader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,10 +36,10 @@ class Chain:
 
 
 def runs(
-    data: memoryview, batches: Sequence[tuple[int, BatchHeader]], max_bytes: int = decoded_run_max_bytes
+    data: memoryview, batches: Sequence[tuple[int, BatchHeader]], max_bytes: int = DECODED_RUN_MAX_BYTES
 ) -> Iterator[Run]:
     """The batches that stand at these places of `data`, in runs of at most so many bytes, or of one batch."""
-    bodies = [(place + batch_header_bytes, place + header.size) for place, header in batches]
+    bodies = [(place + BATCH_HEADER_BYTES, place + header.size) for place, header in batches]
     if not any(header.compression for _, header in batches):
         yield Run(data=data, bodies=bodies, headers=tuple(header for _, header in batches))
         return
@@ -83,5 +83,5 @@ def chain(run: Run) -> Chain:
 def _check_count(header: BatchHeader, size: int) -> None:
     if not 0 <= header.records <= header.last_offset_delta + 1:
         raise CorruptBatch(f"{header.records} records with last offset delta {header.last_offset_delta}")
-    if header.records * record_min_bytes > size or (size and not header.records):
+    if header.records * RECORD_MIN_BYTES > size or (size and not header.records):
         raise CorruptBatch(f"{header.records} records cannot stand in {size} bytes")

@@ -10,19 +10,19 @@ missing.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from tailrace.model.faults import CorruptBatch
 from tailrace.pipeline.protections import stands
 from tailrace.ports.disk import Buffer
-from tailrace.records.build import control_key
+from tailrace.records.build import CONTROL_KEY
 from tailrace.records.crc import crc32c
-from tailrace.records.header import BatchHeader, checked_from
+from tailrace.records.header import CHECKED_FROM, BatchHeader
 from tailrace.records.opened import batches, open_batch
 from tailrace.wire.messages.fetch import AbortedTransaction
 
 Reason = Literal["control", "aborted"]
-abort_marker = 0
+ABORT_MARKER: Final = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,11 +83,11 @@ def _reason(batch: memoryview, header: BatchHeader, under_way: dict[int, None]) 
 def _is_abort(batch: memoryview) -> bool:
     records = open_batch(batch)
     key = records[0].key if records else None
-    return key is not None and len(key) >= control_key.size and control_key.unpack_from(key)[1] == abort_marker
+    return key is not None and len(key) >= CONTROL_KEY.size and CONTROL_KEY.unpack_from(key)[1] == ABORT_MARKER
 
 
 def _check(batch: memoryview, header: BatchHeader) -> None:
-    if crc32c(batch[checked_from:]) != header.crc and stands("source: batches fit their checksums"):
+    if crc32c(batch[CHECKED_FROM:]) != header.crc and stands("source: batches fit their checksums"):
         raise CorruptBatch(f"the batch at offset {header.base_offset} does not fit its checksum")
 
 

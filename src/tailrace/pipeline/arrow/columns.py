@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from tailrace.model.limits import decoded_run_max_bytes
+from tailrace.model.limits import DECODED_RUN_MAX_BYTES
 from tailrace.pipeline.arrow.chain import Run, chain, runs
 from tailrace.pipeline.arrow.choosing import Chosen
 from tailrace.pipeline.arrow.fields import read_fields
@@ -48,7 +48,7 @@ class Columns:
         )
 
 
-def decode_runs(chosen: Chosen, *, headers: bool = False, max_bytes: int = decoded_run_max_bytes) -> Iterator[Columns]:
+def decode_runs(chosen: Chosen, *, headers: bool = False, max_bytes: int = DECODED_RUN_MAX_BYTES) -> Iterator[Columns]:
     """The records of the batches that may be seen, in runs of at most about so many bytes. Faults like `open_batch`."""
     if chosen.seen:
         for run in runs(chosen.data, chosen.seen, max_bytes):

@@ -6,6 +6,7 @@ row, leaves the records end to end in its buffer: the body of a batch.
 """
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +14,7 @@ import pyarrow.compute as pc
 
 from tailrace.pipeline.arrow.varints import varint_sizes, write_varints
 
-no_bytes = pa.scalar(b"", pa.binary())
+NO_BYTES: Final = pa.scalar(b"", pa.binary())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +49,7 @@ def encode_records(rows: Rows) -> pa.Buffer:
     sizes = fields + np.maximum(key_sizes, 0) + np.maximum(value_sizes, 0) + _sizes(headers)
     head = _numbers_column([sizes, None, *numbers])
     joined = pc.binary_join_element_wise(
-        head, rows.key, value_size, rows.value, headers, no_bytes, null_handling="replace", null_replacement=b""
+        head, rows.key, value_size, rows.value, headers, NO_BYTES, null_handling="replace", null_replacement=b""
     )
     edges = np.frombuffer(joined.buffers()[1], np.int32, count + 1, 4 * joined.offset)
     return joined.buffers()[2].slice(int(edges[0]), int(edges[-1] - edges[0]))
@@ -91,7 +92,7 @@ def _header_bytes(headers: pa.Array | None, count: int) -> pa.Array:
     flat = headers.flatten()
     names, values = flat.field("key"), flat.field("value")
     joined = pc.binary_join_element_wise(
-        _numbers_column([_sizes(names)]), names, _numbers_column([_sizes(values)]), values, no_bytes,
+        _numbers_column([_sizes(names)]), names, _numbers_column([_sizes(values)]), values, NO_BYTES,
         null_handling="replace", null_replacement=b"",
     )  # fmt: skip
     if not len(flat):
@@ -99,7 +100,7 @@ def _header_bytes(headers: pa.Array | None, count: int) -> pa.Array:
     begins = np.zeros(count + 1, np.int64)
     np.cumsum(counts, out=begins[1:])
     edges = np.frombuffer(joined.buffers()[1], np.int32, len(flat) + 1, 4 * joined.offset)
-    return pc.binary_join_element_wise(_numbers_column([counts]), _binary(edges[begins], joined.buffers()[2]), no_bytes)
+    return pc.binary_join_element_wise(_numbers_column([counts]), _binary(edges[begins], joined.buffers()[2]), NO_BYTES)
 
 
 def _header_room(headers: pa.Array) -> np.ndarray:

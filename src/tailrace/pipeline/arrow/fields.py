@@ -11,7 +11,7 @@ import numpy as np
 from tailrace.model.faults import CorruptBatch
 from tailrace.pipeline.arrow.chain import Chain
 from tailrace.pipeline.arrow.varints import read_varints
-from tailrace.records.header import log_append_time_bit
+from tailrace.records.header import LOG_APPEND_TIME_BIT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +81,7 @@ def _offsets(found: Chain, delta: np.ndarray) -> np.ndarray:
 
 def _timestamps(found: Chain, later: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     base = np.array([header.base_timestamp for header in found.headers], np.int64)[found.batch]
-    appended = np.array([bool(header.attributes & log_append_time_bit) for header in found.headers])[found.batch]
+    appended = np.array([bool(header.attributes & LOG_APPEND_TIME_BIT) for header in found.headers])[found.batch]
     stamp = base + later
     overflow = ((base ^ stamp) & (later ^ stamp)) < 0
     _demand(~overflow | appended, "a timestamp does not fit 64 bits")

@@ -4,6 +4,8 @@ So the number of rounds is that of the record with the most headers, not that of
 the flat list by where its record's list begins.
 """
 
+from typing import Final
+
 import numpy as np
 import pyarrow as pa
 
@@ -12,7 +14,7 @@ from tailrace.pipeline.arrow.chain import Chain
 from tailrace.pipeline.arrow.fields import Fields, Spans, read_spans
 from tailrace.pipeline.arrow.pieces import pieces
 
-header_type = pa.struct([("key", pa.binary()), ("value", pa.binary())])
+HEADER_TYPE: Final = pa.struct([("key", pa.binary()), ("value", pa.binary())])
 
 
 def header_lists(found: Chain, fields: Fields) -> pa.Array:

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-seed: Final = np.uint32(0x9747B28C)
-mixer: Final = np.uint32(0x5BD1E995)
-shift: Final = np.uint32(24)
+SEED: Final = np.uint32(0x9747B28C)
+MIXER: Final = np.uint32(0x5BD1E995)
+SHIFT: Final = np.uint32(24)
 
 
 def partitions_of(keys: pa.Array, count: int) -> np.ndarray:
@@ -32,18 +32,18 @@ def hashes(keys: pa.Array) -> np.ndarray:
 
 
 def _mixed(data: np.ndarray, start: np.ndarray, length: np.ndarray) -> np.ndarray:
-    value = seed ^ length.astype(np.uint32)
+    value = SEED ^ length.astype(np.uint32)
     words = length // 4
     for number in range(int(words.max(initial=0))):
         those = np.flatnonzero(words > number)
-        word = _word(data, start[those] + 4 * number) * mixer
-        word ^= word >> shift
-        value[those] = value[those] * mixer ^ word * mixer
+        word = _word(data, start[those] + 4 * number) * MIXER
+        word ^= word >> SHIFT
+        value[those] = value[those] * MIXER ^ word * MIXER
     rest = length % 4
     tail = _word(data, start + 4 * words) & ((np.uint32(1) << (8 * rest).astype(np.uint32)) - np.uint32(1))
-    value = np.where(rest > 0, (value ^ tail) * mixer, value)
+    value = np.where(rest > 0, (value ^ tail) * MIXER, value)
     value ^= value >> np.uint32(13)
-    value *= mixer
+    value *= MIXER
     return value ^ (value >> np.uint32(15))
 
 

@@ -6,7 +6,7 @@ Nearly all take one byte, and the rest nearly always two; so each round looks on
 import numpy as np
 
 from tailrace.model.faults import CorruptBatch
-from tailrace.records.varints import varint_max_bytes
+from tailrace.records.varints import VARINT_MAX_BYTES
 
 
 def read_varints(data: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -15,7 +15,7 @@ def read_varints(data: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, np.ndarr
     value = (byte & 0x7F).astype(np.uint64)
     after = at + 1
     longer = np.flatnonzero(byte >= 0x80)
-    for shift in range(7, 7 * varint_max_bytes, 7):
+    for shift in range(7, 7 * VARINT_MAX_BYTES, 7):
         if not len(longer):
             break
         byte = data[after[longer]]
@@ -23,7 +23,7 @@ def read_varints(data: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, np.ndarr
         after[longer] += 1
         longer = longer[byte >= 0x80]
     if len(longer):
-        raise CorruptBatch(f"a number in the batch has more than {varint_max_bytes} bytes")
+        raise CorruptBatch(f"a number in the batch has more than {VARINT_MAX_BYTES} bytes")
     return unzigzag(value), after
 
 

@@ -12,11 +12,11 @@ from typing import Final
 import numpy as np
 
 from tailrace.model.faults import CorruptBatch
-from tailrace.records.varints import read_varint, varint_max_bytes
+from tailrace.records.varints import VARINT_MAX_BYTES, read_varint
 
-glance: Final = 64  # records that are compared first; a run shorter than that is not worth it
-growth: Final = 8  # how many times as many are compared next, when all were alike
-stride: Final = 256  # records walked one by one before the next glance
+GLANCE: Final = 64  # records that are compared first; a run shorter than that is not worth it
+GROWTH: Final = 8  # how many times as many are compared next, when all were alike
+STRIDE: Final = 256  # records walked one by one before the next glance
 
 
 class Walk:
@@ -32,12 +32,12 @@ class Walk:
         """Over a batch of `count` records, the first at `at`, the last ending at `end`."""
         try:
             while count:
-                alike, size = _alike(self._data, self._numbers, at, end, count) if count >= glance else (0, 0)
-                if alike >= glance:
+                alike, size = _alike(self._data, self._numbers, at, end, count) if count >= GLANCE else (0, 0)
+                if alike >= GLANCE:
                     self._note_run(at, alike, size)
                     at += alike * size
                 else:
-                    alike = min(count, stride)
+                    alike = min(count, STRIDE)
                     at = _one_by_one(self._data, at, alike, self._places)
                 count -= alike
         except IndexError:
@@ -57,17 +57,17 @@ class Walk:
 
 def _alike(data: memoryview, numbers: np.ndarray, at: int, end: int, count: int) -> tuple[int, int]:
     """How many records from here on have the same length, as far as it is worth to know, and that length."""
-    length, width = read_varint(bytes(data[at : at + varint_max_bytes]), 0)
+    length, width = read_varint(bytes(data[at : at + VARINT_MAX_BYTES]), 0)
     size = width + max(length, 0)
     most = min(count, (end - at) // size)
-    alike, looked = 0, min(glance, most)
+    alike, looked = 0, min(GLANCE, most)
     while alike < most:
         same = numbers[at : at + looked * size : size] == numbers[at]
         for byte in range(1, width):
             same &= numbers[at + byte : at + byte + looked * size : size] == numbers[at + byte]
         if not same.all():
             return int(same.argmin()), size
-        alike, looked = looked, min(growth * looked, most)
+        alike, looked = looked, min(GROWTH * looked, most)
     return alike, size
 
 
@@ -81,6 +81,6 @@ def _one_by_one(data: memoryview, at: int, count: int, places: list[int]) -> int
         elif (second := data[at + 1]) < 0x80:
             at += (size & 0x7F | second << 7) // 2 + 2
         else:
-            length, width = read_varint(bytes(data[at : at + varint_max_bytes]), 0)
+            length, width = read_varint(bytes(data[at : at + VARINT_MAX_BYTES]), 0)
             at += width + max(length, 0)
     return at

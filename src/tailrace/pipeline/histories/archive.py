@@ -15,7 +15,7 @@ from tailrace.pipeline.crash_points import here
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.histories.archiving import Archiving
 from tailrace.pipeline.histories.committing import begin, commit_batch
-from tailrace.pipeline.histories.delta_log import own_folder, read_log
+from tailrace.pipeline.histories.delta_log import OWN_FOLDER, read_log
 from tailrace.pipeline.histories.locking import alone
 from tailrace.pipeline.histories.manifest import ArchivedRange, range_from
 from tailrace.pipeline.histories.outlook import outlook
@@ -23,7 +23,7 @@ from tailrace.pipeline.histories.under_way import forget, left_over, note, told
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
 from tailrace.pipeline.kafka.fetching import Range
 from tailrace.pipeline.kafka.offsets import Offsets, commit_offsets
-from tailrace.pipeline.option_names import Options, no_options, reaching
+from tailrace.pipeline.option_names import NO_OPTIONS, Options, reaching
 from tailrace.pipeline.source.options import ReadOptions, read_options
 from tailrace.pipeline.source.splitting import first_of, limited, ranges
 from tailrace.pipeline.tasks import run_tasks
@@ -31,11 +31,11 @@ from tailrace.pipeline.tasks import run_tasks
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-records_per_file_max: Final = 2_000_000
-offsets_per_commit_max: Final = 50_000_000  # what a crash costs
-quarantine_name: Final = "quarantine"
-pause_min_s: Final = 0.05
-own_options: Final = (
+RECORDS_PER_FILE_MAX: Final = 2_000_000
+OFFSETS_PER_COMMIT_MAX: Final = 50_000_000  # what a crash costs
+QUARANTINE_NAME: Final = "quarantine"
+PAUSE_MIN_S: Final = 0.05
+OWN_OPTIONS: Final = (
     "startingOffsets", "startingTimestamp", "startingOffsetsByTimestamp", "startingOffsetsByTimestampStrategy",
     "maxOffsetsPerTrigger", "minPartitions", "maxRecordsPerPartition", "groupIdPrefix",
 )  # fmt: skip
@@ -77,7 +77,7 @@ def archive(
     available_now: bool = False,
     trigger_s: float = 10.0,
     quarantine: bool = False,
-    options: Mapping[str, str] = no_options,
+    options: Mapping[str, str] = NO_OPTIONS,
     on_batch: OnBatch = lambda _: None,
     stop: threading.Event | None = None,
 ) -> Archived:
@@ -88,7 +88,7 @@ def archive(
         raise PipelineFailed("say what to archive: topics, or a pattern that their names match")
     history = Path(to).absolute()
     what = {"subscribePattern": pattern} if pattern else {"subscribe": ",".join(topics)}
-    Options(reaching(bootstrap, options), own_options)  # what else there is for readers means nothing here
+    Options(reaching(bootstrap, options), OWN_OPTIONS)  # what else there is for readers means nothing here
     asked = read_options({**what, **reaching(bootstrap, options)}, "batch")
     if not asked.committed:
         raise PipelineFailed("kafka.isolation.level: an archive holds committed records, and no others")
@@ -127,7 +127,7 @@ class ArchiveRun:
         self._common = Archiving(
             access=asked.access,
             history=str(history),
-            quarantine=str(history / own_folder / quarantine_name) if quarantine else "",
+            quarantine=str(history / OWN_FOLDER / QUARANTINE_NAME) if quarantine else "",
         )
         self._known = begin(history)
         self._went_on_at = 0.0
@@ -149,7 +149,7 @@ class ArchiveRun:
 
     def until_next(self, trigger_s: float) -> float:
         """How long to wait, so that it begins so long after it began last."""
-        return max(pause_min_s, self._went_on_at + trigger_s - time.monotonic())
+        return max(PAUSE_MIN_S, self._went_on_at + trigger_s - time.monotonic())
 
     def count_what_is_in(self) -> None:
         """For who was interrupted, maybe in the middle of a commit."""
@@ -160,11 +160,11 @@ class ArchiveRun:
     def _planned(self, start: Offsets, end: Offsets) -> list[Range]:
         """What comes next, and is not too much for one commit."""
         asked = self._asked
-        most = asked.max_offsets or offsets_per_commit_max
+        most = asked.max_offsets or OFFSETS_PER_COMMIT_MAX
         if planned := first_of(left_over(self._history, start, end), most):
             return planned
         end = end if asked.max_offsets is None else limited(start, end, asked.max_offsets)
-        most_records = asked.max_records or records_per_file_max
+        most_records = asked.max_records or RECORDS_PER_FILE_MAX
         planned = ranges(start, end, at_least=asked.min_partitions, most_records=most_records)
         return planned if asked.max_offsets else first_of(planned, max(most, most_records))
 

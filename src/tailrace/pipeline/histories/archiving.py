@@ -24,7 +24,7 @@ class Archiving:
     quarantine: str  # the folder for damaged batches; empty: they are a failure
 
 
-advice: Final = (
+ADVICE: Final = (
     "It was removed before it could be archived. If the history has earlier records of this partition, it cannot go on "
     "without a gap: archive to another folder. If it has none, run it again"
 )
@@ -42,5 +42,5 @@ def archive_told(task: Told, given: Mapping[str, Any]) -> dict[str, Any]:
                 quarantine=Path(common.quarantine) if common.quarantine else None,
             )
         except DataLost as lost:
-            raise DataLost(f"{lost}. {advice}") from None
+            raise DataLost(f"{lost}. {ADVICE}") from None
     return done.to_dict()

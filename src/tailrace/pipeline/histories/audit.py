@@ -26,7 +26,7 @@ from tailrace.pipeline.histories.manifest import ArchivedRange, HistoryFile
 from tailrace.pipeline.histories.reading import files_frame
 from tailrace.pipeline.kafka.offsets import Offsets
 from tailrace.pipeline.kafka.policies import compacted
-from tailrace.pipeline.option_names import access_of, no_options
+from tailrace.pipeline.option_names import NO_OPTIONS, access_of
 from tailrace.pipeline.tasks import run_tasks
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def audit(
-    spark: "SparkSession", path: str | Path, *, bootstrap: str = "", options: Mapping[str, str] = no_options
+    spark: "SparkSession", path: str | Path, *, bootstrap: str = "", options: Mapping[str, str] = NO_OPTIONS
 ) -> Audit:
     """Check a history, and against the live log when brokers are named; `options` say how to reach them."""
     folder = Path(path).absolute()

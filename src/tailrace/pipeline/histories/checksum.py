@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from tailrace.model.limits import MiB
 from tailrace.records.crc import crc32c
 
-reads_at_once_bytes: Final = 4 * MiB
+READS_AT_ONCE_BYTES: Final = 4 * MiB
 
 
 class ContentChecksum:
@@ -75,6 +75,6 @@ def sync_and_sum(path: Path) -> tuple[int, int]:
     with path.open("rb") as file:
         os.fsync(file.fileno())
         size, crc = 0, 0
-        while piece := file.read(reads_at_once_bytes):
+        while piece := file.read(READS_AT_ONCE_BYTES):
             size, crc = size + len(piece), crc32c(piece, crc)
     return size, crc

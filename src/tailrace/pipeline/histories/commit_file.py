@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-engine: Final = "tailrace"
+ENGINE: Final = "tailrace"
 
 Action = dict[str, Any]
 
@@ -41,7 +41,7 @@ def _wrong_with(actions: Sequence[Action]) -> str:
     told = (info or {}).get("tailrace")
     if told is None:
         is_founding = any("metaData" in action for action in actions)
-        is_of_others = info is not None and info.get("engineInfo") != engine
+        is_of_others = info is not None and info.get("engineInfo") != ENGINE
         return "" if is_founding or is_of_others else "it has no manifest"
     listed = [file["path"] for name in ("ranges", "merged") for one in told.get(name, ()) for file in one["files"]]
     added = [action["add"]["path"] for action in actions if "add" in action]

@@ -7,16 +7,17 @@ A compaction may commit at the same time; it changes nothing of that, and the ba
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 from uuid import uuid4
 
 from tailrace.pipeline.failure import NotOurHistory, PipelineFailed
-from tailrace.pipeline.histories.commit_file import Action, engine
+from tailrace.pipeline.histories.commit_file import ENGINE, Action
 from tailrace.pipeline.histories.delta_log import (
+    OWN_FOLDER,
     CommitTaken,
     Snapshot,
     add_actions,
     commit,
-    own_folder,
     read_log,
     sync_folder,
 )
@@ -25,7 +26,7 @@ from tailrace.pipeline.histories.locking import in_turn
 from tailrace.pipeline.histories.manifest import ArchivedRange
 from tailrace.pipeline.protections import stands
 
-last_commit_name = "last-commit"
+LAST_COMMIT_NAME: Final = "last-commit"
 
 
 def begin(history: Path) -> Snapshot:
@@ -33,7 +34,7 @@ def begin(history: Path) -> Snapshot:
     snapshot = read_log(history)
     if snapshot.version >= 0:
         return snapshot
-    if history.is_dir() and any(history.iterdir()) and not (history / own_folder).is_dir():
+    if history.is_dir() and any(history.iterdir()) and not (history / OWN_FOLDER).is_dir():
         raise NotOurHistory(f"{history} is not empty, and holds no history of ours: give another folder")
     try:
         commit(history, 0, _founding(str(uuid4())))
@@ -65,7 +66,7 @@ def _actions(ranges: Sequence[ArchivedRange]) -> list[Action]:
     now_ms = int(time.time() * 1000)
     told = {"ranges": [one.to_dict() for one in ranges]}
     return [
-        {"commitInfo": {"timestamp": now_ms, "operation": "ARCHIVE", "engineInfo": engine, "tailrace": told}},
+        {"commitInfo": {"timestamp": now_ms, "operation": "ARCHIVE", "engineInfo": ENGINE, "tailrace": told}},
         *add_actions(ranges, now_ms),
     ]
 
@@ -88,21 +89,21 @@ def check_ranges(snapshot: Snapshot, ranges: Sequence[ArchivedRange]) -> None:
 def note_last(history: Path, version: int) -> None:
     """Write down the number of the last commit, so that an audit notices when the log's tail is gone."""
     with in_turn(history):
-        fresh = history / own_folder / f".{last_commit_name}"
+        fresh = history / OWN_FOLDER / f".{LAST_COMMIT_NAME}"
         fresh.write_text(f"{max(version, noted_last(history))}\n")
-        fresh.replace(history / own_folder / last_commit_name)
+        fresh.replace(history / OWN_FOLDER / LAST_COMMIT_NAME)
 
 
 def noted_last(history: Path) -> int:
     try:
-        return int((history / own_folder / last_commit_name).read_text())
+        return int((history / OWN_FOLDER / LAST_COMMIT_NAME).read_text())
     except (OSError, ValueError):
         return -1
 
 
 def _founding(history_id: str) -> list[Action]:
     return [
-        {"commitInfo": {"timestamp": int(time.time() * 1000), "operation": "CREATE TABLE", "engineInfo": engine}},
+        {"commitInfo": {"timestamp": int(time.time() * 1000), "operation": "CREATE TABLE", "engineInfo": ENGINE}},
         {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
         {
             "metaData": {

@@ -6,7 +6,7 @@ known to be damaged are not counted as missing twice.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tailrace.pipeline.histories.findings import Finding, Kind
 from tailrace.pipeline.histories.manifest import ArchivedRange
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 Spans = list[tuple[int, int]]  # both ends included, in order
-sequence_count = 2**31
+SEQUENCE_COUNT: Final = 2**31
 
 
 def offset_findings(frame: "DataFrame", explained: dict[TopicPartition, Spans]) -> list[Finding]:
@@ -64,7 +64,7 @@ def sequence_findings(frame: "DataFrame") -> list[Finding]:
     keys = ("topic", "partition", "producerId", "producerEpoch")
     order = Window.partitionBy(*keys).orderBy("offset")
     numbered = frame.where("producerId >= 0 and sequence >= 0").select(*keys, "offset", "sequence")
-    step = f.pmod(f.col("sequence") - f.lag("sequence").over(order), f.lit(sequence_count))
+    step = f.pmod(f.col("sequence") - f.lag("sequence").over(order), f.lit(SEQUENCE_COUNT))
     steps = numbered.select(*keys, "offset", f.lag("offset").over(order).alias("before"), step.alias("step"))
     wrong = steps.where("before is not null and offset <> before and (step = 0 or step > offset - before)")
     return [

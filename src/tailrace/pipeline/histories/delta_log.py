@@ -22,9 +22,9 @@ from tailrace.pipeline.histories.manifest import ArchivedRange, HistoryFile, ran
 from tailrace.pipeline.kafka.offsets import Offsets
 from tailrace.pipeline.protections import stands
 
-folder_name: Final = "_delta_log"
-own_folder: Final = "_tailrace"
-commit_name: Final = re.compile(r"(\d{20})\.json")
+FOLDER_NAME: Final = "_delta_log"
+OWN_FOLDER: Final = "_tailrace"
+COMMIT_NAME: Final = re.compile(r"(\d{20})\.json")
 
 
 class CommitTaken(Exception):
@@ -65,7 +65,7 @@ def read_log(history: Path, known: Snapshot | None = None) -> Snapshot:
     snapshot = read_what_is_whole(history, known)
     for name, wrong in snapshot.damaged.items():
         raise HistoryDamaged(
-            f"the commit {history / folder_name / name} is damaged: {wrong}. Put it back from a copy; `tailrace "
+            f"the commit {history / FOLDER_NAME / name} is damaged: {wrong}. Put it back from a copy; `tailrace "
             "pipeline audit` says what else is wrong"
         )
     return snapshot
@@ -91,23 +91,23 @@ def read_what_is_whole(history: Path, known: Snapshot | None = None) -> Snapshot
 
 
 def commits(history: Path) -> list[tuple[int, Path]]:
-    folder = history / folder_name
+    folder = history / FOLDER_NAME
     if not folder.is_dir():
         return []
-    found = [(commit_name.fullmatch(path.name), path) for path in folder.iterdir()]
+    found = [(COMMIT_NAME.fullmatch(path.name), path) for path in folder.iterdir()]
     return sorted((int(match[1]), path) for match, path in found if match)
 
 
 def _later_commits(history: Path, version: int) -> Iterator[tuple[int, Path]]:
     """Those that follow one upon the other from here on: who goes on from what it knows need not list them all."""
-    while (path := history / folder_name / f"{version + 1:020d}.json").exists():
+    while (path := history / FOLDER_NAME / f"{version + 1:020d}.json").exists():
         version += 1
         yield version, path
 
 
 def commit(history: Path, version: int, actions: Iterable[Action]) -> None:
     """Write one commit. `CommitTaken` when its number is taken."""
-    folder = history / folder_name
+    folder = history / FOLDER_NAME
     folder.mkdir(parents=True, exist_ok=True)
     fresh, final = folder / f".{version}.{uuid4().hex}", folder / f"{version:020d}.json"
     with fresh.open("w") as file:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tailrace.pipeline.histories.committing import noted_last
-from tailrace.pipeline.histories.delta_log import Snapshot, folder_name, own_folder
+from tailrace.pipeline.histories.delta_log import FOLDER_NAME, OWN_FOLDER, Snapshot
 from tailrace.pipeline.histories.findings import Finding
 from tailrace.pipeline.histories.locking import is_at_work
 from tailrace.pipeline.histories.reading import whole_part_of
@@ -58,7 +58,7 @@ def _files_like_ours(folder: Path) -> list[str]:
     """Paths of files that whoever reads the folder itself would read."""
     found = [path for path in sorted(folder.rglob("*.parquet")) if path.name[0] not in "._"]
     names = [str(path.relative_to(folder)) for path in found]
-    return [name for name in names if not name.startswith((own_folder, folder_name))]
+    return [name for name in names if not name.startswith((OWN_FOLDER, FOLDER_NAME))]
 
 
 def _unknown(names: list[str], snapshot: Snapshot) -> list[str]:

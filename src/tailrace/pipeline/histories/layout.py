@@ -13,13 +13,13 @@ import numpy as np
 import pyarrow as pa
 
 from tailrace.pipeline.arrow.columns import Columns
-from tailrace.pipeline.arrow.header_columns import header_type
+from tailrace.pipeline.arrow.header_columns import HEADER_TYPE
 from tailrace.pipeline.kafka.cluster import TopicPartition
 from tailrace.pipeline.protections import stands
 
-day_ms: Final = 24 * 60 * 60 * 1000
-days_max: Final = 2_932_896  # the last day of the year 9999
-file_schema: Final = pa.schema(
+DAY_MS: Final = 24 * 60 * 60 * 1000
+DAYS_MAX: Final = 2_932_896  # the last day of the year 9999
+FILE_SCHEMA: Final = pa.schema(
     [
         ("key", pa.binary()),
         ("value", pa.binary()),
@@ -27,29 +27,29 @@ file_schema: Final = pa.schema(
         ("offset", pa.int64()),
         ("timestamp", pa.timestamp("ms", "UTC")),
         ("timestampType", pa.int32()),
-        ("headers", pa.list_(header_type)),
+        ("headers", pa.list_(HEADER_TYPE)),
         ("producerId", pa.int64()),
         ("producerEpoch", pa.int32()),
         ("sequence", pa.int32()),
     ]
 )
-number_columns: Final = (
+NUMBER_COLUMNS: Final = (
     "offset", "timestamp", "partition", "timestampType", "producerId", "producerEpoch", "sequence",
 )  # fmt: skip
-spark_ddl: Final = (
+SPARK_DDL: Final = (
     "key binary, value binary, partition int, offset bigint, timestamp timestamp, timestampType int, "
     "headers array<struct<key:binary,value:binary>>, producerId bigint, producerEpoch int, sequence int, "
     "topic string, date date"
 )
-spark_names: Final = {"bigint": "long", "int": "integer"}  # what JSON calls the types of SQL
+SPARK_NAMES: Final = {"bigint": "long", "int": "integer"}  # what JSON calls the types of SQL
 
 
 def spark_schema_json() -> str:
     """The columns as Delta's metadata lists them."""
     pair = {"type": "struct", "fields": [_field("key", "binary"), _field("value", "binary")]}
     lists = {"type": "array", "elementType": pair, "containsNull": True}
-    named = [part.strip().split(" ", 1) for part in spark_ddl.replace("binary,value:", "binary;value:").split(",")]
-    columns = [(name, lists if name == "headers" else spark_names.get(kind, kind)) for name, kind in named]
+    named = [part.strip().split(" ", 1) for part in SPARK_DDL.replace("binary,value:", "binary;value:").split(",")]
+    columns = [(name, lists if name == "headers" else SPARK_NAMES.get(kind, kind)) for name, kind in named]
     return json.dumps({"type": "struct", "fields": [_field(name, kind) for name, kind in columns]})
 
 
@@ -74,7 +74,7 @@ def to_table(columns: Columns, partition: int) -> pa.Table:
         pa.array(epochs),
         pa.array(_sequences(columns)),
     ]
-    return pa.Table.from_arrays(arrays, schema=file_schema)
+    return pa.Table.from_arrays(arrays, schema=FILE_SCHEMA)
 
 
 def _sequences(columns: Columns) -> np.ndarray:
@@ -87,11 +87,11 @@ def _sequences(columns: Columns) -> np.ndarray:
 
 def days(timestamps: np.ndarray) -> np.ndarray:
     """The day of each timestamp, counted from 1970; what no calendar has is put at its nearest end."""
-    return np.clip(timestamps // day_ms, 0, days_max)
+    return np.clip(timestamps // DAY_MS, 0, DAYS_MAX)
 
 
 def date_of(day: int) -> str:
-    return datetime.fromtimestamp(day * day_ms / 1000, UTC).date().isoformat()
+    return datetime.fromtimestamp(day * DAY_MS / 1000, UTC).date().isoformat()
 
 
 def file_path(partition: TopicPartition, date: str, start: int, end: int) -> str:

@@ -11,12 +11,12 @@ from types import MappingProxyType
 from typing import Final, Literal
 
 from tailrace.pipeline.failure import PipelineFailed
-from tailrace.pipeline.histories.delta_log import own_folder
+from tailrace.pipeline.histories.delta_log import OWN_FOLDER
 
 Work = Literal["archive", "upkeep"]
 
-_names: Final = MappingProxyType({"archive": "lock", "upkeep": "upkeep-lock"})
-_said: Final = MappingProxyType(
+_NAMES: Final = MappingProxyType({"archive": "lock", "upkeep": "upkeep-lock"})
+_SAID: Final = MappingProxyType(
     {
         "archive": "another archive is writing to {}, or a vacuum is at work there; let it end, or give another folder",
         "upkeep": "another compaction or vacuum is at work in {}; let it end",
@@ -27,20 +27,20 @@ _said: Final = MappingProxyType(
 @contextmanager
 def alone(history: Path, work: Work) -> Iterator[None]:
     """`PipelineFailed` when another process does the same kind of work in this history."""
-    folder = history / own_folder
+    folder = history / OWN_FOLDER
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / _names[work]).open("w") as lock:
+    with (folder / _NAMES[work]).open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise PipelineFailed(_said[work].format(history)) from None
+            raise PipelineFailed(_SAID[work].format(history)) from None
         yield
 
 
 def is_at_work(history: Path, work: Work) -> bool:
     """Whether a process of this machine does this kind of work now. Whoever asks writes nothing."""
     try:
-        with (history / own_folder / _names[work]).open() as lock:
+        with (history / OWN_FOLDER / _NAMES[work]).open() as lock:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
@@ -52,7 +52,7 @@ def is_at_work(history: Path, work: Work) -> bool:
 @contextmanager
 def in_turn(history: Path) -> Iterator[None]:
     """For what takes no time: wait until others have done the same."""
-    folder = history / own_folder
+    folder = history / OWN_FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "turn-lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

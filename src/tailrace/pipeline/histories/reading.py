@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tailrace.pipeline.failure import NotOurHistory
 from tailrace.pipeline.histories.delta_log import Snapshot, read_log, read_what_is_whole
-from tailrace.pipeline.histories.layout import spark_ddl
+from tailrace.pipeline.histories.layout import SPARK_DDL
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -39,6 +39,6 @@ def _demand_one(folder: Path, snapshot: Snapshot) -> Snapshot:
 
 def files_frame(spark: "SparkSession", folder: Path, snapshot: Snapshot) -> "DataFrame":
     if not snapshot.live:
-        return spark.createDataFrame([], spark_ddl)
+        return spark.createDataFrame([], SPARK_DDL)
     paths = [str(folder / path) for path in sorted(snapshot.live)]
-    return spark.read.schema(spark_ddl).option("basePath", str(folder)).parquet(*paths)
+    return spark.read.schema(SPARK_DDL).option("basePath", str(folder)).parquet(*paths)

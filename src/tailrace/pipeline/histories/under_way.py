@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
-from tailrace.pipeline.histories.delta_log import own_folder
+from tailrace.pipeline.histories.delta_log import OWN_FOLDER
 from tailrace.pipeline.kafka.cluster import TopicPartition
 from tailrace.pipeline.kafka.fetching import Range
 from tailrace.pipeline.kafka.offsets import Offsets
 
-name: Final = "under-way"
+NAME: Final = "under-way"
 
 Told = tuple[str, int, int, int]  # topic, partition, start, end
 
@@ -55,16 +55,16 @@ def _others(history: Path, some: Sequence[Range]) -> list[Range]:
 
 def _noted(history: Path) -> list[Range]:
     try:
-        return [range_of(one) for one in json.loads((history / own_folder / name).read_text())]
+        return [range_of(one) for one in json.loads((history / OWN_FOLDER / NAME).read_text())]
     except (OSError, TypeError, ValueError):
         return []
 
 
 def _write(history: Path, noted: Sequence[Range]) -> None:
-    path = history / own_folder / name
+    path = history / OWN_FOLDER / NAME
     if not noted:
         path.unlink(missing_ok=True)
         return
-    fresh = path.with_name(f".{name}.{uuid4().hex}")
+    fresh = path.with_name(f".{NAME}.{uuid4().hex}")
     fresh.write_text(json.dumps([told(one) for one in noted]))
     fresh.replace(path)

@@ -8,6 +8,7 @@ with its reason, or as unexplained where there is none, for the audit to find.
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 from uuid import uuid4
 
 import numpy as np
@@ -20,7 +21,7 @@ from tailrace.pipeline.arrow.columns import Columns
 from tailrace.pipeline.crash_points import here
 from tailrace.pipeline.failure import RecordsDamaged
 from tailrace.pipeline.histories.checksum import ContentChecksum, sync_and_sum
-from tailrace.pipeline.histories.layout import date_of, days, file_path, file_schema, to_table
+from tailrace.pipeline.histories.layout import FILE_SCHEMA, date_of, days, file_path, to_table
 from tailrace.pipeline.histories.manifest import ArchivedRange, Gap, HistoryFile, gaps_between
 from tailrace.pipeline.histories.naming import give_name
 from tailrace.pipeline.kafka.cluster import Cluster
@@ -29,8 +30,8 @@ from tailrace.pipeline.kafka.fetching import Range, fetch
 from tailrace.pipeline.kafka.policies import compacted
 from tailrace.pipeline.quarantine import Quarantine
 
-archive_fetch_bytes = 16 * MiB
-row_group_bytes = 16 * MiB
+ARCHIVE_FETCH_BYTES: Final = 16 * MiB
+ROW_GROUP_BYTES: Final = 16 * MiB
 
 
 class DayFile:
@@ -42,7 +43,7 @@ class DayFile:
         self._fresh = (folder / path).with_name(f".{Path(path).name}.{uuid4().hex}")
         self._writer = pq.ParquetWriter(
             self._fresh,
-            file_schema,
+            FILE_SCHEMA,
             compression="zstd",
             compression_level=1,
             use_dictionary=["partition", "timestampType", "producerId", "producerEpoch"],
@@ -59,7 +60,7 @@ class DayFile:
     def add(self, table: pa.Table, offset: np.ndarray, timestamp: np.ndarray) -> None:
         self._waiting.append(table)
         self._waiting_bytes += table.nbytes
-        if self._waiting_bytes >= row_group_bytes:
+        if self._waiting_bytes >= ROW_GROUP_BYTES:
             self._write_row_group()
         self._checksum.add(table)
         self._offsets.append((int(offset[0]), int(offset[-1])))
@@ -106,7 +107,7 @@ def archive_range(cluster: Cluster, wanted: Range, folder: Path, *, quarantine: 
     left_out: list[Gap] = []
     present: list[tuple[int, int]] = []  # runs of offsets that were accounted for, in order
     try:
-        for chosen in fetch(cluster, wanted, committed=True, max_bytes=archive_fetch_bytes, on_damaged=on_damaged):
+        for chosen in fetch(cluster, wanted, committed=True, max_bytes=ARCHIVE_FETCH_BYTES, on_damaged=on_damaged):
             for one in merged(chosen.left_out):
                 left_out += _gap(wanted, one.first, one.last, one.reason)
             for columns in columns_of(chosen, wanted.partition, on_damaged, headers=True):

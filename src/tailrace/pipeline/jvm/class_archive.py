@@ -23,8 +23,8 @@ from tailrace.pipeline.jvm.gateway import spark_jars
 from tailrace.pipeline.jvm.java import Java, find_java
 from tailrace.pipeline.jvm.wheel import cache_folder
 
-lowest_priority: Final = 19
-build_timeout_s: Final = 600.0
+LOWEST_PRIORITY: Final = 19
+BUILD_TIMEOUT_S: Final = 600.0
 
 
 def archive_path(java: Java) -> Path:
@@ -91,7 +91,7 @@ def _make_base(java: Java) -> None:
     if base is not None and not base.is_file():
         fresh = base.with_suffix(f".base-{os.getpid()}")
         command = [str(java.program), "-XX:+UseSerialGC", "-Xshare:dump", f"-XX:SharedArchiveFile={fresh}"]
-        subprocess.run(command, capture_output=True, timeout=build_timeout_s, check=True)
+        subprocess.run(command, capture_output=True, timeout=BUILD_TIMEOUT_S, check=True)
         fresh.replace(base)
 
 
@@ -105,7 +105,7 @@ def _make(java: Java, path: Path) -> None:
     warm_up()
     assert gateway.process.stdin is not None
     gateway.process.stdin.close()
-    gateway.process.wait(build_timeout_s)
+    gateway.process.wait(BUILD_TIMEOUT_S)
     if fresh.is_file():
         fresh.replace(path)
 
@@ -125,5 +125,5 @@ def _alone(lock: Path) -> Iterator[bool]:
 
 
 if __name__ == "__main__":
-    os.nice(lowest_priority)
+    os.nice(LOWEST_PRIORITY)
     sys.exit(0 if build(find_java()) else 1)

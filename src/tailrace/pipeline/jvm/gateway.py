@@ -26,9 +26,9 @@ from typing import Final
 
 from tailrace.pipeline.jvm.java import Java
 
-start_timeout_s: Final = 120.0
-poll_s: Final = 0.02
-opened_packages: Final = [
+START_TIMEOUT_S: Final = 120.0
+POLL_S: Final = 0.02
+OPENED_PACKAGES: Final = [
     "java.lang",
     "java.lang.invoke",
     "java.lang.reflect",
@@ -44,8 +44,8 @@ opened_packages: Final = [
     "sun.security.action",
     "sun.util.calendar",
 ]  # what Spark's launcher opens to itself
-no_variables: Final[Mapping[str, str]] = MappingProxyType({})
-_port: Final = struct.Struct(">i")
+NO_VARIABLES: Final[Mapping[str, str]] = MappingProxyType({})
+_PORT: Final = struct.Struct(">i")
 
 
 class JvmFailed(RuntimeError):
@@ -68,7 +68,7 @@ def spark_jars() -> Path:
 
 
 def launch(
-    java: Java, options: Sequence[str], settings: Mapping[str, str], variables: Mapping[str, str] = no_variables
+    java: Java, options: Sequence[str], settings: Mapping[str, str], variables: Mapping[str, str] = NO_VARIABLES
 ) -> Gateway:
     """A JVM that waits for this process to drive it; `variables` are for its environment."""
     with tempfile.TemporaryDirectory(prefix="tailrace-jvm-") as folder:
@@ -85,12 +85,12 @@ def launch(
         import_module("pyspark.sql")
         _wait_for(told, process)
         said = told.read_bytes()
-    (port,) = _port.unpack_from(said)
-    return Gateway(process=process, port=port, secret=said[2 * _port.size :].decode())
+    (port,) = _PORT.unpack_from(said)
+    return Gateway(process=process, port=port, secret=said[2 * _PORT.size :].decode())
 
 
 def _command(java: Java, options: Sequence[str], settings: Mapping[str, str]) -> list[str]:
-    opens = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in opened_packages]
+    opens = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED_PACKAGES]
     memory = settings.get("spark.driver.memory", "1g")
     confs = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
     return [
@@ -101,14 +101,14 @@ def _command(java: Java, options: Sequence[str], settings: Mapping[str, str]) ->
 
 
 def _wait_for(told: Path, process: "subprocess.Popen[bytes]") -> None:
-    deadline = time.monotonic() + start_timeout_s
+    deadline = time.monotonic() + START_TIMEOUT_S
     while not told.is_file():  # Spark writes it under another name, and renames it
         if process.poll() is not None:
             raise JvmFailed(f"Spark's JVM ended with code {process.returncode}; what it printed says why")
         if time.monotonic() > deadline:
             process.kill()
-            raise JvmFailed(f"Spark's JVM was not up after {start_timeout_s:g} s, and was ended")
-        time.sleep(poll_s)
+            raise JvmFailed(f"Spark's JVM was not up after {START_TIMEOUT_S:g} s, and was ended")
+        time.sleep(POLL_S)
 
 
 def _ignore_interrupt() -> None:

@@ -17,13 +17,13 @@ from contextlib import suppress
 from struct import Struct
 from typing import Final
 
-daemon: Final = "pyspark.daemon"
-number: Final = Struct(">I")
-failed: Final = 1
+DAEMON: Final = "pyspark.daemon"
+NUMBER: Final = Struct(">I")
+FAILED: Final = 1
 
 
 def main(python: str, door: str, *words: str) -> None:
-    if words[:2] == ("-m", daemon) or words[:1] == ("-c",):
+    if words[:2] == ("-m", DAEMON) or words[:1] == ("-c",):
         with socket.socket(socket.AF_UNIX) as connection:
             if process := pass_on(connection, door, words):
                 sys.exit(until_it_ends(connection, process))
@@ -35,11 +35,11 @@ def pass_on(connection: socket.socket, door: str, words: Sequence[str]) -> int:
     with suppress(OSError):
         call = json.dumps({"words": words, "environment": dict(os.environ), "folder": os.getcwd()}).encode()
         connection.connect(door)
-        socket.send_fds(connection, [number.pack(len(call))], [0, 1, 2])
+        socket.send_fds(connection, [NUMBER.pack(len(call))], [0, 1, 2])
         connection.sendall(call)
-        told = connection.recv(number.size, socket.MSG_WAITALL)
-        if len(told) == number.size:
-            return int(number.unpack(told)[0])
+        told = connection.recv(NUMBER.size, socket.MSG_WAITALL)
+        if len(told) == NUMBER.size:
+            return int(NUMBER.unpack(told)[0])
     return 0
 
 
@@ -49,7 +49,7 @@ def until_it_ends(connection: socket.socket, process: int) -> int:
     with suppress(OSError):
         if code := connection.recv(1):
             return code[0]
-    return failed
+    return FAILED
 
 
 if __name__ == "__main__":

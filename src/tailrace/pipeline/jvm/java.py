@@ -15,8 +15,8 @@ from typing import Final
 
 from tailrace.pipeline.jvm.wheel import wheel_home
 
-oldest_version: Final = 17
-answer_timeout_s: Final = 30.0
+OLDEST_VERSION: Final = 17
+ANSWER_TIMEOUT_S: Final = 30.0
 
 
 class NoJava(RuntimeError):
@@ -40,9 +40,9 @@ def find_java(environment: Mapping[str, str] = os.environ) -> Java:
     passed_over: list[str] = []
     for home, whose in _candidates(environment):
         version = version_of(home)
-        if version and major(version) >= oldest_version:
+        if version and major(version) >= OLDEST_VERSION:
             return Java(home=home, version=version, why=whose, passed_over=tuple(passed_over))
-        found = f"version {version}, and Spark needs {oldest_version} or newer" if version else "no Java that answers"
+        found = f"version {version}, and Spark needs {OLDEST_VERSION} or newer" if version else "no Java that answers"
         passed_over.append(f"{whose}: {home} has {found}")
     home_of_wheel = wheel_home()
     if home_of_wheel is not None:
@@ -50,7 +50,7 @@ def find_java(environment: Mapping[str, str] = os.environ) -> Java:
         version = version_of(home_of_wheel)
         return Java(home=home_of_wheel, version=version, why=why, passed_over=tuple(passed_over))
     seen = "".join(f"\n  {one}" for one in passed_over) or "\n  nothing in JAVA_HOME, no java on the PATH"
-    raise NoJava(f'Spark needs Java {oldest_version} or newer. Looked at:{seen}\nTry: pip install "tailrace[spark]"')
+    raise NoJava(f'Spark needs Java {OLDEST_VERSION} or newer. Looked at:{seen}\nTry: pip install "tailrace[spark]"')
 
 
 def major(version: str) -> int:
@@ -71,7 +71,7 @@ def version_of(home: Path) -> str:
     if not said:
         command = [str(program), "-version"]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=answer_timeout_s, check=False)
+            done = subprocess.run(command, capture_output=True, text=True, timeout=ANSWER_TIMEOUT_S, check=False)
         except (OSError, subprocess.TimeoutExpired):
             return ""
         said, pattern = done.stderr, r'version "([^"]+)"'

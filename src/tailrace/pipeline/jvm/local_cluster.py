@@ -14,7 +14,7 @@ from typing import Final
 
 from tailrace.pipeline.jvm.gateway import spark_jars
 
-prefix: Final = "local-cluster["
+PREFIX: Final = "local-cluster["
 
 
 def cluster_variables() -> dict[str, str]:

@@ -11,27 +11,27 @@ from importlib.abc import MetaPathFinder
 from types import ModuleType
 from typing import Final
 
-package: Final = "pyspark.ml"
-looks_for_them: Final = "spark.sql.extensions.test.loadFromCp"
-others: Final = ("spark.jars", "spark.sql.extensions")  # settings by which a session may get more that adds to it
-registration: Final = "org.apache.spark.sql.ml.InternalFunctionRegistration$"  # does it when it is loaded
+PACKAGE: Final = "pyspark.ml"
+LOOKS_FOR_THEM: Final = "spark.sql.extensions.test.loadFromCp"
+OTHERS: Final = ("spark.jars", "spark.sql.extensions")  # settings by which a session may get more that adds to it
+REGISTRATION: Final = "org.apache.spark.sql.ml.InternalFunctionRegistration$"  # does it when it is loaded
 
 
 class _BeforeImport(MetaPathFinder):
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> None:
-        if name == package:
+        if name == PACKAGE:
             sys.meta_path.remove(self)
             _register()
 
 
 def may_wait(settings: Mapping[str, str]) -> bool:
     """Whether there is nothing else that would want to add to a session with these settings."""
-    return not any(name.startswith(others) for name in settings)
+    return not any(name.startswith(OTHERS) for name in settings)
 
 
 def register_with_import() -> None:
     """For a session that was told not to look for them."""
-    if package in sys.modules:
+    if PACKAGE in sys.modules:
         _register()
     elif not any(isinstance(one, _BeforeImport) for one in sys.meta_path):
         sys.meta_path.insert(0, _BeforeImport())
@@ -43,4 +43,4 @@ def _register() -> None:
 
     if SparkContext._jvm is not None:
         with suppress(Py4JError):  # a Spark that has no such class has nothing to add
-            SparkContext._jvm.java.lang.Class.forName(registration)
+            SparkContext._jvm.java.lang.Class.forName(REGISTRATION)

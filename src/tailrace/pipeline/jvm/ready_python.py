@@ -37,13 +37,13 @@ from types import ModuleType
 from typing import Any, Final
 
 from tailrace.pipeline.jvm import hand_over
-from tailrace.pipeline.jvm.hand_over import failed, number
+from tailrace.pipeline.jvm.hand_over import FAILED, NUMBER
 
-program_name: Final = "python"
-door_name: Final = "door"
-path_variable: Final = "PYTHONPATH"
-as_for_workers: Final = {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"}  # what Spark sets for its workers
-wanted: Final = (  # not the one that pushes filters down: whether it was imported tells a reader if there are any
+PROGRAM_NAME: Final = "python"
+DOOR_NAME: Final = "door"
+PATH_VARIABLE: Final = "PYTHONPATH"
+AS_FOR_WORKERS: Final = {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"}  # what Spark sets for its workers
+WANTED: Final = (  # not the one that pushes filters down: whether it was imported tells a reader if there are any
     "pyspark.worker",
     "pyspark.sql.worker.lookup_data_sources",
     "pyspark.sql.worker.create_data_source",
@@ -84,7 +84,7 @@ def ready_python() -> ReadyPython:
 
 
 def _begin(folder: Path) -> ReadyPython:
-    program, door = folder / program_name, folder / door_name
+    program, door = folder / PROGRAM_NAME, folder / DOOR_NAME
     command = join([sys.executable, "-IS", hand_over.__file__, sys.executable, str(door)])
     program.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
     program.chmod(0o700)
@@ -97,7 +97,7 @@ def _begin(folder: Path) -> ReadyPython:
             [sys.executable, "-m", __name__, str(listener.fileno()), str(folder)],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
-            env={**as_for_workers, **os.environ},
+            env={**AS_FOR_WORKERS, **os.environ},
             pass_fds=[listener.fileno()],
             start_new_session=True,  # Ctrl-C is for the driver
         )
@@ -106,7 +106,7 @@ def _begin(folder: Path) -> ReadyPython:
 
 def serve(listener: socket.socket) -> None:
     """Fork a child for every call, until the driver is gone."""
-    for module in wanted:
+    for module in WANTED:
         with suppress(Exception):  # whoever needs it is told when it imports it
             import_module(module)
     gc.freeze()
@@ -135,9 +135,9 @@ def become(connection: socket.socket) -> None:
     sys.stdout = io.TextIOWrapper(io.FileIO(1, "w", closefd=False), "utf-8", write_through=True)
     kind, what, *words = call["words"]
     sys.argv = [kind, *words]
-    connection.sendall(number.pack(os.getpid()))
+    connection.sendall(NUMBER.pack(os.getpid()))
     os.register_at_fork(after_in_child=connection.close)  # it ends with this process, not with its workers
-    code: Any = failed
+    code: Any = FAILED
     try:
         if kind == "-c":
             main = sys.modules["__main__"] = ModuleType("__main__")
@@ -149,30 +149,30 @@ def become(connection: socket.socket) -> None:
         code = stop.code or 0
         raise
     finally:
-        connection.sendall(bytes([code & 0xFF if isinstance(code, int) else failed]))
+        connection.sendall(bytes([code & 0xFF if isinstance(code, int) else FAILED]))
     sys.exit()
 
 
 def _receive(connection: socket.socket) -> Mapping[str, Any]:
-    size, files, *_ = socket.recv_fds(connection, number.size, 3)
-    if len(size) < number.size:
+    size, files, *_ = socket.recv_fds(connection, NUMBER.size, 3)
+    if len(size) < NUMBER.size:
         sys.exit("whoever called is gone")
     for own, given in enumerate(files):
         os.dup2(given, own)
         os.close(given)
-    (length,) = number.unpack(size)
+    (length,) = NUMBER.unpack(size)
     told: Mapping[str, Any] = json.loads(connection.recv(length, socket.MSG_WAITALL))
     return told
 
 
 def _search_path(folder: str) -> list[str]:
     """Where a fresh interpreter would look for modules, with the variables of now."""
-    given = os.environ.get(path_variable, "").split(os.pathsep)
+    given = os.environ.get(PATH_VARIABLE, "").split(os.pathsep)
     return [folder, *(one for one in given if one), *own_path]
 
 
 if __name__ == "__main__":
-    before = (os.getcwd(), *os.environ.get(path_variable, "").split(os.pathsep))
+    before = (os.getcwd(), *os.environ.get(PATH_VARIABLE, "").split(os.pathsep))
     own_path = [one for one in sys.path if one not in before]
     own = os.getpid()
     try:

@@ -5,8 +5,8 @@ from typing import Final
 
 from tailrace.pipeline.failure import PipelineFailed
 
-_ours: Final = re.compile(r"tailrace\.pipeline\.failure\.\w+: (.*)")
-_theirs: Final = re.compile(r"^(?:\w+\.)*(\w+(?:Error|Exception)): (.+)$", re.MULTILINE)
+_OURS: Final = re.compile(r"tailrace\.pipeline\.failure\.\w+: (.*)")
+_THEIRS: Final = re.compile(r"^(?:\w+\.)*(\w+(?:Error|Exception)): (.+)$", re.MULTILINE)
 
 
 def reason(error: BaseException) -> str:
@@ -14,10 +14,10 @@ def reason(error: BaseException) -> str:
     if isinstance(error, PipelineFailed):
         return str(error)
     text = str(error)
-    found = _ours.findall(text)
+    found = _OURS.findall(text)
     if found:
         return str(found[-1])
-    python = _theirs.findall(text)
+    python = _THEIRS.findall(text)
     if python:
         return f"{python[-1][0]}: {python[-1][1]}"
     return text.strip().split("\n")[0] or type(error).__name__

@@ -21,10 +21,10 @@ from tailrace.pipeline.jvm.ready_python import ready_python
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-python_variable: Final = "PYSPARK_PYTHON"
-worker_settings: Final = ("spark.executorEnv.", "spark.pyspark.")  # they want workers that are not like this process
-no_settings: Final[Mapping[str, str]] = MappingProxyType({})
-local_settings: Final = MappingProxyType(
+PYTHON_VARIABLE: Final = "PYSPARK_PYTHON"
+WORKER_SETTINGS: Final = ("spark.executorEnv.", "spark.pyspark.")  # they want workers that are not like this process
+NO_SETTINGS: Final[Mapping[str, str]] = MappingProxyType({})
+LOCAL_SETTINGS: Final = MappingProxyType(
     {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -34,13 +34,13 @@ local_settings: Final = MappingProxyType(
         "spark.log.level": "ERROR",
     }
 )
-everywhere: Final = MappingProxyType(
+EVERYWHERE: Final = MappingProxyType(
     {
         "spark.sql.python.filterPushdown.enabled": "true",  # filters on offset, partition and time reach our source
         "spark.sql.execution.arrow.pyspark.enabled": "true",
     }
 )
-quick_options: Final = (
+QUICK_OPTIONS: Final = (
     "-XX:+UseSerialGC",  # other collectors start threads that a laptop's session has no work for
     # A start calls very many methods some thousand times: to compile them well takes more than a second, in vain. What
     # counts later are loops, whose threshold stays as it is.
@@ -54,14 +54,14 @@ quick_options: Final = (
     "-XX:+UnlockDiagnosticVMOptions",
     "-XX:ArchiveRelocationMode=0",
 )
-brief_options: Final = ("-XX:TieredStopAtLevel=1",)
+BRIEF_OPTIONS: Final = ("-XX:TieredStopAtLevel=1",)
 
 
 def session(
     name: str = "tailrace",
     *,
     master: str = "local[*]",
-    settings: Mapping[str, str] = no_settings,
+    settings: Mapping[str, str] = NO_SETTINGS,
     brief: bool = False,
     keep_classes: bool = True,
 ) -> "SparkSession":
@@ -71,13 +71,13 @@ def session(
     there half a second earlier, and takes three times as long for what is long.
     `keep_classes` lets the first session make the archive that speeds up later ones, in the background.
     """
-    is_cluster = master.startswith(local_cluster.prefix)
+    is_cluster = master.startswith(local_cluster.PREFIX)
     is_local = is_cluster or master == "local" or master.startswith("local[")
     may_wait = is_local and ml_functions.may_wait(settings)
     defaults = {
-        **everywhere,
-        **(local_settings if is_local else {}),
-        ml_functions.looks_for_them: "false" if may_wait else "true",
+        **EVERYWHERE,
+        **(LOCAL_SETTINGS if is_local else {}),
+        ml_functions.LOOKS_FOR_THEM: "false" if may_wait else "true",
     }
     told = {**defaults, **settings, "spark.master": master}
     is_first = not is_started()
@@ -99,8 +99,8 @@ def session(
 
 def worker_python(settings: Mapping[str, str], *, is_here: bool) -> str:
     """The Python of Spark's workers: what somebody chose, or ours; and one that is ready where they are of here."""
-    chosen = os.environ.setdefault(python_variable, sys.executable)
-    is_plain = chosen == sys.executable and not any(name.startswith(worker_settings) for name in settings)
+    chosen = os.environ.setdefault(PYTHON_VARIABLE, sys.executable)
+    is_plain = chosen == sys.executable and not any(name.startswith(WORKER_SETTINGS) for name in settings)
     if is_here and is_plain and sys.platform == "linux":
         with suppress(OSError):  # no folder for it, or one from which nothing can be run
             return str(ready_python().program)
@@ -110,21 +110,21 @@ def worker_python(settings: Mapping[str, str], *, is_here: bool) -> str:
 @contextmanager
 def _workers_run(python: str) -> Iterator[None]:
     """Let Spark see this Python; what other programs see stays what it was, as this one may end with us."""
-    usual = os.environ[python_variable]
-    os.environ[python_variable] = python
+    usual = os.environ[PYTHON_VARIABLE]
+    os.environ[PYTHON_VARIABLE] = python
     try:
         yield
     finally:
-        os.environ[python_variable] = usual
+        os.environ[PYTHON_VARIABLE] = usual
 
 
 def start_java(*, is_local: bool, is_cluster: bool, settings: Mapping[str, str], brief: bool) -> dict[str, str]:
     """Choose a Java, and start a local driver's JVM; what else the session has to be told."""
     java = find_java()
     os.environ["JAVA_HOME"] = str(java.home)
-    length = brief_options if brief else ()
+    length = BRIEF_OPTIONS if brief else ()
     if is_cluster:
-        of_executors = {"spark.executor.extraJavaOptions": " ".join((*quick_options, *length)), **settings}
+        of_executors = {"spark.executor.extraJavaOptions": " ".join((*QUICK_OPTIONS, *length)), **settings}
         start_gateway(java, [*archive_options(java), *length], of_executors, local_cluster.cluster_variables())
         return of_executors
     if is_local:
@@ -144,11 +144,11 @@ def is_started() -> bool:
 def start_gateway(
     java: Java,
     options: Sequence[str],
-    settings: Mapping[str, str] = no_settings,
-    variables: Mapping[str, str] = no_settings,
+    settings: Mapping[str, str] = NO_SETTINGS,
+    variables: Mapping[str, str] = NO_SETTINGS,
 ) -> Gateway:
     """Start a JVM and let Spark's Python half find it."""
-    gateway = launch(java, [*quick_options, *options], settings, variables)
+    gateway = launch(java, [*QUICK_OPTIONS, *options], settings, variables)
     from pyspark import SparkContext
 
     found = {"PYSPARK_GATEWAY_PORT": str(gateway.port), "PYSPARK_GATEWAY_SECRET": gateway.secret}

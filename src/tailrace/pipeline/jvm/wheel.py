@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Final
 from zlib import crc32
 
-unknown_module: Final = "--add-modules=jdk.incubator.vector"
+UNKNOWN_MODULE: Final = "--add-modules=jdk.incubator.vector"
 
-_script: Final = """\
+_SCRIPT: Final = """\
 #!/bin/sh
 # Made by tailrace: this Java has no module jdk.incubator.vector, and Spark asks for it.
 for argument do
@@ -42,7 +42,7 @@ def wheel_home() -> Path | None:
         return None
     home = cache_folder() / "java" / f"{_release(runtime)}-{crc32(str(program).encode()):08x}"
     script = home / "bin" / "java"
-    text = _script.format(unknown=unknown_module, program=program)
+    text = _SCRIPT.format(unknown=UNKNOWN_MODULE, program=program)
     if not script.is_file() or script.read_text() != text:
         _install(script, text)
         (home / "release").write_text((runtime / "release").read_text())

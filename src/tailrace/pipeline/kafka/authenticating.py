@@ -11,7 +11,7 @@ from tailrace.wire.errors import Error
 from tailrace.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from tailrace.wire.messages.sasl_handshake import SaslHandshakeRequest
 
-nonce_bytes: Final = 24
+NONCE_BYTES: Final = 24
 
 
 def authenticate(call: Callable[[object], Any], sasl: Sasl, address: str) -> None:
@@ -34,7 +34,7 @@ def authenticate(call: Callable[[object], Any], sasl: Sasl, address: str) -> Non
 
 
 def _conversation(sasl: Sasl) -> Conversation:
-    return plain(sasl) if sasl.mechanism == "PLAIN" else scram(sasl, secrets.token_urlsafe(nonce_bytes))
+    return plain(sasl) if sasl.mechanism == "PLAIN" else scram(sasl, secrets.token_urlsafe(NONCE_BYTES))
 
 
 def plain(sasl: Sasl) -> Conversation:

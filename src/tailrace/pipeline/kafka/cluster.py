@@ -12,16 +12,16 @@ from typing import Any, Final, NamedTuple, TypeVar
 from tailrace.model.addresses import parse_addresses
 from tailrace.pipeline.failure import BrokersSilent, NoSuchTopic, PipelineFailed
 from tailrace.pipeline.kafka.connection import Connection
-from tailrace.pipeline.kafka.security import Security, plaintext, tls_context
+from tailrace.pipeline.kafka.security import PLAINTEXT, Security, tls_context
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.find_coordinator import FindCoordinatorRequest
 from tailrace.wire.messages.metadata import MetadataRequest, TopicWanted
 
 T = TypeVar("T")
 
-patience_s: Final = 60.0  # how long a question is asked again
-pause_s: Final = 0.05
-request_timeout_s: Final = 30.0
+PATIENCE_S: Final = 60.0  # how long a question is asked again
+PAUSE_S: Final = 0.05
+REQUEST_TIMEOUT_S: Final = 30.0
 
 
 class TopicPartition(NamedTuple):
@@ -40,10 +40,10 @@ class Cluster:
     def __init__(
         self,
         bootstrap: str,
-        security: Security = plaintext,
+        security: Security = PLAINTEXT,
         *,
-        timeout_s: float = request_timeout_s,
-        patience_s: float = patience_s,
+        timeout_s: float = REQUEST_TIMEOUT_S,
+        patience_s: float = PATIENCE_S,
     ) -> None:
         try:
             self._bootstrap = parse_addresses(bootstrap)
@@ -116,7 +116,7 @@ class Cluster:
                 self._leaders = {}
                 if time.monotonic() > deadline:
                     raise BrokersSilent(f"{why}; given up after {self.patience_s:g} s") from None
-                time.sleep(pause_s)
+                time.sleep(PAUSE_S)
 
     def _partitions(self, topics: Sequence[str]) -> list[TopicPartition]:
         answer = self._metadata(topics)

@@ -9,22 +9,22 @@ import ssl
 from collections import deque
 from typing import Any, Final
 
-from tailrace.model.limits import frame_max_bytes
+from tailrace.model.limits import FRAME_MAX_BYTES
 from tailrace.pipeline.failure import BrokersSilent, PipelineFailed
 from tailrace.pipeline.kafka.authenticating import authenticate
-from tailrace.pipeline.kafka.security import Sasl, if_it_stays_so, no_tls
+from tailrace.pipeline.kafka.security import IF_IT_STAYS_SO, Sasl, no_tls
 from tailrace.wire.compile import decode_whole, encode_into, is_flexible
-from tailrace.wire.framing import length_bytes, length_layout
+from tailrace.wire.framing import LENGTH_BYTES, LENGTH_LAYOUT
 from tailrace.wire.headers import read_response_header, request_header
-from tailrace.wire.messages import messages
+from tailrace.wire.messages import MESSAGES
 from tailrace.wire.messages.api_versions import ApiVersionsRequest
 from tailrace.wire.primitives import WireError
 from tailrace.wire.schema import declaration
 
-client_id: Final = "tailrace-spark"
-connect_timeout_s: Final = 10.0
+CLIENT_ID: Final = "tailrace-spark"
+CONNECT_TIMEOUT_S: Final = 10.0
 # The newest versions in which topics still go by their names, and groups one at a time.
-highest_used: Final = {0: 12, 1: 12, 2: 7, 3: 9, 8: 7, 9: 7, 10: 3, 22: 4, 24: 3, 25: 3, 26: 3, 28: 3}
+HIGHEST_USED: Final = {0: 12, 1: 12, 2: 7, 3: 9, 8: 7, 9: 7, 10: 3, 22: 4, 24: 3, 25: 3, 26: 3, 28: 3}
 
 
 class Connection:
@@ -37,7 +37,7 @@ class Connection:
         self._answers = 0
         self._buffer = bytearray()
         try:
-            self._socket = socket.create_connection((host, port), min(timeout_s, connect_timeout_s))
+            self._socket = socket.create_connection((host, port), min(timeout_s, CONNECT_TIMEOUT_S))
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if tls is not None:
                 self._socket = tls.wrap_socket(self._socket, server_hostname=host)
@@ -64,7 +64,7 @@ class Connection:
     def receive(self) -> Any:
         """The answer to the oldest request that has none yet."""
         correlation_id, key, version = self._pending.popleft()
-        response = messages[key].response
+        response = MESSAGES[key].response
         frame = self._frame()
         self._answers += 1
         try:
@@ -94,19 +94,19 @@ class Connection:
 
     def _version(self, key: int) -> int:
         if key not in self._highest:
-            raise BrokersSilent(f"{self.address} does not serve {messages[key].name}")
-        declared = messages[key].versions
-        version = min(self._highest[key], highest_used.get(key, declared.last))
+            raise BrokersSilent(f"{self.address} does not serve {MESSAGES[key].name}")
+        declared = MESSAGES[key].versions
+        version = min(self._highest[key], HIGHEST_USED.get(key, declared.last))
         if version not in declared:
-            raise BrokersSilent(f"{self.address} serves {messages[key].name} only up to version {version}: too old")
+            raise BrokersSilent(f"{self.address} serves {MESSAGES[key].name} only up to version {version}: too old")
         return version
 
     def _send(self, request: object, key: int, version: int) -> None:
         self._next_id += 1
-        frame = bytearray(length_bytes)
-        frame += request_header(key, version, self._next_id, client_id, is_flexible(type(request), version))
+        frame = bytearray(LENGTH_BYTES)
+        frame += request_header(key, version, self._next_id, CLIENT_ID, is_flexible(type(request), version))
         encode_into(frame, request, version)
-        length_layout.pack_into(frame, 0, len(frame) - length_bytes)
+        LENGTH_LAYOUT.pack_into(frame, 0, len(frame) - LENGTH_BYTES)
         try:
             self._socket.sendall(frame)
         except OSError as error:
@@ -114,8 +114,8 @@ class Connection:
         self._pending.append((self._next_id, key, version))
 
     def _frame(self) -> memoryview:
-        (size,) = length_layout.unpack(self._exactly(length_bytes))
-        if not 0 < size <= frame_max_bytes:
+        (size,) = LENGTH_LAYOUT.unpack(self._exactly(LENGTH_BYTES))
+        if not 0 < size <= FRAME_MAX_BYTES:
             self.close()
             raise BrokersSilent(f"{self.address} sent a frame of {size} bytes; it may be no Kafka broker, or want TLS")
         return self._exactly(size)
@@ -140,5 +140,5 @@ class Connection:
         if isinstance(error, ssl.SSLError):
             return no_tls(self.address, error)
         # Who wants a login answers ApiVersions and nothing else; who wants TLS or a certificate, not even that.
-        hint = f". {if_it_stays_so}" if self._answers <= 1 else ""
+        hint = f". {IF_IT_STAYS_SO}" if self._answers <= 1 else ""
         return BrokersSilent(f"the connection to {self.address} broke: {error or 'it was closed'}{hint}")

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from tailrace.model.faults import BatchTooLarge, CorruptBatch, InvalidBatch, UnsupportedFormat
-from tailrace.model.limits import batch_header_bytes
+from tailrace.model.limits import BATCH_HEADER_BYTES
 from tailrace.pipeline.arrow.choosing import Asked, Chosen, check_place, choose
 from tailrace.pipeline.arrow.columns import Columns, decode, decode_runs
 from tailrace.pipeline.failure import RecordsDamaged
 from tailrace.pipeline.kafka.cluster import TopicPartition
-from tailrace.records.header import prefix, prefix_bytes
+from tailrace.records.header import PREFIX, PREFIX_BYTES
 from tailrace.records.opened import batches
 
-unreadable: Final = (CorruptBatch, UnsupportedFormat, InvalidBatch, BatchTooLarge)
+UNREADABLE: Final = (CorruptBatch, UnsupportedFormat, InvalidBatch, BatchTooLarge)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,11 +64,11 @@ def flaw_in(data: memoryview, asked: Asked) -> Flaw:
             check_place(header, at, asked, is_first=not place)
             at = choose(batch).end
             place += len(batch)
-    except unreadable as corrupt:
+    except UNREADABLE as corrupt:
         why = str(corrupt)
-    size = prefix_bytes + prefix.unpack_from(data, place)[1]
-    end = place + size if batch_header_bytes <= size <= len(data) - place else len(data)
-    return Flaw(place, prefix.unpack_from(data, place)[0], why, bytes(data[place:end]))
+    size = PREFIX_BYTES + PREFIX.unpack_from(data, place)[1]
+    end = place + size if BATCH_HEADER_BYTES <= size <= len(data) - place else len(data)
+    return Flaw(place, PREFIX.unpack_from(data, place)[0], why, bytes(data[place:end]))
 
 
 def end_of(flaw: Flaw, at: int, limit: int, ask: Callable[[int], Any]) -> int:
@@ -77,7 +77,7 @@ def end_of(flaw: Flaw, at: int, limit: int, ask: Callable[[int], Any]) -> int:
     while high - low > 1:
         middle = (low + high) // 2
         records = ask(middle).records
-        is_flawed = bool(records) and prefix.unpack_from(records, 0)[0] == flaw.base
+        is_flawed = bool(records) and PREFIX.unpack_from(records, 0)[0] == flaw.base
         low, high = (middle, high) if is_flawed else (low, middle)
     return high
 
@@ -91,7 +91,7 @@ def columns_of(
         for columns in decode_runs(chosen, headers=headers):
             yield columns
             done += len(columns.batches)
-    except unreadable:
+    except UNREADABLE:
         rest = Chosen(data=chosen.data, seen=chosen.seen[done:])
         yield from _one_by_one(rest, partition, on_damaged, headers=headers)
 
@@ -103,7 +103,7 @@ def _one_by_one(
         data = chosen.data[place : place + header.size]
         try:
             columns = decode(Chosen(data=data, seen=[(0, header)]), headers=headers)
-        except unreadable as corrupt:
+        except UNREADABLE as corrupt:
             first, last = header.base_offset, header.last_offset
             on_damaged(Damaged(partition=partition, first=first, last=last, why=str(corrupt), data=bytes(data)))
             continue

@@ -12,16 +12,16 @@ from typing import Any, Final
 from tailrace.model.limits import MiB
 from tailrace.pipeline.arrow.choosing import Asked, Chosen, choose
 from tailrace.pipeline.failure import BrokersSilent, DataLost
-from tailrace.pipeline.kafka.cluster import AskAgain, Cluster, TopicPartition, check, pause_s
-from tailrace.pipeline.kafka.damaged import Damaged, Flaw, OnDamaged, end_of, flaw_in, refuse, unreadable
+from tailrace.pipeline.kafka.cluster import PAUSE_S, AskAgain, Cluster, TopicPartition, check
+from tailrace.pipeline.kafka.damaged import UNREADABLE, Damaged, Flaw, OnDamaged, end_of, flaw_in, refuse
 from tailrace.pipeline.kafka.policies import compacted
 from tailrace.records.opened import batches
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.fetch import FetchRequest, PartitionToFetch, TopicToFetch
 
-fetch_bytes: Final = 4 * MiB
-wait_ms: Final = 500
-in_vain_max: Final = 3  # answers without a record, below the end: of a compacted topic, nothing is left there
+FETCH_BYTES: Final = 4 * MiB
+WAIT_MS: Final = 500
+IN_VAIN_MAX: Final = 3  # answers without a record, below the end: of a compacted topic, nothing is left there
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ def fetch(
     wanted: Range,
     *,
     committed: bool,
-    max_bytes: int = fetch_bytes,
+    max_bytes: int = FETCH_BYTES,
     on_damaged: OnDamaged = refuse,
 ) -> Iterator[Chosen]:
     """The batches of a range. `DataLost` when the log no longer reaches back to where reading stands.
@@ -64,7 +64,7 @@ def fetch(
             if time.monotonic() > deadline:
                 raise BrokersSilent(f"{why}; given up after {cluster.patience_s:g} s without a record") from None
             cluster.close()
-            time.sleep(pause_s)
+            time.sleep(PAUSE_S)
             cluster.partitions([wanted.partition.topic])  # patient: it fails when nobody answers for long
 
 
@@ -87,7 +87,7 @@ class Reading:
             if self.at < end:
                 connection.send(self._request(self.at, self._max_bytes))
             in_vain = 0
-            while self.at < end and in_vain < in_vain_max and self.flaw is None:
+            while self.at < end and in_vain < IN_VAIN_MAX and self.flaw is None:
                 got = _only(connection.receive())
                 _check(got, partition, self.at)
                 data = got.records if got.records is not None else memoryview(b"")
@@ -120,7 +120,7 @@ class Reading:
             chosen = choose(data, aborted, asked)
             if chosen.end >= 0 or not data:
                 return chosen
-        except unreadable:
+        except UNREADABLE:
             pass
         self.flaw = flaw_in(data, asked)
         return choose(data[: self.flaw.place], aborted, asked)
@@ -155,7 +155,7 @@ class Reading:
         one = PartitionToFetch(partition=partition.partition, fetch_offset=offset, partition_max_bytes=max_bytes)
         topic = TopicToFetch(name=partition.topic, partitions=(one,))
         return FetchRequest(
-            max_wait_ms=wait_ms, min_bytes=1, max_bytes=max_bytes, isolation_level=level, topics=(topic,)
+            max_wait_ms=WAIT_MS, min_bytes=1, max_bytes=max_bytes, isolation_level=level, topics=(topic,)
         )
 
 
@@ -171,7 +171,7 @@ def _after(data: memoryview, at: int) -> int:
     """Where the next answer is to begin, by what the headers of this one say."""
     try:
         return max((header.last_offset + 1 for _, header in batches(data)), default=at)
-    except unreadable:
+    except UNREADABLE:
         return at
 
 

@@ -9,21 +9,21 @@ from tailrace.wire.messages.list_offsets import ListOffsetsRequest, PartitionAsk
 from tailrace.wire.messages.offset_commit import OffsetCommitRequest, PartitionToCommit, TopicToCommit
 from tailrace.wire.messages.offset_fetch import OffsetFetchRequest, TopicWanted
 
-at_the_end: Final = -1
-at_the_start: Final = -2
-no_offset: Final = -1
-group_key: Final = 0
+AT_THE_END: Final = -1
+AT_THE_START: Final = -2
+NO_OFFSET: Final = -1
+GROUP_KEY: Final = 0
 
 Offsets = dict[TopicPartition, int]
 
 
 def start_offsets(cluster: Cluster, partitions: Sequence[TopicPartition]) -> Offsets:
-    return offsets_at(cluster, dict.fromkeys(partitions, at_the_start))
+    return offsets_at(cluster, dict.fromkeys(partitions, AT_THE_START))
 
 
 def end_offsets(cluster: Cluster, partitions: Sequence[TopicPartition], *, committed: bool) -> Offsets:
     """Where a reader may read up to: for one of committed records only below the first open transaction."""
-    return offsets_at(cluster, dict.fromkeys(partitions, at_the_end), committed=committed)
+    return offsets_at(cluster, dict.fromkeys(partitions, AT_THE_END), committed=committed)
 
 
 def settled(cluster: Cluster, begin: Mapping[TopicPartition, int], end: Offsets, *, committed: bool) -> Offsets:
@@ -72,7 +72,7 @@ def commit_offsets(cluster: Cluster, group: str, offsets: Mapping[TopicPartition
             )
             for topic, ones in groupby(sorted(offsets), lambda one: one.topic)
         )
-        answer = cluster.coordinator(group, group_key).call(OffsetCommitRequest(group_id=group, topics=topics))
+        answer = cluster.coordinator(group, GROUP_KEY).call(OffsetCommitRequest(group_id=group, topics=topics))
         for topic in answer.topics:
             for one in topic.partitions:
                 check(one.error_code, f"commit offsets of {topic.name}-{one.partition} for group {group}")
@@ -89,13 +89,13 @@ def committed_offsets(cluster: Cluster, group: str, partitions: Sequence[TopicPa
             TopicWanted(name=topic, partition_indexes=tuple(one.partition for one in ones))
             for topic, ones in groupby(sorted(partitions), lambda one: one.topic)
         )
-        answer = cluster.coordinator(group, group_key).call(OffsetFetchRequest(group_id=group, topics=wanted))
+        answer = cluster.coordinator(group, GROUP_KEY).call(OffsetFetchRequest(group_id=group, topics=wanted))
         check(answer.error_code, f"read the offsets of group {group}")
         found = {}
         for topic in answer.topics:
             for one in topic.partitions:
                 check(one.error_code, f"read the offsets of group {group}")
                 found[TopicPartition(topic.name, one.partition)] = one.committed_offset
-        return {partition: offset for partition, offset in found.items() if offset != no_offset}
+        return {partition: offset for partition, offset in found.items() if offset != NO_OFFSET}
 
     return cluster.until_answered(ask)

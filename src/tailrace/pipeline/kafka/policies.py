@@ -9,13 +9,13 @@ from tailrace.pipeline.kafka.cluster import Cluster
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.describe_configs import DescribeConfigsRequest, ResourceAsked
 
-topic_resource: Final = 2
+TOPIC_RESOURCE: Final = 2
 
 
 def compacted(cluster: Cluster, topics: Sequence[str]) -> list[str]:
     """Those of the topics whose records may be compacted away."""
     asked = tuple(
-        ResourceAsked(resource_type=topic_resource, resource_name=topic, config_names=("cleanup.policy",))
+        ResourceAsked(resource_type=TOPIC_RESOURCE, resource_name=topic, config_names=("cleanup.policy",))
         for topic in topics
     )
     results = cluster.ask_any(DescribeConfigsRequest(resources=asked)).results if asked else ()

@@ -14,13 +14,13 @@ from tailrace.pipeline.kafka.connection import Connection
 from tailrace.pipeline.kafka.transactions import ProducerId, Transaction, add_partitions
 from tailrace.records.build import seal_batch
 from tailrace.records.compress import Compression
-from tailrace.records.header import transactional_bit
+from tailrace.records.header import TRANSACTIONAL_BIT
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.produce import PartitionToProduce, ProduceRequest, TopicToProduce
 
-batch_bytes: Final = 512 * KiB
-write_timeout_ms: Final = 30_000
-sequences: Final = 2**31
+BATCH_BYTES: Final = 512 * KiB
+WRITE_TIMEOUT_MS: Final = 30_000
+SEQUENCES: Final = 2**31
 
 
 class Producer:
@@ -31,7 +31,7 @@ class Producer:
         *,
         transaction: Transaction | None = None,
         compression: Compression = "none",
-        most_bytes: int = batch_bytes,
+        most_bytes: int = BATCH_BYTES,
     ) -> None:
         self._cluster, self._producer, self._transaction = cluster, producer, transaction
         self._compression, self._most_bytes = compression, most_bytes
@@ -77,7 +77,7 @@ class Producer:
 
     def _batch(self, partition: TopicPartition, rows: Rows) -> bytearray:
         sequence = self._sequence[partition]
-        self._sequence[partition] = (sequence + len(rows)) % sequences
+        self._sequence[partition] = (sequence + len(rows)) % SEQUENCES
         return seal_batch(
             memoryview(encode_records(rows)),
             count=len(rows),
@@ -87,7 +87,7 @@ class Producer:
             producer_id=self._producer.id,
             producer_epoch=self._producer.epoch,
             base_sequence=sequence,
-            flags=transactional_bit if self._transaction is not None else 0,
+            flags=TRANSACTIONAL_BIT if self._transaction is not None else 0,
         )
 
     def _send(self, partition: TopicPartition, batch: bytearray) -> None:
@@ -95,7 +95,7 @@ class Producer:
         request = ProduceRequest(
             transactional_id=self._transaction.name if self._transaction is not None else None,
             acks=-1,
-            timeout_ms=write_timeout_ms,
+            timeout_ms=WRITE_TIMEOUT_MS,
             topics=(TopicToProduce(name=partition.topic, partitions=(one,)),),
         )
         self._settle()

@@ -14,20 +14,20 @@ from typing import Final
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.kafka.security import Sasl
 
-iterations_min: Final = 4096  # fewer would make the password cheap to guess
-iterations_max: Final = 10_000_000  # more is no broker's wish, and would keep us busy for long
-no_binding: Final = "n,,"  # to the channel: Kafka has none
-hashes: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
+ITERATIONS_MIN: Final = 4096  # fewer would make the password cheap to guess
+ITERATIONS_MAX: Final = 10_000_000  # more is no broker's wish, and would keep us busy for long
+NO_BINDING: Final = "n,,"  # to the channel: Kafka has none
+HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 
 Conversation = Generator[bytes, bytes, None]  # yields what to send, is sent what came back
 
 
 def scram(sasl: Sasl, nonce: str) -> Conversation:
     """The client's side. `PipelineFailed` when the server's is not as it has to be."""
-    digest = hashes[sasl.mechanism]
+    digest = HASHES[sasl.mechanism]
     name = sasl.username.replace("=", "=3D").replace(",", "=2C")
     first = f"n={name},r={nonce}"
-    said = _text((yield (no_binding + first).encode()))
+    said = _text((yield (NO_BINDING + first).encode()))
     given = _fields(said)
     try:
         salt, count = base64.b64decode(given["s"], validate=True), int(given["i"])
@@ -35,11 +35,11 @@ def scram(sasl: Sasl, nonce: str) -> Conversation:
         raise _odd("the first answer has no salt or no count") from None
     if not given.get("r", "").startswith(nonce) or given["r"] == nonce:
         raise _odd("it does not continue our nonce")
-    if not iterations_min <= count <= iterations_max:
+    if not ITERATIONS_MIN <= count <= ITERATIONS_MAX:
         raise _odd(f"it wants {count} iterations")
     salted = hashlib.pbkdf2_hmac(digest, sasl.password.encode(), salt, count)
     client_key = hmac.digest(salted, b"Client Key", digest)
-    last = f"c={base64.b64encode(no_binding.encode()).decode()},r={given['r']}"
+    last = f"c={base64.b64encode(NO_BINDING.encode()).decode()},r={given['r']}"
     everything = f"{first},{said},{last}".encode()
     signature = hmac.digest(hashlib.new(digest, client_key).digest(), everything, digest)
     proof = bytes(one ^ other for one, other in zip(client_key, signature, strict=True))

@@ -12,11 +12,11 @@ from typing import Final, Literal, get_args
 from tailrace.pipeline.failure import BrokersSilent, PipelineFailed
 
 Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
-mechanisms: Final[tuple[Mechanism, ...]] = get_args(Mechanism)
-tls_versions: Final = ("TLSv1.2", "TLSv1.3")  # as Java names them, the older one first
-passing: Final = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)  # as when a broker stops just now
+MECHANISMS: Final[tuple[Mechanism, ...]] = get_args(Mechanism)
+TLS_VERSIONS: Final = ("TLSv1.2", "TLSv1.3")  # as Java names them, the older one first
+PASSING: Final = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)  # as when a broker stops just now
 
-if_it_stays_so: Final = (
+IF_IT_STAYS_SO: Final = (
     "If that stays so: does this port want TLS, or none, or a certificate, or a login? kafka.security.protocol and "
     "what belongs to it say how to come"
 )
@@ -28,8 +28,8 @@ class Tls:
     own: str = field(default="", repr=False)  # our certificate, its chain and its key, in PEM; empty: we have none
     key_password: str = field(default="", repr=False)
     checks_name: bool = True  # whether the broker's certificate has to be for the host that we called
-    oldest: str = tls_versions[0]  # of what may be spoken
-    newest: str = tls_versions[-1]
+    oldest: str = TLS_VERSIONS[0]  # of what may be spoken
+    newest: str = TLS_VERSIONS[-1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class Security:
     sasl: Sasl | None = None
 
 
-plaintext: Final = Security()
+PLAINTEXT: Final = Security()
 
 
 def tls_context(tls: Tls) -> ssl.SSLContext:
@@ -81,8 +81,8 @@ def _present(context: ssl.SSLContext, tls: Tls) -> None:
 
 def no_tls(address: str, error: ssl.SSLError) -> PipelineFailed:
     """What to say when TLS with a broker fails: for good, unless the broker just went away."""
-    if isinstance(error, passing):
-        return BrokersSilent(f"the connection to {address} broke: it was closed in the midst of TLS. {if_it_stays_so}")
+    if isinstance(error, PASSING):
+        return BrokersSilent(f"the connection to {address} broke: it was closed in the midst of TLS. {IF_IT_STAYS_SO}")
     why = getattr(error, "verify_message", "") or error.reason or "it speaks another language"
     return PipelineFailed(
         f"no TLS with {address}: {why}. Is it a port for TLS? Is its certificate for that name, and signed by one in "

@@ -19,9 +19,9 @@ from tailrace.wire.messages.end_txn import EndTxnRequest
 from tailrace.wire.messages.init_producer_id import InitProducerIdRequest
 from tailrace.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnPartitionToCommit, TxnTopicToCommit
 
-transaction_key: Final = 1
-group_key: Final = 0
-no_timeout_ms: Final = 2**31 - 1
+TRANSACTION_KEY: Final = 1
+GROUP_KEY: Final = 0
+NO_TIMEOUT_MS: Final = 2**31 - 1
 
 
 class ProducerId(NamedTuple):
@@ -40,7 +40,7 @@ def new_producer(cluster: Cluster) -> ProducerId:
     """An id for a producer whose batches are appended once and in order, without transactions."""
 
     def ask() -> ProducerId:
-        answer = cluster.ask_any(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=no_timeout_ms))
+        answer = cluster.ask_any(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=NO_TIMEOUT_MS))
         check(answer.error_code, "get a producer id")
         return ProducerId(answer.producer_id, answer.producer_epoch)
 
@@ -52,7 +52,7 @@ def take_over(cluster: Cluster, name: str, timeout_ms: int) -> Transaction:
 
     def ask() -> Transaction:
         request = InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=timeout_ms)
-        answer = cluster.coordinator(name, transaction_key).call(request)
+        answer = cluster.coordinator(name, TRANSACTION_KEY).call(request)
         check(answer.error_code, f"become the producer of {name}")
         return Transaction(name, ProducerId(answer.producer_id, answer.producer_epoch))
 
@@ -96,7 +96,7 @@ def commit_offsets_within(cluster: Cluster, transaction: Transaction, group: str
             producer_epoch=transaction.producer.epoch,
             topics=topics,
         )
-        for topic in cluster.coordinator(group, group_key).call(request).topics:
+        for topic in cluster.coordinator(group, GROUP_KEY).call(request).topics:
             for one in topic.partitions:
                 check(one.error_code, f"commit offsets of group {group} in transaction {transaction.name}")
 
@@ -116,7 +116,7 @@ def state_of(cluster: Cluster, name: str) -> tuple[str, ProducerId]:
 
     def ask() -> tuple[str, ProducerId]:
         request = DescribeTransactionsRequest(transactional_ids=(name,))
-        one = cluster.coordinator(name, transaction_key).call(request).transaction_states[0]
+        one = cluster.coordinator(name, TRANSACTION_KEY).call(request).transaction_states[0]
         if one.error_code == Error.TRANSACTIONAL_ID_NOT_FOUND:
             return "Unknown", ProducerId(-1, -1)
         check(one.error_code, f"describe transaction {name}")
@@ -131,4 +131,4 @@ def _ask(cluster: Cluster, transaction: Transaction, request: type, **fields: An
         "producer_id": transaction.producer.id,
         "producer_epoch": transaction.producer.epoch,
     }
-    return cluster.coordinator(transaction.name, transaction_key).call(request(**told, **fields))
+    return cluster.coordinator(transaction.name, TRANSACTION_KEY).call(request(**told, **fields))

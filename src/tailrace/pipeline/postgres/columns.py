@@ -9,15 +9,15 @@ from tailrace.pipeline.protections import stands
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-postgres_types: Final = {
+POSTGRES_TYPES: Final = {
     "string": "text", "int": "integer", "bigint": "bigint", "double": "double precision", "float": "real",
     "boolean": "boolean", "timestamp": "timestamptz", "date": "date", "binary": "bytea", "smallint": "smallint",
 }  # fmt: skip
-own: Final = (
+OWN: Final = (
     ("topic", "text"), ("partition", "integer"), ("offset", "bigint"), ("timestamp", "timestamptz"), ("key", "bytea"),
     ("value", "bytea"),
 )  # fmt: skip
-identity: Final = ("topic", "partition", "offset")
+IDENTITY: Final = ("topic", "partition", "offset")
 
 
 class Column(NamedTuple):
@@ -27,13 +27,13 @@ class Column(NamedTuple):
 
 def columns_of(schema: "StructType") -> list[Column]:
     """The table's columns for rows of this schema."""
-    known = dict(own)
+    known = dict(OWN)
     found = []
     for one in schema:
         said = one.dataType.simpleString()
-        if one.name not in known and said not in postgres_types:
+        if one.name not in known and said not in POSTGRES_TYPES:
             raise PipelineFailed(f"a column {one.name} of type {said} has no place in PostgreSQL; make it a string")
-        found.append(Column(one.name, known.get(one.name) or postgres_types[said]))
+        found.append(Column(one.name, known.get(one.name) or POSTGRES_TYPES[said]))
     return found
 
 
@@ -46,7 +46,7 @@ def quoted_table(name: str) -> str:
     return ".".join(map(quoted, name.split(".")))
 
 
-_keys: Final = ", ".join(map(quoted, identity))
+_KEYS: Final = ", ".join(map(quoted, IDENTITY))
 
 
 def listed(columns: Sequence[Column]) -> str:
@@ -55,7 +55,7 @@ def listed(columns: Sequence[Column]) -> str:
 
 def table_sql(table: str, columns: Sequence[Column]) -> str:
     body = ", ".join(f"{quoted(one.name)} {one.type}" for one in columns)
-    known = f", PRIMARY KEY ({_keys})" if stands("postgres: rows are known by their offset") else ""
+    known = f", PRIMARY KEY ({_KEYS})" if stands("postgres: rows are known by their offset") else ""
     return f"CREATE TABLE IF NOT EXISTS {quoted_table(table)} ({body}{known})"
 
 
@@ -63,7 +63,7 @@ def insert_sql(table: str, columns: Sequence[Column], source: str) -> str:
     """Move rows over but for those that are there. Only the offset says which: who breaks another rule of the table
     has to hear of it."""
     names = listed(columns)
-    known = f" ON CONFLICT ({_keys}) DO NOTHING" if stands("postgres: rows are known by their offset") else ""
+    known = f" ON CONFLICT ({_KEYS}) DO NOTHING" if stands("postgres: rows are known by their offset") else ""
     return f"INSERT INTO {quoted_table(table)} ({names}) SELECT {names} FROM {source}{known}"
 
 

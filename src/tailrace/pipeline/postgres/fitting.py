@@ -10,7 +10,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-utc: Final = pa.timestamp("us", "UTC")
+UTC_TIMESTAMP: Final = pa.timestamp("us", "UTC")
 
 
 def fitting(column: pa.Array) -> pa.Array:
@@ -18,7 +18,9 @@ def fitting(column: pa.Array) -> pa.Array:
     if pa.types.is_string(column.type):
         return _where(pc.invert(pc.match_substring(column, "\0")), column)
     if pa.types.is_timestamp(column.type):
-        column = column.cast(utc)  # Spark gives it the session's zone, where the calendar ends some hours earlier
+        column = column.cast(
+            UTC_TIMESTAMP
+        )  # Spark gives it the session's zone, where the calendar ends some hours earlier
         return _within(column, datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC))
     if pa.types.is_date(column.type):
         return _within(column, date.min, date.max)

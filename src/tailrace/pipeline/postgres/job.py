@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tailrace.pipeline.failure import PipelineFailed
-from tailrace.pipeline.json_rows import broken_name, parsed_name
-from tailrace.pipeline.option_names import access_of, no_options, reaching
+from tailrace.pipeline.json_rows import BROKEN_NAME, PARSED_NAME
+from tailrace.pipeline.option_names import NO_OPTIONS, access_of, reaching
 from tailrace.pipeline.postgres.columns import (
+    IDENTITY,
+    OWN,
     Column,
     columns_of,
-    identity,
     insert_sql,
-    own,
     progress_sql,
     quoted,
     quoted_table,
@@ -34,22 +34,22 @@ def to_postgres(
     schema: str = "",
     available_now: bool = False,
     trigger_s: float = 10.0,
-    options: Mapping[str, str] = no_options,
+    options: Mapping[str, str] = NO_OPTIONS,
 ) -> None:
     """Write topics (their names with commas) into a table, which is made if it is not there.
 
     With `schema`, in DDL, the fields of the JSON in each value become columns; of a value that is none they are null.
     """
-    from tailrace.pipeline.postgres.writer import PostgresSink, dsn_option
+    from tailrace.pipeline.postgres.writer import DSN_OPTION, PostgresSink
 
     with access_of(bootstrap, options).cluster() as cluster:
         cluster.partitions([name.strip() for name in topics.split(",")])
     reader = spark.readStream.format("tailrace").options(**reaching(bootstrap, options))
     frame = reader.option("subscribe", topics).option("startingOffsets", "earliest").load()
-    rows = _with_fields(frame, schema).select(*(name for name, _ in own), *([f"{parsed_name}.*"] if schema else []))
+    rows = _with_fields(frame, schema).select(*(name for name, _ in OWN), *([f"{PARSED_NAME}.*"] if schema else []))
     prepare(dsn, table, columns_of(rows.schema))
     spark.dataSource.register(PostgresSink)
-    writer = rows.writeStream.format(PostgresSink.name()).option(dsn_option, dsn).option("table", table)
+    writer = rows.writeStream.format(PostgresSink.name()).option(DSN_OPTION, dsn).option("table", table)
     trigger = {"availableNow": True} if available_now else {"processingTime": f"{trigger_s} seconds"}
     query = writer.option("checkpointLocation", checkpoint).trigger(**trigger).start()
     try:
@@ -63,9 +63,9 @@ def _with_fields(frame: "DataFrame", schema: str) -> "DataFrame":
 
     if not schema:
         return frame
-    told = f"{schema}, {broken_name} string"
-    parsed = f.from_json(f.col("value").cast("string"), told, {"columnNameOfCorruptRecord": broken_name})
-    return frame.withColumn(parsed_name, parsed.dropFields(broken_name))
+    told = f"{schema}, {BROKEN_NAME} string"
+    parsed = f.from_json(f.col("value").cast("string"), told, {"columnNameOfCorruptRecord": BROKEN_NAME})
+    return frame.withColumn(PARSED_NAME, parsed.dropFields(BROKEN_NAME))
 
 
 def prepare(dsn: str, table: str, columns: Sequence[Column]) -> None:
@@ -93,7 +93,7 @@ def _demand_fit(connection: "Connection", table: str, columns: Sequence[Column])
             insert_sql(table, columns, f"{quoted_table(table)} WHERE false")
         )  # as tasks will, without a row
     except InvalidColumnReference:
-        keys = ", ".join(map(quoted, identity))
+        keys = ", ".join(map(quoted, IDENTITY))
         raise PipelineFailed(
             f"table {table} is there, and has no key by which a record is known: ALTER TABLE {quoted_table(table)} "
             f"ADD PRIMARY KEY ({keys}), or a unique index on just these"

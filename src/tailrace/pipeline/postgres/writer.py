@@ -12,8 +12,8 @@ from tailrace.pipeline.postgres.fitting import fitting
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-dsn_option: Final = "dsnsecret"  # Spark shows options in plans, but for those whose name says that they are secret
-fresh: Final = "pg_temp.tailrace_fresh"  # of one transaction: the rows that a task has brought
+DSN_OPTION: Final = "dsnsecret"  # Spark shows options in plans, but for those whose name says that they are secret
+FRESH: Final = "pg_temp.tailrace_fresh"  # of one transaction: the rows that a task has brought
 
 
 class PostgresWriter(DataSourceStreamArrowWriter):
@@ -27,8 +27,8 @@ class PostgresWriter(DataSourceStreamArrowWriter):
             ends: dict[tuple[str, int], int] = {}
             names = listed(self._columns)
             like = f"SELECT {names} FROM {quoted_table(self._table)} WITH NO DATA"
-            cursor.execute(f"CREATE TEMPORARY TABLE {fresh} ON COMMIT DROP AS {like}")
-            with cursor.copy(f"COPY {fresh} ({names}) FROM STDIN") as copy:
+            cursor.execute(f"CREATE TEMPORARY TABLE {FRESH} ON COMMIT DROP AS {like}")
+            with cursor.copy(f"COPY {FRESH} ({names}) FROM STDIN") as copy:
                 for batch in iterator:
                     for row in zip(*(fitting(column).to_pylist() for column in batch.columns), strict=True):
                         copy.write_row(row)
@@ -43,7 +43,7 @@ class PostgresWriter(DataSourceStreamArrowWriter):
         """Nothing can be taken back, nor need it be: the batch will be repeated."""
 
     def _move(self, cursor: Any, ends: dict[tuple[str, int], int]) -> None:
-        cursor.execute(insert_sql(self._table, self._columns, fresh))
+        cursor.execute(insert_sql(self._table, self._columns, FRESH))
         progress = quoted_table(f"{self._table}_progress")
         for (topic, partition), after in sorted(ends.items()):
             cursor.execute(
@@ -64,7 +64,7 @@ class PostgresSink(DataSource):
         return "tailrace_postgres"
 
     def streamWriter(self, schema: "StructType", overwrite: bool) -> PostgresWriter:  # noqa: N802
-        return PostgresWriter(self.options[dsn_option], self.options["table"], columns_of(schema))
+        return PostgresWriter(self.options[DSN_OPTION], self.options["table"], columns_of(schema))
 
 
 def _advance(ends: dict[tuple[str, int], int], batch: pa.RecordBatch) -> None:

@@ -13,7 +13,7 @@ from tailrace.pipeline.histories.delta_log import Snapshot
 from tailrace.pipeline.histories.manifest import ArchivedRange
 from tailrace.pipeline.histories.reading import files_frame, snapshot_of
 from tailrace.pipeline.kafka.cluster import TopicPartition
-from tailrace.pipeline.option_names import access_of, no_options, reaching
+from tailrace.pipeline.option_names import NO_OPTIONS, access_of, reaching
 from tailrace.pipeline.replaying.partition import ReplayRange
 from tailrace.pipeline.sink.progress import read_progress
 from tailrace.pipeline.tasks import run_tasks
@@ -37,7 +37,7 @@ def replay(
     keep_timestamp: bool = False,
     per_second: float = 0.0,
     replay_id: str = "",
-    options: Mapping[str, str] = no_options,
+    options: Mapping[str, str] = NO_OPTIONS,
 ) -> int:
     """Write the records of a topic's history into a topic, exactly once. How many were written by this run.
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -29,8 +29,8 @@ from tailrace.pipeline.protections import stands
 from tailrace.pipeline.replaying.merging import in_order
 from tailrace.pipeline.sink.rows import take
 
-transaction_timeout_ms = 60_000
-records_per_transaction = 20_000
+TRANSACTION_TIMEOUT_MS: Final = 60_000
+RECORDS_PER_TRANSACTION: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +70,7 @@ class Replay:
         self._turn = 0
 
     def run(self, ranges: list[ArchivedRange]) -> int:
-        transaction = take_over(self._cluster, self._name, transaction_timeout_ms)
+        transaction = take_over(self._cluster, self._name, TRANSACTION_TIMEOUT_MS)
         producer = Producer(self._cluster, transaction.producer, transaction=transaction)
         done = committed_offsets(self._cluster, self._name, [self._place]).get(self._place, 0)
         began, at_once = time.monotonic(), self._at_once()
@@ -133,7 +133,7 @@ class Replay:
     def _at_once(self) -> int:
         """How many records a transaction has: who asks for few a second shall not get them all at once."""
         rate = self._wanted.per_second
-        return min(max(int(rate), 1), records_per_transaction) if rate else records_per_transaction
+        return min(max(int(rate), 1), RECORDS_PER_TRANSACTION) if rate else RECORDS_PER_TRANSACTION
 
     def _pace(self, written: int, began: float) -> None:
         if self._wanted.per_second:

@@ -7,11 +7,11 @@ from typing import Final
 from tailrace.pipeline.access import Access
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.option_names import Options
-from tailrace.records.compress import Compression, compressions
+from tailrace.records.compress import COMPRESSIONS, Compression
 
-known: Final = ("topic", "exactlyOnce", "sinkId", "includeHeaders", "jobId")
-default_batch_bytes: Final = 512 * 1024
-longest_timeout_ms: Final = 15 * 60 * 1000  # the longest that brokers allow by default
+KNOWN: Final = ("topic", "exactlyOnce", "sinkId", "includeHeaders", "jobId")
+DEFAULT_BATCH_BYTES: Final = 512 * 1024
+LONGEST_TIMEOUT_MS: Final = 15 * 60 * 1000  # the longest that brokers allow by default
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class WriteOptions:
 
 
 def write_options(given: Mapping[str, str]) -> WriteOptions:
-    options = Options(given, known)
+    options = Options(given, KNOWN)
     exactly_once = options.flag("exactlyOnce", default=False)
     if exactly_once and not options.text("sinkId"):
         raise PipelineFailed(
@@ -38,8 +38,8 @@ def write_options(given: Mapping[str, str]) -> WriteOptions:
             "no other sink's"
         )
     compression: Compression = "none"
-    for name in compressions:
-        if name == options.one_of("kafka.compression.type", compressions, "none"):
+    for name in COMPRESSIONS:
+        if name == options.one_of("kafka.compression.type", COMPRESSIONS, "none"):
             compression = name
     return WriteOptions(
         access=options.access,
@@ -47,6 +47,6 @@ def write_options(given: Mapping[str, str]) -> WriteOptions:
         job_id=options.text("jobId"),
         sink_id=options.text("sinkId") if exactly_once else "",
         compression=compression,
-        batch_bytes=options.number("kafka.batch.size") or default_batch_bytes,
-        timeout_ms=options.number("kafka.transaction.timeout.ms") or longest_timeout_ms,
+        batch_bytes=options.number("kafka.batch.size") or DEFAULT_BATCH_BYTES,
+        timeout_ms=options.number("kafka.transaction.timeout.ms") or LONGEST_TIMEOUT_MS,
     )

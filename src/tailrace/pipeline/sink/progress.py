@@ -17,11 +17,11 @@ from tailrace.pipeline.crash_points import here
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition, check
 from tailrace.pipeline.kafka.offsets import commit_offsets
-from tailrace.pipeline.kafka.transactions import ProducerId, Transaction, end, group_key, state_of
+from tailrace.pipeline.kafka.transactions import GROUP_KEY, ProducerId, Transaction, end, state_of
 from tailrace.pipeline.protections import stands
 from tailrace.wire.messages.offset_fetch import OffsetFetchRequest
 
-note_max_chars: Final = 4000  # brokers keep 4096 bytes
+NOTE_MAX_CHARS: Final = 4000  # brokers keep 4096 bytes
 
 State = Literal["decided", "done"]
 
@@ -54,7 +54,7 @@ def read_progress(cluster: Cluster, sink: str) -> Progress | None:
     """The newest note of a sink; None when it has none."""
 
     def ask() -> list[Any]:
-        answer = cluster.coordinator(group_of(sink), group_key).call(
+        answer = cluster.coordinator(group_of(sink), GROUP_KEY).call(
             OffsetFetchRequest(group_id=group_of(sink), topics=None)
         )
         check(answer.error_code, f"read the progress of sink {sink}")
@@ -71,9 +71,9 @@ def read_progress(cluster: Cluster, sink: str) -> Progress | None:
 def write_progress(cluster: Cluster, sink: str, topic: str, progress: Progress) -> None:
     attempts = [(len(list(same)), attempt) for attempt, same in groupby(progress.attempts)]
     note = json.dumps({**asdict(progress), "attempts": attempts})
-    if len(note) > note_max_chars:
+    if len(note) > NOTE_MAX_CHARS:
         raise PipelineFailed(
-            f"the progress of sink {sink} needs {len(note)} characters, and there is room for {note_max_chars}: "
+            f"the progress of sink {sink} needs {len(note)} characters, and there is room for {NOTE_MAX_CHARS}: "
             "too many of this batch's tasks had to be tried again"
         )
     commit_offsets(cluster, group_of(sink), {TopicPartition(topic, 0): progress.number}, note)

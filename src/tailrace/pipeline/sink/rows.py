@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tailrace.pipeline.arrow.encode import Rows
-from tailrace.pipeline.arrow.header_columns import header_type
+from tailrace.pipeline.arrow.header_columns import HEADER_TYPE
 from tailrace.pipeline.arrow.murmur2 import partitions_of
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.kafka.cluster import TopicPartition
@@ -23,7 +23,7 @@ from tailrace.pipeline.kafka.cluster import TopicPartition
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-allowed: Final = {
+ALLOWED: Final = {
     "key": ("binary", "string"),
     "value": ("binary", "string"),
     "topic": ("string",),
@@ -31,19 +31,19 @@ allowed: Final = {
     "timestamp": ("timestamp",),
     "headers": ("array<struct<key:string,value:binary>>", "array<struct<key:binary,value:binary>>"),
 }
-left_out: Final = ("offset", "timestampType")  # of a source's rows: the broker gives new ones
+LEFT_OUT: Final = ("offset", "timestampType")  # of a source's rows: the broker gives new ones
 
 
 def check_schema(schema: "StructType", topic: str) -> None:
     """Refuse columns that mean nothing here, or are of another type than they could be written as."""
     names = [one.name for one in schema]
     for one in schema:
-        if one.name in left_out:
+        if one.name in LEFT_OUT:
             continue
-        if one.name not in allowed:
+        if one.name not in ALLOWED:
             raise PipelineFailed(_unknown(one.name))
-        if (given := one.dataType.simpleString()) not in allowed[one.name]:
-            raise PipelineFailed(f"the column {one.name} is {given}; it has to be {' or '.join(allowed[one.name])}")
+        if (given := one.dataType.simpleString()) not in ALLOWED[one.name]:
+            raise PipelineFailed(f"the column {one.name} is {given}; it has to be {' or '.join(ALLOWED[one.name])}")
     if "value" not in names:
         raise PipelineFailed("there has to be a column value")
     if "topic" not in names and not topic:
@@ -51,8 +51,8 @@ def check_schema(schema: "StructType", topic: str) -> None:
 
 
 def _unknown(name: str) -> str:
-    near = get_close_matches(name.lower(), allowed, n=1)
-    hint = f"did you mean {near[0]}?" if near else f"there may be {', '.join(allowed)}; leave it out with a select"
+    near = get_close_matches(name.lower(), ALLOWED, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"there may be {', '.join(ALLOWED)}; leave it out with a select"
     return f"a column {name} cannot be written; {hint}"
 
 
@@ -101,7 +101,7 @@ class Sorting:
             key=_bytes(batch, "key"),
             value=_bytes(batch, "value"),
             timestamp=timestamp,
-            headers=batch.column("headers").cast(pa.list_(header_type)) if "headers" in names else None,
+            headers=batch.column("headers").cast(pa.list_(HEADER_TYPE)) if "headers" in names else None,
         )
 
 

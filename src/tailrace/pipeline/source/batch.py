@@ -20,12 +20,12 @@ from tailrace.pipeline.source.narrowing import Bounds, bounds_of
 from tailrace.pipeline.source.options import ReadOptions
 from tailrace.pipeline.source.schema import checked_columns
 from tailrace.pipeline.source.splitting import ranges
-from tailrace.pipeline.source.task import ReadTask, advice
+from tailrace.pipeline.source.task import ADVICE, ReadTask
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-pushdown_worker: Final = "pyspark.sql.worker.data_source_pushdown_filters"
+PUSHDOWN_WORKER: Final = "pyspark.sql.worker.data_source_pushdown_filters"
 
 
 class BatchReader(DataSourceReader):
@@ -71,7 +71,7 @@ class FilteredBatchReader(BatchReader):
 def batch_reader(options: ReadOptions, schema: "StructType") -> BatchReader:
     main: Any = sys.modules.get("__main__")
     running = getattr(getattr(main, "__spec__", None), "name", "")
-    takes_filters = running == pushdown_worker or pushdown_worker in sys.modules
+    takes_filters = running == PUSHDOWN_WORKER or PUSHDOWN_WORKER in sys.modules
     return (FilteredBatchReader if takes_filters else BatchReader)(options, schema)
 
 
@@ -94,7 +94,7 @@ def within_the_log(cluster: Cluster, start: Offsets, end: Offsets, options: Read
     lost = [one for one in start if start[one] < first[one] and start[one] < end[one]]
     if options.fail_on_data_loss:
         for one in lost:
-            raise DataLost(f"{one} was to be read from offset {start[one]}, and begins at {first[one]}. {advice}")
+            raise DataLost(f"{one} was to be read from offset {start[one]}, and begins at {first[one]}. {ADVICE}")
         _refuse_beyond(cluster, end)
     return {one: max(start[one], first[one]) if start[one] < end[one] else start[one] for one in start}
 
@@ -103,4 +103,4 @@ def _refuse_beyond(cluster: Cluster, end: Offsets) -> None:
     last = end_offsets(cluster, sorted(end), committed=False)
     for one in end:
         if end[one] > last[one]:
-            raise DataLost(f"{one} was to be read up to offset {end[one]}, and ends at {last[one]}. {advice}")
+            raise DataLost(f"{one} was to be read up to offset {end[one]}, and ends at {last[one]}. {ADVICE}")

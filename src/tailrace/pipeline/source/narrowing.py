@@ -3,13 +3,13 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 from pyspark.sql.datasource import EqualTo, Filter, GreaterThan, GreaterThanOrEqual, In, LessThan, LessThanOrEqual
 
 from tailrace.pipeline.kafka.cluster import TopicPartition
 
-no_end = 2**63 - 1
+NO_END: Final = 2**63 - 1
 
 
 @dataclass(slots=True, kw_only=True)
@@ -17,9 +17,9 @@ class Bounds:
     topics: tuple[Any, ...] | None = None  # None: any
     partitions: tuple[Any, ...] | None = None
     first_partition: int = 0
-    end_partition: int = no_end
+    end_partition: int = NO_END
     first_offset: int = 0
-    end_offset: int = no_end
+    end_offset: int = NO_END
     earliest_ms: int | None = None
 
     def admits(self, partition: TopicPartition) -> bool:
@@ -60,12 +60,12 @@ def _span(one: Any) -> tuple[int, int]:
     """The first number that could match, and the one behind the last."""
     match one:
         case GreaterThan() | GreaterThanOrEqual():
-            return one.value + isinstance(one, GreaterThan), no_end
+            return one.value + isinstance(one, GreaterThan), NO_END
         case LessThan() | LessThanOrEqual():
             return 0, one.value + isinstance(one, LessThanOrEqual)
         case _:
             known = [value for value in _values(one) if value is not None]  # IN (1, NULL)
-            return (min(known), max(known) + 1) if known else (0, no_end)
+            return (min(known), max(known) + 1) if known else (0, NO_END)
 
 
 def _narrow_time(bounds: Bounds, earliest_ms: int) -> None:

@@ -12,7 +12,7 @@ from tailrace.pipeline.option_names import Options
 from tailrace.pipeline.source.edges import Edge, ending_edge, starting_edge
 from tailrace.pipeline.source.offset_json import parse_assignment
 
-known: Final = (
+KNOWN: Final = (
     "subscribe", "subscribePattern", "assign", "startingOffsets", "endingOffsets", "startingTimestamp",
     "endingTimestamp", "startingOffsetsByTimestamp", "endingOffsetsByTimestamp",
     "startingOffsetsByTimestampStrategy", "failOnDataLoss",
@@ -20,10 +20,10 @@ known: Final = (
     "includeHeaders", "groupIdPrefix", "queryId", "corruptBatches", "quarantinePath",
     *("fetchOffset.numRetries", "fetchOffset.retryIntervalMs", "kafkaConsumer.pollTimeoutMs"),  # of no effect
 )  # fmt: skip
-subscriptions: Final = ("subscribe", "subscribePattern", "assign")
-default_prefix: Final = "tailrace-spark"
-default_delay_ms: Final = 15 * 60 * 1000
-fetch_default_bytes: Final = 4 * 1024 * 1024
+SUBSCRIPTIONS: Final = ("subscribe", "subscribePattern", "assign")
+DEFAULT_PREFIX: Final = "tailrace-spark"
+DEFAULT_DELAY_MS: Final = 15 * 60 * 1000
+FETCH_DEFAULT_BYTES: Final = 4 * 1024 * 1024
 
 Mode = Literal["batch", "stream"]
 
@@ -68,11 +68,11 @@ class ReadOptions:
     @property
     def start_group(self) -> str:
         """The group that remembers where a query that began at `latest` began."""
-        return f"{default_prefix}-start-{self.query_id}"
+        return f"{DEFAULT_PREFIX}-start-{self.query_id}"
 
 
 def read_options(given: Mapping[str, str], mode: Mode) -> ReadOptions:
-    options = Options(given, known)
+    options = Options(given, KNOWN)
     start, end = starting_edge(options, mode), ending_edge(options)
     query_id = options.text("queryId")
     if mode == "stream":
@@ -90,10 +90,10 @@ def read_options(given: Mapping[str, str], mode: Mode) -> ReadOptions:
         max_records=options.number("maxRecordsPerPartition"),
         max_offsets=options.number("maxOffsetsPerTrigger"),
         min_offsets=options.number("minOffsetsPerTrigger"),
-        max_delay_ms=milliseconds("maxTriggerDelay", options.text("maxTriggerDelay"), default_delay_ms),
+        max_delay_ms=milliseconds("maxTriggerDelay", options.text("maxTriggerDelay"), DEFAULT_DELAY_MS),
         query_id=query_id,
         group=_group(options, query_id),
-        fetch_bytes=options.number("kafka.max.partition.fetch.bytes") or fetch_default_bytes,
+        fetch_bytes=options.number("kafka.max.partition.fetch.bytes") or FETCH_DEFAULT_BYTES,
         quarantine=_quarantine(options),
     )
 
@@ -106,10 +106,10 @@ def _quarantine(options: Options) -> str:
 
 
 def _subscription(options: Options) -> Subscription:
-    found = [kind for kind in subscriptions if kind in options]
+    found = [kind for kind in SUBSCRIPTIONS if kind in options]
     if len(found) != 1:
         said = " and ".join(found) if found else "none of them"
-        raise PipelineFailed(f"say what to read with one of {', '.join(subscriptions)}; given: {said}")
+        raise PipelineFailed(f"say what to read with one of {', '.join(SUBSCRIPTIONS)}; given: {said}")
     if not options[found[0]].strip():
         raise PipelineFailed(f"{found[0]} is empty: name a topic")
     return Subscription(kind=found[0], value=options[found[0]])
@@ -120,7 +120,7 @@ def _group(options: Options, query_id: str) -> str:
         return options["kafka.group.id"]
     if "groupIdPrefix" in options:
         return f"{options['groupIdPrefix']}-{query_id}" if query_id else options["groupIdPrefix"]
-    return f"{default_prefix}-{query_id}" if query_id else ""
+    return f"{DEFAULT_PREFIX}-{query_id}" if query_id else ""
 
 
 def _refuse_for_streams(options: Options, start: Edge, query_id: str) -> None:

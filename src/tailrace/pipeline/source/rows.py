@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 
 from tailrace.pipeline.arrow.columns import Columns
 
-timestamp_max_ms: Final = (2**63 - 1) // 1000  # Spark counts in microseconds
-header_struct: Final = pa.struct([("key", pa.string()), ("value", pa.binary())])
-types: Final = {
+TIMESTAMP_MAX_MS: Final = (2**63 - 1) // 1000  # Spark counts in microseconds
+HEADER_STRUCT: Final = pa.struct([("key", pa.string()), ("value", pa.binary())])
+TYPES: Final = {
     "key": pa.binary(),
     "value": pa.binary(),
     "topic": pa.string(),
@@ -22,14 +22,14 @@ types: Final = {
     "offset": pa.int64(),
     "timestamp": pa.timestamp("us", "UTC"),
     "timestampType": pa.int32(),
-    "headers": pa.list_(header_struct),
+    "headers": pa.list_(HEADER_STRUCT),
 }
 
 
 def to_rows(columns: Columns, topic: str, partition: int, wanted: Sequence[str]) -> pa.RecordBatch:
     """One Arrow batch of these columns."""
     arrays = [_column(name, columns, topic, partition) for name in wanted]
-    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([(name, types[name]) for name in wanted]))
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([(name, TYPES[name]) for name in wanted]))
 
 
 def _column(name: str, columns: Columns, topic: str, partition: int) -> pa.Array:
@@ -45,8 +45,8 @@ def _column(name: str, columns: Columns, topic: str, partition: int) -> pa.Array
         case "offset":
             return pa.array(columns.offset)
         case "timestamp":
-            microseconds = np.clip(columns.timestamp, -timestamp_max_ms, timestamp_max_ms) * 1000
-            return pa.array(microseconds).view(types["timestamp"])
+            microseconds = np.clip(columns.timestamp, -TIMESTAMP_MAX_MS, TIMESTAMP_MAX_MS) * 1000
+            return pa.array(microseconds).view(TYPES["timestamp"])
         case "timestampType":
             return pa.array(columns.timestamp_type)
         case _:
@@ -57,7 +57,7 @@ def _headers(lists: pa.ListArray) -> pa.Array:
     flat = lists.flatten()
     fields = [_text(flat.field("key")), flat.field("value")]
     begins = pc.subtract(lists.offsets, lists.offsets[0])
-    return pa.ListArray.from_arrays(begins, pa.StructArray.from_arrays(fields, fields=list(header_struct)))
+    return pa.ListArray.from_arrays(begins, pa.StructArray.from_arrays(fields, fields=list(HEADER_STRUCT)))
 
 
 def _text(names: pa.Array) -> pa.Array:

@@ -19,8 +19,8 @@ from pyspark.sql.types import (
 
 from tailrace.pipeline.failure import PipelineFailed
 
-header_type: Final = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
-spark_types: Final[dict[str, DataType]] = {
+HEADER_TYPE: Final = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
+SPARK_TYPES: Final[dict[str, DataType]] = {
     "key": BinaryType(),
     "value": BinaryType(),
     "topic": StringType(),
@@ -28,20 +28,20 @@ spark_types: Final[dict[str, DataType]] = {
     "offset": LongType(),
     "timestamp": TimestampType(),
     "timestampType": IntegerType(),
-    "headers": ArrayType(header_type),
+    "headers": ArrayType(HEADER_TYPE),
 }
 
 
 def row_schema(*, headers: bool) -> StructType:
-    return StructType([StructField(name, type) for name, type in spark_types.items() if headers or name != "headers"])
+    return StructType([StructField(name, type) for name, type in SPARK_TYPES.items() if headers or name != "headers"])
 
 
 def checked_columns(schema: StructType, *, headers: bool) -> list[str]:
     """The names asked for, each of the right type."""
     for one in schema:
-        if one.name not in spark_types:
-            raise PipelineFailed(f"there is no column {one.name}; there are {', '.join(spark_types)}")
-        given, right = one.dataType.simpleString(), spark_types[one.name].simpleString()
+        if one.name not in SPARK_TYPES:
+            raise PipelineFailed(f"there is no column {one.name}; there are {', '.join(SPARK_TYPES)}")
+        given, right = one.dataType.simpleString(), SPARK_TYPES[one.name].simpleString()
         if given != right:
             raise PipelineFailed(f"the schema does not fit: {one.name} is {right}, not {given}")
         if one.name == "headers" and not headers:

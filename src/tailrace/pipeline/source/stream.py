@@ -38,7 +38,7 @@ from tailrace.pipeline.source.edges import resolve
 from tailrace.pipeline.source.offset_json import OffsetJson, from_json, to_json
 from tailrace.pipeline.source.options import ReadOptions
 from tailrace.pipeline.source.splitting import limited, ranges
-from tailrace.pipeline.source.task import advice, gone_advice
+from tailrace.pipeline.source.task import ADVICE, GONE_ADVICE
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -119,7 +119,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         partitions = self._options.subscription.partitions(self._brokers())
         gone = [one for one in begin if one not in partitions]
         if gone and self._options.fail_on_data_loss:
-            raise DataLost(f"{self._where_it_went(gone[0])}. {gone_advice}")
+            raise DataLost(f"{self._where_it_went(gone[0])}. {GONE_ADVICE}")
         fresh = [one for one in partitions if one not in begin]
         return {one: begin[one] for one in begin if one in partitions} | start_offsets(self._brokers(), fresh)
 
@@ -139,7 +139,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for one in other:
             said = f"{one} was read up to offset {begin[one]}, and its log ends at {end[one]}: was it made anew?"
             if self._options.fail_on_data_loss:
-                raise DataLost(f"{said} {advice}")
+                raise DataLost(f"{said} {ADVICE}")
             warnings.warn(f"{said} It is read from its beginning", stacklevel=2)
         return {one: begin.get(one, 0) for one in end} | start_offsets(self._brokers(), other)
 

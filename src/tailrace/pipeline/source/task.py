@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 import pyarrow as pa
 
@@ -44,7 +45,7 @@ class ReadTask:
                     return
                 except DataLost as lost:
                     if self.fail_on_data_loss:
-                        raise DataLost(f"{lost}. {advice}") from None
+                        raise DataLost(f"{lost}. {ADVICE}") from None
 
     def _rows(self, cluster: Cluster, wanted: Range) -> Iterator[tuple[pa.RecordBatch, int]]:
         """The rows of a range, and with each batch of them the offset behind it."""
@@ -67,8 +68,8 @@ def still_there(cluster: Cluster, wanted: Range) -> Range:
     return replace(wanted, start=max(first, wanted.start), end=min(last, wanted.end))
 
 
-advice = (
+ADVICE: Final = (
     "Records that were to be read are gone, most likely by retention. To go on with what is there, set "
     'option("failOnDataLoss", "false").'
 )
-gone_advice = 'To go on without it, set option("failOnDataLoss", "false").'
+GONE_ADVICE: Final = 'To go on without it, set option("failOnDataLoss", "false").'

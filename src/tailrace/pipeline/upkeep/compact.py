@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tailrace.model.limits import MiB
 from tailrace.pipeline.crash_points import here
 from tailrace.pipeline.failure import PipelineFailed
-from tailrace.pipeline.histories.commit_file import Action, engine
+from tailrace.pipeline.histories.commit_file import ENGINE, Action
 from tailrace.pipeline.histories.committing import note_last
 from tailrace.pipeline.histories.coverage import range_findings
 from tailrace.pipeline.histories.delta_log import (
@@ -37,9 +37,9 @@ from tailrace.pipeline.upkeep.soundness import sound_snapshot
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-target_bytes: Final = 128 * MiB
-groups_at_once: Final = 16  # of one commit: what a crash costs
-tries_max: Final = 20  # for a commit's number, beside an archive
+TARGET_BYTES: Final = 128 * MiB
+GROUPS_AT_ONCE: Final = 16  # of one commit: what a crash costs
+TRIES_MAX: Final = 20  # for a commit's number, beside an archive
 
 Replaced = tuple[Sequence[ArchivedRange], ArchivedRange]  # ranges, and the one that is in their place
 
@@ -59,19 +59,19 @@ def compact(
     spark: "SparkSession",
     path: str | Path,
     *,
-    target_bytes: int = target_bytes,
+    target_bytes: int = TARGET_BYTES,
     on_plan: Callable[[int], None] = lambda _: None,
     on_merged: Callable[[int], None] = lambda _: None,
 ) -> Compacted:
-    """Merge files into ones of up to about `target_bytes`. `PipelineFailed`, and no commit, where one is damaged."""
+    """Merge files into ones of up to about `TARGET_BYTES`. `PipelineFailed`, and no commit, where one is damaged."""
     folder = Path(path).absolute()
     sound_snapshot(folder)
     with alone(folder, "upkeep"):
         planned = groups(sound_snapshot(folder).ranges, target_bytes)
         on_plan(len(planned))
         done: list[Replaced] = []
-        for first in range(0, len(planned), groups_at_once):
-            some = planned[first : first + groups_at_once]
+        for first in range(0, len(planned), GROUPS_AT_ONCE):
+            some = planned[first : first + GROUPS_AT_ONCE]
             merged = _merge(spark, folder, some)
             here("compact: files merged")
             replaced = list(zip(some, merged, strict=True))
@@ -79,7 +79,7 @@ def compact(
             here("compact: committed")
             done += replaced
             on_merged(len(some))
-    return _summary(done, commits=-(-len(planned) // groups_at_once))
+    return _summary(done, commits=-(-len(planned) // GROUPS_AT_ONCE))
 
 
 def _merge(spark: "SparkSession", folder: Path, some: Sequence[Sequence[ArchivedRange]]) -> list[ArchivedRange]:
@@ -98,7 +98,7 @@ def _merge(spark: "SparkSession", folder: Path, some: Sequence[Sequence[Archived
 def _commit(folder: Path, replaced: Sequence[Replaced]) -> None:
     for parent in dict.fromkeys((folder / file.path).parent for _, one in replaced for file in one.files):
         sync_folder(parent)
-    for _ in range(tries_max):
+    for _ in range(TRIES_MAX):
         snapshot = read_log(folder)
         version = snapshot.version + 1
         actions = _actions(replaced, int(time.time() * 1000))
@@ -109,7 +109,7 @@ def _commit(folder: Path, replaced: Sequence[Replaced]) -> None:
             continue
         note_last(folder, version)
         return
-    raise PipelineFailed(f"an archive was faster {tries_max} times; compact {folder} when less is written to it")
+    raise PipelineFailed(f"an archive was faster {TRIES_MAX} times; compact {folder} when less is written to it")
 
 
 def _actions(replaced: Sequence[Replaced], now_ms: int) -> list[Action]:
@@ -117,7 +117,7 @@ def _actions(replaced: Sequence[Replaced], now_ms: int) -> list[Action]:
     olds = [(one, file) for group, _ in replaced for one in group for file in one.files]
     news = [(one, file) for _, one in replaced for file in one.files]
     return [
-        {"commitInfo": {"timestamp": now_ms, "operation": "OPTIMIZE", "engineInfo": engine, "tailrace": told}},
+        {"commitInfo": {"timestamp": now_ms, "operation": "OPTIMIZE", "engineInfo": ENGINE, "tailrace": told}},
         *(remove_action(one, file, now_ms) for one, file in olds),
         *(add_action(one, file, now_ms, is_new=False) for one, file in news),
     ]

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.histories.checksum import ContentChecksum, sync_and_sum
 from tailrace.pipeline.histories.file_checks import wrong_with
-from tailrace.pipeline.histories.layout import file_path, file_schema, number_columns
+from tailrace.pipeline.histories.layout import FILE_SCHEMA, NUMBER_COLUMNS, file_path
 from tailrace.pipeline.histories.manifest import ArchivedRange, HistoryFile, range_from
 from tailrace.pipeline.histories.writing import DayFile
 from tailrace.pipeline.protections import stands
@@ -57,7 +57,7 @@ def merged(ranges: Sequence[ArchivedRange], folder: Path) -> ArchivedRange:
 def _one_file(folder: Path, sources: Sequence[HistoryFile], path: str) -> HistoryFile:
     """The records of several files of one day as one file."""
     target = DayFile(folder, path, sources[0].date)
-    everything = ContentChecksum(number_columns)
+    everything = ContentChecksum(NUMBER_COLUMNS)
     try:
         for source in sources:
             _copy(folder, source, target, everything)
@@ -93,7 +93,7 @@ def _tables(path: Path) -> Iterator[pa.Table]:
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
             for number in range(file.num_row_groups):
-                yield file.read_row_group(number).cast(file_schema)
+                yield file.read_row_group(number).cast(FILE_SCHEMA)
     except (OSError, pa.ArrowException) as error:
         raise PipelineFailed(f"{path.name} cannot be read: {error}") from None
 
@@ -104,7 +104,7 @@ def _wrong_with_copy(
     told = (sources[0].first, sources[-1].last, sum(one.count for one in sources))
     if (done.first, done.last, done.count) != told:
         return f"it has {done.count} records of offsets {done.first}…{done.last}, and should have {told}"
-    again = ContentChecksum(number_columns)
+    again = ContentChecksum(NUMBER_COLUMNS)
     for table in _tables(folder / done.path):
         again.add(table)
     if again.value != everything.value:

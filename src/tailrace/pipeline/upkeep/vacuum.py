@@ -16,17 +16,17 @@ from pathlib import Path
 from typing import Final, Literal
 
 from tailrace.pipeline.failure import PipelineFailed
-from tailrace.pipeline.histories.delta_log import Snapshot, folder_name, own_folder
+from tailrace.pipeline.histories.delta_log import FOLDER_NAME, OWN_FOLDER, Snapshot
 from tailrace.pipeline.histories.locking import alone
 from tailrace.pipeline.protections import stands
 from tailrace.pipeline.upkeep.soundness import sound_snapshot
 
-week_ms: Final = 7 * 24 * 60 * 60 * 1000
+WEEK_MS: Final = 7 * 24 * 60 * 60 * 1000
 
 Kind = Literal["replaced", "orphan", "unfinished", "not ours"]
 
-_ours: Final = re.compile(r"topic=[^/]+/date=[^/]+/\d{5}-\d{20}-\d{20}\.parquet")
-_unfinished: Final = re.compile(r"topic=[^/]+/date=[^/]+/\..+\.parquet\.[0-9a-f]+|_delta_log/\.\d+\.[0-9a-f]+")
+_OURS: Final = re.compile(r"topic=[^/]+/date=[^/]+/\d{5}-\d{20}-\d{20}\.parquet")
+_UNFINISHED: Final = re.compile(r"topic=[^/]+/date=[^/]+/\..+\.parquet\.[0-9a-f]+|_delta_log/\.\d+\.[0-9a-f]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,7 @@ class Vacuumed:
 def vacuum(
     path: str | Path,
     *,
-    older_than_ms: int = week_ms,
+    older_than_ms: int = WEEK_MS,
     dry_run: bool = False,
     on_plan: Callable[[int], None] = lambda _: None,
     on_gone: Callable[[Leftover], None] = lambda _: None,
@@ -100,12 +100,12 @@ def leftovers(folder: Path, snapshot: Snapshot) -> Iterator[Leftover]:
 
 def kind_of(name: str, snapshot: Snapshot) -> Kind | None:
     """What a file is, by its path; None when it belongs to the history."""
-    if name in snapshot.live or name.startswith(f"{own_folder}/"):
+    if name in snapshot.live or name.startswith(f"{OWN_FOLDER}/"):
         return None
     if name in snapshot.removed:
         return "replaced"
-    if _unfinished.fullmatch(name):
+    if _UNFINISHED.fullmatch(name):
         return "unfinished"
-    if name.startswith(f"{folder_name}/"):
+    if name.startswith(f"{FOLDER_NAME}/"):
         return None
-    return "orphan" if _ours.fullmatch(name) else "not ours"
+    return "orphan" if _OURS.fullmatch(name) else "not ours"

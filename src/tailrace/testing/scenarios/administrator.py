@@ -31,10 +31,10 @@ from tailrace.wire.messages.init_producer_id import InitProducerIdRequest
 from tailrace.wire.messages.metadata import MetadataRequest, TopicWanted
 from tailrace.wire.messages.produce import PartitionToProduce, ProduceRequest, TopicToProduce
 
-names: Final = ("a0", "a1", "a2")
-setting: Final = "flush.messages"  # one that changes nothing else
-topic_resource: Final = 2
-everything: Final = -1
+NAMES: Final = ("a0", "a1", "a2")
+SETTING: Final = "flush.messages"  # one that changes nothing else
+TOPIC_RESOURCE: Final = 2
+EVERYTHING: Final = -1
 
 
 @dataclass(slots=True)
@@ -53,7 +53,7 @@ class Administrator:
         self._clock = ports.clock
         self._caller = Caller(ports, "admin", broker)
         self._trimmed_topic = trimmed_topic
-        self._known = {name: Known() for name in names}
+        self._known = {name: Known() for name in NAMES}
         self._producer_ids: dict[int, None] = {}
         self.trimmed_to = 0  # records below were deleted, and that was acknowledged
         self.changes = 0  # acknowledged
@@ -73,7 +73,7 @@ class Administrator:
     # What it does
 
     async def _make(self) -> None:
-        name = self._chance.choice(names)
+        name = self._chance.choice(NAMES)
         topic = NewTopic(name=name, num_partitions=self._chance.choice([1, 3]), replication_factor=1)
         response = await self._caller.call(CreateTopicsRequest(topics=(topic,)), 7)
         code = None if response is None else response.topics[0].error_code
@@ -82,7 +82,7 @@ class Administrator:
             self._known[name] = Known(topic_id=response.topics[0].topic_id)
 
     async def _delete(self) -> None:
-        name = self._chance.choice(names)
+        name = self._chance.choice(NAMES)
         response = await self._caller.call(DeleteTopicsRequest(topics=(TopicToDelete(name=name),)), 6)
         code = None if response is None else response.topics[0].error_code
         if self._answered(name, code, said_there=Error.NONE, said_gone=Error.UNKNOWN_TOPIC_OR_PARTITION):
@@ -103,13 +103,13 @@ class Administrator:
         return code == 0
 
     async def _set(self) -> None:
-        name = self._chance.choice(names)
+        name = self._chance.choice(NAMES)
         known = self._known[name]
         if known.topic_id is None or not known.sure:
             return
         value = str(self._chance.randrange(1_000_000, 2_000_000))
-        changes = (ConfigChange(name=setting, config_operation=0, value=value),)
-        resource = ResourceToAlter(resource_type=topic_resource, resource_name=name, configs=changes)
+        changes = (ConfigChange(name=SETTING, config_operation=0, value=value),)
+        resource = ResourceToAlter(resource_type=TOPIC_RESOURCE, resource_name=name, configs=changes)
         known.value = None
         response = await self._caller.call(IncrementalAlterConfigsRequest(resources=(resource,)), 1)
         if response is not None and response.resources[0].error_code == 0:
@@ -117,7 +117,7 @@ class Administrator:
             self.changes += 1
 
     async def _write(self) -> None:
-        name = self._chance.choice(names)
+        name = self._chance.choice(NAMES)
         known = self._known[name]
         if known.topic_id is None or not known.sure:
             return
@@ -132,7 +132,7 @@ class Administrator:
         history = await read_history(self._caller, self._trimmed_topic, 0, self.trimmed_to)
         if history is None:
             return
-        keep = self._chance.choice([everything, self._chance.randint(history.log_start, history.high_watermark)])
+        keep = self._chance.choice([EVERYTHING, self._chance.randint(history.log_start, history.high_watermark)])
         topic = TopicToTrim(name=self._trimmed_topic, partitions=(PartitionToTrim(partition=0, offset=keep),))
         response = await self._caller.call(DeleteRecordsRequest(topics=(topic,)), 2)
         if response is not None and response.topics[0].partitions[0].error_code == 0:
@@ -173,14 +173,14 @@ class Administrator:
         return True
 
     async def _look_into(self, name: str, known: Known, topic_id: Id) -> bool:
-        asked = ResourceAsked(resource_type=topic_resource, resource_name=name, config_names=(setting,))
+        asked = ResourceAsked(resource_type=TOPIC_RESOURCE, resource_name=name, config_names=(SETTING,))
         response = await self._caller.call(DescribeConfigsRequest(resources=(asked,)), 4)
         history = await read_history(self._caller, name, 0, 0)
         if response is None or history is None:
             return False
         found = response.results[0].configs[0].value
         if known.value is not None and found != known.value:
-            raise BrokenPromise(f"{name}: {setting} should be {known.value}, it is {found}")
+            raise BrokenPromise(f"{name}: {SETTING} should be {known.value}, it is {found}")
         mine = show_id(topic_id).encode()
         if len(history.records) < known.written or any(record.value != mine for record in history.records):
             raise BrokenPromise(f"{name}: {len(history.records)} records, {known.written} were acknowledged")

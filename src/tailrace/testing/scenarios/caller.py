@@ -7,13 +7,13 @@ from typing import Any, Final
 from tailrace.ports import Ports
 from tailrace.wire.client import WireClient
 
-port: Final = 9092
-answer_max_seconds: Final = 5.0
-retry_seconds: Final = 0.05
+PORT: Final = 9092
+ANSWER_MAX_SECONDS: Final = 5.0
+RETRY_SECONDS: Final = 0.05
 
 
 class Caller:
-    def __init__(self, ports: Ports, name: str, broker: str, patience_seconds: float = answer_max_seconds) -> None:
+    def __init__(self, ports: Ports, name: str, broker: str, patience_seconds: float = ANSWER_MAX_SECONDS) -> None:
         self._ports = ports
         self._name = name
         self._broker = broker
@@ -28,7 +28,7 @@ class Caller:
         """Send them one behind the other without waiting; the answers, None for those that did not come."""
         try:
             if self._client is None or self._client.transport is None:
-                connecting = WireClient.connect(self._ports.net, self._broker, port, self._name)
+                connecting = WireClient.connect(self._ports.net, self._broker, PORT, self._name)
                 self._client = await asyncio.wait_for(connecting, self._patience_seconds)
             waiting = [self._client.send(request, version) for request in requests]
             together = asyncio.gather(*waiting, return_exceptions=True)
@@ -44,7 +44,7 @@ class Caller:
             answer = await self.call(request, version)
             if answer is not None:
                 return answer
-            await asyncio.sleep(retry_seconds)
+            await asyncio.sleep(RETRY_SECONDS)
 
     def close(self) -> None:
         if self._client is not None:

@@ -12,9 +12,9 @@ from tailrace.wire.errors import Error
 from tailrace.wire.messages.fetch import FetchRequest, FetchResponse, PartitionToFetch, TopicToFetch
 from tailrace.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse, PartitionAsked, TopicAsked
 
-fetch_version: Final = 11
-fetch_max_bytes: Final = 64 * 1024
-earliest: Final = -2
+FETCH_VERSION: Final = 11
+FETCH_MAX_BYTES: Final = 64 * 1024
+EARLIEST: Final = -2
 
 
 class BrokenPromise(AssertionError):
@@ -40,9 +40,9 @@ async def read_history(caller: Caller, topic: str, partition: int, since: int) -
     records: list[Record] = []
     offset, begun, log_start, controls = since, -1, -1, 0
     while True:
-        wanted = PartitionToFetch(partition=partition, fetch_offset=offset, partition_max_bytes=fetch_max_bytes)
+        wanted = PartitionToFetch(partition=partition, fetch_offset=offset, partition_max_bytes=FETCH_MAX_BYTES)
         request = FetchRequest(max_wait_ms=0, min_bytes=0, topics=(TopicToFetch(name=topic, partitions=(wanted,)),))
-        response: FetchResponse | None = await caller.call(request, fetch_version)
+        response: FetchResponse | None = await caller.call(request, FETCH_VERSION)
         if response is None:
             return None
         answer = response.topics[0].partitions[0]
@@ -79,7 +79,7 @@ async def read_history(caller: Caller, topic: str, partition: int, since: int) -
 
 
 async def _start(caller: Caller, topic: str, partition: int) -> int | None:
-    asked = PartitionAsked(partition=partition, timestamp=earliest)
+    asked = PartitionAsked(partition=partition, timestamp=EARLIEST)
     request = ListOffsetsRequest(topics=(TopicAsked(name=topic, partitions=(asked,)),))
     response: ListOffsetsResponse | None = await caller.call(request, 8)
     if response is None:

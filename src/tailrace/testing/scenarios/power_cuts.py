@@ -28,22 +28,22 @@ from tailrace.testing.scenarios.producer import RememberingProducer
 from tailrace.testing.scenarios.weather import Weather
 from tailrace.testing.simulation import Crashed, Delay, Odds, World
 
-host: Final = "broker"
-data_dir: Final = "/data"
-kept_topic: Final = "t"  # nothing is ever removed from it
-trimmed_topic: Final = "short"  # retention and DeleteRecords work on it
-topics: Final = (
-    NewTopic(name=kept_topic, partitions=3, replication_factor=1),
+HOST: Final = "broker"
+DATA_DIR: Final = "/data"
+KEPT_TOPIC: Final = "t"  # nothing is ever removed from it
+TRIMMED_TOPIC: Final = "short"  # retention and DeleteRecords work on it
+TOPICS: Final = (
+    NewTopic(name=KEPT_TOPIC, partitions=3, replication_factor=1),
     NewTopic(
-        name=trimmed_topic,
+        name=TRIMMED_TOPIC,
         partitions=1,
         replication_factor=1,
         settings={"retention.bytes": "6000", "segment.bytes": "1500"},
     ),
 )
-writers: Final = ((kept_topic, 0), (kept_topic, 0), (kept_topic, 1), (kept_topic, 2), (trimmed_topic, 0))
-cut_max_seconds: Final = 60.0  # virtual; a partition that is offline for good would never come to an end
-overlap_records: Final = 150  # how far a partial reading goes back
+WRITERS: Final = ((KEPT_TOPIC, 0), (KEPT_TOPIC, 0), (KEPT_TOPIC, 1), (KEPT_TOPIC, 2), (TRIMMED_TOPIC, 0))
+CUT_MAX_SECONDS: Final = 60.0  # virtual; a partition that is offline for good would never come to an end
+OVERLAP_RECORDS: Final = 150  # how far a partial reading goes back
 
 
 @dataclass(slots=True)
@@ -74,7 +74,7 @@ async def serve(ports: Ports, settings: Settings) -> Node:
     node = Node(ports, settings)
     await node.start()
     await node.register()
-    for wanted in topics:
+    for wanted in TOPICS:
         with suppress(TopicExists):
             await node.controller.write(partial(_create, wanted, ports.random.new_id))
     await node.settled()
@@ -91,16 +91,16 @@ class PowerCuts:
     def __init__(self, world: World, cuts: int) -> None:
         self._world = world
         self._cuts = cuts
-        self._broker = world.machine(host)
+        self._broker = world.machine(HOST)
         self._chance = world.random
         self._clients = world.machine("clients")
         ports = self._clients.boot()
-        self._reader = Caller(ports, "reader", host)
+        self._reader = Caller(ports, "reader", HOST)
         self._producers = [
-            RememberingProducer(ports, self._chance, f"p{number}", host, topic, partition)
-            for number, (topic, partition) in enumerate(writers)
+            RememberingProducer(ports, self._chance, f"p{number}", HOST, topic, partition)
+            for number, (topic, partition) in enumerate(WRITERS)
         ]
-        self._admin = Administrator(ports, self._chance, host, trimmed_topic)
+        self._admin = Administrator(ports, self._chance, HOST, TRIMMED_TOPIC)
         self._weather = Weather(self._broker, self._chance)
         self._epochs: dict[tuple[str, int], int] = {}
         self._read_to: dict[tuple[str, int], int] = {}
@@ -177,8 +177,8 @@ class PowerCuts:
     def _settings(self) -> Settings:
         choose = self._chance.choice
         return Settings(
-            host=host,
-            data_dir=data_dir,
+            host=HOST,
+            data_dir=DATA_DIR,
             log_segment_bytes=choose([2_000, 20_000, 1_000_000]),
             log_segment_ms=choose([300, 604_800_000]),
             log_index_interval_bytes=choose([0, 500, 4096]),
@@ -207,7 +207,7 @@ class PowerCuts:
     # What must hold
 
     def _check_epochs(self) -> None:
-        for topic, partition in dict.fromkeys(writers):
+        for topic, partition in dict.fromkeys(WRITERS):
             found = self._node.hosted.find(topic, partition)
             if not found.leads:
                 continue  # the disk is full
@@ -222,12 +222,12 @@ class PowerCuts:
 
     async def _check(self, *, whole: bool) -> bool:
         """Read everything back; False: not all could be read now."""
-        for topic, partition in dict.fromkeys(writers):
+        for topic, partition in dict.fromkeys(WRITERS):
             mine = [one for one in self._producers if (one.topic, one.partition) == (topic, partition)]
             promised = [dict(one.promises.acknowledged) for one in mine]
-            trimmed_to = self._admin.trimmed_to if topic == trimmed_topic else 0
+            trimmed_to = self._admin.trimmed_to if topic == TRIMMED_TOPIC else 0
             last = self._read_to.get((topic, partition), 0)
-            since = 0 if whole else max(0, last - overlap_records)
+            since = 0 if whole else max(0, last - OVERLAP_RECORDS)
             history = await read_history(self._reader, topic, partition, since)
             if history is None:
                 return False  # it went down again before we could look; the next start is checked
@@ -235,7 +235,7 @@ class PowerCuts:
             self._read_to[topic, partition] = history.high_watermark
             if history.high_watermark < last:
                 raise BrokenPromise(f"{topic}-{partition} ended at {last} for readers, now at {history.high_watermark}")
-            if history.log_start < trimmed_to or (topic == kept_topic and history.log_start != 0):
+            if history.log_start < trimmed_to or (topic == KEPT_TOPIC and history.log_start != 0):
                 raise BrokenPromise(f"{topic}-{partition} begins at {history.log_start}, not at {trimmed_to}")
             if history.control_batches > self._unclean_starts:
                 raise BrokenPromise(f"{topic}-{partition}: {history.control_batches} control batches")
@@ -248,7 +248,7 @@ class PowerCuts:
         met.acknowledged = sum(len(one.promises.acknowledged) for one in self._producers)
         met.refused = sum(one.promises.refused for one in self._producers)
         met.segments = max(len(one.log.segments) for one in self._node.hosted.all())
-        met.trimmed = self._node.hosted.find(trimmed_topic, 0).log.start
+        met.trimmed = self._node.hosted.find(TRIMMED_TOPIC, 0).log.start
         met.changes, met.looks = self._admin.changes, self._admin.looks
         met.full_disks, met.clock_jumps = self._weather.full_disks, self._weather.clock_jumps
         for producer in self._producers:
@@ -261,6 +261,6 @@ def run_power_cuts(seed: int, cuts: int) -> tuple[Met, str]:
     """One seed: what it met, and the digest of its history."""
     slow_syncs = Delay(low_seconds=0.0001, high_seconds=0.005, slow_chance=(0.02, 0.3)[seed // 3 % 2], slow_seconds=0.2)
     odds = Odds(cold_chance=(0.0, 0.1, 0.5)[seed % 3], sync=slow_syncs)
-    with World(seed, odds=odds, seconds_max=cuts * cut_max_seconds) as world:
+    with World(seed, odds=odds, seconds_max=cuts * CUT_MAX_SECONDS) as world:
         met = world.run(PowerCuts(world, cuts).run())
         return met, world.digest

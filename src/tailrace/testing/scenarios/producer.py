@@ -14,7 +14,7 @@ from tailrace.ports import Ports
 from tailrace.records.build import build_batch
 from tailrace.records.compress import Compression
 from tailrace.records.record import NewRecord
-from tailrace.testing.scenarios.caller import Caller, retry_seconds
+from tailrace.testing.scenarios.caller import RETRY_SECONDS, Caller
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from tailrace.wire.messages.produce import (
@@ -24,8 +24,8 @@ from tailrace.wire.messages.produce import (
     TopicToProduce,
 )
 
-produce_version: Final = 9
-compressions_tried: Final[list[Compression]] = ["none", "none", "none", "none", "zstd", "lz4"]
+PRODUCE_VERSION: Final = 9
+COMPRESSIONS_TRIED: Final[list[Compression]] = ["none", "none", "none", "none", "zstd", "lz4"]
 
 
 @dataclass(slots=True)
@@ -83,7 +83,7 @@ class RememberingProducer:
         return bytes(
             build_batch(
                 records,
-                compression=self._chance.choice(compressions_tried),
+                compression=self._chance.choice(COMPRESSIONS_TRIED),
                 producer_id=self.producer_id,
                 producer_epoch=0,
                 base_sequence=first,
@@ -96,12 +96,12 @@ class RememberingProducer:
             answer: InitProducerIdResponse = await self._caller.insist(request, 1)
             if answer.error_code == 0:
                 return answer.producer_id
-            await asyncio.sleep(retry_seconds)
+            await asyncio.sleep(RETRY_SECONDS)
 
     async def _send(self, window: list[Unacknowledged]) -> list[Unacknowledged]:
         """One attempt for all of them; what is left to be sent again, in order."""
         answers: list[ProduceResponse | None] = await self._caller.call_each(
-            [one.request for one in window], produce_version
+            [one.request for one in window], PRODUCE_VERSION
         )
         left: list[Unacknowledged] = []
         for one, response in zip(window, answers, strict=True):
@@ -114,7 +114,7 @@ class RememberingProducer:
                 self._check_may_retry(Error(answer.error_code), behind_another=bool(left))
             left.append(one)
         if left:
-            await asyncio.sleep(retry_seconds)
+            await asyncio.sleep(RETRY_SECONDS)
         return left
 
     def _check_may_retry(self, error: Error, *, behind_another: bool) -> None:

@@ -10,7 +10,7 @@ from typing import Final
 
 from tailrace.testing.simulation import Machine
 
-clock_max_ms: Final = 25 * 60_000
+CLOCK_MAX_MS: Final = 25 * 60_000
 
 
 class Weather:
@@ -35,7 +35,7 @@ class Weather:
         self.clear()
 
     async def _set_clock(self) -> None:
-        target = self._chance.randint(-clock_max_ms, clock_max_ms)
+        target = self._chance.randint(-CLOCK_MAX_MS, CLOCK_MAX_MS)
         self._machine.clock.jump(target - self._clock_off_ms)
         self._clock_off_ms = target
         self.clock_jumps += 1

@@ -7,7 +7,7 @@ from tailrace.testing.simulation.chance import Odds
 from tailrace.testing.simulation.incarnation import Incarnation
 from tailrace.testing.simulation.loop import SimLoop
 
-epoch_ms: Final = 1_767_225_600_000  # simulations begin with the year 2026
+EPOCH_MS: Final = 1_767_225_600_000  # simulations begin with the year 2026
 
 
 class MachineClock:
@@ -15,7 +15,7 @@ class MachineClock:
         self._loop = loop
         self._chance = chance
         self._rate = 1 + chance.uniform(-odds.clock_drift_max, odds.clock_drift_max)
-        self._wall_offset_ms = epoch_ms + chance.randint(-odds.clock_offset_max_ms, odds.clock_offset_max_ms)
+        self._wall_offset_ms = EPOCH_MS + chance.randint(-odds.clock_offset_max_ms, odds.clock_offset_max_ms)
         self._boot_seconds = chance.uniform(10, 100_000)
 
     def monotonic(self) -> float:

@@ -10,14 +10,14 @@ from collections.abc import Callable
 from typing import Final
 
 from tailrace.ports.disk import Buffer, InUse
-from tailrace.testing.simulation.clock import epoch_ms
+from tailrace.testing.simulation.clock import EPOCH_MS
 from tailrace.testing.simulation.image import Image
 from tailrace.testing.simulation.incarnation import Incarnation
 from tailrace.testing.simulation.names import Folder, failed, normal
 from tailrace.testing.simulation.storage import Storage
 from tailrace.testing.simulation.trace import fingerprint
 
-page_bytes: Final = 4096
+PAGE_BYTES: Final = 4096
 
 
 class SimFile:
@@ -38,7 +38,7 @@ class SimFile:
         return len(self._use().content)
 
     def modified_ms(self) -> int:
-        return epoch_ms + int(self._use().modified_at * 1000)
+        return EPOCH_MS + int(self._use().modified_at * 1000)
 
     def write(self, data: Buffer, position: int) -> None:
         image = self._change()
@@ -56,9 +56,9 @@ class SimFile:
         if position < len(image.content):
             if self._storage.is_unreadable(self._path) or chance.random() < odds.cold_chance:
                 return None
-            first_page = page_bytes - position % page_bytes
+            first_page = PAGE_BYTES - position % PAGE_BYTES
             if first_page < size and chance.random() < odds.short_chance:
-                size = first_page + (size - first_page) // page_bytes // 2 * page_bytes
+                size = first_page + (size - first_page) // PAGE_BYTES // 2 * PAGE_BYTES
         return memoryview(image.content[position : position + size])
 
     def read_cold(self, position: int, size: int) -> "asyncio.Future[bytes]":

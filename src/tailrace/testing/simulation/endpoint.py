@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from tailrace.testing.simulation.incarnation import Incarnation
-from tailrace.testing.simulation.link import Link, Mark, end_of_stream, reset
+from tailrace.testing.simulation.link import END_OF_STREAM, RESET, Link, Mark
 from tailrace.testing.simulation.loop import SimLoop
 from tailrace.testing.simulation.trace import fingerprint
 
-read_max_bytes: Final = 256 * 1024
-high_water_bytes: Final = 64 * 1024
+READ_MAX_BYTES: Final = 256 * 1024
+HIGH_WATER_BYTES: Final = 64 * 1024
 
 Address = tuple[str, int]
 
@@ -48,7 +48,7 @@ class Endpoint(asyncio.Transport):
         self._arrived = bytearray()
         self._ending: Mark | OSError | None = None  # comes after the last of `arrived`
         self._outgoing = bytearray()
-        self._high, self._low = high_water_bytes, high_water_bytes // 4
+        self._high, self._low = HIGH_WATER_BYTES, HIGH_WATER_BYTES // 4
         self._writing_paused = False
         self._reading_paused = False
         self._read_scheduled = False
@@ -71,11 +71,11 @@ class Endpoint(asyncio.Transport):
         if self.lost or not self.process.alive:
             self._consumed(len(item) if isinstance(item, bytes) else 0)
             if isinstance(item, bytes):
-                self.link.send(reset)  # nobody is here to read it
+                self.link.send(RESET)  # nobody is here to read it
             return
         if isinstance(item, bytes):
             self._arrived += item
-        elif item is reset:
+        elif item is RESET:
             self.fail(ConnectionResetError("connection reset by peer"), keep_unread=self._chance.random() < 0.5)
             return
         else:
@@ -99,7 +99,7 @@ class Endpoint(asyncio.Transport):
         self._on_lost()
         if self._chance.random() < 0.5:
             self.link.drop()
-        self.link.send(reset)
+        self.link.send(RESET)
 
     def power_cut(self) -> None:
         self._outgoing.clear()
@@ -136,10 +136,10 @@ class Endpoint(asyncio.Transport):
             self._loop.call_soon(self._tell_resume, context=self._context)
         if not self._outgoing and not self.lost:
             if self._closing and self._arrived:
-                self.link.send(reset)  # as TCP does when unread bytes are thrown away
+                self.link.send(RESET)  # as TCP does when unread bytes are thrown away
             elif (self._closing or self._end_asked) and not self._end_sent:
                 self._end_sent = True
-                self.link.send(end_of_stream)
+                self.link.send(END_OF_STREAM)
             if self._closing:
                 self._lose(None)
 
@@ -174,7 +174,7 @@ class Endpoint(asyncio.Transport):
     def _hand_over(self) -> None:
         protocol, size = self._protocol, self.link.odds.part(len(self._arrived), self._chance)
         if isinstance(protocol, asyncio.BufferedProtocol):
-            buffer = memoryview(protocol.get_buffer(read_max_bytes)).cast("B")
+            buffer = memoryview(protocol.get_buffer(READ_MAX_BYTES)).cast("B")
             assert len(buffer), "get_buffer() returned an empty buffer"
             size = min(size, len(buffer))
             data = self._take(size)
@@ -183,7 +183,7 @@ class Endpoint(asyncio.Transport):
             protocol.buffer_updated(size)
         else:
             assert isinstance(protocol, asyncio.Protocol)
-            protocol.data_received(self._take(min(size, read_max_bytes)))
+            protocol.data_received(self._take(min(size, READ_MAX_BYTES)))
 
     def _take(self, size: int) -> bytes:
         data = bytes(self._arrived[:size])
@@ -237,7 +237,7 @@ class Endpoint(asyncio.Transport):
         return self._low, self._high
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        self._high = high if high is not None else high_water_bytes if low is None else 4 * low
+        self._high = high if high is not None else HIGH_WATER_BYTES if low is None else 4 * low
         self._low = low if low is not None else self._high // 4
 
     # Ends
@@ -251,7 +251,7 @@ class Endpoint(asyncio.Transport):
     def abort(self) -> None:
         self.process.check()
         if not self.lost:
-            self.link.send(reset)
+            self.link.send(RESET)
             self._lose(None)
 
     def is_closing(self) -> bool:

@@ -14,7 +14,7 @@ import random
 from collections import deque
 from typing import Final, NamedTuple
 
-sector_bytes: Final = 512
+SECTOR_BYTES: Final = 512
 
 
 class Change(NamedTuple):
@@ -106,7 +106,7 @@ def tear(image: bytearray, position: int, data: bytes, chance: random.Random) ->
         return
     start = 0
     while start < len(data):
-        end = min(len(data), start + sector_bytes - (position + start) % sector_bytes)
+        end = min(len(data), start + SECTOR_BYTES - (position + start) % SECTOR_BYTES)
         if chance.random() < 0.5:
             apply(image, Change(0, position + start, data[start:end]))
         start = end

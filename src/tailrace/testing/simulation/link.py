@@ -13,8 +13,8 @@ from typing import Final, Protocol
 from tailrace.testing.simulation.chance import Odds
 from tailrace.testing.simulation.loop import SimLoop
 
-window_max_bytes: Final = 256 * 1024  # sent and not yet read
-piece_max_bytes: Final = 64 * 1024
+WINDOW_MAX_BYTES: Final = 256 * 1024  # sent and not yet read
+PIECE_MAX_BYTES: Final = 64 * 1024
 
 
 class Mark:
@@ -24,8 +24,8 @@ class Mark:
         self.name = name
 
 
-end_of_stream: Final = Mark("FIN")
-reset: Final = Mark("RST")
+END_OF_STREAM: Final = Mark("FIN")
+RESET: Final = Mark("RST")
 
 
 class Receiver(Protocol):
@@ -56,11 +56,11 @@ class Link:
 
     @property
     def room(self) -> int:
-        return window_max_bytes - self.unread_bytes
+        return WINDOW_MAX_BYTES - self.unread_bytes
 
     def piece(self, available: int) -> int:
         """How many of the bytes at hand travel together."""
-        return self.odds.part(min(available, piece_max_bytes, self.room), self._chance)
+        return self.odds.part(min(available, PIECE_MAX_BYTES, self.room), self._chance)
 
     def send(self, item: bytes | Mark) -> None:
         if isinstance(item, bytes):

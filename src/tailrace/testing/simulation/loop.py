@@ -25,25 +25,25 @@ from tailrace.testing.simulation.real_world import NoRealWorld
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
-steps_default_max: Final = 50_000_000
-seconds_default_max: Final = 30 * 24 * 3600.0
-timers_swept_min: Final = 1024  # cancelled timers are swept out when they are half of at least so many
-tasks_swept_min: Final = 256
-tasks_named_max: Final = 20  # in a deadlock's message
+STEPS_DEFAULT_MAX: Final = 50_000_000
+SECONDS_DEFAULT_MAX: Final = 30 * 24 * 3600.0
+TIMERS_SWEPT_MIN: Final = 1024  # cancelled timers are swept out when they are half of at least so many
+TASKS_SWEPT_MIN: Final = 256
+TASKS_NAMED_MAX: Final = 20  # in a deadlock's message
 
 
 class SimLoop(NoRealWorld):
     def __init__(self) -> None:
         self.steps = 0
-        self.steps_max = steps_default_max
-        self.seconds_max = seconds_default_max
+        self.steps_max = STEPS_DEFAULT_MAX
+        self.seconds_max = SECONDS_DEFAULT_MAX
         self._now = 0.0
         self._serial = 0
         self._ready: deque[SimHandle] = deque()
         self._timers: list[tuple[float, int, SimHandle]] = []
         self._timers_cancelled = 0
         self._tasks: list[tuple[asyncio.Task[Any], Incarnation | None]] = []  # all that are pending, or failed unseen
-        self._tasks_sweep_at = tasks_swept_min
+        self._tasks_sweep_at = TASKS_SWEPT_MIN
         self._tasks_made = 0
         self._stopping = False
         self._running = False
@@ -82,7 +82,7 @@ class SimLoop(NoRealWorld):
 
     def timer_cancelled(self) -> None:
         self._timers_cancelled += 1
-        if self._timers_cancelled * 2 > len(self._timers) > timers_swept_min:
+        if self._timers_cancelled * 2 > len(self._timers) > TIMERS_SWEPT_MIN:
             self._timers = [entry for entry in self._timers if not entry[2].cancelled()]
             heapify(self._timers)
             self._timers_cancelled = 0
@@ -106,7 +106,7 @@ class SimLoop(NoRealWorld):
         self._tasks.append((task, owner.get() if context is None else context.get(owner)))
         if len(self._tasks) >= self._tasks_sweep_at:
             self._tasks = [entry for entry in self._tasks if not entry[0].done() or _failed_unseen(entry[0])]
-            self._tasks_sweep_at = max(tasks_swept_min, 2 * len(self._tasks))
+            self._tasks_sweep_at = max(TASKS_SWEPT_MIN, 2 * len(self._tasks))
         return task
 
     # Running
@@ -222,7 +222,7 @@ class SimLoop(NoRealWorld):
 
     def _waiting(self) -> str:
         pending = [f"{task.get_name()} of {one!r}: {task.get_coro()!r}" for task, one in self._tasks if not task.done()]
-        return "; ".join(pending[:tasks_named_max])
+        return "; ".join(pending[:TASKS_NAMED_MAX])
 
     def _close_generator(self, generator: "AsyncGenerator[Any, Any]") -> None:
         if not self._closed:

@@ -19,9 +19,9 @@ from tailrace.testing.simulation.incarnation import Incarnation
 from tailrace.testing.simulation.link import Link
 from tailrace.testing.simulation.loop import SimLoop
 
-loopback: Final = ("127.0.0.1", "localhost", "::1")
-everywhere: Final = ("0.0.0.0", "::", "")
-ports_picked_from: Final = 32768
+LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
+EVERYWHERE: Final = ("0.0.0.0", "::", "")
+PORTS_PICKED_FROM: Final = 32768
 
 Factory = Callable[[], asyncio.BaseProtocol]
 
@@ -106,12 +106,12 @@ class Network:
     # What the port asks
 
     def listen(self, process: Incarnation, factory: Factory, host: str, port: int) -> int:
-        if host not in (*loopback, *everywhere, process.name):
+        if host not in (*LOOPBACK, *EVERYWHERE, process.name):
             raise _failed(errno.EADDRNOTAVAIL, f"{host}:{port}")
         address = (process.name, port or self._pick_port(process.name))
         if address in self._listening:
             raise _failed(errno.EADDRINUSE, f"{host}:{port}")
-        self._listening[address] = Listening(process, factory, local=host in loopback)
+        self._listening[address] = Listening(process, factory, local=host in LOOPBACK)
         return address[1]
 
     def stop_listening(self, host: str, port: int) -> None:
@@ -119,7 +119,7 @@ class Network:
 
     def connect(self, process: Incarnation, host: str, port: int) -> "asyncio.Future[Endpoint]":
         """A new connection's near end, which has no protocol yet."""
-        target = process.name if host in (*loopback, *everywhere) else host
+        target = process.name if host in (*LOOPBACK, *EVERYWHERE) else host
         if target not in self._has_power:
             raise _failed(errno.EHOSTUNREACH, f"{host}:{port}")
         future: asyncio.Future[Endpoint] = self._loop.create_future()
@@ -180,7 +180,7 @@ class Network:
                 end.link.heal()
 
     def _pick_port(self, host: str) -> int:
-        self._ports_picked[host] = self._ports_picked.get(host, ports_picked_from - 1) + 1
+        self._ports_picked[host] = self._ports_picked.get(host, PORTS_PICKED_FROM - 1) + 1
         return self._ports_picked[host]
 
     def _later(self, delay: Delay, call: Callable[..., None], *arguments: object) -> None:

@@ -15,8 +15,8 @@ from tailrace.testing.simulation.image import Image
 from tailrace.testing.simulation.loop import SimLoop
 from tailrace.testing.simulation.names import Folder, Names, failed, normal
 
-capacity_default_bytes: Final = 1 << 40
-survivals: Final = (0.0, 0.1, 0.5, 0.9, 1.0)  # how many of the pending changes live through a power cut
+CAPACITY_DEFAULT_BYTES: Final = 1 << 40
+SURVIVALS: Final = (0.0, 0.1, 0.5, 0.9, 1.0)  # how many of the pending changes live through a power cut
 
 Tracer = Callable[..., None]
 
@@ -28,7 +28,7 @@ class Storage:
         self.odds = odds
         self.trace = trace
         self.names = Names()
-        self.capacity_bytes = capacity_default_bytes
+        self.capacity_bytes = CAPACITY_DEFAULT_BYTES
         self.used_bytes = 0
         self.takes_names = True
         self._full_below = "/"
@@ -54,7 +54,7 @@ class Storage:
         self._full_below = below
 
     def make_room(self) -> None:
-        self.capacity_bytes = capacity_default_bytes
+        self.capacity_bytes = CAPACITY_DEFAULT_BYTES
         self.takes_names = True
 
     def fail_next_sync(self, path: str) -> None:
@@ -176,7 +176,7 @@ class Storage:
         """Lose any subset of what was not synced."""
         self.process_died()
         self.power_cuts += 1
-        survival = self.chance.choice(survivals)
+        survival = self.chance.choice(SURVIVALS)
         self.names.power_cut([self.chance.random() < survival for _ in self.names.pending])
         self.used_bytes = 0
         for _, image in self.names.images():

@@ -14,14 +14,14 @@ from typing import Any, Final, Self, TypeVar
 
 from tailrace.testing.simulation.chance import Odds, stream
 from tailrace.testing.simulation.incarnation import owner
-from tailrace.testing.simulation.loop import SimLoop, seconds_default_max, steps_default_max
+from tailrace.testing.simulation.loop import SECONDS_DEFAULT_MAX, STEPS_DEFAULT_MAX, SimLoop
 from tailrace.testing.simulation.machine import Machine
 from tailrace.testing.simulation.network import Network
 from tailrace.testing.simulation.trace import Trace
 
 T = TypeVar("T")
 
-look_every_seconds: Final = 0.001
+LOOK_EVERY_SECONDS: Final = 0.001
 
 
 class World:
@@ -31,8 +31,8 @@ class World:
         *,
         odds: Odds | None = None,
         keep_lines: bool = False,
-        steps_max: int = steps_default_max,
-        seconds_max: float = seconds_default_max,
+        steps_max: int = STEPS_DEFAULT_MAX,
+        seconds_max: float = SECONDS_DEFAULT_MAX,
     ) -> None:
         self.seed = seed
         self.odds = odds or Odds()
@@ -69,7 +69,7 @@ class World:
         while not condition():
             if self.loop.time() >= deadline:
                 raise TimeoutError(f"not within {within_seconds} virtual seconds")
-            await asyncio.sleep(look_every_seconds)
+            await asyncio.sleep(LOOK_EVERY_SECONDS)
 
     def trace(self, kind: str, *fields: object) -> None:
         """Put something into the history: fields whose `repr` is the same in every Python process."""

@@ -84,7 +84,7 @@ def _by_key(*pairs: tuple[type, type]) -> Mapping[int, Pair]:
     return MappingProxyType(dict(sorted(found.items())))
 
 
-messages: Final = _by_key(
+MESSAGES: Final = _by_key(
     (ProduceRequest, ProduceResponse),
     (FetchRequest, FetchResponse),
     (ListOffsetsRequest, ListOffsetsResponse),

@@ -2,4 +2,4 @@
 
 from typing import Final
 
-not_asked: Final = -(2**31)
+NOT_ASKED: Final = -(2**31)

@@ -1,7 +1,7 @@
 """ConsumerGroupDescribe: who is in a group of KIP-848, what each member has, and what it shall have."""
 
 from tailrace.model.ids import Id
-from tailrace.wire.messages.authorization import not_asked
+from tailrace.wire.messages.authorization import NOT_ASKED
 from tailrace.wire.schema import Int8, Int16, Int32, message, struct, wire
 
 
@@ -58,7 +58,7 @@ class DescribedConsumerGroup:
     assignment_epoch: Int32 = 0
     assignor_name: str = ""
     members: tuple[ConsumerMember, ...] = ()
-    authorized_operations: Int32 = not_asked
+    authorized_operations: Int32 = NOT_ASKED
 
 
 @message(api=69, versions="0-1", flexible="0+")

@@ -4,7 +4,7 @@ A broker that joins asks for the addresses that peers use as well, with tags of 
 sends or sees them.
 """
 
-from tailrace.wire.messages.authorization import not_asked
+from tailrace.wire.messages.authorization import NOT_ASKED
 from tailrace.wire.schema import Int8, Int16, Int32, message, struct, wire
 
 
@@ -42,4 +42,4 @@ class DescribeClusterResponse:
     cluster_id: str
     controller_id: Int32 = -1
     brokers: tuple[DescribedBroker, ...]
-    cluster_authorized_operations: Int32 = not_asked
+    cluster_authorized_operations: Int32 = NOT_ASKED

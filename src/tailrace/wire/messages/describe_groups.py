@@ -1,6 +1,6 @@
 """DescribeGroups: who is in a group, and what each member has."""
 
-from tailrace.wire.messages.authorization import not_asked
+from tailrace.wire.messages.authorization import NOT_ASKED
 from tailrace.wire.schema import Int16, Int32, message, struct, wire
 
 
@@ -35,7 +35,7 @@ class DescribedGroup:
     protocol_type: str = ""
     protocol_data: str = ""
     members: tuple[DescribedMember, ...] = ()
-    authorized_operations: Int32 = wire(since=3, default=not_asked, ignorable=True)
+    authorized_operations: Int32 = wire(since=3, default=NOT_ASKED, ignorable=True)
 
 
 @message(api=15, versions="0-6", flexible="5+")

@@ -1,7 +1,7 @@
 """DescribeTopicPartitions: topics in pages, for clusters whose Metadata is too large for one answer."""
 
 from tailrace.model.ids import NO_ID, Id
-from tailrace.wire.messages.authorization import not_asked
+from tailrace.wire.messages.authorization import NOT_ASKED
 from tailrace.wire.schema import Int16, Int32, message, struct, wire
 
 
@@ -53,7 +53,7 @@ class DescribedTopic:
     topic_id: Id = NO_ID
     is_internal: bool = False
     partitions: tuple[DescribedPartition, ...] = ()
-    topic_authorized_operations: Int32 = not_asked
+    topic_authorized_operations: Int32 = NOT_ASKED
 
 
 @message(api=75, versions="0-0", flexible="0+")

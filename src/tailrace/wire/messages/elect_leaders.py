@@ -4,8 +4,8 @@ from typing import Final
 
 from tailrace.wire.schema import Int8, Int16, Int32, message, struct, wire
 
-preferred: Final = 0
-unclean: Final = 1  # the first live replica, in sync or not
+PREFERRED: Final = 0
+UNCLEAN: Final = 1  # the first live replica, in sync or not
 
 
 @struct
@@ -20,7 +20,7 @@ class TopicToElect:
 class ElectLeadersRequest:
     """The partitions to hold elections for."""
 
-    election_type: Int8 = wire(since=1, default=preferred)
+    election_type: Int8 = wire(since=1, default=PREFERRED)
     topics: tuple[TopicToElect, ...] | None = wire(nullable="0+")  # None: all there are
     timeout_ms: Int32 = 60_000
 

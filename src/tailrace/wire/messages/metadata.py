@@ -1,7 +1,7 @@
 """Metadata: which brokers there are, and who leads what."""
 
 from tailrace.model.ids import NO_ID, Id
-from tailrace.wire.messages.authorization import not_asked
+from tailrace.wire.messages.authorization import NOT_ASKED
 from tailrace.wire.schema import Int16, Int32, message, struct, wire
 
 
@@ -55,7 +55,7 @@ class TopicMetadata:
     topic_id: Id = wire(since=10, default=NO_ID, ignorable=True)  # zero makes clients fall back to names
     is_internal: bool = wire(since=1, default=False, ignorable=True)
     partitions: tuple[PartitionMetadata, ...] = ()
-    topic_authorized_operations: Int32 = wire(since=8, default=not_asked)
+    topic_authorized_operations: Int32 = wire(since=8, default=NOT_ASKED)
 
 
 @message(api=3, versions="0-13", flexible="9+")
@@ -67,5 +67,5 @@ class MetadataResponse:
     cluster_id: str | None = wire(nullable="0+", since=2, default=None, ignorable=True)
     controller_id: Int32 = wire(since=1, default=-1, ignorable=True)
     topics: tuple[TopicMetadata, ...]
-    cluster_authorized_operations: Int32 = wire(since=8, until=10, default=not_asked)
+    cluster_authorized_operations: Int32 = wire(since=8, until=10, default=NOT_ASKED)
     error_code: Int16 = wire(since=13, default=0, ignorable=True)

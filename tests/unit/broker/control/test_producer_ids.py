@@ -2,15 +2,15 @@
 
 import pytest
 
-from tailrace.broker.control.calls import controller_timeout_s
-from tailrace.broker.control.producer_ids import few
+from tailrace.broker.control.calls import CONTROLLER_TIMEOUT_S
+from tailrace.broker.control.producer_ids import FEW
 from tailrace.model.faults import CoordinatorLoading
 from tests.unit.broker.simulated import Brokers, simulated
 
 
 @simulated()
 async def test_a_broker_that_is_cut_off_has_some_left(brokers: Brokers) -> None:
-    await brokers.until(lambda: brokers[3].producer_ids.in_hand >= few)
+    await brokers.until(lambda: brokers[3].producer_ids.in_hand >= FEW)
     for one in (1, 2):
         brokers.world.network.cut("b3", f"b{one}")
     asked_at = brokers.world.loop.time()
@@ -22,7 +22,7 @@ async def test_a_broker_that_is_cut_off_has_some_left(brokers: Brokers) -> None:
 @simulated()
 async def test_who_gets_none_is_told_to_ask_again(brokers: Brokers) -> None:
     """In words that clients of every age take for that."""
-    await brokers.until(lambda: brokers[3].producer_ids.in_hand >= few)
+    await brokers.until(lambda: brokers[3].producer_ids.in_hand >= FEW)
     for one in (1, 2):
         brokers.world.network.cut("b3", f"b{one}")
 
@@ -37,7 +37,7 @@ async def test_who_gets_none_is_told_to_ask_again(brokers: Brokers) -> None:
 @simulated()
 async def test_those_who_wait_together_are_told_together(brokers: Brokers) -> None:
     ids = brokers[3].producer_ids
-    await brokers.until(lambda: ids.in_hand >= few)
+    await brokers.until(lambda: ids.in_hand >= FEW)
     for one in (1, 2):
         brokers.world.network.cut("b3", f"b{one}")
     while ids.in_hand:
@@ -52,12 +52,12 @@ async def test_those_who_wait_together_are_told_together(brokers: Brokers) -> No
     for _ in range(30):
         brokers.machine(3).spawn(ask())
     await brokers.until(lambda: len(told_at) == 30, within_seconds=60.0)
-    assert told_at[-1] - asked_at < 2.5 * controller_timeout_s
+    assert told_at[-1] - asked_at < 2.5 * CONTROLLER_TIMEOUT_S
 
 
 @simulated(count=1)
 async def test_blocks_follow_on_each_other_without_a_wait_or_an_id_twice(brokers: Brokers) -> None:
     ids = brokers[1].producer_ids
-    taken = [await brokers.machine(1).run(ids.take()) for _ in range(5 * few)]
+    taken = [await brokers.machine(1).run(ids.take()) for _ in range(5 * FEW)]
     assert len(set(taken)) == len(taken)
-    await brokers.until(lambda: ids.in_hand >= few)
+    await brokers.until(lambda: ids.in_hand >= FEW)

@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 
 from tailrace.broker.partitions.partition import Partition
-from tailrace.model.limits import batch_header_bytes
-from tailrace.model.topics import offsets_topic
+from tailrace.model.limits import BATCH_HEADER_BYTES
+from tailrace.model.topics import OFFSETS_TOPIC
 from tailrace.wire.messages.find_coordinator import FindCoordinatorRequest
 from tailrace.wire.messages.offset_commit import OffsetCommitRequest, PartitionToCommit, TopicToCommit
 from tailrace.wire.messages.offset_fetch import GroupWanted, OffsetFetchRequest
 from tests.unit.broker.simulated import Brokers, simulated
 
-few: dict[str, Any] = {"offsets_topic_num_partitions": 4}
+FEW: dict[str, Any] = {"offsets_topic_num_partitions": 4}
 names = [f"g{number}" for number in range(8)]
 
 
@@ -50,16 +50,16 @@ async def committed(brokers: Brokers, group: str) -> int:
 
 
 def own(brokers: Brokers, broker: int) -> list[Partition]:
-    return list(brokers[broker].hosted.of_topic(offsets_topic))
+    return list(brokers[broker].hosted.of_topic(OFFSETS_TOPIC))
 
 
 def are_wide(brokers: Brokers) -> bool:
     held = [one for broker in brokers.ids for one in own(brokers, broker)]
-    return len(held) == 3 * few["offsets_topic_num_partitions"] and all(len(one.replica.voters) == 3 for one in held)
+    return len(held) == 3 * FEW["offsets_topic_num_partitions"] and all(len(one.replica.voters) == 3 for one in held)
 
 
 @pytest.mark.parametrize("power_loss", [False, True])
-@simulated(count=1, auto_leader_rebalance_enable=True, **few)
+@simulated(count=1, auto_leader_rebalance_enable=True, **FEW)
 async def test_they_outlive_the_broker_that_was_alone(brokers: Brokers, power_loss: bool) -> None:
     await brokers.make_topic("t", (1,))
     for number, name in enumerate(names):
@@ -71,7 +71,7 @@ async def test_they_outlive_the_broker_that_was_alone(brokers: Brokers, power_lo
     await brokers.until(lambda: are_wide(brokers), within_seconds=90.0)
     led = [sum(one.leads for one in own(brokers, broker)) for broker in brokers.ids]
     await brokers.until(lambda: max(sum(one.leads for one in own(brokers, each)) for each in brokers.ids) <= 2, 60.0)
-    assert sum(led) <= few["offsets_topic_num_partitions"]
+    assert sum(led) <= FEW["offsets_topic_num_partitions"]
     for name in names:
         await commit(brokers, name, 100)
     brokers.kill(1, power_loss=power_loss)
@@ -81,7 +81,7 @@ async def test_they_outlive_the_broker_that_was_alone(brokers: Brokers, power_lo
     await brokers.until(lambda: are_wide(brokers), within_seconds=30.0)
 
 
-@simulated(count=1, **few)
+@simulated(count=1, **FEW)
 async def test_a_founder_that_comes_back_leaves_leaders_alone(brokers: Brokers) -> None:
     """It was the only voter once, and its log says that it is no longer."""
     await brokers.make_topic("t", (1,))
@@ -97,7 +97,7 @@ async def test_a_founder_that_comes_back_leaves_leaders_alone(brokers: Brokers) 
     assert [one.epoch for one in own(brokers, 2)] == epochs
 
 
-@simulated(count=1, offsets_topic_replication_factor=1, **few)
+@simulated(count=1, offsets_topic_replication_factor=1, **FEW)
 async def test_who_asked_for_one_replica_keeps_one(brokers: Brokers) -> None:
     await brokers.make_topic("t", (1,))
     await commit(brokers, "g", 7)
@@ -107,7 +107,7 @@ async def test_who_asked_for_one_replica_keeps_one(brokers: Brokers) -> None:
     assert [len(own(brokers, broker)) for broker in brokers.ids] == [4, 0, 0]
 
 
-@simulated(count=1, log_checkpoint_interval_ms=500, **few)
+@simulated(count=1, log_checkpoint_interval_ms=500, **FEW)
 async def test_a_founder_whose_log_was_fetched_anew_still_knows_that_others_vote(brokers: Brokers) -> None:
     """Nothing in the log names them any more: it begins after that."""
     await brokers.make_topic("t", (1,))
@@ -125,7 +125,7 @@ async def test_a_founder_whose_log_was_fetched_anew_still_knows_that_others_vote
         await brokers.machine(each).run(own(brokers, each)[number].log.advance_start(start))
     folder = own(brokers, 1)[number].log.folder
     await brokers.stop(1)
-    brokers.machine(1).storage.flip_bit(f"{folder}/{0:020d}.log", batch_header_bytes + 5)
+    brokers.machine(1).storage.flip_bit(f"{folder}/{0:020d}.log", BATCH_HEADER_BYTES + 5)
     await brokers.start(1)
     await brokers.until(lambda: not own(brokers, 1)[number].log.refilling, within_seconds=30.0)
     assert own(brokers, 1)[number].log.start == start  # it was fetched anew

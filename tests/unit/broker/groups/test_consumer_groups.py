@@ -7,21 +7,21 @@ import pytest
 
 from tailrace.broker.coordination.coordinator import partition_of
 from tailrace.model.ids import TopicPartition
-from tailrace.model.topics import offsets_topic
+from tailrace.model.topics import OFFSETS_TOPIC
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, OwnedTopic
 from tailrace.wire.messages.create_topics import CreateTopicsRequest, NewTopic
 from tailrace.wire.messages.find_coordinator import FindCoordinatorRequest
 from tests.unit.broker.simulated import Brokers, simulated
 
-partitions = 6
-session_s = 6.0
-few: dict[str, Any] = {
+PARTITIONS = 6
+SESSION_S = 6.0
+FEW: dict[str, Any] = {
     "offsets_topic_num_partitions": 3,
-    "group_consumer_session_timeout_ms": int(session_s * 1000),
+    "group_consumer_session_timeout_ms": int(SESSION_S * 1000),
     "group_consumer_heartbeat_interval_ms": 500,
 }
-fenced = (Error.FENCED_MEMBER_EPOCH, Error.UNKNOWN_MEMBER_ID)
+FENCED = (Error.FENCED_MEMBER_EPOCH, Error.UNKNOWN_MEMBER_ID)
 
 
 class Member:
@@ -50,7 +50,7 @@ class Member:
         )
         answer = await self._asked(request)
         self.is_sure = answer is not None and answer.error_code == 0
-        if answer is not None and answer.error_code in fenced:
+        if answer is not None and answer.error_code in FENCED:
             self.epoch, self.has = 0, ()
         elif self.is_sure:
             self.epoch, self.heard_at = answer.member_epoch, now
@@ -69,7 +69,7 @@ class Member:
 
     @property
     def is_out(self) -> bool:
-        return self._brokers.world.loop.time() - self.heard_at >= session_s
+        return self._brokers.world.loop.time() - self.heard_at >= SESSION_S
 
     @property
     def owned(self) -> list[TopicPartition]:
@@ -96,17 +96,17 @@ async def rounds(brokers: Brokers, members: list[Member], count: int) -> None:
 
 
 @pytest.mark.parametrize("after", range(4))
-@simulated(**few)
+@simulated(**FEW)
 async def test_the_coordinator_loses_power_in_the_middle_of_a_rebalance(brokers: Brokers, after: int) -> None:
-    topic = NewTopic(name="t", num_partitions=partitions, replication_factor=3)
+    topic = NewTopic(name="t", num_partitions=PARTITIONS, replication_factor=3)
     assert (await brokers.call(1, CreateTopicsRequest(topics=(topic,)), 7)).topics[0].error_code == 0
     members = [Member(brokers, "a"), Member(brokers, "b")]
     await rounds(brokers, members[:1], 3)
     await rounds(brokers, members, after)  # so far the second has come
     here = brokers.ids[0]
-    leader = brokers[here].hosted.find(offsets_topic, partition_of("g", 3)).leader
+    leader = brokers[here].hosted.find(OFFSETS_TOPIC, partition_of("g", 3)).leader
     assert leader is not None
     brokers.kill(leader, power_loss=True)
     await rounds(brokers, members, 20)
-    assert sorted(one.partition for one in owners(members)) == list(range(partitions))
+    assert sorted(one.partition for one in owners(members)) == list(range(PARTITIONS))
     assert [len(member.owned) for member in members] == [3, 3]

@@ -5,7 +5,7 @@ from typing import Any
 
 from tailrace.broker.coordination.coordinator import partition_of
 from tailrace.broker.partitions.partition import Partition
-from tailrace.model.topics import offsets_topic
+from tailrace.model.topics import OFFSETS_TOPIC
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.find_coordinator import FindCoordinatorRequest
 from tailrace.wire.messages.heartbeat import HeartbeatRequest
@@ -16,10 +16,10 @@ from tailrace.wire.messages.sync_group import MemberAssignment, SyncGroupRequest
 from tests.unit.broker.simulated import Brokers, simulated
 from tests.unit.doors.kafka.transacted import Transacted, group_offset
 
-beside_g = "j"  # a group that is kept in the same partition
-few: dict[str, Any] = {"offsets_topic_num_partitions": 3, "group_initial_rebalance_delay_ms": 0}
-beside = "j"  # a group in the partition of g
-not_here = (Error.NOT_COORDINATOR, Error.COORDINATOR_NOT_AVAILABLE, Error.COORDINATOR_LOAD_IN_PROGRESS)
+BESIDE_G = "j"  # a group that is kept in the same partition
+FEW: dict[str, Any] = {"offsets_topic_num_partitions": 3, "group_initial_rebalance_delay_ms": 0}
+BESIDE = "j"  # a group in the partition of g
+NOT_HERE = (Error.NOT_COORDINATOR, Error.COORDINATOR_NOT_AVAILABLE, Error.COORDINATOR_LOAD_IN_PROGRESS)
 
 
 async def coordinator(brokers: Brokers, asked: int) -> int:
@@ -33,7 +33,7 @@ async def coordinator(brokers: Brokers, asked: int) -> int:
 
 
 def partition(brokers: Brokers, broker: int) -> Partition:
-    return brokers[broker].hosted.find(offsets_topic, partition_of("g", 3))
+    return brokers[broker].hosted.find(OFFSETS_TOPIC, partition_of("g", 3))
 
 
 async def commit(brokers: Brokers, broker: int, offset: int, member_id: str = "", group: str = "g") -> int:
@@ -88,13 +88,13 @@ async def heartbeat(brokers: Brokers, broker: int, member_id: str, group: str = 
     """The answer, once there is a coordinator."""
     request = HeartbeatRequest(group_id=group, generation_id=1, member_id=member_id)
     error: int = (await brokers.call(broker, request, 4)).error_code
-    if error in not_here:
+    if error in NOT_HERE:
         await brokers.elapse(0.1)
         return await heartbeat(brokers, broker, member_id, group)
     return error
 
 
-@simulated(**few)
+@simulated(**FEW)
 async def test_what_was_answered_is_known_to_the_next_coordinator(brokers: Brokers) -> None:
     await brokers.make_topic("t", (1, 2, 3))
     old = await coordinator(brokers, 1)
@@ -105,7 +105,7 @@ async def test_what_was_answered_is_known_to_the_next_coordinator(brokers: Broke
     assert await heartbeat(brokers, await coordinator(brokers, asked), member) == 0
 
 
-@simulated(**few)
+@simulated(**FEW)
 async def test_without_a_majority_nothing_is_answered_not_even_a_read(brokers: Brokers) -> None:
     await brokers.make_topic("t", (1, 2, 3))
     here = await coordinator(brokers, 1)
@@ -117,26 +117,26 @@ async def test_without_a_majority_nothing_is_answered_not_even_a_read(brokers: B
     end = partition(brokers, here).log.end
     committing = asyncio.create_task(commit(brokers, here, 6))
     await brokers.until(lambda: partition(brokers, here).log.end > end)
-    assert (await committed(brokers, here))[0] in not_here
-    assert await committing in not_here
+    assert (await committed(brokers, here))[0] in NOT_HERE
+    assert await committing in NOT_HERE
 
 
-@simulated(count=1, **few)
+@simulated(count=1, **FEW)
 async def test_a_coordinator_that_could_not_write_reads_its_log_again(brokers: Brokers) -> None:
     """A generation that could not be written is none: its members have to come again, those of others go on."""
     here = await coordinator(brokers, 1)
-    assert partition_of(beside, 3) == partition_of("g", 3)
-    member, other = await begin(brokers, here), await join(brokers, here, beside)
+    assert partition_of(BESIDE, 3) == partition_of("g", 3)
+    member, other = await begin(brokers, here), await join(brokers, here, BESIDE)
     brokers.machine(1).storage.fill(0)
-    assert await sync(brokers, here, beside, other) == Error.COORDINATOR_NOT_AVAILABLE
+    assert await sync(brokers, here, BESIDE, other) == Error.COORDINATOR_NOT_AVAILABLE
     brokers.machine(1).storage.make_room()
     request = HeartbeatRequest(group_id="g", generation_id=1, member_id=member)
     assert (await brokers.call(here, request, 4)).error_code == Error.COORDINATOR_LOAD_IN_PROGRESS
     assert await heartbeat(brokers, here, member) == 0
-    assert await heartbeat(brokers, here, other, beside) == Error.UNKNOWN_MEMBER_ID
+    assert await heartbeat(brokers, here, other, BESIDE) == Error.UNKNOWN_MEMBER_ID
 
 
-@simulated(count=1, **few)
+@simulated(count=1, **FEW)
 async def test_a_member_that_falls_silent_is_let_go_by_the_clock(brokers: Brokers) -> None:
     here = await coordinator(brokers, 1)
     member = await begin(brokers, here)
@@ -148,7 +148,7 @@ async def test_a_member_that_falls_silent_is_let_go_by_the_clock(brokers: Broker
     assert await heartbeat(brokers, here, member) == Error.UNKNOWN_MEMBER_ID
 
 
-@simulated(count=1, offsets_retention_minutes=1, offsets_retention_check_interval_ms=1000, **few)
+@simulated(count=1, offsets_retention_minutes=1, offsets_retention_check_interval_ms=1000, **FEW)
 async def test_old_offsets_are_forgotten_by_the_clock(brokers: Brokers) -> None:
     await brokers.make_topic("t", (1,))
     here = await coordinator(brokers, 1)
@@ -159,14 +159,14 @@ async def test_old_offsets_are_forgotten_by_the_clock(brokers: Brokers) -> None:
     assert await committed(brokers, here) == (0, -1)
 
 
-@simulated(count=1, **few)
+@simulated(count=1, **FEW)
 async def test_offsets_of_a_topic_that_is_made_anew_are_not_taken_for_those_of_the_deleted_one(
     brokers: Brokers,
 ) -> None:
     """To forget takes turns, and may fail: meanwhile the next topic is there, and read."""
     await brokers.make_topic("t", (1,))
     here = await coordinator(brokers, 1)
-    for group in ("g", beside):
+    for group in ("g", BESIDE):
         assert await commit(brokers, here, 5, group=group) == 0
     local = brokers[here].group_coordinator.local("g")
     brokers.within(here, lambda: local.topics_gone(["t"]))
@@ -175,12 +175,12 @@ async def test_offsets_of_a_topic_that_is_made_anew_are_not_taken_for_those_of_t
     await brokers.machine(here).run(local.expire())
     brokers.machine(here).storage.make_room()
     await brokers.elapse(1.0)  # it reads its log again
-    assert (await committed(brokers, here), await committed(brokers, here, beside)) == ((0, 1), (0, 5))
+    assert (await committed(brokers, here), await committed(brokers, here, BESIDE)) == ((0, 1), (0, 5))
     await brokers.machine(here).run(local.expire())
-    assert (await committed(brokers, here), await committed(brokers, here, beside)) == ((0, 1), (0, -1))
+    assert (await committed(brokers, here), await committed(brokers, here, BESIDE)) == ((0, 1), (0, -1))
 
 
-@simulated(**few)
+@simulated(**FEW)
 async def test_a_log_that_has_become_long_begins_anew_and_says_the_same(brokers: Brokers) -> None:
     await brokers.make_topic("t", (1, 2, 3))
     here = await coordinator(brokers, 1)
@@ -202,7 +202,7 @@ async def test_a_log_that_has_become_long_begins_anew_and_says_the_same(brokers:
     assert await committed(brokers, there) == (0, 29)
 
 
-@simulated(count=1, transaction_state_log_num_partitions=1, **few)
+@simulated(count=1, transaction_state_log_num_partitions=1, **FEW)
 async def test_a_long_log_is_cut_before_a_transaction_that_is_open(brokers: Brokers) -> None:
     """With many producers there is always one."""
     await brokers.make_topic("t", (1,))
@@ -212,7 +212,7 @@ async def test_a_long_log_is_cut_before_a_transaction_that_is_open(brokers: Brok
     begin = partition(brokers, here).log.end
     one = Transacted(lambda request, version: brokers.call(here, request, version))
     await one.begin()
-    assert await one.commit_offset(beside_g, "t", 77, version=5) == 0
+    assert await one.commit_offset(BESIDE_G, "t", 77, version=5) == 0
     grouping = brokers[here].group_coordinator
     await brokers.machine(here).run(grouping.cut(grouping.local("g"), at_least=10))
     await brokers.until(lambda: partition(brokers, here).log.start == begin)
@@ -221,5 +221,5 @@ async def test_a_long_log_is_cut_before_a_transaction_that_is_open(brokers: Brok
     await brokers.until(lambda: partition(brokers, here).leads)
     assert await one.end(committed=True, version=5) == 0
     await one.until("CompleteCommit")
-    assert await group_offset(one.call, beside_g, "t", stable=True) == (0, 77)
+    assert await group_offset(one.call, BESIDE_G, "t", stable=True) == (0, 77)
     assert await committed(brokers, here) == (0, 29)

@@ -3,7 +3,7 @@
 from tailrace.broker.machines.leadership_term import LeadershipTerm
 from tailrace.broker.machines.runtime import MachineRuntime, codec_of
 from tailrace.cluster.controller import Controller
-from tailrace.cluster.records import record_kinds
+from tailrace.cluster.records import RECORD_KINDS
 from tailrace.model.faults import NotLeader
 from tests.unit.broker.simulated import Brokers, simulated
 
@@ -22,7 +22,7 @@ async def test_who_could_not_begin_at_once_begins_later_and_serves_meanwhile(bro
     def ends() -> None:
         raise AssertionError("it was given up")
 
-    codec = codec_of(record_kinds)
+    codec = codec_of(RECORD_KINDS)
     tenure = LeadershipTerm(node.metadata, Controller, codec, node.ports.clock, node.spawn, begins=begins, ends=ends)
     brokers.within(1, tenure.leader_changed)
     await brokers.until(lambda: len(tries) == 3)

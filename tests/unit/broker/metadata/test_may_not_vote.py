@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from tailrace.broker.node import Node
-from tailrace.model.limits import batch_header_bytes
+from tailrace.model.limits import BATCH_HEADER_BYTES
 from tailrace.testing.simulation import Delay
-from tests.unit.broker.simulated import Brokers, kind_odds, simulated
+from tests.unit.broker.simulated import KIND_ODDS, Brokers, simulated
 
-far_apart = replace(kind_odds, link=Delay(low_seconds=0.02, high_seconds=0.03))
+far_apart = replace(KIND_ODDS, link=Delay(low_seconds=0.02, high_seconds=0.03))
 
 
 def metadata_segment(node: Node) -> str:
@@ -24,7 +24,7 @@ async def test_a_founder_whose_metadata_is_damaged_does_not_lead_alone(brokers: 
     path, end = metadata_segment(brokers[1]), brokers[1].metadata.log.end
     await brokers.stop(1)
     await brokers.until(lambda: any(brokers[one].is_controller for one in (2, 3)))
-    brokers.machine(1).storage.flip_bit(path, batch_header_bytes + 5)
+    brokers.machine(1).storage.flip_bit(path, BATCH_HEADER_BYTES + 5)
     if again:
         brokers.world.network.isolate("b1")
         await brokers.start(1, serves=False)

@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-from tailrace.model.limits import batch_header_bytes
+from tailrace.model.limits import BATCH_HEADER_BYTES
 from tailrace.testing.simulation import Delay
-from tests.unit.broker.simulated import Brokers, kind_odds, simulated
+from tests.unit.broker.simulated import KIND_ODDS, Brokers, simulated
 
-slow_disk = replace(kind_odds, sync=Delay(low_seconds=0.02, high_seconds=0.03))
+slow_disk = replace(KIND_ODDS, sync=Delay(low_seconds=0.02, high_seconds=0.03))
 
 
 @simulated(odds=slow_disk, log_checkpoint_interval_ms=500)
@@ -17,7 +17,7 @@ async def test_what_was_lost_is_back_when_the_last_sync_ends_even_if_nothing_is_
     await brokers.until(lambda: brokers.replica(3, "t").high_watermark == end)
     path = f"{brokers.replica(3, 't').log.folder}/{0:020d}.log"
     await brokers.stop(3)
-    brokers.machine(3).storage.flip_bit(path, batch_header_bytes + 5)
+    brokers.machine(3).storage.flip_bit(path, BATCH_HEADER_BYTES + 5)
     await brokers.start(3)
     replica = brokers.replica(3, "t")
     await brokers.until(lambda: replica.log.end == end)

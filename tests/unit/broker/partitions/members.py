@@ -5,7 +5,7 @@ from typing import Any
 
 from tailrace.broker.partitions.member import QuorumMember
 from tailrace.log.log import Log
-from tailrace.model.ids import BrokerId, Id, Offset, TopicPartition, no_epoch
+from tailrace.model.ids import NO_EPOCH, BrokerId, Id, Offset, TopicPartition
 from tailrace.model.settings import Settings
 from tailrace.model.topics import TopicSettings
 from tailrace.ports import Clock, Ports
@@ -15,7 +15,7 @@ from tailrace.raft.replica import Replica, Voter
 from tailrace.testing.simulation import Machine
 
 voters = tuple(Voter(BrokerId(number), Id(bytes([number]) * 16)) for number in (1, 2, 3))
-day_ms = 86_400_000
+DAY_MS = 86_400_000
 
 
 class Noting:
@@ -77,11 +77,11 @@ async def a_member(ports: Ports, shell: Noting, number: int = 0) -> QuorumMember
         fsync="always",
         recovery=None,
         clean=False,
-        producer_expiration_ms=day_ms,
+        producer_expiration_ms=DAY_MS,
     )
     replica = Replica(
         me=voters[0],
-        epoch=no_epoch,
+        epoch=NO_EPOCH,
         log_end=Offset(0),
         high_watermark=Offset(0),
         voters=voters,

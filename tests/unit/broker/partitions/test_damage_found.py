@@ -2,7 +2,7 @@
 
 import pytest
 
-from tailrace.log.file_names import damaged_name
+from tailrace.log.file_names import DAMAGED_NAME
 from tailrace.model.faults import StorageFailed
 from tailrace.testing.simulation.image import Image
 from tailrace.wire.errors import Error
@@ -40,7 +40,7 @@ async def find_damage(brokers: Brokers) -> None:
     log = brokers.replica(1, "t").log
     brokers.machine(1).storage.flip_bit(first_segment(brokers), 30)
     assert await fetch(brokers) == Error.KAFKA_STORAGE_ERROR
-    await brokers.until(lambda: log.ports.disk.exists(f"{log.folder}/{damaged_name}"))
+    await brokers.until(lambda: log.ports.disk.exists(f"{log.folder}/{DAMAGED_NAME}"))
     await brokers.elapse(0.1)  # for its name to be on the disk, too
 
 
@@ -130,7 +130,7 @@ async def test_a_torn_tail_is_cut_off_though_there_was_damage(brokers: Brokers) 
     assert brokers.append(1, "t") > end
     assert await fetch(brokers) == Error.NONE
     again = brokers.replica(1, "t").log
-    assert not again.ports.disk.exists(f"{again.folder}/{damaged_name}")
+    assert not again.ports.disk.exists(f"{again.folder}/{DAMAGED_NAME}")
 
 
 @simulated()
@@ -139,7 +139,7 @@ async def test_a_mark_that_cannot_be_read_is_one_at_the_start(brokers: Brokers) 
     end = await fill(brokers)
     await delete_up_to(brokers, brokers.replica(1, "t").log.segments[2].base)
     await find_damage(brokers)
-    mark = brokers.machine(1).storage.names.find(f"{brokers.replica(1, 't').log.folder}/{damaged_name}")
+    mark = brokers.machine(1).storage.names.find(f"{brokers.replica(1, 't').log.folder}/{DAMAGED_NAME}")
     assert isinstance(mark, Image)
     await brokers.stop(1)
     mark.content[:] = b"nonsense"

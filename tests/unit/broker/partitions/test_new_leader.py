@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tailrace.broker.partitions.partition import Partition, acks_all, pipeline_max_s
+from tailrace.broker.partitions.partition import ACKS_ALL, PIPELINE_MAX_S, Partition
 from tailrace.model.faults import NotLeader
 from tailrace.records.build import build_batch
 from tailrace.records.record import NewRecord
@@ -13,15 +13,15 @@ from tailrace.wire.messages.produce import PartitionToProduce, ProduceRequest, T
 from tests.unit.doors.kafka.clustered import Clustered, with_cluster
 from tests.unit.doors.kafka.hostile import until
 
-producer_id = 7
+PRODUCER_ID = 7
 
 
 def batch(sequence: int) -> bytearray:
     record = NewRecord(value=b"%d" % sequence, timestamp=1)
-    return build_batch([record], producer_id=producer_id, producer_epoch=0, base_sequence=sequence)
+    return build_batch([record], producer_id=PRODUCER_ID, producer_epoch=0, base_sequence=sequence)
 
 
-async def produce(cluster: Clustered, broker: int, sequence: int, acks: int = acks_all) -> Error:
+async def produce(cluster: Clustered, broker: int, sequence: int, acks: int = ACKS_ALL) -> Error:
     data = PartitionToProduce(partition=0, records=bytes(batch(sequence)))
     request = ProduceRequest(acks=acks, timeout_ms=5000, topics=(TopicToProduce(name="t", partitions=(data,)),))
     answer = await cluster[broker].call(request, 9)
@@ -43,7 +43,7 @@ async def test_it_takes_batches_before_it_lets_anybody_read(cluster: Clustered) 
             await asyncio.sleep(0)
     with pytest.raises(NotLeader):
         successor.require_leader()
-    appended = successor.append(memoryview(batch(1)), acks_all)
+    appended = successor.append(memoryview(batch(1)), ACKS_ALL)
     assert not appended.duplicate
     assert successor.high_watermark < appended.last_offset
     await until(lambda: successor.leads and successor.high_watermark > appended.last_offset)
@@ -86,7 +86,7 @@ async def test_who_is_new_begins_at_0_with_a_new_leader(cluster: Clustered) -> N
 
 
 async def until_a_gap_is_one(cluster: Clustered, *, broker: int, sequence: int) -> None:
-    async with asyncio.timeout(2 * pipeline_max_s):
+    async with asyncio.timeout(2 * PIPELINE_MAX_S):
         while (told := await produce(cluster, broker, sequence)) != Error.OUT_OF_ORDER_SEQUENCE_NUMBER:
             assert told == Error.NOT_LEADER_OR_FOLLOWER
             await asyncio.sleep(0.05)

@@ -8,7 +8,7 @@ import pytest
 from tailrace.broker.partitions.partition import Partition
 from tailrace.broker.partitions.read_ahead import Piece
 from tailrace.log.checked_batches import Read
-from tailrace.model.limits import KiB, MiB, read_ahead_max_bytes, read_ahead_min_bytes
+from tailrace.model.limits import READ_AHEAD_MAX_BYTES, READ_AHEAD_MIN_BYTES, KiB, MiB
 from tailrace.records.build import build_batch
 from tailrace.records.record import NewRecord
 from tailrace.wire.errors import Error
@@ -17,7 +17,7 @@ from tailrace.wire.messages.fetch import FetchRequest, PartitionToFetch, TopicTo
 from tests.unit.doors.kafka.hostile import until
 from tests.unit.doors.kafka.served import Served, with_broker
 
-batch_bytes = 600 * KiB  # two do not fit an answer
+BATCH_BYTES = 600 * KiB  # two do not fit an answer
 
 
 async def filled(served: Served, batches: int) -> list[bytes]:
@@ -25,7 +25,7 @@ async def filled(served: Served, batches: int) -> list[bytes]:
     await served.make_topic("t")
     partition = served.node.hosted.find("t", 0)
     for number in range(batches):
-        batch = build_batch([NewRecord(value=bytes([number]) * batch_bytes, timestamp=1)])
+        batch = build_batch([NewRecord(value=bytes([number]) * BATCH_BYTES, timestamp=1)])
         partition.append(memoryview(batch), 1)
     return [bytes(at_hand(partition, number).data) for number in range(batches)]
 
@@ -86,16 +86,16 @@ async def test_it_is_bounded_by_the_memory_that_it_holds(served: Served) -> None
         ahead.prepare([Piece(partition, 0, 900 * KiB - number, False)])
     held = {id(memoryview(one.read.data).obj): len(memoryview(one.read.data).obj) for one in ahead._ready.values()}  # type: ignore[arg-type]
     assert 8 < len(held) < 40
-    assert ahead.bytes == sum(held.values()) <= read_ahead_max_bytes
+    assert ahead.bytes == sum(held.values()) <= READ_AHEAD_MAX_BYTES
 
 
 @with_broker()
 async def test_what_nobody_asks_for_is_forgotten(served: Served) -> None:
     await filled(served, 2)
     partition, ahead = served.node.hosted.find("t", 0), served.node.read_ahead
-    with patch("tailrace.broker.partitions.read_ahead.read_ahead_kept_s", 0.05):
+    with patch("tailrace.broker.partitions.read_ahead.READ_AHEAD_KEPT_S", 0.05):
         ahead.prepare([Piece(partition, 0, MiB, False)])
-    assert ahead.bytes >= batch_bytes
+    assert ahead.bytes >= BATCH_BYTES
     await until(lambda: ahead.bytes == 0)
 
 
@@ -114,5 +114,5 @@ async def test_a_piece_that_is_ready_is_not_read_again(served: Served) -> None:
 async def test_who_asks_for_little_gets_nothing_ready(served: Served) -> None:
     await filled(served, 2)
     ahead = served.node.read_ahead
-    ahead.prepare([Piece(served.node.hosted.find("t", 0), 0, read_ahead_min_bytes - 1, False)])
+    ahead.prepare([Piece(served.node.hosted.find("t", 0), 0, READ_AHEAD_MIN_BYTES - 1, False)])
     assert ahead.bytes == 0

@@ -12,12 +12,12 @@ from tailrace.model.settings import Settings
 from tailrace.ports import system_ports
 from tailrace.raft.voters import Voter
 from tailrace.wire.messages.peers.hello import PeerHello, PeerHelloAnswer
-from tests.unit.broker.peers.stage import Notes, cluster_id, key, vote_request, voter
+from tests.unit.broker.peers.stage import CLUSTER_ID, Notes, key, vote_request, voter
 from tests.unit.doors.kafka.hostile import Raw, heard, until
 
 
 def hello(broker: int = 2, **other: Any) -> PeerHello:
-    given = {"cluster_id": cluster_id, "broker_id": broker, "directory_id": voter(broker % 256).directory, "to": 1}
+    given = {"cluster_id": CLUSTER_ID, "broker_id": broker, "directory_id": voter(broker % 256).directory, "to": 1}
     return PeerHello(**{**given, **other})
 
 
@@ -63,7 +63,7 @@ class Listening:
 @asynccontextmanager
 async def listening() -> AsyncIterator[Listening]:
     notes = Notes()
-    peers = Peers(system_ports(), Settings(), voter(1), cluster_id, notes)
+    peers = Peers(system_ports(), Settings(), voter(1), CLUSTER_ID, notes)
     port = await peers.listen("127.0.0.1", 0)
     with heard() as logged:
         yield Listening(peers, port, notes, logged)

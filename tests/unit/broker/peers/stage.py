@@ -12,7 +12,7 @@ from tailrace.ports import Ports
 from tailrace.raft.messages import Message, VoteRequest
 from tailrace.raft.voters import Voter
 from tailrace.testing.simulation import World
-from tailrace.wire.framing import length_layout
+from tailrace.wire.framing import LENGTH_LAYOUT
 from tailrace.wire.headers import request_header, response_header
 from tailrace.wire.messages.peers.forward import Forward, ForwardAnswer
 from tailrace.wire.messages.peers.hand_over import HandOver
@@ -23,11 +23,11 @@ from tailrace.wire.messages.peers.take_producer_ids import TakeProducerIds
 T = TypeVar("T")
 Note = tuple[str, int, str]
 
-cluster_id: Final = "the-cluster"
-peer_port: Final = 9192
-meeting_max_s: Final = 30.0
-slow: Final = LeaveCluster(broker_id=1, incarnation_id=NO_ID)  # answered when `may_leave` is set
-joining: Final = JoinCluster(directory_id=Id(b"d" * 16), incarnation_id=Id(b"i" * 16), peer_host="b9", peer_port=1)
+CLUSTER_ID: Final = "the-cluster"
+PEER_PORT: Final = 9192
+MEETING_MAX_S: Final = 30.0
+SLOW: Final = LeaveCluster(broker_id=1, incarnation_id=NO_ID)  # answered when `may_leave` is set
+JOINING: Final = JoinCluster(directory_id=Id(b"d" * 16), incarnation_id=Id(b"i" * 16), peer_host="b9", peer_port=1)
 
 
 def voter(broker: int, disk: int = 0) -> Voter:
@@ -44,7 +44,7 @@ def vote_request(sender: Voter, to: int, epoch: int) -> VoteRequest:
 
 def fetch_frame(body: bytes, number: int = 1, version: int = 18) -> bytes:
     frame = request_header(1, version, number, None, flexible=True) + body
-    return length_layout.pack(len(frame)) + frame
+    return LENGTH_LAYOUT.pack(len(frame)) + frame
 
 
 def forward(number: int) -> Forward:
@@ -74,7 +74,7 @@ class Notes:
     def fetch(self, peer: PeerConnection, frame: memoryview, at: int, version: int, correlation_id: int) -> None:
         self.fetches.append((peer.lane, bytes(frame[at:])))
         answer = response_header(1, correlation_id, flexible=True)
-        peer.send([length_layout.pack(len(answer) + len(frame) - at), answer, bytes(frame[at:])])
+        peer.send([LENGTH_LAYOUT.pack(len(answer) + len(frame) - at), answer, bytes(frame[at:])])
 
     def fetch_connection_lost(self, peer: PeerConnection) -> None:
         self.lost.append((peer.broker, peer.lane))
@@ -88,7 +88,7 @@ class Notes:
                 await self.may_leave.wait()
                 return LeaveClusterAnswer()
             case JoinCluster():
-                return JoinClusterAnswer(broker_id=7, cluster_id=cluster_id)
+                return JoinClusterAnswer(broker_id=7, cluster_id=CLUSTER_ID)
             case HandOver():
                 return ForwardAnswer()  # as only a bug of ours would
             case TakeProducerIds():
@@ -109,7 +109,7 @@ class Notes:
 class Talker(Notes):
     """One broker on its machine."""
 
-    def __init__(self, world: World, number: int, cluster: str = cluster_id) -> None:
+    def __init__(self, world: World, number: int, cluster: str = CLUSTER_ID) -> None:
         super().__init__()
         self.cluster = cluster
         self.me = voter(number)
@@ -123,7 +123,7 @@ class Talker(Notes):
 
     async def _start(self) -> None:
         self.peers = Peers(self.ports, Settings(), self.me, self.cluster, self)
-        await self.peers.listen("0.0.0.0", peer_port)
+        await self.peers.listen("0.0.0.0", PEER_PORT)
 
     def run(self, work: Coroutine[Any, Any, T]) -> "asyncio.Future[T]":
         return self.machine.run(work)
@@ -139,7 +139,7 @@ class Talker(Notes):
     async def meet(self, *others: "Talker") -> None:
         for other in others:
             broker, host = other.me.broker, other.machine.name
-            await self.do(lambda peers, b=broker, h=host: peers.know(b, h, peer_port))  # type: ignore[misc]
+            await self.do(lambda peers, b=broker, h=host: peers.know(b, h, PEER_PORT))  # type: ignore[misc]
 
 
 def call(one: Talker, request: object, timeout_s: float = 10.0) -> "asyncio.Future[Any]":
@@ -153,7 +153,7 @@ async def meeting(world: World, count: int = 2) -> list[Talker]:
         await one.boot()
     for one in talkers:
         await one.meet(*(other for other in talkers if other is not one))
-    await world.until(lambda: all(len(one.peers.live) == count - 1 for one in talkers), within_seconds=meeting_max_s)
+    await world.until(lambda: all(len(one.peers.live) == count - 1 for one in talkers), within_seconds=MEETING_MAX_S)
     return talkers
 
 

@@ -13,13 +13,13 @@ from tailrace.wire.messages.peers.hand_over import HandOver
 from tailrace.wire.messages.peers.leave_cluster import LeaveClusterAnswer
 from tailrace.wire.messages.peers.move_start import MoveStart
 from tailrace.wire.messages.peers.take_producer_ids import TakeProducerIds
-from tests.unit.broker.peers.stage import Talker, call, forward, in_world, meeting, slow
+from tests.unit.broker.peers.stage import SLOW, Talker, call, forward, in_world, meeting
 
 
 def test_calls_are_answered_and_a_slow_one_holds_up_nobody() -> None:
     async def scenario(world: World) -> None:
         one, two = await meeting(world)
-        leaving = call(one, slow)
+        leaving = call(one, SLOW)
         answers = [call(one, forward(number)) for number in range(50)]
         assert await asyncio.gather(*answers) == [ForwardAnswer(body=forward(number).body) for number in range(50)]
         assert not leaving.done()
@@ -72,10 +72,10 @@ def test_who_is_not_connected_cannot_be_called() -> None:
         one = Talker(world, 1)
         await one.boot()
         with pytest.raises(Unreachable, match="nobody knows where broker 2 is"):
-            await call(one, slow)
+            await call(one, SLOW)
         await one.do(lambda peers: peers.know(BrokerId(2), "b1", 1))
         with pytest.raises(Unreachable, match="broker 2 is not connected"):
-            await call(one, slow)
+            await call(one, SLOW)
 
     in_world(scenario)
 

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from tailrace.broker.peers.lane import rest_max_s
-from tailrace.broker.peers.outgoing import connect_max_s
+from tailrace.broker.peers.lane import REST_MAX_S
+from tailrace.broker.peers.outgoing import CONNECT_MAX_S
 from tailrace.model.ids import BrokerId
 from tailrace.testing.simulation import World
 from tests.unit.broker.peers.stage import (
@@ -89,9 +89,9 @@ def test_a_broker_that_accepts_and_says_nothing_is_tried_again() -> None:
         await one.meet(two)
         await asyncio.sleep(60)
         tries = sum(line.split()[2] == "connect" for line in world.lines)
-        assert tries > 60 / (connect_max_s + rest_max_s) - 1
+        assert tries > 60 / (CONNECT_MAX_S + REST_MAX_S) - 1
         two.machine.resume()
-        await world.until(lambda: one.peers.live == (2,), within_seconds=connect_max_s + rest_max_s)
+        await world.until(lambda: one.peers.live == (2,), within_seconds=CONNECT_MAX_S + REST_MAX_S)
         await world.until(lambda: world.network.open_connections == 1, within_seconds=1)
 
     in_world(scenario)

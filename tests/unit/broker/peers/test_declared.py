@@ -5,26 +5,26 @@ import random
 import pytest
 
 from tailrace.wire.compile import decode, decode_whole, encode
-from tailrace.wire.messages import messages
-from tailrace.wire.messages.peers import peer_messages, raft_messages_key
+from tailrace.wire.messages import MESSAGES
+from tailrace.wire.messages.peers import PEER_MESSAGES, RAFT_MESSAGES_KEY
 from tailrace.wire.messages.peers.hello import PeerHelloAnswer
 from tailrace.wire.primitives import WireError
 from tailrace.wire.schema import declaration, fields_of
 from tests.unit.wire.samples import name_of, sample
 
-every_class = [cls for pair in peer_messages.values() for cls in (pair.request, pair.response)]
+every_class = [cls for pair in PEER_MESSAGES.values() for cls in (pair.request, pair.response)]
 
 
 def test_their_keys_are_their_own() -> None:
-    assert min(peer_messages) == 1000
-    assert raft_messages_key not in peer_messages
-    assert max(messages) < 1000
-    for pair in peer_messages.values():
+    assert min(PEER_MESSAGES) == 1000
+    assert RAFT_MESSAGES_KEY not in PEER_MESSAGES
+    assert max(MESSAGES) < 1000
+    for pair in PEER_MESSAGES.values():
         assert declaration(pair.request) == declaration(pair.response)
         assert pair.response.__name__ == f"{pair.name}Answer"
 
 
-@pytest.mark.parametrize("cls", [pair.response for pair in peer_messages.values()], ids=name_of)
+@pytest.mark.parametrize("cls", [pair.response for pair in PEER_MESSAGES.values()], ids=name_of)
 def test_any_answer_can_be_a_refusal(cls: type) -> None:
     hint = {} if cls is PeerHelloAnswer else {"controller": 3}
     refusal = cls(error_code=41, error_message="not me", **hint)

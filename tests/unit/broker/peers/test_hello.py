@@ -8,11 +8,11 @@ from tailrace.broker.peers import Refused, accepted
 from tailrace.broker.peers.framing import answer_frame, request_frame
 from tailrace.broker.peers.hello import check_answer
 from tailrace.wire.errors import Error
-from tailrace.wire.framing import length_layout
+from tailrace.wire.framing import LENGTH_LAYOUT
 from tailrace.wire.messages.peers.hello import PeerHello, PeerHelloAnswer
 from tailrace.wire.messages.peers.join_cluster import JoinClusterAnswer
 from tests.unit.broker.peers.listening import Listening, hello, listening, raft_frame, with_listener
-from tests.unit.broker.peers.stage import cluster_id, joining, voter
+from tests.unit.broker.peers.stage import CLUSTER_ID, JOINING, voter
 from tests.unit.doors.kafka.hostile import until, with_length
 
 
@@ -20,7 +20,7 @@ from tests.unit.doors.kafka.hostile import until, with_length
 async def test_a_peer_learns_whom_it_reached(one: Listening) -> None:
     for to in (1, -1):
         _, answer = await one.greet(hello(2, to=to))
-        assert answer == PeerHelloAnswer(cluster_id=cluster_id, broker_id=1, directory_id=voter(1).directory)
+        assert answer == PeerHelloAnswer(cluster_id=CLUSTER_ID, broker_id=1, directory_id=voter(1).directory)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ async def test_a_hello_of_another_version_is_refused_in_words(one: Listening) ->
 
 @with_listener
 async def test_anything_but_a_hello_first_is_refused(one: Listening) -> None:
-    for frame in (raft_frame(voter(2)), bytes(request_frame(joining, 1)), with_length(b"GET / HTTP/1.1\r\n\r\n")):
+    for frame in (raft_frame(voter(2)), bytes(request_frame(JOINING, 1)), with_length(b"GET / HTTP/1.1\r\n\r\n")):
         raw = await one.say(frame)
         assert await raw.closed()
     assert [line.rpartition(": ")[2] for line in one.logged[:2]] == [
@@ -90,10 +90,10 @@ async def test_a_second_hello_is_refused(one: Listening) -> None:
 @with_listener
 async def test_a_joiner_may_ask_to_join_and_nothing_else(one: Listening) -> None:
     raw, answer = await one.greet(hello(-1, cluster_id="", to=-1))
-    assert answer.cluster_id == cluster_id
-    raw.send(bytes(request_frame(joining, 9)))
-    expected = answer_frame(JoinClusterAnswer(broker_id=7, cluster_id=cluster_id), 0, 9)
-    assert await raw.answer() == expected[length_layout.size :]
+    assert answer.cluster_id == CLUSTER_ID
+    raw.send(bytes(request_frame(JOINING, 9)))
+    expected = answer_frame(JoinClusterAnswer(broker_id=7, cluster_id=CLUSTER_ID), 0, 9)
+    assert await raw.answer() == expected[LENGTH_LAYOUT.size :]
     raw.send(raft_frame(voter(2)))
     assert await raw.closed()
     assert one.notes.callers == [-1]
@@ -102,7 +102,7 @@ async def test_a_joiner_may_ask_to_join_and_nothing_else(one: Listening) -> None
 
 
 def test_who_says_nothing_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(accepted, "connect_max_s", 0.1)
+    monkeypatch.setattr(accepted, "CONNECT_MAX_S", 0.1)
 
     async def scenario() -> None:
         async with listening() as one:
@@ -119,9 +119,9 @@ def test_who_says_nothing_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_connecting_side_checks_whom_it_reached() -> None:
     said = hello(2, to=1)
-    check_answer(PeerHelloAnswer(cluster_id=cluster_id, broker_id=1), said)
+    check_answer(PeerHelloAnswer(cluster_id=CLUSTER_ID, broker_id=1), said)
     for answer, why in (
-        (PeerHelloAnswer(cluster_id=cluster_id, broker_id=3), "broker 3 answers where 1 was meant"),
+        (PeerHelloAnswer(cluster_id=CLUSTER_ID, broker_id=3), "broker 3 answers where 1 was meant"),
         (PeerHelloAnswer(cluster_id="another", broker_id=1), "cluster another answers where the-cluster was meant"),
         (PeerHelloAnswer(error_code=104, error_message="go away"), "INCONSISTENT_CLUSTER_ID: go away"),
         (PeerHelloAnswer(error_code=9999), "UNKNOWN_SERVER_ERROR: it does not say why"),

@@ -7,7 +7,7 @@ import pytest
 
 from tailrace.broker.peers import LaneKind
 from tailrace.broker.peers.framing import request_frame
-from tailrace.wire.framing import length_layout
+from tailrace.wire.framing import LENGTH_LAYOUT
 from tailrace.wire.headers import request_header
 from tailrace.wire.messages.peers.forward import Forward
 from tests.unit.broker.peers.listening import Listening, hello, listening, raft_frame, with_listener
@@ -21,7 +21,7 @@ forward = bytes(request_frame(Forward(api_key=3, api_version=9, body=b"x" * 100)
 async def test_random_bytes_are_closed(one: Listening) -> None:
     chance = random.Random(7)
     for _ in range(50):
-        raw = await one.say(chance.randbytes(chance.randrange(4, 5000)), length_layout.pack(-1))
+        raw = await one.say(chance.randbytes(chance.randrange(4, 5000)), LENGTH_LAYOUT.pack(-1))
         assert await raw.closed()
         raw.close()
     assert one.notes.frames == []
@@ -50,7 +50,7 @@ async def test_a_garbled_frame_after_the_hello_closes_its_own_connection_only(on
 def test_a_first_frame_that_no_hello_can_have_is_closed_at_once(size: int) -> None:
     async def scenario() -> None:
         async with listening() as one:
-            raw = await one.say(length_layout.pack(size))
+            raw = await one.say(LENGTH_LAYOUT.pack(size))
             assert await raw.closed()
             assert f"a frame of {size} bytes" in one.logged[0]
             await one.is_well()

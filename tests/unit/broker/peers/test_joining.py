@@ -8,7 +8,7 @@ from tailrace.testing.simulation import World
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.peers.hello import PeerHello
 from tailrace.wire.messages.peers.join_cluster import JoinClusterAnswer
-from tests.unit.broker.peers.stage import forward, in_world, joining, meeting, peer_port
+from tests.unit.broker.peers.stage import JOINING, PEER_PORT, forward, in_world, meeting
 
 joiner = PeerHello(cluster_id="", broker_id=-1, directory_id=Id(b"d" * 16))
 
@@ -18,7 +18,7 @@ def test_a_joiner_asks_once() -> None:
         (one,) = await meeting(world, 1)
         stranger = world.machine("stranger")
         net = stranger.boot().net
-        answer = await stranger.run(call_once(net, "b1", peer_port, joiner, joining, 5.0))
+        answer = await stranger.run(call_once(net, "b1", PEER_PORT, joiner, JOINING, 5.0))
         assert answer == JoinClusterAnswer(broker_id=7, cluster_id="the-cluster")
         assert one.callers == [-1]
         await world.until(lambda: world.network.open_connections == 0)
@@ -32,20 +32,20 @@ def test_a_joiner_is_told_why_not() -> None:
         stranger = world.machine("stranger")
         net = stranger.boot().net
 
-        async def ask(port: int, hello: PeerHello, request: object = joining) -> None:
+        async def ask(port: int, hello: PeerHello, request: object = JOINING) -> None:
             await stranger.run(call_once(net, "b1", port, hello, request, 2.0))
 
         other = PeerHello(cluster_id="another", broker_id=9, directory_id=NO_ID)
         with pytest.raises(Refused, match="INCONSISTENT_CLUSTER_ID: this is cluster the-cluster, not another") as told:
-            await ask(peer_port, other)
+            await ask(PEER_PORT, other)
         assert told.value.error is Error.INCONSISTENT_CLUSTER_ID
         with pytest.raises(Unreachable, match="refused"):
             await ask(1, joiner)
         with pytest.raises(Unreachable):
-            await ask(peer_port, joiner, forward(1))  # it may only ask to join
+            await ask(PEER_PORT, joiner, forward(1))  # it may only ask to join
         one.machine.pause()
         with pytest.raises(Unreachable, match="did not answer within"):
-            await ask(peer_port, joiner)
+            await ask(PEER_PORT, joiner)
         assert one.callers == []
 
     in_world(scenario)

@@ -6,11 +6,11 @@ from tailrace.broker.peers import LaneKind
 from tailrace.model.ids import BrokerId
 from tailrace.testing.simulation import World
 from tests.unit.broker.peers.stage import (
+    PEER_PORT,
     Talker,
     fetch_frame,
     in_world,
     meeting,
-    peer_port,
 )
 
 
@@ -20,7 +20,7 @@ def test_all_who_know_each_other_are_connected() -> None:
         assert [one.peers.live for one in talkers] == [(2, 3), (1, 3), (1, 2)]
         assert sorted(talkers[0].lanes) == [("up", 2, "control"), ("up", 3, "control")]
         assert world.network.open_connections == 6
-        await talkers[0].do(lambda peers: peers.know(BrokerId(1), "b1", peer_port))
+        await talkers[0].do(lambda peers: peers.know(BrokerId(1), "b1", PEER_PORT))
         assert talkers[0].peers.live == (2, 3)
 
     in_world(scenario)

@@ -8,7 +8,7 @@ import pytest
 from tailrace.broker.peers import LaneKind, accepted, acceptor
 from tailrace.broker.peers.framing import request_frame
 from tailrace.model.ids import NO_ID
-from tailrace.wire.framing import length_layout
+from tailrace.wire.framing import LENGTH_LAYOUT
 from tailrace.wire.messages.peers.leave_cluster import LeaveCluster
 from tests.unit.broker.peers.listening import Listening, hello, listening, raft_frame, with_listener
 from tests.unit.broker.peers.stage import fetch_frame, voter
@@ -20,14 +20,14 @@ async def test_what_is_claimed_and_does_not_come_takes_no_memory(one: Listening)
     raws = [await one.greeted(broker) for broker in range(2, 12)]
     tracemalloc.start()
     for raw in raws:
-        raw.send(length_layout.pack(90 * 1024 * 1024) + b"x" * 1000)
+        raw.send(LENGTH_LAYOUT.pack(90 * 1024 * 1024) + b"x" * 1000)
     await one.is_well()
     assert tracemalloc.get_traced_memory()[1] < 10 * 1024 * 1024
     tracemalloc.stop()
 
 
 def test_who_does_not_read_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(accepted, "peer_fetch_unsent_max_bytes", 8 * 1024 * 1024)
+    monkeypatch.setattr(accepted, "PEER_FETCH_UNSENT_MAX_BYTES", 8 * 1024 * 1024)
 
     async def scenario() -> None:
         async with listening() as one:
@@ -45,7 +45,7 @@ def test_who_does_not_read_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_calls_that_are_never_answered_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(accepted, "peer_calls_under_way_max", 10)
+    monkeypatch.setattr(accepted, "PEER_CALLS_UNDER_WAY_MAX", 10)
 
     async def scenario() -> None:
         async with listening() as one:
@@ -60,7 +60,7 @@ def test_calls_that_are_never_answered_do_not_pile_up(monkeypatch: pytest.Monkey
 
 
 def test_there_are_so_many_connections_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(acceptor, "peer_connections_max", 3)
+    monkeypatch.setattr(acceptor, "PEER_CONNECTIONS_MAX", 3)
 
     async def scenario() -> None:
         async with listening() as one:

@@ -6,7 +6,7 @@ import logging
 import pytest
 
 from tailrace.broker.peers import LaneKind
-from tailrace.broker.peers.complaints import Complaints, kept_max, repeated_after_s
+from tailrace.broker.peers.complaints import KEPT_MAX, REPEATED_AFTER_S, Complaints
 from tailrace.model.ids import BrokerId
 from tailrace.testing.simulation import World
 from tests.unit.broker.peers.stage import Talker, in_world, meeting
@@ -30,7 +30,7 @@ def test_a_refused_lane_tries_on_and_both_sides_say_so_once() -> None:
                 "the control lane to broker 1: INCONSISTENT_CLUSTER_ID: this is cluster the-cluster, not another",
             ]
             assert connects(world) > 30
-            await asyncio.sleep(repeated_after_s)
+            await asyncio.sleep(REPEATED_AFTER_S)
             assert len(lines) == 4
         assert one.lanes == two.lanes == []
 
@@ -90,11 +90,11 @@ def test_complaints_are_few_whatever_others_say() -> None:
     clock = StandingClock()
     complaints = Complaints(clock)
     with heard() as lines:
-        for number in range(10 * kept_max):
+        for number in range(10 * KEPT_MAX):
             complaints.say("10.0.0.1", number, f"nonsense {number}\n2026-01-01 WARNING all is lost")
-        assert len(lines) == kept_max
+        assert len(lines) == KEPT_MAX
         assert "\n" not in lines[0]
-        clock.now = repeated_after_s + 1
+        clock.now = REPEATED_AFTER_S + 1
         complaints.say("10.0.0.1", 1, "x" * 100_000)
-        assert len(lines) == kept_max + 1
+        assert len(lines) == KEPT_MAX + 1
         assert len(lines[-1]) < 1_000

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.broker.peers.raft_codec import pack, successors_max, unpack
+from tailrace.broker.peers.raft_codec import SUCCESSORS_MAX, pack, unpack
 from tailrace.model.ids import BrokerId, Epoch, Id, Offset, TopicPartition
-from tailrace.model.limits import raft_messages_per_frame_max
+from tailrace.model.limits import RAFT_MESSAGES_PER_FRAME_MAX
 from tailrace.raft.messages import BeginEpoch, EndEpoch, EpochSeen, Message, Refusal, Synced, VoteAnswer, VoteRequest
 from tailrace.raft.voters import Voter
 from tailrace.wire.primitives import WireError
@@ -96,7 +96,7 @@ def test_a_frame_has_one_sender() -> None:
         pack([(key(1), vote_request(voter(1), 2, 3)), (key(1), vote_request(voter(3), 2, 3))])
 
 
-@pytest.mark.parametrize("count", [0, -1, raft_messages_per_frame_max + 1, 2**31 - 1])
+@pytest.mark.parametrize("count", [0, -1, RAFT_MESSAGES_PER_FRAME_MAX + 1, 2**31 - 1])
 def test_a_frame_has_so_many_messages_at_most(count: int) -> None:
     packed = pack([(key(1), vote_request(voter(1), 2, 3))])
     packed[20:24] = struct.pack(">i", count)
@@ -105,9 +105,9 @@ def test_a_frame_has_so_many_messages_at_most(count: int) -> None:
 
 
 def test_the_largest_frames_fit() -> None:
-    many = [(key(1), vote_request(voter(1), 2, epoch)) for epoch in range(raft_messages_per_frame_max)]
+    many = [(key(1), vote_request(voter(1), 2, epoch)) for epoch in range(RAFT_MESSAGES_PER_FRAME_MAX)]
     assert unpack(memoryview(pack(many))) == many
-    successors = tuple(voter(number) for number in range(successors_max))
+    successors = tuple(voter(number) for number in range(SUCCESSORS_MAX))
     ending = [(key(1), EndEpoch(sender=voter(1), to=voter(2), epoch=Epoch(1), successors=successors))]
     assert unpack(memoryview(pack(ending))) == ending
 

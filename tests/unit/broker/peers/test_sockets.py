@@ -9,12 +9,12 @@ import pytest
 import uvloop
 
 from tailrace.broker.peers import Peers, accepted, outgoing
-from tailrace.broker.peers.outgoing import silence_max_s
+from tailrace.broker.peers.outgoing import SILENCE_MAX_S
 from tailrace.model.ids import BrokerId
 from tailrace.model.settings import Settings
 from tailrace.ports import system_ports
 from tests.unit.broker.peers.listening import listening
-from tests.unit.broker.peers.stage import Notes, cluster_id, voter
+from tests.unit.broker.peers.stage import CLUSTER_ID, Notes, voter
 from tests.unit.doors.kafka.hostile import until
 
 
@@ -33,14 +33,14 @@ def test_both_ends_of_a_lane(run: Callable[[Any], None], monkeypatch: pytest.Mon
 
     async def scenario() -> None:
         async with listening() as one:
-            other = Peers(system_ports(), Settings(), voter(2), cluster_id, Notes())
+            other = Peers(system_ports(), Settings(), voter(2), CLUSTER_ID, Notes())
             other.know(BrokerId(1), "127.0.0.1", one.port)
             await until(lambda: other.live == (1,))
             assert len(made) == 2
             for transport in made:
                 found = transport.get_extra_info("socket")
                 assert found.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1
-                assert found.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == silence_max_s * 1000
+                assert found.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == SILENCE_MAX_S * 1000
             await other.close()
 
     run(scenario())

@@ -6,7 +6,7 @@ import pytest
 
 from tailrace.broker.peers import peers
 from tailrace.model.ids import BrokerId
-from tailrace.model.limits import raft_messages_per_frame_max
+from tailrace.model.limits import RAFT_MESSAGES_PER_FRAME_MAX
 from tailrace.testing.simulation import World
 from tests.unit.broker.peers.stage import (
     in_world,
@@ -37,8 +37,8 @@ def test_what_is_said_in_one_turn_goes_in_one_frame() -> None:
 def test_what_is_too_much_for_a_frame_goes_in_several_and_too_much_for_a_turn_is_dropped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    count = 2 * raft_messages_per_frame_max + 500
-    monkeypatch.setattr(peers, "raft_messages_gathered_max", count)
+    count = 2 * RAFT_MESSAGES_PER_FRAME_MAX + 500
+    monkeypatch.setattr(peers, "RAFT_MESSAGES_GATHERED_MAX", count)
 
     async def scenario(world: World) -> None:
         one, two = await meeting(world)
@@ -51,7 +51,7 @@ def test_what_is_too_much_for_a_frame_goes_in_several_and_too_much_for_a_turn_is
         await world.until(lambda: len(two.epochs) >= count)
         await asyncio.sleep(1)
         assert two.epochs == list(range(count))
-        assert [len(frame) for frame in two.frames] == [raft_messages_per_frame_max] * 2 + [500]
+        assert [len(frame) for frame in two.frames] == [RAFT_MESSAGES_PER_FRAME_MAX] * 2 + [500]
 
     in_world(scenario)
 

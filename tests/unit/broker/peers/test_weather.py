@@ -14,8 +14,8 @@ from tailrace.testing.simulation import World
 from tailrace.wire.messages.peers.forward import Forward
 from tests.unit.broker.peers.stage import Talker, fetch_frame, in_world, key, meeting, vote_request
 
-rounds = 12
-call_max_s = 2.0
+ROUNDS = 12
+CALL_MAX_S = 2.0
 
 
 class Chatter:
@@ -47,7 +47,7 @@ class Chatter:
     async def ask(self, broker: BrokerId, number: int) -> None:
         body = number.to_bytes(8, "big") * 100
         try:
-            answer = await self.talker.peers.call(broker, Forward(api_key=0, api_version=0, body=body), call_max_s)
+            answer = await self.talker.peers.call(broker, Forward(api_key=0, api_version=0, body=body), CALL_MAX_S)
         except Unreachable:
             return
         assert answer.body == body
@@ -103,7 +103,7 @@ async def story(world: World) -> None:
     chatters = [Chatter(world, one, [other for other in talkers if other is not one]) for one in talkers]
     for chatter in chatters:
         chatter.talker.machine.spawn(chatter.talk())
-    for _ in range(rounds):
+    for _ in range(ROUNDS):
         await trouble(world, talkers, chatters)
     world.network.heal()
     await world.until(lambda: all(len(one.peers.live) == 2 for one in talkers), within_seconds=15)

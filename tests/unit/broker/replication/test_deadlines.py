@@ -9,18 +9,18 @@ from tailrace.broker.partitions.quorum_batches import of_leader
 from tailrace.broker.replication.deadlines import Deadlines
 from tailrace.broker.replication.election_limit import ElectionLimit
 from tailrace.model.ids import BrokerId, Epoch
-from tailrace.model.limits import held_messages_max
+from tailrace.model.limits import HELD_MESSAGES_MAX
 from tailrace.raft.events import LeaderGone
 from tailrace.raft.messages import BeginEpoch
 from tailrace.raft.replica import Role
 from tailrace.raft.timing import Timing
 from tailrace.testing.simulation import Delay, Odds, World
 from tests.unit.broker.partitions.members import Noting, a_member, voters
-from tests.unit.broker.simulated import kind_odds
+from tests.unit.broker.simulated import KIND_ODDS
 
 usual = Timing()
 slow_disk = replace(
-    kind_odds, sync=Delay(low_seconds=2 * usual.fetch_timeout_s, high_seconds=3 * usual.fetch_timeout_s)
+    KIND_ODDS, sync=Delay(low_seconds=2 * usual.fetch_timeout_s, high_seconds=3 * usual.fetch_timeout_s)
 )
 
 
@@ -47,7 +47,7 @@ class Waiting:
         await self.world.until(lambda: self.world.loop.time() >= over, within_seconds=seconds + 1)
 
 
-def waiting(test: Callable[[Waiting], Awaitable[None]], odds: Odds = kind_odds) -> Callable[[], None]:
+def waiting(test: Callable[[Waiting], Awaitable[None]], odds: Odds = KIND_ODDS) -> Callable[[], None]:
     @functools.wraps(test)
     def run() -> None:
         with World(7, odds=odds) as world:
@@ -128,10 +128,10 @@ async def test_a_time_that_came_while_a_log_began_anew_is_looked_at_after_it(wai
 @functools.partial(waiting, odds=slow_disk)
 async def test_what_is_said_while_a_log_begins_anew_is_kept_within_bounds(waiting: Waiting) -> None:
     member = await begin_anew(waiting)
-    for epoch in range(6, 2 * held_messages_max):
+    for epoch in range(6, 2 * HELD_MESSAGES_MAX):
         member.step(BeginEpoch(sender=voters[2], to=voters[0], epoch=Epoch(epoch)))
     await waiting.world.until(lambda: member.fetches, within_seconds=60.0)
-    assert member.epoch == 5 + held_messages_max
+    assert member.epoch == 5 + HELD_MESSAGES_MAX
 
 
 @waiting

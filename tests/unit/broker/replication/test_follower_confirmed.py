@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from tailrace.broker.partitions.member import QuorumMember
 from tailrace.broker.peers import PeerConnection
-from tailrace.broker.replication.follower_session import alone, beside_another
+from tailrace.broker.replication.follower_session import ALONE, BESIDE_ANOTHER
 from tailrace.broker.replication.leader_session import LeaderSession
 from tailrace.model.ids import TopicPartition
 from tailrace.wire.hot_fetch import FetchHead
@@ -47,7 +47,7 @@ def confirmed(*turns: tuple[float, str]) -> float:
             if what == "answered":
                 session._answer()
             else:
-                how = alone if what == "alone" else beside_another
+                how = ALONE if what == "alone" else BESIDE_ANOTHER
                 head = FetchHead(2, 500, how, 1 << 20, 0, min(asked, 1), asked, [], [], "")
                 asked += 1
                 session._take(head, asked)

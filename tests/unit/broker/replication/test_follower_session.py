@@ -4,10 +4,10 @@ from dataclasses import replace
 from functools import partial
 
 from tailrace.testing.simulation import Delay
-from tests.unit.broker.simulated import Brokers, kind_odds, simulated
+from tests.unit.broker.simulated import KIND_ODDS, Brokers, simulated
 
-uneven = replace(kind_odds, link=Delay(low_seconds=0.001, high_seconds=0.01))
-bursts = 30
+uneven = replace(KIND_ODDS, link=Delay(low_seconds=0.001, high_seconds=0.01))
+BURSTS = 30
 
 
 @simulated(odds=uneven)
@@ -17,7 +17,7 @@ async def test_a_high_watermark_is_heard_though_another_partition_was_in_a_hurry
         await brokers.make_topic(name, (1, 2, 3))
     leader, follower, hasty = brokers.replica(1, "t"), brokers.replica(2, "t"), brokers.replica(2, "hasty")
     fetcher = brokers[2].quorums._fetching[follower]
-    for _ in range(bursts):
+    for _ in range(BURSTS):
         for _ in range(3):
             end = brokers.append(1, "t")
             await brokers.elapse(brokers.world.random.uniform(0, 0.01))
@@ -38,7 +38,7 @@ async def test_a_high_watermark_is_heard_though_the_partition_left_and_came_back
         quorums._leave(follower)
         quorums.fetch_changed(follower)
 
-    for _ in range(bursts):
+    for _ in range(BURSTS):
         end = brokers.append(1, "t")
         await brokers.elapse(brokers.world.random.uniform(0, 0.05))
         brokers.within(2, leave_and_return)

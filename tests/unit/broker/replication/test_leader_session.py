@@ -4,9 +4,9 @@ from dataclasses import replace
 from functools import partial
 
 from tailrace.testing.simulation import Delay
-from tests.unit.broker.simulated import Brokers, kind_odds, simulated
+from tests.unit.broker.simulated import KIND_ODDS, Brokers, simulated
 
-slow_disk = replace(kind_odds, cold_chance=1.0, read=Delay(low_seconds=1.2, high_seconds=1.2))
+slow_disk = replace(KIND_ODDS, cold_chance=1.0, read=Delay(low_seconds=1.2, high_seconds=1.2))
 
 
 @simulated()

@@ -7,7 +7,7 @@ from functools import partial
 from tailrace.model.faults import Fault
 from tailrace.raft.effects import Vote
 from tailrace.raft.replica import Role
-from tailrace.raft.voters import no_voter
+from tailrace.raft.voters import NO_VOTER
 from tests.unit.broker.simulated import Brokers, simulated
 
 
@@ -107,7 +107,7 @@ async def test_a_deleted_partition_wants_nothing_any_more_whatever_ends_late(bro
     partition, quorums = brokers.replica(3, "t"), brokers[3].quorums
     await brokers.delete_topic("t")
     await brokers.until(lambda: "t" not in brokers[3].hosted.image.topics and partition not in quorums._fetching)
-    vote = Vote(epoch=partition.epoch, voter=no_voter)
+    vote = Vote(epoch=partition.epoch, voter=NO_VOTER)
     brokers.within(3, lambda: partition.vote_stored(vote))
     brokers.within(3, partition.tick)
     assert partition not in quorums._fetching

@@ -13,12 +13,12 @@ from tailrace.ports.disk import read_file, replace_file
 from tailrace.raft.effects import Vote
 from tailrace.raft.events import Campaign
 from tailrace.raft.messages import VoteRequest
-from tailrace.raft.voters import no_voter
+from tailrace.raft.voters import NO_VOTER
 from tailrace.testing.simulation import Machine, World
 from tests.unit.broker.partitions.members import Noting, a_member, voters
-from tests.unit.broker.simulated import kind_odds
+from tests.unit.broker.simulated import KIND_ODDS
 
-path = "/data/votes"
+PATH = "/data/votes"
 
 
 class Booth:
@@ -29,7 +29,7 @@ class Booth:
         self.machine = machine
         self.ports = machine.boot()
         self.member_ports = Noting(machine, self.ports)
-        self.journal = VoteJournal(self.ports.disk, path)
+        self.journal = VoteJournal(self.ports.disk, PATH)
 
     async def open(self, count: int) -> list[QuorumMember]:
         self.ports.disk.make_dir("/data")
@@ -48,7 +48,7 @@ class Booth:
 
 @pytest.fixture
 def booth() -> Iterator[Booth]:
-    with World(7, odds=kind_odds) as world:
+    with World(7, odds=KIND_ODDS) as world:
         yield Booth(world, world.machine("b1"))
 
 
@@ -82,7 +82,7 @@ async def test_votes_that_wait_share_a_sync(booth: Booth) -> None:
     for member in members:
         member.step(Campaign())
     await booth.until(lambda: len(booth.asked) == 100)
-    assert booth.world.loop.time() - before < 4 * kind_odds.sync.high_seconds
+    assert booth.world.loop.time() - before < 4 * KIND_ODDS.sync.high_seconds
 
 
 @in_booth
@@ -116,7 +116,7 @@ async def test_a_full_disk_delays_a_vote_and_loses_none(booth: Booth) -> None:
 @in_booth
 async def test_after_a_failed_sync_no_vote_is_cast_any_more(booth: Booth) -> None:
     one, other = await booth.open(2)
-    booth.machine.storage.fail_next_sync(path)
+    booth.machine.storage.fail_next_sync(PATH)
     one.step(Campaign())
     await booth.until(lambda: booth.journal.failed)
     other.step(Campaign())
@@ -140,14 +140,14 @@ async def test_a_member_that_is_gone_is_not_waited_for(booth: Booth) -> None:
 async def test_what_a_failed_write_left_behind_takes_no_vote_back(booth: Booth) -> None:
     """Raft §5.2: the epoch had begun when the disk was full; whom this broker voted for then was written over it."""
     (member,) = await booth.open(1)
-    given, begun = Vote(epoch=Epoch(7), voter=voters[1]), Vote(epoch=Epoch(7), voter=no_voter)
+    given, begun = Vote(epoch=Epoch(7), voter=voters[1]), Vote(epoch=Epoch(7), voter=NO_VOTER)
     data = b""
     for vote in (given, begun):
         journal = VoteJournal(booth.ports.disk, f"/data/{len(data)}")
         await journal.load()
         await journal.store([(member.key, vote)])
         data += read_file(booth.ports.disk, f"/data/{len(data)}")
-    await replace_file(booth.ports.disk, path, data)
-    found = VoteJournal(booth.ports.disk, path)
+    await replace_file(booth.ports.disk, PATH, data)
+    found = VoteJournal(booth.ports.disk, PATH)
     await found.load()
     assert found.last(member.key) == given

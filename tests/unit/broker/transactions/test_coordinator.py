@@ -5,10 +5,10 @@ from unittest.mock import patch
 
 from tailrace.broker.coordination.coordinator import partition_of
 from tailrace.broker.peers import Unreachable
-from tailrace.broker.transactions.marker_delivery import again_most_s
-from tailrace.broker.transactions.partition_coordinator import free_within_s
+from tailrace.broker.transactions.marker_delivery import AGAIN_MOST_S
+from tailrace.broker.transactions.partition_coordinator import FREE_WITHIN_S
 from tailrace.model.ids import BrokerId
-from tailrace.model.topics import transactions_topic
+from tailrace.model.topics import TRANSACTIONS_TOPIC
 from tailrace.model.transaction_faults import ConcurrentTransactions
 from tailrace.wire.client import ConnectionLost
 from tailrace.wire.errors import Error
@@ -17,8 +17,8 @@ from tailrace.wire.messages.find_coordinator import FindCoordinatorRequest
 from tests.unit.broker.simulated import Brokers, simulated
 from tests.unit.doors.kafka.transacted import Transacted
 
-few: dict[str, Any] = {"transaction_state_log_num_partitions": 3, "offsets_topic_num_partitions": 3}
-elsewhere = (Error.NOT_COORDINATOR, Error.COORDINATOR_NOT_AVAILABLE, Error.NOT_LEADER_OR_FOLLOWER)
+FEW: dict[str, Any] = {"transaction_state_log_num_partitions": 3, "offsets_topic_num_partitions": 3}
+ELSEWHERE = (Error.NOT_COORDINATOR, Error.COORDINATOR_NOT_AVAILABLE, Error.NOT_LEADER_OR_FOLLOWER)
 
 
 class Producing:
@@ -51,7 +51,7 @@ class Producing:
                 await self.brokers.elapse(0.1)
                 continue
             described = getattr(answer, "transaction_states", (answer,))[0]
-            if getattr(described, "error_code", 0) not in (*elsewhere, Error.COORDINATOR_LOAD_IN_PROGRESS):
+            if getattr(described, "error_code", 0) not in (*ELSEWHERE, Error.COORDINATOR_LOAD_IN_PROGRESS):
                 return answer
             await self.brokers.elapse(0.1)
 
@@ -73,7 +73,7 @@ class Producing:
         return partition.log.last_stable(partition.high_watermark)
 
 
-@simulated(**few)
+@simulated(**FEW)
 async def test_what_is_decided_is_carried_out_by_the_next_coordinator(brokers: Brokers) -> None:
     await brokers.make_topic("t", (1, 2, 3))
     one = Producing(brokers)
@@ -85,13 +85,13 @@ async def test_what_is_decided_is_carried_out_by_the_next_coordinator(brokers: B
     assert all(one.last_stable(broker) >= 2 for broker in brokers.ids if brokers.replica(broker, "t").leads)
 
 
-@simulated(**few)
+@simulated(**FEW)
 async def test_what_is_decided_is_carried_out_though_nobody_could_be_told(brokers: Brokers) -> None:
     await brokers.make_topic("t", (1, 2, 3))
     one = Producing(brokers)
     await one.write()
     here = await one.coordinator()
-    partition = brokers[here].hosted.find(transactions_topic, partition_of("x", 3))
+    partition = brokers[here].hosted.find(TRANSACTIONS_TOPIC, partition_of("x", 3))
     with patch.object(partition, "hears_quorum", lambda: False):
         producer_id, epoch = one.transacted.producer_id, one.transacted.epoch
         request = EndTxnRequest(transactional_id="x", producer_id=producer_id, producer_epoch=epoch, committed=True)
@@ -99,7 +99,7 @@ async def test_what_is_decided_is_carried_out_though_nobody_could_be_told(broker
     await one.ended("CompleteCommit")
 
 
-@simulated(**few)
+@simulated(**FEW)
 async def test_a_coordinator_that_was_built_anew_sends_its_own_markers_and_none_from_before(brokers: Brokers) -> None:
     """One from before, late, would end the producer's next transaction."""
     await brokers.make_topic("t", (1, 2, 3))
@@ -125,11 +125,11 @@ async def test_a_coordinator_that_was_built_anew_sends_its_own_markers_and_none_
     with patch.object(node.marker_writing, "send", noted):
         node.transaction_coordinator.local("x")._term.start_over()
         await one.ended("CompleteCommit")
-        await brokers.elapse(2 * again_most_s)
+        await brokers.elapse(2 * AGAIN_MOST_S)
     assert len(sent) == 1
 
 
-@simulated(**few)
+@simulated(**FEW)
 async def test_clocks_that_were_set_keep_no_transaction_open(brokers: Brokers) -> None:
     await brokers.make_topic("t", (1, 2, 3))
     one = Producing(brokers)
@@ -142,7 +142,7 @@ async def test_clocks_that_were_set_keep_no_transaction_open(brokers: Brokers) -
     assert brokers.world.loop.time() - began < 12.0
 
 
-@simulated(**few)
+@simulated(**FEW)
 async def test_what_is_open_is_aborted_by_the_next_coordinator_when_its_time_is_up(brokers: Brokers) -> None:
     await brokers.make_topic("t", (1, 2, 3))
     one = Producing(brokers)
@@ -155,7 +155,7 @@ async def test_what_is_open_is_aborted_by_the_next_coordinator_when_its_time_is_
     assert await one.end(committed=True) == Error.PRODUCER_FENCED
 
 
-@simulated(**few)
+@simulated(**FEW)
 async def test_who_goes_on_at_once_need_not_come_again(brokers: Brokers) -> None:
     """The markers of the transaction before are still on their way: that takes a moment, which is waited for."""
     await brokers.make_topic("t", (1, 2, 3))
@@ -169,7 +169,7 @@ async def test_who_goes_on_at_once_need_not_come_again(brokers: Brokers) -> None
         assert await direct.add({"t": [0]}) == [0]
 
 
-@simulated(**few)
+@simulated(**FEW)
 async def test_markers_find_the_partition_wherever_it_is_led(brokers: Brokers) -> None:
     one = Producing(brokers)
     await one.transacted.find()
@@ -183,7 +183,7 @@ async def test_markers_find_the_partition_wherever_it_is_led(brokers: Brokers) -
     assert any(one.last_stable(broker) >= 2 for broker in brokers.ids)
 
 
-@simulated(**few)
+@simulated(**FEW)
 async def test_a_topic_that_is_deleted_needs_no_marker(brokers: Brokers) -> None:
     one = Producing(brokers)
     await one.transacted.find()
@@ -200,7 +200,7 @@ async def test_a_topic_that_is_deleted_needs_no_marker(brokers: Brokers) -> None
     await one.ended("CompleteCommit")
 
 
-@simulated(count=1, **few)
+@simulated(count=1, **FEW)
 async def test_a_coordinator_that_could_not_write_has_decided_nothing(brokers: Brokers) -> None:
     await brokers.make_topic("t", (1,))
     one = Producing(brokers)
@@ -220,7 +220,7 @@ async def brokers_answer(one: Producing) -> int:
     return await transacted.end(committed=True)
 
 
-@simulated(count=1, transactional_id_expiration_ms=60_000, transaction_remove_expired_interval_ms=1000, **few)
+@simulated(count=1, transactional_id_expiration_ms=60_000, transaction_remove_expired_interval_ms=1000, **FEW)
 async def test_unused_names_are_forgotten_by_the_clock(brokers: Brokers) -> None:
     one = Producing(brokers)
     await one.transacted.begin()
@@ -228,11 +228,11 @@ async def test_unused_names_are_forgotten_by_the_clock(brokers: Brokers) -> None
     assert (await one.transacted.described()).error_code == 0
     await brokers.elapse(15)
     assert (await one.transacted.described()).error_code == Error.TRANSACTIONAL_ID_NOT_FOUND
-    partition = brokers[1].hosted.find(transactions_topic, partition_of("x", 3))
+    partition = brokers[1].hosted.find(TRANSACTIONS_TOPIC, partition_of("x", 3))
     assert partition.log.end == 2
 
 
-@simulated(**few)
+@simulated(**FEW)
 async def test_markers_reach_a_sole_replica_that_was_restarted(brokers: Brokers) -> None:
     """Who leads it in which epoch is not reported: nobody else could."""
     one = Producing(brokers)
@@ -249,7 +249,7 @@ async def test_markers_reach_a_sole_replica_that_was_restarted(brokers: Brokers)
         assert one.last_stable(one.leader) == brokers.replica(one.leader, "t").log.end
 
 
-@simulated(count=1, **few)
+@simulated(count=1, **FEW)
 async def test_a_partition_that_the_coordinator_has_not_heard_of_is_not_added(brokers: Brokers) -> None:
     """It would be taken for one that is gone, which needs no marker."""
     await brokers.make_topic("t", (1,))
@@ -269,7 +269,7 @@ async def test_a_partition_that_the_coordinator_has_not_heard_of_is_not_added(br
     assert (await one.transacted.described()).transaction_state == "Ongoing"
 
 
-@simulated(**few)
+@simulated(**FEW)
 async def test_transactions_v2_need_nobody_to_add_partitions_and_survive_their_coordinator(brokers: Brokers) -> None:
     one = Producing(brokers)
     await one.transacted.begin()
@@ -294,7 +294,7 @@ async def written(one: Producing, value: str) -> int:
     return code
 
 
-@simulated(**few)
+@simulated(**FEW)
 async def test_who_is_sent_away_just_before_the_end_waits_for_nothing(brokers: Brokers) -> None:
     await brokers.make_topic("t", (1, 2, 3))
     one = Producing(brokers)
@@ -311,10 +311,10 @@ async def test_who_is_sent_away_just_before_the_end_waits_for_nothing(brokers: B
 
     began = brokers.world.loop.time()
     await brokers.machine(here).run(coordinator.when_free("x", work))
-    assert brokers.world.loop.time() - began < free_within_s / 2
+    assert brokers.world.loop.time() - began < FREE_WITHIN_S / 2
 
 
-@simulated(**few)
+@simulated(**FEW)
 async def test_a_log_that_has_become_long_begins_anew_and_says_the_same(brokers: Brokers) -> None:
     await brokers.make_topic("t", (1, 2, 3))
     one = Producing(brokers)
@@ -325,9 +325,9 @@ async def test_a_log_that_has_become_long_begins_anew_and_says_the_same(brokers:
     await one.write()
     here = await one.coordinator()
     transacting, number = brokers[here].transaction_coordinator, partition_of("x", 3)
-    end = brokers[here].hosted.find(transactions_topic, number).log.end
+    end = brokers[here].hosted.find(TRANSACTIONS_TOPIC, number).log.end
     await brokers.machine(here).run(transacting.cut(transacting.local("x"), at_least=10))
-    logs = [brokers[broker].hosted.find(transactions_topic, number).log for broker in brokers.ids]
+    logs = [brokers[broker].hosted.find(TRANSACTIONS_TOPIC, number).log for broker in brokers.ids]
     await brokers.until(lambda: all(log.start == end for log in logs))
     assert logs[0].end == end + 1, "there is one name"
     brokers.kill(here, power_loss=True)

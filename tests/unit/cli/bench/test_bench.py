@@ -8,9 +8,9 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from tailrace.cli.bench.latency import percentiles
-from tailrace.model.topics import offsets_topic
+from tailrace.model.topics import OFFSETS_TOPIC
 from tailrace.testing import Broker
-from tests.unit.cli.program import Program, deadline_s, start_tailrace
+from tests.unit.cli.program import DEADLINE_S, Program, start_tailrace
 
 
 def test_figures_for_scripts(tailrace: Program) -> None:
@@ -41,23 +41,23 @@ def test_ctrl_c_takes_its_topic_along(broker: Broker, only: str) -> None:
     )
     looking = {"bootstrap.servers": broker.bootstrap, "group.id": "none", "enable.auto.commit": False}
     client = Consumer(looking)  # a consumer makes no topic by asking for it, other clients may
-    deadline = time.monotonic() + deadline_s
+    deadline = time.monotonic() + DEADLINE_S
     try:
         while not filled(client):
             assert time.monotonic() < deadline
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=deadline_s)
+        _, said = process.communicate(timeout=DEADLINE_S)
     finally:
         process.kill()
     assert (process.returncode, said) == (130, "")
-    assert list(client.list_topics(timeout=deadline_s).topics) in ([], [offsets_topic])  # it looks for a coordinator
+    assert list(client.list_topics(timeout=DEADLINE_S).topics) in ([], [OFFSETS_TOPIC])  # it looks for a coordinator
     client.close()
 
 
 def filled(client: Consumer) -> bool:
     """Whether any message is in the bench's topic."""
     try:
-        topics = [name for name in client.list_topics(timeout=deadline_s).topics if name != offsets_topic]
+        topics = [name for name in client.list_topics(timeout=DEADLINE_S).topics if name != OFFSETS_TOPIC]
         return any(client.get_watermark_offsets(TopicPartition(name, 0), timeout=1)[1] > 1 for name in topics)
     except KafkaException:  # it is being made
         return False

@@ -10,7 +10,7 @@ from tailrace.cli.cluster.local_pids import local_pids
 from tailrace.cli.cluster.status import _show, _status
 from tailrace.testing import Broker
 from tailrace.testing.cluster_view import BrokerView, ClusterView, PartitionView
-from tests.unit.cli.program import Program, deadline_s, nobody, run_tailrace, start_tailrace
+from tests.unit.cli.program import DEADLINE_S, NOBODY, Program, run_tailrace, start_tailrace
 
 unwell = ClusterView(
     cluster_id="c1",
@@ -86,7 +86,7 @@ def test_what_is_not_well_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
 def test_where_nobody_answers() -> None:
     ran = run_tailrace("cluster", "status", "--json")
     assert (ran.code, ran.out) == (1, "")
-    assert ran.err.startswith(f"tailrace: no broker answers: {nobody}: Connection refused.")
+    assert ran.err.startswith(f"tailrace: no broker answers: {NOBODY}: Connection refused.")
     assert "tailrace cluster up" in ran.err
 
 
@@ -97,7 +97,7 @@ def test_what_is_no_address_is_refused() -> None:
 
 
 def test_the_next_address_is_asked_when_one_does_not_answer(broker: Broker) -> None:
-    ran = run_tailrace("cluster", "status", "--json", bootstrap=f"{nobody},{broker.bootstrap}")
+    ran = run_tailrace("cluster", "status", "--json", bootstrap=f"{NOBODY},{broker.bootstrap}")
     assert ran.code == 0, ran.err
 
 
@@ -106,16 +106,16 @@ def test_it_can_be_watched(broker: Broker) -> None:
     assert process.stdout is not None
     seen = [json.loads(process.stdout.readline())["controller"] for _ in range(2)]
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=deadline_s)
+    _, err = process.communicate(timeout=DEADLINE_S)
     assert (seen, process.returncode, err) == ([1, 1], 0, "")
 
 
 def test_watching_goes_on_when_nobody_answers() -> None:
-    process = start_tailrace("cluster", "status", "--watch", "--json", "--bootstrap", nobody)
+    process = start_tailrace("cluster", "status", "--watch", "--json", "--bootstrap", NOBODY)
     assert process.stdout is not None
     seen = [json.loads(process.stdout.readline())["error"] for _ in range(2)]
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=deadline_s)
+    process.communicate(timeout=DEADLINE_S)
     assert all("no broker answers" in one for one in seen)
 
 

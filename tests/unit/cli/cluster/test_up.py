@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tailrace.testing.cluster_view import look
-from tests.unit.cli.program import deadline_s, run_tailrace, start_tailrace
+from tests.unit.cli.program import DEADLINE_S, run_tailrace, start_tailrace
 
 
 @contextmanager
@@ -24,7 +24,7 @@ def cluster_up(folder: Path, *words: str, **variables: str) -> Iterator[tuple["s
     process = start_tailrace("cluster", "up", "--base-port", "0", *words, folder=folder, **variables)
     try:
         assert process.stdout is not None
-        ready, _, _ = select.select([process.stdout], [], [], deadline_s)
+        ready, _, _ = select.select([process.stdout], [], [], DEADLINE_S)
         yield process, process.stdout.readline() if ready else ""
     finally:
         process.kill()
@@ -50,7 +50,7 @@ def test_one_line_when_ready_and_a_clean_end(tmp_path: Path, number: int) -> Non
         (port,) = ports(line)
         assert look("127.0.0.1", port).why_unwell(1) == ""
         process.send_signal(number)
-        out, err = process.communicate(timeout=deadline_s)
+        out, err = process.communicate(timeout=DEADLINE_S)
     assert (process.returncode, out) == (0, "")
     logged = [text for text in err.splitlines() if not text.startswith("tailrace: ")]
     assert logged
@@ -65,7 +65,7 @@ def test_ports_are_kept_for_the_next_time(tmp_path: Path) -> None:
             kept = json.loads((tmp_path / "tailrace-cluster" / "cluster.json").read_text())
             assert ports(line) == [kept[0]["kafka_port"]]
             process.send_signal(signal.SIGINT)
-            process.communicate(timeout=deadline_s)
+            process.communicate(timeout=DEADLINE_S)
     assert ports(line) == [kept[0]["kafka_port"]]
 
 
@@ -73,7 +73,7 @@ def test_a_broker_that_dies_is_reported_and_not_restarted(tmp_path: Path) -> Non
     with cluster_up(tmp_path, "--brokers", "1") as (process, line):
         (port,) = ports(line)
         os.kill(pid_at(port), signal.SIGKILL)
-        _, err = process.communicate(timeout=deadline_s)
+        _, err = process.communicate(timeout=DEADLINE_S)
     assert process.returncode == 1
     assert "BROKER 1 IS DOWN: it was killed by signal 9. It is not started again.\nIts log ends:\n" in err
     assert f"tailrace serve --data-dir tailrace-cluster/broker-1 --kafka-port {port} --peer-port " in err
@@ -84,7 +84,7 @@ def test_its_brokers_end_with_it(tmp_path: Path) -> None:
     with cluster_up(tmp_path, "--brokers", "1") as (process, line):
         child = os.pidfd_open(pid_at(*ports(line)))
         process.kill()
-        ended, _, _ = select.select([child], [], [], deadline_s)
+        ended, _, _ = select.select([child], [], [], DEADLINE_S)
         os.close(child)
     assert ended
 
@@ -99,7 +99,7 @@ def test_asking_twice_kills(tmp_path: Path) -> None:
             os.kill(pid, signal.SIGSTOP)
             process.send_signal(signal.SIGINT)
         os.close(child)
-        _, err = process.communicate(timeout=deadline_s)
+        _, err = process.communicate(timeout=DEADLINE_S)
     assert "in time" not in err
     assert ("did not stop cleanly: broker 1: the broker ended with exit code -9" in err) == (process.returncode == 1)
 
@@ -173,7 +173,7 @@ def test_three_brokers_of_which_one_dies(tmp_path: Path, topic: str) -> None:
         assert wait_for_state(addresses[0], 2, "fenced")["pid"] is None
         assert run_tailrace("produce", topic, stdin="kept\n", bootstrap=addresses[2]).code == 0
         process.send_signal(signal.SIGTERM)
-        _, err = process.communicate(timeout=deadline_s)
+        _, err = process.communicate(timeout=DEADLINE_S)
     assert process.returncode == 0, err
     assert "BROKER 2 IS DOWN: it was killed by signal 9." in err
     assert {text.partition(" | ")[0] for text in err.splitlines() if " | " in text} == {
@@ -187,7 +187,7 @@ def test_three_brokers_of_which_one_dies(tmp_path: Path, topic: str) -> None:
 
 
 def wait_for_state(bootstrap: str, broker_id: int, state: str) -> dict[str, object]:
-    deadline = time.monotonic() + deadline_s
+    deadline = time.monotonic() + DEADLINE_S
     while True:
         ran = run_tailrace("cluster", "status", "--json", bootstrap=bootstrap)
         (found,) = (one for one in json.loads(ran.out)["brokers"] if one["id"] == broker_id)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from confluent_kafka.admin import AdminClient
 
-from tests.unit.cli.program import deadline_s, run_tailrace, start_tailrace
+from tests.unit.cli.program import DEADLINE_S, run_tailrace, start_tailrace
 
 
 def test_it_kills_a_leader_and_loses_nothing() -> None:
@@ -34,10 +34,10 @@ def test_it_stays_until_ctrl_c_and_keeps_its_data(tmp_path: Path) -> None:
                 break
         bootstrap = re.search(r"^  (127\S+)$", shown, re.MULTILINE)
         assert bootstrap is not None, shown
-        known = AdminClient({"bootstrap.servers": bootstrap[1]}).list_topics(timeout=deadline_s)
+        known = AdminClient({"bootstrap.servers": bootstrap[1]}).list_topics(timeout=DEADLINE_S)
         assert sorted(known.brokers) == [1, 2, 3]
         assert "demo" in known.topics
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=deadline_s)
+        _, said = process.communicate(timeout=DEADLINE_S)
         assert (process.returncode, said) == (0, "")
     assert (tmp_path / "tailrace-cluster" / "broker-3" / "meta.properties").is_file()

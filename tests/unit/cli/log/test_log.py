@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import Producer
 
 from tailrace.testing import Broker
-from tests.unit.cli.program import deadline_s, run_tailrace
+from tests.unit.cli.program import DEADLINE_S, run_tailrace
 from tests.unit.log.logs import on_loop, open_log
 from tests.unit.log.state.transacting import mark, send
 
@@ -20,7 +20,7 @@ def left_behind(tmp_path_factory: pytest.TempPathFactory) -> Path:
         producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 0})
         for number in range(3):
             producer.produce("orders", f"order {number}".encode(), key=b"k", headers=[("h", b"\xff")])
-            assert producer.flush(deadline_s) == 0
+            assert producer.flush(DEADLINE_S) == 0
     return folder
 
 
@@ -65,7 +65,7 @@ def test_null_is_not_empty(tmp_path: Path) -> None:
     with Broker(data_dir=tmp_path / "data", fsync="never") as broker:
         producer = Producer({"bootstrap.servers": broker.bootstrap})
         producer.produce("t", value=None, key=b"")
-        assert producer.flush(deadline_s) == 0
+        assert producer.flush(DEADLINE_S) == 0
     where = ("log", "dump", "t", "-r", "-d", str(tmp_path / "data"))
     assert run_tailrace(*where).out.count("(null)") == 1
     row = json.loads(run_tailrace(*where, "--json").out)

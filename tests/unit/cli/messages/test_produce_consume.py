@@ -7,7 +7,7 @@ import time
 import pytest
 
 from tailrace.testing import Broker
-from tests.unit.cli.program import Program, deadline_s, run_tailrace, start_tailrace
+from tests.unit.cli.program import DEADLINE_S, Program, run_tailrace, start_tailrace
 
 
 def test_lines_come_out_as_they_went_in(tailrace: Program, topic: str) -> None:
@@ -107,5 +107,5 @@ def test_consume_ends_cleanly(broker: Broker, tailrace: Program, topic: str, end
         process.send_signal(signal.SIGINT)
     process.stdout.close()
     assert process.stderr.read() == ""
-    assert process.wait(deadline_s) == 0
+    assert process.wait(DEADLINE_S) == 0
     process.stderr.close()

@@ -8,9 +8,9 @@ from confluent_kafka import Producer
 
 from tailrace.cli.messages import reading
 from tailrace.testing import Broker
-from tests.unit.cli.program import deadline_s, run_tailrace, start_tailrace
+from tests.unit.cli.program import DEADLINE_S, run_tailrace, start_tailrace
 
-stopped_at = "partition 0 of orders was read up to offset 5, its end is 10"
+STOPPED_AT = "partition 0 of orders was read up to offset 5, its end is 10"
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +20,7 @@ def damaged() -> Iterator[Broker]:
         producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 0, "log_level": 0})
         for number in range(10):
             producer.produce("orders", f"order {number}".encode())
-            assert producer.flush(deadline_s) == 0
+            assert producer.flush(DEADLINE_S) == 0
         broker.stop()
         (segment,) = (one for one in broker.data_dir.glob("*/*.log") if not one.parent.name.startswith("AAAAAAAA"))
         data = bytearray(segment.read_bytes())
@@ -34,7 +34,7 @@ def test_a_part_that_cannot_be_served_is_named_with_the_brokers_error(damaged: B
     words = ("consume", "orders", "--from-beginning", "--to-end", "--timeout", "0.5")
     ran = run_tailrace(*words, bootstrap=damaged.bootstrap)
     assert (ran.code, ran.out.splitlines()) == (1, [f"order {number}" for number in range(5)])
-    assert f"nothing came for 0.5 s before the end: {stopped_at} " in ran.err
+    assert f"nothing came for 0.5 s before the end: {STOPPED_AT} " in ran.err
     assert "KAFKA_STORAGE_ERROR" in ran.err
     assert "broker's log" in ran.err
 
@@ -51,9 +51,9 @@ def test_ctrl_c_before_the_end_is_a_failure(damaged: Broker) -> None:
     for _ in range(5):
         process.stdout.readline()
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=deadline_s)
+    _, said = process.communicate(timeout=DEADLINE_S)
     assert process.returncode == 1
-    assert said.startswith(f"tailrace: interrupted before the end: {stopped_at}")
+    assert said.startswith(f"tailrace: interrupted before the end: {STOPPED_AT}")
 
 
 class Silent:
@@ -64,7 +64,7 @@ class Silent:
 
 
 def test_without_a_timeout_there_is_patience_with_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "quiet_to_end_s", 0.05)
+    monkeypatch.setattr(reading, "QUIET_TO_END_S", 0.05)
     nothing = reading.Reading(Silent(), [0, 2], most=None, timeout_s=None, to_end=True)  # type: ignore[arg-type]
     assert list(nothing.lists()) == []
     assert nothing.short_of_end == [0, 2]

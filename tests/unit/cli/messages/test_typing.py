@@ -9,7 +9,7 @@ import sys
 from confluent_kafka import Consumer, TopicPartition
 
 from tailrace.testing import Broker
-from tests.unit.cli.program import Program, deadline_s, environment
+from tests.unit.cli.program import DEADLINE_S, Program, environment
 
 
 def typed(broker: Broker, topic: str, text: bytes, *, interrupt: bool) -> tuple[int, str]:
@@ -31,7 +31,7 @@ def typed(broker: Broker, topic: str, text: bytes, *, interrupt: bool) -> tuple[
         process.send_signal(signal.SIGINT)
     else:
         os.write(keyboard, b"\x04")
-    _, rest = process.communicate(timeout=deadline_s)
+    _, rest = process.communicate(timeout=DEADLINE_S)
     os.close(keyboard)
     return process.returncode, (shown + rest).decode()
 
@@ -39,7 +39,7 @@ def typed(broker: Broker, topic: str, text: bytes, *, interrupt: bool) -> tuple[
 def wait_until_sent(broker: Broker, topic: str) -> None:
     reader = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "none", "enable.auto.commit": False})
     reader.assign([TopicPartition(topic, 0, 0)])
-    message = reader.poll(deadline_s)
+    message = reader.poll(DEADLINE_S)
     reader.close()
     assert message is not None
     assert message.error() is None

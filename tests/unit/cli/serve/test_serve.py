@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from tailrace.testing import Broker
-from tests.unit.cli.program import deadline_s, run_tailrace, start_tailrace
+from tests.unit.cli.program import DEADLINE_S, run_tailrace, start_tailrace
 
-idle_max_kb = 60 * 1024
+IDLE_MAX_KB = 60 * 1024
 
 
 @contextmanager
@@ -24,7 +24,7 @@ def serving(*words: str, **variables: str) -> Iterator[tuple["subprocess.Popen[s
     process = start_tailrace("serve", *words, folder=None, **variables)
     try:
         assert process.stdout is not None
-        ready, _, _ = select.select([process.stdout], [], [], deadline_s)
+        ready, _, _ = select.select([process.stdout], [], [], DEADLINE_S)
         yield process, process.stdout.readline() if ready else ""
     finally:
         process.kill()
@@ -38,7 +38,7 @@ def test_one_line_when_ready_and_a_clean_end(tmp_path: Path, number: int) -> Non
         assert found is not None
         socket.create_connection(("127.0.0.1", int(found[1]))).close()
         process.send_signal(number)
-        rest, log = process.communicate(timeout=deadline_s)
+        rest, log = process.communicate(timeout=DEADLINE_S)
         assert (process.returncode, rest) == (0, "")
         for entry in log.splitlines():
             assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} (info|debug|warning) +[\w.]+: ", entry)
@@ -64,7 +64,7 @@ def test_it_stops_when_its_standard_input_ends(tmp_path: Path) -> None:
         assert process.stdin is not None
         process.stdin.close()
         process.stdin = None  # communicate would flush it
-        process.communicate(timeout=deadline_s)
+        process.communicate(timeout=DEADLINE_S)
         assert process.returncode == 0
 
 
@@ -118,7 +118,7 @@ def test_a_data_directory_that_cannot_be_one_is_refused(tmp_path: Path) -> None:
 def test_a_broker_stays_small(broker: Broker) -> None:
     resident = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{broker.pid}/status").read_text())
     assert resident is not None
-    assert int(resident[1]) < idle_max_kb
+    assert int(resident[1]) < IDLE_MAX_KB
 
 
 def test_serving_imports_nothing_heavy() -> None:

@@ -12,7 +12,7 @@ from tailrace.wire.messages.create_topics import CreateTopicsRequest, NewTopic, 
 from tests.unit.doors.kafka.hostile import until
 from tests.unit.doors.kafka.served import Served, serving
 
-brokers_usual: Final = 3
+BROKERS_USUAL: Final = 3
 
 
 class Clustered:
@@ -81,7 +81,7 @@ class Clustered:
 
 
 @asynccontextmanager
-async def clustering(folder: Path, brokers: int = brokers_usual, **settings: Any) -> AsyncIterator[Clustered]:
+async def clustering(folder: Path, brokers: int = BROKERS_USUAL, **settings: Any) -> AsyncIterator[Clustered]:
     """Broker n stands in rack r<n>."""
     async with AsyncExitStack() as stack:
         served: list[Served] = []
@@ -95,7 +95,7 @@ async def clustering(folder: Path, brokers: int = brokers_usual, **settings: Any
 
 
 def with_cluster(
-    brokers: int = brokers_usual, **settings: Any
+    brokers: int = BROKERS_USUAL, **settings: Any
 ) -> Callable[[Callable[[Clustered], Awaitable[None]]], Callable[[Path], None]]:
     """A test that gets a fresh cluster."""
 

@@ -16,9 +16,9 @@ from tailrace.wire.messages.sync_group import MemberAssignment, SyncGroupRequest
 from tests.unit.doors.kafka.served import Served
 from tests.unit.groups.stage import subscription
 
-answer_max_s: Final = 10.0
-nothing: Final[Mapping[str, bytes]] = MappingProxyType({})
-settings: Final[dict[str, Any]] = {"group_initial_rebalance_delay_ms": 0, "group_min_session_timeout_ms": 100}
+ANSWER_MAX_S: Final = 10.0
+NOTHING: Final[Mapping[str, bytes]] = MappingProxyType({})
+SETTINGS: Final[dict[str, Any]] = {"group_initial_rebalance_delay_ms": 0, "group_min_session_timeout_ms": 100}
 
 
 class Member:
@@ -33,7 +33,7 @@ class Member:
         self.session_timeout_ms = 10_000
 
     async def call(self, request: object, version: int) -> Any:
-        async with asyncio.timeout(answer_max_s):
+        async with asyncio.timeout(ANSWER_MAX_S):
             return await self._client.call(request, version)
 
     async def join(self, version: int = 9, *topics: str, protocol_type: str = "consumer") -> Any:
@@ -53,7 +53,7 @@ class Member:
             return await self.join(version, *topics, protocol_type=protocol_type)
         return answer
 
-    async def sync(self, parts: Mapping[str, bytes] = nothing, version: int = 5) -> Any:
+    async def sync(self, parts: Mapping[str, bytes] = NOTHING, version: int = 5) -> Any:
         assignments = tuple(MemberAssignment(member_id=one, assignment=part) for one, part in parts.items())
         request = SyncGroupRequest(
             group_id=self.group,

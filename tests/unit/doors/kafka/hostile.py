@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from tailrace.wire.compile import decode_whole, encode, is_flexible
 from tailrace.wire.headers import read_response_header, request_header
-from tailrace.wire.messages import messages
+from tailrace.wire.messages import MESSAGES
 from tailrace.wire.schema import declaration
 
-wait_max_s: Final = 10.0
+WAIT_MAX_S: Final = 10.0
 
 
 def framed(request: object, version: int, number: int = 1) -> bytes:
@@ -28,7 +28,7 @@ def with_length(body: bytes) -> bytes:
 
 async def until(condition: Callable[[], bool]) -> None:
     """Wait for something that rings no bell."""
-    async with asyncio.timeout(wait_max_s):
+    async with asyncio.timeout(WAIT_MAX_S):
         while not condition():  # noqa: ASYNC110
             await asyncio.sleep(0.001)
 
@@ -48,20 +48,20 @@ class Raw:
         self.writer.write(data)
 
     async def answer(self) -> bytes:
-        async with asyncio.timeout(wait_max_s):
+        async with asyncio.timeout(WAIT_MAX_S):
             (size,) = struct.unpack(">i", await self.reader.readexactly(4))
             return await self.reader.readexactly(size)
 
     async def answer_to(self, key: int, version: int) -> Any:
         data = await self.answer()
-        response = messages[key].response
+        response = MESSAGES[key].response
         _, at = read_response_header(data, 0, key, is_flexible(response, version))
         decoded: Any = decode_whole(response, version, data, at)
         return decoded
 
     async def closed(self) -> bool:
         """Whether the broker hangs up, without a word."""
-        async with asyncio.timeout(wait_max_s):
+        async with asyncio.timeout(WAIT_MAX_S):
             try:
                 return await self.reader.read() == b""
             except ConnectionError:

@@ -14,11 +14,11 @@ from tailrace.ports import system_ports
 from tailrace.records.build import build_batch
 from tailrace.records.record import NewRecord
 from tailrace.wire.client import WireClient
-from tailrace.wire.messages import messages
+from tailrace.wire.messages import MESSAGES
 from tailrace.wire.messages.create_topics import CreateTopicsRequest, NewTopic, NewTopicConfig
 from tailrace.wire.messages.produce import PartitionToProduce, ProduceRequest, TopicToProduce
 
-answer_max_s: Final = 10.0
+ANSWER_MAX_S: Final = 10.0
 
 
 class Served:
@@ -30,7 +30,7 @@ class Served:
         self.client = client
 
     async def call(self, request: object, version: int) -> Any:
-        async with asyncio.timeout(answer_max_s):
+        async with asyncio.timeout(ANSWER_MAX_S):
             return await self.client.call(request, version)
 
     async def make_topic(self, name: str, partitions: int = 1, **settings: str) -> bytes:
@@ -70,7 +70,7 @@ async def serving(folder: Path, **settings: Any) -> AsyncIterator[Served]:
 
 def versions(api_key: int) -> range:
     """Every version of an API."""
-    said = messages[api_key].versions
+    said = MESSAGES[api_key].versions
     return range(said.first, said.last + 1)
 
 

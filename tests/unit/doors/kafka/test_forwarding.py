@@ -20,7 +20,7 @@ from tests.unit.doors.kafka.clustered import Clustered, with_cluster
 from tests.unit.doors.kafka.hostile import heard, until
 from tests.unit.doors.kafka.served import Served
 
-topic_kind, broker_kind = 2, 4
+TOPIC_KIND, BROKER_KIND = 2, 4
 
 
 async def create(served: Served, name: str, replicas: int, **settings: str) -> Any:
@@ -82,7 +82,7 @@ async def test_producer_ids_and_starts_are_given_at_any_broker(cluster: Clustere
 
 
 async def shown(served: Served, broker: int | str, *names: str) -> Any:
-    asked = ResourceAsked(resource_type=broker_kind, resource_name=str(broker), config_names=names)
+    asked = ResourceAsked(resource_type=BROKER_KIND, resource_name=str(broker), config_names=names)
     return (await served.call(DescribeConfigsRequest(resources=(asked,)), 4)).results[0]
 
 
@@ -91,14 +91,14 @@ async def test_a_brokers_settings_are_changed_at_any_broker_and_shown_by_itself(
     change = incremental_alter_configs.ConfigChange(name="log.retention.ms", config_operation=0, value="5000")
     for owner, asked in ((2, 2), (3, 2), (1, 3)):
         resource = incremental_alter_configs.ResourceToAlter(
-            resource_type=broker_kind, resource_name=str(owner), configs=(change,)
+            resource_type=BROKER_KIND, resource_name=str(owner), configs=(change,)
         )
         answer = await cluster[asked].call(IncrementalAlterConfigsRequest(resources=(resource,)), 1)
         assert answer.resources[0].error_code == 0, answer.resources[0].error_message
         await until(lambda: str(owner) in cluster[owner].node.hosted.image.broker_settings)  # noqa: B023
         (value,) = (await shown(cluster[owner], owner, "log.retention.ms")).configs
         assert (value.value, value.config_source) == ("5000", 2)
-    stranger = alter_configs.ResourceToAlter(resource_type=broker_kind, resource_name="9", configs=())
+    stranger = alter_configs.ResourceToAlter(resource_type=BROKER_KIND, resource_name="9", configs=())
     refused = (await cluster[2].call(AlterConfigsRequest(resources=(stranger,)), 2)).resources[0]
     assert refused.error_code == Error.INVALID_REQUEST
     assert "there is no broker '9', only 1, 2, 3" in refused.error_message

@@ -30,8 +30,8 @@ from tests.fuzz.target import failures_in, resident_bytes, sockets, until_socket
 from tests.unit.doors.kafka.hostile import Raw, framed, until
 
 MiB: Final = 1024 * 1024
-growth_max_bytes: Final = 48 * MiB
-ten_thousand_partitions_max_bytes: Final = 112 * MiB
+GROWTH_MAX_BYTES: Final = 48 * MiB
+TEN_THOUSAND_PARTITIONS_MAX_BYTES: Final = 112 * MiB
 
 
 @pytest.fixture(scope="module")
@@ -44,12 +44,12 @@ def broker() -> Iterator[Broker]:
 
 async def _prepare(broker: Broker) -> None:
     client = await Control.connect(broker.port)
-    await client.make_topics([control.topic, "big"], 1)
+    await client.make_topics([control.TOPIC, "big"], 1)
     client.close()
 
 
 @asynccontextmanager
-async def unnoticed(broker: Broker, growth_max_bytes: int = growth_max_bytes) -> AsyncIterator[Control]:
+async def unnoticed(broker: Broker, growth_max_bytes: int = GROWTH_MAX_BYTES) -> AsyncIterator[Control]:
     """Meanwhile a client beside is answered in time, memory stays bounded, and no socket is left afterwards."""
     client = await Control.connect(broker.port)
     await client.find_end()
@@ -67,7 +67,7 @@ async def unnoticed(broker: Broker, growth_max_bytes: int = growth_max_bytes) ->
 
 
 def against(
-    broker: Broker, attack: Callable[[Control], Awaitable[None]], growth_max_bytes: int = growth_max_bytes
+    broker: Broker, attack: Callable[[Control], Awaitable[None]], growth_max_bytes: int = GROWTH_MAX_BYTES
 ) -> None:
     async def run() -> None:
         async with unnoticed(broker, growth_max_bytes) as beside:
@@ -167,7 +167,7 @@ def test_ten_thousand_partitions_are_granted_and_more_are_refused(broker: Broker
         assert (await client.call(gone, 6)).topics[0].error_code == 0
         client.close()
 
-    against(broker, attack, ten_thousand_partitions_max_bytes)
+    against(broker, attack, TEN_THOUSAND_PARTITIONS_MAX_BYTES)
 
 
 async def _create(client: WireClient, *wanted: tuple[str, int]) -> list[Error]:

@@ -5,14 +5,14 @@ import re
 import struct
 
 from tailrace.model.ids import Id
-from tailrace.model.limits import small_request_max_bytes
+from tailrace.model.limits import SMALL_REQUEST_MAX_BYTES
 from tailrace.wire.errors import Error
 from tailrace.wire.headers import request_header
 from tailrace.wire.messages.api_versions import ApiVersionsRequest
 from tailrace.wire.messages.fetch import FetchRequest, PartitionToFetch, TopicToFetch
 from tailrace.wire.messages.find_coordinator import FindCoordinatorRequest
 from tailrace.wire.messages.metadata import MetadataRequest
-from tailrace.wire.messages.peers import raft_messages_key
+from tailrace.wire.messages.peers import RAFT_MESSAGES_KEY
 from tailrace.wire.messages.peers.forward import Forward
 from tailrace.wire.messages.peers.hello import PeerHello
 from tests.unit.doors.kafka.hostile import Raw, framed, heard, until, with_length
@@ -102,7 +102,7 @@ async def test_what_brokers_say_to_each_other_is_hung_up_on(served: Served) -> N
     )
     for data in (
         framed(hello, 0),
-        with_length(request_header(raft_messages_key, 0, 1, "hostile", True)),
+        with_length(request_header(RAFT_MESSAGES_KEY, 0, 1, "hostile", True)),
         framed(Forward(api_key=19, api_version=7, body=b""), 0),
     ):
         assert re.search(r"API 10\d\d is spoken between brokers, on the peers' port only", await refused(served, data))
@@ -156,9 +156,9 @@ async def test_a_tagged_field_that_lies_about_its_size_is_refused(served: Served
 
 @with_broker()
 async def test_only_requests_with_records_may_be_large(served: Served) -> None:
-    keys = tuple("k" * 30_000 for _ in range(small_request_max_bytes // 30_000 + 1))
+    keys = tuple("k" * 30_000 for _ in range(SMALL_REQUEST_MAX_BYTES // 30_000 + 1))
     line = await refused(served, framed(FindCoordinatorRequest(coordinator_keys=keys), 4))
-    assert f"allowed are {small_request_max_bytes}" in line
+    assert f"allowed are {SMALL_REQUEST_MAX_BYTES}" in line
 
 
 @with_broker()

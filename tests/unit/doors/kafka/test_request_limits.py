@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from tailrace.model.limits import (
-    names_per_request_max,
-    partitions_per_request_max,
-    request_elements_max,
-    resources_per_request_max,
+    NAMES_PER_REQUEST_MAX,
+    PARTITIONS_PER_REQUEST_MAX,
+    REQUEST_ELEMENTS_MAX,
+    RESOURCES_PER_REQUEST_MAX,
 )
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, TopicToAdd
@@ -40,9 +40,9 @@ from tailrace.wire.messages.write_txn_markers import MarkerToWrite, TopicToMark,
 from tests.unit.doors.kafka.hostile import Raw, framed, heard
 from tests.unit.doors.kafka.served import Served, with_broker
 
-again = 50
-marker: dict[str, Any] = {"producer_id": 1, "producer_epoch": 0, "committed": False, "coordinator_epoch": 0}
-topic_kind, group_kind = 2, 32
+AGAIN = 50
+MARKER: dict[str, Any] = {"producer_id": 1, "producer_epoch": 0, "committed": False, "coordinator_epoch": 0}
+TOPIC_KIND, GROUP_KIND = 2, 32
 
 
 @with_broker()
@@ -50,20 +50,20 @@ async def test_a_partition_is_described_once_however_often_it_is_named(served: S
     await served.make_topic("t", 2)
     await served.call(FindCoordinatorRequest(key="g"), 3)
     for request, version in (
-        (DescribeProducersRequest(topics=(TopicAskedFor(name="t", partitions=(0, 1, 0)),) * again), 0),
-        (DescribeLogDirsRequest(topics=(TopicMeasured(name="t", partitions=(0, 1, 0)),) * again), 4),
-        (ElectLeadersRequest(topics=(TopicToElect(name="t", partitions=(0, 1, 0)),) * again, timeout_ms=1000), 2),
-        (OffsetFetchRequest(topics=(TopicWanted(name="t", partition_indexes=(0, 1, 0)),) * again, group_id="g"), 7),
+        (DescribeProducersRequest(topics=(TopicAskedFor(name="t", partitions=(0, 1, 0)),) * AGAIN), 0),
+        (DescribeLogDirsRequest(topics=(TopicMeasured(name="t", partitions=(0, 1, 0)),) * AGAIN), 4),
+        (ElectLeadersRequest(topics=(TopicToElect(name="t", partitions=(0, 1, 0)),) * AGAIN, timeout_ms=1000), 2),
+        (OffsetFetchRequest(topics=(TopicWanted(name="t", partition_indexes=(0, 1, 0)),) * AGAIN, group_id="g"), 7),
     ):
         assert named_in(await served.call(request, version)) == {"t": [0, 1]}, type(request)
     wanted = GroupTopicWanted(name="t", partition_indexes=(0, 1, 0))
-    fetched = await served.call(OffsetFetchRequest(groups=(GroupWanted(group_id="g", topics=(wanted,) * again),)), 8)
+    fetched = await served.call(OffsetFetchRequest(groups=(GroupWanted(group_id="g", topics=(wanted,) * AGAIN),)), 8)
     assert named_in(fetched.groups[0]) == {"t": [0, 1]}
-    topics = (TopicToMark(name="t", partitions=(0, 1, 0)),) * again
-    written = await served.call(WriteTxnMarkersRequest(markers=(MarkerToWrite(topics=topics, **marker),)), 1)
+    topics = (TopicToMark(name="t", partitions=(0, 1, 0)),) * AGAIN
+    written = await served.call(WriteTxnMarkersRequest(markers=(MarkerToWrite(topics=topics, **MARKER),)), 1)
     assert named_in(written.markers[0]) == {"t": [0, 1]}
-    metadata = TopicToDescribe(name="__cluster_metadata", partitions=(PartitionToDescribe(partition=0),) * again)
-    quorum = await served.call(DescribeQuorumRequest(topics=(metadata,) * again), 2)
+    metadata = TopicToDescribe(name="__cluster_metadata", partitions=(PartitionToDescribe(partition=0),) * AGAIN)
+    quorum = await served.call(DescribeQuorumRequest(topics=(metadata,) * AGAIN), 2)
     assert named_in(quorum) == {"__cluster_metadata": [0]}
 
 
@@ -76,7 +76,7 @@ def named_in(answer: Any) -> dict[str, list[int]]:
 
 @with_broker()
 async def test_a_group_or_an_id_is_described_once_however_often_it_is_named(served: Served) -> None:
-    names = ("a", "b", "a") * again
+    names = ("a", "b", "a") * AGAIN
     for request, version, answers in (
         (DescribeGroupsRequest(groups=names), 5, "groups"),
         (ConsumerGroupDescribeRequest(group_ids=names, include_authorized_operations=False), 1, "groups"),
@@ -95,7 +95,7 @@ async def test_what_may_be_asked_for_in_different_ways_is_refused_when_named_twi
     fetched = await served.call(OffsetFetchRequest(groups=wanted), 8)
     bad = Error.INVALID_REQUEST
     assert [one.error_code for one in fetched.groups] == [bad, 0, bad]
-    asked = [(topic_kind, "t"), (group_kind, "t"), (topic_kind, "t")]
+    asked = [(TOPIC_KIND, "t"), (GROUP_KIND, "t"), (TOPIC_KIND, "t")]
     resources = tuple(ResourceAsked(resource_type=kind, resource_name=name) for kind, name in asked)
     described = await served.call(DescribeConfigsRequest(resources=resources), 4)
     assert [one.error_code for one in described.results] == [bad, 0, bad]
@@ -111,19 +111,19 @@ def too_many_to_write(numbers: tuple[int, ...]) -> Iterator[tuple[object, int]]:
 
 def too_many() -> Iterator[tuple[object, int]]:
     """Requests that name one thing more than they may, and none twice."""
-    numbers = tuple(range(partitions_per_request_max + 1))
+    numbers = tuple(range(PARTITIONS_PER_REQUEST_MAX + 1))
     yield DescribeProducersRequest(topics=(TopicAskedFor(name="t", partitions=numbers),)), 0
     yield ElectLeadersRequest(topics=(TopicToElect(name="t", partitions=numbers),)), 2
     trims = tuple(PartitionToTrim(partition=number, offset=0) for number in numbers)
     yield DeleteRecordsRequest(topics=(TopicToTrim(name="t", partitions=trims),)), 2
     halves = (numbers[: len(numbers) // 2], numbers[len(numbers) // 2 :])
     marks = [(TopicToMark(name="t", partitions=half),) for half in halves]
-    yield WriteTxnMarkersRequest(markers=tuple(MarkerToWrite(topics=topics, **marker) for topics in marks)), 1
-    kinds = [(group_kind, str(number)) for number in range(resources_per_request_max + 1)]
+    yield WriteTxnMarkersRequest(markers=tuple(MarkerToWrite(topics=topics, **MARKER) for topics in marks)), 1
+    kinds = [(GROUP_KIND, str(number)) for number in range(RESOURCES_PER_REQUEST_MAX + 1)]
     resources = tuple(ResourceAsked(resource_type=kind, resource_name=name) for kind, name in kinds)
     yield DescribeConfigsRequest(resources=resources), 4
 
-    numbers = tuple(range(names_per_request_max + 1))
+    numbers = tuple(range(NAMES_PER_REQUEST_MAX + 1))
     yield OffsetFetchRequest(group_id="g", topics=(TopicWanted(name="t", partition_indexes=numbers),)), 7
     wanted = [(GroupTopicWanted(name="t", partition_indexes=some),) for some in (numbers[:1], numbers[1:])]
     groups = [GroupWanted(group_id=str(number), topics=topics) for number, topics in enumerate(wanted)]
@@ -160,13 +160,13 @@ async def loses_its_connection(served: Served, request: object, version: int, wh
 
 def too_much() -> Iterator[tuple[object, int]]:
     """Requests whose arrays hold more than they may, all together."""
-    names = tuple(str(number) for number in range(request_elements_max + 1))
+    names = tuple(str(number) for number in range(REQUEST_ELEMENTS_MAX + 1))
     yield DeleteTopicsRequest(topic_names=names), 5
     topics = tuple(NewTopic(name=name, num_partitions=1, replication_factor=1) for name in names)
     yield CreateTopicsRequest(topics=topics), 7
     yield LeaveGroupRequest(group_id="g", members=tuple(LeavingMember(member_id=name) for name in names)), 5
-    some = tuple(NewConfig(name=name, value="") for name in names[: request_elements_max // 10])
-    topic = ResourceToAlter(resource_type=topic_kind, resource_name="t", configs=some)
+    some = tuple(NewConfig(name=name, value="") for name in names[: REQUEST_ELEMENTS_MAX // 10])
+    topic = ResourceToAlter(resource_type=TOPIC_KIND, resource_name="t", configs=some)
     yield AlterConfigsRequest(resources=(topic,) * 10), 2
 
 
@@ -179,6 +179,6 @@ async def test_who_sends_more_than_a_request_may_hold_loses_the_connection_and_n
 @with_broker()
 async def test_a_quorum_that_is_asked_for_too_often_is_refused_in_words(served: Served) -> None:
     """The question may have come from another broker, whose connection is not the client's."""
-    asked = tuple(PartitionToDescribe(partition=number) for number in range(partitions_per_request_max + 1))
+    asked = tuple(PartitionToDescribe(partition=number) for number in range(PARTITIONS_PER_REQUEST_MAX + 1))
     answer = await served.call(DescribeQuorumRequest(topics=(TopicToDescribe(name="t", partitions=asked),)), 2)
     assert (answer.error_code, answer.topics) == (Error.INVALID_REQUEST, ())

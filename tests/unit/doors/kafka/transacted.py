@@ -17,13 +17,13 @@ from tailrace.wire.messages.offset_fetch import GroupTopicWanted, GroupWanted, O
 from tailrace.wire.messages.produce import PartitionToProduce, ProduceRequest, TopicToProduce
 from tailrace.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnPartitionToCommit, TxnTopicToCommit
 
-busy: Final = (
+BUSY: Final = (
     Error.CONCURRENT_TRANSACTIONS,
     Error.COORDINATOR_NOT_AVAILABLE,
     Error.COORDINATOR_LOAD_IN_PROGRESS,
     Error.NOT_ENOUGH_REPLICAS,
 )
-patience_s: Final = 10.0
+PATIENCE_S: Final = 10.0
 Call = Callable[[object, int], Awaitable[Any]]  # a request, in a version
 
 
@@ -58,8 +58,8 @@ class Transacted:
     async def begin(self, **settings: Any) -> None:
         """Find the coordinator and take the name, as long as that takes."""
         await self.find()
-        async with asyncio.timeout(patience_s):
-            while (code := await self.init(**settings)) in busy:  # noqa: ASYNC110
+        async with asyncio.timeout(PATIENCE_S):
+            while (code := await self.init(**settings)) in BUSY:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         assert code == 0
 
@@ -131,13 +131,13 @@ class Transacted:
 
     async def until(self, *states: str) -> None:
         """Until its markers have arrived."""
-        async with asyncio.timeout(patience_s):
+        async with asyncio.timeout(PATIENCE_S):
             while (await self.described()).transaction_state not in states:  # noqa: ASYNC110
                 await asyncio.sleep(0.005)
 
     async def _patiently(self, request: object, version: int, code_of: Any) -> None:
-        async with asyncio.timeout(patience_s):
-            while code_of(await self.call(request, version)) in busy:  # noqa: ASYNC110
+        async with asyncio.timeout(PATIENCE_S):
+            while code_of(await self.call(request, version)) in BUSY:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
 
 

@@ -16,8 +16,8 @@ from tailrace.wire.messages.produce import PartitionToProduce, ProduceRequest, T
 from tailrace.wire.messages.write_txn_markers import MarkerToWrite, TopicToMark, WriteTxnMarkersRequest
 from tests.unit.doors.kafka.served import Served
 
-read_committed = 1
-my_transactions = "mine"
+READ_COMMITTED = 1
+MY_TRANSACTIONS = "mine"
 
 
 def now_ms() -> int:
@@ -45,7 +45,7 @@ class Oracle:
         *,
         add: bool,
     ) -> Mapping[NamedPartition, Error]:
-        assert transactional_id == my_transactions
+        assert transactional_id == MY_TRANSACTIONS
         self.asked.append(tuple(partitions))
         await self.open.wait()
         if self.fault is not None:
@@ -87,7 +87,7 @@ def produce(
     )
     places = tuple(PartitionToProduce(partition=number, records=bytes(batch)) for number in partitions)
     topics = (TopicToProduce(name="t", partitions=places),)
-    return ProduceRequest(transactional_id=my_transactions, acks=acks, timeout_ms=5000, topics=topics)
+    return ProduceRequest(transactional_id=MY_TRANSACTIONS, acks=acks, timeout_ms=5000, topics=topics)
 
 
 async def send(served: Served, value: str, *, version: int = 11, **what: Any) -> tuple[Error, int]:
@@ -122,17 +122,17 @@ async def mark(served: Served, **what: Any) -> Error:
     return Error(answer.markers[0].topics[0].partitions[0].error_code)
 
 
-def fetch(offset: int = 0, *, isolation: int = read_committed, wait_ms: int = 0, min_bytes: int = 1) -> FetchRequest:
+def fetch(offset: int = 0, *, isolation: int = READ_COMMITTED, wait_ms: int = 0, min_bytes: int = 1) -> FetchRequest:
     wanted = PartitionToFetch(partition=0, fetch_offset=offset, partition_max_bytes=10**6)
     topics = (TopicToFetch(name="t", partitions=(wanted,)),)
     return FetchRequest(max_wait_ms=wait_ms, min_bytes=min_bytes, isolation_level=isolation, topics=topics)
 
 
-async def look(served: Served, offset: int = 0, *, version: int = 11, isolation: int = read_committed) -> Any:
+async def look(served: Served, offset: int = 0, *, version: int = 11, isolation: int = READ_COMMITTED) -> Any:
     return (await served.call(fetch(offset, isolation=isolation), version)).topics[0].partitions[0]
 
 
-async def latest(served: Served, *, isolation: int = read_committed) -> int:
+async def latest(served: Served, *, isolation: int = READ_COMMITTED) -> int:
     asked = TopicAsked(name="t", partitions=(PartitionAsked(partition=0, timestamp=-1),))
     answer = await served.call(ListOffsetsRequest(isolation_level=isolation, topics=(asked,)), 6)
     found: int = answer.topics[0].partitions[0].offset

@@ -13,7 +13,7 @@ from tailrace.log.file_names import offsets_named
 from tailrace.log.log import RecoveryPoint
 from tailrace.model.ids import BrokerId, Id, TopicPartition
 from tailrace.ports import system_ports
-from tests.unit.log.logs import names, now, on_loop, one_batch, open_log, put, topic, trouble, turns
+from tests.unit.log.logs import NOW, names, on_loop, one_batch, open_log, put, topic, trouble, turns
 
 topic_id = Id(bytes(range(16)))
 
@@ -124,7 +124,7 @@ async def test_a_checkpoint_syncs_little_and_all_at_once(tmp_path: Path) -> None
     put(log)
     await log.checkpoint()
     epochs = (tmp_path / "p" / "leader-epochs").stat().st_ino
-    put(log, one_batch(timestamps=[now + 1]))
+    put(log, one_batch(timestamps=[NOW + 1]))
     disk.hold = True
     checkpoint = asyncio.ensure_future(log.checkpoint())
     await turns()
@@ -163,14 +163,14 @@ async def test_entries_that_come_while_a_segment_is_saved_and_sealed_are_saved_t
     disk, ports = trouble()
     log = await open_log(tmp_path / "p", settings=settings, ports=ports)
     for number in range(6):
-        put(log, one_batch([b"v"], timestamps=[now + number]))
+        put(log, one_batch([b"v"], timestamps=[NOW + number]))
     await log.flush()
     disk.hold = True
     checkpoint = asyncio.ensure_future(log.checkpoint())
     while not any(name.endswith(".index") for name in disk.held_names()):
         await disk.release()
     while len(log.segments) == 1:
-        put(log, one_batch([b"v"], timestamps=[now + log.end]))
+        put(log, one_batch([b"v"], timestamps=[NOW + log.end]))
     disk.hold = False
     await disk.release()
     await checkpoint
@@ -178,8 +178,8 @@ async def test_entries_that_come_while_a_segment_is_saved_and_sealed_are_saved_t
     last = log.segments[1].base - 1
     point = await log.close()
     log = await open_log(tmp_path / "p", settings=settings, recovery=point, clean=True)
-    assert await log.segments[0].max_timestamp() == now + last
-    found = await log.offset_for_time(now + last - 1, log.end)
+    assert await log.segments[0].max_timestamp() == NOW + last
+    found = await log.offset_for_time(NOW + last - 1, log.end)
     assert found is not None
     assert found.offset == last - 1
     indexes = await log.segments[0].load()

@@ -11,7 +11,7 @@ from tailrace.model.faults import StorageFailed
 from tailrace.records.build import leader_change_batch
 from tailrace.records.compress import Compression
 from tailrace.records.header import read_header
-from tests.unit.log.logs import now, on_loop, one_batch, open_log, put, segment_path, topic
+from tests.unit.log.logs import NOW, on_loop, one_batch, open_log, put, segment_path, topic
 
 small = topic(segment_bytes=1024, index_interval_bytes=200)
 
@@ -36,10 +36,10 @@ def first(times: list[int], wanted: int, limit: int, start: int = 0) -> tuple[in
 async def test_it_is_the_record(tmp_path: Path, order: str) -> None:
     chance = random.Random(order)
     times = {
-        "rising": [now + 10 * number for number in range(90)],
-        "falling": [now - 10 * number for number in range(90)],
-        "random": [now + chance.randrange(900) for _ in range(90)],
-        "same": [now] * 90,
+        "rising": [NOW + 10 * number for number in range(90)],
+        "falling": [NOW - 10 * number for number in range(90)],
+        "random": [NOW + chance.randrange(900) for _ in range(90)],
+        "same": [NOW] * 90,
     }[order]
     log = await filled(tmp_path / "p", times)
     assert len(log.segments) > 2
@@ -63,19 +63,19 @@ async def test_it_is_the_record(tmp_path: Path, order: str) -> None:
 @pytest.mark.parametrize("compression", ["gzip", "snappy", "lz4", "zstd"])
 @on_loop
 async def test_it_looks_into_compressed_batches(tmp_path: Path, compression: Compression) -> None:
-    times = [now + 10 * number for number in range(30)]
+    times = [NOW + 10 * number for number in range(30)]
     log = await filled(tmp_path / "p", times, compression)
-    for wanted in (now, now + 115, now + 290, now + 291):
+    for wanted in (NOW, NOW + 115, NOW + 290, NOW + 291):
         assert await log.offset_for_time(wanted, 30) == first(times, wanted, 30)
 
 
 @on_loop
 async def test_large_batches_are_opened_in_another_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lookup, "opened_here_max_records", 2)
-    times = [now + 10 * number for number in range(9)]
+    monkeypatch.setattr(lookup, "OPENED_HERE_MAX_RECORDS", 2)
+    times = [NOW + 10 * number for number in range(9)]
     log = await filled(tmp_path / "p", times)
     try:
-        assert await log.offset_for_time(now + 41, 9) == (5, now + 50, 1)
+        assert await log.offset_for_time(NOW + 41, 9) == (5, NOW + 50, 1)
     finally:
         log.ports.offload.close()
 
@@ -83,10 +83,10 @@ async def test_large_batches_are_opened_in_another_process(tmp_path: Path, monke
 @on_loop
 async def test_log_append_time_needs_no_opening(tmp_path: Path) -> None:
     log = await open_log(tmp_path / "p", settings=topic(message_timestamp_type="LogAppendTime"))
-    put(log, one_batch([b"a", b"b"]), now_ms=now)
-    put(log, one_batch([b"a", b"b"]), now_ms=now + 10)
-    assert await log.offset_for_time(now + 1, 4) == (2, now + 10, 1)
-    assert await log.max_timestamp(4) == (2, now + 10, 1)
+    put(log, one_batch([b"a", b"b"]), now_ms=NOW)
+    put(log, one_batch([b"a", b"b"]), now_ms=NOW + 10)
+    assert await log.offset_for_time(NOW + 1, 4) == (2, NOW + 10, 1)
+    assert await log.max_timestamp(4) == (2, NOW + 10, 1)
 
 
 @on_loop
@@ -98,15 +98,15 @@ async def test_nothing_is_found_in_nothing(tmp_path: Path) -> None:
 
 @on_loop
 async def test_a_damaged_batch_is_named(tmp_path: Path) -> None:
-    log = await filled(tmp_path / "p", [now, now, now, now + 1, now + 1, now + 1])
+    log = await filled(tmp_path / "p", [NOW, NOW, NOW, NOW + 1, NOW + 1, NOW + 1])
     path = segment_path(tmp_path / "p")
     data = bytearray(path.read_bytes())
     data[-1] ^= 1
     path.write_bytes(data)
     with pytest.raises(StorageFailed, match=str(path)):
-        await log.offset_for_time(now + 1, 6)
+        await log.offset_for_time(NOW + 1, 6)
     assert log.damage is not None
-    assert await log.offset_for_time(now, 6) == (0, now, 1)
+    assert await log.offset_for_time(NOW, 6) == (0, NOW, 1)
 
 
 @pytest.mark.parametrize("markers", [1, 20])
@@ -114,14 +114,14 @@ async def test_a_damaged_batch_is_named(tmp_path: Path) -> None:
 async def test_control_batches_have_no_timestamp_of_a_record(tmp_path: Path, markers: int) -> None:
     log = await open_log(tmp_path / "p", settings=topic(index_interval_bytes=200))
     for number in (5, 9, 3, 9, 1, 2, 4):
-        put(log, one_batch([b"v"], timestamps=[now + number]))
+        put(log, one_batch([b"v"], timestamps=[NOW + number]))
     for number in range(markers):
         batch = memoryview(
             leader_change_batch(
-                leader=1, voters=[1], granting=[1], base_offset=0, leader_epoch=1, timestamp=now + 100 + number
+                leader=1, voters=[1], granting=[1], base_offset=0, leader_epoch=1, timestamp=NOW + 100 + number
             )
         )
-        log.append(batch, read_header(batch), 1, now, internal=True)
+        log.append(batch, read_header(batch), 1, NOW, internal=True)
     found = await log.max_timestamp(log.end)
     assert found is not None
-    assert (found.offset, found.timestamp) == (1, now + 9)
+    assert (found.offset, found.timestamp) == (1, NOW + 9)

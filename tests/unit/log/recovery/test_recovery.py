@@ -14,11 +14,11 @@ from tailrace.model.faults import StorageFailed
 from tailrace.ports import Ports, system_ports
 from tailrace.ports.disk import File
 from tests.unit.log.logs import (
+    NOW,
     cut_file,
     everything,
     image_of,
     names,
-    now,
     on_loop,
     one_batch,
     open_log,
@@ -354,7 +354,7 @@ async def test_the_log_starts_where_it_started(tmp_path: Path) -> None:
 @on_loop
 async def test_max_timestamps_survive(tmp_path: Path) -> None:
     log = await open_log(tmp_path / "p", settings=small)
-    times = [now + (number * 37) % 50 for number in range(35)]
+    times = [NOW + (number * 37) % 50 for number in range(35)]
     for number, time in enumerate(times):
         put(log, one_batch([value(number)], timestamps=[time]))
     expected = [segment.indexes.max_timestamp for segment in log.segments if segment.indexes is not None]

@@ -13,18 +13,18 @@ from tailrace.records.header import read_header
 from tailrace.testing.simulation import World
 from tailrace.testing.simulation.failures import Crashed
 from tailrace.testing.simulation.machine import Machine
-from tests.unit.log.logs import everything, names, now, on_loop, one_batch, open_log, put, read, segment_path, topic
+from tests.unit.log.logs import NOW, everything, names, on_loop, one_batch, open_log, put, read, segment_path, topic
 
 small = topic(segment_bytes=1024)
-folder = "/data/p"
+FOLDER = "/data/p"
 
 
 async def filled(log: Log, first: int = 0, count: int = 12) -> Log:
     """Batches with producers, epochs and voters: all that can be forgotten."""
     for number in range(first, first + count):
         put(log, one_batch([b"%03d" % number + b"x" * 200], producer=(7, 0, number)), epoch=1 + number // 5)
-    voters = memoryview(voters_batch(voters=[(1, Id(b"1" * 16))], base_offset=0, leader_epoch=0, timestamp=now))
-    log.append(voters, read_header(voters), log.epochs.last, now, internal=True)
+    voters = memoryview(voters_batch(voters=[(1, Id(b"1" * 16))], base_offset=0, leader_epoch=0, timestamp=NOW))
+    log.append(voters, read_header(voters), log.epochs.last, NOW, internal=True)
     return log
 
 
@@ -69,7 +69,7 @@ async def test_it_begins_where_its_leader_does(tmp_path: Path, begins: int, fsyn
     log = await open_log(tmp_path / "p", settings=small, recovery=point, fsync=fsync)  # type: ignore[arg-type]
     await log.start_over()
     for number in range(8):
-        log.append_as_is(one_batch([b"y" * 300], base_offset=begins + number, epoch=3), now)
+        log.append_as_is(one_batch([b"y" * 300], base_offset=begins + number, epoch=3), NOW)
     await log.flush()
     assert (log.start, log.end, log.durable) == (begins, begins + 8, begins + 8)
     assert len(await everything(log)) == 8
@@ -84,14 +84,14 @@ async def test_a_new_follower_begins_where_its_leader_does(tmp_path: Path, begin
     log = await open_log(tmp_path / "p", settings=small, fsync="always")
     if begins:
         await log.begin_anew(begins + 2)  # the leader's start lies within a batch
-    log.append_as_is(one_batch([b"a", b"b", b"c"], base_offset=begins, epoch=3), now)
+    log.append_as_is(one_batch([b"a", b"b", b"c"], base_offset=begins, epoch=3), NOW)
     await log.flush()
     assert (log.start, log.end, log.durable) == (begins, begins + 3, begins + 3)
     await log.advance_start(begins + 2)
     point = await log.close()
     log = await open_log(tmp_path / "p", settings=small, recovery=point, clean=True)
     assert (log.damage, log.start, log.end) == (None, begins + 2, begins + 3)
-    log.append_as_is(one_batch([b"d"], base_offset=begins + 3, epoch=3), now)
+    log.append_as_is(one_batch([b"d"], base_offset=begins + 3, epoch=3), NOW)
     assert [record.offset for record in await everything(log)] == [begins + 2, begins + 3]
 
 
@@ -157,7 +157,7 @@ async def test_a_note_that_cannot_be_read_empties_the_log(tmp_path: Path) -> Non
 async def opened(machine: Machine, point: RecoveryPoint | None) -> Log:
     ports = machine.boot()
     await make_lasting_dir(ports.disk, "/data")
-    return await open_log(folder, settings=small, fsync="always", recovery=point, ports=ports)
+    return await open_log(FOLDER, settings=small, fsync="always", recovery=point, ports=ports)
 
 
 async def crash_while_it_starts_over(world: World, operation: int, *, power_loss: bool) -> str:
@@ -165,7 +165,7 @@ async def crash_while_it_starts_over(world: World, operation: int, *, power_loss
     log = await filled(await opened(machine, None))
     point = await log.close()
     assert point is not None
-    machine.storage.flip_bit(f"{folder}/{log.segments[-1].base:020d}.log", 100)
+    machine.storage.flip_bit(f"{FOLDER}/{log.segments[-1].base:020d}.log", 100)
     machine.crash(power_loss=False)
     log = await opened(machine, point)
     assert log.damage is not None
@@ -210,7 +210,7 @@ async def test_who_votes_is_not_thrown_away(tmp_path: Path, whole: bool) -> None
     await log.start_over()
     again = await open_log(tmp_path / "p", settings=small, recovery=point)
     assert (again.refilling, again.voters_before, again.voter_sets) == (True, voters, [])
-    again.append_as_is(one_batch([b"y" * 300], base_offset=5000, epoch=3), now)
+    again.append_as_is(one_batch([b"y" * 300], base_offset=5000, epoch=3), NOW)
     if whole:
         await again.refilled()
     last = await open_log(tmp_path / "p", settings=small, recovery=await again.close())

@@ -6,7 +6,7 @@ import pytest
 
 from tailrace.log.log import Log
 from tailrace.model.faults import OffsetOutOfRange
-from tests.unit.log.logs import everything, names, now, on_loop, one_batch, open_log, put, topic
+from tests.unit.log.logs import NOW, everything, names, on_loop, one_batch, open_log, put, topic
 
 small = topic(segment_bytes=1024, index_interval_bytes=150)
 
@@ -14,7 +14,7 @@ small = topic(segment_bytes=1024, index_interval_bytes=150)
 async def filled(folder: Path, count: int, log: Log | None = None) -> Log:
     log = log or await open_log(folder, settings=small)
     for number in range(log.end // 2, count):
-        batch = one_batch([b"a%02d" % number, b"b"], producer=(7, 0, number * 2), timestamps=[now + number] * 2)
+        batch = one_batch([b"a%02d" % number, b"b"], producer=(7, 0, number * 2), timestamps=[NOW + number] * 2)
         put(log, batch, epoch=1 + number // 5)
     return log
 
@@ -92,7 +92,7 @@ async def test_only_what_is_there_can_be_cut(tmp_path: Path) -> None:
 @on_loop
 async def test_a_gap_goes_with_the_tail(tmp_path: Path) -> None:
     log = await filled(tmp_path / "p", 2)
-    log.append_as_is(one_batch(base_offset=100, epoch=9), now)
+    log.append_as_is(one_batch(base_offset=100, epoch=9), NOW)
     again = await open_log(tmp_path / "p", settings=small)
     assert (again.end, [record.offset for record in await everything(again)]) == (101, [0, 1, 2, 3, 100])
     await log.truncate_to(4)

@@ -9,7 +9,7 @@ from tailrace.log.state.producers import ProducerStates
 from tailrace.model import limits
 from tailrace.model.faults import InvalidBatch, OutOfOrderSequence, StaleProducerEpoch
 from tailrace.records.header import read_header
-from tests.unit.log.logs import day_ms, now, on_loop, one_batch, open_log, put
+from tests.unit.log.logs import DAY_MS, NOW, on_loop, one_batch, open_log, put
 
 
 def sent(sequence: int, *, epoch: int = 0, producer: int = 7, count: int = 1) -> memoryview:
@@ -72,40 +72,40 @@ async def test_sequences_wrap_around(tmp_path: Path) -> None:
 def test_a_producer_id_without_sequence_makes_no_sense() -> None:
     header = read_header(one_batch(producer=(7, 0, -1)))
     with pytest.raises(InvalidBatch):
-        ProducerStates(day_ms).check(header)
+        ProducerStates(DAY_MS).check(header)
 
 
 def test_the_idle_are_forgotten() -> None:
-    states = ProducerStates(day_ms)
+    states = ProducerStates(DAY_MS)
     for producer in (1, 2):
-        states.sent(read_header(sent(0, producer=producer)), 0, -1, now)
-    states.sent(read_header(sent(1, producer=1)), 1, -1, now + 10)
-    states.expire(now + day_ms)
+        states.sent(read_header(sent(0, producer=producer)), 0, -1, NOW)
+    states.sent(read_header(sent(1, producer=1)), 1, -1, NOW + 10)
+    states.expire(NOW + DAY_MS)
     assert states.get(2) is None
     assert states.get(1) is not None
-    states.expire(now + day_ms + 10)
+    states.expire(NOW + DAY_MS + 10)
     assert len(states) == 0
 
 
 def test_there_is_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tailrace.log.state.producers.producers_per_partition_max", 3)
-    states = ProducerStates(day_ms)
+    monkeypatch.setattr("tailrace.log.state.producers.PRODUCERS_PER_PARTITION_MAX", 3)
+    states = ProducerStates(DAY_MS)
     for producer in (1, 2, 3, 1, 4):
-        states.sent(read_header(sent(0, producer=producer)), 0, -1, now)
+        states.sent(read_header(sent(0, producer=producer)), 0, -1, NOW)
     assert [producer for producer in range(6) if states.get(producer)] == [1, 3, 4]
 
 
 def test_a_snapshot_holds_everything() -> None:
-    states = ProducerStates(day_ms)
+    states = ProducerStates(DAY_MS)
     for sequence in range(7):
-        states.sent(read_header(sent(sequence, producer=1)), sequence, now, now + sequence)
-    states.sent(read_header(sent(5, epoch=9, producer=2)), 7, -1, now)
-    again = ProducerStates.load(states.dump(), day_ms)
+        states.sent(read_header(sent(sequence, producer=1)), sequence, NOW, NOW + sequence)
+    states.sent(read_header(sent(5, epoch=9, producer=2)), 7, -1, NOW)
+    again = ProducerStates.load(states.dump(), DAY_MS)
     assert again.dump() == states.dump()
-    assert again.check(read_header(sent(6, producer=1))) == (6, 6, 6, 6, now)
+    assert again.check(read_header(sent(6, producer=1))) == (6, 6, 6, 6, NOW)
     producer = again.get(1)
     assert producer is not None
-    assert len(producer.sent) == limits.producer_batches_kept
+    assert len(producer.sent) == limits.PRODUCER_BATCHES_KEPT
 
 
 @pytest.mark.parametrize("line", ["1 0 5", "x 0 5 1,1,1,1,1", "1 0 5 1,1", "1 0"])
@@ -113,4 +113,4 @@ def test_a_senseless_snapshot_is_refused(line: str) -> None:
     from tailrace.log.directory.state_file import write_state
 
     with pytest.raises(Unreadable):
-        ProducerStates.load(write_state("producers", 1, [line]), day_ms)
+        ProducerStates.load(write_state("producers", 1, [line]), DAY_MS)

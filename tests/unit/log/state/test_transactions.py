@@ -9,11 +9,11 @@ from tailrace.log.log import Log
 from tailrace.log.state.producers import ProducerStates
 from tailrace.model.faults import InvalidTransactionState, OutOfOrderSequence, StaleProducerEpoch
 from tests.unit.log.logs import (
+    DAY_MS,
+    NOW,
     cut_file,
-    day_ms,
     image_of,
     names,
-    now,
     on_loop,
     one_batch,
     open_log,
@@ -190,7 +190,7 @@ async def test_retention_takes_the_index_of_a_segment_with_it(tmp_path: Path) ->
         put(log)
     await log.checkpoint()
     assert any(name.endswith(".txnindex") for name in names(tmp_path / "p"))
-    await log.retain(now + 1000, log.end)
+    await log.retain(NOW + 1000, log.end)
     assert not any(name.endswith(".txnindex") for name in names(tmp_path / "p"))
     assert await aborted(log, log.start) == []
 
@@ -208,7 +208,7 @@ async def test_a_segment_that_comes_back_has_its_index(tmp_path: Path) -> None:
     point = await log.checkpoint()
     before = image_of(tmp_path / "p")
     disk.hold = True
-    retaining = asyncio.ensure_future(log.retain(now + 1000, log.end))
+    retaining = asyncio.ensure_future(log.retain(NOW + 1000, log.end))
     while segment_path(tmp_path / "p").exists():  # it syncs other things before
         await disk.release()
     left = image_of(tmp_path / "p")
@@ -232,7 +232,7 @@ async def test_an_index_whose_segment_is_gone_means_nothing(tmp_path: Path) -> N
     await log.checkpoint()
     (left,) = (tmp_path / "p").glob("*.txnindex")
     data = left.read_bytes()
-    await log.retain(now + 1000, log.end - 1)
+    await log.retain(NOW + 1000, log.end - 1)
     point = await log.close()
     left.write_bytes(data)  # its removal was not on the disk
     log = await open_log(tmp_path / "p", settings=settings, recovery=point, clean=True)
@@ -247,7 +247,7 @@ async def test_a_follower_learns_what_its_leader_knows(tmp_path: Path) -> None:
     mark(leader, 7)
     send(leader, 8)
     data = bytearray(segment_path(tmp_path / "l").read_bytes())
-    follower.append_as_is(memoryview(data), now)
+    follower.append_as_is(memoryview(data), NOW)
     assert follower.producers.dump() == leader.producers.dump()
     assert (follower.last_stable(3), await aborted(follower)) == (2, [(7, 0, 1)])
 
@@ -299,20 +299,20 @@ async def test_an_open_transaction_does_not_expire(tmp_path: Path) -> None:
     log = await open_log(tmp_path / "p")
     send(log, 7)
     put(log, one_batch(producer=(8, 0, 0)))
-    await log.retain(now + 2 * day_ms, 0)
+    await log.retain(NOW + 2 * DAY_MS, 0)
     assert log.producers.get(7) is not None
     assert log.producers.get(8) is None
     mark(log, 7)
-    await log.retain(now + 2 * day_ms, 0)
+    await log.retain(NOW + 2 * DAY_MS, 0)
     assert log.producers.get(7) is None
 
 
 def test_snapshots_hold_what_is_open_and_what_has_just_ended() -> None:
-    states = ProducerStates(day_ms)
+    states = ProducerStates(DAY_MS)
     states.transactions.begin(8, 30)
     states.transactions.begin(7, 40)
     states.transactions.end(8, 57)
-    again = ProducerStates.load(states.dump(), day_ms)
+    again = ProducerStates.load(states.dump(), DAY_MS)
     assert again.dump() == states.dump()
     assert [again.transactions.last_stable(high) for high in (20, 57, 58)] == [20, 30, 40]
     assert again.transactions.end(7, 60) == 40

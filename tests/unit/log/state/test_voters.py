@@ -17,20 +17,20 @@ from tailrace.records.record import NewRecord
 from tailrace.testing.simulation import World
 from tailrace.testing.simulation.failures import Crashed
 from tailrace.testing.simulation.machine import Machine
-from tests.unit.log.logs import names, now, on_loop, one_batch, open_log, put, read, topic, trouble
+from tests.unit.log.logs import NOW, names, on_loop, one_batch, open_log, put, read, topic, trouble
 
-one, two, three = (1, Id(b"1" * 16)), (2, Id(b"2" * 16)), (3, Id(b"3" * 16))
+ONE, TWO, THREE = (1, Id(b"1" * 16)), (2, Id(b"2" * 16)), (3, Id(b"3" * 16))
 small = topic(segment_bytes=1024, retention_ms=60_000)
 
 
-def naming(*voters: tuple[int, Id], base_offset: int = 0, epoch: int = 1, timestamp: int = now) -> memoryview:
+def naming(*voters: tuple[int, Id], base_offset: int = 0, epoch: int = 1, timestamp: int = NOW) -> memoryview:
     batch = voters_batch(voters=voters, base_offset=base_offset, leader_epoch=epoch, timestamp=timestamp)
     return memoryview(batch)
 
 
-def name(log: Log, *voters: tuple[int, Id], epoch: int = 1, timestamp: int = now) -> int:
+def name(log: Log, *voters: tuple[int, Id], epoch: int = 1, timestamp: int = NOW) -> int:
     batch = naming(*voters, timestamp=timestamp)
-    return log.append(batch, read_header(batch), epoch, now, internal=True).base_offset
+    return log.append(batch, read_header(batch), epoch, NOW, internal=True).base_offset
 
 
 def voter_files(folder: Path) -> list[str]:
@@ -53,14 +53,14 @@ async def named_in(log: Log) -> list[tuple[int, object]]:
 @on_loop
 async def test_whoever_appends_them_they_are_remembered(tmp_path: Path) -> None:
     leader, follower = await open_log(tmp_path / "l"), await open_log(tmp_path / "f")
-    name(leader, one)  # into a folder that is not there yet
+    name(leader, ONE)  # into a folder that is not there yet
     put(leader)
-    change = leader_change_batch(leader=1, voters=(1,), granting=(1,), base_offset=0, leader_epoch=2, timestamp=now)
-    leader.append(memoryview(change), read_header(change), 2, now, internal=True)
-    name(leader, one, two, epoch=2)
-    assert leader.voter_sets == [(0, (one,)), (3, (one, two))]
+    change = leader_change_batch(leader=1, voters=(1,), granting=(1,), base_offset=0, leader_epoch=2, timestamp=NOW)
+    leader.append(memoryview(change), read_header(change), 2, NOW, internal=True)
+    name(leader, ONE, TWO, epoch=2)
+    assert leader.voter_sets == [(0, (ONE,)), (3, (ONE, TWO))]
     data, _ = await read(leader, 0)
-    follower.append_as_is(memoryview(data), now)
+    follower.append_as_is(memoryview(data), NOW)
     assert follower.voter_sets == leader.voter_sets
 
 
@@ -72,29 +72,29 @@ async def test_a_restart_knows_them_again(tmp_path: Path, pointed: int, clean: b
     point = None
     for number in range(3):
         put(log, one_batch([b"x" * 700]))
-        name(log, *(one, two, three)[: number + 1])
+        name(log, *(ONE, TWO, THREE)[: number + 1])
         if number + 1 == pointed:
             point = await log.checkpoint()
     if clean:
         point = await log.close()
     again = await open_log(tmp_path / "p", settings=small, recovery=point, clean=clean)
-    assert again.voter_sets == [(1, (one,)), (3, (one, two)), (5, (one, two, three))] == await named_in(again)
+    assert again.voter_sets == [(1, (ONE,)), (3, (ONE, TWO)), (5, (ONE, TWO, THREE))] == await named_in(again)
     assert len(voter_files(tmp_path / "p")) == 3
 
 
 @on_loop
 async def test_above_the_point_the_batches_are_right(tmp_path: Path) -> None:
     log = await open_log(tmp_path / "p")
-    name(log, one)
+    name(log, ONE)
     point = await log.checkpoint()
-    for voters in ((two,), (three,)):
+    for voters in ((TWO,), (THREE,)):
         name(log, *voters)
     put(log)
     (tmp_path / "p" / f"{1:020d}.voters").unlink()
     (tmp_path / "p" / f"{2:020d}.voters").write_bytes(b"torn")
     for offset in (3, 4, 7):  # of a batch without voters, at the end, and beyond it
         (tmp_path / "p" / f"{offset:020d}.voters").write_bytes((tmp_path / "p" / f"{0:020d}.voters").read_bytes())
-    right = [(0, (one,)), (1, (two,)), (2, (three,))]
+    right = [(0, (ONE,)), (1, (TWO,)), (2, (THREE,))]
     log = await open_log(tmp_path / "p", recovery=point)
     assert log.voter_sets == right
     assert voter_files(tmp_path / "p") == [f"{offset:020d}.voters" for offset in range(3)]
@@ -106,7 +106,7 @@ async def test_above_the_point_the_batches_are_right(tmp_path: Path) -> None:
 @on_loop
 async def test_below_the_point_a_bad_file_is_made_again(tmp_path: Path) -> None:
     log = await open_log(tmp_path / "p", settings=small)
-    for voters in ((one,), (two,)):
+    for voters in ((ONE,), (TWO,)):
         name(log, *voters)
         put(log, one_batch([b"x" * 900]))
     point = await log.close()
@@ -114,7 +114,7 @@ async def test_below_the_point_a_bad_file_is_made_again(tmp_path: Path) -> None:
     good = file.read_bytes()
     file.write_bytes(good.replace(b"2 ", b"3 "))
     log = await open_log(tmp_path / "p", settings=small, recovery=point, clean=True)
-    assert (log.damage, log.voter_sets) == (None, [(0, (one,)), (2, (two,))])
+    assert (log.damage, log.voter_sets) == (None, [(0, (ONE,)), (2, (TWO,))])
     assert file.read_bytes() == good
 
 
@@ -122,7 +122,7 @@ async def test_below_the_point_a_bad_file_is_made_again(tmp_path: Path) -> None:
 async def test_voters_that_nothing_tells_any_more_are_damage(tmp_path: Path) -> None:
     log = await open_log(tmp_path / "p", settings=small)
     put(log)
-    name(log, one)
+    name(log, ONE)
     put(log, one_batch([b"x" * 1000]))
     await log.advance_start(2)
     assert [segment.base for segment in log.segments] == [2]
@@ -137,18 +137,18 @@ async def test_voters_that_nothing_tells_any_more_are_damage(tmp_path: Path) -> 
 @on_loop
 async def test_a_cut_brings_the_earlier_ones_back(tmp_path: Path) -> None:
     log = await open_log(tmp_path / "p", fsync="always")
-    for voters in ((one,), (one, two), (one, two, three)):
+    for voters in ((ONE,), (ONE, TWO), (ONE, TWO, THREE)):
         name(log, *voters)
         put(log)
     await log.truncate_to(4)
-    assert log.voter_sets == [(0, (one,)), (2, (one, two))]
+    assert log.voter_sets == [(0, (ONE,)), (2, (ONE, TWO))]
     await log.truncate_to(2)
     for _ in range(3):
         put(log, epoch=2)
-    assert log.voter_sets == [(0, (one,))]
+    assert log.voter_sets == [(0, (ONE,))]
     point = await log.close()
     log = await open_log(tmp_path / "p", recovery=point, clean=True)
-    assert log.voter_sets == [(0, (one,))]
+    assert log.voter_sets == [(0, (ONE,))]
 
 
 @on_loop
@@ -156,8 +156,8 @@ async def test_files_that_a_cut_removed_are_synced_no_more(tmp_path: Path) -> No
     disk, ports = trouble()
     log = await open_log(tmp_path / "p", ports=ports)
     put(log)
-    name(log, one)
-    log.append_as_is(one_batch(base_offset=10, epoch=1), now)  # behind a gap, which has a file, too
+    name(log, ONE)
+    log.append_as_is(one_batch(base_offset=10, epoch=1), NOW)  # behind a gap, which has a file, too
     await log.truncate_to(1)
     for file in list(disk._open):
         file.give_up_descriptor()
@@ -170,7 +170,7 @@ async def test_files_that_a_cut_removed_are_synced_no_more(tmp_path: Path) -> No
 async def test_a_file_without_any_segment_names_nobody(tmp_path: Path) -> None:
     """The power went when only the name of the file was on the disk."""
     log = await open_log(tmp_path / "p")
-    name(log, one)
+    name(log, ONE)
     (tmp_path / "p" / f"{0:020d}.log").unlink()
     log = await open_log(tmp_path / "p")
     assert log.voter_sets == []
@@ -186,48 +186,48 @@ async def test_a_batch_that_was_refused_names_nobody(tmp_path: Path) -> None:
     put(log)
     disk.room_bytes = 20
     with pytest.raises(StorageFailed, match="full"):
-        name(log, one)
+        name(log, ONE)
     assert (log.voter_sets, voter_files(tmp_path / "p")) == ([], [])
     disk.room_bytes = None
     put(log)  # at the offset that the refused one would have had
     point = await log.close()
     log = await open_log(tmp_path / "p", recovery=point, clean=True)
     assert log.voter_sets == []
-    assert name(log, one) == 2
-    assert log.voter_sets == [(2, (one,))]
+    assert name(log, ONE) == 2
+    assert log.voter_sets == [(2, (ONE,))]
 
 
 @on_loop
 async def test_retention_keeps_those_in_force(tmp_path: Path) -> None:
     log = await open_log(tmp_path / "p", settings=small)
-    for voters in ((one,), (one, two), (one, two, three)):
-        name(log, *voters, timestamp=now - 120_000)
-        put(log, one_batch([b"x" * 900], timestamps=[now - 120_000]))
+    for voters in ((ONE,), (ONE, TWO), (ONE, TWO, THREE)):
+        name(log, *voters, timestamp=NOW - 120_000)
+        put(log, one_batch([b"x" * 900], timestamps=[NOW - 120_000]))
     put(log, one_batch([b"x" * 900]))
     kept: list[object] = []
     for start in (1, 2, 4, 6):
         await log.advance_start(start)
         kept.append([offset for offset, _ in log.voter_sets])
     assert kept == [[0, 2, 4], [2, 4], [4], [4]]
-    await log.retain(now, log.end)
+    await log.retain(NOW, log.end)
     assert log.segments[0].base == 6
     point = await log.close()
     log = await open_log(tmp_path / "p", settings=small, recovery=point, clean=True)
-    assert log.voter_sets == [(4, (one, two, three))]
+    assert log.voter_sets == [(4, (ONE, TWO, THREE))]
     await log.begin_anew(100)
     put(log, epoch=2)
     log = await open_log(tmp_path / "p", settings=small)
-    assert (log.start, log.end, log.voter_sets) == (100, 101, [(4, (one, two, three))])
+    assert (log.start, log.end, log.voter_sets) == (100, 101, [(4, (ONE, TWO, THREE))])
 
 
 @on_loop
 async def test_a_batch_that_only_looks_like_voters_is_not_taken(tmp_path: Path) -> None:
-    garbled = NewRecord(key=bytes.fromhex("0000 0006"), value=b"\0\0\2abc", timestamp=now)
+    garbled = NewRecord(key=bytes.fromhex("0000 0006"), value=b"\0\0\2abc", timestamp=NOW)
     batch = memoryview(build_batch([garbled], base_offset=1, leader_epoch=1, control=True))
     log = await open_log(tmp_path / "p")
     put(log)
     with pytest.raises(CorruptBatch, match="garbled"):
-        log.append_as_is(batch, now)
+        log.append_as_is(batch, NOW)
     assert log.end == 1
     with (tmp_path / "p" / f"{0:020d}.log").open("ab") as file:
         file.write(batch)
@@ -252,7 +252,7 @@ class Life:
         for _ in range(40):
             match self._chance.choice(["name", "name", "put", "put", "flush", "cut", "checkpoint", "turn"]):
                 case "name":
-                    name(log, (self._chance.randrange(9), one[1]), epoch=self.epoch)
+                    name(log, (self._chance.randrange(9), ONE[1]), epoch=self.epoch)
                 case "put":
                     put(log, one_batch([b"x" * self._chance.choice([1, 500])]), epoch=self.epoch)
                 case "flush":

@@ -4,7 +4,7 @@ from tailrace.log.log import Log
 from tailrace.records.build import build_batch, marker_batch
 from tailrace.records.header import read_header
 from tailrace.records.record import NewRecord
-from tests.unit.log.logs import now, put
+from tests.unit.log.logs import NOW, put
 
 
 def send(log: Log, producer: int, *, epoch: int = 0, sequence: int | None = None, value: bytes = b"v") -> int:
@@ -13,7 +13,7 @@ def send(log: Log, producer: int, *, epoch: int = 0, sequence: int | None = None
     if sequence is None:
         sequence = known.last_sequence + 1 if known is not None and known.epoch == epoch else 0
     batch = build_batch(
-        [NewRecord(value=value, timestamp=now)],
+        [NewRecord(value=value, timestamp=NOW)],
         producer_id=producer,
         producer_epoch=epoch,
         base_sequence=sequence,
@@ -29,7 +29,7 @@ def mark(log: Log, producer: int, *, commits: bool = False, epoch: int = 0, coor
             producer_id=producer,
             producer_epoch=epoch,
             coordinator_epoch=coordinator,
-            timestamp=now,
+            timestamp=NOW,
         )
     )
-    return log.append(batch, read_header(batch), 1, now, internal=True).base_offset
+    return log.append(batch, read_header(batch), 1, NOW, internal=True).base_offset

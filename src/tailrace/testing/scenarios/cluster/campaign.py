@@ -14,7 +14,7 @@ from functools import partial
 from multiprocessing import get_context
 
 from tailrace.model.frozen import frozen
-from tailrace.testing.scenarios.cluster.encountered import Encountered, seeds_per_block
+from tailrace.testing.scenarios.cluster.encountered import SEEDS_PER_BLOCK, Encountered
 from tailrace.testing.scenarios.cluster.invariants.invariants import Broken
 from tailrace.testing.scenarios.cluster.plan import plan_of
 from tailrace.testing.scenarios.cluster.story import run_cluster
@@ -59,7 +59,7 @@ class Campaign:
         if run.failure:
             self.failed.append(run.seed)
         self._block.append(run)
-        if len(self._block) == seeds_per_block:
+        if len(self._block) == SEEDS_PER_BLOCK:
             self._judge_block()
 
     def _judge_block(self) -> None:

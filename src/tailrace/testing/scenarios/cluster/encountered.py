@@ -5,9 +5,9 @@ from dataclasses import dataclass, fields
 from types import MappingProxyType
 from typing import Final
 
-seeds_per_block: Final = 100
+SEEDS_PER_BLOCK: Final = 100
 # what every such block of seeds must have met at least
-demanded: Final[Mapping[str, int]] = MappingProxyType(
+DEMANDED: Final[Mapping[str, int]] = MappingProxyType(
     {
         "leader_changes": 200,
         "truncations": 50,
@@ -64,7 +64,7 @@ class Encountered:
 
     def shortfalls(self, seeds: int) -> list[str]:
         """What so many seeds should have met and did not; fewer than a hundred may meet anything."""
-        found = ((name, getattr(self, name), least * (seeds // seeds_per_block)) for name, least in demanded.items())
+        found = ((name, getattr(self, name), least * (seeds // SEEDS_PER_BLOCK)) for name, least in DEMANDED.items())
         return [
             f"too few {name.replace('_', ' ')}: {value} in {seeds} seeds, {least} are demanded"
             for name, value, least in found

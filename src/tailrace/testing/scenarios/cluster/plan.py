@@ -13,12 +13,12 @@ from tailrace.model.settings import Fsync, Settings
 from tailrace.testing.simulation import Delay, Odds
 from tailrace.testing.simulation.chance import stream
 
-data_dir: Final = "/data"
-kafka_port: Final = 9092
-peer_port: Final = 9192
-trouble_default_seconds: Final = 12.0
-brokers_by_chance: Final = (1, 2, 3, 3, 3, 3, 3, 3, 3, 3, 3, 4, 4, 5)
-fsyncs_by_chance: Final[tuple[Fsync, ...]] = ("always",) * 8 + ("interval", "never")
+DATA_DIR: Final = "/data"
+KAFKA_PORT: Final = 9092
+PEER_PORT: Final = 9192
+TROUBLE_DEFAULT_SECONDS: Final = 12.0
+BROKERS_BY_CHANCE: Final = (1, 2, 3, 3, 3, 3, 3, 3, 3, 3, 3, 4, 4, 5)
+FSYNCS_BY_CHANCE: Final[tuple[Fsync, ...]] = ("always",) * 8 + ("interval", "never")
 
 
 @frozen
@@ -44,10 +44,10 @@ class Plan:
     def settings(self, host: str, join: str) -> Settings:
         return Settings(
             host=host,
-            kafka_port=kafka_port,
-            peer_port=peer_port,
+            kafka_port=KAFKA_PORT,
+            peer_port=PEER_PORT,
             join=join,
-            data_dir=data_dir,
+            data_dir=DATA_DIR,
             fsync=self.fsync,
             fsync_interval_ms=200,
             log_segment_bytes=self.segment_bytes,
@@ -67,16 +67,16 @@ class Plan:
         )
 
 
-def plan_of(seed: int, seconds: float = trouble_default_seconds) -> Plan:
+def plan_of(seed: int, seconds: float = TROUBLE_DEFAULT_SECONDS) -> Plan:
     chance = stream(seed, "plan")
-    brokers = chance.choice(brokers_by_chance)
+    brokers = chance.choice(BROKERS_BY_CHANCE)
     odds = _odds(chance)
     return Plan(
         seed=seed,
         seconds=seconds,
         brokers=brokers,
         late=chance.randrange(brokers) if chance.random() < 0.3 else 0,
-        fsync=chance.choice(fsyncs_by_chance),
+        fsync=chance.choice(FSYNCS_BY_CHANCE),
         odds=odds,
         segment_bytes=chance.choice([3_000, 20_000, 1_000_000]),
         checkpoint_ms=chance.choice([300, 2_000, 60_000]),

@@ -12,10 +12,10 @@ from tailrace.broker.node import CannotStart, Node
 from tailrace.doors.kafka import KafkaDoor, open_door
 from tailrace.model.faults import Fault
 from tailrace.ports import Ports
-from tailrace.testing.scenarios.cluster.plan import Plan, data_dir, kafka_port
+from tailrace.testing.scenarios.cluster.plan import DATA_DIR, KAFKA_PORT, Plan
 from tailrace.testing.simulation import Crashed, World
 
-again_seconds: Final = 0.5
+AGAIN_SECONDS: Final = 0.5
 
 
 class Witness(Protocol):
@@ -40,11 +40,11 @@ class Server:
 
     @property
     def address(self) -> str:
-        return f"{self.name}:{kafka_port}"
+        return f"{self.name}:{KAFKA_PORT}"
 
     @property
     def votes_path(self) -> str:
-        return f"{data_dir}/votes"
+        return f"{DATA_DIR}/votes"
 
     @property
     def runs(self) -> bool:
@@ -69,7 +69,7 @@ class Server:
                 self.refusal = str(error)
                 self.refused += 1
                 self.crash(power_loss=False)
-                await asyncio.sleep(again_seconds)
+                await asyncio.sleep(AGAIN_SECONDS)
             else:
                 return
 

@@ -10,16 +10,16 @@ from tailrace.testing.scenarios.cluster.encountered import Encountered
 from tailrace.testing.scenarios.cluster.faults.trouble import Trouble
 from tailrace.testing.scenarios.cluster.invariants.convergence import Convergence, described
 from tailrace.testing.scenarios.cluster.invariants.invariants import Broken, Invariant
-from tailrace.testing.scenarios.cluster.invariants.watch import Watch, look_every_seconds, partitions_of
-from tailrace.testing.scenarios.cluster.plan import Plan, plan_of, trouble_default_seconds
+from tailrace.testing.scenarios.cluster.invariants.watch import LOOK_EVERY_SECONDS, Watch, partitions_of
+from tailrace.testing.scenarios.cluster.plan import TROUBLE_DEFAULT_SECONDS, Plan, plan_of
 from tailrace.testing.scenarios.cluster.server import Server
 from tailrace.testing.simulation import World
-from tailrace.testing.simulation.storage import capacity_default_bytes
+from tailrace.testing.simulation.storage import CAPACITY_DEFAULT_BYTES
 
-converge_max_seconds: Final = 30.0
-converge_look_seconds: Final = 0.05
-seconds_max: Final = 3600.0
-steps_max: Final = 300_000  # and as many for each minute of trouble: a story takes a tenth of that
+CONVERGE_MAX_SECONDS: Final = 30.0
+CONVERGE_LOOK_SECONDS: Final = 0.05
+SECONDS_MAX: Final = 3600.0
+STEPS_MAX: Final = 300_000  # and as many for each minute of trouble: a story takes a tenth of that
 
 
 class Outcome(NamedTuple):
@@ -66,20 +66,20 @@ class Story:
 
     async def _settle(self, what: str, *, clients: bool = False) -> None:
         """Wait until nothing stands in the way any more; clients, too, have to be done with what they began."""
-        deadline = self._world.loop.time() + converge_max_seconds
+        deadline = self._world.loop.time() + CONVERGE_MAX_SECONDS
         while obstacle := (clients and self._clients.busy) or self._convergence.obstacle():
             if self._world.loop.time() >= deadline:
-                broken = Broken(Invariant.CONVERGES, f"{converge_max_seconds:.0f} s after {what}: {obstacle}")
+                broken = Broken(Invariant.CONVERGES, f"{CONVERGE_MAX_SECONDS:.0f} s after {what}: {obstacle}")
                 for line in described(self._servers):
                     broken.add_note(line)
                 raise broken
-            await asyncio.sleep(converge_look_seconds)
+            await asyncio.sleep(CONVERGE_LOOK_SECONDS)
             self._watch.look()
 
     async def _keep_looking(self) -> None:
         while True:
             self._watch.look()
-            await asyncio.sleep(look_every_seconds)
+            await asyncio.sleep(LOOK_EVERY_SECONDS)
 
     def _beside(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
         """Run something beside the story; if it fails, so does the run."""
@@ -90,7 +90,7 @@ class Story:
     def _log_cut(self, server: Server, path: str) -> None:
         """A segment became shorter: while a replica has it open it was truncated, before that its tail was torn."""
         storage = server.machine.storage
-        if not path.endswith(".log") or storage.capacity_bytes != capacity_default_bytes:
+        if not path.endswith(".log") or storage.capacity_bytes != CAPACITY_DEFAULT_BYTES:
             return  # after a write that did not fit
         if any(path.startswith(f"{one.log.folder}/") for one in partitions_of(server)):
             self._met.truncations += 1
@@ -113,7 +113,7 @@ def surface(task: "asyncio.Task[Any]") -> None:
         raise error
 
 
-def run_cluster(seed: int, seconds: float = trouble_default_seconds) -> Outcome:
+def run_cluster(seed: int, seconds: float = TROUBLE_DEFAULT_SECONDS) -> Outcome:
     """One seed: what it met, and the digest of its history."""
     plan = plan_of(seed, seconds)
     with _world(plan) as world:
@@ -121,7 +121,7 @@ def run_cluster(seed: int, seconds: float = trouble_default_seconds) -> Outcome:
         return Outcome(met, world.digest)
 
 
-def trace_cluster(seed: int, seconds: float = trouble_default_seconds) -> Iterator[str]:
+def trace_cluster(seed: int, seconds: float = TROUBLE_DEFAULT_SECONDS) -> Iterator[str]:
     """One seed's history, line by line; it ends with what broke, if something does."""
     plan = plan_of(seed, seconds)
     with _world(plan, keep_lines=True) as world:
@@ -136,6 +136,6 @@ def _world(plan: Plan, *, keep_lines: bool = False) -> World:
         plan.seed,
         odds=plan.odds,
         keep_lines=keep_lines,
-        steps_max=steps_max + int(plan.seconds / 60 * steps_max),
-        seconds_max=seconds_max + plan.seconds,
+        steps_max=STEPS_MAX + int(plan.seconds / 60 * STEPS_MAX),
+        seconds_max=SECONDS_MAX + plan.seconds,
     )

@@ -1,8 +1,8 @@
-"""What brokers say to each other on the peers' port; `peer_messages` lists it by key, from 1000 on.
+"""What brokers say to each other on the peers' port; `PEER_MESSAGES` lists it by key, from 1000 on.
 
 None of this is Kafka's, and clients never see it: it is not in `messages`. An answer has an error code, a sentence for
 people, and with NOT_CONTROLLER a hint who is; all its fields have defaults, so that any call can be refused. Fetch
-travels as Kafka declares it, and Raft's messages (`raft_messages_key`) are packed by hand and get no answer.
+travels as Kafka declares it, and Raft's messages (`RAFT_MESSAGES_KEY`) are packed by hand and get no answer.
 """
 
 from collections.abc import Mapping
@@ -24,9 +24,9 @@ from tailrace.wire.messages.peers.take_producer_ids import TakeProducerIds, Take
 from tailrace.wire.messages.peers.write_markers import WriteMarkers, WriteMarkersAnswer
 from tailrace.wire.schema import declaration
 
-hello_key: Final = 1000
-raft_messages_key: Final = 1001
-join_cluster_key: Final = 1010
+HELLO_KEY: Final = 1000
+RAFT_MESSAGES_KEY: Final = 1001
+JOIN_CLUSTER_KEY: Final = 1010
 
 
 def _by_key(*pairs: tuple[type, type]) -> Mapping[int, Pair]:
@@ -34,7 +34,7 @@ def _by_key(*pairs: tuple[type, type]) -> Mapping[int, Pair]:
     return MappingProxyType({key: Pair(key, request.__name__, request, answer) for key, request, answer in numbered})
 
 
-peer_messages: Final = _by_key(
+PEER_MESSAGES: Final = _by_key(
     (PeerHello, PeerHelloAnswer),
     (JoinCluster, JoinClusterAnswer),
     (RegisterBroker, RegisterBrokerAnswer),

@@ -3,8 +3,8 @@
 from tailrace.doors.kafka.call import Call
 from tailrace.wire.compile import encode
 from tailrace.wire.errors import Error
-from tailrace.wire.framing import length_layout
-from tailrace.wire.headers import api_versions_key, response_header
+from tailrace.wire.framing import LENGTH_LAYOUT
+from tailrace.wire.headers import API_VERSIONS_KEY, response_header
 from tailrace.wire.messages.api_versions import (
     ApiRange,
     ApiVersionsRequest,
@@ -35,7 +35,7 @@ async def api_versions(request: ApiVersionsRequest, call: Call) -> ApiVersionsRe
 
 def unsupported_version(correlation_id: int, versions: Versions) -> bytes:
     """The answer to an ApiVersions request newer than ours: version 0, and what we have of this API (KIP-511)."""
-    own = ApiRange(api_key=api_versions_key, min_version=versions.first, max_version=versions.last)
+    own = ApiRange(api_key=API_VERSIONS_KEY, min_version=versions.first, max_version=versions.last)
     body = encode(ApiVersionsResponse(error_code=Error.UNSUPPORTED_VERSION, api_keys=(own,)), 0)
-    answer = response_header(api_versions_key, correlation_id, flexible=False) + body
-    return length_layout.pack(len(answer)) + answer
+    answer = response_header(API_VERSIONS_KEY, correlation_id, flexible=False) + body
+    return LENGTH_LAYOUT.pack(len(answer)) + answer

@@ -8,12 +8,12 @@ from tailrace.doors.kafka.call import Call
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse, DescribedBroker
 
-brokers: Final = 1
-controllers: Final = 2
+BROKERS: Final = 1
+CONTROLLERS: Final = 2
 
 
 async def describe_cluster(request: DescribeClusterRequest, call: Call) -> DescribeClusterResponse:
-    if request.endpoint_type != brokers:
+    if request.endpoint_type != BROKERS:
         return _refused(request.endpoint_type)
     node = call.node
     shown = [one for one in node.hosted.image.brokers.values() if request.include_fenced_brokers or not one.fenced]
@@ -38,11 +38,11 @@ def _described(broker: Broker, *, peers: bool) -> DescribedBroker:
 
 
 def _refused(endpoint_type: int) -> DescribeClusterResponse:
-    known = endpoint_type == controllers
+    known = endpoint_type == CONTROLLERS
     return DescribeClusterResponse(
         error_code=Error.MISMATCHED_ENDPOINT_TYPE if known else Error.UNSUPPORTED_ENDPOINT_TYPE,
         error_message=f"this is an endpoint of brokers (1); endpoints of type {endpoint_type} cannot be asked for here",
-        endpoint_type=brokers,
+        endpoint_type=BROKERS,
         cluster_id="",
         brokers=(),
     )

@@ -10,8 +10,8 @@ from tailrace.broker.partitions.partition import Partition
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.request_limits import partitions_once
 from tailrace.model.faults import Fault, UnknownTopic
-from tailrace.model.limits import partitions_per_request_max
-from tailrace.model.topics import metadata_topic
+from tailrace.model.limits import PARTITIONS_PER_REQUEST_MAX
+from tailrace.model.topics import METADATA_TOPIC
 from tailrace.ports import Clock
 from tailrace.raft.tracking import PeerProgress
 from tailrace.wire.errors import Error
@@ -30,8 +30,8 @@ from tailrace.wire.primitives import WireError
 if TYPE_CHECKING:
     from tailrace.broker.node import Node
 
-unknown: Final = -1
-never: Final = float("-inf")
+UNKNOWN: Final = -1
+NEVER: Final = float("-inf")
 
 
 async def describe_quorum(request: DescribeQuorumRequest, call: Call) -> DescribeQuorumResponse:
@@ -41,7 +41,7 @@ async def describe_quorum(request: DescribeQuorumRequest, call: Call) -> Describ
         return DescribeQuorumResponse(error_code=Error.NOT_LEADER_OR_FOLLOWER, error_message=str(fault))
     asked = ((one.name, [each.partition for each in one.partitions]) for one in request.topics)
     try:
-        named = partitions_once(asked, partitions_per_request_max)
+        named = partitions_once(asked, PARTITIONS_PER_REQUEST_MAX)
     except WireError as error:  # it may have come over a peer's connection, which is not the client's to lose
         return DescribeQuorumResponse(error_code=Error.INVALID_REQUEST, error_message=str(error))
     quorum = _metadata_quorum(call.node)
@@ -49,7 +49,7 @@ async def describe_quorum(request: DescribeQuorumRequest, call: Call) -> Describ
         QuorumsOfTopic(
             name=name,
             partitions=tuple(
-                quorum if (name, number) == (metadata_topic, 0) else _refused(name, number) for number in numbers
+                quorum if (name, number) == (METADATA_TOPIC, 0) else _refused(name, number) for number in numbers
             ),
         )
         for name, numbers in named.items()
@@ -58,7 +58,7 @@ async def describe_quorum(request: DescribeQuorumRequest, call: Call) -> Describ
 
 
 def _refused(topic: str, partition: int) -> QuorumOfPartition:
-    fault = UnknownTopic(f"only the quorum of {metadata_topic}, partition 0, is described, not {topic}-{partition}")
+    fault = UnknownTopic(f"only the quorum of {METADATA_TOPIC}, partition 0, is described, not {topic}-{partition}")
     return QuorumOfPartition(partition=partition, error_code=error_of(fault), error_message=str(fault))
 
 
@@ -96,14 +96,14 @@ def _progress(peer: PeerProgress, clock: Clock) -> ReplicaProgress:
         replica_id=peer.replica.broker,
         replica_directory_id=peer.replica.directory,
         log_end_offset=peer.end,
-        last_fetch_timestamp_ms=_wall_ms(peer.fetched, clock) if fetched else unknown,
-        last_caught_up_timestamp_ms=_wall_ms(peer.caught_up, clock) if fetched else unknown,
+        last_fetch_timestamp_ms=_wall_ms(peer.fetched, clock) if fetched else UNKNOWN,
+        last_caught_up_timestamp_ms=_wall_ms(peer.caught_up, clock) if fetched else UNKNOWN,
     )
 
 
 def _wall_ms(at: float, clock: Clock) -> int:
     """When something happened that was noted by the monotonic clock."""
-    return unknown if at == never else clock.wall_ms() - round((clock.monotonic() - at) * 1000)
+    return UNKNOWN if at == NEVER else clock.wall_ms() - round((clock.monotonic() - at) * 1000)
 
 
 def _nodes(node: "Node") -> tuple[QuorumNode, ...]:

@@ -10,21 +10,21 @@ from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.request_limits import partitions_once
 from tailrace.doors.kafka.request_timeout import request_timeout_s
 from tailrace.model.faults import ElectionNotNeeded, Fault, InvalidRequest
-from tailrace.model.limits import partitions_per_request_max
+from tailrace.model.limits import PARTITIONS_PER_REQUEST_MAX
 from tailrace.wire.errors import Error
 from tailrace.wire.faults import error_of
 from tailrace.wire.messages.elect_leaders import (
+    PREFERRED,
     ElectLeadersRequest,
     ElectLeadersResponse,
     PartitionElected,
     TopicElected,
     TopicToElect,
-    preferred,
 )
 
 
 async def elect_leaders(request: ElectLeadersRequest, call: Call) -> ElectLeadersResponse:
-    if request.election_type != preferred:
+    if request.election_type != PREFERRED:
         return _refused(request)
     answers = await Election(call.node, _named(request, call)).hold(request_timeout_s(request))
     if request.topics is None:  # as in Kafka: who asks for all hears only of those that something became of
@@ -40,7 +40,7 @@ def _named(request: ElectLeadersRequest, call: Call) -> list[Named]:
 
 
 def _asked(topics: Iterable[TopicToElect]) -> list[Named]:
-    once = partitions_once(((one.name, one.partitions) for one in topics), partitions_per_request_max)
+    once = partitions_once(((one.name, one.partitions) for one in topics), PARTITIONS_PER_REQUEST_MAX)
     return [(name, index) for name, indexes in once.items() for index in indexes]
 
 

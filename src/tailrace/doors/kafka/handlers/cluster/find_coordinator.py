@@ -8,20 +8,20 @@ from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.handlers.transactions.transactional_ids import require_name
 from tailrace.doors.kafka.request_limits import each, once
 from tailrace.model.faults import CoordinatorUnavailable, Fault, InvalidRequest
-from tailrace.model.ids import BrokerId, nobody
+from tailrace.model.ids import NOBODY, BrokerId
 from tailrace.wire.faults import error_of
 from tailrace.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 
-no_port: Final = -1
-first_with_many: Final = 4
-groups: Final = 0
-transactions: Final = 1
-share_groups: Final = 2
-first_with: Final = {groups: 0, transactions: 1, share_groups: 6}
+NO_PORT: Final = -1
+FIRST_WITH_MANY: Final = 4
+GROUPS: Final = 0
+TRANSACTIONS: Final = 1
+SHARE_GROUPS: Final = 2
+FIRST_WITH: Final = {GROUPS: 0, TRANSACTIONS: 1, SHARE_GROUPS: 6}
 
 
 async def find_coordinator(request: FindCoordinatorRequest, call: Call) -> FindCoordinatorResponse:
-    if call.version >= first_with_many:
+    if call.version >= FIRST_WITH_MANY:
         found = await each(once(request.coordinator_keys), partial(_find, call, request.key_type))
         return FindCoordinatorResponse(coordinators=tuple(found))
     one = await _find(call, request.key_type, request.key)
@@ -32,7 +32,7 @@ async def find_coordinator(request: FindCoordinatorRequest, call: Call) -> FindC
 
 async def _find(call: Call, key_type: int, key: str) -> Coordinator:
     try:
-        if key_type not in first_with or call.version < first_with[key_type]:
+        if key_type not in FIRST_WITH or call.version < FIRST_WITH[key_type]:
             raise InvalidRequest(f"FindCoordinator version {call.version} knows no key type {key_type}")
         broker = await _broker(call, key_type, key)
         known = call.node.hosted.image.brokers.get(broker)
@@ -40,15 +40,15 @@ async def _find(call: Call, key_type: int, key: str) -> Coordinator:
             raise CoordinatorUnavailable(f"broker {broker} coordinates {key}, and has not said where it is")
     except Fault as fault:
         return Coordinator(
-            key=key, node_id=nobody, host="", port=no_port, error_code=error_of(fault), error_message=str(fault)
+            key=key, node_id=NOBODY, host="", port=NO_PORT, error_code=error_of(fault), error_message=str(fault)
         )
     return Coordinator(key=key, node_id=known.id, host=known.host, port=known.kafka_port)
 
 
 async def _broker(call: Call, key_type: int, key: str) -> BrokerId:
-    if key_type == groups:
+    if key_type == GROUPS:
         return await call.node.group_coordinator.find(key)
-    if key_type == transactions:
+    if key_type == TRANSACTIONS:
         require_name(key)
         return await call.node.transaction_coordinator.find(key)
     fault = CoordinatorUnavailable("share groups are not supported yet")

@@ -10,8 +10,8 @@ from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.controller_changes import repeated
 from tailrace.doors.kafka.handlers.configs.resources import resource_to_show
 from tailrace.doors.kafka.handlers.configs.setting_values import (
+    ALL_BROKERS,
     WantedSettings,
-    all_brokers,
     all_brokers_values,
     broker_values,
     group_values,
@@ -19,7 +19,7 @@ from tailrace.doors.kafka.handlers.configs.setting_values import (
 )
 from tailrace.doors.kafka.request_limits import require_few
 from tailrace.model.faults import Fault, InvalidRequest, UnknownTopic
-from tailrace.model.limits import resources_per_request_max
+from tailrace.model.limits import RESOURCES_PER_REQUEST_MAX
 from tailrace.model.topics import check_topic_name
 from tailrace.wire.faults import error_of
 from tailrace.wire.messages.describe_configs import (
@@ -32,7 +32,7 @@ from tailrace.wire.messages.describe_configs import (
 
 
 async def describe_configs(request: DescribeConfigsRequest, call: Call) -> DescribeConfigsResponse:
-    require_few(len(request.resources), resources_per_request_max)
+    require_few(len(request.resources), RESOURCES_PER_REQUEST_MAX)
     twice = repeated((one.resource_type, one.resource_name) for one in request.resources)
     results = (_resource(call, request, asked, twice) for asked in request.resources)
     return DescribeConfigsResponse(results=tuple(results))
@@ -68,4 +68,4 @@ def _values(call: Call, asked: ResourceAsked, wanted: WantedSettings) -> Iterato
             check_topic_name(name)
             raise UnknownTopic(f"there is no topic {name}")
         return topic_values(call.node, topic.settings, wanted)
-    return all_brokers_values(call.node, wanted) if name == all_brokers else broker_values(call.node, wanted)
+    return all_brokers_values(call.node, wanted) if name == ALL_BROKERS else broker_values(call.node, wanted)

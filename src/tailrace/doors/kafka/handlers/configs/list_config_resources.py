@@ -11,8 +11,8 @@ from tailrace.wire.messages.list_config_resources import (
     ListConfigResourcesResponse,
 )
 
-first_with_types: Final = 1
-kinds_without_members: Final = (8, 16)  # loggers of brokers, client metrics
+FIRST_WITH_TYPES: Final = 1
+KINDS_WITHOUT_MEMBERS: Final = (8, 16)  # loggers of brokers, client metrics
 
 
 async def list_config_resources(request: ListConfigResourcesRequest, call: Call) -> ListConfigResourcesResponse:
@@ -21,9 +21,9 @@ async def list_config_resources(request: ListConfigResourcesRequest, call: Call)
         Resource.BROKER: [str(broker) for broker in call.node.brokers],
         Resource.GROUP: list(call.node.hosted.image.group_settings),
     }
-    if call.version < first_with_types:
+    if call.version < FIRST_WITH_TYPES:
         return ListConfigResourcesResponse(config_resources=())
-    if any(kind not in members and kind not in kinds_without_members for kind in request.resource_types):
+    if any(kind not in members and kind not in KINDS_WITHOUT_MEMBERS for kind in request.resource_types):
         return ListConfigResourcesResponse(error_code=Error.UNSUPPORTED_VERSION, config_resources=())
     return ListConfigResourcesResponse(
         config_resources=tuple(

@@ -10,15 +10,15 @@ from functools import cache
 from typing import Final
 
 from tailrace.broker.node import Node
-from tailrace.cluster.settings import changeable_broker_settings, list_settings
+from tailrace.cluster.settings import CHANGEABLE_BROKER_SETTINGS, LIST_SETTINGS
 from tailrace.model.frozen import frozen
-from tailrace.model.group_settings import broker_names
+from tailrace.model.group_settings import BROKER_NAMES
 from tailrace.model.settings import kind_of, row, rows
-from tailrace.model.topics import TopicSetting, text_of, topic_settings
+from tailrace.model.topics import TOPIC_SETTINGS, TopicSetting, text_of
 from tailrace.wire.messages.describe_configs import ConfigSynonym, DescribedConfig
 
-long_names: Final = ("ms", "flush.messages", "interval.messages", "retention.bytes")  # 64 bits wide in Kafka
-all_brokers: Final = ""
+LONG_NAMES: Final = ("ms", "flush.messages", "interval.messages", "retention.bytes")  # 64 bits wide in Kafka
+ALL_BROKERS: Final = ""
 
 
 class Source(IntEnum):
@@ -57,7 +57,7 @@ class WantedSettings:
 
 def topic_values(node: Node, own: Mapping[str, str], wanted: WantedSettings) -> Iterator[DescribedConfig]:
     """All settings of a topic that has these of its own."""
-    for setting in topic_settings.values():
+    for setting in TOPIC_SETTINGS.values():
         if wanted.has(setting.name):
             yield _described(
                 setting.name, _kind(setting.name, setting.kind), setting.help, _topic_places(node, own, setting), wanted
@@ -68,7 +68,7 @@ def broker_values(node: Node, wanted: WantedSettings) -> Iterator[DescribedConfi
     """All settings of this broker."""
     for name, one in rows().items():
         if wanted.has(name):
-            read_only = name not in changeable_broker_settings
+            read_only = name not in CHANGEABLE_BROKER_SETTINGS
             places = list(_broker_places(node, name))
             yield _described(name, _kind(name, kind_of(one)), row(one).help, places, wanted, read_only=read_only)
 
@@ -76,7 +76,7 @@ def broker_values(node: Node, wanted: WantedSettings) -> Iterator[DescribedConfi
 def group_values(node: Node, group_id: str, wanted: WantedSettings) -> Iterator[DescribedConfig]:
     """All settings of a group, whether it is there or not."""
     own = node.hosted.image.group_settings.get(group_id, {})
-    for name, broker_name in broker_names.items():
+    for name, broker_name in BROKER_NAMES.items():
         if wanted.has(name):
             places = list(_broker_places(node, broker_name))
             if name in own:
@@ -86,7 +86,7 @@ def group_values(node: Node, group_id: str, wanted: WantedSettings) -> Iterator[
 
 def all_brokers_values(node: Node, wanted: WantedSettings) -> Iterator[DescribedConfig]:
     """What was set for all brokers, and only that."""
-    for name, value in node.hosted.image.broker_settings.get(all_brokers, {}).items():
+    for name, value in node.hosted.image.broker_settings.get(ALL_BROKERS, {}).items():
         if wanted.has(name):
             one = rows()[name]
             place = ConfigSynonym(name=name, value=value, source=Source.ALL_BROKERS)
@@ -111,7 +111,7 @@ def _kafka_name(field: str) -> str:
 
 def _broker_places(node: Node, name: str) -> Iterator[ConfigSynonym]:
     told = node.hosted.image.broker_settings
-    for owner, source in ((str(node.broker_id), Source.BROKER), (all_brokers, Source.ALL_BROKERS)):
+    for owner, source in ((str(node.broker_id), Source.BROKER), (ALL_BROKERS, Source.ALL_BROKERS)):
         if name in told.get(owner, {}):
             yield ConfigSynonym(name=name, value=told[owner][name], source=source)
     one = rows()[name]
@@ -136,10 +136,10 @@ def _described(
 
 
 def _kind(name: str, kind: type) -> Kind:
-    if name in list_settings:
+    if name in LIST_SETTINGS:
         return Kind.LIST
     if kind is int:
-        return Kind.LONG if name.endswith(long_names) else Kind.INT
+        return Kind.LONG if name.endswith(LONG_NAMES) else Kind.INT
     if kind is bool:
         return Kind.BOOLEAN
     return Kind.DOUBLE if kind is float else Kind.STRING

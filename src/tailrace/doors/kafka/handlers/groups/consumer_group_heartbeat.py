@@ -7,14 +7,14 @@ from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.handlers.groups.group_members import client_host, client_id, coordinator_of, new_member_id
 from tailrace.doors.kafka.time_slices import TimeSlice as ClientTurn
 from tailrace.groups.consumer.expressions import Tried, compiled
-from tailrace.groups.consumer.requests import Heartbeat, HeartbeatAnswer, joining
+from tailrace.groups.consumer.requests import JOINING, Heartbeat, HeartbeatAnswer
 from tailrace.groups.consumer.shares import Share, by_topic, share
 from tailrace.groups.groups import Groups
 from tailrace.groups.requests import MemberId
 from tailrace.groups.turn import GroupTurn
 from tailrace.model.faults import Fault, InvalidExpression, InvalidRequest
 from tailrace.model.ids import Id, TopicPartition
-from tailrace.model.limits import group_owned_partitions_max
+from tailrace.model.limits import GROUP_OWNED_PARTITIONS_MAX
 from tailrace.wire.faults import error_of
 from tailrace.wire.messages.consumer_group_heartbeat import (
     Assignment,
@@ -23,7 +23,7 @@ from tailrace.wire.messages.consumer_group_heartbeat import (
     OwnedTopic,
 )
 
-last_to_be_given_an_id: Final = 0
+LAST_TO_BE_GIVEN_AN_ID: Final = 0
 
 
 async def consumer_group_heartbeat(
@@ -69,7 +69,7 @@ async def _tried(
 
 def _beat(request: ConsumerGroupHeartbeatRequest, call: Call) -> Heartbeat:
     member_id = request.member_id
-    if not member_id and request.member_epoch == joining and call.version <= last_to_be_given_an_id:
+    if not member_id and request.member_epoch == JOINING and call.version <= LAST_TO_BE_GIVEN_AN_ID:
         member_id = new_member_id(call, request.instance_id)
     return Heartbeat(
         who=MemberId(member_id, request.instance_id),
@@ -87,8 +87,8 @@ def _beat(request: ConsumerGroupHeartbeatRequest, call: Call) -> Heartbeat:
 
 def _owned(topics: tuple[OwnedTopic, ...]) -> Share:
     count = sum(len(topic.partitions) for topic in topics)
-    if count > group_owned_partitions_max:
-        raise InvalidRequest(f"a member that has {count} partitions; {group_owned_partitions_max} are allowed")
+    if count > GROUP_OWNED_PARTITIONS_MAX:
+        raise InvalidRequest(f"a member that has {count} partitions; {GROUP_OWNED_PARTITIONS_MAX} are allowed")
     return share(TopicPartition(Id(topic.topic_id), one) for topic in topics for one in topic.partitions)
 
 

@@ -20,7 +20,7 @@ from tailrace.wire.messages.describe_groups import (
     DescribeGroupsResponse,
 )
 
-first_with_not_found: Final = 6
+FIRST_WITH_NOT_FOUND: Final = 6
 
 
 async def describe_groups(request: DescribeGroupsRequest, call: Call) -> DescribeGroupsResponse:
@@ -35,7 +35,7 @@ async def _described(call: Call, group_id: str, operations: int) -> DescribedGro
             lambda machine: _shown(machine, group_id, operations)
         )
     except GroupNotFound as fault:
-        if call.version < first_with_not_found:
+        if call.version < FIRST_WITH_NOT_FOUND:
             return DescribedGroup(group_id=group_id, group_state=State.DEAD.value, authorized_operations=operations)
         return DescribedGroup(
             group_id=group_id, group_state=State.DEAD.value, error_code=error_of(fault), error_message=str(fault)

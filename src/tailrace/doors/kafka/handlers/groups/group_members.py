@@ -6,9 +6,9 @@ from tailrace.broker.groups.partition_coordinator import GroupPartitionCoordinat
 from tailrace.doors.kafka.call import Call
 from tailrace.model.faults import InvalidGroupId
 
-hex_parts: Final = (8, 12, 16, 20)  # where a UUID has its dashes
+HEX_PARTS: Final = (8, 12, 16, 20)  # where a UUID has its dashes
 
-member_name_max_chars: Final = 4096  # of a name that an id begins with: as text, with all the rest, an id has 32 KiB
+MEMBER_NAME_MAX_CHARS: Final = 4096  # of a name that an id begins with: as text, with all the rest, an id has 32 KiB
 
 
 def coordinator_of(call: Call, group_id: str) -> GroupPartitionCoordinator:
@@ -21,8 +21,8 @@ def coordinator_of(call: Call, group_id: str) -> GroupPartitionCoordinator:
 def new_member_id(call: Call, instance_id: str | None) -> str:
     """As Kafka makes them: people recognise their clients by it."""
     digits = call.node.ports.random.new_id().hex()
-    cuts = zip((0, *hex_parts), (*hex_parts, len(digits)), strict=True)
-    name = (instance_id or client_id(call))[:member_name_max_chars]
+    cuts = zip((0, *HEX_PARTS), (*HEX_PARTS, len(digits)), strict=True)
+    name = (instance_id or client_id(call))[:MEMBER_NAME_MAX_CHARS]
     return f"{name}-" + "-".join(digits[begin:end] for begin, end in cuts)
 
 

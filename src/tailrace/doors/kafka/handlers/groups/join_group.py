@@ -13,9 +13,9 @@ from tailrace.model.faults import Fault, MemberIdRequired
 from tailrace.wire.faults import error_of
 from tailrace.wire.messages.join_group import JoinedMember, JoinGroupRequest, JoinGroupResponse
 
-first_with_rebalance_timeout: Final = 1
-first_to_come_back: Final = 4  # with the id that it was given
-first_to_skip_assignment: Final = 9
+FIRST_WITH_REBALANCE_TIMEOUT: Final = 1
+FIRST_TO_COME_BACK: Final = 4  # with the id that it was given
+FIRST_TO_SKIP_ASSIGNMENT: Final = 9
 
 
 async def join_group(request: JoinGroupRequest, call: Call) -> JoinGroupResponse:
@@ -32,7 +32,7 @@ async def join_group(request: JoinGroupRequest, call: Call) -> JoinGroupResponse
 
 
 def _wanted(request: JoinGroupRequest, call: Call) -> Joining:
-    says_timeout = call.version >= first_with_rebalance_timeout
+    says_timeout = call.version >= FIRST_WITH_REBALANCE_TIMEOUT
     return Joining(
         who=MemberId(request.member_id, request.group_instance_id),
         client_id=client_id(call),
@@ -41,8 +41,8 @@ def _wanted(request: JoinGroupRequest, call: Call) -> Joining:
         rebalance_timeout_ms=request.rebalance_timeout_ms if says_timeout else request.session_timeout_ms,
         protocol_type=request.protocol_type,
         protocols={one.name: one.metadata for one in request.protocols},
-        id_required=call.version >= first_to_come_back,
-        may_skip_assignment=call.version >= first_to_skip_assignment,
+        id_required=call.version >= FIRST_TO_COME_BACK,
+        may_skip_assignment=call.version >= FIRST_TO_SKIP_ASSIGNMENT,
     )
 
 

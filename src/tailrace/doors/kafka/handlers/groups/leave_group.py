@@ -9,19 +9,19 @@ from tailrace.model.faults import Fault
 from tailrace.wire.faults import error_of
 from tailrace.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, LeftMember
 
-first_with_many: Final = 3
+FIRST_WITH_MANY: Final = 3
 
 
 async def leave_group(request: LeaveGroupRequest, call: Call) -> LeaveGroupResponse:
     who = [MemberId(one.member_id, one.group_instance_id) for one in request.members]
-    if call.version < first_with_many:
+    if call.version < FIRST_WITH_MANY:
         who = [MemberId(request.member_id)]
     try:
         coordinator = coordinator_of(call, request.group_id)
         results = await coordinator.act(lambda machine, turn: machine.leave(request.group_id, who, turn))
     except Fault as fault:
         return LeaveGroupResponse(error_code=error_of(fault))
-    if call.version < first_with_many:
+    if call.version < FIRST_WITH_MANY:
         (fault_or_none,) = results
         return LeaveGroupResponse(error_code=0 if fault_or_none is None else error_of(fault_or_none))
     return LeaveGroupResponse(

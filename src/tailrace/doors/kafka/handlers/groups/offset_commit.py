@@ -21,15 +21,15 @@ from tailrace.wire.messages.offset_commit import (
     OffsetCommitResponse,
 )
 
-first_by_id: Final = 10
-first_with_member_epochs: Final = 9
-first_to_know_of_groups: Final = 9  # before, a group that is not there had another generation
-as_the_broker_says: Final = -1
-last_ms: Final = 2**63 - 1  # that can be written down
+FIRST_BY_ID: Final = 10
+FIRST_WITH_MEMBER_EPOCHS: Final = 9
+FIRST_TO_KNOW_OF_GROUPS: Final = 9  # before, a group that is not there had another generation
+AS_THE_BROKER_SAYS: Final = -1
+LAST_MS: Final = 2**63 - 1  # that can be written down
 
 
 async def offset_commit(request: OffsetCommitRequest, call: Call) -> OffsetCommitResponse:
-    by_id = call.version >= first_by_id
+    by_id = call.version >= FIRST_BY_ID
     wanted = [
         (_by_id(call, one.topic_id) if by_id else by_name(call, one.name), one.partitions) for one in request.topics
     ]
@@ -53,19 +53,19 @@ def _by_id(call: Call, topic_id: Id) -> Topic | Fault:
 
 def _expires_ms(request: OffsetCommitRequest, call: Call) -> int:
     kept_ms = request.retention_time_ms
-    if kept_ms == as_the_broker_says:
-        return as_the_broker_says
-    return min(max(0, call.node.ports.clock.wall_ms() + kept_ms), last_ms)
+    if kept_ms == AS_THE_BROKER_SAYS:
+        return AS_THE_BROKER_SAYS
+    return min(max(0, call.node.ports.clock.wall_ms() + kept_ms), LAST_MS)
 
 
 async def _commit(request: OffsetCommitRequest, call: Call, wanted: Mapping[Place, Committed]) -> None:
     who = MemberId(request.member_id, request.group_instance_id)
     group_id, generation = request.group_id, request.generation_id_or_member_epoch
-    epochs = call.version >= first_with_member_epochs
+    epochs = call.version >= FIRST_WITH_MEMBER_EPOCHS
     try:
         coordinator = call.node.group_coordinator.local(group_id)
         await coordinator.act(
             lambda machine, turn: machine.commit(group_id, who, generation, wanted, turn, knows_epochs=epochs)
         )
     except GroupNotFound as fault:
-        raise fault if call.version >= first_to_know_of_groups else IllegalGeneration(str(fault)) from None
+        raise fault if call.version >= FIRST_TO_KNOW_OF_GROUPS else IllegalGeneration(str(fault)) from None

@@ -13,7 +13,7 @@ from tailrace.doors.kafka.request_limits import each, partitions_once, require_f
 from tailrace.groups.groups import Groups
 from tailrace.groups.offsets import Committed, Place
 from tailrace.model.faults import Fault, InvalidRequest, UnknownTopicId
-from tailrace.model.ids import NO_ID, Id, no_epoch, show_id
+from tailrace.model.ids import NO_EPOCH, NO_ID, Id, show_id
 from tailrace.model.transaction_faults import UnstableOffset
 from tailrace.wire.faults import error_of
 from tailrace.wire.messages.offset_fetch import (
@@ -26,10 +26,10 @@ from tailrace.wire.messages.offset_fetch import (
     OffsetFetchResponse,
 )
 
-first_with_error: Final = 2
-first_with_groups: Final = 8
-first_by_id: Final = 10
-no_offset: Final = -1
+FIRST_WITH_ERROR: Final = 2
+FIRST_WITH_GROUPS: Final = 8
+FIRST_BY_ID: Final = 10
+NO_OFFSET: Final = -1
 Kept = Mapping[Place, Committed | None]  # None: a transaction that is open has committed another
 
 
@@ -50,15 +50,15 @@ class Asking(NamedTuple):
 
 
 async def offset_fetch(request: OffsetFetchRequest, call: Call) -> OffsetFetchResponse:
-    if call.version >= first_with_groups:
+    if call.version >= FIRST_WITH_GROUPS:
         return await _groups(request, call)
     topics = None
     if request.topics is not None:
         topics = _once(((one.name, NO_ID), one.partition_indexes) for one in request.topics)
     try:
-        fetched = await _fetch(call, request.group_id, topics, Asking(None, no_epoch, request.require_stable))
+        fetched = await _fetch(call, request.group_id, topics, Asking(None, NO_EPOCH, request.require_stable))
     except Fault as fault:
-        if call.version >= first_with_error:
+        if call.version >= FIRST_WITH_ERROR:
             return OffsetFetchResponse(error_code=error_of(fault))
         fetched = [(topic, [_nothing(one, error_of(fault)) for one in topic.partitions]) for topic in topics or ()]
     return OffsetFetchResponse(
@@ -99,7 +99,7 @@ async def _group(call: Call, wanted: GroupWanted, require_stable: bool, twice: b
 
 
 def _named(call: Call, name: str, topic_id: Id) -> tuple[str, Id]:
-    if call.version < first_by_id:
+    if call.version < FIRST_BY_ID:
         return name, NO_ID
     known = call.node.hosted.image.topics_by_id.get(topic_id)
     return "" if known is None else known.name, topic_id
@@ -128,7 +128,7 @@ def _all(call: Call, kept: Kept) -> list[WantedOffsets]:
     return [
         WantedOffsets(name, topics[name].id if name in topics else NO_ID, numbers)
         for name, numbers in partitions.items()
-        if name in topics or call.version < first_by_id
+        if name in topics or call.version < FIRST_BY_ID
     ]
 
 
@@ -151,4 +151,4 @@ def _fetched(topic: WantedOffsets, partition: int, kept: Kept) -> FetchedPartiti
 
 
 def _nothing(partition: int, error_code: int = 0) -> FetchedPartition:
-    return FetchedPartition(partition=partition, committed_offset=no_offset, metadata="", error_code=error_code)
+    return FetchedPartition(partition=partition, committed_offset=NO_OFFSET, metadata="", error_code=error_code)

@@ -7,11 +7,11 @@ from functools import partial
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from tailrace.broker.partitions.partition import Partition, acks_all
+from tailrace.broker.partitions.partition import ACKS_ALL, Partition
 from tailrace.broker.partitions.transaction_guards import Guard
 from tailrace.doors.kafka.call import Answer, Call
 from tailrace.doors.kafka.handlers.records.leader_hints import endpoints_of, hint_for
-from tailrace.doors.kafka.time_slices import many_at_once
+from tailrace.doors.kafka.time_slices import MANY_AT_ONCE
 from tailrace.log.log import Appended
 from tailrace.model.faults import Fault, InvalidAcks, InvalidBatch, TimedOut
 from tailrace.model.ids import Id
@@ -20,7 +20,7 @@ from tailrace.wire.hot_produce import PartitionAnswer, PartitionData, ProduceHea
 
 TopicAnswers = list[tuple[str | Id, list[PartitionAnswer]]]
 Guards = Mapping[tuple[str | Id, int], Guard]
-no_guards: Final[Guards] = MappingProxyType({})
+NO_GUARDS: Final[Guards] = MappingProxyType({})
 
 
 class Serving:
@@ -40,7 +40,7 @@ class Serving:
         )
         self._waiting: PendingProduce | None = None
         self._refused = False
-        self._is_slow = len(self._left) > many_at_once  # or may be
+        self._is_slow = len(self._left) > MANY_AT_ONCE  # or may be
 
     def go_on(self) -> bool:
         """Append: all that is left, or as much as this client may in one turn. Whether that was all."""
@@ -76,7 +76,7 @@ class Serving:
         answers.append(
             PartitionAnswer(data.partition, 0, appended.base_offset, appended.append_time_ms, partition.log.start)
         )
-        if self._head.acks == acks_all and partition.acknowledged <= appended.last_offset:
+        if self._head.acks == ACKS_ALL and partition.acknowledged <= appended.last_offset:
             self._waiting = self._waiting or PendingProduce(self._call, self._topics)
             self._waiting.add(topic, answers, partition, appended.last_offset + 1)
 

@@ -22,7 +22,7 @@ from tailrace.model.faults import (
     TimedOut,
 )
 from tailrace.model.ids import TopicPartition
-from tailrace.model.limits import partitions_per_request_max
+from tailrace.model.limits import PARTITIONS_PER_REQUEST_MAX
 from tailrace.wire.faults import error_of
 from tailrace.wire.messages.delete_records import (
     DeleteRecordsRequest,
@@ -33,13 +33,13 @@ from tailrace.wire.messages.delete_records import (
 )
 from tailrace.wire.messages.peers.move_start import MoveStart
 
-everything: Final = -1
-no_offset: Final = -1
+EVERYTHING: Final = -1
+NO_OFFSET: Final = -1
 
 
 async def delete_records(request: DeleteRecordsRequest, call: Call) -> DeleteRecordsResponse:
     wanted = [(topic.name, one) for topic in request.topics for one in topic.partitions]
-    require_few(len(wanted), partitions_per_request_max)
+    require_few(len(wanted), PARTITIONS_PER_REQUEST_MAX)
     twice = repeated((topic, one.partition) for topic, one in wanted)
     within_s = request_timeout_s(request)
     decided = await together(
@@ -61,7 +61,7 @@ def _trimmed(number: int, answer: Partition | Fault) -> TrimmedPartition:
     if isinstance(answer, Partition) and answer.log.refusal is not None:  # the start is committed, and moves later
         answer = StorageFailed(f"{answer.name} is {answer.log.refusal}")
     if isinstance(answer, Fault):
-        return TrimmedPartition(partition=number, low_watermark=no_offset, error_code=error_of(answer))
+        return TrimmedPartition(partition=number, low_watermark=NO_OFFSET, error_code=error_of(answer))
     return TrimmedPartition(partition=number, low_watermark=answer.log.start)
 
 
@@ -88,7 +88,7 @@ def _new_start(partition: Partition, wanted: PartitionToTrim) -> int:
         raise InvalidTopicName(f"{partition.name} keeps what coordinators remember: they cut it themselves")
     partition.require_leader()
     limit = partition.high_watermark
-    start = limit if wanted.offset == everything else wanted.offset
+    start = limit if wanted.offset == EVERYTHING else wanted.offset
     if not 0 <= start <= limit:
         raise OffsetOutOfRange(f"{partition.name}: offset {start} is not from 0 to the high watermark {limit}")
     return start

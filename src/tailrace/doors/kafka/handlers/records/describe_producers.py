@@ -4,7 +4,7 @@ from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.request_limits import partitions_once
 from tailrace.log.state.producers import ProducerStates
 from tailrace.model.faults import Fault
-from tailrace.model.limits import partitions_per_request_max
+from tailrace.model.limits import PARTITIONS_PER_REQUEST_MAX
 from tailrace.wire.faults import error_of
 from tailrace.wire.messages.describe_producers import (
     DescribeProducersRequest,
@@ -16,7 +16,7 @@ from tailrace.wire.messages.describe_producers import (
 
 
 async def describe_producers(request: DescribeProducersRequest, call: Call) -> DescribeProducersResponse:
-    named = partitions_once(((one.name, one.partitions) for one in request.topics), partitions_per_request_max)
+    named = partitions_once(((one.name, one.partitions) for one in request.topics), PARTITIONS_PER_REQUEST_MAX)
     return DescribeProducersResponse(
         topics=tuple(
             TopicProducers(name=name, partitions=tuple(_describe(call, name, number) for number in numbers))

@@ -16,33 +16,33 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
-from tailrace.broker.partitions.fetch_sessions import Session, opening
+from tailrace.broker.partitions.fetch_sessions import OPENING, Session
 from tailrace.broker.partitions.nearest import nearer_replica
 from tailrace.broker.partitions.partition import Partition
 from tailrace.broker.partitions.read_ahead import Piece
 from tailrace.doors.kafka.call import Answer, Call
 from tailrace.doors.kafka.handlers.records.leader_hints import endpoints_of, hint_for
 from tailrace.doors.kafka.request_limits import require_few
-from tailrace.doors.kafka.time_slices import many_at_once
+from tailrace.doors.kafka.time_slices import MANY_AT_ONCE
 from tailrace.log.log import Read
 from tailrace.log.state.aborted_index import Aborted
 from tailrace.model.faults import Fault
 from tailrace.model.ids import BrokerId, Id
-from tailrace.model.limits import fetch_wait_max_ms
+from tailrace.model.limits import FETCH_WAIT_MAX_MS
 from tailrace.ports.disk import Buffer
 from tailrace.wire.faults import error_of
 from tailrace.wire.hot_fetch import (
+    FIRST_BY_TOPIC_ID,
     FetchHead,
     PartitionFetched,
     PartitionWanted,
-    first_by_topic_id,
     read_fetch,
     write_fetched,
 )
 from tailrace.wire.primitives import WireError
 
-first_from_followers: Final = 11
-read_committed: Final = 1
+FIRST_FROM_FOLLOWERS: Final = 11
+READ_COMMITTED: Final = 1
 
 TopicsFetched = dict[str | Id, list[PartitionFetched]]
 
@@ -52,7 +52,7 @@ def fetch(call: Call) -> Answer | None:
     if head.replica_id >= 0:
         raise WireError(f"Fetch in the name of replica {head.replica_id}: replicas fetch on the peers' port only")
     try:
-        session = call.node.fetch_sessions.session_for(head, by_id=call.version >= first_by_topic_id)
+        session = call.node.fetch_sessions.session_for(head, by_id=call.version >= FIRST_BY_TOPIC_ID)
     except Fault as fault:
         return write_fetched(call.correlation_id, call.version, error_of(fault), 0, ())
     return Fetching(call, head, session).begin()
@@ -80,15 +80,15 @@ class Fetching:
     def __init__(self, call: Call, head: FetchHead, session: Session | None) -> None:
         self._call = call
         self._session = session
-        self._whole = session is None or head.session_epoch == opening  # every partition is answered, changed or not
+        self._whole = session is None or head.session_epoch == OPENING  # every partition is answered, changed or not
         self._wanted = list(_once(head) if session is None else session.wanted())
-        if len(self._wanted) > many_at_once:
+        if len(self._wanted) > MANY_AT_ONCE:
             require_few(len(self._wanted))
             call.connection.turn.is_slow = True
-        self._committed = head.isolation == read_committed
+        self._committed = head.isolation == READ_COMMITTED
         self._min_bytes = head.min_bytes
         self._max_bytes = min(head.max_bytes, call.connection.door.answer_max_bytes)
-        self._max_wait_s = min(head.max_wait_ms, fetch_wait_max_ms) / 1000
+        self._max_wait_s = min(head.max_wait_ms, FETCH_WAIT_MAX_MS) / 1000
         self._rack = head.rack  # where the consumer stands; empty: it does not say
         self._hinted = False  # some answer names a leader
         self._watched: dict[Partition, Seen] = {}
@@ -152,7 +152,7 @@ class Fetching:
 
     def _find(self, topic: str | Id, wanted: PartitionWanted) -> Partition:
         partition = self._call.node.hosted.find(topic, wanted.partition)
-        if self._call.version >= first_from_followers:
+        if self._call.version >= FIRST_FROM_FOLLOWERS:
             partition.require_readable()
         else:
             partition.require_leader()

@@ -8,27 +8,27 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from tailrace.model.faults import Fault, FencedLeaderEpoch, NotLeader
-from tailrace.model.ids import BrokerId, Epoch, Id, no_epoch, nobody
+from tailrace.model.ids import NO_EPOCH, NOBODY, BrokerId, Epoch, Id
 from tailrace.wire.hot import Endpoint
 
 if TYPE_CHECKING:
     from tailrace.broker.node import Node
 
 Hint = tuple[BrokerId, Epoch]
-no_hint: Hint = (nobody, no_epoch)
+NO_HINT: Hint = (NOBODY, NO_EPOCH)
 
 
 def hint_for(node: "Node", topic: str | Id, partition: int, fault: Fault) -> Hint:
     """The leader to name beside a refusal, and its epoch."""
     if not isinstance(fault, NotLeader | FencedLeaderEpoch):
-        return no_hint
+        return NO_HINT
     image = node.hosted.image
     found = image.topics.get(topic) if isinstance(topic, str) else image.topics_by_id.get(topic)
     if found is None or not 0 <= partition < len(found.partitions):
-        return no_hint
+        return NO_HINT
     leader, epoch = node.leaders.hint(found, partition)
     if leader == node.broker_id and isinstance(fault, NotLeader):
-        return no_hint  # it is about to hand over, or has just been elected
+        return NO_HINT  # it is about to hand over, or has just been elected
     return leader, epoch
 
 

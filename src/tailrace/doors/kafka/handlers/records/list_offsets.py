@@ -23,29 +23,29 @@ from tailrace.wire.messages.list_offsets import (
     TopicOffsets,
 )
 
-read_committed: Final = 1
-latest: Final = -1
-earliest: Final = -2
-max_timestamp: Final = -3
-earliest_local: Final = -4
-latest_tiered: Final = -5
-earliest_pending_upload: Final = -6
-first_with: Final = {  # the versions that know these places
-    latest: 1,
-    earliest: 1,
-    max_timestamp: 7,
-    earliest_local: 8,
-    latest_tiered: 9,
-    earliest_pending_upload: 11,
+READ_COMMITTED: Final = 1
+LATEST: Final = -1
+EARLIEST: Final = -2
+MAX_TIMESTAMP: Final = -3
+EARLIEST_LOCAL: Final = -4
+LATEST_TIERED: Final = -5
+EARLIEST_PENDING_UPLOAD: Final = -6
+FIRST_WITH: Final = {  # the versions that know these places
+    LATEST: 1,
+    EARLIEST: 1,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
 }
-no_time: Final = -1
-nothing: Final = Timed(offset=-1, timestamp=no_time, epoch=-1)
+NO_TIME: Final = -1
+NOTHING: Final = Timed(offset=-1, timestamp=NO_TIME, epoch=-1)
 
 
 async def list_offsets(request: ListOffsetsRequest, call: Call) -> ListOffsetsResponse:
     require_few(sum(len(topic.partitions) for topic in request.topics))
     twice = repeated((topic.name, one.partition) for topic in request.topics for one in topic.partitions)
-    committed = request.isolation_level == read_committed
+    committed = request.isolation_level == READ_COMMITTED
     topics = [
         TopicOffsets(
             name=topic.name,
@@ -62,7 +62,7 @@ async def _look_up(
     try:
         if (topic, asked.partition) in twice:
             raise InvalidRequest(f"partition {asked.partition} of {topic} is named twice in one request")
-        if asked.timestamp < 0 and call.version < first_with.get(asked.timestamp, call.version + 1):
+        if asked.timestamp < 0 and call.version < FIRST_WITH.get(asked.timestamp, call.version + 1):
             raise UnsupportedVersion(f"timestamp {asked.timestamp} means nothing in ListOffsets {call.version}")
         partition = call.node.hosted.find(topic, asked.partition)
         partition.require_leader()
@@ -77,13 +77,13 @@ async def _look_up(
 
 async def _find(partition: Partition, timestamp: int, limit: int) -> Timed:
     log = partition.log
-    if timestamp == latest:
-        return Timed(limit, no_time, partition.epoch)
-    if timestamp in (earliest, earliest_local):
+    if timestamp == LATEST:
+        return Timed(limit, NO_TIME, partition.epoch)
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
         epoch = log.epochs.epoch_at(log.start)
-        return Timed(log.start, no_time, partition.epoch if epoch < 0 else epoch)
-    if timestamp in (latest_tiered, earliest_pending_upload):
-        return nothing
-    if timestamp == max_timestamp:
-        return await log.max_timestamp(limit) or nothing
-    return await log.offset_for_time(timestamp, limit) or nothing
+        return Timed(log.start, NO_TIME, partition.epoch if epoch < 0 else epoch)
+    if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+        return NOTHING
+    if timestamp == MAX_TIMESTAMP:
+        return await log.max_timestamp(limit) or NOTHING
+    return await log.offset_for_time(timestamp, limit) or NOTHING

@@ -13,28 +13,28 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any, Final
 
-from tailrace.broker.partitions.partition import acks_all
+from tailrace.broker.partitions.partition import ACKS_ALL
 from tailrace.broker.partitions.transaction_guards import Guard
 from tailrace.broker.transactions.verification import Verification
 from tailrace.doors.kafka.call import Answer, Call
 from tailrace.doors.kafka.handlers.records.appending import (
+    NO_GUARDS,
     Guards,
     PendingProduce,
     Serving,
-    no_guards,
     refused_answer,
     written,
 )
 from tailrace.model.faults import Fault
 from tailrace.model.ids import Id
-from tailrace.model.limits import batch_header_bytes
+from tailrace.model.limits import BATCH_HEADER_BYTES
 from tailrace.records.header import read_header
 from tailrace.wire.hot_produce import PartitionAnswer, ProduceHead, read_produce
 from tailrace.wire.primitives import WireError
 from tailrace.wire.produce_templates import Alike, alike
 
-first_with_abortable: Final = 11
-first_that_adds: Final = 12  # clients of transactions v2 leave it to the partition's leader to add partitions
+FIRST_WITH_ABORTABLE: Final = 11
+FIRST_THAT_ADDS: Final = 12  # clients of transactions v2 leave it to the partition's leader to add partitions
 
 
 def produce(call: Call) -> Answer | None:
@@ -44,7 +44,7 @@ def produce(call: Call) -> Answer | None:
     call.connection.alike = alike(call.frame, call.version, call.client_id, head)
     if head.transactional_id is not None:
         return _in_transaction(call, head, head.transactional_id)
-    serving = Serving(call, head, no_guards)
+    serving = Serving(call, head, NO_GUARDS)
     if serving.go_on():
         return serving.answer()
     _later(call, serving, _in_turns(call, serving))
@@ -60,7 +60,7 @@ def produce_alike(call: Call, like: Alike, number: int, batch: memoryview) -> An
         base, last, _, time_ms = partition.append(batch, like.acks)
     except Fault as fault:
         return written(call, [(like.topic, [refused_answer(call, like.topic, number, fault)])], refused=True)
-    if like.acks == acks_all and partition.acknowledged <= last:
+    if like.acks == ACKS_ALL and partition.acknowledged <= last:
         answers = [PartitionAnswer(number, 0, base, time_ms, partition.log.start)]
         waiting = PendingProduce(call, [(like.topic, answers)])
         waiting.add(like.topic, answers, partition, last + 1)
@@ -70,7 +70,7 @@ def produce_alike(call: Call, like: Alike, number: int, batch: memoryview) -> An
 
 
 def _in_transaction(call: Call, head: ProduceHead, transactional_id: str) -> Answer | None:
-    adds, says_abortable = call.version >= first_that_adds, call.version >= first_with_abortable
+    adds, says_abortable = call.version >= FIRST_THAT_ADDS, call.version >= FIRST_WITH_ABORTABLE
     verification = Verification(transactional_id, adds=adds, says_abortable=says_abortable)
     guards = _guards(call, head, verification)
     serving = Serving(call, head, guards)
@@ -124,7 +124,7 @@ def _guards(call: Call, head: ProduceHead, verification: Verification) -> Guards
     guards: dict[tuple[str | Id, int], Guard] = {}
     for topic, partitions in head.topics:
         for number, records in partitions:
-            if records is None or len(records) < batch_header_bytes or (topic, number) in guards:
+            if records is None or len(records) < BATCH_HEADER_BYTES or (topic, number) in guards:
                 continue
             header = read_header(records)
             if header.is_transactional:

@@ -7,7 +7,7 @@ from tailrace.cluster.image import Topic
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.controller_changes import change_each, repeated
 from tailrace.model.faults import Fault, InvalidRequest, PolicyViolation
-from tailrace.model.limits import partitions_per_request_max
+from tailrace.model.limits import PARTITIONS_PER_REQUEST_MAX
 from tailrace.model.proposal import Proposal
 from tailrace.wire.faults import error_of
 from tailrace.wire.messages.create_partitions import (
@@ -22,11 +22,11 @@ class Room:
     """How many partitions a request may still make."""
 
     def __init__(self) -> None:
-        self._left = partitions_per_request_max
+        self._left = PARTITIONS_PER_REQUEST_MAX
 
     def take(self, count: int) -> None:
         if count > self._left:
-            raise PolicyViolation(f"one request may make at most {partitions_per_request_max} partitions")
+            raise PolicyViolation(f"one request may make at most {PARTITIONS_PER_REQUEST_MAX} partitions")
         self._left -= count
 
 

@@ -10,7 +10,7 @@ from tailrace.cluster.controller import NewTopic, TopicCreated
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.controller_changes import repeated
 from tailrace.doors.kafka.handlers.configs.setting_values import WantedSettings, topic_values
-from tailrace.doors.kafka.handlers.topics.creation import by_default, create_each, default_partitions, default_replicas
+from tailrace.doors.kafka.handlers.topics.creation import BY_DEFAULT, create_each, default_partitions, default_replicas
 from tailrace.model.faults import Fault, InvalidReplicaAssignment, InvalidRequest, InvalidSetting
 from tailrace.model.ids import NO_ID
 from tailrace.wire.faults import error_of
@@ -22,7 +22,7 @@ from tailrace.wire.messages.create_topics import (
     CreateTopicsResponse,
 )
 
-first_with_settings: Final = 5
+FIRST_WITH_SETTINGS: Final = 5
 
 
 async def create_topics(request: CreateTopicsRequest, call: Call) -> CreateTopicsResponse:
@@ -49,8 +49,8 @@ def _wanted(call: Call, topic: wire.NewTopic) -> NewTopic | Fault:
         partitions, replicas = topic.num_partitions, topic.replication_factor
         return NewTopic(
             name=topic.name,
-            partitions=default_partitions(call) if partitions == by_default else partitions,
-            replication_factor=default_replicas(call) if replicas == by_default else replicas,
+            partitions=default_partitions(call) if partitions == BY_DEFAULT else partitions,
+            replication_factor=default_replicas(call) if replicas == BY_DEFAULT else replicas,
             settings=_settings(topic),
         )
     except Fault as fault:
@@ -58,14 +58,14 @@ def _wanted(call: Call, topic: wire.NewTopic) -> NewTopic | Fault:
 
 
 def _assigned(topic: wire.NewTopic) -> NewTopic:
-    if topic.num_partitions != by_default or topic.replication_factor != by_default:
+    if topic.num_partitions != BY_DEFAULT or topic.replication_factor != BY_DEFAULT:
         raise InvalidRequest("where replicas are named, the numbers of partitions and of replicas must be -1")
     if twice := repeated(one.partition for one in topic.assignments):
         raise InvalidReplicaAssignment(f"replicas of partition {next(iter(twice))} are named twice")
     return NewTopic(
         name=topic.name,
-        partitions=by_default,
-        replication_factor=by_default,
+        partitions=BY_DEFAULT,
+        replication_factor=BY_DEFAULT,
         assignment={one.partition: one.broker_ids for one in topic.assignments},
         settings=_settings(topic),
     )
@@ -87,7 +87,7 @@ class SettingsEcho:
 
     def __init__(self, call: Call) -> None:
         self._node = call.node
-        self._shown = call.version >= first_with_settings
+        self._shown = call.version >= FIRST_WITH_SETTINGS
         self._defaults: tuple[CreatedTopicConfig, ...] = ()
 
     def of(self, own: Mapping[str, str]) -> tuple[CreatedTopicConfig, ...]:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Final
 from tailrace.cluster.controller import Controller, NewTopic, TopicCreated
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.controller_changes import change_each
-from tailrace.doors.kafka.request_timeout import max_s
+from tailrace.doors.kafka.request_timeout import MAX_S
 from tailrace.model.faults import Fault, PolicyViolation, RefusedElsewhere, TopicExists
 from tailrace.model.ids import Id
-from tailrace.model.limits import partitions_per_request_max
+from tailrace.model.limits import PARTITIONS_PER_REQUEST_MAX
 from tailrace.model.proposal import Proposal
 from tailrace.model.topics import TopicSettings, is_compacted
 from tailrace.wire.compile import decode, encode
@@ -26,20 +26,20 @@ from tailrace.wire.messages.peers.forward import Forward
 if TYPE_CHECKING:
     from tailrace.broker.node import Node
 
-events: Final = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
-by_default: Final = -1
-create_topics_key: Final = 19
-create_topics_version: Final = 7
+BY_DEFAULT: Final = -1
+CREATE_TOPICS_KEY: Final = 19
+CREATE_TOPICS_VERSION: Final = 7
 
 
 async def create_each(
-    call: Call, wanted: Sequence[NewTopic | Fault], *, validate_only: bool = False, within_s: float = max_s
+    call: Call, wanted: Sequence[NewTopic | Fault], *, validate_only: bool = False, within_s: float = MAX_S
 ) -> list[TopicCreated | Fault]:
     """Create topics, each on its own; when this returns, those that were made are led, or the time is up."""
     partitions = sum(max(one.partitions, len(one.assignment)) for one in wanted if not isinstance(one, Fault))
-    if partitions > partitions_per_request_max:
-        fault = PolicyViolation(f"{partitions} partitions at once; a request may make {partitions_per_request_max}")
+    if partitions > PARTITIONS_PER_REQUEST_MAX:
+        fault = PolicyViolation(f"{partitions} partitions at once; a request may make {PARTITIONS_PER_REQUEST_MAX}")
         return [fault for _ in wanted]
     changes = [partial(_propose, one, call.node.ports.random.new_id) for one in wanted]
     answers = await change_each(call, changes, validate_only=validate_only)
@@ -55,10 +55,10 @@ def _warn_of(node: "Node", created: Sequence[TopicCreated]) -> None:
     broker = node.hosted.effective if created else node.settings
     for one in created:
         if one.warning is not None:
-            events.warning("%s", one.warning)
+            logger.warning("%s", one.warning)
         wanted = TopicSettings.of(one.settings, broker).min_insync_replicas
         if wanted > one.replication_factor:
-            events.warning(
+            logger.warning(
                 "topic %s has min.insync.replicas=%d and replication factor %d: acks=all will always be refused",
                 one.name,
                 wanted,
@@ -74,7 +74,7 @@ def asks_for_compaction(settings: Mapping[str, str]) -> bool:
 def warn_of_compaction(topics: Iterable[str]) -> None:
     """What was asked for is taken, since applications cannot do without, and not done yet (ADR 0010)."""
     for topic in topics:
-        events.warning(
+        logger.warning(
             "topic %s is to be compacted, which this release does not do yet: earlier values of a key are kept, and "
             "it grows unless its cleanup.policy is compact,delete; records without a key are refused",
             topic,
@@ -106,13 +106,13 @@ async def _have_created(call: Call, names: Sequence[str]) -> dict[str, Fault]:
     """The same through the controller; done when what was made is known and led here."""
     partitions, replicas = default_partitions(call), default_replicas(call)
     wanted = tuple(wire.NewTopic(name=name, num_partitions=partitions, replication_factor=replicas) for name in names)
-    body = encode(wire.CreateTopicsRequest(topics=wanted), create_topics_version)
-    forward = Forward(api_key=create_topics_key, api_version=create_topics_version, body=body)
+    body = encode(wire.CreateTopicsRequest(topics=wanted), CREATE_TOPICS_VERSION)
+    forward = Forward(api_key=CREATE_TOPICS_KEY, api_version=CREATE_TOPICS_VERSION, body=body)
     try:
         answer = await call.node.calls.controller(forward)
     except Fault as fault:
         return dict.fromkeys(names, fault)
-    response, _ = decode(wire.CreateTopicsResponse, create_topics_version, memoryview(answer.body), 0)
+    response, _ = decode(wire.CreateTopicsResponse, CREATE_TOPICS_VERSION, memoryview(answer.body), 0)
     there = (Error.NONE, Error.TOPIC_ALREADY_EXISTS)
     await call.node.until_led([one.topic_id for one in response.topics if one.error_code == Error.NONE])
     return {

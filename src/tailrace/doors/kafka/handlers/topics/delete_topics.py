@@ -20,13 +20,13 @@ from tailrace.wire.messages.delete_topics import (
     TopicToDelete,
 )
 
-first_with_disabled: Final = 3
-first_with_ids: Final = 6
+FIRST_WITH_DISABLED: Final = 3
+FIRST_WITH_IDS: Final = 6
 
 
 async def delete_topics(request: DeleteTopicsRequest, call: Call) -> DeleteTopicsResponse:
     wanted: Sequence[TopicToDelete] = request.topics
-    if call.version < first_with_ids:
+    if call.version < FIRST_WITH_IDS:
         wanted = [TopicToDelete(name=name) for name in request.topic_names]
     if not call.node.settings.delete_topic_enable:
         return DeleteTopicsResponse(topics=tuple(_disabled(one, call.version) for one in wanted))
@@ -55,6 +55,6 @@ def _answer(wanted: TopicToDelete, answer: Topic | Fault) -> DeletedTopic:
 
 
 def _disabled(wanted: TopicToDelete, version: int) -> DeletedTopic:
-    error = Error.TOPIC_DELETION_DISABLED if version >= first_with_disabled else Error.INVALID_REQUEST
+    error = Error.TOPIC_DELETION_DISABLED if version >= FIRST_WITH_DISABLED else Error.INVALID_REQUEST
     message = "delete.topic.enable is false: topics cannot be deleted"
     return DeletedTopic(name=wanted.name, topic_id=wanted.topic_id, error_code=error, error_message=message)

@@ -6,11 +6,11 @@ A page begins at the cursor and holds a limited number of partitions; where it e
 from itertools import islice
 from typing import Final
 
-from tailrace.doors.kafka.authorized_operations import topic_operations
+from tailrace.doors.kafka.authorized_operations import TOPIC_OPERATIONS
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.handlers.topics.partition_states import partition_states
 from tailrace.model.faults import Fault, InvalidRequest, UnknownTopic
-from tailrace.model.topics import check_topic_name, internal_topics
+from tailrace.model.topics import INTERNAL_TOPICS, check_topic_name
 from tailrace.wire.faults import error_of
 from tailrace.wire.messages.describe_topic_partitions import (
     Cursor,
@@ -21,7 +21,7 @@ from tailrace.wire.messages.describe_topic_partitions import (
 )
 from tailrace.wire.messages.metadata import PartitionMetadata
 
-page_max_partitions: Final = 2000
+PAGE_MAX_PARTITIONS: Final = 2000
 
 
 async def describe_topic_partitions(
@@ -34,7 +34,7 @@ async def describe_topic_partitions(
             fault = InvalidRequest(f"a page cannot begin with partition {cursor.partition}")
             return DescribeTopicPartitionsResponse(topics=tuple(_refused(name, fault) for name in names))
         names = [name for name in names if name >= cursor.topic]
-    room = max(1, min(request.response_partition_limit, page_max_partitions))
+    room = max(1, min(request.response_partition_limit, PAGE_MAX_PARTITIONS))
     described: list[DescribedTopic] = []
     for name in names:
         if room == 0:
@@ -61,9 +61,9 @@ def _describe(call: Call, name: str, first: int, room: int) -> tuple[DescribedTo
     shown = DescribedTopic(
         name=name,
         topic_id=topic.id,
-        is_internal=name in internal_topics,
+        is_internal=name in INTERNAL_TOPICS,
         partitions=partitions,
-        topic_authorized_operations=topic_operations,
+        topic_authorized_operations=TOPIC_OPERATIONS,
     )
     return shown, first + len(partitions) < len(topic.partitions)
 

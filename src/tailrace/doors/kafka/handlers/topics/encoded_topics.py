@@ -10,8 +10,8 @@ from tailrace.cluster.image import Topic
 from tailrace.doors.kafka.authorized_operations import allowed_on_topic
 from tailrace.doors.kafka.handlers.topics.partition_states import partition_states
 from tailrace.model.ids import Id
-from tailrace.model.limits import encoded_topics_kept_max_bytes
-from tailrace.model.topics import internal_topics
+from tailrace.model.limits import ENCODED_TOPICS_KEPT_MAX_BYTES
+from tailrace.model.topics import INTERNAL_TOPICS
 from tailrace.wire.compile import is_flexible
 from tailrace.wire.encoder import encoder
 from tailrace.wire.messages.metadata import MetadataResponse, TopicMetadata
@@ -33,7 +33,7 @@ class EncodedTopics:
         if forms is not None and (found := forms.get((version, operations))) is not None:
             return found
         data = encoded(self._described(topic, operations), version)
-        if self._kept_bytes + len(data) > encoded_topics_kept_max_bytes:
+        if self._kept_bytes + len(data) > ENCODED_TOPICS_KEPT_MAX_BYTES:
             self._kept.clear()
             self._kept_bytes = 0
         self._kept.setdefault(topic.id, {})[version, operations] = data
@@ -44,7 +44,7 @@ class EncodedTopics:
         return TopicMetadata(
             name=topic.name,
             topic_id=topic.id,
-            is_internal=topic.name in internal_topics,
+            is_internal=topic.name in INTERNAL_TOPICS,
             partitions=tuple(partition_states(self._node, topic)),
             topic_authorized_operations=allowed_on_topic(operations),
         )

@@ -26,14 +26,14 @@ from tailrace.wire.messages.metadata import (
 )
 from tailrace.wire.primitives import uvarint
 
-first_with_null_for_all: Final = 1
-first_by_id: Final = 12
-first_with_null_names: Final = 12
+FIRST_WITH_NULL_FOR_ALL: Final = 1
+FIRST_BY_ID: Final = 12
+FIRST_WITH_NULL_NAMES: Final = 12
 
 
 async def metadata(request: MetadataRequest, call: Call) -> Written:
     wanted = request.topics
-    if wanted is None or (call.version < first_with_null_for_all and not wanted):
+    if wanted is None or (call.version < FIRST_WITH_NULL_FOR_ALL and not wanted):
         topics = call.node.hosted.image.topics.values()
         cache, operations = call.connection.door.encoded_topics, request.include_topic_authorized_operations
         return _written(request, call, [cache.get(topic, call.version, operations) for topic in topics])
@@ -59,18 +59,18 @@ def _topic(request: MetadataRequest, call: Call, name: str | None, topic_id: Id,
     topic = None
     if not by_id:
         topic = image.topics.get(name or "")
-    elif call.version >= first_by_id:
+    elif call.version >= FIRST_BY_ID:
         topic = image.topics_by_id.get(topic_id)
     if topic is not None:
         operations = request.include_topic_authorized_operations
         return call.connection.door.encoded_topics.get(topic, call.version, operations)
     fault = _why_by_id(call, topic_id) if by_id else refused.get(name or "") or _why_by_name(name or "")
-    shown = None if by_id and call.version >= first_with_null_names else name or ""
+    shown = None if by_id and call.version >= FIRST_WITH_NULL_NAMES else name or ""
     return encoded(TopicMetadata(error_code=error_of(fault), name=shown, topic_id=topic_id), call.version)
 
 
 def _why_by_id(call: Call, topic_id: Id) -> Fault:
-    if call.version < first_by_id:
+    if call.version < FIRST_BY_ID:
         return InvalidRequest(f"Metadata version {call.version} cannot ask for topics by id")
     return UnknownTopicId(f"there is no topic with id {show_id(topic_id)}")
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from tailrace.cluster.image import Topic
-from tailrace.model.ids import nobody
+from tailrace.model.ids import NOBODY
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.metadata import PartitionMetadata
 
@@ -16,7 +16,7 @@ def partition_states(node: "Node", topic: Topic, first: int = 0) -> Iterator[Par
     """The partitions of a topic from `first` on, as Metadata shows them."""
     for index, state in enumerate(node.leaders.of(topic, first), first):
         yield PartitionMetadata(
-            error_code=Error.LEADER_NOT_AVAILABLE if state.leader == nobody else Error.NONE,
+            error_code=Error.LEADER_NOT_AVAILABLE if state.leader == NOBODY else Error.NONE,
             partition=index,
             leader_id=state.leader,
             leader_epoch=state.epoch,

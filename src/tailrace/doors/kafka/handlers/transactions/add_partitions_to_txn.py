@@ -4,15 +4,16 @@ From version 4 on, which brokers use, it may ask about several transactions, and
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.handlers.transactions.transactional_ids import coordinator_of, error_for
 from tailrace.doors.kafka.request_limits import require_few
 from tailrace.model.faults import Fault
-from tailrace.model.topics import internal_topics
+from tailrace.model.topics import INTERNAL_TOPICS
 from tailrace.model.transaction_faults import NotInTransaction
 from tailrace.transactions.transaction import Place, Producer
-from tailrace.transactions.transactions import no_link
+from tailrace.transactions.transactions import NO_LINK
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.add_partitions_to_txn import (
     AddedPartition,
@@ -24,14 +25,14 @@ from tailrace.wire.messages.add_partitions_to_txn import (
     TransactionToAdd,
 )
 
-first_of_brokers = 4
-client_version = 1  # of transactions: clients of v2 add nothing themselves
+FIRST_OF_BROKERS: Final = 4
+CLIENT_VERSION: Final = 1  # of transactions: clients of v2 add nothing themselves
 
 
 async def add_partitions_to_txn(request: AddPartitionsToTxnRequest, call: Call) -> AddPartitionsToTxnResponse:
-    transactions = request.transactions if call.version >= first_of_brokers else (request,)
+    transactions = request.transactions if call.version >= FIRST_OF_BROKERS else (request,)
     require_few(sum(len(topic.partitions) for one in transactions for topic in one.topics))
-    if call.version >= first_of_brokers:
+    if call.version >= FIRST_OF_BROKERS:
         done = [
             AddedTransaction(transactional_id=one.transactional_id, topics=await _answered(call, one))
             for one in request.transactions
@@ -76,17 +77,17 @@ async def _codes(call: Call, wanted: TransactionToAdd, places: Sequence[Place]) 
     refused = {place: code for place in places if (code := _refusal(call, place)) != Error.NONE}
     if refused:
         return dict.fromkeys(places, Error.OPERATION_NOT_ATTEMPTED) | refused
-    link = call.connection.number if call.version < first_of_brokers else no_link
+    link = call.connection.number if call.version < FIRST_OF_BROKERS else NO_LINK
     await coordinator.when_free(
         name,
-        lambda: coordinator.act(lambda machine, turn: machine.add(name, who, places, client_version, turn, link)),
+        lambda: coordinator.act(lambda machine, turn: machine.add(name, who, places, CLIENT_VERSION, turn, link)),
     )
     return {}
 
 
 def _refusal(call: Call, place: Place) -> Error:
     """Whether a client may write there; offsets have a request of their own."""
-    if place.topic in internal_topics:
+    if place.topic in INTERNAL_TOPICS:
         return Error.TOPIC_AUTHORIZATION_FAILED
     topic = call.node.hosted.image.topics.get(place.topic)
     is_there = topic is not None and 0 <= place.partition < len(topic.partitions)

@@ -10,12 +10,12 @@ from tailrace.model.faults import Fault
 from tailrace.transactions.transaction import Producer
 from tailrace.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
 
-first_of_v2: Final = 5
+FIRST_OF_V2: Final = 5
 
 
 async def end_txn(request: EndTxnRequest, call: Call) -> EndTxnResponse:
     who = Producer(request.producer_id, request.producer_epoch)
-    version = 2 if call.version >= first_of_v2 else 1
+    version = 2 if call.version >= FIRST_OF_V2 else 1
     try:
         require_name(request.transactional_id)
         told = await call.node.transaction_coordinator.end(

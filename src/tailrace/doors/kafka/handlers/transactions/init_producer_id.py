@@ -13,7 +13,7 @@ from tailrace.model.faults import Fault, InvalidRequest
 from tailrace.transactions.transaction import Producer
 from tailrace.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
-nothing: Final = -1
+NOTHING: Final = -1
 
 
 async def init_producer_id(request: InitProducerIdRequest, call: Call) -> InitProducerIdResponse:
@@ -21,17 +21,17 @@ async def init_producer_id(request: InitProducerIdRequest, call: Call) -> InitPr
         producer = await _producer(request, call)
     except Fault as fault:
         error = error_for(fault, call, fenced_since=4, abortable_since=5)
-        return InitProducerIdResponse(error_code=error, producer_id=nothing, producer_epoch=nothing)
+        return InitProducerIdResponse(error_code=error, producer_id=NOTHING, producer_epoch=NOTHING)
     return InitProducerIdResponse(producer_id=producer.id, producer_epoch=producer.epoch)
 
 
 async def _producer(request: InitProducerIdRequest, call: Call) -> Producer:
-    if (request.producer_id == nothing) != (request.producer_epoch == nothing):
+    if (request.producer_id == NOTHING) != (request.producer_epoch == NOTHING):
         raise InvalidRequest("a producer gives both its id and its epoch, or neither")
     if request.transactional_id is None:
         return Producer(await call.node.producer_ids.take(), 0)
     require_name(request.transactional_id)
     said = Producer(request.producer_id, request.producer_epoch)
-    expected = None if said.id == nothing else said
+    expected = None if said.id == NOTHING else said
     name, timeout_ms = request.transactional_id, request.transaction_timeout_ms
     return await call.node.transaction_coordinator.init(name, timeout_ms, expected)

@@ -7,7 +7,7 @@ from tailrace.doors.kafka.time_slices import TimeSlice
 from tailrace.groups.consumer.expressions import compiled
 from tailrace.model.faults import Fault
 from tailrace.transactions.states import State
-from tailrace.transactions.transaction import Transaction, nothing
+from tailrace.transactions.transaction import NOTHING, Transaction
 from tailrace.transactions.transactions import Transactions
 from tailrace.wire.faults import error_of
 from tailrace.wire.messages.list_transactions import (
@@ -44,7 +44,7 @@ def _filter(request: ListTransactionsRequest, states: dict[State, None], call: C
             return False
         if producer_ids and one.producer_id not in producer_ids:
             return False
-        is_under_way = one.started_ms != nothing and now_ms - one.started_ms > request.duration_filter
+        is_under_way = one.started_ms != NOTHING and now_ms - one.started_ms > request.duration_filter
         return request.duration_filter < 0 or is_under_way
 
     return wanted

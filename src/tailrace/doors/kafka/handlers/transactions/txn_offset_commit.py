@@ -21,8 +21,8 @@ from tailrace.wire.messages.txn_offset_commit import (
     TxnOffsetCommitResponse,
 )
 
-first_with_abortable: Final = 4
-first_of_v2: Final = 5
+FIRST_WITH_ABORTABLE: Final = 4
+FIRST_OF_V2: Final = 5
 
 
 async def txn_offset_commit(request: TxnOffsetCommitRequest, call: Call) -> TxnOffsetCommitResponse:
@@ -49,7 +49,7 @@ async def _commit(request: TxnOffsetCommitRequest, call: Call, wanted: Mapping[P
         who=MemberId(request.member_id, request.group_instance_id),
         generation=request.generation_id,
         offsets=wanted,
-        adds=call.version >= first_of_v2,
-        says_abortable=call.version >= first_with_abortable,
+        adds=call.version >= FIRST_OF_V2,
+        says_abortable=call.version >= FIRST_WITH_ABORTABLE,
     )
     await commit(call.node, one)

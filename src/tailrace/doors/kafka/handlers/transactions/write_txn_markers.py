@@ -4,10 +4,10 @@ Brokers use their own port for this (`broker.marker_writing`). Here it is for ad
 that no coordinator knows any more.
 """
 
-from tailrace.broker.transactions.marker_writing import marker_timeout_s
+from tailrace.broker.transactions.marker_writing import MARKER_TIMEOUT_S
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.request_limits import partitions_once, require_few, together
-from tailrace.model.limits import partitions_per_request_max
+from tailrace.model.limits import PARTITIONS_PER_REQUEST_MAX
 from tailrace.wire.messages.write_txn_markers import (
     MarkedPartition,
     MarkedTopic,
@@ -26,7 +26,7 @@ async def write_txn_markers(request: WriteTxnMarkersRequest, call: Call) -> Writ
         for name, numbers in topics.items()
         for number in numbers
     ]
-    require_few(len(wanted), partitions_per_request_max)
+    require_few(len(wanted), PARTITIONS_PER_REQUEST_MAX)
     answers = iter(await together(wanted, lambda one: _write(call, *one)))
     return WriteTxnMarkersResponse(
         markers=tuple(
@@ -43,5 +43,5 @@ async def write_txn_markers(request: WriteTxnMarkersRequest, call: Call) -> Writ
 
 
 async def _write(call: Call, marker: MarkerToWrite, topic: str, number: int) -> MarkedPartition:
-    code = await call.node.marker_writing.write(topic, number, marker, marker_timeout_s)
+    code = await call.node.marker_writing.write(topic, number, marker, MARKER_TIMEOUT_S)
     return MarkedPartition(partition=number, error_code=code)

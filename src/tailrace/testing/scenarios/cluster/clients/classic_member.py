@@ -8,7 +8,7 @@ chance it leaves, falls silent and comes back as somebody else, or commits once 
 import asyncio
 from typing import Final, NamedTuple
 
-from tailrace.testing.scenarios.cluster.clients.coordinator_client import Coordinated, group_type
+from tailrace.testing.scenarios.cluster.clients.coordinator_client import GROUP_TYPE, Coordinated
 from tailrace.testing.scenarios.cluster.clients.group_offsets import GroupOffsets, Standing
 from tailrace.testing.scenarios.cluster.clients.router import Router
 from tailrace.testing.scenarios.cluster.invariants.partition_ownership import Ownership
@@ -18,19 +18,19 @@ from tailrace.wire.messages.join_group import JoinGroupRequest, JoinGroupRespons
 from tailrace.wire.messages.leave_group import LeaveGroupRequest, LeavingMember
 from tailrace.wire.messages.sync_group import MemberAssignment, SyncGroupRequest, SyncGroupResponse
 
-group: Final = "g"
-protocol: Final = "in-turn"
-protocol_type: Final = "consumer"
-join_version: Final = 7
-sync_version: Final = 5
-heartbeat_version: Final = 4
-leave_version: Final = 4
-session_timeout_ms: Final = 2_000
-rebalance_timeout_ms: Final = 1_000
-again_seconds: Final = 0.2
-beat_seconds: Final = 0.4
-leaves: Final = 0.03  # at each beat
-falls_silent: Final = 0.03
+GROUP: Final = "g"
+PROTOCOL: Final = "in-turn"
+PROTOCOL_TYPE: Final = "consumer"
+JOIN_VERSION: Final = 7
+SYNC_VERSION: Final = 5
+HEARTBEAT_VERSION: Final = 4
+LEAVE_VERSION: Final = 4
+SESSION_TIMEOUT_MS: Final = 2_000
+REBALANCE_TIMEOUT_MS: Final = 1_000
+AGAIN_SECONDS: Final = 0.2
+BEAT_SECONDS: Final = 0.4
+LEAVES: Final = 0.03  # at each beat
+FALLS_SILENT: Final = 0.03
 
 
 class Work(NamedTuple):
@@ -47,8 +47,8 @@ class ClassicMemberClient:
         self._chance = router.chance
         self._ownership = ownership
         self._partitions = partitions
-        self._coordinator = Coordinated(router, group, group_type)
-        self._offsets = GroupOffsets(router, self._coordinator, group, topic, ownership)
+        self._coordinator = Coordinated(router, GROUP, GROUP_TYPE)
+        self._offsets = GroupOffsets(router, self._coordinator, GROUP, topic, ownership)
         self._member_id = ""
         self._left: tuple[Standing, dict[int, int | None]] = (Standing(-1, ""), {})  # what it had before
         self.stopping = False
@@ -61,20 +61,20 @@ class ClassicMemberClient:
                     self._ownership.assigned(work.standing.generation, partition, work.standing.member_id)
                 await self._commit_late()
                 await self._work(work)
-            await asyncio.sleep(again_seconds * (0.5 + self._chance.random()))
+            await asyncio.sleep(AGAIN_SECONDS * (0.5 + self._chance.random()))
 
     # Joining
 
     async def _join(self) -> Work | None:
         request = JoinGroupRequest(
-            group_id=group,
-            session_timeout_ms=session_timeout_ms,
-            rebalance_timeout_ms=rebalance_timeout_ms,
+            group_id=GROUP,
+            session_timeout_ms=SESSION_TIMEOUT_MS,
+            rebalance_timeout_ms=REBALANCE_TIMEOUT_MS,
             member_id=self._member_id,
-            protocol_type=protocol_type,
-            protocols=(JoiningProtocol(name=protocol, metadata=b""),),
+            protocol_type=PROTOCOL_TYPE,
+            protocols=(JoiningProtocol(name=PROTOCOL, metadata=b""),),
         )
-        joined: JoinGroupResponse | None = await self._coordinator.ask(request, join_version)
+        joined: JoinGroupResponse | None = await self._coordinator.ask(request, JOIN_VERSION)
         if joined is None or self._is_sent_away(joined.error_code):
             if joined is not None and joined.error_code == Error.MEMBER_ID_REQUIRED:
                 self._member_id = joined.member_id
@@ -84,14 +84,14 @@ class ClassicMemberClient:
 
     async def _sync(self, joined: JoinGroupResponse) -> Work | None:
         request = SyncGroupRequest(
-            group_id=group,
+            group_id=GROUP,
             generation_id=joined.generation_id,
             member_id=joined.member_id,
-            protocol_type=protocol_type,
-            protocol_name=protocol,
+            protocol_type=PROTOCOL_TYPE,
+            protocol_name=PROTOCOL,
             assignments=self._dealt([one.member_id for one in joined.members]),
         )
-        synced: SyncGroupResponse | None = await self._coordinator.ask(request, sync_version)
+        synced: SyncGroupResponse | None = await self._coordinator.ask(request, SYNC_VERSION)
         if synced is None or self._is_sent_away(synced.error_code):
             return None
         return Work(Standing(joined.generation_id, joined.member_id), tuple(synced.assignment))
@@ -119,13 +119,13 @@ class ClassicMemberClient:
                 if offset is not None:
                     reached[partition] = await self._offsets.commit(work.standing, partition, offset)
             chance = self._chance.random()
-            if chance < leaves:
+            if chance < LEAVES:
                 await self._leave()
                 return
-            if chance < leaves + falls_silent:
+            if chance < LEAVES + FALLS_SILENT:
                 self._member_id = ""
                 return
-            await asyncio.sleep(beat_seconds * (0.5 + self._chance.random()))
+            await asyncio.sleep(BEAT_SECONDS * (0.5 + self._chance.random()))
         self._left = work.standing, reached
 
     async def _commit_late(self) -> None:
@@ -138,10 +138,10 @@ class ClassicMemberClient:
 
     async def _beats(self, work: Work) -> bool:
         generation, member_id = work.standing
-        request = HeartbeatRequest(group_id=group, generation_id=generation, member_id=member_id)
-        heard: HeartbeatResponse | None = await self._coordinator.ask(request, heartbeat_version)
+        request = HeartbeatRequest(group_id=GROUP, generation_id=generation, member_id=member_id)
+        heard: HeartbeatResponse | None = await self._coordinator.ask(request, HEARTBEAT_VERSION)
         return heard is None or not self._is_sent_away(heard.error_code)
 
     async def _leave(self) -> None:
         member, self._member_id = LeavingMember(member_id=self._member_id), ""
-        await self._coordinator.ask(LeaveGroupRequest(group_id=group, members=(member,)), leave_version)
+        await self._coordinator.ask(LeaveGroupRequest(group_id=GROUP, members=(member,)), LEAVE_VERSION)

@@ -13,8 +13,8 @@ from tailrace.testing.scenarios.cluster.clients.metadata_watcher import Metadata
 from tailrace.testing.scenarios.cluster.clients.reader import Reader
 from tailrace.testing.scenarios.cluster.clients.rival_controllers import RivalControllers
 from tailrace.testing.scenarios.cluster.clients.router import Router
-from tailrace.testing.scenarios.cluster.clients.topic_recreator import TopicRecreator, create_version
-from tailrace.testing.scenarios.cluster.clients.transactional_producer import classic, kip_890
+from tailrace.testing.scenarios.cluster.clients.topic_recreator import CREATE_VERSION, TopicRecreator
+from tailrace.testing.scenarios.cluster.clients.transactional_producer import CLASSIC, KIP_890
 from tailrace.testing.scenarios.cluster.clients.transactor import Transactor
 from tailrace.testing.scenarios.cluster.clients.writer import Manner, Writer
 from tailrace.testing.scenarios.cluster.encountered import Encountered
@@ -29,15 +29,15 @@ from tailrace.testing.transaction_history import Outcome
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse, NewTopic
 
-kept_topic: Final = "t"
-kept_partitions: Final = 2
-made_prefix: Final = "r"
-safe: Final = Manner(idempotent=True, acks=-1)
-plain: Final = Manner(idempotent=False, acks=-1)
-hurried: Final = Manner(idempotent=False, acks=1)
-writers: Final = ((0, safe), (0, plain), (1, safe), (1, hurried))
-members: Final = 2
-again_seconds: Final = 0.2
+KEPT_TOPIC: Final = "t"
+KEPT_PARTITIONS: Final = 2
+MADE_PREFIX: Final = "r"
+SAFE: Final = Manner(idempotent=True, acks=-1)
+PLAIN: Final = Manner(idempotent=False, acks=-1)
+HURRIED: Final = Manner(idempotent=False, acks=1)
+WRITERS: Final = ((0, SAFE), (0, PLAIN), (1, SAFE), (1, HURRIED))
+MEMBERS: Final = 2
+AGAIN_SECONDS: Final = 0.2
 
 
 class Client(Protocol):
@@ -63,26 +63,26 @@ class Clients:
         self._machine = world.machine("clients")
         self._ports = self._machine.boot()
         claims = watch.claims
-        self._changer = TopicRecreator(self._router("changer"), made_prefix, plan.replicas, self._controlling)
+        self._changer = TopicRecreator(self._router("changer"), MADE_PREFIX, plan.replicas, self._controlling)
         self.writers = [
-            Writer(self._router(f"w{number}"), claims, manner, lambda: kept_topic, partition, plan.calm)
-            for number, (partition, manner) in enumerate(writers)
+            Writer(self._router(f"w{number}"), claims, manner, lambda: KEPT_TOPIC, partition, plan.calm)
+            for number, (partition, manner) in enumerate(WRITERS)
         ]
-        self.writers.append(Writer(self._router("w9"), claims, safe, lambda: self._changer.topic, 0, plan.calm))
+        self.writers.append(Writer(self._router("w9"), claims, SAFE, lambda: self._changer.topic, 0, plan.calm))
         self._reader = Reader(self._router("reader"), claims, self._readable)
         self._looker = MetadataWatcher(self._router("looker"), watch.leaders)
         skeptic = RivalControllers(self._router("skeptic"), plan.replicas, self._controlling)
         self._groups = [Ownership(), Ownership()]
         grouped: list[Client] = []
-        for number in range(members):
+        for number in range(MEMBERS):
             grouped.append(
-                ClassicMemberClient(self._router(f"m{number}"), self._groups[0], kept_topic, kept_partitions)
+                ClassicMemberClient(self._router(f"m{number}"), self._groups[0], KEPT_TOPIC, KEPT_PARTITIONS)
             )
-            grouped.append(BeatingMember(self._router(f"k{number}"), self._groups[1], kept_topic))
+            grouped.append(BeatingMember(self._router(f"k{number}"), self._groups[1], KEPT_TOPIC))
         self._outcomes = Outcomes()
         self._transactors = [
-            Transactor(self._router(f"x{number}"), self._outcomes, kept_topic, kept_partitions, versions)
-            for number, versions in enumerate((classic, kip_890))
+            Transactor(self._router(f"x{number}"), self._outcomes, KEPT_TOPIC, KEPT_PARTITIONS, versions)
+            for number, versions in enumerate((CLASSIC, KIP_890))
         ]
         self._stable = [self._stable_reader("early", comes_late=False), self._stable_reader("late", comes_late=True)]
         self._all: list[Client] = [*self.writers, self._reader, self._looker, self._changer, skeptic]
@@ -95,8 +95,8 @@ class Clients:
         return StableReader(
             self._router(name),
             self._outcomes,
-            kept_topic,
-            kept_partitions,
+            KEPT_TOPIC,
+            KEPT_PARTITIONS,
             lambda: not self._writing,
             comes_late=comes_late,
         )
@@ -107,7 +107,7 @@ class Clients:
         return server.node.controller_role.runtime if server.serves and server.node is not None else None
 
     def _readable(self) -> list[tuple[str, int]]:
-        return [*((kept_topic, number) for number in range(kept_partitions)), (self._changer.topic, 0)]
+        return [*((KEPT_TOPIC, number) for number in range(KEPT_PARTITIONS)), (self._changer.topic, 0)]
 
     async def begin(self) -> None:
         """Make the topic that stays, and set everybody to work."""
@@ -118,15 +118,15 @@ class Clients:
 
     async def _make_kept(self) -> None:
         replicas = min(self._plan.replicas, len(self._servers))
-        topic = NewTopic(name=kept_topic, num_partitions=kept_partitions, replication_factor=replicas)
+        topic = NewTopic(name=KEPT_TOPIC, num_partitions=KEPT_PARTITIONS, replication_factor=replicas)
         router = self._router("maker")
         while True:
             answer: CreateTopicsResponse | None = await router.ask_anyone(
-                CreateTopicsRequest(topics=(topic,)), create_version
+                CreateTopicsRequest(topics=(topic,)), CREATE_VERSION
             )
             if answer is not None and answer.topics[0].error_code in (0, Error.TOPIC_ALREADY_EXISTS):
                 return
-            await asyncio.sleep(again_seconds)
+            await asyncio.sleep(AGAIN_SECONDS)
 
     def end(self) -> None:
         """Let everybody come to an end: writers once all they sent is acknowledged."""

@@ -12,10 +12,10 @@ from tailrace.testing.scenarios.cluster.invariants.transaction_outcomes import O
 from tailrace.testing.transaction_history import Seen
 from tailrace.wire.messages.fetch import FetchRequest, FetchResponse, PartitionFetched, PartitionToFetch, TopicToFetch
 
-fetch_version: Final = 16
-fetch_max_bytes: Final = 32 * 1024
-read_committed: Final = 1
-pause_max_seconds: Final = 0.5
+FETCH_VERSION: Final = 16
+FETCH_MAX_BYTES: Final = 32 * 1024
+READ_COMMITTED: Final = 1
+PAUSE_MAX_SECONDS: Final = 0.5
 
 
 class StableReader:
@@ -52,7 +52,7 @@ class StableReader:
             if self._is_quiet() or not self._comes_late:
                 for partition in self._read_to:
                     await self._read(partition)
-            await asyncio.sleep(self._chance.random() * pause_max_seconds)
+            await asyncio.sleep(self._chance.random() * PAUSE_MAX_SECONDS)
 
     async def _read(self, partition: int) -> None:
         place = await self._router.find(self._topic, partition)
@@ -71,15 +71,15 @@ class StableReader:
 
     async def _fetch(self, host: str, topic_id: Id, partition: int) -> PartitionFetched | None:
         wanted = PartitionToFetch(
-            partition=partition, fetch_offset=self._read_to[partition], partition_max_bytes=fetch_max_bytes
+            partition=partition, fetch_offset=self._read_to[partition], partition_max_bytes=FETCH_MAX_BYTES
         )
         request = FetchRequest(
             max_wait_ms=0,
             min_bytes=0,
-            isolation_level=read_committed,
+            isolation_level=READ_COMMITTED,
             topics=(TopicToFetch(topic_id=topic_id, partitions=(wanted,)),),
         )
-        answer: FetchResponse | None = await self._router.ask(host, request, fetch_version)
+        answer: FetchResponse | None = await self._router.ask(host, request, FETCH_VERSION)
         return answer.topics[0].partitions[0] if answer is not None and answer.topics else None
 
     def _taken(self, partition: int, found: PartitionFetched) -> Iterator[Seen]:

@@ -8,7 +8,7 @@ import asyncio
 from typing import Final
 
 from tailrace.model.ids import Id
-from tailrace.testing.scenarios.cluster.clients.coordinator_client import Coordinated, group_type
+from tailrace.testing.scenarios.cluster.clients.coordinator_client import GROUP_TYPE, Coordinated
 from tailrace.testing.scenarios.cluster.clients.group_offsets import GroupOffsets, Standing
 from tailrace.testing.scenarios.cluster.clients.router import Router
 from tailrace.testing.scenarios.cluster.invariants.partition_ownership import Ownership
@@ -19,15 +19,15 @@ from tailrace.wire.messages.consumer_group_heartbeat import (
     OwnedTopic,
 )
 
-group: Final = "k"
-heartbeat_version: Final = 1
-joins: Final = 0
-goes: Final = -1
-rebalance_timeout_ms: Final = 1_000
-beat_seconds: Final = 0.3
-silent_seconds: Final = 3.0
-leaves: Final = 0.03  # at each beat
-falls_silent: Final = 0.03
+GROUP: Final = "k"
+HEARTBEAT_VERSION: Final = 1
+JOINS: Final = 0
+GOES: Final = -1
+REBALANCE_TIMEOUT_MS: Final = 1_000
+BEAT_SECONDS: Final = 0.3
+SILENT_SECONDS: Final = 3.0
+LEAVES: Final = 0.03  # at each beat
+FALLS_SILENT: Final = 0.03
 
 
 class BeatingMember:
@@ -37,8 +37,8 @@ class BeatingMember:
         self._ownership = ownership
         self._topic = topic
         self._topic_id: Id | None = None
-        self._coordinator = Coordinated(router, group, group_type)
-        self._offsets = GroupOffsets(router, self._coordinator, group, topic, ownership)
+        self._coordinator = Coordinated(router, GROUP, GROUP_TYPE)
+        self._offsets = GroupOffsets(router, self._coordinator, GROUP, topic, ownership)
         self._lives = 0
         self._come_back()
         self.stopping = False
@@ -46,7 +46,7 @@ class BeatingMember:
     def _come_back(self) -> None:
         """As somebody else, who has nothing yet."""
         self._lives += 1
-        self._standing = Standing(joins, f"{self.name}.{self._lives}")
+        self._standing = Standing(JOINS, f"{self.name}.{self._lives}")
         self._reached: dict[int, int | None] = {}  # what it has, and how far it has read
 
     async def run(self) -> None:
@@ -54,20 +54,20 @@ class BeatingMember:
             if await self._beat():
                 await self._commit()
             chance = self._chance.random()
-            if chance < leaves:
-                await self._coordinator.ask(self._request(goes), heartbeat_version)
+            if chance < LEAVES:
+                await self._coordinator.ask(self._request(GOES), HEARTBEAT_VERSION)
                 self._come_back()
-            elif chance < leaves + falls_silent:
-                await asyncio.sleep(silent_seconds)
-            await asyncio.sleep(beat_seconds * (0.5 + self._chance.random()))
+            elif chance < LEAVES + FALLS_SILENT:
+                await asyncio.sleep(SILENT_SECONDS)
+            await asyncio.sleep(BEAT_SECONDS * (0.5 + self._chance.random()))
 
     def _request(self, epoch: int) -> ConsumerGroupHeartbeatRequest:
         owned = tuple(sorted(self._reached))
         return ConsumerGroupHeartbeatRequest(
-            group_id=group,
+            group_id=GROUP,
             member_id=self._standing.member_id,
             member_epoch=epoch,
-            rebalance_timeout_ms=rebalance_timeout_ms,
+            rebalance_timeout_ms=REBALANCE_TIMEOUT_MS,
             subscribed_topic_names=(self._topic,),
             topic_partitions=(OwnedTopic(topic_id=self._topic_id, partitions=owned),)
             if self._topic_id is not None and owned
@@ -77,14 +77,14 @@ class BeatingMember:
     async def _beat(self) -> bool:
         """Whether it is a member, as far as it knows."""
         answer: ConsumerGroupHeartbeatResponse | None = await self._coordinator.ask(
-            self._request(self._standing.generation), heartbeat_version
+            self._request(self._standing.generation), HEARTBEAT_VERSION
         )
         if answer is None:
             return False
         self._coordinator.told(answer.error_code)
         if answer.error_code in (Error.FENCED_MEMBER_EPOCH, Error.UNKNOWN_MEMBER_ID):
             await self._commit_again(list(self._reached))
-            self._standing = self._standing._replace(generation=joins)
+            self._standing = self._standing._replace(generation=JOINS)
             self._reached = {}
         if answer.error_code != 0:
             return False

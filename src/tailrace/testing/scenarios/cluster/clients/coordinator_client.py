@@ -6,10 +6,10 @@ from tailrace.testing.scenarios.cluster.clients.router import Router
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 
-find_version: Final = 4
-group_type: Final = 0
-transaction_type: Final = 1
-elsewhere: Final = (Error.NOT_COORDINATOR, Error.COORDINATOR_NOT_AVAILABLE)
+FIND_VERSION: Final = 4
+GROUP_TYPE: Final = 0
+TRANSACTION_TYPE: Final = 1
+ELSEWHERE: Final = (Error.NOT_COORDINATOR, Error.COORDINATOR_NOT_AVAILABLE)
 
 
 class Coordinated:
@@ -34,12 +34,12 @@ class Coordinated:
 
     def told(self, code: int) -> None:
         """What the answer said: it may be that another broker has to be asked."""
-        if code in elsewhere:
+        if code in ELSEWHERE:
             self._host = None
 
     async def _find(self) -> str | None:
         request = FindCoordinatorRequest(key_type=self._key_type, coordinator_keys=(self._key,))
-        answer: FindCoordinatorResponse | None = await self._router.ask_anyone(request, find_version)
+        answer: FindCoordinatorResponse | None = await self._router.ask_anyone(request, FIND_VERSION)
         if answer is None or answer.coordinators[0].error_code != 0:
             return None
         return answer.coordinators[0].host

@@ -13,8 +13,8 @@ from tailrace.wire.messages.offset_commit import (
 )
 from tailrace.wire.messages.offset_fetch import GroupTopicWanted, GroupWanted, OffsetFetchRequest, OffsetFetchResponse
 
-commit_version: Final = 9
-fetch_version: Final = 8
+COMMIT_VERSION: Final = 9
+FETCH_VERSION: Final = 8
 
 
 class Standing(NamedTuple):
@@ -38,7 +38,7 @@ class GroupOffsets:
         known = self._ownership.committed_so_far(partition)
         wanted = GroupTopicWanted(name=self._topic, partition_indexes=(partition,))
         request = OffsetFetchRequest(groups=(GroupWanted(group_id=self._group, topics=(wanted,)),))
-        answer: OffsetFetchResponse | None = await self._coordinator.ask(request, fetch_version)
+        answer: OffsetFetchResponse | None = await self._coordinator.ask(request, FETCH_VERSION)
         if answer is None:
             return None
         self._coordinator.told(answer.groups[0].error_code)
@@ -58,7 +58,7 @@ class GroupOffsets:
             member_id=standing.member_id,
             topics=(TopicToCommit(name=self._topic, partitions=(part,)),),
         )
-        answer: OffsetCommitResponse | None = await self._coordinator.ask(request, commit_version)
+        answer: OffsetCommitResponse | None = await self._coordinator.ask(request, COMMIT_VERSION)
         if answer is None:
             return None
         code = answer.topics[0].partitions[0].error_code

@@ -14,9 +14,9 @@ from tailrace.wire.messages.describe_producers import (
 )
 from tailrace.wire.messages.write_txn_markers import MarkerToWrite, TopicToMark, WriteTxnMarkersRequest
 
-describe_version: Final = 0
-write_version: Final = 2
-transaction_version: Final = 2
+DESCRIBE_VERSION: Final = 0
+WRITE_VERSION: Final = 2
+TRANSACTION_VERSION: Final = 2
 
 
 async def repeat_marker(router: Router, topic: str, partition: int, producer_id: int, *, committed: bool) -> None:
@@ -25,7 +25,7 @@ async def repeat_marker(router: Router, topic: str, partition: int, producer_id:
     if place is None or place.leader is None:
         return
     asked = DescribeProducersRequest(topics=(TopicAskedFor(name=topic, partitions=(partition,)),))
-    answer: DescribeProducersResponse | None = await router.ask(place.leader, asked, describe_version)
+    answer: DescribeProducersResponse | None = await router.ask(place.leader, asked, DESCRIBE_VERSION)
     known = () if answer is None else answer.topics[0].partitions[0].active_producers
     for one in known:
         if one.producer_id == producer_id and one.coordinator_epoch >= 0:
@@ -35,6 +35,6 @@ async def repeat_marker(router: Router, topic: str, partition: int, producer_id:
                 committed=committed,
                 topics=(TopicToMark(name=topic, partitions=(partition,)),),
                 coordinator_epoch=one.coordinator_epoch,
-                transaction_version=transaction_version,
+                transaction_version=TRANSACTION_VERSION,
             )
-            await router.ask(place.leader, WriteTxnMarkersRequest(markers=(marker,)), write_version)
+            await router.ask(place.leader, WriteTxnMarkersRequest(markers=(marker,)), WRITE_VERSION)

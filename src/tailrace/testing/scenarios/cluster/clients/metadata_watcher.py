@@ -7,7 +7,7 @@ from tailrace.model.ids import BrokerId, TopicPartition
 from tailrace.testing.scenarios.cluster.clients.router import Router
 from tailrace.testing.scenarios.cluster.invariants.leadership import Leaders
 
-pause_max_seconds: Final = 1.2
+PAUSE_MAX_SECONDS: Final = 1.2
 
 
 class MetadataWatcher:
@@ -21,7 +21,7 @@ class MetadataWatcher:
     async def run(self) -> None:
         while not self.stopping:
             await self._look()
-            await asyncio.sleep(self._router.chance.random() * pause_max_seconds)
+            await asyncio.sleep(self._router.chance.random() * PAUSE_MAX_SECONDS)
 
     async def _look(self) -> None:
         answer = await self._router.describe(None)

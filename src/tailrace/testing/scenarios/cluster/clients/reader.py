@@ -14,10 +14,10 @@ from tailrace.testing.scenarios.cluster.clients.router import Router, Whereabout
 from tailrace.testing.scenarios.cluster.invariants.claims import Claims
 from tailrace.wire.messages.fetch import FetchRequest, FetchResponse, PartitionToFetch, TopicToFetch
 
-fetch_version: Final = 16
-fetch_max_bytes: Final = 8 * 1024
-wait_max_ms: Final = 300
-pause_max_seconds: Final = 0.6
+FETCH_VERSION: Final = 16
+FETCH_MAX_BYTES: Final = 8 * 1024
+WAIT_MAX_MS: Final = 300
+PAUSE_MAX_SECONDS: Final = 0.6
 
 
 class Reader:
@@ -38,7 +38,7 @@ class Reader:
             place = await self._router.find(topic, partition)
             if place is not None and place.replicas:
                 await self._read(place, TopicPartition(place.topic_id, partition))
-            await asyncio.sleep(self._chance.random() * pause_max_seconds)
+            await asyncio.sleep(self._chance.random() * PAUSE_MAX_SECONDS)
 
     async def _read(self, place: Whereabouts, key: TopicPartition) -> None:
         host = self._chance.choice(place.replicas) if self._chance.random() < 0.5 else place.leader
@@ -56,9 +56,9 @@ class Reader:
             assert len(batch) == header.size
 
     async def _fetch(self, host: str, key: TopicPartition) -> FetchResponse | None:
-        offset, wait_ms = self._read_to.get(key, 0), self._chance.choice([0, wait_max_ms])
-        wanted = PartitionToFetch(partition=key.partition, fetch_offset=offset, partition_max_bytes=fetch_max_bytes)
+        offset, wait_ms = self._read_to.get(key, 0), self._chance.choice([0, WAIT_MAX_MS])
+        wanted = PartitionToFetch(partition=key.partition, fetch_offset=offset, partition_max_bytes=FETCH_MAX_BYTES)
         topic = TopicToFetch(topic_id=key.topic_id, partitions=(wanted,))
         request = FetchRequest(max_wait_ms=wait_ms, min_bytes=1, topics=(topic,))
-        answer: FetchResponse | None = await self._router.ask(host, request, fetch_version)
+        answer: FetchResponse | None = await self._router.ask(host, request, FETCH_VERSION)
         return answer

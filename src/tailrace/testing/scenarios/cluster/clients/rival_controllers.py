@@ -9,18 +9,18 @@ from typing import Final
 
 from tailrace.testing.scenarios.cluster.clients.router import Router
 from tailrace.testing.scenarios.cluster.clients.topic_recreator import (
+    CREATE_VERSION,
+    DELETE_VERSION,
+    TIMEOUT_MS,
     Controlling,
-    create_version,
-    delete_version,
-    timeout_ms,
 )
 from tailrace.testing.scenarios.cluster.invariants.invariants import Broken, Invariant
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse, NewTopic
 from tailrace.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, TopicToDelete
 
-look_seconds: Final = 0.02
-topics_max: Final = 10
+LOOK_SECONDS: Final = 0.02
+TOPICS_MAX: Final = 10
 
 
 class RivalControllers:
@@ -39,21 +39,21 @@ class RivalControllers:
     async def run(self) -> None:
         while not self.stopping:
             found = [(one.epoch, host) for host in self._router.hosts() if (one := self._controlling(host)) is not None]
-            if len(found) > 1 and self._made < topics_max:
+            if len(found) > 1 and self._made < TOPICS_MAX:
                 await self._ask_both(min(found)[1], max(found)[1])
-            await asyncio.sleep(look_seconds)
+            await asyncio.sleep(LOOK_SECONDS)
 
     async def _ask_both(self, old: str, new: str) -> None:
         self._made += 1
         name = f"{self.name}-{self._made}"
         topic = NewTopic(name=name, num_partitions=1, replication_factor=self._replicas)
-        create = CreateTopicsRequest(topics=(topic,), timeout_ms=timeout_ms)
-        made: CreateTopicsResponse | None = await self._router.ask(new, create, create_version)
+        create = CreateTopicsRequest(topics=(topic,), timeout_ms=TIMEOUT_MS)
+        made: CreateTopicsResponse | None = await self._router.ask(new, create, CREATE_VERSION)
         claim = self._controlling(old)
         if made is None or made.topics[0].error_code != 0 or claim is None:
             return
-        delete = DeleteTopicsRequest(topics=(TopicToDelete(name=name),), timeout_ms=timeout_ms)
-        said: DeleteTopicsResponse | None = await self._router.ask(old, delete, delete_version)
+        delete = DeleteTopicsRequest(topics=(TopicToDelete(name=name),), timeout_ms=TIMEOUT_MS)
+        said: DeleteTopicsResponse | None = await self._router.ask(old, delete, DELETE_VERSION)
         unknown = said is not None and said.topics[0].error_code == Error.UNKNOWN_TOPIC_OR_PARTITION
         if unknown and self._controlling(old) is claim:
             raise Broken(Invariant.CONTROLLER, f"{old} does not know {name}, which {new} has made before it was asked")

@@ -13,8 +13,8 @@ from tailrace.ports import Ports
 from tailrace.testing.scenarios.caller import Caller
 from tailrace.wire.messages.metadata import MetadataRequest, MetadataResponse, TopicWanted
 
-metadata_version: Final = 12
-patience_seconds: Final = 1.5  # virtual; clients of a broker that is gone move on
+METADATA_VERSION: Final = 12
+PATIENCE_SECONDS: Final = 1.5  # virtual; clients of a broker that is gone move on
 
 
 @frozen
@@ -39,7 +39,7 @@ class Router:
 
     async def ask_each(self, host: str, requests: Sequence[object], version: int) -> list[Any | None]:
         if host not in self._callers:
-            self._callers[host] = Caller(self.ports, self.name, host, patience_seconds)
+            self._callers[host] = Caller(self.ports, self.name, host, PATIENCE_SECONDS)
         return await self._callers[host].call_each(requests, version)
 
     async def ask_anyone(self, request: object, version: int) -> Any | None:
@@ -51,7 +51,7 @@ class Router:
     async def describe(self, topics: Sequence[str] | None) -> MetadataResponse | None:
         wanted = None if topics is None else tuple(TopicWanted(name=topic) for topic in topics)
         request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
-        answer: MetadataResponse | None = await self.ask_anyone(request, metadata_version)
+        answer: MetadataResponse | None = await self.ask_anyone(request, METADATA_VERSION)
         return answer
 
     async def find(self, topic: str, partition: int) -> Whereabouts | None:

@@ -20,13 +20,13 @@ from tailrace.wire.errors import Error
 from tailrace.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse, NewTopic
 from tailrace.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, TopicToDelete
 
-names_max: Final = 5  # then it only waits
-create_version: Final = 7
-delete_version: Final = 6
-timeout_ms: Final = 1000
-pause_max_seconds: Final = 1.5
-again_seconds: Final = 0.2
-not_now: Final = (Error.INVALID_REPLICATION_FACTOR,)  # too few brokers are there
+NAMES_MAX: Final = 5  # then it only waits
+CREATE_VERSION: Final = 7
+DELETE_VERSION: Final = 6
+TIMEOUT_MS: Final = 1000
+PAUSE_MAX_SECONDS: Final = 1.5
+AGAIN_SECONDS: Final = 0.2
+NOT_NOW: Final = (Error.INVALID_REPLICATION_FACTOR,)  # too few brokers are there
 
 Controlling = Callable[[str], MachineRuntime[Controller] | None]
 
@@ -61,12 +61,12 @@ class TopicRecreator:
 
     async def run(self) -> None:
         while not self.stopping:
-            if self._number < names_max:
+            if self._number < NAMES_MAX:
                 await self._change()
-            await asyncio.sleep(self._router.chance.random() * pause_max_seconds)
+            await asyncio.sleep(self._router.chance.random() * PAUSE_MAX_SECONDS)
         while self.there is None:  # so that whoever writes to it can come to an end
             await self._create()
-            await asyncio.sleep(again_seconds)
+            await asyncio.sleep(AGAIN_SECONDS)
 
     async def _change(self) -> None:
         if self._router.chance.random() < 0.6 or self.there is None:
@@ -76,8 +76,8 @@ class TopicRecreator:
 
     async def _create(self) -> None:
         topic = NewTopic(name=self.topic, num_partitions=1, replication_factor=self._replicas)
-        request = CreateTopicsRequest(topics=(topic,), timeout_ms=timeout_ms)
-        answer: CreateTopicsResponse | None = await self._ask(request, create_version)
+        request = CreateTopicsRequest(topics=(topic,), timeout_ms=TIMEOUT_MS)
+        answer: CreateTopicsResponse | None = await self._ask(request, CREATE_VERSION)
         said = None if answer is None else answer.topics[0]
         if self._is_done(None if said is None else said.error_code, there=Error.TOPIC_ALREADY_EXISTS, gone=Error.NONE):
             assert said is not None
@@ -87,8 +87,8 @@ class TopicRecreator:
             self._made_here += 1
 
     async def _delete(self) -> None:
-        request = DeleteTopicsRequest(topics=(TopicToDelete(name=self.topic),), timeout_ms=timeout_ms)
-        answer: DeleteTopicsResponse | None = await self._ask(request, delete_version)
+        request = DeleteTopicsRequest(topics=(TopicToDelete(name=self.topic),), timeout_ms=TIMEOUT_MS)
+        answer: DeleteTopicsResponse | None = await self._ask(request, DELETE_VERSION)
         code = None if answer is None else answer.topics[0].error_code
         if self._is_done(code, there=Error.NONE, gone=Error.UNKNOWN_TOPIC_OR_PARTITION):
             self.there = None
@@ -108,7 +108,7 @@ class TopicRecreator:
         if code == 0 or (code in (there, gone) and self._asked_controller):
             known = "is not there" if self.there is None else "is there"
             raise Broken(Invariant.CONTROLLER, f"topic {self.topic} {known}, but the answer is {Error(code).name}")
-        if code is not None and not Error(code).retriable and code not in (there, gone, *not_now):
+        if code is not None and not Error(code).retriable and code not in (there, gone, *NOT_NOW):
             raise Broken(Invariant.CONTROLLER, f"topic {self.topic}: a change is refused: {Error(code).name}")
         self._abandon()
         return False

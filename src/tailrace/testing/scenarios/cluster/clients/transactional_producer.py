@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from tailrace.records.build import build_batch
 from tailrace.records.record import NewRecord
-from tailrace.testing.scenarios.cluster.clients.coordinator_client import Coordinated, group_type, transaction_type
+from tailrace.testing.scenarios.cluster.clients.coordinator_client import GROUP_TYPE, TRANSACTION_TYPE, Coordinated
 from tailrace.testing.scenarios.cluster.clients.router import Router
 from tailrace.testing.scenarios.cluster.invariants.invariants import Broken, Invariant
 from tailrace.wire.errors import Error
@@ -21,12 +21,12 @@ from tailrace.wire.messages.init_producer_id import InitProducerIdRequest, InitP
 from tailrace.wire.messages.produce import PartitionToProduce, ProduceRequest, TopicToProduce
 from tailrace.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnPartitionToCommit, TxnTopicToCommit
 
-init_version: Final = 4
-add_version: Final = 3
-add_offsets_version: Final = 3
-timeout_ms: Final = 1_500
-again_seconds: Final = 0.1
-over: Final = (  # the transaction, and maybe the producer: begin anew
+INIT_VERSION: Final = 4
+ADD_VERSION: Final = 3
+ADD_OFFSETS_VERSION: Final = 3
+TIMEOUT_MS: Final = 1_500
+AGAIN_SECONDS: Final = 0.1
+OVER: Final = (  # the transaction, and maybe the producer: begin anew
     Error.INVALID_PRODUCER_EPOCH,
     Error.PRODUCER_FENCED,
     Error.INVALID_TXN_STATE,
@@ -51,8 +51,8 @@ class Versions(NamedTuple):
     adds_partitions: bool
 
 
-classic: Final = Versions(produce=11, end=4, commit_offsets=3, adds_partitions=True)
-kip_890: Final = Versions(produce=12, end=5, commit_offsets=5, adds_partitions=False)
+CLASSIC: Final = Versions(produce=11, end=4, commit_offsets=3, adds_partitions=True)
+KIP_890: Final = Versions(produce=12, end=5, commit_offsets=5, adds_partitions=False)
 
 
 class Over(Exception):
@@ -66,17 +66,17 @@ class Transacting:
         self._group = group
         self._id = router.name
         self.versions = versions
-        self._coordinator = Coordinated(router, self._id, transaction_type)
-        self._group_coordinator = Coordinated(router, group, group_type)
+        self._coordinator = Coordinated(router, self._id, TRANSACTION_TYPE)
+        self._group_coordinator = Coordinated(router, group, GROUP_TYPE)
         self.sequences: dict[int, int] = {}  # by partition
         self.producer = Producer(-1, -1)
 
     async def init(self) -> None:
         """Begin as another producer, or in another epoch: whoever wrote under this name before is fenced."""
-        request = InitProducerIdRequest(transactional_id=self._id, transaction_timeout_ms=timeout_ms)
+        request = InitProducerIdRequest(transactional_id=self._id, transaction_timeout_ms=TIMEOUT_MS)
 
         async def attempt() -> int | None:
-            answer: InitProducerIdResponse | None = await self._coordinator.ask(request, init_version)
+            answer: InitProducerIdResponse | None = await self._coordinator.ask(request, INIT_VERSION)
             if answer is not None and answer.error_code == 0:
                 self._begin(Producer(answer.producer_id, answer.producer_epoch))
             return self._heard(self._coordinator, None if answer is None else answer.error_code)
@@ -99,7 +99,7 @@ class Transacting:
         )
 
         async def attempt() -> int | None:
-            answer = await self._coordinator.ask(request, add_version)
+            answer = await self._coordinator.ask(request, ADD_VERSION)
             codes = [] if answer is None else [one.error_code for one in answer.topics[0].partitions]
             return self._heard(self._coordinator, None if answer is None else max(codes, key=_weight))
 
@@ -153,7 +153,7 @@ class Transacting:
             )
 
             async def add() -> int | None:
-                answer = await self._coordinator.ask(asked, add_offsets_version)
+                answer = await self._coordinator.ask(asked, ADD_OFFSETS_VERSION)
                 return self._heard(self._coordinator, None if answer is None else answer.error_code)
 
             await self._until_done(add)
@@ -199,13 +199,13 @@ class Transacting:
             code = await attempt()
             if code == 0:
                 return
-            if code in over:
+            if code in OVER:
                 raise Over(Error(code).name)
             if code is not None and not Error(code).retriable:
                 raise Broken(Invariant.TRANSACTIONS, f"{self._id} is refused for good: {Error(code).name}")
-            await asyncio.sleep(again_seconds * (0.5 + self._router.chance.random()))
+            await asyncio.sleep(AGAIN_SECONDS * (0.5 + self._router.chance.random()))
 
 
 def _weight(code: int) -> tuple[bool, bool]:
     """Of several answers the one that counts: one that ends it before one to try again, before none."""
-    return code in over, code != 0
+    return code in OVER, code != 0

@@ -8,27 +8,27 @@ import asyncio
 from collections.abc import Mapping
 from typing import Final
 
-from tailrace.testing.scenarios.cluster.clients.coordinator_client import Coordinated, group_type
+from tailrace.testing.scenarios.cluster.clients.coordinator_client import GROUP_TYPE, Coordinated
 from tailrace.testing.scenarios.cluster.clients.late_marker import repeat_marker
 from tailrace.testing.scenarios.cluster.clients.router import Router
 from tailrace.testing.scenarios.cluster.clients.transactional_producer import (
+    KIP_890,
     Over,
     Producer,
     Transacting,
     Versions,
-    kip_890,
 )
 from tailrace.testing.scenarios.cluster.invariants.invariants import Broken, Invariant
 from tailrace.testing.scenarios.cluster.invariants.transaction_outcomes import Outcomes, Transacted
 from tailrace.testing.transaction_history import Outcome, Write
 from tailrace.wire.messages.offset_fetch import GroupTopicWanted, GroupWanted, OffsetFetchRequest, OffsetFetchResponse
 
-fetch_version: Final = 8
-commits: Final = 0.6
-dies: Final = 0.08
-stands_still: Final = 0.05
-still_seconds: Final = 2.5
-comes_late: Final = 0.3  # the marker of the transaction before
+FETCH_VERSION: Final = 8
+COMMITS: Final = 0.6
+DIES: Final = 0.08
+STANDS_STILL: Final = 0.05
+STILL_SECONDS: Final = 2.5
+COMES_LATE: Final = 0.3  # the marker of the transaction before
 
 
 class Transactor:
@@ -41,7 +41,7 @@ class Transactor:
         self._partitions = partitions
         self._group = f"of {self.name}"
         self._wire = Transacting(router, topic, self._group, versions)
-        self._coordinator = Coordinated(router, self._group, group_type)
+        self._coordinator = Coordinated(router, self._group, GROUP_TYPE)
         self._offsets: list[int] = [-1]  # that the group may have: the last that is sure, and those after it
         self._number = 0
         self._ended = Producer(-1, -1), False  # as whom it goes on since its last transaction, and how that ended
@@ -76,7 +76,7 @@ class Transactor:
     async def _write(self, one: Transacted, chosen: list[int]) -> None:
         await self._wire.add(chosen)
         for partition in chosen:
-            if self._chance.random() < dies / 2:
+            if self._chance.random() < DIES / 2:
                 raise Over("it died")
             value = f"{one.name} {partition}"
             one.writes.append(Write(str(partition), value))
@@ -87,11 +87,11 @@ class Transactor:
 
     async def _end(self, one: Transacted) -> None:
         chance = self._chance.random()
-        if chance < dies:
+        if chance < DIES:
             raise Over("it died")
-        if chance < dies + stands_still:
-            await asyncio.sleep(still_seconds)
-        committed = self._chance.random() < commits
+        if chance < DIES + STANDS_STILL:
+            await asyncio.sleep(STILL_SECONDS)
+        committed = self._chance.random() < COMMITS
         if committed:
             one.outcome = Outcome.UNKNOWN
             self._offsets.append(self._number)
@@ -103,7 +103,7 @@ class Transactor:
 
     async def _repeat_marker(self, partition: int) -> None:
         ended_as, committed = self._ended
-        if self._wire.versions is kip_890 and ended_as == self._wire.producer and self._chance.random() < comes_late:
+        if self._wire.versions is KIP_890 and ended_as == self._wire.producer and self._chance.random() < COMES_LATE:
             await repeat_marker(self._router, self._topic, partition, ended_as.id, committed=committed)
 
     async def _haunt(self, old: Producer, sequences: Mapping[int, int]) -> None:
@@ -124,7 +124,7 @@ class Transactor:
         wanted = GroupTopicWanted(name=self._topic, partition_indexes=(0,))
         groups = (GroupWanted(group_id=self._group, topics=(wanted,)),)
         request = OffsetFetchRequest(groups=groups, require_stable=True)
-        answer: OffsetFetchResponse | None = await self._coordinator.ask(request, fetch_version)
+        answer: OffsetFetchResponse | None = await self._coordinator.ask(request, FETCH_VERSION)
         if answer is None:
             return
         self._coordinator.told(answer.groups[0].error_code)

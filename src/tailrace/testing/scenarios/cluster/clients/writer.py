@@ -24,12 +24,12 @@ from tailrace.wire.errors import Error
 from tailrace.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from tailrace.wire.messages.produce import PartitionToProduce, ProduceRequest, ProduceResponse, TopicToProduce
 
-produce_version: Final = 13
-init_version: Final = 4
-timeout_ms: Final = 1000
-again_seconds: Final = 0.1
-sizes: Final = (0, 10, 10, 300)
-loyalty: Final = 0.9
+PRODUCE_VERSION: Final = 13
+INIT_VERSION: Final = 4
+TIMEOUT_MS: Final = 1000
+AGAIN_SECONDS: Final = 0.1
+SIZES: Final = (0, 10, 10, 300)
+LOYALTY: Final = 0.9
 
 
 @frozen
@@ -95,7 +95,7 @@ class Writer:
 
     def _pause(self) -> float:
         if self._window:
-            return again_seconds * (0.5 + self._chance.random())
+            return AGAIN_SECONDS * (0.5 + self._chance.random())
         return self._chance.random() * self._calm
 
     # Finding the way
@@ -116,7 +116,7 @@ class Writer:
         if not self._manner.idempotent or self._producer_id >= 0:
             return True
         request = InitProducerIdRequest(transaction_timeout_ms=0)
-        answer: InitProducerIdResponse | None = await self._router.ask_anyone(request, init_version)
+        answer: InitProducerIdResponse | None = await self._router.ask_anyone(request, INIT_VERSION)
         if answer is not None and answer.error_code == 0:
             self._producer_id = answer.producer_id
         return self._producer_id >= 0
@@ -130,11 +130,11 @@ class Writer:
         batch = self._batch(first, count)
         data = PartitionToProduce(partition=self._partition, records=batch)
         topic = TopicToProduce(topic_id=self._topic_id, partitions=(data,))
-        request = ProduceRequest(acks=self._manner.acks, timeout_ms=timeout_ms, topics=(topic,))
+        request = ProduceRequest(acks=self._manner.acks, timeout_ms=TIMEOUT_MS, topics=(topic,))
         return Unsure(count, read_header(batch).crc, request)
 
     def _batch(self, first: int, count: int) -> bytes:
-        now_ms, filling = self._router.ports.clock.wall_ms(), b"x" * self._chance.choice(sizes)
+        now_ms, filling = self._router.ports.clock.wall_ms(), b"x" * self._chance.choice(SIZES)
         records = [
             NewRecord(value=f"{self.name} {number} ".encode() + filling, timestamp=now_ms)
             for number in range(first, first + count)
@@ -148,7 +148,7 @@ class Writer:
         assert self._leader is not None
         window, leader, topic_id = self._window, self._leader, self._topic_id
         requests = [one.request for one in window]
-        answers: list[ProduceResponse | None] = await self._router.ask_each(leader, requests, produce_version)
+        answers: list[ProduceResponse | None] = await self._router.ask_each(leader, requests, PRODUCE_VERSION)
         left: list[Unsure] = []
         for one, answer in zip(window, answers, strict=True):
             if answer is None:
@@ -175,7 +175,7 @@ class Writer:
         return True
 
     def _turn_to(self, leader: str | None) -> None:
-        if self.stopping or not self._loyal or self._chance.random() > loyalty:
+        if self.stopping or not self._loyal or self._chance.random() > LOYALTY:
             self._leader = leader
 
     def _refused(self, error: Error, behind_another: bool) -> None:

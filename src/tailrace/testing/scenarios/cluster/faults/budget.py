@@ -16,13 +16,13 @@ from typing import Final
 
 from tailrace.broker.partitions.partition import Partition
 from tailrace.model.ids import TopicPartition
-from tailrace.model.topics import metadata_topic_id
+from tailrace.model.topics import METADATA_TOPIC_ID
 from tailrace.testing.scenarios.cluster.invariants.committed_history import Histories
 from tailrace.testing.scenarios.cluster.invariants.watch import partitions_of
 from tailrace.testing.scenarios.cluster.plan import Plan
 from tailrace.testing.scenarios.cluster.server import Server
 
-replicas_to_spare_one: Final = 3
+REPLICAS_TO_SPARE_ONE: Final = 3
 
 
 class Budget:
@@ -43,10 +43,10 @@ class Budget:
     @property
     def may_lose_a_copy(self) -> bool:
         return self.whole and all(
-            len(one.replica.voters) >= replicas_to_spare_one
+            len(one.replica.voters) >= REPLICAS_TO_SPARE_ONE
             for server in self._servers
             for one in partitions_of(server)
-            if one.key.topic_id != metadata_topic_id  # which is always synced
+            if one.key.topic_id != METADATA_TOPIC_ID  # which is always synced
         )
 
     @property

@@ -17,8 +17,8 @@ from tailrace.testing.scenarios.cluster.invariants.watch import partitions_of
 from tailrace.testing.scenarios.cluster.server import Server
 from tailrace.testing.simulation import Delay, World
 
-clock_max_ms: Final = 25 * 60_000  # a producer's timestamp that lies an hour ahead would be refused, and rightly
-slow_sync: Final = Delay(low_seconds=0.05, high_seconds=0.8)
+CLOCK_MAX_MS: Final = 25 * 60_000  # a producer's timestamp that lies an hour ahead would be refused, and rightly
+SLOW_SYNC: Final = Delay(low_seconds=0.05, high_seconds=0.8)
 
 
 class Faults:
@@ -119,7 +119,7 @@ class Faults:
 
     async def set_clock(self) -> None:
         self._met.clock_jumps += 1
-        self.any().machine.clock.jump(self._chance.randint(-clock_max_ms, clock_max_ms))
+        self.any().machine.clock.jump(self._chance.randint(-CLOCK_MAX_MS, CLOCK_MAX_MS))
 
     async def fill_disk(self) -> None:
         storage = self.any().machine.storage
@@ -131,7 +131,7 @@ class Faults:
     async def slow_disk(self) -> None:
         storage = self.any().machine.storage
         self._met.slow_syncs += 1
-        storage.odds = replace(self._world.odds, sync=slow_sync)
+        storage.odds = replace(self._world.odds, sync=SLOW_SYNC)
         await self._last(0.3, 3.0)
         storage.odds = self._world.odds
 

@@ -11,8 +11,8 @@ from tailrace.testing.scenarios.cluster.faults.budget import Budget
 from tailrace.testing.scenarios.cluster.server import Server
 from tailrace.testing.simulation import Delay
 
-operations_max: Final = 30  # a crash comes before one of so many writes or changes of names
-stuck_sync: Final = Delay(low_seconds=0.3, high_seconds=0.8)
+OPERATIONS_MAX: Final = 30  # a crash comes before one of so many writes or changes of names
+STUCK_SYNC: Final = Delay(low_seconds=0.3, high_seconds=0.8)
 
 Beside = Callable[[Coroutine[Any, Any, None]], object]
 
@@ -55,7 +55,7 @@ class Outages:
         if (server := self.any()) is None:
             return
         process = server.machine.process
-        server.crash_at_operation(self._chance.randrange(1, operations_max), power_loss=power_loss)
+        server.crash_at_operation(self._chance.randrange(1, OPERATIONS_MAX), power_loss=power_loss)
         await asyncio.sleep(self._chance.uniform(0.2, 1.0))
         if server.machine.process is process:
             return  # it had nothing to write
@@ -92,7 +92,7 @@ class Outages:
         storages = [server.machine.storage for server in servers]
         before = [storage.odds for storage in storages]
         for storage in storages:
-            storage.odds = replace(storage.odds, sync=stuck_sync)
+            storage.odds = replace(storage.odds, sync=STUCK_SYNC)
         await asyncio.sleep(self._chance.uniform(0.05, 0.4))
         for storage, odds in zip(storages, before, strict=True):
             storage.odds = odds

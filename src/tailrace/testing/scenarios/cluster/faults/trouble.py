@@ -15,9 +15,9 @@ from tailrace.testing.scenarios.cluster.plan import Plan
 from tailrace.testing.scenarios.cluster.server import Server
 from tailrace.testing.simulation import World
 
-calm_max_seconds: Final = 10.0  # to wait for everybody to have everything
-look_seconds: Final = 0.05
-never: Final = float("inf")
+CALM_MAX_SECONDS: Final = 10.0  # to wait for everybody to have everything
+LOOK_SECONDS: Final = 0.05
+NEVER: Final = float("inf")
 
 Fault = Callable[[], Coroutine[Any, Any, None]]
 Beside = Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"]
@@ -67,7 +67,7 @@ class Trouble:
         """Until the plan's time is up; `joins` happen on the way."""
         loop, waiting = self._world.loop, list(joins)
         end = loop.time() + self._plan.seconds
-        damage_at = loop.time() + self._chance.random() * self._plan.seconds if self._plan.damage else never
+        damage_at = loop.time() + self._chance.random() * self._plan.seconds if self._plan.damage else NEVER
         weights = [weight for weight, _ in self._menu]
         while loop.time() < end:
             await asyncio.sleep(self._chance.expovariate(1 / self._plan.pause_seconds))
@@ -75,7 +75,7 @@ class Trouble:
                 await waiting.pop()()
             if loop.time() >= damage_at:
                 await self._damage()
-                damage_at = never
+                damage_at = NEVER
             fault = self._chance.choices(self._menu, weights)[0][1]
             self._tasks.append(self._beside(fault()))
         for join in waiting:
@@ -98,11 +98,11 @@ class Trouble:
 
     async def _calm(self) -> bool:
         """Wait until every replica has everything; False: it takes too long."""
-        deadline = self._world.loop.time() + calm_max_seconds
+        deadline = self._world.loop.time() + CALM_MAX_SECONDS
         while not self._budget.whole:
             if self._world.loop.time() >= deadline:
                 return False
-            await asyncio.sleep(look_seconds)
+            await asyncio.sleep(LOOK_SECONDS)
         return True
 
     async def heal(self) -> None:

@@ -7,13 +7,14 @@ Each idempotent producer's sequences follow on each other in it, without a gap a
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
+from typing import Final
 
 from tailrace.model.ids import TopicPartition
 from tailrace.testing.scenarios.cluster.invariants.invariants import Broken, Invariant
 from tailrace.testing.scenarios.cluster.invariants.log_entries import Entry
 from tailrace.testing.scenarios.cluster.invariants.sighting import Seen
 
-sequence_mask = 0x7FFFFFFF
+SEQUENCE_MASK: Final = 0x7FFFFFFF
 
 
 class Committed:
@@ -77,7 +78,7 @@ class Committed:
             return
         producer = entry.producer_id, entry.producer_epoch
         due = self._next.get(producer, entry.sequence)
-        self._next[producer] = (entry.sequence + entry.last - entry.base + 1) & sequence_mask
+        self._next[producer] = (entry.sequence + entry.last - entry.base + 1) & SEQUENCE_MASK
         if due != entry.sequence:
             raise Broken(Invariant.NO_DUPLICATES, f"sequence {due} of the producer is due, not ({entry}): {seen}")
 

@@ -4,16 +4,17 @@
 """
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from tailrace.broker.node import Node
 from tailrace.broker.partitions.partition import Partition
 from tailrace.cluster.image import PartitionPlace
-from tailrace.model.topics import internal_topics
+from tailrace.model.topics import INTERNAL_TOPICS
 from tailrace.raft.replica import Role
 from tailrace.testing.scenarios.cluster.invariants.watch import Watch, partitions_of
 from tailrace.testing.scenarios.cluster.server import Server
 
-metadata_voters_max = 3
+METADATA_VOTERS_MAX: Final = 3
 
 Copies = list[tuple[Server, Partition]]
 
@@ -42,13 +43,13 @@ class Convergence:
         if any(image != images[0] for image in images):
             yield "the metadata images differ"
         count = len(nodes[0].metadata.replica.voters)
-        due = 1 if len(self._servers) < metadata_voters_max else metadata_voters_max
+        due = 1 if len(self._servers) < METADATA_VOTERS_MAX else METADATA_VOTERS_MAX
         if count != due:
             yield f"the metadata has {count} voters, not {due}"
         for topic in images[0].topics.values():
             for number, place in enumerate(topic.partitions):
                 yield from _in_place(topic.name, number, place, nodes)
-                if topic.name in internal_topics and len(place.replicas) < due:
+                if topic.name in INTERNAL_TOPICS and len(place.replicas) < due:
                     yield f"{topic.name}-{number} is on {place.replicas} alone"
 
     def _partitions(self) -> list[Copies]:

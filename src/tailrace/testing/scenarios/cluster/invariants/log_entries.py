@@ -5,11 +5,11 @@ So looking costs no draw of chance, and changes nothing in the history that is l
 
 import zlib
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from tailrace.log.file_names import segment_suffix
+from tailrace.log.file_names import SEGMENT_SUFFIX
 from tailrace.log.log import Log
-from tailrace.model.limits import batch_header_bytes
+from tailrace.model.limits import BATCH_HEADER_BYTES
 from tailrace.records.header import read_header
 from tailrace.testing.simulation.image import Image
 from tailrace.testing.simulation.storage import Storage
@@ -40,7 +40,7 @@ class FilePosition(NamedTuple):
     position: int
 
 
-beginning = FilePosition(0, -1, 0)
+BEGINNING: Final = FilePosition(0, -1, 0)
 
 
 def entries(storage: Storage, log: Log, place: FilePosition, limit: int) -> Iterator[tuple[Entry, FilePosition]]:
@@ -48,11 +48,11 @@ def entries(storage: Storage, log: Log, place: FilePosition, limit: int) -> Iter
     for segment in list(log.segments):
         if segment.base < place.segment:
             continue
-        image = storage.names.find(segment.path_of(segment_suffix))
+        image = storage.names.find(segment.path_of(SEGMENT_SUFFIX))
         if not isinstance(image, Image):
             continue
         position = place.position if segment.base == place.segment else 0
-        while position + batch_header_bytes <= segment.size:
+        while position + BATCH_HEADER_BYTES <= segment.size:
             entry, size = _entry(image.content, position)
             if entry.last >= limit:
                 return
@@ -73,4 +73,4 @@ def _entry(content: bytearray, position: int) -> tuple[Entry, int]:
         header.producer_epoch,
         header.base_sequence,
     )
-    return entry, max(header.size, batch_header_bytes)
+    return entry, max(header.size, BATCH_HEADER_BYTES)

@@ -6,9 +6,9 @@ not was heard of too early; or, where a topic of the same name is gone, it was b
 And a journal holds one vote per partition and epoch, for all that was ever synced.
 """
 
-from tailrace.broker.replication.vote_journal import checksum_layout, entry_bytes, entry_layout
+from tailrace.broker.replication.vote_journal import CHECKSUM_LAYOUT, ENTRY_BYTES, ENTRY_LAYOUT
 from tailrace.model.ids import Id, TopicPartition
-from tailrace.raft.voters import no_voter
+from tailrace.raft.voters import NO_VOTER
 from tailrace.records.crc import crc32c
 from tailrace.testing.scenarios.cluster.invariants.invariants import Broken, Invariant
 from tailrace.testing.scenarios.cluster.invariants.sighting import Seen
@@ -36,19 +36,19 @@ class Journal:
         if content[self._read_to - len(self._last) : self._read_to] != self._last:
             self.forget()  # written anew, or over what a full disk or a power cut left
         added = []
-        while self._read_to + entry_bytes <= len(content):
-            self._last = bytes(content[self._read_to : self._read_to + entry_bytes])
-            self._read_to += entry_bytes
-            entry, checksum = self._last[: entry_layout.size], self._last[entry_layout.size :]
-            if crc32c(entry).to_bytes(checksum_layout.size, "big") == checksum:
-                topic_id, partition, epoch, _, directory = entry_layout.unpack(entry)
+        while self._read_to + ENTRY_BYTES <= len(content):
+            self._last = bytes(content[self._read_to : self._read_to + ENTRY_BYTES])
+            self._read_to += ENTRY_BYTES
+            entry, checksum = self._last[: ENTRY_LAYOUT.size], self._last[ENTRY_LAYOUT.size :]
+            if crc32c(entry).to_bytes(CHECKSUM_LAYOUT.size, "big") == checksum:
+                topic_id, partition, epoch, _, directory = ENTRY_LAYOUT.unpack(entry)
                 added.append(((TopicPartition(Id(topic_id), partition), epoch), directory))
                 self._note(*added[-1], owner)
         return added
 
     def _note(self, epoch: Epoch, directory: bytes, owner: str) -> None:
-        known = self._votes.get(epoch, no_voter.directory)
-        if known not in (no_voter.directory, directory):
+        known = self._votes.get(epoch, NO_VOTER.directory)
+        if known not in (NO_VOTER.directory, directory):
             raise Broken(Invariant.ONE_VOTE, f"{owner} votes twice for {epoch[0]} in epoch {epoch[1]}")
         self._votes[epoch] = directory
 

@@ -14,12 +14,12 @@ from tailrace.testing.scenarios.cluster.invariants.claims import Claims
 from tailrace.testing.scenarios.cluster.invariants.committed_history import Histories
 from tailrace.testing.scenarios.cluster.invariants.invariants import Broken, Invariant
 from tailrace.testing.scenarios.cluster.invariants.leadership import Leaders, Marks, check_undamaged
-from tailrace.testing.scenarios.cluster.invariants.log_entries import FilePosition, beginning, entries
+from tailrace.testing.scenarios.cluster.invariants.log_entries import BEGINNING, FilePosition, entries
 from tailrace.testing.scenarios.cluster.invariants.sighting import Seen
 from tailrace.testing.scenarios.cluster.invariants.vote_journals import Journals
 from tailrace.testing.scenarios.cluster.server import Server
 
-look_every_seconds: Final = 0.01
+LOOK_EVERY_SECONDS: Final = 0.01
 
 
 class Watched:
@@ -31,7 +31,7 @@ class Watched:
         self.log = log
         self.life = life
         self.state: tuple[Any, ...] = ()
-        self.place: FilePosition = beginning  # up to here it was compared
+        self.place: FilePosition = BEGINNING  # up to here it was compared
 
 
 class Watch:
@@ -128,7 +128,7 @@ class Watch:
     def look_again(self, server: Server, partition: Partition) -> None:
         """Compare a replica's whole log anew."""
         watched = self._watched[server.name, partition.key]
-        watched.place = beginning
+        watched.place = BEGINNING
         self._compare(server, partition, watched, sighting(server, partition, watched.life))
 
 

@@ -7,11 +7,11 @@ from tailrace.model.ids import NO_ID, Epoch
 from tailrace.raft.messages import BeginEpoch
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.describe_quorum import DescribeQuorumRequest, PartitionToDescribe, TopicToDescribe
-from tailrace.wire.messages.elect_leaders import ElectLeadersRequest, TopicToElect, unclean
+from tailrace.wire.messages.elect_leaders import UNCLEAN, ElectLeadersRequest, TopicToElect
 from tailrace.wire.messages.peers.hand_over import HandOver, PartitionToHandOver
 from tests.unit.doors.kafka.clustered import Clustered, with_cluster
 from tests.unit.doors.kafka.hostile import until
-from tests.unit.doors.kafka.served import answer_max_s, versions
+from tests.unit.doors.kafka.served import ANSWER_MAX_S, versions
 
 
 def described(*partitions: tuple[str, int]) -> DescribeQuorumRequest:
@@ -128,7 +128,7 @@ async def test_a_leader_says_when_another_was_elected_instead(cluster: Clustered
     handing = asyncio.ensure_future(cluster[1].node.calls.serve(cluster[1].node.broker_id, wanted))
     await until(lambda: not replica.leads)
     replica.step(BeginEpoch(sender=cluster[2].node.voter, to=replica.me, epoch=Epoch(epoch + 5)))
-    answer: Any = await asyncio.wait_for(handing, answer_max_s)
+    answer: Any = await asyncio.wait_for(handing, ANSWER_MAX_S)
     (said,) = [(one.error_code, one.error_message) for one in answer.partitions]
     instead = [(Error.NOT_LEADER_OR_FOLLOWER, f"broker {one} was elected instead") for one in (2, 1)]
     assert said in (*instead, (Error.NONE, None))  # 3 was faster, or 1 when 2 turned out not to lead
@@ -152,9 +152,9 @@ async def test_unclean_elections_are_refused(cluster: Clustered) -> None:
     await cluster.make_topic("t")
     topics = (TopicToElect(name="t", partitions=(0,)),)
     for version in (1, 2):
-        answer = await cluster[1].call(ElectLeadersRequest(election_type=unclean, topics=topics), version)
+        answer = await cluster[1].call(ElectLeadersRequest(election_type=UNCLEAN, topics=topics), version)
         (refused,) = answer.topics[0].partitions
         assert (answer.error_code, refused.error_code) == (0, Error.INVALID_REQUEST)
         assert "would lose acknowledged records" in refused.error_message
-        whole = await cluster[1].call(ElectLeadersRequest(election_type=unclean, topics=None), version)
+        whole = await cluster[1].call(ElectLeadersRequest(election_type=UNCLEAN, topics=None), version)
         assert (whole.error_code, whole.topics) == (Error.INVALID_REQUEST, ())

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tailrace.model.settings import rows
-from tailrace.model.topics import topic_settings
+from tailrace.model.topics import TOPIC_SETTINGS
 from tailrace.wire.errors import Error
 from tailrace.wire.messages import alter_configs, incremental_alter_configs
 from tailrace.wire.messages.alter_configs import AlterConfigsRequest, AlteredResource, NewConfig
@@ -19,8 +19,8 @@ from tailrace.wire.messages.incremental_alter_configs import ConfigChange, Incre
 from tailrace.wire.messages.list_config_resources import ListConfigResourcesRequest
 from tests.unit.doors.kafka.served import Served, serving, versions, with_broker
 
-topic_kind, broker_kind = 2, 4
-assign, clear, append, subtract = 0, 1, 2, 3
+TOPIC_KIND, BROKER_KIND = 2, 4
+ASSIGN, CLEAR, APPEND, SUBTRACT = 0, 1, 2, 3
 
 
 async def describe(
@@ -66,9 +66,9 @@ def own(served: Served, topic: str = "t") -> dict[str, str]:
 async def test_every_version_shows_every_topic_setting(served: Served) -> None:
     await served.make_topic("t", retention_ms="5000")
     for version in versions(32):
-        described = await describe(served, topic_kind, "t", version=version)
+        described = await describe(served, TOPIC_KIND, "t", version=version)
         values = {one.name: one for one in described.configs}
-        assert list(values) == list(topic_settings)
+        assert list(values) == list(TOPIC_SETTINGS)
         assert (values["retention.ms"].value, values["retention.ms"].config_source) == ("5000", 1)
         assert (values["preallocate"].value, values["preallocate"].config_source) == ("false", 5)
         assert not any(one.is_sensitive or one.read_only or one.synonyms for one in described.configs)
@@ -83,13 +83,13 @@ async def test_a_value_comes_from_the_strongest_place(served: Served) -> None:
     me = str(served.node.broker_id)
     expected = [("log.retention.ms", "7000", 4), ("log.retention.ms", "604800000", 5)]
     for kind, owner, name, value, source in (
-        (broker_kind, "", "log.retention.ms", "8000", 3),
-        (broker_kind, me, "log.retention.ms", "9000", 2),
-        (topic_kind, "t", "retention.ms", "10000", 1),
+        (BROKER_KIND, "", "log.retention.ms", "8000", 3),
+        (BROKER_KIND, me, "log.retention.ms", "9000", 2),
+        (TOPIC_KIND, "t", "retention.ms", "10000", 1),
     ):
-        assert (await change(served, kind, owner, (name, assign, value))).error_code == 0
+        assert (await change(served, kind, owner, (name, ASSIGN, value))).error_code == 0
         expected.insert(0, (name, value, source))
-        setting = (await shown(served, topic_kind, "t", include_synonyms=True))["retention.ms"]
+        setting = (await shown(served, TOPIC_KIND, "t", include_synonyms=True))["retention.ms"]
         assert [(one.name, one.value, one.source) for one in setting.synonyms] == expected
         assert (setting.value, setting.config_source) == (value, source)
         assert served.node.hosted.find("t", 0).log.settings.retention_ms == int(value)
@@ -99,33 +99,33 @@ async def test_a_value_comes_from_the_strongest_place(served: Served) -> None:
 async def test_names_and_documentation(served: Served) -> None:
     await served.make_topic("t")
     described = await describe(
-        served, topic_kind, "t", "flush.ms", "no.such", "retention.ms", include_documentation=True
+        served, TOPIC_KIND, "t", "flush.ms", "no.such", "retention.ms", include_documentation=True
     )
     assert [one.name for one in described.configs] == ["flush.ms", "retention.ms"]
     assert all(one.documentation for one in described.configs)
-    assert all(one.documentation is None for one in (await describe(served, topic_kind, "t")).configs)
+    assert all(one.documentation is None for one in (await describe(served, TOPIC_KIND, "t")).configs)
 
 
 @with_broker()
 async def test_brokers(served: Served) -> None:
     me = str(served.node.broker_id)
-    values = await shown(served, broker_kind, me)
+    values = await shown(served, BROKER_KIND, me)
     assert list(values) == list(rows())
     assert (values["fsync"].value, values["fsync"].config_source, values["fsync"].read_only) == ("never", 4, True)
     assert (values["log.retention.ms"].config_source, values["log.retention.ms"].read_only) == (5, False)
-    assert await shown(served, broker_kind, "") == {}
-    await change(served, broker_kind, "", ("log.retention.ms", assign, "1000"))
-    for_all = await shown(served, broker_kind, "")
+    assert await shown(served, BROKER_KIND, "") == {}
+    await change(served, BROKER_KIND, "", ("log.retention.ms", ASSIGN, "1000"))
+    for_all = await shown(served, BROKER_KIND, "")
     assert [(one.name, one.value, one.config_source) for one in for_all.values()] == [("log.retention.ms", "1000", 3)]
 
 
 @with_broker()
 async def test_what_cannot_be_described(served: Served) -> None:
     for kind, name, error in (
-        (topic_kind, "never", Error.UNKNOWN_TOPIC_OR_PARTITION),
-        (topic_kind, "b@d", Error.INVALID_TOPIC_EXCEPTION),
-        (broker_kind, "77", Error.INVALID_REQUEST),
-        (broker_kind, "me", Error.INVALID_REQUEST),
+        (TOPIC_KIND, "never", Error.UNKNOWN_TOPIC_OR_PARTITION),
+        (TOPIC_KIND, "b@d", Error.INVALID_TOPIC_EXCEPTION),
+        (BROKER_KIND, "77", Error.INVALID_REQUEST),
+        (BROKER_KIND, "me", Error.INVALID_REQUEST),
         (8, "1", Error.INVALID_REQUEST),
         (0, "", Error.INVALID_REQUEST),
     ):
@@ -138,40 +138,40 @@ async def test_what_cannot_be_described(served: Served) -> None:
 async def test_single_settings_change(served: Served) -> None:
     await served.make_topic("t")
     for version in versions(44):
-        await change(served, topic_kind, "t", ("retention.ms", assign, "1"), ("flush.ms", assign, "2"), version=version)
+        await change(served, TOPIC_KIND, "t", ("retention.ms", ASSIGN, "1"), ("flush.ms", ASSIGN, "2"), version=version)
         assert own(served) == {"retention.ms": "1", "flush.ms": "2"}
-        altered = await change(served, topic_kind, "t", ("retention.ms", clear, None), version=version)
-        assert (altered.error_code, altered.resource_type, altered.resource_name) == (0, topic_kind, "t")
+        altered = await change(served, TOPIC_KIND, "t", ("retention.ms", CLEAR, None), version=version)
+        assert (altered.error_code, altered.resource_type, altered.resource_name) == (0, TOPIC_KIND, "t")
         assert own(served) == {"flush.ms": "2"}
-    await change(served, topic_kind, "t", ("cleanup.policy", append, "delete"))
-    await change(served, topic_kind, "t", ("cleanup.policy", append, "compact"))
+    await change(served, TOPIC_KIND, "t", ("cleanup.policy", APPEND, "delete"))
+    await change(served, TOPIC_KIND, "t", ("cleanup.policy", APPEND, "compact"))
     assert own(served)["cleanup.policy"] == "delete,compact"
 
 
 @with_broker()
 async def test_changes_that_cannot_be_leave_everything(served: Served) -> None:
     await served.make_topic("t", flush_ms="2")
-    good = ("retention.ms", assign, "1")
+    good = ("retention.ms", ASSIGN, "1")
     for changes, error in (
-        ([("no.such", assign, "1")], Error.INVALID_CONFIG),
-        ([("segment.ms", assign, "long")], Error.INVALID_CONFIG),
-        ([("cleanup.policy", assign, "shred")], Error.INVALID_CONFIG),
-        ([("cleanup.policy", subtract, "delete")], Error.INVALID_CONFIG),
-        ([("flush.ms", append, "1")], Error.INVALID_CONFIG),
-        ([("flush.ms", assign, None)], Error.INVALID_REQUEST),
+        ([("no.such", ASSIGN, "1")], Error.INVALID_CONFIG),
+        ([("segment.ms", ASSIGN, "long")], Error.INVALID_CONFIG),
+        ([("cleanup.policy", ASSIGN, "shred")], Error.INVALID_CONFIG),
+        ([("cleanup.policy", SUBTRACT, "delete")], Error.INVALID_CONFIG),
+        ([("flush.ms", APPEND, "1")], Error.INVALID_CONFIG),
+        ([("flush.ms", ASSIGN, None)], Error.INVALID_REQUEST),
         ([("flush.ms", 9, "1")], Error.INVALID_REQUEST),
         ([good], Error.INVALID_REQUEST),  # twice
     ):
-        altered = await change(served, topic_kind, "t", good, *changes)
+        altered = await change(served, TOPIC_KIND, "t", good, *changes)
         assert (altered.error_code, bool(altered.error_message)) == (error, True)
         assert own(served) == {"flush.ms": "2"}
     for kind, name, error in (
-        (topic_kind, "never", Error.UNKNOWN_TOPIC_OR_PARTITION),
-        (broker_kind, "77", Error.INVALID_REQUEST),
+        (TOPIC_KIND, "never", Error.UNKNOWN_TOPIC_OR_PARTITION),
+        (BROKER_KIND, "77", Error.INVALID_REQUEST),
         (16, "x", Error.INVALID_REQUEST),
     ):
         assert (await change(served, kind, name, good)).error_code == error
-    read_only = await change(served, broker_kind, "", ("data.dir", assign, "/"))
+    read_only = await change(served, BROKER_KIND, "", ("data.dir", ASSIGN, "/"))
     assert read_only.error_code == Error.INVALID_CONFIG
 
 
@@ -179,7 +179,7 @@ async def test_changes_that_cannot_be_leave_everything(served: Served) -> None:
 async def test_settings_are_replaced(served: Served) -> None:
     await served.make_topic("t", flush_ms="2")
     for version in versions(33):
-        altered = await replace_all(served, topic_kind, "t", ("retention.ms", str(version)), version=version)
+        altered = await replace_all(served, TOPIC_KIND, "t", ("retention.ms", str(version)), version=version)
         assert altered.error_code == 0
         assert own(served) == {"retention.ms": str(version)}
     for settings, error in (
@@ -187,23 +187,23 @@ async def test_settings_are_replaced(served: Served) -> None:
         ([("flush.ms", "1"), ("flush.ms", "1")], Error.INVALID_REQUEST),
         ([("flush.ms", "x")], Error.INVALID_CONFIG),
     ):
-        assert (await replace_all(served, topic_kind, "t", *settings)).error_code == error
-    unknown = await replace_all(served, topic_kind, "never", ("flush.ms", "1"))
+        assert (await replace_all(served, TOPIC_KIND, "t", *settings)).error_code == error
+    unknown = await replace_all(served, TOPIC_KIND, "never", ("flush.ms", "1"))
     assert unknown.error_code == Error.UNKNOWN_TOPIC_OR_PARTITION
     assert own(served) == {"retention.ms": "2"}
-    assert (await replace_all(served, topic_kind, "t")).error_code == 0
+    assert (await replace_all(served, TOPIC_KIND, "t")).error_code == 0
     assert own(served) == {}
-    assert (await replace_all(served, broker_kind, "", ("log.retention.ms", "77"))).error_code == 0
+    assert (await replace_all(served, BROKER_KIND, "", ("log.retention.ms", "77"))).error_code == 0
     assert served.node.hosted.find("t", 0).log.settings.retention_ms == 77
 
 
 @with_broker()
 async def test_validate_only_changes_nothing(served: Served) -> None:
     await served.make_topic("t", flush_ms="2")
-    assert (await change(served, topic_kind, "t", ("flush.ms", assign, "3"), validate_only=True)).error_code == 0
-    bad = await change(served, topic_kind, "t", ("flush.ms", assign, "x"), validate_only=True)
+    assert (await change(served, TOPIC_KIND, "t", ("flush.ms", ASSIGN, "3"), validate_only=True)).error_code == 0
+    bad = await change(served, TOPIC_KIND, "t", ("flush.ms", ASSIGN, "x"), validate_only=True)
     assert bad.error_code == Error.INVALID_CONFIG
-    assert (await replace_all(served, topic_kind, "t", validate_only=True)).error_code == 0
+    assert (await replace_all(served, TOPIC_KIND, "t", validate_only=True)).error_code == 0
     assert own(served) == {"flush.ms": "2"}
 
 
@@ -212,9 +212,9 @@ async def test_a_resource_named_twice_is_answered_once(served: Served) -> None:
     await served.make_topic("t")
     await served.make_topic("u")
     one = alter_configs.ResourceToAlter(
-        resource_type=topic_kind, resource_name="t", configs=(NewConfig(name="flush.ms", value="1"),)
+        resource_type=TOPIC_KIND, resource_name="t", configs=(NewConfig(name="flush.ms", value="1"),)
     )
-    other = alter_configs.ResourceToAlter(resource_type=topic_kind, resource_name="u", configs=one.configs)
+    other = alter_configs.ResourceToAlter(resource_type=TOPIC_KIND, resource_name="u", configs=one.configs)
     answer = await served.call(AlterConfigsRequest(resources=(one, other, one)), 2)
     assert [(one.resource_name, one.error_code) for one in answer.resources] == [
         ("u", 0),
@@ -227,7 +227,7 @@ def test_settings_outlive_a_restart(tmp_path: Path) -> None:
     async def first() -> None:
         async with serving(tmp_path) as served:
             await served.make_topic("t", flush_ms="2")
-            await change(served, broker_kind, "", ("log.retention.ms", assign, "1234"))
+            await change(served, BROKER_KIND, "", ("log.retention.ms", ASSIGN, "1234"))
 
     async def second() -> tuple[int, int]:
         async with serving(tmp_path) as served:
@@ -249,8 +249,8 @@ async def test_what_has_settings(served: Served) -> None:
 
     me = str(served.node.broker_id)
     assert await listed(0) == []
-    assert await listed(1) == [(topic_kind, "t"), (broker_kind, me)]
-    assert await listed(1, broker_kind) == [(broker_kind, me)]
-    assert await listed(1, 16, topic_kind) == [(topic_kind, "t")]
+    assert await listed(1) == [(TOPIC_KIND, "t"), (BROKER_KIND, me)]
+    assert await listed(1, BROKER_KIND) == [(BROKER_KIND, me)]
+    assert await listed(1, 16, TOPIC_KIND) == [(TOPIC_KIND, "t")]
     refused = await served.call(ListConfigResourcesRequest(resource_types=(99,)), 1)
     assert refused.error_code == Error.UNSUPPORTED_VERSION

@@ -5,36 +5,36 @@ import asyncio
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.list_config_resources import ListConfigResourcesRequest
 from tests.unit.doors.kafka.consumers import Consumer
-from tests.unit.doors.kafka.grouped import settings
-from tests.unit.doors.kafka.handlers.configs.test_configs import assign, change, clear, replace_all, shown
+from tests.unit.doors.kafka.grouped import SETTINGS
+from tests.unit.doors.kafka.handlers.configs.test_configs import ASSIGN, CLEAR, change, replace_all, shown
 from tests.unit.doors.kafka.served import Served, with_broker
 
-group_kind = 32
-session, interval = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
+GROUP_KIND = 32
+SESSION, INTERVAL = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
 
 
-@with_broker(**settings)
+@with_broker(**SETTINGS)
 async def test_members_are_told_by_their_groups_own_settings(served: Served) -> None:
     await served.make_topic("t")
-    assert (await change(served, group_kind, "g", (interval, assign, "1234"))).error_code == 0
+    assert (await change(served, GROUP_KIND, "g", (INTERVAL, ASSIGN, "1234"))).error_code == 0
     assert (await Consumer(served, "one", "t").join()).heartbeat_interval_ms == 1234
     assert (await Consumer(served, "one", "t", group="h").join()).heartbeat_interval_ms == 5000
-    described = await shown(served, group_kind, "g")
+    described = await shown(served, GROUP_KIND, "g")
     assert {name: (one.value, one.config_source) for name, one in described.items()} == {
-        session: ("45000", 5),
-        interval: ("1234", 8),
+        SESSION: ("45000", 5),
+        INTERVAL: ("1234", 8),
     }
-    listed = (await served.call(ListConfigResourcesRequest(resource_types=(group_kind,)), 1)).config_resources
+    listed = (await served.call(ListConfigResourcesRequest(resource_types=(GROUP_KIND,)), 1)).config_resources
     assert [one.resource_name for one in listed] == ["g"]
-    assert (await change(served, group_kind, "g", (interval, clear, None))).error_code == 0
-    assert (await shown(served, group_kind, "g"))[interval].value == "5000"
-    assert (await served.call(ListConfigResourcesRequest(resource_types=(group_kind,)), 1)).config_resources == ()
+    assert (await change(served, GROUP_KIND, "g", (INTERVAL, CLEAR, None))).error_code == 0
+    assert (await shown(served, GROUP_KIND, "g"))[INTERVAL].value == "5000"
+    assert (await served.call(ListConfigResourcesRequest(resource_types=(GROUP_KIND,)), 1)).config_resources == ()
 
 
-@with_broker(**settings)
+@with_broker(**SETTINGS)
 async def test_a_session_ends_when_the_group_says(served: Served) -> None:
     await served.make_topic("t")
-    assert (await replace_all(served, group_kind, "g", (session, "300"), (interval, "100"))).error_code == 0
+    assert (await replace_all(served, GROUP_KIND, "g", (SESSION, "300"), (INTERVAL, "100"))).error_code == 0
     one, two = Consumer(served, "one", "t"), Consumer(served, "two", "t")
     await one.join()
     await two.join()
@@ -43,15 +43,15 @@ async def test_a_session_ends_when_the_group_says(served: Served) -> None:
             assert (await two.beat()).error_code == 0
 
 
-@with_broker(**settings)
+@with_broker(**SETTINGS)
 async def test_what_is_refused(served: Served) -> None:
     for name, group, value, error in (
         ("retention.ms", "g", "1", Error.INVALID_CONFIG),
-        (interval, "g", "soon", Error.INVALID_CONFIG),
-        (interval, "g", "0", Error.INVALID_CONFIG),
-        (interval, "g", "45000", Error.INVALID_CONFIG),  # as long as a session
-        (session, "g", "5000", Error.INVALID_CONFIG),  # as short as a heartbeat
-        (interval, "", "1", Error.INVALID_REQUEST),
+        (INTERVAL, "g", "soon", Error.INVALID_CONFIG),
+        (INTERVAL, "g", "0", Error.INVALID_CONFIG),
+        (INTERVAL, "g", "45000", Error.INVALID_CONFIG),  # as long as a session
+        (SESSION, "g", "5000", Error.INVALID_CONFIG),  # as short as a heartbeat
+        (INTERVAL, "", "1", Error.INVALID_REQUEST),
     ):
-        assert (await change(served, group_kind, group, (name, assign, value))).error_code == error, (name, value)
-    assert (await shown(served, group_kind, "g"))[interval].value == "5000"
+        assert (await change(served, GROUP_KIND, group, (name, ASSIGN, value))).error_code == error, (name, value)
+    assert (await shown(served, GROUP_KIND, "g"))[INTERVAL].value == "5000"

@@ -14,11 +14,11 @@ from tailrace.wire.messages.list_groups import ListGroupsRequest
 from tailrace.wire.messages.offset_commit import OffsetCommitRequest, PartitionToCommit, TopicToCommit
 from tailrace.wire.messages.offset_fetch import GroupTopicWanted, GroupWanted, OffsetFetchRequest
 from tests.unit.doors.kafka.consumers import Consumer
-from tests.unit.doors.kafka.grouped import members, settings
+from tests.unit.doors.kafka.grouped import SETTINGS, members
 from tests.unit.doors.kafka.served import Served, versions, with_broker
 
 
-@with_broker(**settings)
+@with_broker(**SETTINGS)
 async def test_two_members_share_a_topic_and_one_leaves(served: Served) -> None:
     await served.make_topic("t", 4)
     one, two = Consumer(served, "one", "t"), Consumer(served, "two", "t")
@@ -37,7 +37,7 @@ async def test_two_members_share_a_topic_and_one_leaves(served: Served) -> None:
     assert two.partitions == [0, 1, 2, 3]
 
 
-@with_broker(**settings)
+@with_broker(**SETTINGS)
 async def test_a_member_is_given_an_id_in_version_0_only(served: Served) -> None:
     await served.make_topic("t")
     assert (await Consumer(served, "", "t").join(1)).error_code == Error.INVALID_REQUEST
@@ -47,7 +47,7 @@ async def test_a_member_is_given_an_id_in_version_0_only(served: Served) -> None
     assert (await Consumer(served, "x", "t", group="").join()).error_code == Error.INVALID_REQUEST
 
 
-@with_broker(**settings)
+@with_broker(**SETTINGS)
 async def test_a_topic_grows_and_its_readers_hear_of_it(served: Served) -> None:
     await served.make_topic("t", 1)
     one = Consumer(served, "one", "t")
@@ -58,12 +58,12 @@ async def test_a_topic_grows_and_its_readers_hear_of_it(served: Served) -> None:
     assert one.partitions == [0, 1, 2]
 
 
-@with_broker(**settings)
+@with_broker(**SETTINGS)
 async def test_others_have_their_turn_while_expressions_are_tried(served: Served) -> None:
     for number in range(10):
         await served.make_topic(f"t{number}")
     one, two, line = Consumer(served, "one"), Consumer(served, "two"), served.door.turns
-    with patch.object(time_slices, "turn_max_s", -1.0), patch.object(line, "wait", wraps=line.wait) as waited:
+    with patch.object(time_slices, "TURN_MAX_S", -1.0), patch.object(line, "wait", wraps=line.wait) as waited:
         await one.join(subscribed_topic_regex="t[0-9]+")
         assert (len(one.partitions), waited.call_count) == (10, 10)
         await one.beat()  # the first after a group is made looks again
@@ -86,7 +86,7 @@ async def test_others_have_their_turn_while_expressions_are_tried(served: Served
     }
 
 
-@with_broker(**settings)
+@with_broker(**SETTINGS)
 async def test_a_regular_expression_and_one_that_is_none(served: Served) -> None:
     await served.make_topic("orders")
     await served.make_topic("other", 3)
@@ -100,7 +100,7 @@ async def test_a_regular_expression_and_one_that_is_none(served: Served) -> None
     assert len(one.has) == 2, "internal topics are never matched"
 
 
-@with_broker(**settings)
+@with_broker(**SETTINGS)
 async def test_every_version_describes_a_consumer_group(served: Served) -> None:
     await served.make_topic("t", 2)
     one = Consumer(served, "one", "t")
@@ -120,7 +120,7 @@ async def test_every_version_describes_a_consumer_group(served: Served) -> None:
         assert never.error_code == Error.GROUP_ID_NOT_FOUND
 
 
-@with_broker(**settings)
+@with_broker(**SETTINGS)
 async def test_each_kind_is_listed_as_such_and_described_by_its_own_request(served: Served) -> None:
     await served.make_topic("t")
     async with members(served, 1, "old") as (member,):
@@ -138,7 +138,7 @@ async def test_each_kind_is_listed_as_such_and_described_by_its_own_request(serv
         assert (await served.call(request, 1)).groups[0].error_code == Error.GROUP_ID_NOT_FOUND
 
 
-@with_broker(**settings)
+@with_broker(**SETTINGS)
 async def test_offsets_are_committed_and_read_in_the_members_epoch(served: Served) -> None:
     await served.make_topic("t")
     one = Consumer(served, "one", "t")
@@ -175,7 +175,7 @@ async def test_offsets_are_committed_and_read_in_the_members_epoch(served: Serve
 _committed = PartitionToCommit(partition=0, committed_offset=7, committed_metadata=None)
 
 
-@with_broker(**settings)
+@with_broker(**SETTINGS)
 async def test_a_name_goes_to_the_other_kind_when_nobody_is_in_the_group(served: Served) -> None:
     await served.make_topic("t")
     one = Consumer(served, "one", "t")
@@ -198,7 +198,7 @@ async def test_a_name_goes_to_the_other_kind_when_nobody_is_in_the_group(served:
     assert (await served.call(ListGroupsRequest(), 5)).groups == ()
 
 
-@with_broker(**settings)
+@with_broker(**SETTINGS)
 async def test_clients_are_told_that_the_cluster_has_these_groups(served: Served) -> None:
     answer = await served.call(ApiVersionsRequest(), 4)
     levels = {one.name: (one.min_version_level, one.max_version_level) for one in answer.finalized_features}

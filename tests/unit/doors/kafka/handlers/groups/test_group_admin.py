@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tailrace.model.topics import offsets_topic
+from tailrace.model.topics import OFFSETS_TOPIC
 from tailrace.records.build import build_batch
 from tailrace.records.record import NewRecord
 from tailrace.wire.errors import Error
@@ -15,12 +15,12 @@ from tailrace.wire.messages.list_groups import ListGroupsRequest
 from tailrace.wire.messages.metadata import MetadataRequest, TopicWanted
 from tailrace.wire.messages.offset_delete import OffsetDeleteRequest
 from tailrace.wire.messages.produce import PartitionToProduce, ProduceRequest, TopicToProduce
-from tests.unit.doors.kafka.grouped import members, settings
+from tests.unit.doors.kafka.grouped import SETTINGS, members
 from tests.unit.doors.kafka.handlers.groups.test_offsets import commit
 from tests.unit.doors.kafka.served import Served, versions, with_broker
 
 
-@with_broker(**settings)
+@with_broker(**SETTINGS)
 async def test_every_version_lists_groups(served: Served) -> None:
     await served.make_topic("t")
     async with members(served, 1, "h") as (one,):
@@ -38,7 +38,7 @@ async def test_every_version_lists_groups(served: Served) -> None:
         assert len((await served.call(ListGroupsRequest(types_filter=("Classic",)), 5)).groups) == 2
 
 
-@with_broker(**settings)
+@with_broker(**SETTINGS)
 async def test_every_version_describes_a_group(served: Served) -> None:
     async with members(served, 1) as (one,):
         one.instance_id = "i"
@@ -55,7 +55,7 @@ async def test_every_version_describes_a_group(served: Served) -> None:
             assert never.error_code == (Error.GROUP_ID_NOT_FOUND if version >= 6 else 0)
 
 
-@with_broker(**settings)
+@with_broker(**SETTINGS)
 async def test_every_version_deletes_groups_that_nobody_is_in(served: Served) -> None:
     await served.make_topic("t")
     for version in versions(42):
@@ -73,7 +73,7 @@ async def test_every_version_deletes_groups_that_nobody_is_in(served: Served) ->
             assert (await served.call(DeleteGroupsRequest(groups_names=("h",)), version)).results[0].error_code == 0
 
 
-@with_broker(**settings)
+@with_broker(**SETTINGS)
 async def test_a_group_without_a_name_that_has_offsets_is_described_and_deleted(served: Served) -> None:
     await served.make_topic("t")
     await served.call(FindCoordinatorRequest(coordinator_keys=("",)), 6)
@@ -91,20 +91,20 @@ async def test_a_group_without_a_name_that_has_offsets_is_described_and_deleted(
 
 
 async def described(served: Served) -> Any:
-    return (await served.call(MetadataRequest(topics=(TopicWanted(name=offsets_topic),)), 12)).topics[0]
+    return (await served.call(MetadataRequest(topics=(TopicWanted(name=OFFSETS_TOPIC),)), 12)).topics[0]
 
 
-@with_broker(**settings, offsets_topic_num_partitions=3, auto_create_topics_enable=False)
+@with_broker(**SETTINGS, offsets_topic_num_partitions=3, auto_create_topics_enable=False)
 async def test_the_topic_is_made_at_first_need_and_is_the_brokers_own(served: Served) -> None:
     assert (await described(served)).error_code == Error.UNKNOWN_TOPIC_OR_PARTITION
     async with members(served, 1):
         topic = await described(served)
     assert (topic.error_code, topic.is_internal, len(topic.partitions)) == (0, True, 3)
-    own = served.node.hosted.image.topics[offsets_topic].settings
+    own = served.node.hosted.image.topics[OFFSETS_TOPIC].settings
     assert (own["retention.ms"], own["retention.bytes"]) == ("-1", "-1")
     batch = bytes(build_batch([NewRecord(value=b"v", timestamp=1)]))
-    data = TopicToProduce(name=offsets_topic, partitions=(PartitionToProduce(partition=0, records=batch),))
+    data = TopicToProduce(name=OFFSETS_TOPIC, partitions=(PartitionToProduce(partition=0, records=batch),))
     produced = await served.call(ProduceRequest(acks=-1, timeout_ms=5000, topics=(data,)), 9)
     assert produced.topics[0].partitions[0].error_code == Error.INVALID_TOPIC_EXCEPTION
-    grown = CreatePartitionsRequest(topics=(TopicToGrow(name=offsets_topic, count=4),), timeout_ms=5000)
+    grown = CreatePartitionsRequest(topics=(TopicToGrow(name=OFFSETS_TOPIC, count=4),), timeout_ms=5000)
     assert (await served.call(grown, 3)).results[0].error_code == Error.INVALID_TOPIC_EXCEPTION

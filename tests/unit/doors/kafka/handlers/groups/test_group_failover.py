@@ -7,16 +7,16 @@ from typing import Any
 
 from tailrace.broker.coordination.coordinator import partition_of
 from tailrace.broker.partitions.partition import Partition
-from tailrace.model.topics import offsets_topic
+from tailrace.model.topics import OFFSETS_TOPIC
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.find_coordinator import FindCoordinatorRequest
 from tailrace.wire.messages.list_groups import ListGroupsRequest
 from tests.unit.doors.kafka.clustered import Clustered, with_cluster
-from tests.unit.doors.kafka.grouped import Member, members, settings
+from tests.unit.doors.kafka.grouped import SETTINGS, Member, members
 from tests.unit.doors.kafka.handlers.groups.test_offsets import commit, fetched
 from tests.unit.doors.kafka.hostile import until
 
-few = settings | {"offsets_topic_num_partitions": 3}
+FEW = SETTINGS | {"offsets_topic_num_partitions": 3}
 
 
 async def coordinator(cluster: Clustered, asked: int = 1) -> int:
@@ -34,7 +34,7 @@ async def moved(cluster: Clustered, member: Member) -> AsyncIterator[tuple[int, 
     """Let another broker coordinate; the same member on a connection to that."""
     old = await coordinator(cluster)
     new = next(one for one in cluster.ids if one != old)
-    await cluster.move(offsets_topic, new, partition_of("g", 3))
+    await cluster.move(OFFSETS_TOPIC, new, partition_of("g", 3))
     async with members(cluster[new], 1) as (again,):
         again.id, again.generation = member.id, member.generation
         while await again.heartbeat() == Error.COORDINATOR_LOAD_IN_PROGRESS:  # noqa: ASYNC110
@@ -43,10 +43,10 @@ async def moved(cluster: Clustered, member: Member) -> AsyncIterator[tuple[int, 
 
 
 def replica(cluster: Clustered, broker: int) -> Partition:
-    return cluster.replica(broker, offsets_topic, partition_of("g", 3))
+    return cluster.replica(broker, OFFSETS_TOPIC, partition_of("g", 3))
 
 
-@with_cluster(**few)
+@with_cluster(**FEW)
 async def test_the_next_coordinator_goes_on(cluster: Clustered) -> None:
     await cluster.make_topic("t")
     old = await coordinator(cluster)
@@ -68,7 +68,7 @@ async def test_the_next_coordinator_goes_on(cluster: Clustered) -> None:
             assert (await cluster[old].call(ListGroupsRequest(), 5)).groups == ()
 
 
-@with_cluster(**few)
+@with_cluster(**FEW)
 async def test_who_waits_is_sent_to_the_next_coordinator(cluster: Clustered) -> None:
     old = await coordinator(cluster)
     async with members(cluster[old], 2) as (one, other):

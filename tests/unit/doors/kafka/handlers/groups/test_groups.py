@@ -7,11 +7,11 @@ from tailrace.wire.messages.heartbeat import HeartbeatRequest
 from tailrace.wire.messages.join_group import JoinGroupRequest
 from tailrace.wire.messages.leave_group import LeaveGroupRequest, LeavingMember
 from tailrace.wire.messages.sync_group import SyncGroupRequest
-from tests.unit.doors.kafka.grouped import members, settings
+from tests.unit.doors.kafka.grouped import SETTINGS, members
 from tests.unit.doors.kafka.served import Served, versions, with_broker
 
 
-@with_broker(**settings)
+@with_broker(**SETTINGS)
 async def test_every_version_joins_syncs_and_leaves(served: Served) -> None:
     for version in versions(11):
         async with members(served, 1, f"g{version}") as (one,):
@@ -27,7 +27,7 @@ async def test_every_version_joins_syncs_and_leaves(served: Served) -> None:
             assert await one.heartbeat() == Error.UNKNOWN_MEMBER_ID
 
 
-@with_broker(**settings)
+@with_broker(**SETTINGS)
 async def test_two_members_wait_for_each_other(served: Served) -> None:
     async with members(served, 2) as (first, second):
         await first.begin()
@@ -42,7 +42,7 @@ async def test_two_members_wait_for_each_other(served: Served) -> None:
         assert (await waiting).assignment == b"2"
 
 
-@with_broker(**settings)
+@with_broker(**SETTINGS)
 async def test_a_client_with_the_longest_name_there_can_be_gets_an_id_that_can_be_said(served: Served) -> None:
     for version in (3, 9):
         async with members(served, 1, f"g{version}", client_id="ä" * 16_383) as (one,):
@@ -51,7 +51,7 @@ async def test_a_client_with_the_longest_name_there_can_be_gets_an_id_that_can_b
             assert (await one.sync({one.id: b"mine"})).assignment == b"mine"
 
 
-@with_broker(**settings)
+@with_broker(**SETTINGS)
 async def test_who_falls_silent_is_let_go(served: Served) -> None:
     async with members(served, 2) as (first, second):
         second.session_timeout_ms = 200
@@ -62,7 +62,7 @@ async def test_who_falls_silent_is_let_go(served: Served) -> None:
         assert await second.heartbeat() == Error.UNKNOWN_MEMBER_ID
 
 
-@with_broker(**settings)
+@with_broker(**SETTINGS)
 async def test_a_static_member_comes_back_and_the_one_before_is_fenced(served: Served) -> None:
     async with members(served, 2) as (first, second):
         first.instance_id = second.instance_id = "static"
@@ -79,7 +79,7 @@ async def test_a_static_member_comes_back_and_the_one_before_is_fenced(served: S
         assert (await served.call(gone, 5)).members[0].error_code == 0
 
 
-@with_broker(**settings, group_max_size=1)
+@with_broker(**SETTINGS, group_max_size=1)
 async def test_refusals(served: Served) -> None:
     async with members(served, 2) as (first, second):
         await first.begin()
@@ -100,7 +100,7 @@ async def test_refusals(served: Served) -> None:
         assert (await second.leave(2)).error_code == Error.UNKNOWN_MEMBER_ID
 
 
-@with_broker(**settings)
+@with_broker(**SETTINGS)
 async def test_a_group_needs_a_name_and_a_coordinator(served: Served) -> None:
     nameless = (
         (JoinGroupRequest(group_id="", session_timeout_ms=9, member_id="", protocol_type="", protocols=()), 9),
@@ -115,7 +115,7 @@ async def test_a_group_needs_a_name_and_a_coordinator(served: Served) -> None:
     assert (await served.call(early, 4)).error_code == Error.NOT_COORDINATOR
 
 
-@with_broker(**settings | {"group_initial_rebalance_delay_ms": 200})
+@with_broker(**SETTINGS | {"group_initial_rebalance_delay_ms": 200})
 async def test_a_group_that_begins_waits_for_more(served: Served) -> None:
     async with members(served, 2) as (first, second):
         joined = await asyncio.gather(first.join(3), second.join(3))

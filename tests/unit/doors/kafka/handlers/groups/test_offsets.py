@@ -11,7 +11,7 @@ from tailrace.wire.messages.find_coordinator import FindCoordinatorRequest
 from tailrace.wire.messages.offset_commit import OffsetCommitRequest, PartitionToCommit, TopicToCommit
 from tailrace.wire.messages.offset_delete import OffsetDeleteRequest, PartitionToForget, TopicToForget
 from tailrace.wire.messages.offset_fetch import GroupTopicWanted, GroupWanted, OffsetFetchRequest, TopicWanted
-from tests.unit.doors.kafka.grouped import members, settings
+from tests.unit.doors.kafka.grouped import SETTINGS, members
 from tests.unit.doors.kafka.served import Served, serving, versions, with_broker
 
 
@@ -42,7 +42,7 @@ async def find(served: Served) -> None:
     assert (await served.call(FindCoordinatorRequest(coordinator_keys=("g",)), 6)).coordinators[0].error_code == 0
 
 
-@with_broker(**settings)
+@with_broker(**SETTINGS)
 async def test_every_version_commits_and_fetches(served: Served) -> None:
     topic_id = await served.make_topic("t")
     await find(served)
@@ -56,7 +56,7 @@ async def test_every_version_commits_and_fetches(served: Served) -> None:
         assert one.committed_leader_epoch == -1
 
 
-@with_broker(**settings)
+@with_broker(**SETTINGS)
 async def test_an_offset_that_is_to_be_kept_for_longer_than_time_lasts_is_kept(served: Served) -> None:
     await served.make_topic("t")
     await find(served)
@@ -66,7 +66,7 @@ async def test_an_offset_that_is_to_be_kept_for_longer_than_time_lasts_is_kept(s
             assert (await fetched(served)).committed_offset == version
 
 
-@with_broker(**settings)
+@with_broker(**SETTINGS)
 async def test_all_offsets_of_several_groups(served: Served) -> None:
     topic_id = await served.make_topic("t", 3)
     await find(served)
@@ -83,7 +83,7 @@ async def test_all_offsets_of_several_groups(served: Served) -> None:
     assert [two.partition for two in single.topics[0].partitions] == [0, 2]
 
 
-@with_broker(**settings, offset_metadata_max_bytes=4)
+@with_broker(**SETTINGS, offset_metadata_max_bytes=4)
 async def test_what_cannot_be_committed(served: Served) -> None:
     await served.make_topic("t")
     await find(served)
@@ -104,7 +104,7 @@ async def test_what_cannot_be_committed(served: Served) -> None:
     assert (await fetched(served)).metadata == ""
 
 
-@with_broker(**settings)
+@with_broker(**SETTINGS)
 async def test_only_members_commit_while_there_are_some(served: Served) -> None:
     await served.make_topic("t")
     async with members(served, 1) as (one,):
@@ -123,7 +123,7 @@ async def forget(served: Served, group: str, topic: str) -> Any:
     return await served.call(OffsetDeleteRequest(group_id=group, topics=(one,)), 0)
 
 
-@with_broker(**settings)
+@with_broker(**SETTINGS)
 async def test_offsets_are_forgotten_on_request(served: Served) -> None:
     for topic in ("t", "u"):
         await served.make_topic(topic)
@@ -141,7 +141,7 @@ async def test_offsets_are_forgotten_on_request(served: Served) -> None:
         assert (await fetched(served)).committed_offset == 5
 
 
-@with_broker(**settings)
+@with_broker(**SETTINGS)
 async def test_a_topic_made_again_is_read_from_its_beginning(served: Served) -> None:
     await served.make_topic("t")
     await find(served)
@@ -156,7 +156,7 @@ async def test_a_topic_made_again_is_read_from_its_beginning(served: Served) -> 
 
 def test_offsets_and_groups_survive_a_restart(tmp_path: Path) -> None:
     async def before() -> str:
-        async with serving(tmp_path, **settings, fsync="always") as served:
+        async with serving(tmp_path, **SETTINGS, fsync="always") as served:
             await served.make_topic("t")
             async with members(served, 1) as (one,):
                 await one.begin()
@@ -165,7 +165,7 @@ def test_offsets_and_groups_survive_a_restart(tmp_path: Path) -> None:
                 return one.id
 
     async def after(member_id: str) -> None:
-        async with serving(tmp_path, **settings, fsync="always") as served, members(served, 1) as (one,):
+        async with serving(tmp_path, **SETTINGS, fsync="always") as served, members(served, 1) as (one,):
             one.id, one.generation = member_id, 1
             while (error := await one.heartbeat()) == Error.COORDINATOR_LOAD_IN_PROGRESS:  # noqa: ASYNC110
                 await asyncio.sleep(0)

@@ -19,7 +19,7 @@ from tailrace.wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochR
 from tailrace.wire.messages.offset_for_leader_epoch import TopicAsked as EpochTopic
 from tests.unit.doors.kafka.clustered import Clustered, with_cluster
 from tests.unit.doors.kafka.hostile import until
-from tests.unit.doors.kafka.served import answer_max_s
+from tests.unit.doors.kafka.served import ANSWER_MAX_S
 
 
 def fetch(offset: int, *, rack: str = "", epoch: int = -1, wait_ms: int = 0, session_epoch: int = -1) -> FetchRequest:
@@ -37,7 +37,7 @@ async def parked(cluster: Clustered, broker: int) -> None:
 
 
 async def answered(waiting: "asyncio.Future[FetchResponse]") -> Any:
-    return (await asyncio.wait_for(waiting, answer_max_s)).topics[0].partitions[0]
+    return (await asyncio.wait_for(waiting, ANSWER_MAX_S)).topics[0].partitions[0]
 
 
 @with_cluster()
@@ -81,7 +81,7 @@ async def test_a_follower_that_is_gone_or_far_behind_is_not_named(cluster: Clust
         replica: int = (await read(cluster, 1, fetch(0, rack="r3"))).preferred_read_replica
         return replica
 
-    async with asyncio.timeout(silent + answer_max_s):
+    async with asyncio.timeout(silent + ANSWER_MAX_S):
         while await named() == 3:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 

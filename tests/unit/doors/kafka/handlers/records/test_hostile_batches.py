@@ -9,7 +9,7 @@ from crc32c import crc32c
 
 from tailrace.log.directory.inspect import verify
 from tailrace.records.build import build_batch
-from tailrace.records.header import checked_from, crc_at, layout
+from tailrace.records.header import CHECKED_FROM, CRC_AT, LAYOUT
 from tailrace.records.record import NewRecord
 from tailrace.wire.client import WireClient
 from tailrace.wire.errors import Error
@@ -18,10 +18,10 @@ from tailrace.wire.messages.produce import PartitionToProduce, ProduceRequest, T
 from tests.unit.doors.kafka.hostile import Raw, framed, heard
 from tests.unit.doors.kafka.served import Served, with_broker
 
-last_delta_at: Final = 23
-max_timestamp_at: Final = 35
-producer_at: Final = 43
-count_at: Final = 57
+LAST_DELTA_AT: Final = 23
+MAX_TIMESTAMP_AT: Final = 35
+PRODUCER_AT: Final = 43
+COUNT_AT: Final = 57
 
 
 def good(**said: Any) -> bytearray:
@@ -30,7 +30,7 @@ def good(**said: Any) -> bytearray:
 
 def sealed(batch: bytearray) -> bytes:
     """With a checksum that fits, whatever the rest says."""
-    struct.pack_into(">I", batch, crc_at, crc32c(bytes(batch[checked_from:])))
+    struct.pack_into(">I", batch, CRC_AT, crc32c(bytes(batch[CHECKED_FROM:])))
     return bytes(batch)
 
 
@@ -81,25 +81,25 @@ test_a_length_below_the_header_is_corrupt = refuses(
 )
 test_count_and_last_delta_that_disagree_are_invalid = refuses(
     Error.INVALID_RECORD,
-    lambda: said(">i", count_at, 3),
-    lambda: said(">i", last_delta_at, 5),
-    lambda: said(">i", last_delta_at, -1),
-    lambda: said(">i", count_at, -1),
-    lambda: said(">i", count_at, 2**31 - 1),
+    lambda: said(">i", COUNT_AT, 3),
+    lambda: said(">i", LAST_DELTA_AT, 5),
+    lambda: said(">i", LAST_DELTA_AT, -1),
+    lambda: said(">i", COUNT_AT, -1),
+    lambda: said(">i", COUNT_AT, 2**31 - 1),
 )
 
 
 def no_records() -> bytes:
     batch = good()
-    struct.pack_into(">i", batch, last_delta_at, -1)
-    struct.pack_into(">i", batch, count_at, 0)
+    struct.pack_into(">i", batch, LAST_DELTA_AT, -1)
+    struct.pack_into(">i", batch, COUNT_AT, 0)
     return sealed(batch)
 
 
 def millions_in_a_few_bytes() -> bytes:
     batch = good()
-    struct.pack_into(">i", batch, last_delta_at, 9_999_998)
-    struct.pack_into(">i", batch, count_at, 9_999_999)
+    struct.pack_into(">i", batch, LAST_DELTA_AT, 9_999_998)
+    struct.pack_into(">i", batch, COUNT_AT, 9_999_999)
     return sealed(batch)
 
 
@@ -107,7 +107,7 @@ test_more_records_than_bytes_are_invalid = refuses(Error.INVALID_RECORD, million
 test_two_batches_at_once_are_invalid = refuses(Error.INVALID_RECORD, lambda: bytes(good() + good()))
 test_nothing_at_all_is_invalid = refuses(Error.INVALID_RECORD, lambda: b"", lambda: None)
 test_unknown_attributes_are_invalid = refuses(
-    Error.INVALID_RECORD, *(lambda bits=bits: said(">h", checked_from, bits) for bits in (5, 7, 0x80, -1))
+    Error.INVALID_RECORD, *(lambda bits=bits: said(">h", CHECKED_FROM, bits) for bits in (5, 7, 0x80, -1))
 )
 test_control_and_transactional_batches_are_for_coordinators = refuses(
     Error.INVALID_RECORD, lambda: bytes(good(control=True)), lambda: bytes(good(transactional=True))
@@ -126,8 +126,8 @@ test_times_that_only_a_broker_may_set_are_refused = refuses(
 )
 test_a_time_far_ahead_is_refused = refuses(
     Error.INVALID_TIMESTAMP,
-    lambda: said(">q", max_timestamp_at, 2**63 - 1),
-    lambda: said(">q", max_timestamp_at, 2**62),
+    lambda: said(">q", MAX_TIMESTAMP_AT, 2**63 - 1),
+    lambda: said(">q", MAX_TIMESTAMP_AT, 2**62),
 )
 test_a_batch_over_the_limit_is_too_large = refuses(
     Error.MESSAGE_TOO_LARGE, lambda: bytes(build_batch([NewRecord(value=bytes(1_100_000))]))
@@ -222,5 +222,5 @@ async def test_thousands_of_batches_at_once_from_one_client_hold_up_nobody_for_l
 
 
 def test_the_header_is_where_these_tests_think() -> None:
-    assert layout.size == count_at + 4
-    assert struct.unpack_from(">q", good(producer_id=7, producer_epoch=0, base_sequence=0), producer_at) == (7,)
+    assert LAYOUT.size == COUNT_AT + 4
+    assert struct.unpack_from(">q", good(producer_id=7, producer_epoch=0, base_sequence=0), PRODUCER_AT) == (7,)

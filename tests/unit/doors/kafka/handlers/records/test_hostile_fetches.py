@@ -17,8 +17,8 @@ from tests.unit.doors.kafka.handlers.records.test_hostile_batches import sealed
 from tests.unit.doors.kafka.hostile import Raw, framed, heard, until
 from tests.unit.doors.kafka.served import Served, with_broker
 
-int32_extremes = (0, 1, -1, 2**31 - 1, -(2**31))
-int64_extremes = (-1, -2, 2, 2**62, 2**63 - 1, -(2**63))
+INT32_EXTREMES = (0, 1, -1, 2**31 - 1, -(2**31))
+INT64_EXTREMES = (-1, -2, 2, 2**62, 2**63 - 1, -(2**63))
 
 
 def fetch(*offsets: int, max_wait_ms: int = 0, min_bytes: int = 0, max_bytes: int = 10**6, **said: Any) -> FetchRequest:
@@ -37,8 +37,8 @@ async def test_absurd_sizes_still_give_one_batch(served: Served) -> None:
     await served.make_topic("t")
     await served.produce("t", 1)
     whole = (await first(served, fetch(0))).records
-    for number in int32_extremes:
-        for size in int32_extremes:
+    for number in INT32_EXTREMES:
+        for size in INT32_EXTREMES:
             got = await first(served, fetch(0, max_bytes=number, partition_max_bytes=size))
             assert (got.error_code, bytes(got.records)) == (0, bytes(whole)), (number, size)
 
@@ -49,7 +49,7 @@ async def test_absurd_sizes_of_what_is_read_from_the_disk(served: Served) -> Non
     await served.make_topic("t")
     await served.produce("t", 1)
     log = served.node.hosted.find("t", 0).log
-    for number in int32_extremes:
+    for number in INT32_EXTREMES:
         assert (await log.read_cold(0, number, 1)).next_offset == 1
 
 
@@ -57,7 +57,7 @@ async def test_absurd_sizes_of_what_is_read_from_the_disk(served: Served) -> Non
 async def test_absurd_offsets_are_out_of_range(served: Served) -> None:
     await served.make_topic("t")
     await served.produce("t", 1)
-    for offset in int64_extremes:
+    for offset in INT64_EXTREMES:
         got = await first(served, fetch(offset, max_wait_ms=60_000, min_bytes=1))  # a fault does not wait
         assert got.error_code == Error.OFFSET_OUT_OF_RANGE, offset
 
@@ -66,7 +66,7 @@ async def test_absurd_offsets_are_out_of_range(served: Served) -> None:
 async def test_absurd_waits_and_minimums_are_answered_or_parked(served: Served) -> None:
     await served.make_topic("t")
     for wait in (-1, 0, -(2**31)):
-        for least in int32_extremes:
+        for least in INT32_EXTREMES:
             assert (await first(served, fetch(0, max_wait_ms=wait, min_bytes=least))).error_code == 0
     parked = served.client.send(fetch(0, max_wait_ms=2**31 - 1, min_bytes=1), 12)
     other = await Raw.connect(served.node.kafka_port)

@@ -3,7 +3,7 @@
 from tailrace.broker.partitions.fetch_sessions import FetchSessions
 from tailrace.model.faults import FetchSessionUnknown
 from tailrace.model.ids import Id
-from tailrace.model.limits import fetch_session_kept_s, fetch_session_partitions_max, fetch_sessions_max
+from tailrace.model.limits import FETCH_SESSION_KEPT_S, FETCH_SESSION_PARTITIONS_MAX, FETCH_SESSIONS_MAX
 from tailrace.ports.randomness import SystemRandom
 from tailrace.wire.errors import Error
 from tailrace.wire.hot_fetch import FetchHead, PartitionWanted, TopicWanted
@@ -37,14 +37,14 @@ def test_sessions_in_use_are_not_pushed_out_by_newcomers() -> None:
     sessions = FetchSessions(SystemRandom(), time)
     mine = sessions.session_for(opening(wanted(1)), by_id=False)
     assert mine is not None
-    while len(sessions) < fetch_sessions_max:
+    while len(sessions) < FETCH_SESSIONS_MAX:
         sessions.session_for(opening(wanted(1)), by_id=False)
     assert sessions.session_for(opening(wanted(1)), by_id=False) is None  # served without one
     assert sessions.session_for(opening(number=mine.id, epoch=1), by_id=False) is mine
-    time.now = fetch_session_kept_s + 1.0
+    time.now = FETCH_SESSION_KEPT_S + 1.0
     assert sessions.session_for(opening(number=mine.id, epoch=2), by_id=False) is mine
     assert sessions.session_for(opening(wanted(1)), by_id=False) is not None  # the silent make room
-    assert len(sessions) == fetch_sessions_max
+    assert len(sessions) == FETCH_SESSIONS_MAX
     assert sessions.session_for(opening(number=mine.id, epoch=3), by_id=False) is mine
 
 
@@ -58,7 +58,7 @@ def test_a_session_cannot_grow_for_ever() -> None:
             sessions.session_for(opening(wanted(step, begin=epoch * step), number=grown.id, epoch=epoch), by_id=False)
             epoch += 1
     except FetchSessionUnknown:
-        assert fetch_session_partitions_max - step < len(grown.partitions) <= fetch_session_partitions_max
+        assert FETCH_SESSION_PARTITIONS_MAX - step < len(grown.partitions) <= FETCH_SESSION_PARTITIONS_MAX
     assert len(sessions) == 0
     assert sessions.session_for(opening(wanted(10_000)), by_id=False) is not None  # its room is free again
 

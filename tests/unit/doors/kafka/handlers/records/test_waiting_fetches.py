@@ -14,7 +14,7 @@ from tailrace.wire.messages.delete_topics import DeleteTopicsRequest
 from tailrace.wire.messages.fetch import FetchRequest, FetchResponse, PartitionToFetch, TopicToFetch
 from tailrace.wire.messages.produce import PartitionToProduce, ProduceRequest, TopicToProduce
 from tests.unit.doors.kafka.hostile import until
-from tests.unit.doors.kafka.served import Served, answer_max_s, with_broker
+from tests.unit.doors.kafka.served import ANSWER_MAX_S, Served, with_broker
 
 
 def fetch(offset: int, min_bytes: int, max_wait_ms: int = 60_000) -> FetchRequest:
@@ -34,7 +34,7 @@ async def put(served: Served, size: int) -> None:
 
 
 async def answered(waiting: "asyncio.Future[FetchResponse]") -> bytes:
-    response = await asyncio.wait_for(waiting, answer_max_s)
+    response = await asyncio.wait_for(waiting, ANSWER_MAX_S)
     return bytes(response.topics[0].partitions[0].records or b"")
 
 
@@ -109,7 +109,7 @@ async def test_a_deleted_topic_ends_the_wait(served: Served) -> None:
     other = await type(served.client).connect(served.node.ports.net, "127.0.0.1", served.door.port)
     await other.call(DeleteTopicsRequest(topic_names=("t",)), 4)
     other.close()
-    response: FetchResponse = await asyncio.wait_for(waiting, answer_max_s)
+    response: FetchResponse = await asyncio.wait_for(waiting, ANSWER_MAX_S)
     assert response.topics[0].partitions[0].error_code == 3
 
 
@@ -125,7 +125,7 @@ async def test_an_error_of_ours_costs_one_connection_not_the_broker(served: Serv
     partition.read = lambda offset, max_bytes, *, committed=False: None  # type: ignore[method-assign]
     partition.read_cold = broken.__get__(partition)  # type: ignore[method-assign]
     with pytest.raises(ConnectionLost):
-        await asyncio.wait_for(served.client.call(fetch(0, min_bytes=1), 11), answer_max_s)
+        await asyncio.wait_for(served.client.call(fetch(0, min_bytes=1), 11), ANSWER_MAX_S)
     assert not served.node.failed.done()
     other = await type(served.client).connect(served.node.ports.net, "127.0.0.1", served.door.port)
     batch = bytes(build_batch([NewRecord(value=b"v", timestamp=1)]))

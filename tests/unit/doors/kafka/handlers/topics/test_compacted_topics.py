@@ -14,10 +14,10 @@ from tailrace.records.header import read_header
 from tailrace.records.record import NewRecord
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.produce import PartitionToProduce, ProduceRequest, TopicToProduce
-from tests.unit.doors.kafka.handlers.configs.test_configs import append, assign, change, replace_all, topic_kind
+from tests.unit.doors.kafka.handlers.configs.test_configs import APPEND, ASSIGN, TOPIC_KIND, change, replace_all
 from tests.unit.doors.kafka.served import Served, serving, with_broker
 
-key_name: Final = "cleanup.policy"
+KEY_NAME: Final = "cleanup.policy"
 
 
 async def produce(served: Served, topic: str, *keys: bytes | None) -> tuple[Error, str]:
@@ -39,7 +39,7 @@ async def test_every_record_of_a_compacted_topic_needs_a_key(served: Served) -> 
         assert await produce(served, name, b"k", b"") == (Error.NONE, "")
     await served.make_topic("d")
     assert await produce(served, "d", None) == (Error.NONE, "")
-    await change(served, topic_kind, "d", (key_name, assign, "compact"))
+    await change(served, TOPIC_KIND, "d", (KEY_NAME, ASSIGN, "compact"))
     assert (await produce(served, "d", None))[0] is Error.INVALID_RECORD
 
 
@@ -72,14 +72,14 @@ def test_whoever_asks_for_compaction_is_told_once_that_it_is_not_there(
             await served.make_topic("made", cleanup_policy="compact")
             assert told() == ["topic made is to be compacted"]
             await served.make_topic("t")
-            await change(served, topic_kind, "t", (key_name, append, "compact"), validate_only=True)
+            await change(served, TOPIC_KIND, "t", (KEY_NAME, APPEND, "compact"), validate_only=True)
             assert told() == []
-            await change(served, topic_kind, "t", (key_name, append, "compact"))
+            await change(served, TOPIC_KIND, "t", (KEY_NAME, APPEND, "compact"))
             assert told() == ["topic t is to be compacted"]
-            await change(served, topic_kind, "t", (key_name, assign, "compact"), ("flush.ms", assign, "5"))
+            await change(served, TOPIC_KIND, "t", (KEY_NAME, ASSIGN, "compact"), ("flush.ms", ASSIGN, "5"))
             assert told() == []
-            await replace_all(served, topic_kind, "t")
-            await replace_all(served, topic_kind, "t", (key_name, "compact,delete"))
+            await replace_all(served, TOPIC_KIND, "t")
+            await replace_all(served, TOPIC_KIND, "t", (KEY_NAME, "compact,delete"))
             assert told() == ["topic t is to be compacted"]
 
     asyncio.run(run())

@@ -24,9 +24,9 @@ from tailrace.wire.messages.metadata import (
     TopicMetadata,
     TopicWanted,
 )
-from tests.unit.doors.kafka.served import Served, answer_max_s, serving, versions, with_broker
+from tests.unit.doors.kafka.served import ANSWER_MAX_S, Served, serving, versions, with_broker
 
-newest = 13
+NEWEST = 13
 
 
 def wanted(*names: str) -> tuple[TopicWanted, ...]:
@@ -88,7 +88,7 @@ async def test_by_id(served: Served) -> None:
 @with_broker()
 async def test_a_topic_named_twice_is_described_once(served: Served) -> None:
     await served.make_topic("t")
-    assert len((await ask(served, newest, wanted("t", "t"))).topics) == 1
+    assert len((await ask(served, NEWEST, wanted("t", "t"))).topics) == 1
 
 
 @with_broker(num_partitions=2)
@@ -106,7 +106,7 @@ async def test_topics_are_made_on_demand(served: Served) -> None:
 @with_broker()
 async def test_a_bad_name_is_refused_whether_topics_are_made_or_not(served: Served) -> None:
     for allowed in (True, False):
-        answer = await ask(served, newest, wanted("b@d", ""), allow_auto_topic_creation=allowed)
+        answer = await ask(served, NEWEST, wanted("b@d", ""), allow_auto_topic_creation=allowed)
         assert [one.error_code for one in answer.topics] == [Error.INVALID_TOPIC_EXCEPTION] * 2
 
 
@@ -147,7 +147,7 @@ async def test_what_is_kept_is_dropped_when_a_topic_changes(served: Served) -> N
     other = await served.make_topic("other")
 
     async def partitions() -> list[tuple[int, int]]:
-        topic = by_name(await ask(served, newest, None))["t"]
+        topic = by_name(await ask(served, NEWEST, None))["t"]
         return [(one.error_code, one.leader_id) for one in topic.partitions]
 
     me = served.node.broker_id
@@ -158,7 +158,7 @@ async def test_what_is_kept_is_dropped_when_a_topic_changes(served: Served) -> N
     assert await partitions() == [(0, me), (Error.LEADER_NOT_AVAILABLE, -1)]
     await served.call(DeleteTopicsRequest(topics=(TopicToDelete(name="t"),)), 6)
     first = await served.make_topic("t")
-    answer = by_name(await ask(served, newest, None))
+    answer = by_name(await ask(served, NEWEST, None))
     assert answer["t"].topic_id == first
     assert answer["other"].topic_id == other
     assert len(answer["t"].partitions) == 1
@@ -183,7 +183,7 @@ def test_metadata_outlives_a_restart(tmp_path: Path) -> None:
 
     async def second() -> TopicMetadata:
         async with serving(tmp_path) as served:
-            topic: TopicMetadata = (await ask(served, newest, None)).topics[0]
+            topic: TopicMetadata = (await ask(served, NEWEST, None)).topics[0]
             return topic
 
     topic_id = asyncio.run(first())
@@ -196,12 +196,12 @@ def test_metadata_outlives_a_restart(tmp_path: Path) -> None:
 async def test_bytes_after_the_last_field_are_passed_over(served: Served) -> None:
     """librdkafka's list of all topics in version 13: its null array takes four bytes where one is right."""
     await served.make_topic("t")
-    frame = request_header(3, newest, 7, "rdkafka", flexible=True) + bytes.fromhex("00 000000 010000")
+    frame = request_header(3, NEWEST, 7, "rdkafka", flexible=True) + bytes.fromhex("00 000000 010000")
     reader, writer = await asyncio.open_connection("127.0.0.1", served.node.kafka_port)
     writer.write(len(frame).to_bytes(4, "big") + frame)
-    async with asyncio.timeout(answer_max_s):
+    async with asyncio.timeout(ANSWER_MAX_S):
         answer = await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
     writer.close()
     correlation_id, at = read_response_header(answer, 0, 3, flexible=True)
     assert correlation_id == 7
-    assert list(by_name(decode_whole(MetadataResponse, newest, answer, at))) == ["t"]
+    assert list(by_name(decode_whole(MetadataResponse, NEWEST, answer, at))) == ["t"]

@@ -277,7 +277,7 @@ async def test_transactions_are_listed_by_a_pattern(broker: Served) -> None:
         return answer.error_code, sorted(one.transactional_id for one in answer.transaction_states)
 
     line = broker.door.turns
-    with patch.object(time_slices, "turn_max_s", -1.0), patch.object(line, "wait", wraps=line.wait) as waited:
+    with patch.object(time_slices, "TURN_MAX_S", -1.0), patch.object(line, "wait", wraps=line.wait) as waited:
         assert await listed("a-.") == (0, ["a-1", "a-2"])
     assert waited.call_count == 3  # others have their turn while ids are tried
     assert await listed("1") == (0, [])  # as a whole

@@ -10,7 +10,7 @@ from tailrace.wire.errors import Error
 from tailrace.wire.messages.describe_producers import DescribeProducersRequest, TopicAskedFor
 from tests.unit.doors.kafka.clustered import Clustered, with_cluster
 from tests.unit.doors.kafka.hostile import until
-from tests.unit.doors.kafka.served import Served, answer_max_s, serving, with_broker
+from tests.unit.doors.kafka.served import ANSWER_MAX_S, Served, serving, with_broker
 from tests.unit.doors.kafka.transacting import fetch, latest, look, mark, now_ms, oracle_for, send
 
 
@@ -62,7 +62,7 @@ async def test_a_parked_fetch_wakes_when_its_transaction_is_decided(served: Serv
     waiting = served.client.send(fetch(0, wait_ms=60_000), 11)
     await until(lambda: bool(partition._watchers))
     await partition.write_marker(7, 0, 0, True)
-    answer = await asyncio.wait_for(waiting, answer_max_s)
+    answer = await asyncio.wait_for(waiting, ANSWER_MAX_S)
     assert told(answer.topics[0].partitions[0]) == (2, 2, 2, [])
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tailrace.broker.peers import Unreachable
 from tailrace.model.faults import CoordinatorLoading, InvalidRequest, NotCoordinator, NotLeader
-from tailrace.model.topics import offsets_topic
+from tailrace.model.topics import OFFSETS_TOPIC
 from tailrace.records.opened import batches, open_batch
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.find_coordinator import FindCoordinatorRequest
@@ -16,8 +16,8 @@ from tailrace.wire.messages.produce import TopicToProduce
 from tailrace.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnPartitionToCommit, TxnTopicToCommit
 from tests.unit.doors.kafka.clustered import Clustered, with_cluster
 from tests.unit.doors.kafka.hostile import until
-from tests.unit.doors.kafka.served import Served, answer_max_s, serving, with_broker
-from tests.unit.doors.kafka.transacting import Refuses, latest, look, mark, my_transactions, oracle_for, produce, send
+from tests.unit.doors.kafka.served import ANSWER_MAX_S, Served, serving, with_broker
+from tests.unit.doors.kafka.transacting import MY_TRANSACTIONS, Refuses, latest, look, mark, oracle_for, produce, send
 
 
 @with_broker()
@@ -111,7 +111,7 @@ async def test_a_marker_between_the_answer_and_the_append_refuses_the_batch(serv
     partition = served.node.hosted.find("t", 0)
     await partition.write_marker(7, 0, 0, False)
     oracle.open.set()
-    answer = await asyncio.wait_for(waiting, answer_max_s)
+    answer = await asyncio.wait_for(waiting, ANSWER_MAX_S)
     assert answer.topics[0].partitions[0].error_code == Error.NOT_ENOUGH_REPLICAS
     assert (partition.log.end, partition.last_stable) == (1, 1)
     assert await send(served, "a") == (Error.NONE, 1)
@@ -127,7 +127,7 @@ async def test_of_transactions_v2_it_is_asked_once_more_when_a_marker_comes_betw
     await until(lambda: bool(oracle.asked))
     await served.node.hosted.find("t", 0).write_marker(7, 0, 0, True)
     oracle.open.set()
-    answer = await asyncio.wait_for(waiting, answer_max_s)
+    answer = await asyncio.wait_for(waiting, ANSWER_MAX_S)
     assert answer.topics[0].partitions[0].error_code == Error.NONE
     assert len(oracle.asked) == 2
 
@@ -135,7 +135,7 @@ async def test_of_transactions_v2_it_is_asked_once_more_when_a_marker_comes_betw
 def offset_of_group() -> TxnOffsetCommitRequest:
     one = TxnPartitionToCommit(partition=0, committed_offset=5, committed_metadata="")
     return TxnOffsetCommitRequest(
-        transactional_id=my_transactions,
+        transactional_id=MY_TRANSACTIONS,
         group_id="g",
         producer_id=7,
         producer_epoch=1,
@@ -149,16 +149,16 @@ async def test_of_transactions_v2_it_is_asked_once_more_for_offsets_too(served: 
     await served.call(FindCoordinatorRequest(key_type=0, coordinator_keys=("g",)), 6)
     await until(
         lambda: (
-            offsets_topic in served.node.hosted.image.topics and bool(served.node.group_coordinator.local_coordinators)
+            OFFSETS_TOPIC in served.node.hosted.image.topics and bool(served.node.group_coordinator.local_coordinators)
         )
     )
     oracle = oracle_for(served)
     oracle.open.clear()
     waiting = served.client.send(offset_of_group(), 5)
     await until(lambda: bool(oracle.asked))
-    await served.node.hosted.find(offsets_topic, 0).write_marker(7, 1, 0, True, transaction_version=2)
+    await served.node.hosted.find(OFFSETS_TOPIC, 0).write_marker(7, 1, 0, True, transaction_version=2)
     oracle.open.set()
-    answer = await asyncio.wait_for(waiting, answer_max_s)
+    answer = await asyncio.wait_for(waiting, ANSWER_MAX_S)
     assert answer.topics[0].partitions[0].error_code == Error.NONE
     assert len(oracle.asked) == 2
 
@@ -173,7 +173,7 @@ async def test_of_transactions_v2_a_late_batch_is_refused_by_its_epoch(served: S
     await until(lambda: bool(oracle.asked))
     await served.node.hosted.find("t", 0).write_marker(7, 0, 0, False)
     oracle.open.set()
-    answer = await asyncio.wait_for(waiting, answer_max_s)
+    answer = await asyncio.wait_for(waiting, ANSWER_MAX_S)
     assert answer.topics[0].partitions[0].error_code == Error.INVALID_PRODUCER_EPOCH
     assert served.node.hosted.find("t", 0).log.end == 1
 
@@ -187,7 +187,7 @@ async def test_a_marker_of_another_producer_changes_nothing(served: Served) -> N
     await until(lambda: bool(oracle.asked))
     await served.node.hosted.find("t", 0).write_marker(8, 0, 0, False)
     oracle.open.set()
-    answer = await asyncio.wait_for(waiting, answer_max_s)
+    answer = await asyncio.wait_for(waiting, ANSWER_MAX_S)
     assert answer.topics[0].partitions[0].error_code == Error.NONE
 
 
@@ -200,7 +200,7 @@ async def test_batches_that_come_meanwhile_are_taken_in_their_order(served: Serv
     waiting = [served.client.send(request, 11) for request in requests]
     await until(lambda: bool(oracle.asked))
     oracle.open.set()
-    answers = await asyncio.wait_for(asyncio.gather(*waiting), answer_max_s)
+    answers = await asyncio.wait_for(asyncio.gather(*waiting), ANSWER_MAX_S)
     assert [one.topics[0].partitions[0].base_offset for one in answers] == [0, 1, 2, 3, 4]
     seen = await look(served, isolation=0)
     assert [open_batch(batch)[0].value for batch, _ in batches(seen.records)] == [b"0", b"1", b"2", b"3", b"4"]
@@ -255,7 +255,7 @@ async def test_what_comes_behind_a_refused_batch_is_refused_too(served: Served) 
     oracle = oracle_for(served)
     oracle.codes = [Error.NOT_COORDINATOR]
     waiting = [served.client.send(produce(str(number), sequence=number), 11) for number in range(3)]
-    answers = await asyncio.wait_for(asyncio.gather(*waiting), answer_max_s)
+    answers = await asyncio.wait_for(asyncio.gather(*waiting), ANSWER_MAX_S)
     codes = [Error(one.topics[0].partitions[0].error_code) for one in answers]
     assert codes == [Error.NOT_ENOUGH_REPLICAS, Error.NOT_LEADER_OR_FOLLOWER, Error.NOT_LEADER_OR_FOLLOWER]
     assert [await send(served, str(number), sequence=number) for number in range(3)] == [
@@ -285,7 +285,7 @@ async def test_another_leader_meanwhile_refuses_the_batch(cluster: Clustered) ->
     await cluster.move("t", 2)
     await cluster.move("t", 1)
     oracle.open.set()
-    answer = await asyncio.wait_for(waiting, answer_max_s)
+    answer = await asyncio.wait_for(waiting, ANSWER_MAX_S)
     assert answer.topics[0].partitions[0].error_code in (Error.NOT_ENOUGH_REPLICAS, Error.NOT_LEADER_OR_FOLLOWER)
     leader = cluster.replica(1, "t")
     assert leader.last_stable == leader.high_watermark
@@ -296,20 +296,20 @@ async def test_another_leader_meanwhile_refuses_an_offset_too(cluster: Clustered
     """Written after a marker that the other may have written, it would stay pending for ever."""
     await cluster.make_topic("t")
     await cluster[1].call(FindCoordinatorRequest(key_type=0, coordinator_keys=("g",)), 6)
-    await until(lambda: all(offsets_topic in cluster[one].node.hosted.image.topics for one in cluster.ids))
-    await cluster.move(offsets_topic, 1)
+    await until(lambda: all(OFFSETS_TOPIC in cluster[one].node.hosted.image.topics for one in cluster.ids))
+    await cluster.move(OFFSETS_TOPIC, 1)
     await until(lambda: has_read_groups(cluster[1]))
     oracle = oracle_for(*(cluster[broker] for broker in cluster.ids))
     oracle.open.clear()
     waiting = cluster[1].client.send(offset_of_group(), 4)
     await until(lambda: bool(oracle.asked))
-    await cluster.move(offsets_topic, 2)
-    await cluster.move(offsets_topic, 1)
+    await cluster.move(OFFSETS_TOPIC, 2)
+    await cluster.move(OFFSETS_TOPIC, 1)
     await until(lambda: has_read_groups(cluster[1]))
     oracle.open.set()
-    answer = await asyncio.wait_for(waiting, answer_max_s)
+    answer = await asyncio.wait_for(waiting, ANSWER_MAX_S)
     assert answer.topics[0].partitions[0].error_code == Error.CONCURRENT_TRANSACTIONS
-    leader = cluster.replica(1, offsets_topic)
+    leader = cluster.replica(1, OFFSETS_TOPIC)
     assert leader.last_stable == leader.high_watermark
 
 
