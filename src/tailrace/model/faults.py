@@ -35,6 +35,10 @@ class InvalidReplicationFactor(Fault): ...
 class InvalidReplicaAssignment(Fault): ...
 
 
+class TopicDeletionDisabled(Fault):
+    """`delete.topic.enable` is false."""
+
+
 class InvalidSetting(Fault):
     """A setting's name or value that is not there, not allowed, or would not be honoured."""
 
@@ -286,6 +290,7 @@ AnyFault = (
     | InvalidPartitions
     | InvalidReplicationFactor
     | InvalidReplicaAssignment
+    | TopicDeletionDisabled
     | InvalidSetting
     | InvalidRequest
     | InvalidAcks

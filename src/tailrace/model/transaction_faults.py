@@ -35,6 +35,14 @@ class UnstableOffset(Fault):
     retry: ClassVar[bool] = True
 
 
+class NotAttempted(Fault):
+    """Nothing was done for this partition, because another one of the request was refused."""
+
+
+class TopicNotAllowed(Fault):
+    """Clients may not write to this topic."""
+
+
 AnyTransactionFault = (
     ProducerFenced
     | UnknownProducerId
@@ -43,4 +51,6 @@ AnyTransactionFault = (
     | TransactionNotFound
     | NotInTransaction
     | UnstableOffset
+    | NotAttempted
+    | TopicNotAllowed
 )

@@ -77,6 +77,8 @@ def error_of(fault: faults.Fault) -> Error:
             return Error.INVALID_REPLICATION_FACTOR
         case faults.InvalidReplicaAssignment():
             return Error.INVALID_REPLICA_ASSIGNMENT
+        case faults.TopicDeletionDisabled():
+            return Error.TOPIC_DELETION_DISABLED
         case faults.InvalidSetting():
             return Error.INVALID_CONFIG
         case faults.InvalidAcks():
@@ -217,6 +219,10 @@ def _of_transactions(one: TransactionFault) -> Error:
             return Error.TRANSACTION_ABORTABLE
         case transaction_faults.UnstableOffset():
             return Error.UNSTABLE_OFFSET_COMMIT
+        case transaction_faults.NotAttempted():
+            return Error.OPERATION_NOT_ATTEMPTED
+        case transaction_faults.TopicNotAllowed():
+            return Error.TOPIC_AUTHORIZATION_FAILED
         case faults.Unverified():
             return Error.NOT_ENOUGH_REPLICAS  # the one that every client answers by sending the same again
         case _:

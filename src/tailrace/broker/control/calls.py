@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tailrace.broker.peers import Unreachable
 from tailrace.cluster.controller import Controller, NewTopic
 from tailrace.cluster.records import BrokerRegistered, PartitionLed
+from tailrace.model.caller import Caller
 from tailrace.model.faults import (
     InvalidRequest,
     NotController,
@@ -40,7 +41,8 @@ LOOK_S: Final = 0.25  # for another controller, while one is asked
 CONTROLLER_TIMEOUT_S: Final = 10.0
 HANDED_OVER_WITHIN_S: Final = 3.0
 
-ServeForwarded = Callable[[int, int, bytes], Awaitable[bytes]]  # API key, version, body of the request -> of the answer
+# Caller, API key, version, body of the request; gives the body of the answer.
+ServeForwarded = Callable[[Caller, int, int, bytes], Awaitable[bytes]]
 
 
 class PeerCalls:
@@ -100,6 +102,14 @@ class PeerCalls:
         finally:
             task.cancel()
 
+    async def hand_over(self, leader: BrokerId, request: HandOver, within_s: float) -> HandOverAnswer:
+        """Ask a leader, which may be this broker, to hand partitions over."""
+        if leader == self._node.broker_id:
+            return await self._hand_over(request)
+        answer = await self._node.quorums.peers.call(leader, request, within_s)
+        assert isinstance(answer, HandOverAnswer)
+        return answer
+
     # Serving
 
     async def serve(self, caller: BrokerId, request: object) -> object:
@@ -147,7 +157,7 @@ class PeerCalls:
         raise InvalidRequest(f"{type(request).__name__} is nothing that a broker serves")
 
     async def _write(self, propose: "Callable[[Controller], Proposal[Any]]") -> Any:
-        return await self._node.controller.write(propose)
+        return await self._node.controller_role.active.write(propose)
 
     async def _join(self, request: JoinCluster) -> JoinClusterAnswer:
         node = self._node
@@ -181,7 +191,8 @@ class PeerCalls:
     async def _forwarded(self, request: Forward) -> ForwardAnswer:
         if self.serve_forwarded is None or not self._node.is_controller:
             raise NotController("this broker is not the controller", self._node.controller_id)
-        body = await self.serve_forwarded(request.api_key, request.api_version, request.body)
+        caller = Caller(principal=request.principal)
+        body = await self.serve_forwarded(caller, request.api_key, request.api_version, request.body)
         return ForwardAnswer(body=body)
 
     async def _hand_over(self, request: HandOver) -> HandOverAnswer:

@@ -18,8 +18,8 @@ from tailrace.broker.timers import sleep_then_read
 from tailrace.cluster.controller import Controller
 from tailrace.cluster.image import Image
 from tailrace.cluster.records import RECORD_KINDS
-from tailrace.model.faults import Fault
-from tailrace.model.ids import BrokerId, Id
+from tailrace.model.faults import Fault, NotController, StorageFailed
+from tailrace.model.ids import NOBODY, BrokerId, Id
 from tailrace.model.proposal import Proposal
 from tailrace.model.settings import Settings
 from tailrace.model.topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
@@ -61,6 +61,15 @@ class ControllerRole:
     def runtime(self) -> MachineRuntime[Controller] | None:
         """While this broker is the controller."""
         return self._term.runtime
+
+    @property
+    def active(self) -> MachineRuntime[Controller]:
+        """The running controller; `NotController` where another broker is the controller."""
+        if self._partition.offline is not None and self._partition.replica.voters == (self._partition.me,):
+            raise StorageFailed(str(self._partition.offline))  # no other broker can become the controller
+        if self.runtime is None:
+            raise NotController("this broker is not the controller", self.controller or NOBODY)
+        return self.runtime
 
     def leader_changed(self) -> None:
         self._term.leader_changed()

@@ -37,7 +37,7 @@ class Registration:
             try:
                 await self._node.calls.controller(self._request(), ATTEMPT_S)
                 async with asyncio.timeout(ATTEMPT_S):  # we may have been taken for gone again before we heard of it
-                    await self._node.until(self.is_known)
+                    await self._node.progress.until(self.is_known)
                 self._once = self.is_known()  # unless we were taken for gone in between
             except TimeoutError:
                 logger.warning("registered, but it is not known here yet; trying again")

@@ -57,6 +57,11 @@ class Partition(QuorumMember):
 
     # Writing
 
+    @property
+    def opens_records(self) -> bool:
+        """Whether appending opens batches, which takes long: the topic's settings are about single records."""
+        return self.log.looks_at_records
+
     def append(self, batch: memoryview, acks: int, guard: Guard | None = None) -> Appended:
         """Append one batch as a client sent it; it is checked, stamped in place and written. Faults leave nothing.
 

@@ -22,7 +22,7 @@ async def test_a_controller_that_stands_still_is_not_waited_for_when_there_is_an
 @simulated()
 async def test_a_controller_whose_followers_were_reset_says_nothing(brokers: Brokers) -> None:
     """They may have elected another already: that they were heard of a moment ago is not enough."""
-    metadata, controller = brokers[1].metadata, brokers[1].controller
+    metadata, controller = brokers[1].metadata, brokers[1].controller_role.active
     await brokers.until(lambda: len(metadata.replica.voters) == 3 and metadata.high_watermark == metadata.log.end)
     assert metadata.hears_quorum()
     for one in (2, 3):

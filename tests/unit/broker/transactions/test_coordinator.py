@@ -258,7 +258,7 @@ async def test_a_partition_that_the_coordinator_has_not_heard_of_is_not_added(br
     who = (one.transacted.producer_id, one.transacted.epoch)
 
     async def added(*places: tuple[str, int]) -> object:
-        return await brokers.machine(1).run(brokers[1].verifier.verify("x", *who, places, add=True))
+        return await brokers.machine(1).run(brokers[1].services.writer.verifier.verify("x", *who, places, add=True))
 
     assert await added(("t", 0), ("t", 1)) == {
         ("t", 0): Error.UNKNOWN_TOPIC_OR_PARTITION,

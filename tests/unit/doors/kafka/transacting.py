@@ -65,7 +65,8 @@ class Refuses(Oracle):
 def oracle_for(*served: Served) -> Oracle:
     oracle = Oracle()
     for one in served:
-        one.node.verifier = oracle
+        one.node.services.writer.verifier = oracle
+        one.node.services.transactions.offset_commits.verifier = oracle
     return oracle
 
 

@@ -5,7 +5,7 @@ Unclean elections are refused: they would make a leader of a replica that may la
 
 from collections.abc import Iterable
 
-from tailrace.broker.control.preferred_elections import Election, Named
+from tailrace.broker.services.admin import Named
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.request_limits import partitions_once
 from tailrace.doors.kafka.request_timeout import request_timeout_s
@@ -26,7 +26,7 @@ from tailrace.wire.messages.elect_leaders import (
 async def elect_leaders(request: ElectLeadersRequest, call: Call) -> ElectLeadersResponse:
     if request.election_type != PREFERRED:
         return _refused(request)
-    answers = await Election(call.node, _named(request, call)).hold(request_timeout_s(request))
+    answers = await call.services.admin.elect_preferred(call.caller, _named(request, call), request_timeout_s(request))
     if request.topics is None:  # as in Kafka: who asks for all hears only of those that something became of
         answers = {one: answer for one, answer in answers.items() if not isinstance(answer, ElectionNotNeeded)}
     return ElectLeadersResponse(topics=_elected(answers))
@@ -34,7 +34,7 @@ async def elect_leaders(request: ElectLeadersRequest, call: Call) -> ElectLeader
 
 def _named(request: ElectLeadersRequest, call: Call) -> list[Named]:
     if request.topics is None:
-        topics = call.node.hosted.image.topics.values()
+        topics = call.services.topics.all(call.caller).values()
         return [(topic.name, index) for topic in topics for index in range(len(topic.partitions))]
     return _asked(request.topics)
 

@@ -1,21 +1,10 @@
-"""What handlers of transactions share: who coordinates one here, and faults in the words that older clients know."""
+"""Faults of transactions in the error codes that older clients know."""
 
-from tailrace.broker.transactions.partition_coordinator import TransactionPartitionCoordinator
 from tailrace.doors.kafka.call import Call
-from tailrace.model.faults import Fault, InvalidRequest
+from tailrace.model.faults import Fault
 from tailrace.model.transaction_faults import NotInTransaction, ProducerFenced
 from tailrace.wire.errors import Error
 from tailrace.wire.faults import error_of
-
-
-def coordinator_of(call: Call, transactional_id: str) -> TransactionPartitionCoordinator:
-    require_name(transactional_id)
-    return call.node.transaction_coordinator.local(transactional_id)
-
-
-def require_name(transactional_id: str) -> None:
-    if not transactional_id:
-        raise InvalidRequest("a transactional id cannot be empty")
 
 
 def error_for(fault: Fault, call: Call, *, fenced_since: int, abortable_since: int) -> Error:
