@@ -48,6 +48,10 @@ class InvalidAcks(Fault): ...
 class UnsupportedVersion(Fault): ...
 
 
+class InvalidUpdateVersion(Fault):
+    """A feature level that cannot be set: unknown, lower than now, or not supported by every broker."""
+
+
 class PolicyViolation(Fault): ...
 
 
@@ -290,6 +294,7 @@ AnyFault = (
     | InvalidRequest
     | InvalidAcks
     | UnsupportedVersion
+    | InvalidUpdateVersion
     | PolicyViolation
     | CorruptBatch
     | InvalidBatch

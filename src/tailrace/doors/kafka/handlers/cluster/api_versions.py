@@ -1,4 +1,4 @@
-"""ApiVersions: which APIs and versions this door answers, and which features the cluster has."""
+"""ApiVersions: which APIs this door answers, which feature levels this broker supports, and which are in force."""
 
 from tailrace.doors.kafka.call import Call
 from tailrace.wire.compile import encode
@@ -23,7 +23,8 @@ async def api_versions(request: ApiVersionsRequest, call: Call) -> ApiVersionsRe
             for api in call.connection.apis.values()
         ),
         supported_features=tuple(
-            SupportedFeature(name=name, min_version=1, max_version=level) for name, level in features.items()
+            SupportedFeature(name=name, min_version=levels.first, max_version=levels.last)
+            for name, levels in call.node.supported_features.items()
         ),
         finalized_features_epoch=call.node.metadata.high_watermark,
         finalized_features=tuple(
