@@ -33,14 +33,15 @@ from tailrace.broker.metadata.progress import MetadataProgress
 from tailrace.broker.partitions.member import QuorumMember
 from tailrace.broker.partitions.partition import Partition
 from tailrace.broker.partitions.read_ahead import ReadAhead
-from tailrace.broker.peers import Peers
+from tailrace.broker.peers import OwnLevels, Peers
 from tailrace.broker.replication.quorums import Quorums
 from tailrace.broker.replication.vote_journal import VoteJournal
 from tailrace.broker.services import Admin, Groups, Reader, Services, Topics, Transactions, Writer
 from tailrace.broker.transactions.coordinator import TransactionCoordinator
 from tailrace.broker.transactions.marker_writing import MarkerWriting
 from tailrace.broker.transactions.offset_commits import OffsetCommits
-from tailrace.cluster.records import BrokerFenced, BrokerRegistered, PartitionWidened
+from tailrace.cluster.features import METADATA_VERSION, SUPPORTED_FEATURES, level_range
+from tailrace.cluster.records import BrokerFenced, BrokerRegistered, FeatureRaised, PartitionWidened
 from tailrace.log.directory.checkpoints import load_checkpoints
 from tailrace.log.directory.meta import exchange_boot_id, store_meta, take_clean_marker
 from tailrace.log.directory.state_file import Unreadable
@@ -82,6 +83,7 @@ class Node:
         self.group_coordinator = GroupCoordinator(self)
         self.marker_writing = MarkerWriting(self)
         self.transaction_coordinator = TransactionCoordinator(self)
+        self.supported_features = SUPPORTED_FEATURES
         self._following = False  # the metadata, live
 
     # Starting
@@ -118,7 +120,8 @@ class Node:
         self._lock.release()
 
     async def _recover(self, disk: Disk, folder: str) -> None:
-        self.meta = await identify(self.ports, self.settings, self.incarnation, self.advertised_host)
+        features = self.supported_features
+        self.meta = await identify(self.ports, self.settings, self.incarnation, self.advertised_host, features)
         self.voter = Voter(broker=self.broker_id, directory=self.meta.directory_id)
         clean = await take_clean_marker(disk, folder)
         same_boot = await exchange_boot_id(disk, folder, self.ports.host.boot_id())
@@ -129,7 +132,8 @@ class Node:
         self.quorums = Quorums(
             self.ports, self.settings, self.voter, self._votes, self._find, self.spawn, self.calls.serve
         )
-        self.quorums.peers = Peers(self.ports, self.settings, self.voter, self.meta.cluster_id, self.quorums)
+        levels = OwnLevels(supported=level_range(features, METADATA_VERSION), in_force=lambda: self.hosted.image.level)
+        self.quorums.peers = Peers(self.ports, self.settings, self.voter, self.meta.cluster_id, self.quorums, levels)
         self.hosted = HostedPartitions(self.ports, self.settings, folder, self._votes, self.quorums)
         may_have_lost = self.settings.fsync != "always" and not clean and not same_boot
         self.hosted.may_not_vote.load()
@@ -173,7 +177,7 @@ class Node:
             raise CannotStart(f"the cluster's metadata is damaged: {self.metadata.log.damage}.")
         self.checkpointing = Checkpointing(self.ports, self.settings.data_dir, self.partitions)
         self.controller_role = ControllerRole(
-            self.metadata, self.hosted.image, self.ports.clock, self.settings, self.spawn
+            self.metadata, self.hosted.image, self.ports.clock, self.settings, self.spawn, self.supported_features
         )
         self.quorums.on_leader_changed = self._leader_changed
         self.quorums.on_stirred = self.leader_duties.stirred
@@ -223,6 +227,7 @@ class Node:
                 self.calls,
                 ports,
                 settings,
+                self.supported_features,
                 self.meta.cluster_id,
                 self.broker_id,
             ),
@@ -285,6 +290,8 @@ class Node:
                 self.leader_duties.brokers_changed()
             elif isinstance(record, PartitionWidened):
                 self.leader_duties.widened(Id(record.topic_id))
+            elif isinstance(record, FeatureRaised):
+                self.quorums.peers.level_raised()
         if self._following:  # while it starts, a topic may be read of that was deleted later
             self.peer_addresses.keep_voters()
             self.group_coordinator.committed(records)
@@ -293,6 +300,7 @@ class Node:
     def _leader_changed(self, member: QuorumMember) -> None:
         if member is self.metadata:
             self.controller_role.leader_changed()
+            self.registration.update()
         else:
             self.hosted.changed(member.key.topic_id)
             self.leader_duties.leader_changed(member)

@@ -52,6 +52,10 @@ class InvalidAcks(Fault): ...
 class UnsupportedVersion(Fault): ...
 
 
+class InvalidUpdateVersion(Fault):
+    """A feature level that cannot be set: unknown, lower than now, or not supported by every broker."""
+
+
 class PolicyViolation(Fault): ...
 
 
@@ -295,6 +299,7 @@ AnyFault = (
     | InvalidRequest
     | InvalidAcks
     | UnsupportedVersion
+    | InvalidUpdateVersion
     | PolicyViolation
     | CorruptBatch
     | InvalidBatch

@@ -54,6 +54,7 @@ ClusterFault = (
     | faults.BrokerNotAvailable
     | faults.DuplicateBroker
     | faults.InconsistentCluster
+    | faults.InvalidUpdateVersion
     | GroupFault
     | TransactionFault
 )
@@ -145,6 +146,8 @@ def _of_the_cluster(one: ClusterFault) -> Error:
             return Error.DUPLICATE_BROKER_REGISTRATION
         case faults.InconsistentCluster():
             return Error.INCONSISTENT_CLUSTER_ID
+        case faults.InvalidUpdateVersion():
+            return Error.INVALID_UPDATE_VERSION
         case _:
             return _of_groups(one)
 

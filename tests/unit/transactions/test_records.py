@@ -39,10 +39,10 @@ name = TransactionLogKey(transactional_id="x")
 
 
 def test_bytes_and_back() -> None:
-    written = encode_entry(Entry(name, plain), 99)
+    written = encode_entry(Entry(name, plain), 1, 99)
     assert (written.key, written.value, written.timestamp) == (KEY, VALUE_1 + b"\0", 99)
     assert decode_entry(Record(0, 99, KEY, VALUE_1 + b"\0")) == Entry(name, plain)
-    assert encode_entry(Entry(name, None), 99).value is None
+    assert encode_entry(Entry(name, None), 1, 99).value is None
     assert decode_entry(Record(0, 99, KEY, None)) == Entry(name, None)
 
 
@@ -54,7 +54,7 @@ def test_what_kafka_writes_is_read() -> None:
 
 
 def test_our_own_field_is_a_tag_that_others_skip() -> None:
-    written = encode_entry(entry(Transaction(transactional_id="x", timeout_ms=1, last_epoch=4)), 0).value
+    written = encode_entry(entry(Transaction(transactional_id="x", timeout_ms=1, last_epoch=4)), 1, 0).value
     assert written is not None
     assert written.endswith(b"\1" + b"\x90\x4e" + b"\2" + b"\0\4")
 
@@ -74,7 +74,7 @@ def test_a_transaction_comes_back_as_it_was() -> None:
         updated_ms=7,
         client_version=2,
     )
-    stored = decode_entry(Record(0, 0, encode_entry(entry(one), 0).key, encode_entry(entry(one), 0).value))
+    stored = decode_entry(Record(0, 0, encode_entry(entry(one), 1, 0).key, encode_entry(entry(one), 1, 0).value))
     assert stored.value is not None
     assert transaction_of(stored.key, stored.value) == one
 

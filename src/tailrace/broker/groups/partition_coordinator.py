@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 class GroupPartitionCoordinator(PartitionCoordinator[Groups, GroupTurn]):
     def __init__(self, partition: Partition, rules: Rules, topics: ClusterTopics, ports: Ports, spawn: Spawn) -> None:
-        super().__init__(partition, Groups, CODEC, ports, spawn)
+        super().__init__(partition, Groups, CODEC, ports, spawn, topics.level)
         self.rules = rules
         self._topics = topics
         self._waiting: dict[Ticket, None] = {}

@@ -14,6 +14,7 @@ from tailrace.broker.partitions.partition import Partition
 from tailrace.broker.services.topics import wants_compaction, warn_of_compaction
 from tailrace.cluster.brokers import Broker
 from tailrace.cluster.controller import Controller
+from tailrace.cluster.features import Features
 from tailrace.cluster.image import Resource
 from tailrace.cluster.settings import CHANGEABLE_BROKER_SETTINGS, SettingChange
 from tailrace.model.caller import Caller
@@ -101,6 +102,13 @@ class DiskUse:
 
 
 @frozen
+class FeaturesView:
+    supported: Features  # the levels that this broker understands
+    finalized: Mapping[str, int]  # the levels that the cluster has been raised to
+    offset: int  # of the metadata, up to which that is known
+
+
+@frozen
 class ClusterView:
     cluster_id: str
     controller: BrokerId
@@ -118,6 +126,7 @@ class Admin:
         calls: PeerCalls,
         ports: Ports,
         settings: Settings,
+        features: Features,
         cluster_id: str,
         me: BrokerId,
     ) -> None:
@@ -129,6 +138,7 @@ class Admin:
         self._calls = calls
         self._ports = ports
         self._settings = settings
+        self._features = features
         self._cluster_id = cluster_id
         self._me = me
 
@@ -159,9 +169,10 @@ class Admin:
     def find_broker(self, broker: BrokerId) -> Broker | None:
         return self._hosted.image.brokers.get(broker)
 
-    def features(self, who: Caller) -> tuple[Mapping[str, int], int]:
-        """The features that the cluster has raised, and the metadata offset up to which that is known."""
-        return self._hosted.image.features, self._metadata.high_watermark
+    def features(self, who: Caller) -> FeaturesView:
+        return FeaturesView(
+            supported=self._features, finalized=self._hosted.image.features, offset=self._metadata.high_watermark
+        )
 
     async def quorum(self, who: Caller) -> QuorumView:
         """The quorum of the cluster metadata; only its leader, the controller, knows it."""

@@ -32,8 +32,10 @@ Send = Callable[["TransactionPartitionCoordinator", Epoch, Markers], None]
 
 
 class TransactionPartitionCoordinator(PartitionCoordinator[Transactions, TransactionTurn]):
-    def __init__(self, partition: Partition, rules: Rules, ports: Ports, spawn: Spawn, send: Send) -> None:
-        super().__init__(partition, Transactions, CODEC, ports, spawn)
+    def __init__(
+        self, partition: Partition, rules: Rules, ports: Ports, spawn: Spawn, send: Send, level: Callable[[], int]
+    ) -> None:
+        super().__init__(partition, Transactions, CODEC, ports, spawn, level)
         self._rules = rules
         self._send = send
         self._waiting: dict[str, asyncio.Event] = {}  # for the end of the transaction before
