@@ -18,7 +18,7 @@ from tailrace.model.faults import (
     RefusedElsewhere,
     UnknownTopic,
 )
-from tailrace.model.ids import NOBODY, BrokerId
+from tailrace.model.ids import NOBODY, BrokerId, PartitionName
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.peers.hand_over import HandOver, HandOverAnswer, PartitionToHandOver
 
@@ -27,17 +27,16 @@ if TYPE_CHECKING:
 
 ASK_AGAIN_S: Final = 0.05
 
-Named = tuple[str, int]  # a topic's name and the number of a partition
-Asked = dict[Named, PartitionToHandOver]
+Asked = dict[PartitionName, PartitionToHandOver]
 
 
 class Election:
-    def __init__(self, node: "Node", named: Iterable[Named]) -> None:
+    def __init__(self, node: "Node", named: Iterable[PartitionName]) -> None:
         self._node = node
-        self._answers: dict[Named, Fault | None] = dict.fromkeys(named)
+        self._answers: dict[PartitionName, Fault | None] = dict.fromkeys(named)
         self._open = list(self._answers)  # what is not decided
 
-    async def hold(self, within_s: float) -> dict[Named, Fault | None]:
+    async def hold(self, within_s: float) -> dict[PartitionName, Fault | None]:
         """Ask until all is decided or the time is up; what became of each partition, None: it was elected."""
         clock = self._node.ports.clock
         deadline = clock.monotonic() + within_s

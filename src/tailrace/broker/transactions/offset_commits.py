@@ -12,11 +12,12 @@ from tailrace.broker.coordination.coordinator import partition_of
 from tailrace.broker.groups.partition_coordinator import GroupPartitionCoordinator
 from tailrace.broker.partitions.transaction_guards import Guard
 from tailrace.groups.groups import Groups
-from tailrace.groups.offsets import Committed, Place
+from tailrace.groups.offsets import Committed
 from tailrace.groups.requests import MemberId
 from tailrace.groups.turn import GroupTurn
 from tailrace.model.faults import Fault, InvalidTransactionState, RefusedElsewhere, StaleProducerEpoch
 from tailrace.model.frozen import frozen
+from tailrace.model.ids import PartitionName
 from tailrace.model.topics import OFFSETS_TOPIC
 from tailrace.model.transaction_faults import ConcurrentTransactions
 from tailrace.transactions.transaction import Producer
@@ -33,7 +34,7 @@ class TransactionalCommit:
     group_id: str
     who: MemberId
     generation: int  # below 0: it does not say
-    offsets: Mapping[Place, Committed]
+    offsets: Mapping[PartitionName, Committed]
     adds: bool  # the client leaves it to brokers to add partitions (transactions v2)
     says_abortable: bool  # it knows TRANSACTION_ABORTABLE
 
@@ -57,7 +58,7 @@ async def commit(node: "Node", wanted: TransactionalCommit) -> None:
 
 async def _verify(node: "Node", wanted: TransactionalCommit) -> None:
     topic = await node.group_coordinator.kept_in()
-    place = (OFFSETS_TOPIC, partition_of(wanted.group_id, len(topic.partitions)))
+    place = PartitionName(OFFSETS_TOPIC, partition_of(wanted.group_id, len(topic.partitions)))
     refused = await node.verifier.verify(
         wanted.transactional_id, wanted.producer.id, wanted.producer.epoch, [place], add=wanted.adds
     )

@@ -10,10 +10,10 @@ from typing import Final
 from tailrace.cluster.image import Topic
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.handlers.groups.offsets_to_commit import by_name, commit_each
-from tailrace.groups.offsets import Committed, Place
+from tailrace.groups.offsets import Committed
 from tailrace.groups.requests import MemberId
 from tailrace.model.faults import Fault, GroupNotFound, IllegalGeneration, UnknownTopicId
-from tailrace.model.ids import Id, show_id
+from tailrace.model.ids import Id, PartitionName, show_id
 from tailrace.wire.messages.offset_commit import (
     CommittedPartition,
     CommittedTopic,
@@ -58,7 +58,7 @@ def _expires_ms(request: OffsetCommitRequest, call: Call) -> int:
     return min(max(0, call.node.ports.clock.wall_ms() + kept_ms), LAST_MS)
 
 
-async def _commit(request: OffsetCommitRequest, call: Call, wanted: Mapping[Place, Committed]) -> None:
+async def _commit(request: OffsetCommitRequest, call: Call, wanted: Mapping[PartitionName, Committed]) -> None:
     who = MemberId(request.member_id, request.group_instance_id)
     group_id, generation = request.group_id, request.generation_id_or_member_epoch
     epochs = call.version >= FIRST_WITH_MEMBER_EPOCHS

@@ -3,8 +3,8 @@
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.handlers.groups.group_members import coordinator_of
 from tailrace.doors.kafka.request_limits import once
-from tailrace.groups.offsets import Place
 from tailrace.model.faults import Fault, UnknownTopic
+from tailrace.model.ids import PartitionName
 from tailrace.wire.faults import error_of
 from tailrace.wire.messages.offset_delete import (
     ForgottenPartition,
@@ -16,7 +16,7 @@ from tailrace.wire.messages.offset_delete import (
 
 
 async def offset_delete(request: OffsetDeleteRequest, call: Call) -> OffsetDeleteResponse:
-    places = once(Place(topic.name, one.partition) for topic in request.topics for one in topic.partitions)
+    places = once(PartitionName(topic.name, one.partition) for topic in request.topics for one in topic.partitions)
     there = [place for place in places if _is_there(call, place)]
     try:
         coordinator = coordinator_of(call, request.group_id)
@@ -27,14 +27,16 @@ async def offset_delete(request: OffsetDeleteRequest, call: Call) -> OffsetDelet
     return OffsetDeleteResponse(topics=tuple(_answer(topic, outcome) for topic in request.topics))
 
 
-def _is_there(call: Call, place: Place) -> bool:
+def _is_there(call: Call, place: PartitionName) -> bool:
     topic = call.node.hosted.image.topics.get(place.topic)
     return topic is not None and 0 <= place.partition < len(topic.partitions)
 
 
-def _answer(topic: TopicToForget, outcome: dict[Place, Fault | None]) -> ForgottenTopic:
+def _answer(topic: TopicToForget, outcome: dict[PartitionName, Fault | None]) -> ForgottenTopic:
     unknown = UnknownTopic(f"there is no such partition of {topic.name}")
-    faults = [(one.partition, outcome.get(Place(topic.name, one.partition), unknown)) for one in topic.partitions]
+    faults = [
+        (one.partition, outcome.get(PartitionName(topic.name, one.partition), unknown)) for one in topic.partitions
+    ]
     return ForgottenTopic(
         name=topic.name,
         partitions=tuple(

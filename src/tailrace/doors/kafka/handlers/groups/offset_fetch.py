@@ -11,9 +11,9 @@ from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.controller_changes import repeated
 from tailrace.doors.kafka.request_limits import each, partitions_once, require_few
 from tailrace.groups.groups import Groups
-from tailrace.groups.offsets import Committed, Place
+from tailrace.groups.offsets import Committed
 from tailrace.model.faults import Fault, InvalidRequest, UnknownTopicId
-from tailrace.model.ids import NO_EPOCH, NO_ID, Id, show_id
+from tailrace.model.ids import NO_EPOCH, NO_ID, Id, PartitionName, show_id
 from tailrace.model.transaction_faults import UnstableOffset
 from tailrace.wire.faults import error_of
 from tailrace.wire.messages.offset_fetch import (
@@ -30,7 +30,7 @@ FIRST_WITH_ERROR: Final = 2
 FIRST_WITH_GROUPS: Final = 8
 FIRST_BY_ID: Final = 10
 NO_OFFSET: Final = -1
-Kept = Mapping[Place, Committed | None]  # None: a transaction that is open has committed another
+Kept = Mapping[PartitionName, Committed | None]  # None: a transaction that is open has committed another
 
 
 class WantedOffsets(NamedTuple):
@@ -136,7 +136,7 @@ def _fetched(topic: WantedOffsets, partition: int, kept: Kept) -> FetchedPartiti
     if not topic.name and topic.topic_id != NO_ID:
         fault = UnknownTopicId(f"there is no topic with id {show_id(topic.topic_id)}")
         return _nothing(partition, error_of(fault))
-    place = Place(topic.name, partition)
+    place = PartitionName(topic.name, partition)
     if place not in kept:
         return _nothing(partition)
     committed = kept[place]

@@ -6,8 +6,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from tailrace.cluster.image import Topic
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.request_limits import require_few
-from tailrace.groups.offsets import Committed, Place, check_metadata
+from tailrace.groups.offsets import Committed, check_metadata
 from tailrace.model.faults import Fault, UnknownTopic
+from tailrace.model.ids import PartitionName
 from tailrace.wire.faults import error_of
 from tailrace.wire.messages.offset_commit import PartitionToCommit
 from tailrace.wire.messages.txn_offset_commit import TxnPartitionToCommit
@@ -19,7 +20,7 @@ Codes = list[tuple[int, int]]  # partitions of a topic, and what became of each
 async def commit_each(
     call: Call,
     topics: Sequence[tuple[Topic | Fault, Sequence[ToCommit]]],
-    commit: Callable[[Mapping[Place, Committed]], Awaitable[None]],
+    commit: Callable[[Mapping[PartitionName, Committed]], Awaitable[None]],
     expires_ms: int = -1,
 ) -> list[Codes]:
     """Commit what is wanted of each topic, or of none where the fault says why it is not there."""
@@ -29,7 +30,7 @@ async def commit_each(
         place: _committed(call, one, expires_ms)
         for (_, partitions), found in zip(topics, places, strict=True)
         for one, place in zip(partitions, found, strict=True)
-        if isinstance(place, Place)
+        if isinstance(place, PartitionName)
     }
     outcome: Fault | None = None
     if wanted:
@@ -55,7 +56,7 @@ def _code(fault: Fault | None) -> int:
     return 0 if fault is None else error_of(fault)
 
 
-def _placed(call: Call, topic: Topic | Fault, one: ToCommit) -> Place | Fault:
+def _placed(call: Call, topic: Topic | Fault, one: ToCommit) -> PartitionName | Fault:
     """Which partition is meant, or why nothing can be committed for it."""
     if isinstance(topic, Fault):
         return topic
@@ -65,7 +66,7 @@ def _placed(call: Call, topic: Topic | Fault, one: ToCommit) -> Place | Fault:
         check_metadata(one.committed_metadata or "", call.node.settings.offset_metadata_max_bytes)
     except Fault as fault:
         return fault
-    return Place(topic.name, one.partition)
+    return PartitionName(topic.name, one.partition)
 
 
 def _committed(call: Call, one: ToCommit, expires_ms: int) -> Committed:

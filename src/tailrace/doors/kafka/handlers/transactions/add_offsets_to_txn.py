@@ -5,8 +5,9 @@ from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.handlers.transactions.add_partitions_to_txn import CLIENT_VERSION
 from tailrace.doors.kafka.handlers.transactions.transactional_ids import coordinator_of, error_for
 from tailrace.model.faults import Fault
+from tailrace.model.ids import PartitionName
 from tailrace.model.topics import OFFSETS_TOPIC
-from tailrace.transactions.transaction import Place, Producer
+from tailrace.transactions.transaction import Producer
 from tailrace.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 
 
@@ -24,7 +25,7 @@ async def add_offsets_to_txn(request: AddOffsetsToTxnRequest, call: Call) -> Add
     return AddOffsetsToTxnResponse()
 
 
-async def _place_of(call: Call, group_id: str) -> Place:
+async def _place_of(call: Call, group_id: str) -> PartitionName:
     """Where a group's offsets are kept; the topic is made where it is the first."""
     topic = await call.node.group_coordinator.kept_in()
-    return Place(OFFSETS_TOPIC, partition_of(group_id, len(topic.partitions)))
+    return PartitionName(OFFSETS_TOPIC, partition_of(group_id, len(topic.partitions)))

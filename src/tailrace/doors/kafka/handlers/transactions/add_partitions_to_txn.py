@@ -10,9 +10,10 @@ from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.handlers.transactions.transactional_ids import coordinator_of, error_for
 from tailrace.doors.kafka.request_limits import require_few
 from tailrace.model.faults import Fault
+from tailrace.model.ids import PartitionName
 from tailrace.model.topics import INTERNAL_TOPICS
 from tailrace.model.transaction_faults import NotInTransaction
-from tailrace.transactions.transaction import Place, Producer
+from tailrace.transactions.transaction import Producer
 from tailrace.transactions.transactions import NO_LINK
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.add_partitions_to_txn import (
@@ -48,7 +49,7 @@ async def add_partitions_to_txn(request: AddPartitionsToTxnRequest, call: Call) 
 
 
 async def _answered(call: Call, wanted: TransactionToAdd) -> tuple[AddedTopic, ...]:
-    places = [Place(topic.name, number) for topic in wanted.topics for number in topic.partitions]
+    places = [PartitionName(topic.name, number) for topic in wanted.topics for number in topic.partitions]
     try:
         codes = await _codes(call, wanted, places)
     except Fault as fault:
@@ -56,17 +57,19 @@ async def _answered(call: Call, wanted: TransactionToAdd) -> tuple[AddedTopic, .
     return tuple(_topic(topic, codes) for topic in wanted.topics)
 
 
-def _topic(topic: TopicToAdd, codes: Mapping[Place, Error]) -> AddedTopic:
+def _topic(topic: TopicToAdd, codes: Mapping[PartitionName, Error]) -> AddedTopic:
     return AddedTopic(
         name=topic.name,
         partitions=tuple(
-            AddedPartition(partition=number, error_code=codes.get(Place(topic.name, number), Error.NONE))
+            AddedPartition(partition=number, error_code=codes.get(PartitionName(topic.name, number), Error.NONE))
             for number in topic.partitions
         ),
     )
 
 
-async def _codes(call: Call, wanted: TransactionToAdd, places: Sequence[Place]) -> Mapping[Place, Error]:
+async def _codes(
+    call: Call, wanted: TransactionToAdd, places: Sequence[PartitionName]
+) -> Mapping[PartitionName, Error]:
     """What is wrong with any of them."""
     coordinator = coordinator_of(call, wanted.transactional_id)
     name, who = wanted.transactional_id, Producer(wanted.producer_id, wanted.producer_epoch)
@@ -85,7 +88,7 @@ async def _codes(call: Call, wanted: TransactionToAdd, places: Sequence[Place]) 
     return {}
 
 
-def _refusal(call: Call, place: Place) -> Error:
+def _refusal(call: Call, place: PartitionName) -> Error:
     """Whether a client may write there; offsets have a request of their own."""
     if place.topic in INTERNAL_TOPICS:
         return Error.TOPIC_AUTHORIZATION_FAILED

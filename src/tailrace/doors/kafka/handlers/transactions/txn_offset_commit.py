@@ -10,9 +10,10 @@ from typing import Final
 from tailrace.broker.transactions.offset_commits import TransactionalCommit, commit
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.handlers.groups.offsets_to_commit import by_name, commit_each
-from tailrace.groups.offsets import Committed, Place
+from tailrace.groups.offsets import Committed
 from tailrace.groups.requests import MemberId
 from tailrace.model.faults import InvalidGroupId
+from tailrace.model.ids import PartitionName
 from tailrace.transactions.transaction import Producer
 from tailrace.wire.messages.txn_offset_commit import (
     TxnCommittedPartition,
@@ -39,7 +40,7 @@ async def txn_offset_commit(request: TxnOffsetCommitRequest, call: Call) -> TxnO
     )
 
 
-async def _commit(request: TxnOffsetCommitRequest, call: Call, wanted: Mapping[Place, Committed]) -> None:
+async def _commit(request: TxnOffsetCommitRequest, call: Call, wanted: Mapping[PartitionName, Committed]) -> None:
     if not request.group_id:
         raise InvalidGroupId("a transaction commits offsets of a group with a name")
     one = TransactionalCommit(
