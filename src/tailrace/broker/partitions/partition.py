@@ -32,7 +32,7 @@ from tailrace.raft.events import Event, Resign
 from tailrace.raft.leader_view import LeaderView
 from tailrace.raft.replica import Replica, Role
 from tailrace.raft.voters import majority
-from tailrace.records.build import marker_batch
+from tailrace.records.control import marker_batch
 from tailrace.records.header import CONTROL_BIT, TRANSACTIONAL_BIT, check_batch
 
 logger: Final = logging.getLogger(__name__)
