@@ -57,7 +57,7 @@ def decompress(codec: int, data: Buffer, max_bytes: int = DECOMPRESSED_MAX_BYTES
     `CorruptBatch` if it is not a stream of that codec, `BatchTooLarge` if it holds more than `max_bytes`.
     """
     if not 0 <= codec < len(COMPRESSIONS):
-        raise InvalidBatch(f"unknown compression codec {codec}")
+        raise InvalidBatch(f"unknown compression type id {codec}")
     name = COMPRESSIONS[codec]
     if name == "none":
         return bytes(data)
