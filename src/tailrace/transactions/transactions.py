@@ -10,10 +10,16 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from tailrace.model.alarms import Alarms
-from tailrace.model.faults import InvalidRequest, InvalidTransactionState, PolicyViolation
+from tailrace.model.faults import (
+    ConcurrentTransactions,
+    InvalidRequest,
+    InvalidTransactionState,
+    PolicyViolation,
+    TransactionNotFound,
+    UnknownProducerId,
+)
 from tailrace.model.ids import PartitionName
 from tailrace.model.limits import PARTITIONS_PER_TRANSACTION_MAX
-from tailrace.model.transaction_faults import ConcurrentTransactions, TransactionNotFound, UnknownProducerId
 from tailrace.transactions import ending, initialising
 from tailrace.transactions.records import Entry, TransactionLogKey
 from tailrace.transactions.states import AT_REST, Cause, State

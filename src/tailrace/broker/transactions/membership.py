@@ -5,9 +5,15 @@ from typing import TYPE_CHECKING
 
 from tailrace.broker.peers import Unreachable
 from tailrace.broker.transactions.partition_coordinator import TransactionPartitionCoordinator
-from tailrace.model.faults import CoordinatorLoading, CoordinatorUnavailable, Fault, NotCoordinator, UnknownTopic
+from tailrace.model.faults import (
+    CoordinatorLoading,
+    CoordinatorUnavailable,
+    Fault,
+    NotCoordinator,
+    NotInTransaction,
+    UnknownTopic,
+)
 from tailrace.model.ids import PartitionName
-from tailrace.model.transaction_faults import NotInTransaction
 from tailrace.transactions.transaction import FIRST_EPOCH_VERSION, Producer
 from tailrace.wire.errors import Error
 from tailrace.wire.faults import error_of

@@ -15,11 +15,16 @@ from tailrace.groups.groups import Groups
 from tailrace.groups.offsets import Committed
 from tailrace.groups.requests import MemberId
 from tailrace.groups.turn import GroupTurn
-from tailrace.model.faults import Fault, InvalidTransactionState, RefusedElsewhere, StaleProducerEpoch
+from tailrace.model.faults import (
+    ConcurrentTransactions,
+    Fault,
+    InvalidTransactionState,
+    RefusedElsewhere,
+    StaleProducerEpoch,
+)
 from tailrace.model.frozen import frozen
 from tailrace.model.ids import PartitionName
 from tailrace.model.topics import OFFSETS_TOPIC
-from tailrace.model.transaction_faults import ConcurrentTransactions
 from tailrace.transactions.transaction import Producer
 from tailrace.wire.errors import Error
 

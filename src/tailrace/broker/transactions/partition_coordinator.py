@@ -13,10 +13,9 @@ from typing import Final, TypeVar
 from tailrace.broker.coordination.partition_coordinator import PartitionCoordinator, Spawn
 from tailrace.broker.machines.runtime import Codec
 from tailrace.broker.partitions.partition import Partition
-from tailrace.model.faults import Fault
+from tailrace.model.faults import ConcurrentTransactions, Fault
 from tailrace.model.ids import Epoch, PartitionName
 from tailrace.model.proposal import Proposal
-from tailrace.model.transaction_faults import ConcurrentTransactions
 from tailrace.ports import Ports
 from tailrace.transactions.records import decode_entry, encode_entry
 from tailrace.transactions.states import Cause

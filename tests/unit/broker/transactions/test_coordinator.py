@@ -7,9 +7,9 @@ from tailrace.broker.coordination.coordinator import partition_of
 from tailrace.broker.peers import Unreachable
 from tailrace.broker.transactions.marker_delivery import AGAIN_MOST_S
 from tailrace.broker.transactions.partition_coordinator import FREE_WITHIN_S
+from tailrace.model.faults import ConcurrentTransactions
 from tailrace.model.ids import BrokerId, PartitionName
 from tailrace.model.topics import TRANSACTIONS_TOPIC
-from tailrace.model.transaction_faults import ConcurrentTransactions
 from tailrace.wire.client import ConnectionLost
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.end_txn import EndTxnRequest

@@ -12,9 +12,8 @@ from tailrace.doors.kafka.controller_changes import repeated
 from tailrace.doors.kafka.request_limits import each, partitions_once, require_few
 from tailrace.groups.groups import Groups
 from tailrace.groups.offsets import Committed
-from tailrace.model.faults import Fault, InvalidRequest, UnknownTopicId
+from tailrace.model.faults import Fault, InvalidRequest, UnknownTopicId, UnstableOffset
 from tailrace.model.ids import NO_EPOCH, NO_ID, Id, PartitionName, show_id
-from tailrace.model.transaction_faults import UnstableOffset
 from tailrace.wire.faults import error_of
 from tailrace.wire.messages.offset_fetch import (
     FetchedGroup,

@@ -9,10 +9,9 @@ from typing import Final
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.handlers.transactions.transactional_ids import coordinator_of, error_for
 from tailrace.doors.kafka.request_limits import require_few
-from tailrace.model.faults import Fault
+from tailrace.model.faults import Fault, NotInTransaction
 from tailrace.model.ids import PartitionName
 from tailrace.model.topics import INTERNAL_TOPICS
-from tailrace.model.transaction_faults import NotInTransaction
 from tailrace.transactions.transaction import Producer
 from tailrace.transactions.transactions import NO_LINK
 from tailrace.wire.errors import Error

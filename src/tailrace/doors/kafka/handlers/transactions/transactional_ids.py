@@ -2,8 +2,7 @@
 
 from tailrace.broker.transactions.partition_coordinator import TransactionPartitionCoordinator
 from tailrace.doors.kafka.call import Call
-from tailrace.model.faults import Fault, InvalidRequest
-from tailrace.model.transaction_faults import NotInTransaction, ProducerFenced
+from tailrace.model.faults import Fault, InvalidRequest, NotInTransaction, ProducerFenced
 from tailrace.wire.errors import Error
 from tailrace.wire.faults import error_of
 
