@@ -2,7 +2,7 @@
 
 from typing import assert_never, cast
 
-from tailrace.model import faults, transaction_faults
+from tailrace.model import faults
 from tailrace.wire.errors import Error
 
 # Those of coordinators and groups.
@@ -36,7 +36,15 @@ TransactionFault = (
     | faults.CoordinatorFenced
     | faults.InvalidTransactionState
     | faults.Unverified
-    | transaction_faults.AnyTransactionFault
+    | faults.ProducerFenced
+    | faults.UnknownProducerId
+    | faults.ConcurrentTransactions
+    | faults.InvalidTransactionTimeout
+    | faults.TransactionNotFound
+    | faults.NotInTransaction
+    | faults.UnstableOffset
+    | faults.NotAttempted
+    | faults.TopicNotAllowed
 )
 
 # Those of who leads and who is there; whatever is in no list is a type error.
@@ -208,23 +216,23 @@ def _of_transactions(one: TransactionFault) -> Error:
             return Error.TRANSACTION_COORDINATOR_FENCED
         case faults.InvalidTransactionState():
             return Error.INVALID_TXN_STATE
-        case transaction_faults.ProducerFenced():
+        case faults.ProducerFenced():
             return Error.PRODUCER_FENCED
-        case transaction_faults.UnknownProducerId():
+        case faults.UnknownProducerId():
             return Error.INVALID_PRODUCER_ID_MAPPING
-        case transaction_faults.ConcurrentTransactions():
+        case faults.ConcurrentTransactions():
             return Error.CONCURRENT_TRANSACTIONS
-        case transaction_faults.InvalidTransactionTimeout():
+        case faults.InvalidTransactionTimeout():
             return Error.INVALID_TRANSACTION_TIMEOUT
-        case transaction_faults.TransactionNotFound():
+        case faults.TransactionNotFound():
             return Error.TRANSACTIONAL_ID_NOT_FOUND
-        case transaction_faults.NotInTransaction():
+        case faults.NotInTransaction():
             return Error.TRANSACTION_ABORTABLE
-        case transaction_faults.UnstableOffset():
+        case faults.UnstableOffset():
             return Error.UNSTABLE_OFFSET_COMMIT
-        case transaction_faults.NotAttempted():
+        case faults.NotAttempted():
             return Error.OPERATION_NOT_ATTEMPTED
-        case transaction_faults.TopicNotAllowed():
+        case faults.TopicNotAllowed():
             return Error.TOPIC_AUTHORIZATION_FAILED
         case faults.Unverified():
             return Error.NOT_ENOUGH_REPLICAS  # the one that every client answers by sending the same again

@@ -9,7 +9,7 @@ much before its batch that keeping it would cost memory (a name of kilobytes, ta
 import struct
 from typing import Final
 
-from tailrace.model.limits import ALIKE_MAX_BYTES
+from tailrace.model.limits import PRODUCE_TEMPLATE_MAX_BYTES
 from tailrace.wire.hot_produce import FIRST_FLEXIBLE, ProduceHead
 from tailrace.wire.primitives import read_uvarint, uvarint
 
@@ -96,6 +96,6 @@ def alike(frame: memoryview, version: int, client_id: str | None, head: ProduceH
         return None
     length = uvarint(len(records) + 1)
     length_at = len(frame) - len(_NO_TAGS) - len(records) - len(length)
-    if length_at > ALIKE_MAX_BYTES or frame[length_at : length_at + len(length)] != length:
+    if length_at > PRODUCE_TEMPLATE_MAX_BYTES or frame[length_at : length_at + len(length)] != length:
         return None
     return Alike(frame, length_at, version, client_id, head)

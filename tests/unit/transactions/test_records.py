@@ -2,6 +2,7 @@
 
 import pytest
 
+from tailrace.model.ids import PartitionName
 from tailrace.records.record import Record
 from tailrace.transactions.records import (
     Entry,
@@ -12,7 +13,7 @@ from tailrace.transactions.records import (
     encode_entry,
 )
 from tailrace.transactions.states import STATUS_NUMBERS, State
-from tailrace.transactions.transaction import Place, Transaction, entry, transaction_of
+from tailrace.transactions.transaction import Transaction, entry, transaction_of
 from tailrace.wire.primitives import WireError
 
 KEY = b"\0\0" + b"\0\1x"
@@ -69,7 +70,7 @@ def test_a_transaction_comes_back_as_it_was() -> None:
         next_producer_id=4,
         timeout_ms=5,
         state=State.PREPARE_ABORT,
-        places=(Place("t", 1), Place("t", 0), Place("u", 7)),
+        places=(PartitionName("t", 1), PartitionName("t", 0), PartitionName("u", 7)),
         started_ms=6,
         updated_ms=7,
         client_version=2,

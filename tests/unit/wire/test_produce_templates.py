@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tailrace.model.ids import Id
-from tailrace.model.limits import ALIKE_MAX_BYTES
+from tailrace.model.limits import PRODUCE_TEMPLATE_MAX_BYTES
 from tailrace.wire.compile import encode
 from tailrace.wire.headers import PRODUCE_KEY, REQUEST_START_BYTES, read_request_header, request_header
 from tailrace.wire.hot_produce import (
@@ -106,7 +106,7 @@ def test_what_is_not_usual_is_not_remembered(version: int, sent: ProduceRequest)
 
 def test_of_a_request_that_says_much_before_its_batch_nothing_is_kept() -> None:
     """An idle connection would hold all of that: a name of kilobytes, or tagged fields of a hundred megabytes."""
-    for length, is_kept in ((500, True), (ALIKE_MAX_BYTES, False)):
+    for length, is_kept in ((500, True), (PRODUCE_TEMPLATE_MAX_BYTES, False)):
         named = memoryview(bytearray(framed(once, 13, 1, "x" * length)))
         tags = bytes([1, 5]) + uvarint(length) + bytes(length)
         tagged = framed(once, 13, 1, "me")

@@ -20,15 +20,14 @@ from tailrace.model.faults import (
     RefusedElsewhere,
     UnknownTopic,
 )
-from tailrace.model.ids import NOBODY, BrokerId
+from tailrace.model.ids import NOBODY, BrokerId, PartitionName
 from tailrace.ports import Clock
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.peers.hand_over import HandOver, HandOverAnswer, PartitionToHandOver
 
 ASK_AGAIN_S: Final = 0.05
 
-Named = tuple[str, int]  # a topic's name and the number of a partition
-Asked = dict[Named, PartitionToHandOver]
+Asked = dict[PartitionName, PartitionToHandOver]
 
 
 Ask = Callable[[BrokerId, HandOver, float], Awaitable[HandOverAnswer]]  # a broker, this one too, to hand over
@@ -41,18 +40,18 @@ class PreferredElections:
         self.clock = clock
         self.ask = ask
 
-    async def hold(self, named: Iterable[Named], within_s: float) -> dict[Named, Fault | None]:
+    async def hold(self, named: Iterable[PartitionName], within_s: float) -> dict[PartitionName, Fault | None]:
         """Let preferred replicas lead; the fault of each partition, None: it was elected."""
         return await Election(self, named).hold(within_s)
 
 
 class Election:
-    def __init__(self, elections: PreferredElections, named: Iterable[Named]) -> None:
+    def __init__(self, elections: PreferredElections, named: Iterable[PartitionName]) -> None:
         self._elections = elections
-        self._answers: dict[Named, Fault | None] = dict.fromkeys(named)
+        self._answers: dict[PartitionName, Fault | None] = dict.fromkeys(named)
         self._open = list(self._answers)  # what is not decided
 
-    async def hold(self, within_s: float) -> dict[Named, Fault | None]:
+    async def hold(self, within_s: float) -> dict[PartitionName, Fault | None]:
         """Ask until all is decided or the time is up; what became of each partition, None: it was elected."""
         clock = self._elections.clock
         deadline = clock.monotonic() + within_s

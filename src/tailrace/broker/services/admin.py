@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from tailrace.broker.control.calls import PeerCalls, ServeForwarded
 from tailrace.broker.control.cluster_changes import ClusterChanges
 from tailrace.broker.control.controller import ControllerRole
-from tailrace.broker.control.preferred_elections import Named, PreferredElections
+from tailrace.broker.control.preferred_elections import PreferredElections
 from tailrace.broker.metadata.hosted_partitions import HostedPartitions
 from tailrace.broker.partitions.partition import Partition
 from tailrace.broker.services.topics import wants_compaction, warn_of_compaction
@@ -21,7 +21,7 @@ from tailrace.model.caller import Caller
 from tailrace.model.faults import Fault, InvalidRequest, UnknownTopic
 from tailrace.model.frozen import frozen
 from tailrace.model.group_settings import BROKER_NAMES
-from tailrace.model.ids import NOBODY, BrokerId, Epoch, Id
+from tailrace.model.ids import NOBODY, BrokerId, Epoch, Id, PartitionName
 from tailrace.model.proposal import Proposal
 from tailrace.model.settings import Settings, kind_of, row, rows
 from tailrace.model.topics import TOPIC_SETTINGS, TopicSetting, check_topic_name, text_of
@@ -34,7 +34,6 @@ __all__ = [
     "Alteration",
     "ClusterView",
     "DiskUse",
-    "Named",
     "QuorumView",
     "ReplicaView",
     "Resource",
@@ -204,8 +203,8 @@ class Admin:
                 yield number, partition.log.size_bytes
 
     async def elect_preferred(
-        self, who: Caller, partitions: Iterable[Named], within_s: float
-    ) -> dict[Named, Fault | None]:
+        self, who: Caller, partitions: Iterable[PartitionName], within_s: float
+    ) -> dict[PartitionName, Fault | None]:
         """Let the first replicas of partitions lead again; for each its fault, or None."""
         return await self._elections.hold(partitions, within_s)
 

@@ -20,14 +20,14 @@ from tailrace.groups.consumer.requests import Heartbeat, HeartbeatAnswer
 from tailrace.groups.consumer.shares import Share
 from tailrace.groups.group import ClassicGroup
 from tailrace.groups.groups import Groups as GroupMachine
-from tailrace.groups.offsets import Committed, Place, check_metadata
+from tailrace.groups.offsets import Committed, check_metadata
 from tailrace.groups.requests import Joined, Joining, MemberId, Synced, Syncing
 from tailrace.groups.states import State
 from tailrace.groups.turn import GroupTurn
 from tailrace.model.caller import Caller
 from tailrace.model.faults import Fault, InvalidExpression, InvalidGroupId, UnknownTopic
 from tailrace.model.frozen import frozen
-from tailrace.model.ids import BrokerId
+from tailrace.model.ids import BrokerId, PartitionName
 from tailrace.ports import Ports
 
 HEX_PARTS: Final = (8, 12, 16, 20)  # where a UUID has its dashes
@@ -97,7 +97,7 @@ class OffsetReader(NamedTuple):
     require_stable: bool  # an offset that an open transaction has committed is not given
 
 
-CommittedOffsets = Mapping[Place, Committed | None]  # None: an open transaction has committed another
+CommittedOffsets = Mapping[PartitionName, Committed | None]  # None: an open transaction has committed another
 
 
 class Groups:
@@ -170,7 +170,7 @@ class Groups:
         """Commit what can be committed, at once; for each offset its fault, or None. `knows_epochs`: the client knows
         that members of the consumer protocol have epochs instead of a generation."""
 
-        async def commit(committable: Mapping[Place, Committed]) -> None:
+        async def commit(committable: Mapping[PartitionName, Committed]) -> None:
             await self._coordinator.local(group_id).act(
                 lambda machine, turn: machine.commit(
                     group_id, member, generation, committable, turn, knows_epochs=knows_epochs
@@ -185,7 +185,7 @@ class Groups:
     async def commit_each(
         self,
         offsets: Sequence[OffsetToCommit],
-        commit: Callable[[Mapping[Place, Committed]], Awaitable[None]],
+        commit: Callable[[Mapping[PartitionName, Committed]], Awaitable[None]],
         expires_ms: int = KEPT_BY_DEFAULT,
     ) -> list[Fault | None]:
         """Hand the offsets that can be committed to `commit`; for each offset its fault, or None."""
@@ -200,7 +200,7 @@ class Groups:
                 expires_ms=expires_ms,
             )
             for one, place in zip(offsets, places, strict=True)
-            if isinstance(place, Place)
+            if isinstance(place, PartitionName)
         }
         outcome: Fault | None = None
         if committable:
@@ -210,7 +210,7 @@ class Groups:
                 outcome = fault
         return [place if isinstance(place, Fault) else outcome for place in places]
 
-    def _place(self, one: OffsetToCommit) -> Place | Fault:
+    def _place(self, one: OffsetToCommit) -> PartitionName | Fault:
         """Which partition is meant, or why nothing can be committed for it."""
         if isinstance(one.topic, Fault):
             return one.topic
@@ -220,7 +220,7 @@ class Groups:
             check_metadata(one.metadata, self._offset_metadata_max_bytes)
         except Fault as fault:
             return fault
-        return Place(one.topic.name, one.partition)
+        return PartitionName(one.topic.name, one.partition)
 
     async def committed_offsets(self, who: Caller, group_id: str, reader: OffsetReader) -> CommittedOffsets:
         """All offsets that a group has committed."""
@@ -232,7 +232,7 @@ class Groups:
 
         return await self._coordinator.local(group_id).ask(read)
 
-    async def delete_offsets(self, who: Caller, group_id: str, places: Sequence[Place]) -> list[Fault | None]:
+    async def delete_offsets(self, who: Caller, group_id: str, places: Sequence[PartitionName]) -> list[Fault | None]:
         """Forget offsets of partitions that no member of the group reads; for each its fault, or None."""
         there = [place for place in places if self._is_there(place)]
         results = await self._named(group_id).act(lambda machine, turn: machine.forget(group_id, there, turn))
@@ -242,7 +242,7 @@ class Groups:
             for place in places
         ]
 
-    def _is_there(self, place: Place) -> bool:
+    def _is_there(self, place: PartitionName) -> bool:
         topic = self._hosted.image.topics.get(place.topic)
         return topic is not None and 0 <= place.partition < len(topic.partitions)
 

@@ -20,16 +20,22 @@ from tailrace.broker.transactions.offset_commits import OffsetCommits, Transacti
 from tailrace.broker.transactions.partition_coordinator import TransactionPartitionCoordinator
 from tailrace.groups.consumer.expressions import compiled
 from tailrace.groups.offsets import Committed
-from tailrace.groups.offsets import Place as OffsetPlace
 from tailrace.model.caller import Caller
-from tailrace.model.faults import Fault, InvalidGroupId, InvalidRequest, UnknownTopic
+from tailrace.model.faults import (
+    Fault,
+    InvalidGroupId,
+    InvalidRequest,
+    NotAttempted,
+    NotInTransaction,
+    TopicNotAllowed,
+    UnknownTopic,
+)
 from tailrace.model.frozen import frozen
-from tailrace.model.ids import BrokerId
+from tailrace.model.ids import BrokerId, PartitionName
 from tailrace.model.topics import INTERNAL_TOPICS, OFFSETS_TOPIC
-from tailrace.model.transaction_faults import NotAttempted, NotInTransaction, TopicNotAllowed
 from tailrace.ports import Clock
 from tailrace.transactions.states import State
-from tailrace.transactions.transaction import NOTHING, Place, Producer, Transaction
+from tailrace.transactions.transaction import NOTHING, Producer, Transaction
 from tailrace.transactions.transactions import NO_LINK
 from tailrace.transactions.transactions import Transactions as TransactionMachine
 from tailrace.wire.errors import Error
@@ -38,7 +44,7 @@ from tailrace.wire.messages.write_txn_markers import MarkerToWrite
 __all__ = [
     "NO_LINK",
     "ListedTransaction",
-    "Place",
+    "PartitionName",
     "Producer",
     "TransactionFilter",
     "TransactionView",
@@ -67,7 +73,7 @@ class ListedTransaction:
 @frozen
 class TransactionView:
     transaction: Transaction
-    places: Sequence[Place]  # its partitions; while it is being ended, those that have no marker yet
+    places: Sequence[PartitionName]  # its partitions; while it is being ended, those that have no marker yet
 
 
 class Transactions:
@@ -111,7 +117,7 @@ class Transactions:
     # The course of a transaction; `link` numbers the client's connection: a later one has a higher number
 
     async def add_partitions(
-        self, who: Caller, transactional_id: str, producer: Producer, places: Sequence[Place], link: int
+        self, who: Caller, transactional_id: str, producer: Producer, places: Sequence[PartitionName], link: int
     ) -> list[Fault | None]:
         """Make partitions part of a transaction, all or none; for each its fault, or None."""
         coordinator = self._local(transactional_id)
@@ -124,7 +130,7 @@ class Transactions:
         return [None] * len(places)
 
     async def verify_partitions(
-        self, who: Caller, transactional_id: str, producer: Producer, places: Sequence[Place]
+        self, who: Caller, transactional_id: str, producer: Producer, places: Sequence[PartitionName]
     ) -> list[Fault | None]:
         """Which partitions are not part of a transaction."""
         missing = await self._local(transactional_id).ask(
@@ -138,7 +144,7 @@ class Transactions:
         """Make the partition that keeps a group's offsets part of a transaction."""
         coordinator = self._local(transactional_id)
         topic = await self._groups.kept_in()
-        place = Place(OFFSETS_TOPIC, partition_of(group_id, len(topic.partitions)))
+        place = PartitionName(OFFSETS_TOPIC, partition_of(group_id, len(topic.partitions)))
         await self._add(coordinator, transactional_id, producer, [place], link)
 
     async def _add(
@@ -146,7 +152,7 @@ class Transactions:
         coordinator: TransactionPartitionCoordinator,
         transactional_id: str,
         producer: Producer,
-        places: Sequence[Place],
+        places: Sequence[PartitionName],
         link: int,
     ) -> None:
         await coordinator.when_free(
@@ -156,7 +162,7 @@ class Transactions:
             ),
         )
 
-    def _refusal(self, place: Place) -> Fault | None:
+    def _refusal(self, place: PartitionName) -> Fault | None:
         """Whether a client may write there; offsets have a request of their own."""
         if place.topic in INTERNAL_TOPICS:
             return TopicNotAllowed(f"{place.topic} is written by brokers only")
@@ -170,7 +176,7 @@ class Transactions:
     ) -> list[Fault | None]:
         """Commit a group's offsets with the transaction; for each offset its fault, or None."""
 
-        async def write(committable: Mapping[OffsetPlace, Committed]) -> None:
+        async def write(committable: Mapping[PartitionName, Committed]) -> None:
             if not commit.group_id:
                 raise InvalidGroupId("a transaction commits offsets of a group with a name")
             await self.offset_commits.commit(commit, committable)

@@ -8,8 +8,8 @@ from tailrace.broker.timers import sleep_then_read
 from tailrace.broker.transactions.marker_delivery import MarkerDelivery
 from tailrace.broker.transactions.membership import TransactionMembership
 from tailrace.broker.transactions.partition_coordinator import TransactionPartitionCoordinator
+from tailrace.model.faults import ConcurrentTransactions
 from tailrace.model.topics import TRANSACTIONS_TOPIC
-from tailrace.model.transaction_faults import ConcurrentTransactions
 from tailrace.transactions.transaction import NOTHING, Producer
 from tailrace.transactions.turn import Rules
 

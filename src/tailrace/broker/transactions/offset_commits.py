@@ -12,13 +12,19 @@ from tailrace.broker.groups.coordinator import GroupCoordinator
 from tailrace.broker.groups.partition_coordinator import GroupPartitionCoordinator
 from tailrace.broker.partitions.transaction_guards import Guard, Verifier
 from tailrace.groups.groups import Groups
-from tailrace.groups.offsets import Committed, Place
+from tailrace.groups.offsets import Committed
 from tailrace.groups.requests import MemberId
 from tailrace.groups.turn import GroupTurn
-from tailrace.model.faults import Fault, InvalidTransactionState, RefusedElsewhere, StaleProducerEpoch
+from tailrace.model.faults import (
+    ConcurrentTransactions,
+    Fault,
+    InvalidTransactionState,
+    RefusedElsewhere,
+    StaleProducerEpoch,
+)
 from tailrace.model.frozen import frozen
+from tailrace.model.ids import PartitionName
 from tailrace.model.topics import OFFSETS_TOPIC
-from tailrace.model.transaction_faults import ConcurrentTransactions
 from tailrace.transactions.transaction import Producer
 from tailrace.wire.errors import Error
 
@@ -41,7 +47,7 @@ class OffsetCommits:
         self._groups = groups
         self.verifier = verifier
 
-    async def commit(self, wanted: TransactionalCommit, offsets: Mapping[Place, Committed]) -> None:
+    async def commit(self, wanted: TransactionalCommit, offsets: Mapping[PartitionName, Committed]) -> None:
         coordinator = self._groups.local(wanted.group_id)
         producer, known = wanted.producer, coordinator.pending_epoch(wanted.producer.id)
         if known is not None and producer.epoch < known:
@@ -59,7 +65,7 @@ class OffsetCommits:
 
     async def _verify(self, wanted: TransactionalCommit) -> None:
         topic = await self._groups.kept_in()
-        place = (OFFSETS_TOPIC, partition_of(wanted.group_id, len(topic.partitions)))
+        place = PartitionName(OFFSETS_TOPIC, partition_of(wanted.group_id, len(topic.partitions)))
         refused = await self.verifier.verify(
             wanted.transactional_id, wanted.producer.id, wanted.producer.epoch, [place], add=wanted.adds
         )
@@ -80,7 +86,7 @@ def _refusal(wanted: TransactionalCommit, error: Error) -> Fault:
 async def _write(
     coordinator: GroupPartitionCoordinator,
     wanted: TransactionalCommit,
-    offsets: Mapping[Place, Committed],
+    offsets: Mapping[PartitionName, Committed],
     guard: Guard,
 ) -> None:
     def write(machine: Groups, turn: GroupTurn) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from tailrace.model.faults import NotLeader
-from tailrace.raft.leading import knows_quorum
+from tailrace.raft.leading import has_quorum
 from tailrace.wire.messages.peers.take_producer_ids import TakeProducerIds, TakeProducerIdsAnswer
 from tests.unit.broker.simulated import Brokers, simulated
 
@@ -28,6 +28,6 @@ async def test_a_controller_whose_followers_were_reset_says_nothing(brokers: Bro
     for one in (2, 3):
         brokers.kill(one)
     await brokers.until(lambda: not metadata.sessions)
-    assert knows_quorum(metadata.replica, brokers[1].ports.clock.monotonic())
+    assert has_quorum(metadata.replica, brokers[1].ports.clock.monotonic())
     with pytest.raises(NotLeader, match="majority"):
         await brokers.machine(1).run(controller.settled())

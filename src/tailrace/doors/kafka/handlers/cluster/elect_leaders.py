@@ -5,11 +5,11 @@ Unclean elections are refused: they would make a leader of a replica that may la
 
 from collections.abc import Iterable
 
-from tailrace.broker.services.admin import Named
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.request_limits import partitions_once
 from tailrace.doors.kafka.request_timeout import request_timeout_s
 from tailrace.model.faults import ElectionNotNeeded, Fault, InvalidRequest
+from tailrace.model.ids import PartitionName
 from tailrace.model.limits import PARTITIONS_PER_REQUEST_MAX
 from tailrace.wire.errors import Error
 from tailrace.wire.faults import error_of
@@ -32,16 +32,16 @@ async def elect_leaders(request: ElectLeadersRequest, call: Call) -> ElectLeader
     return ElectLeadersResponse(topics=_elected(answers))
 
 
-def _named(request: ElectLeadersRequest, call: Call) -> list[Named]:
+def _named(request: ElectLeadersRequest, call: Call) -> list[PartitionName]:
     if request.topics is None:
         topics = call.services.topics.all(call.caller).values()
-        return [(topic.name, index) for topic in topics for index in range(len(topic.partitions))]
+        return [PartitionName(topic.name, index) for topic in topics for index in range(len(topic.partitions))]
     return _asked(request.topics)
 
 
-def _asked(topics: Iterable[TopicToElect]) -> list[Named]:
+def _asked(topics: Iterable[TopicToElect]) -> list[PartitionName]:
     once = partitions_once(((one.name, one.partitions) for one in topics), PARTITIONS_PER_REQUEST_MAX)
-    return [(name, index) for name, indexes in once.items() for index in indexes]
+    return [PartitionName(name, index) for name, indexes in once.items() for index in indexes]
 
 
 def _refused(request: ElectLeadersRequest) -> ElectLeadersResponse:
@@ -54,7 +54,7 @@ def _refused(request: ElectLeadersRequest) -> ElectLeadersResponse:
     return ElectLeadersResponse(topics=_elected(dict.fromkeys(_asked(request.topics), fault)))
 
 
-def _elected(answers: dict[Named, Fault | None]) -> tuple[TopicElected, ...]:
+def _elected(answers: dict[PartitionName, Fault | None]) -> tuple[TopicElected, ...]:
     topics: dict[str, list[PartitionElected]] = {}
     for (name, index), fault in answers.items():
         error, message = (Error.NONE, None) if fault is None else (error_of(fault), str(fault))

@@ -2,8 +2,8 @@
 
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.request_limits import once
-from tailrace.groups.offsets import Place
 from tailrace.model.faults import Fault
+from tailrace.model.ids import PartitionName
 from tailrace.wire.faults import error_of
 from tailrace.wire.messages.offset_delete import (
     ForgottenPartition,
@@ -15,7 +15,9 @@ from tailrace.wire.messages.offset_delete import (
 
 
 async def offset_delete(request: OffsetDeleteRequest, call: Call) -> OffsetDeleteResponse:
-    places = list(once(Place(topic.name, one.partition) for topic in request.topics for one in topic.partitions))
+    places = list(
+        once(PartitionName(topic.name, one.partition) for topic in request.topics for one in topic.partitions)
+    )
     try:
         faults = await call.services.groups.delete_offsets(call.caller, request.group_id, places)
     except Fault as fault:
@@ -24,8 +26,8 @@ async def offset_delete(request: OffsetDeleteRequest, call: Call) -> OffsetDelet
     return OffsetDeleteResponse(topics=tuple(_answer(topic, outcome) for topic in request.topics))
 
 
-def _answer(topic: TopicToForget, outcome: dict[Place, Fault | None]) -> ForgottenTopic:
-    faults = [(one.partition, outcome[Place(topic.name, one.partition)]) for one in topic.partitions]
+def _answer(topic: TopicToForget, outcome: dict[PartitionName, Fault | None]) -> ForgottenTopic:
+    faults = [(one.partition, outcome[PartitionName(topic.name, one.partition)]) for one in topic.partitions]
     return ForgottenTopic(
         name=topic.name,
         partitions=tuple(

@@ -10,10 +10,8 @@ from typing import Final, NamedTuple
 from tailrace.broker.services.groups import CommittedOffsets, OffsetReader
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.request_limits import each, partitions_once, repeated, require_few
-from tailrace.groups.offsets import Place
-from tailrace.model.faults import Fault, InvalidRequest, UnknownTopicId
-from tailrace.model.ids import NO_EPOCH, NO_ID, Id, show_id
-from tailrace.model.transaction_faults import UnstableOffset
+from tailrace.model.faults import Fault, InvalidRequest, UnknownTopicId, UnstableOffset
+from tailrace.model.ids import NO_EPOCH, NO_ID, Id, PartitionName, show_id
 from tailrace.wire.faults import error_of
 from tailrace.wire.messages.offset_fetch import (
     FetchedGroup,
@@ -120,7 +118,7 @@ def _fetched(topic: WantedOffsets, partition: int, kept: CommittedOffsets) -> Fe
     if not topic.name and topic.topic_id != NO_ID:
         fault = UnknownTopicId(f"there is no topic with id {show_id(topic.topic_id)}")
         return _nothing(partition, error_of(fault))
-    place = Place(topic.name, partition)
+    place = PartitionName(topic.name, partition)
     if place not in kept:
         return _nothing(partition)
     committed = kept[place]

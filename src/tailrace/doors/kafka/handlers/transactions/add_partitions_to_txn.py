@@ -6,7 +6,7 @@ From version 4 on, which brokers use, it may ask about several transactions, and
 from collections.abc import Sequence
 from typing import Final
 
-from tailrace.broker.services.transactions import NO_LINK, Place, Producer
+from tailrace.broker.services.transactions import NO_LINK, PartitionName, Producer
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.handlers.transactions.older_errors import error_for
 from tailrace.doors.kafka.request_limits import require_few
@@ -43,7 +43,7 @@ async def add_partitions_to_txn(request: AddPartitionsToTxnRequest, call: Call) 
 
 
 async def _answered(call: Call, wanted: TransactionToAdd) -> tuple[AddedTopic, ...]:
-    places = [Place(topic.name, number) for topic in wanted.topics for number in topic.partitions]
+    places = [PartitionName(topic.name, number) for topic in wanted.topics for number in topic.partitions]
     try:
         faults = await _faults(call, wanted, places)
     except Fault as fault:
@@ -60,7 +60,7 @@ async def _answered(call: Call, wanted: TransactionToAdd) -> tuple[AddedTopic, .
     )
 
 
-async def _faults(call: Call, wanted: TransactionToAdd, places: Sequence[Place]) -> Sequence[Fault | None]:
+async def _faults(call: Call, wanted: TransactionToAdd, places: Sequence[PartitionName]) -> Sequence[Fault | None]:
     transactions, producer = call.services.transactions, Producer(wanted.producer_id, wanted.producer_epoch)
     if wanted.verify_only:
         return await transactions.verify_partitions(call.caller, wanted.transactional_id, producer, places)

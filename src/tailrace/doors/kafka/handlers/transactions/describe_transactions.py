@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 
-from tailrace.broker.services.transactions import Place
+from tailrace.broker.services.transactions import PartitionName
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.request_limits import each, once
 from tailrace.model.faults import Fault
@@ -38,7 +38,7 @@ async def _described(call: Call, transactional_id: str) -> DescribedTransaction:
     )
 
 
-def _topics(places: Sequence[Place]) -> tuple[TransactionTopic, ...]:
+def _topics(places: Sequence[PartitionName]) -> tuple[TransactionTopic, ...]:
     topics: dict[str, list[int]] = {}
     for place in places:
         topics.setdefault(place.topic, []).append(place.partition)

@@ -1,8 +1,7 @@
 """Faults of transactions in the error codes that older clients know."""
 
 from tailrace.doors.kafka.call import Call
-from tailrace.model.faults import Fault
-from tailrace.model.transaction_faults import NotInTransaction, ProducerFenced
+from tailrace.model.faults import Fault, NotInTransaction, ProducerFenced
 from tailrace.wire.errors import Error
 from tailrace.wire.faults import error_of
 
