@@ -29,6 +29,8 @@ WHOLE = {
     "log/log.py": "",
     **{f"broker/{room}/x.py": "" for room in ROOMS},
     "broker/node.py": "import tailrace.broker.services.x",
+    "broker/starting.py": "import tailrace.broker.node",
+    "broker/background.py": "",
     "broker/timers.py": "",
     "broker/services/x.py": "import tailrace.broker.partitions.x",
     "doors/kafka/fetch.py": "import tailrace.broker.services.x",

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from tailrace.model.faults import InvalidSetting, InvalidTopicName
 from tailrace.model.frozen import frozen
-from tailrace.model.ids import Id
+from tailrace.model.ids import Id, TopicPartition
 from tailrace.model.limits import RECORD_BATCH_MAX_BYTES, SEGMENT_MAX_BYTES, TOPIC_NAME_MAX_CHARS, MiB
 from tailrace.model.settings import NEVER_MS, SettingError, Settings, parse
 
@@ -18,6 +18,7 @@ NAME_LETTERS: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTU
 POLICIES: Final = ("delete", "compact")
 METADATA_TOPIC: Final = "__cluster_metadata"
 METADATA_TOPIC_ID: Final = Id(bytes(15) + b"\x01")  # the same in every cluster, as in Kafka
+METADATA_PARTITION: Final = TopicPartition(METADATA_TOPIC_ID, 0)
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 TRANSACTIONS_TOPIC: Final = "__transaction_state"
 INTERNAL_TOPICS: Final = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC, "__share_group_state", METADATA_TOPIC)

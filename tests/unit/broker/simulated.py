@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from tailrace.broker.node import Node
 from tailrace.broker.partitions.partition import Partition
+from tailrace.broker.starting import start_broker
 from tailrace.doors.kafka import KafkaDoor, open_door
 from tailrace.model.settings import Settings
 from tailrace.records.build import build_batch
@@ -65,12 +66,8 @@ class Brokers:
         own = {"host": f"b{broker}", "data_dir": DATA_DIR, "kafka_port": KAFKA_PORT, "join": join, **self._settings}
         ports = self.machine(broker).boot()
 
-        async def start() -> Node:
-            node = Node(ports, Settings(**{**own, **more}))
-            await node.start()
-            return node
-
-        node = self._nodes[broker] = await self.machine(broker).run(start())
+        starting = start_broker(ports, Settings(**{**own, **more}))
+        node = self._nodes[broker] = await self.machine(broker).run(starting)
         if serves:
             self._doors[broker] = await self.machine(broker).run(open_door(node))
 

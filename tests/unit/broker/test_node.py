@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.broker.node import CannotStart, Node
+from tailrace.broker.node import CannotStart
+from tailrace.broker.starting import start_broker
 from tailrace.model.settings import Settings
 from tailrace.ports import system_ports
 
 
 def start_and_stop(folder: Path, **settings: int) -> None:
     async def life() -> None:
-        node = Node(system_ports(), Settings(data_dir=str(folder), kafka_port=0, **settings))  # type: ignore[arg-type]
-        await node.start()
+        node = await start_broker(system_ports(), Settings(data_dir=str(folder), kafka_port=0, **settings))  # type: ignore[arg-type]
         await node.stop()
 
     asyncio.run(life())

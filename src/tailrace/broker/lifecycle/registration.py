@@ -9,18 +9,26 @@ A broker registers at each start, and again
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Mapping
+from typing import Final
 
+from tailrace.broker.background import BackgroundTasks
+from tailrace.broker.control.controller_calls import ControllerCalls
+from tailrace.broker.metadata.progress import MetadataProgress
+from tailrace.broker.partitions.partition import Partition
+from tailrace.broker.peers import Peers
 from tailrace.cluster.brokers import Broker, record_of, registered, to_register
+from tailrace.cluster.features import Features
+from tailrace.cluster.image import Image
 from tailrace.cluster.records import BrokerFenced, BrokerRegistered, FeatureRaised
+from tailrace.model.addresses import Address
 from tailrace.model.faults import Fault
-from tailrace.model.ids import NOBODY
+from tailrace.model.frozen import frozen
+from tailrace.model.ids import Id
+from tailrace.raft.voters import Voter
 from tailrace.wire.errors import Error
 from tailrace.wire.faults import error_of
 from tailrace.wire.messages.peers.register_broker import RegisterBroker
-
-if TYPE_CHECKING:
-    from tailrace.broker.node import Node
 
 logger: Final = logging.getLogger(__name__)
 
@@ -33,24 +41,55 @@ class RegistrationRefused(Exception):
     """Why the cluster refuses this broker, in a sentence for the person who started it."""
 
 
+@frozen
+class OwnRegistration:
+    """What this broker registers, beside its endpoints."""
+
+    voter: Voter
+    incarnation: Id
+    peer_address: Callable[[], Address]
+    rack: str | None
+    features: Features
+
+
 class Registration:
-    def __init__(self, node: "Node") -> None:
-        self._node = node
+    def __init__(
+        self,
+        own: OwnRegistration,
+        metadata: Partition,
+        image: Image,
+        progress: MetadataProgress,
+        controller: ControllerCalls,
+        peers: Peers,
+        background: BackgroundTasks,
+    ) -> None:
+        self._own = own
+        self._metadata = metadata
+        self._image = image
+        self._progress = progress
+        self._controller = controller
+        self._peers = peers
+        self._background = background
+        self.endpoints: Mapping[str, Address] = {}  # where clients reach this broker, by the names of its listeners
         self._once = False  # it was registered since this start
         self._again = False  # under way
         self._updating = False  # likewise
 
-    async def register(self) -> None:
+    async def register(self, endpoints: Mapping[str, Address]) -> None:
         """Done when this broker's own metadata has it registered and not fenced."""
+        self.endpoints = endpoints
+        await self._register()
+
+    async def _register(self) -> None:
         while not self._once:
-            if self._node.failed.done():
+            if self._background.failed.done():
                 raise RegistrationRefused("a part of the broker has failed; the log says which.")
-            if why := self._node.quorums.peers.incompatible:
+            if why := self._peers.incompatible:
                 raise RegistrationRefused(f"the cluster does not take this broker in: {why}.")
             try:
-                await self._node.calls.controller(self._request(), ATTEMPT_S)
+                await self._controller.ask(self._request(), ATTEMPT_S)
                 async with asyncio.timeout(ATTEMPT_S):  # it may have been fenced again before the answer came
-                    await self._node.progress.until(self.is_known)
+                    await self._progress.until(self.is_known)
                 self._once = self.is_known()  # unless it was fenced in between
             except TimeoutError:
                 logger.warning("registered, but this broker's own metadata does not say so yet; trying again")
@@ -61,41 +100,42 @@ class Registration:
                 await asyncio.sleep(AGAIN_S)
 
     def is_known(self) -> bool:
-        known = self._node.hosted.image.brokers.get(self._node.broker_id)
-        return known is not None and known.incarnation == self._node.incarnation and not known.fenced
+        known = self._image.brokers.get(self._own.voter.broker)
+        return known is not None and known.incarnation == self._own.incarnation and not known.fenced
 
     def committed(self, record: object) -> None:
         """Register again when this record says something of this broker that is not so."""
-        node = self._node
-        about_us = isinstance(record, BrokerFenced | BrokerRegistered) and record.broker_id == node.broker_id
-        if about_us and self._once and not (self._again or node.stopping or self.is_known()):
+        me, background = self._own.voter.broker, self._background
+        about_us = isinstance(record, BrokerFenced | BrokerRegistered) and record.broker_id == me
+        if about_us and self._once and not (self._again or background.stopping or self.is_known()):
             self._again = True
-            node.spawn(self._register_again())
+            background.spawn(self._register_again())
         elif isinstance(record, FeatureRaised):
             self.update()
 
     async def _register_again(self) -> None:
         try:
             self._once = self.is_known()
-            await self.register()
+            await self._register()
         finally:
             self._again = False
 
     def update(self) -> None:
         """The controller or a feature level has changed: register again what the metadata lacks."""
-        node = self._node
-        if self._once and node.controller_id != NOBODY and not (self._updating or node.stopping or self._is_current()):
+        background = self._background
+        is_due = self._once and self._metadata.leader is not None
+        if is_due and not (self._updating or background.stopping or self._is_current()):
             self._updating = True
-            node.spawn(self._update())
+            background.spawn(self._update())
 
     async def _update(self) -> None:
         """Until a controller has answered. One of an older release changes nothing; the next one may."""
-        metadata = self._node.metadata
+        metadata = self._metadata
         try:
-            while not (self._node.stopping or self._is_current()):
+            while not (self._background.stopping or self._is_current()):
                 epoch = metadata.epoch
                 try:
-                    await self._node.calls.controller(self._request(), ATTEMPT_S)
+                    await self._controller.ask(self._request(), ATTEMPT_S)
                     if metadata.epoch == epoch:
                         return
                 except Fault as fault:
@@ -106,22 +146,21 @@ class Registration:
 
     def _is_current(self) -> bool:
         """Whether the metadata has all that this broker would register now."""
-        return self._node.hosted.image.brokers.get(self._node.broker_id) == registered(record_of(self._broker()))
+        return self._image.brokers.get(self._own.voter.broker) == registered(record_of(self._broker()))
 
     def _broker(self) -> Broker:
-        node = self._node
-        host, port = node.peer_addresses.of(node.broker_id)
+        own, kafka, peer = self._own, self.endpoints["kafka"], self._own.peer_address()
         return Broker(
-            id=node.broker_id,
-            directory=node.voter.directory,
-            incarnation=node.incarnation,
-            host=node.advertised_host,
-            kafka_port=node.kafka_port,
-            peer_host=host,
-            peer_port=port,
-            rack=node.settings.broker_rack or None,
+            id=own.voter.broker,
+            directory=own.voter.directory,
+            incarnation=own.incarnation,
+            host=kafka.host,
+            kafka_port=kafka.port,
+            peer_host=peer.host,
+            peer_port=peer.port,
+            rack=own.rack,
             fenced=False,
-            features=node.supported_features,
+            features=own.features,
         )
 
     def _request(self) -> RegisterBroker:

@@ -17,9 +17,9 @@ logger: Final = logging.getLogger(__name__)
 
 
 class MetadataFollower:
-    def __init__(self, partition: Partition, committed: Callable[[Sequence[object]], None]) -> None:
+    def __init__(self, partition: Partition) -> None:
         self._partition = partition
-        self._committed = committed
+        self.on_committed: Callable[[Sequence[object]], None] = _ignore
         self._decode = codec_of(RECORD_KINDS).decode
         self._moved = asyncio.Event()
         self._waiting: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
@@ -32,7 +32,7 @@ class MetadataFollower:
             records: list[Any] = []
             limit = self._partition.high_watermark
             self.applied = await replay_batches(self._partition, self.applied, limit, self._decode, records.append)
-            self._committed(records)
+            self.on_committed(records)
         waiting, self._waiting = self._waiting, []
         for condition, done in waiting:
             if not done.done():
@@ -58,3 +58,7 @@ class MetadataFollower:
             done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append((condition, done))
             await done
+
+
+def _ignore(records: Sequence[object]) -> None:
+    pass

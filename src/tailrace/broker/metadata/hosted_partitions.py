@@ -51,7 +51,7 @@ class HostedPartitions:
         self.settings = settings  # the broker's own; `effective` adds what the cluster says
         self._ports = ports
         self._folder = folder
-        self._me = quorums.me
+        self._me = self.me = quorums.me
         self._votes = votes
         self._quorums = quorums
         self._topics: dict[str | Id, list[Partition | None]] = {}  # by name and by id; None: other brokers hold it

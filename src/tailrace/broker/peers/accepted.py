@@ -141,12 +141,12 @@ class PeerConnection(FramedProtocol):
         if greeted.joins or greeted.lane is not LaneKind.CONTROL or version != 0:
             who = "a broker that is no member yet" if greeted.joins else f"the {greeted.lane} lane"
             raise WireError(f"Raft messages of version {version} from {who}")
-        self._acceptor.told.raft_messages(greeted.voter.broker, unpack(body, greeted.voter))
+        self._acceptor.events.raft_messages(greeted.voter.broker, unpack(body, greeted.voter))
 
     def _fetch(self, frame: memoryview, at: int, version: int, number: int) -> None:
         if self.greeted.lane is LaneKind.CONTROL or version not in FETCH_VERSIONS:
             raise WireError(f"Fetch of version {version} on the {self.greeted.lane} lane")
-        self._acceptor.told.fetch(self, frame, at, version, number)
+        self._acceptor.events.fetch(self, frame, at, version, number)
 
     def _call(self, key: int, version: int, number: int, body: memoryview) -> None:
         pair = PEER_MESSAGES.get(key)
@@ -165,7 +165,7 @@ class PeerConnection(FramedProtocol):
 
     async def _serve(self, pair: Pair, version: int, number: int, request: object) -> None:
         try:
-            answer = await self._acceptor.told.call(self.greeted.caller, request)
+            answer = await self._acceptor.serve(self.greeted.caller, request)
             assert type(answer) is pair.response, f"{answer} is no answer to {pair.name}"
             frame = answer_frame(answer, version, number)
         except Fault as fault:

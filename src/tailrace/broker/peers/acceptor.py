@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from tailrace.broker.peers.accepted import PeerConnection
 from tailrace.broker.peers.complaints import Complaints
-from tailrace.broker.peers.events import PeerEvents
+from tailrace.broker.peers.events import PeerEvents, Serve
 from tailrace.broker.peers.hello import Greeted
 from tailrace.broker.peers.lane_kind import LaneKind
 from tailrace.broker.peers.levels import OwnLevels
@@ -26,7 +26,8 @@ class Acceptor:
         me: Voter,
         cluster_id: str,
         settings: Settings,
-        told: PeerEvents,
+        events: PeerEvents,
+        serve: Serve,
         complaints: Complaints,
         met: Callable[[BrokerId], None],
         neighbours: Callable[[], tuple[Neighbour, ...]],
@@ -35,7 +36,8 @@ class Acceptor:
         """`met` hears of each broker that has connected: it is there, so it can be connected to."""
         self.me = me
         self.cluster_id = cluster_id
-        self.told = told
+        self.events = events
+        self.serve = serve
         self.complaints = complaints
         self.frame_max_bytes = max(settings.socket_request_max_bytes, PEER_REQUEST_MAX_BYTES)
         self.neighbours = neighbours
@@ -78,7 +80,7 @@ class Acceptor:
         if self._by_lane.get((greeted.voter.broker, greeted.lane)) is connection:
             del self._by_lane[greeted.voter.broker, greeted.lane]
         if greeted.lane is not LaneKind.CONTROL and not self._closed:
-            self.told.fetch_connection_lost(connection)
+            self.events.fetch_connection_lost(connection)
 
     def close(self) -> None:
         self._closed = True

@@ -13,7 +13,7 @@ from typing import Any, Final
 from tailrace import __version__
 from tailrace.broker.peers.acceptor import Acceptor
 from tailrace.broker.peers.complaints import Complaints
-from tailrace.broker.peers.events import PeerEvents
+from tailrace.broker.peers.events import PeerEvents, Serve
 from tailrace.broker.peers.framing import raft_frame_head
 from tailrace.broker.peers.lane import Lane
 from tailrace.broker.peers.lane_kind import LaneKind
@@ -34,7 +34,14 @@ NEIGHBOURS_TOLD_MAX: Final = 12  # a hello is short
 
 class Peers:
     def __init__(
-        self, ports: Ports, settings: Settings, me: Voter, cluster_id: str, events: PeerEvents, levels: OwnLevels
+        self,
+        ports: Ports,
+        settings: Settings,
+        me: Voter,
+        cluster_id: str,
+        events: PeerEvents,
+        serve: Serve,
+        levels: OwnLevels,
     ) -> None:
         self._ports = ports
         self._me = me
@@ -43,7 +50,7 @@ class Peers:
         self._levels = levels
         self._complaints = Complaints(ports.clock)
         self._acceptor = Acceptor(
-            me, cluster_id, settings, events, self._complaints, self._met, self._neighbours, levels
+            me, cluster_id, settings, events, serve, self._complaints, self._met, self._neighbours, levels
         )
         self._known: dict[BrokerId, tuple[str, int]] = {}
         self._lanes: dict[tuple[BrokerId, LaneKind], Lane] = {}

@@ -5,9 +5,10 @@ from enum import Enum, auto
 from functools import cache, partial
 from typing import Final, NamedTuple
 
-from tailrace.broker.control.calls import PeerCalls, ServeForwarded
 from tailrace.broker.control.cluster_changes import ClusterChanges
 from tailrace.broker.control.controller import ControllerRole
+from tailrace.broker.control.controller_calls import ControllerCalls
+from tailrace.broker.control.peer_requests import ControllerRequests, ServeForwarded
 from tailrace.broker.control.preferred_elections import PreferredElections
 from tailrace.broker.metadata.hosted_partitions import HostedPartitions
 from tailrace.broker.partitions.partition import Partition
@@ -122,7 +123,8 @@ class Admin:
         controller: ControllerRole,
         changes: ClusterChanges,
         elections: PreferredElections,
-        calls: PeerCalls,
+        calls: ControllerCalls,
+        requests: ControllerRequests,
         ports: Ports,
         settings: Settings,
         features: Features,
@@ -135,6 +137,7 @@ class Admin:
         self._changes = changes
         self._elections = elections
         self._calls = calls
+        self._requests = requests
         self._ports = ports
         self._settings = settings
         self._features = features
@@ -150,12 +153,12 @@ class Admin:
     async def forward(self, who: Caller, api_key: int, version: int, body: bytes, timeout_s: float) -> bytes:
         """Have the controller serve a request of the Kafka protocol; the body of its answer."""
         request = Forward(api_key=api_key, api_version=version, body=body, principal=who.principal)
-        answer = await self._calls.controller(request, timeout_s)
+        answer = await self._calls.ask(request, timeout_s)
         return bytes(answer.body)
 
     def serve_forwarded_with(self, serve: ServeForwarded) -> None:
         """Requests that other brokers forward to this one are served by `serve`."""
-        self._calls.serve_forwarded = serve
+        self._requests.serve_forwarded = serve
 
     def cluster(self, who: Caller) -> ClusterView:
         return ClusterView(cluster_id=self._cluster_id, controller=self._controller.controller or NOBODY, me=self._me)

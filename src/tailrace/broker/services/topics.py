@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from tailrace.broker.control.calls import PeerCalls
 from tailrace.broker.control.cluster_changes import ClusterChanges
+from tailrace.broker.control.controller_calls import ControllerCalls
 from tailrace.broker.metadata.hosted_partitions import HostedPartitions
 from tailrace.broker.metadata.leaders import Leaders, PartitionState
 from tailrace.broker.metadata.progress import LED_WITHIN_S, MetadataProgress
@@ -57,7 +57,7 @@ class Topics:
         leaders: Leaders,
         progress: MetadataProgress,
         changes: ClusterChanges,
-        calls: PeerCalls,
+        calls: ControllerCalls,
         new_id: Callable[[], Id],
         settings: Settings,
         me: BrokerId,
@@ -170,7 +170,7 @@ class Topics:
         body = encode(wire.CreateTopicsRequest(topics=topics), CREATE_TOPICS_VERSION)
         forward = Forward(api_key=CREATE_TOPICS_KEY, api_version=CREATE_TOPICS_VERSION, body=body)
         try:
-            answer = await self._calls.controller(forward)
+            answer = await self._calls.ask(forward)
         except Fault as fault:
             return dict.fromkeys(names, fault)
         response, _ = decode(wire.CreateTopicsResponse, CREATE_TOPICS_VERSION, memoryview(answer.body), 0)

@@ -17,7 +17,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Final, Protocol
 
-from tailrace.broker.control.calls import PeerCalls
+from tailrace.broker.control.controller_calls import ControllerCalls
 from tailrace.broker.metadata.hosted_partitions import HostedPartitions
 from tailrace.broker.metadata.progress import MetadataProgress
 from tailrace.broker.partitions.offset_waiters import WhenReached
@@ -67,7 +67,7 @@ class WritablePartition(Protocol):
 
 class Writer:
     def __init__(
-        self, hosted: HostedPartitions, verifier: Verifier, calls: PeerCalls, progress: MetadataProgress
+        self, hosted: HostedPartitions, verifier: Verifier, calls: ControllerCalls, progress: MetadataProgress
     ) -> None:
         self._hosted = hosted
         self._calls = calls
@@ -134,7 +134,7 @@ class Writer:
             if start > partition.log.start:
                 request = MoveStart(topic_id=partition.key.topic_id, partition=number, start=start)
                 async with asyncio.timeout(within_s):
-                    await self._calls.controller(request, within_s)
+                    await self._calls.ask(request, within_s)
                     await self._progress.until(partial(self._has_start, partition.key, start))
         except Fault as fault:
             return fault

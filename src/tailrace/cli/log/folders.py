@@ -7,7 +7,6 @@ the others: what can be read of it gives the names, and where it says nothing th
 import os
 from typing import Final, NamedTuple
 
-from tailrace.broker.node import METADATA_PARTITION
 from tailrace.cli.failure import Failed
 from tailrace.cluster.records import RECORD_KINDS, TopicAdded
 from tailrace.log.directory.inspect import stored_batches
@@ -15,7 +14,7 @@ from tailrace.log.directory.meta import META_NAME
 from tailrace.log.file_names import SEGMENT_SUFFIX, offsets_named
 from tailrace.model.faults import Fault
 from tailrace.model.ids import Id, TopicPartition, parse_id, show_id
-from tailrace.model.topics import METADATA_TOPIC
+from tailrace.model.topics import METADATA_PARTITION, METADATA_TOPIC
 from tailrace.ports.disk import Disk
 from tailrace.wire.primitives import WireError
 from tailrace.wire.stored import decode_record

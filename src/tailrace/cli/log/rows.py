@@ -5,13 +5,13 @@ from dataclasses import fields
 from datetime import UTC, datetime
 from typing import Any
 
-from tailrace.broker.node import METADATA_PARTITION
 from tailrace.cli.log.folders import PartitionFolder
 from tailrace.cli.messages.message_format import named_bytes
 from tailrace.cluster.records import RECORD_KINDS
 from tailrace.log.directory.inspect import Stored, stored_batches
 from tailrace.model.faults import CorruptBatch, InvalidBatch
 from tailrace.model.ids import show_id
+from tailrace.model.topics import METADATA_PARTITION
 from tailrace.ports import Disk
 from tailrace.records.compress import COMPRESSIONS
 from tailrace.records.control import Marker

@@ -14,6 +14,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final, TypeVar
 
 from tailrace.broker.node import CannotStart, Node
+from tailrace.broker.starting import Startup
 from tailrace.cli.failure import Failed
 from tailrace.doors.door import CannotListen, Door, open_doors
 from tailrace.doors.kafka import KafkaDoor
@@ -56,10 +57,11 @@ async def _serve(settings: Settings, until_eof: bool) -> None:
     ports.host.on_stop(stop.ask)
     if until_eof:
         _at_eof(stop.ask)
-    node = Node(ports, settings)
-    node.failed.add_done_callback(lambda _: stop.asked.set())
+    startup = Startup(ports, settings)
+    failed = startup.background.failed
+    failed.add_done_callback(lambda _: stop.asked.set())
     try:
-        await node.start()
+        node = await startup.run()
     except CannotStart as error:
         advice = UNREADABLE_ADVICE if isinstance(error.__cause__, Unreadable) else ""
         raise Failed(f"cannot start: {error}{advice}") from None
@@ -75,8 +77,8 @@ async def _serve(settings: Settings, until_eof: bool) -> None:
         raise Failed(f"cannot start: {error}") from None
     finally:
         await node.stop()
-    if node.failed.done():
-        raise Failed(f"the broker failed and stopped: {node.failed.exception()!r}. The log above says where.")
+    if failed.done():
+        raise Failed(f"the broker failed and stopped: {failed.exception()!r}. The log above says where.")
     logger.info("stopped")
 
 

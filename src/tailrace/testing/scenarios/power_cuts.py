@@ -14,6 +14,7 @@ from functools import partial
 from typing import Final
 
 from tailrace.broker.node import CannotStart, Node
+from tailrace.broker.starting import start_broker
 from tailrace.cluster.controller import Controller, NewTopic, TopicCreated
 from tailrace.doors.kafka import open_door
 from tailrace.model.addresses import Address
@@ -72,8 +73,7 @@ class Met:
 
 
 async def serve(ports: Ports, settings: Settings) -> Node:
-    node = Node(ports, settings)
-    await node.start()
+    node = await start_broker(ports, settings)
     await node.register({"kafka": Address(node.advertised_host, settings.kafka_port)})
     for wanted in TOPICS:
         with suppress(TopicExists):

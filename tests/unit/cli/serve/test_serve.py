@@ -78,7 +78,7 @@ def test_a_second_broker_on_the_same_data_is_refused(broker: Broker) -> None:
 def test_a_port_in_use_is_refused_and_the_data_stays_usable(broker: Broker, tmp_path: Path) -> None:
     ran = run_tailrace("serve", "--kafka-port", str(broker.port), "--data-dir", str(tmp_path))
     assert (ran.code, ran.out) == (1, "")
-    assert f"tailrace: cannot start: port {broker.port} on 127.0.0.1 is in use" in ran.err
+    assert f"tailrace: cannot start: the kafka listener: port {broker.port} on 127.0.0.1 is in use" in ran.err
     assert "--kafka-port" in ran.err
     with Broker(data_dir=tmp_path):
         pass

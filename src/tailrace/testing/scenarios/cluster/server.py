@@ -9,6 +9,7 @@ import asyncio
 from typing import Final, Protocol
 
 from tailrace.broker.node import CannotStart, Node
+from tailrace.broker.starting import Startup
 from tailrace.doors.kafka import KafkaDoor, open_door
 from tailrace.model.faults import Fault
 from tailrace.ports import Ports
@@ -32,6 +33,7 @@ class Server:
         self.name = f"b{number}"
         self.machine = world.machine(self.name)
         self.witness: Witness | None = None
+        self.startup: Startup | None = None  # of its process, from the beginning of the start on
         self.node: Node | None = None
         self.door: KafkaDoor | None = None  # while it serves
         self.refusal = ""  # why the last start did not come to anything
@@ -74,8 +76,8 @@ class Server:
                 return
 
     async def _serve(self, ports: Ports) -> None:
-        node = self.node = Node(ports, self._settings)
-        await node.start()
+        startup = self.startup = Startup(ports, self._settings)
+        node = self.node = await startup.run()
         self.door = await open_door(node)
 
     def crash(self, *, power_loss: bool, between_events: bool = True) -> None:
@@ -84,7 +86,7 @@ class Server:
         if self.witness is not None and between_events:
             self.witness.dies(self)
         self.machine.crash(power_loss=power_loss)
-        self.node = self.door = None
+        self.startup = self.node = self.door = None
         if self.witness is not None and power_loss:
             self.witness.lost_power(self)
 

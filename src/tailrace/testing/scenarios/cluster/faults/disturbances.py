@@ -65,7 +65,7 @@ class Faults:
 
     def _hand_all_over(self, server: Server, to: Server) -> None:
         """Whatever one broker leads, and another can."""
-        me = getattr(to.node, "voter", None)  # while it starts it does not know who it is
+        me = None if to.startup is None else to.startup.voter  # None: it does not know yet which broker it is
 
         async def hand_over() -> None:
             for partition in list(partitions_of(server)):

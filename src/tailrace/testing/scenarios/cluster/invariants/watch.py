@@ -4,7 +4,7 @@ It reads the nodes' own objects and the bytes on their disks, between two events
 moved since the last look costs one comparison.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from tailrace.broker.partitions.partition import Partition
@@ -66,7 +66,7 @@ class Watch:
     def _read_journals(self) -> None:
         """Of those that are dead, too: what they said before may be under way."""
         for server in self._servers:
-            voter = getattr(server.node, "voter", None)
+            voter = None if server.startup is None else server.startup.voter
             if voter is not None:
                 self._directories[server.name] = voter.directory
             if server.name in self._directories:
@@ -74,13 +74,14 @@ class Watch:
                 self.journals.look(server.name, directory, server.machine.storage, server.votes_path)
 
     def _look_at(self, server: Server) -> None:
-        node = server.node
-        if node is None:
+        startup = server.startup
+        if startup is None:
             return
-        if node.failed.done():
-            raise Broken(Invariant.ALIVE, f"{server.name}: {node.failed.exception()!r}") from node.failed.exception()
-        if getattr(node, "hosted", None) is not None:
-            self._deleted.update(dict.fromkeys(node.hosted.image.removed))
+        failed = startup.background.failed
+        if failed.done():
+            raise Broken(Invariant.ALIVE, f"{server.name}: {failed.exception()!r}") from failed.exception()
+        if startup.hosted is not None:
+            self._deleted.update(dict.fromkeys(startup.hosted.image.removed))
         for partition in partitions_of(server):
             self._see(server, partition)
 
@@ -132,14 +133,9 @@ class Watch:
         self._compare(server, partition, watched, sighting(server, partition, watched.life))
 
 
-def partitions_of(server: Server) -> Iterator[Partition]:
-    """Those that the node has opened; while it starts, as far as it is."""
-    node = server.node
-    metadata, hosted = getattr(node, "metadata", None), getattr(node, "hosted", None)
-    if metadata is not None:
-        yield metadata
-    if hosted is not None:
-        yield from hosted.all()
+def partitions_of(server: Server) -> Sequence[Partition]:
+    """All that the broker has opened, while it starts, too."""
+    return [] if server.startup is None else server.startup.partitions()
 
 
 def log_is_fine(partition: Partition) -> bool:

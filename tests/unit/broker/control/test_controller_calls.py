@@ -14,7 +14,7 @@ async def test_a_controller_that_stands_still_is_not_waited_for_when_there_is_an
     brokers.machine(1).pause()
     asked_at = brokers.world.loop.time()
     request = TakeProducerIds(broker_id=2)
-    answer = await brokers.machine(2).run(brokers[2].calls.controller(request))
+    answer = await brokers.machine(2).run(brokers[2].controller_calls.ask(request))
     assert isinstance(answer, TakeProducerIdsAnswer)
     assert brokers.world.loop.time() - asked_at < 6.0
 
