@@ -37,7 +37,7 @@ def test_a_refused_start_lets_go_of_the_directory(tmp_path: Path) -> None:
 def test_an_unclean_stop_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     start_and_stop(tmp_path)
-    assert "not a clean one" not in caplog.text
+    assert "not clean" not in caplog.text
     (tmp_path / "clean-shutdown").unlink()
     start_and_stop(tmp_path)
-    assert "not a clean one" in caplog.text
+    assert "not clean" in caplog.text
