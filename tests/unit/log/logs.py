@@ -95,7 +95,7 @@ async def open_log(
     fsync: Fsync = "never",
     recovery: RecoveryPoint | None = None,
     clean: bool = False,
-    may_cut: bool = True,
+    may_truncate: bool = True,
     ports: Ports | None = None,
 ) -> Log:
     ports = ports or system_ports()
@@ -107,7 +107,7 @@ async def open_log(
         fsync=fsync,
         recovery=recovery,
         clean=clean,
-        may_cut=may_cut,
+        may_truncate=may_truncate,
         producer_expiration_ms=DAY_MS,
     )
 

@@ -59,7 +59,7 @@ async def test_limits_hold_unless_internal(tmp_path: Path) -> None:
     settings = topic(max_message_bytes=100, message_timestamp_after_max_ms=10, message_timestamp_before_max_ms=20)
     log = await open_log(tmp_path / "p", settings=settings)
     large = one_batch([b"x" * 100])
-    with pytest.raises(BatchTooLarge, match=r"max\.message\.bytes is 100"):
+    with pytest.raises(BatchTooLarge, match=r"max\.message\.bytes=100"):
         put(log, large)
     for timestamp in (NOW + 11, NOW - 21):
         with pytest.raises(InvalidTimestamp):
@@ -75,7 +75,7 @@ async def test_limits_hold_unless_internal(tmp_path: Path) -> None:
 async def test_limits_hold_for_every_record_s_time(tmp_path: Path) -> None:
     before = await open_log(tmp_path / "b", settings=topic(message_timestamp_before_max_ms=20))
     after = await open_log(tmp_path / "a", settings=topic(message_timestamp_after_max_ms=10))
-    for log, wrong, text in ((before, NOW - 21, "too far back"), (after, NOW + 11, "too far ahead")):
+    for log, wrong, text in ((before, NOW - 21, "before.max.ms allows"), (after, NOW + 11, "after.max.ms allows")):
         for compression in COMPRESSIONS:
             batch = one_batch([b"a", b"b", b"c"], timestamps=[NOW, wrong, NOW], compression=compression)
             with pytest.raises(InvalidTimestamp, match=text):
@@ -186,7 +186,7 @@ async def test_a_full_disk_refuses_and_leaves_nothing(tmp_path: Path) -> None:
 async def test_a_segment_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     (tmp_path / "p").write_text("a file where the folder should be")
     log = await open_log(tmp_path / "p" / "q")
-    with pytest.raises(StorageFailed, match="could not be written"):
+    with pytest.raises(StorageFailed, match="cannot write"):
         put(log)
     (tmp_path / "p").unlink()
     assert put(log).base_offset == 0

@@ -222,7 +222,7 @@ async def test_a_missing_segment_is_damage_not_a_gap(tmp_path: Path, caplog: pyt
     lost, after = log.segments[2].base, log.segments[3].base
     await log.close()
     segment_path(tmp_path / "p", lost).unlink()
-    log = await open_log(tmp_path / "p", settings=small, recovery=log.point, clean=True)
+    log = await open_log(tmp_path / "p", settings=small, recovery=log.recovery_point, clean=True)
     assert (await read(log, lost - 2, 1))[1] == lost
     with pytest.raises(StorageFailed, match=f"the segment that holds offset {lost} is missing"):
         await read(log, lost, 1)

@@ -44,7 +44,7 @@ async def test_a_broken_checkpoint_is_not_taken_for_a_missing_one(
     path.write_bytes(path.read_bytes().replace(b" 5 ", b" 6 "))
     with caplog.at_level(logging.WARNING):
         assert load_checkpoints(disk, folder) is None
-    assert "all logs will be scanned" in caplog.text
+    assert "all logs are scanned" in caplog.text
 
 
 @on_loop
@@ -184,4 +184,4 @@ async def test_entries_that_come_while_a_segment_is_saved_and_sealed_are_saved_t
     assert found.offset == last - 1
     indexes = await log.segments[0].load()
     assert indexes is not None
-    assert indexes.place(last)[1] > sealed.size - 400
+    assert indexes.lookup(last)[1] > sealed.size - 400

@@ -53,8 +53,8 @@ async def test_falling_offsets_and_epochs_and_bad_records_are_named(tmp_path: Pa
     extra = [one_batch(base_offset=40, epoch=3), one_batch(base_offset=60, epoch=2), no_records]
     last.write_bytes(last.read_bytes() + b"".join(map(bytes, extra)))
     reasons = [problem.reason for problem in verify(disk, str(tmp_path / "p")).problems]
-    assert reasons[:2] == ["offset 40 after 59", "leader epoch 2 after 3"]
-    assert reasons[2].startswith("its records cannot be read")
+    assert reasons[:2] == ["base offset 40 after offset 59", "leader epoch 2 after 3"]
+    assert reasons[2].startswith("records cannot be decoded")
 
 
 @on_loop

@@ -9,7 +9,7 @@ import pytest
 
 from tailrace.log.log import Log, RecoveryPoint
 from tailrace.log.recovery import recovery
-from tailrace.log.recovery.segment_walk import Found, walk_in_turns
+from tailrace.log.segment_walk import WalkedBatch, walk_in_turns
 from tailrace.model.faults import StorageFailed
 from tailrace.ports import Ports, system_ports
 from tailrace.ports.disk import File
@@ -65,7 +65,7 @@ def watch_walks(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     """Which files recovery steps through, and from which byte on."""
     seen: list[tuple[str, int]] = []
 
-    def spy(file: File, position: int, stop: int, *, check: bool) -> AsyncIterator[Found]:
+    def spy(file: File, position: int, stop: int, *, check: bool) -> AsyncIterator[WalkedBatch]:
         seen.append((Path(file.path).name, position))
         return walk_in_turns(file, position, stop, check=check)
 
@@ -180,14 +180,14 @@ async def test_where_no_tail_can_be_torn_nothing_is_cut(tmp_path: Path, clean: b
     """After a clean stop, or when the checkpoints cannot be read: all may have been promised. Later starts know it."""
     log = await filled(tmp_path / "p", 35)
     await log.close()
-    assert log.settled
+    assert log.stops_clean
     path = tmp_path / "p" / f"{log.segments[1].base:020d}.log"
     bad = log.segments[1].base + 3
     good = path.read_bytes()
     path.write_bytes(good[: 3 * batch_size + 70] + bytes([good[3 * batch_size + 70] ^ 1]) + good[3 * batch_size + 71 :])
     image = image_of(tmp_path / "p")
     recovery = RecoveryPoint(offset=5) if known else None
-    log = await open_log(tmp_path / "p", settings=small, recovery=recovery, clean=clean, may_cut=clean)
+    log = await open_log(tmp_path / "p", settings=small, recovery=recovery, clean=clean, may_truncate=clean)
     for _ in range(2):
         assert log.damage is not None
         assert log.damage.offset == bad
@@ -225,7 +225,7 @@ async def test_damage_found_by_a_read_is_not_cut_at_the_next_start(tmp_path: Pat
         await everything(log)
     again = await log.close()
     assert again != point
-    assert log.settled
+    assert log.stops_clean
     log = await reopened(tmp_path / "p", again)
     assert log.end == 5
     assert len(path.read_bytes()) == len(good)
@@ -236,18 +236,18 @@ async def test_a_log_that_could_not_be_put_down_is_not_settled(tmp_path: Path) -
     disk, ports = trouble()
     log = await open_log(tmp_path / "p", settings=small, ports=ports)
     await log.checkpoint()
-    assert log.settled  # of nothing
+    assert log.stops_clean  # of nothing
     put(log)
     disk.hold = True
     closing = asyncio.ensure_future(log.close())
     while not disk.held:
         await turns()
-    assert not log.settled
+    assert not log.stops_clean
     disk.held.pop(0)[1].set_exception(OSError("no"))
     disk.hold = False
     await disk.release()
     await closing
-    assert not log.settled
+    assert not log.stops_clean
 
 
 @on_loop
@@ -295,7 +295,7 @@ async def test_segments_that_vanished_are_damage(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "p")
     log = await reopened(tmp_path / "p", point, clean=True)
     assert log.damage is not None
-    assert "no segment is there" in str(log.damage)
+    assert "there is no segment file" in str(log.damage)
     with pytest.raises(StorageFailed):
         put(log)
     assert not (tmp_path / "p").exists()

@@ -83,7 +83,7 @@ async def test_it_begins_where_its_leader_does(tmp_path: Path, begins: int, fsyn
 async def test_a_new_follower_begins_where_its_leader_does(tmp_path: Path, begins: int) -> None:
     log = await open_log(tmp_path / "p", settings=small, fsync="always")
     if begins:
-        await log.begin_anew(begins + 2)  # the leader's start lies within a batch
+        await log.truncate_fully_and_start_at(begins + 2)  # the leader's start lies within a batch
     log.append_as_is(one_batch([b"a", b"b", b"c"], base_offset=begins, epoch=3), NOW)
     await log.flush()
     assert (log.start, log.end, log.durable) == (begins, begins + 3, begins + 3)

@@ -257,7 +257,7 @@ async def test_a_log_that_begins_anew_waits_for_no_marker(tmp_path: Path) -> Non
     """Those went with the records that its leader has no more."""
     log = await open_log(tmp_path / "p")
     send(log, 7)
-    await log.begin_anew(100)
+    await log.truncate_fully_and_start_at(100)
     assert log.last_stable(100) == 100
 
 
