@@ -144,7 +144,7 @@ class Log:
     def append(
         self, batch: memoryview, header: BatchHeader, epoch: int, now_ms: int, *, internal: bool = False
     ) -> Appended:
-        """Append a batch as the leader: stamp offset and epoch in place, and write it. `internal`: a broker made it."""
+        """Append a batch as the leader: stamp offset and epoch in place, and write it. `internal`: not a client's."""
         if self.refusal is not None:
             raise StorageFailed(f"{self.folder} is {self.refusal}")
         producer = header.producer_id >= 0
@@ -167,12 +167,12 @@ class Log:
         if new_epoch:
             self.epochs.begin(epoch, base)
         if header.attributes & TRANSACTIONAL_BIT:
-            self._note_transaction(header, batch, base, append_time, now_ms)
+            self._apply_transactional(header, batch, base, append_time, now_ms)
         elif producer:
             self.producers.add_batch(header, base, append_time, now_ms)
         return Appended(base, self.end - 1, False, append_time)
 
-    def _note_transaction(
+    def _apply_transactional(
         self, header: BatchHeader, batch: memoryview, base: int, append_time_ms: int, now_ms: int
     ) -> None:
         if (aborted := self.producers.apply(header, batch, base, append_time_ms, now_ms)) is not None:
@@ -248,7 +248,7 @@ class Log:
         return maintenance.is_checkpointed(self)
 
     def recorded(self, point: RecoveryPoint) -> None:
-        """`point` is durably recorded, and the next start will use it: files that only earlier points need may go."""
+        """`point` is durably recorded for the next start: files that only earlier points need may be removed."""
         if self.truncated_at is not None and not self.truncation_covered:
             if not (self.point_saved and point == self.recovery_point):
                 return  # the point is older than the truncation
@@ -295,14 +295,14 @@ class Log:
         async with self._maintenance:
             await maintenance.delete(self)
 
-    # Syncing
+    # Fsync
 
     def reset_syncer(self) -> None:
         """Start with everything up to the log end durable, and nothing to fsync."""
         self.syncer = Syncer(self.ports.disk, lambda: self.end, self._synced, self._sync_failed, self.end)
 
     def sync_soon(self) -> None:
-        """Start an fsync of everything written; repeated calls ask for one."""
+        """Start an fsync of everything written so far; repeated calls are combined."""
         if self.syncer.files or self.syncer.folders:
             self.syncer.soon()
 

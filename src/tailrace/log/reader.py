@@ -30,9 +30,7 @@ if TYPE_CHECKING:
     from tailrace.log.log import Log
 
 CACHED_READS_MAX: Final = 3  # attempts in the page cache before the read is left to `read_cold`
-STEPPED_OVER_MAX_BYTES: Final = (
-    64 * KiB
-)  # read in excess, to reach the wanted batch; the index interval may be gigabytes
+STEPPED_OVER_MAX_BYTES: Final = 64 * KiB  # read in excess to reach the wanted batch: index intervals can be huge
 STEP: Final = struct.Struct(">qi4xbI2xi")  # base offset, length, magic, checksum, last offset delta
 LENGTH_MIN_BYTES: Final = BATCH_HEADER_BYTES - PREFIX_BYTES
 

@@ -31,9 +31,7 @@ class Segment:
         self.file: File = disk.open(self.path_of(SEGMENT_SUFFIX))
         self.size = self.file.size()  # bytes of whole batches; the file is longer while a failed write is undone
         self.indexes: Indexes | None = None  # None: not loaded
-        self.first_timestamp = (
-            NO_FIRST_TIMESTAMP  # of the first batch, set for the active one: `segment.ms` counts from it
-        )
+        self.first_timestamp = NO_FIRST_TIMESTAMP  # of the active segment's first batch: `segment.ms` counts from it
         self.hint = (base, 0)  # base offset and position of the batch where the last read ended
         self.removed = False
         self._truncations = 0

@@ -40,7 +40,7 @@ class Syncer:
         self._waiting_next: list[asyncio.Future[None]] = []
 
     def soon(self) -> None:
-        """Start a round in the loop's next turn, or after the one under way; repeated calls ask for one round."""
+        """Start a round in the loop's next turn, or after the one under way; repeated calls are combined."""
         if not self._scheduled and self.failure is None:
             self._scheduled = True
             if not self._under_way:

@@ -3,8 +3,8 @@
 The recovery point divides the log. Everything below it was durable, with its indexes, producer snapshot and epoch
 cache. It is not read again, except for the few kilobytes from the last index entry up to the point. After an unclean
 stop everything above the point is scanned: batches must be whole, match their checksums, have consecutive offsets, and
-epochs that do not fall. The first batch that fails was being written when the power failed, and was never acknowledged
-as durable: it is a *torn tail*, and the log is truncated there.
+epochs that do not fall. The first batch that fails is taken for a *torn tail*: it was being written when the power
+failed, and was not durable yet. The log is truncated there.
 
 Bad bytes *below* the point are *damage*: they may have been acknowledged. Then nothing is changed; the log is readable
 below the damage and closed to appends. The same holds for bad bytes anywhere in three cases: after a clean stop, when
