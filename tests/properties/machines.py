@@ -1,4 +1,4 @@
-"""A log on a real disk that a stateful property test plays with: opened, driven from a loop of its own, put away."""
+"""A log on a real disk for stateful property tests: driven on its own event loop, removed at the end."""
 
 import asyncio
 import shutil

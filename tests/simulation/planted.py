@@ -14,7 +14,7 @@ from tailrace.broker.replication.quorums import Quorums
 from tailrace.broker.replication.vote_journal import VoteJournal
 from tailrace.log.log import Appended, Log, Read
 from tailrace.log.recovery import recovery, truncation
-from tailrace.log.recovery.segment_walk import walk_in_turns
+from tailrace.log.segment_walk import walk_in_turns
 from tailrace.log.state.producers import ProducerStates
 from tailrace.log.syncing import Syncer
 from tailrace.model.ids import BrokerId, TopicPartition
@@ -114,14 +114,14 @@ def two_votes_in_one_epoch() -> AbstractContextManager[None]:
 
 
 def epoch_cache_not_truncated() -> AbstractContextManager[None]:
-    right = truncation._cut
+    right = truncation._truncate
 
-    def cut(log: Log, number: int, end: int, position: int) -> None:
+    def truncate(log: Log, number: int, end: int, position: int) -> None:
         epochs, starts = list(log.epochs._epochs), list(log.epochs._starts)
         right(log, number, end, position)
         log.epochs._epochs, log.epochs._starts = epochs, starts
 
-    return replaced(truncation, "_cut", cut)
+    return replaced(truncation, "_truncate", truncate)
 
 
 @contextmanager

@@ -33,7 +33,7 @@ def stable_offset_past_open_transactions() -> AbstractContextManager[None]:
 
 
 def aborted_transactions_forgotten_at_a_start() -> AbstractContextManager[None]:
-    return replaced(recovery, "found_aborted", lambda *_: AbortedIndexes())
+    return replaced(recovery, "aborted_at_open", lambda *_: AbortedIndexes())
 
 
 @contextmanager

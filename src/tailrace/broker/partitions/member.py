@@ -252,7 +252,7 @@ class QuorumMember:
 
     async def _begin_anew(self, start: int) -> None:
         try:
-            await self.log.begin_anew(start)
+            await self.log.truncate_fully_and_start_at(start)
         except (OSError, StorageFailed) as error:
             logger.error("%s could not begin at %d: %s", self.name, start, error)
             self.ports.fetch_again(self)

@@ -182,7 +182,7 @@ class Partition(QuorumMember):
             await self.log.advance_start(start)
         elif self.replica.voters == (self.me,) and start > self.log.end:  # where nothing forces records to disk
             logger.error("%s: records %d to %d are lost", self.name, self.log.end, start - 1)
-            await self.log.begin_anew(start)
+            await self.log.truncate_fully_and_start_at(start)
             self.progress()
         else:
             return False

@@ -1,4 +1,4 @@
-"""What is known of a log when it is opened: how far it was safe, and what was found in its folder."""
+"""Values of a recovery: the recovery point that it starts from, and the log, or the damage, that it found."""
 
 from dataclasses import dataclass, field
 
@@ -6,23 +6,21 @@ from tailrace.log.segment import Segment
 from tailrace.log.state.aborted_index import AbortedIndexes
 from tailrace.log.state.epochs import EpochCache
 from tailrace.log.state.producers import ProducerStates
+from tailrace.log.state.voters import VoterSets
 from tailrace.model.frozen import frozen
-from tailrace.records.control import VoterIds
-
-VoterSets = list[tuple[int, VoterIds]]  # by the offsets of the batches that named them, which rise
 
 
 @frozen
 class RecoveryPoint:
-    """Everything below `offset` was durable, indexed, its producers and epochs written down; `start` was the first."""
+    """Everything below `offset` is durable, with its indexes, producer snapshot and epoch cache."""
 
     offset: int
-    start: int = 0
+    start: int = 0  # the log start
 
 
 @frozen
 class Damage:
-    """Bytes that were safe and are not what they were."""
+    """Bytes that were durable and cannot be read as they were written."""
 
     file: str
     position: int
@@ -35,7 +33,7 @@ class Damage:
 
 @dataclass(slots=True, kw_only=True)
 class Recovered:
-    """A log as it was found, and put right."""
+    """A log as recovery found it, after repairs."""
 
     segments: list[Segment] = field(default_factory=list)
     start: int = 0
@@ -45,6 +43,6 @@ class Recovered:
     aborted: AbortedIndexes = field(default_factory=AbortedIndexes)
     voter_sets: VoterSets = field(default_factory=list)
     damage: Damage | None = None
-    held_to: RecoveryPoint | None = None  # past damage that was found above the point: it must not be cut later on
-    saved: bool = False  # whether the files for the recovery point hold all that belongs to it
-    cut_at: int | None = None  # where it was truncated, while a recorded point may lie above
+    point_past_damage: RecoveryPoint | None = None  # recorded in place of a point below, so no later start truncates it
+    point_saved: bool = False  # whether the state files that belong to the recovery point are complete
+    truncated_at: int | None = None  # where the log was truncated, while a recorded point may lie above

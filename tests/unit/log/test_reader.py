@@ -52,7 +52,7 @@ async def test_every_offset_leads_to_its_batch(tmp_path: Path) -> None:
 
 
 @on_loop
-async def test_about_so_many_bytes_but_one_batch_at_least(tmp_path: Path) -> None:
+async def test_at_most_max_bytes_but_at_least_one_batch(tmp_path: Path) -> None:
     log = await filled(tmp_path / "p")
     size = len((await read(log, 0, 1))[0])
     for batches in (1, 2, 3):
@@ -68,12 +68,12 @@ async def test_nothing_from_the_limit_on(tmp_path: Path) -> None:
     for limit in range(0, 30, 2):
         assert [record.offset for record in await everything(log, limit)] == list(range(limit))
     assert (await read(log, 10, limit=10)) == (b"", 10)
-    assert (await read(log, 10, limit=11)) == (b"", 10)  # half a batch is none
+    assert (await read(log, 10, limit=11)) == (b"", 10)  # no part of a batch is returned
     assert (await read(log, log.end)) == (b"", log.end)
 
 
 @on_loop
-async def test_outside_is_out_of_range(tmp_path: Path) -> None:
+async def test_offsets_outside_the_log_are_out_of_range(tmp_path: Path) -> None:
     log = await filled(tmp_path / "p")
     await log.advance_start(10)
     for offset in (-1, 9, log.end + 1):
@@ -84,7 +84,7 @@ async def test_outside_is_out_of_range(tmp_path: Path) -> None:
 
 
 @on_loop
-async def test_a_cold_disk_gives_the_same(tmp_path: Path) -> None:
+async def test_a_cold_read_returns_the_same(tmp_path: Path) -> None:
     disk, ports = trouble()
     log = await filled(tmp_path / "p")
     point = await log.close()
@@ -112,7 +112,7 @@ async def test_sealed_segments_load_their_indexes_when_first_read(tmp_path: Path
 
 @pytest.mark.parametrize("harm", ["missing", "cut", "zeros", "wrong"])
 @on_loop
-async def test_a_bad_index_is_made_again(tmp_path: Path, harm: str) -> None:
+async def test_a_bad_index_is_rebuilt(tmp_path: Path, harm: str) -> None:
     log = await filled(tmp_path / "p")
     point = await log.close()
     for path in [*(tmp_path / "p").glob("*.index"), *(tmp_path / "p").glob("*.timeindex")]:
@@ -154,7 +154,7 @@ async def test_corrupt_bytes_are_never_served(tmp_path: Path, caplog: pytest.Log
 
 
 @on_loop
-async def test_any_flipped_bit_of_a_header_is_seen_or_harmless(tmp_path: Path) -> None:
+async def test_any_flipped_bit_of_a_header_is_detected_or_harmless(tmp_path: Path) -> None:
     path = tmp_path / "p" / f"{0:020d}.log"
     log = await open_log(tmp_path / "p")
     for number in range(3):
@@ -175,11 +175,11 @@ async def test_any_flipped_bit_of_a_header_is_seen_or_harmless(tmp_path: Path) -
                     unseen[at - size] = None
             except StorageFailed:
                 pass
-    assert list(unseen) == [12, 13, 14, 15]  # the leader epoch has no checksum and no neighbour that tells
+    assert list(unseen) == [12, 13, 14, 15]  # the leader epoch: neither a checksum nor a neighbour covers it
 
 
 @on_loop
-async def test_a_file_cut_behind_our_back_is_damage(tmp_path: Path) -> None:
+async def test_a_file_truncated_by_another_process_is_damage(tmp_path: Path) -> None:
     log = await open_log(tmp_path / "p")
     for _ in range(3):
         put(log)
@@ -208,7 +208,7 @@ async def test_a_segment_removed_while_it_is_read(tmp_path: Path) -> None:
     await log.checkpoint()
     disk.cold = True
     reading = asyncio.ensure_future(log.read_cold(0, 100, log.end))
-    await turns(1)  # it waits for the disk now
+    await turns(1)  # the read waits for the disk now
     assert not reading.done()
     await log.advance_start(log.end)
     with pytest.raises(OffsetOutOfRange):
@@ -222,7 +222,7 @@ async def test_a_missing_segment_is_damage_not_a_gap(tmp_path: Path, caplog: pyt
     lost, after = log.segments[2].base, log.segments[3].base
     await log.close()
     segment_path(tmp_path / "p", lost).unlink()
-    log = await open_log(tmp_path / "p", settings=small, recovery=log.point, clean=True)
+    log = await open_log(tmp_path / "p", settings=small, recovery=log.recovery_point, clean=True)
     assert (await read(log, lost - 2, 1))[1] == lost
     with pytest.raises(StorageFailed, match=f"the segment that holds offset {lost} is missing"):
         await read(log, lost, 1)
@@ -234,9 +234,7 @@ async def test_a_missing_segment_is_damage_not_a_gap(tmp_path: Path, caplog: pyt
 
 @pytest.mark.parametrize("cold", [False, True])
 @on_loop
-async def test_an_index_that_leads_astray_is_made_again_before_good_bytes_are_called_damaged(
-    tmp_path: Path, cold: bool
-) -> None:
+async def test_a_wrong_index_is_rebuilt_before_good_bytes_are_reported_as_damage(tmp_path: Path, cold: bool) -> None:
     disk, ports = trouble()
     disk.cold = cold
     log = await open_log(tmp_path / "p", settings=small, ports=ports)

@@ -1,4 +1,4 @@
-"""Nothing counts as durable that a sync has failed to write, in this life of the process or in the next."""
+"""Pages that an fsync failed to write do not count as durable, neither in this run of the process nor in the next."""
 
 import pytest
 
@@ -16,7 +16,7 @@ async def opened(ports: Ports, recovery: RecoveryPoint | None = None) -> Log:
     return await open_log(FOLDER, settings=topic(segment_bytes=1024), fsync="always", recovery=recovery, ports=ports)
 
 
-async def restarted_after_a_failed_sync(world: World, batches: int, *, gap: bool) -> None:
+async def restart_after_a_failed_fsync(world: World, batches: int, *, gap: bool) -> None:
     machine = world.machine("broker")
 
     async def fail() -> None:
@@ -33,21 +33,21 @@ async def restarted_after_a_failed_sync(world: World, batches: int, *, gap: bool
             await log.flush()
         assert log.failed is not None
 
-    async def come_back() -> tuple[int, list[bytes | None]]:
+    async def reopen() -> tuple[int, list[bytes | None]]:
         log = await opened(machine.boot())
         return log.durable, [record.value for record in await everything(log)]
 
     await fail()
     machine.crash(power_loss=False)
-    durable, values = await come_back()
+    durable, values = await reopen()
     assert durable == 1 + batches + (5 if gap else 0)
     machine.crash(power_loss=True)
-    assert await come_back() == (durable, values)
+    assert await reopen() == (durable, values)
 
 
 @pytest.mark.parametrize("gap", [False, True])
 @pytest.mark.parametrize("batches", [1, 3, 30])
-def test_what_a_failed_sync_left_in_the_cache_is_written_again_before_it_counts(batches: int, gap: bool) -> None:
+def test_pages_of_a_failed_fsync_are_rewritten_before_they_count_as_durable(batches: int, gap: bool) -> None:
     for seed in range(6):
         with World(seed) as world:
-            world.run(restarted_after_a_failed_sync(world, batches, gap=gap))
+            world.run(restart_after_a_failed_fsync(world, batches, gap=gap))
