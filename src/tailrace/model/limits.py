@@ -17,9 +17,7 @@ REQUEST_ELEMENTS_BY_NAME_MAX: Final = (
 FRAME_READ_BYTES: Final = 256 * KiB  # what one read from a socket may bring, when no larger frame is under way
 ARRAY_MAX_ELEMENTS: Final = 1_000_000
 ELEMENTS_MAX: Final = 10 * ARRAY_MAX_ELEMENTS  # in all arrays of what others than clients have written
-ALIKE_MAX_BYTES: Final = (
-    1 * KiB
-)  # of a Produce before its batch: so much is kept per connection, for the next of its kind
+PRODUCE_TEMPLATE_MAX_BYTES: Final = 1 * KiB  # of a Produce request before its batch, kept per connection
 TAGGED_FIELDS_MAX: Final = 32  # of a struct: Kafka has a handful at most
 CLIENT_TEXT_MAX_BYTES: Final = 32 * KiB - 1  # a non-flexible string's length is an int16
 SMALL_REQUEST_MAX_BYTES: Final = 4 * MiB  # of any request that carries no records; decoding one takes the loop's time

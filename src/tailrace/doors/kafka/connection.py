@@ -25,7 +25,7 @@ from tailrace.wire.compile import decode, encode_into
 from tailrace.wire.framing import LENGTH_BYTES, LENGTH_LAYOUT, FramedProtocol, FrameError
 from tailrace.wire.headers import API_VERSIONS_KEY, PRODUCE_KEY, read_request_header, response_header
 from tailrace.wire.primitives import WireError
-from tailrace.wire.produce_templates import Alike
+from tailrace.wire.produce_templates import ProduceTemplate
 
 if TYPE_CHECKING:
     from tailrace.doors.kafka.door import KafkaDoor
@@ -46,7 +46,7 @@ class KafkaConnection(FramedProtocol):
         self.door = door
         self._node = door.node
         self.apis = APIS
-        self.alike: Alike | None = None  # what the last Produce and the next may have in common
+        self.alike: ProduceTemplate | None = None  # what the last Produce and the next may have in common
         self._waiting: deque[Call] = deque()  # in request order; the first has no answer yet
         self._holding: Call | None = None  # a waiting call that later ones wait for
         self._beside: dict[asyncio.Task[None], None] = {}

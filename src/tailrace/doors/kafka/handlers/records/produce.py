@@ -31,7 +31,7 @@ from tailrace.model.limits import BATCH_HEADER_BYTES
 from tailrace.records.header import read_header
 from tailrace.wire.hot_produce import PartitionAnswer, ProduceHead, read_produce
 from tailrace.wire.primitives import WireError
-from tailrace.wire.produce_templates import Alike, alike
+from tailrace.wire.produce_templates import ProduceTemplate, produce_template
 
 FIRST_WITH_ABORTABLE: Final = 11
 FIRST_THAT_ADDS: Final = 12  # clients of transactions v2 leave it to the partition's leader to add partitions
@@ -41,7 +41,7 @@ def produce(call: Call) -> Answer | None:
     if call.version < 3:
         raise WireError(f"Produce version {call.version} carries an old message format; use version 3 or newer")
     head = read_produce(call.frame, call.at, call.version)
-    call.connection.alike = alike(call.frame, call.version, call.client_id, head)
+    call.connection.alike = produce_template(call.frame, call.version, call.client_id, head)
     if head.transactional_id is not None:
         return _in_transaction(call, head, head.transactional_id)
     serving = Serving(call, head, NO_GUARDS)
@@ -51,7 +51,7 @@ def produce(call: Call) -> Answer | None:
     return None
 
 
-def produce_alike(call: Call, like: Alike, number: int, batch: memoryview) -> Answer | None:
+def produce_alike(call: Call, like: ProduceTemplate, number: int, batch: memoryview) -> Answer | None:
     """As `produce`, of a request that has all but partition and batch in common with the last."""
     try:
         partition = call.node.hosted.find(like.topic, number)
