@@ -1,7 +1,7 @@
-"""How long a person waits for Spark: for a session, from the second on this machine on, and for its first answer.
+"""Start-up times of Spark: of a session, from the second start on a machine on, and of its first query.
 
-Each start is a process of its own. The archive of classes that the first session of a machine makes in the background
-is made before them, in a cache of their own.
+Each start is a new process. The class archive that the first session on a machine creates in the background is created
+before, in a cache of its own.
 """
 
 import json

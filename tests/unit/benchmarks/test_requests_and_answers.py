@@ -1,4 +1,4 @@
-"""What the load generator sends is what Kafka's protocol says, and an error in an answer is never overlooked."""
+"""The load generator's requests follow Kafka's protocol, and it notices every error in a response."""
 
 import socket
 import struct
@@ -66,7 +66,9 @@ def test_answers_are_counted_byte_by_byte() -> None:
         assert answers.taken == 2
 
 
-@pytest.mark.parametrize(("correlation", "error", "said"), [(0, 6, "error 6"), (1, 0, "answer 1 came where 0 was due")])
+@pytest.mark.parametrize(
+    ("correlation", "error", "said"), [(0, 6, "error 6"), (1, 0, "response has correlation id 1, expected 0")]
+)
 def test_a_wrong_answer_is_refused(correlation: int, error: int, said: str) -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:

@@ -1,4 +1,4 @@
-"""The load of transactions commits and aborts what it says, and what reads it back knows which is which."""
+"""The transaction load commits and aborts as requested, and reading it back distinguishes the two."""
 
 from pathlib import Path
 
