@@ -69,9 +69,9 @@ class Load:
                 self._producer.poll(POLL_S)
 
     def _write(self, partition: int) -> None:
-        told = partial(self._delivered, partition, time.monotonic())
+        on_delivery = partial(self._delivered, partition, time.monotonic())
         try:
-            self._producer.produce(self._topic, VALUE, partition=partition, on_delivery=told)
+            self._producer.produce(self._topic, VALUE, partition=partition, on_delivery=on_delivery)
         except BufferError:
             self._producer.poll(POLL_S)
 

@@ -135,5 +135,5 @@ async def main(work: GroupWork) -> list[float]:
 
 
 if __name__ == "__main__":
-    said: dict[str, Any] = json.loads(sys.argv[1])
-    print(json.dumps(asyncio.run(main(GroupWork(**said)))))
+    work_fields: dict[str, Any] = json.loads(sys.argv[1])
+    print(json.dumps(asyncio.run(main(GroupWork(**work_fields)))))

@@ -165,5 +165,5 @@ def perform(work: TransactionWork) -> Run:
 
 
 if __name__ == "__main__":
-    said: dict[str, Any] = json.loads(sys.argv[1])
-    print(json.dumps(asdict(perform(TransactionWork(**said)))))
+    work_fields: dict[str, Any] = json.loads(sys.argv[1])
+    print(json.dumps(asdict(perform(TransactionWork(**work_fields)))))

@@ -26,11 +26,11 @@ def spark_starts(bootstrap: str, cluster: Cluster, folder: Path) -> Iterator[Out
     fill(cluster, FEW)
     environment = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache")}
     _run(environment, "tailrace.pipeline.jvm.class_archive")
-    told = [
+    seconds = [
         json.loads(_run(environment, "benchmarks.spark_start", bootstrap, FEW.topic, str(FEW.records)).splitlines()[-1])
         for _ in range(STARTS)
     ]
-    sessions, answers = zip(*told, strict=True)
+    sessions, answers = zip(*seconds, strict=True)
     yield _outcome("Spark session, second start", sessions, at_most=3.5)
     yield _outcome("Spark session, first query", answers, at_most=4.0)
 

@@ -32,8 +32,8 @@ def test_the_gate_has_every_check() -> None:
 
 
 def test_the_output_of_a_failing_check_is_shown(capfd: pytest.CaptureFixture[str]) -> None:
-    said = "import sys; print('line 7 is wrong'); sys.exit(1)"
-    assert failed(Check("planted", (sys.executable, "-c", said), ""), root)
+    program = "import sys; print('line 7 is wrong'); sys.exit(1)"
+    assert failed(Check("planted", (sys.executable, "-c", program), ""), root)
     shown = capfd.readouterr().out
     assert "planted  FAILED" in shown
     assert "line 7 is wrong" in shown

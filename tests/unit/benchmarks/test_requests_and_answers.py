@@ -67,13 +67,13 @@ def test_answers_are_counted_byte_by_byte() -> None:
 
 
 @pytest.mark.parametrize(
-    ("correlation", "error", "said"), [(0, 6, "error 6"), (1, 0, "response has correlation id 1, expected 0")]
+    ("correlation", "error", "expected"), [(0, 6, "error 6"), (1, 0, "response has correlation id 1, expected 0")]
 )
-def test_a_wrong_answer_is_refused(correlation: int, error: int, said: str) -> None:
+def test_a_wrong_answer_is_refused(correlation: int, error: int, expected: str) -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         theirs.sendall(produce_answer(correlation, error))
-        with pytest.raises(Refused, match=said):
+        with pytest.raises(Refused, match=expected):
             Answers(ours, frames.produce_error_at("t")).take()
 
 

@@ -43,7 +43,7 @@ def test_the_list_of_commands_is_complete() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "expected"),
     [
         (("tpic",), "tpic"),
         (("topic", "alter", "t"), "nothing to change"),
@@ -65,10 +65,10 @@ def test_the_list_of_commands_is_complete() -> None:
         (("serve", "--no-such-flag"), "--no-such-flag"),
     ],
 )
-def test_usage_errors_have_exit_code_2_and_name_the_value(words: tuple[str, ...], said: str) -> None:
+def test_usage_errors_have_exit_code_2_and_name_the_value(words: tuple[str, ...], expected: str) -> None:
     ran = run_tailrace(*words)
     assert (ran.code, ran.out) == (2, "")
-    assert said in ran.err
+    assert expected in ran.err
     assert "Traceback" not in ran.err
 
 

@@ -46,10 +46,10 @@ def test_ctrl_c_deletes_the_topic(broker: Broker, only: str) -> None:
         while not filled(client):
             assert time.monotonic() < deadline
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=DEADLINE_S)
+        _, errors = process.communicate(timeout=DEADLINE_S)
     finally:
         process.kill()
-    assert (process.returncode, said) == (130, "")
+    assert (process.returncode, errors) == (130, "")
     assert list(client.list_topics(timeout=DEADLINE_S).topics) in (
         [],
         [OFFSETS_TOPIC],

@@ -95,16 +95,16 @@ def test_a_reset_does_not_create_a_missing_topic(tailrace: Program, topic: str) 
 
 
 def test_a_missing_group(tailrace: Program) -> None:
-    shown = tailrace("group", "describe", "nobody")
+    shown = tailrace("group", "describe", "missing")
     assert shown.code == 1
-    assert (shown.out, "there is no group nobody" in shown.err) == ("", True)
+    assert (shown.out, "there is no group missing" in shown.err) == ("", True)
 
 
 def test_existing_groups_are_shown_along_with_a_missing_one(tailrace: Program, read: str) -> None:
-    for words in (("nobody", read), (read, "nobody")):
+    for words in (("missing", read), (read, "missing")):
         shown = tailrace("group", "describe", *words, "--json")
         assert (shown.code, [one["group"] for one in json.loads(shown.out)]) == (1, [read])
-        assert "there is no group nobody" in shown.err
+        assert "there is no group missing" in shown.err
         assert tailrace("group", "describe", *words).out.startswith(f"{read}  classic, empty")
 
 

@@ -100,7 +100,7 @@ def test_damage_is_reported_by_file_and_position(data_of_a_stopped_broker: Path,
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "expected"),
     [
         (("nothing-there", "--data-dir", "{data}"), "nothing-there"),
         (("{empty}/data",), "{empty}/data does not exist"),
@@ -111,11 +111,11 @@ def test_damage_is_reported_by_file_and_position(data_of_a_stopped_broker: Path,
     ],
 )
 def test_missing_directories_topics_and_partitions(
-    data_of_a_stopped_broker: Path, tmp_path: Path, words: tuple[str, ...], said: str
+    data_of_a_stopped_broker: Path, tmp_path: Path, words: tuple[str, ...], expected: str
 ) -> None:
     ran = run_tailrace("log", "verify", *(word.format(data=data_of_a_stopped_broker, empty=tmp_path) for word in words))
     assert (ran.code, ran.out) == (1, "")
-    assert said.format(empty=tmp_path) in ran.err
+    assert expected.format(empty=tmp_path) in ran.err
 
 
 def test_a_partition_without_a_topic_name_is_shown_by_its_id(data_of_a_stopped_broker: Path, tmp_path: Path) -> None:

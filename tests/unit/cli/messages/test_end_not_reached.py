@@ -51,9 +51,9 @@ def test_ctrl_c_before_the_end_is_a_failure(damaged: Broker) -> None:
     for _ in range(5):
         process.stdout.readline()
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=DEADLINE_S)
+    _, errors = process.communicate(timeout=DEADLINE_S)
     assert process.returncode == 1
-    assert said.startswith(f"tailrace: interrupted before the end: {STOPPED_AT}")
+    assert errors.startswith(f"tailrace: interrupted before the end: {STOPPED_AT}")
 
 
 class Silent:

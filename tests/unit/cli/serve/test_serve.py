@@ -52,8 +52,8 @@ def test_the_wildcard_address_is_shown_as_loopback(tmp_path: Path) -> None:
 def test_flags_override_the_environment_which_overrides_the_file(tmp_path: Path) -> None:
     config = tmp_path / "broker.yaml"
     config.write_text(f"data_dir: {tmp_path}/from-file\nkafka.port: 1\nadvertised_host: file.example\n")
-    told = {"TAILRACE_KAFKA_PORT": "0", "TAILRACE_ADVERTISED_HOST": "variable.example"}
-    with serving("--config", str(config), "--advertised-host", "flag.example", **told) as (_, line):
+    variables = {"TAILRACE_KAFKA_PORT": "0", "TAILRACE_ADVERTISED_HOST": "variable.example"}
+    with serving("--config", str(config), "--advertised-host", "flag.example", **variables) as (_, line):
         assert line.startswith("ready kafka=flag.example:")
         assert (tmp_path / "from-file").is_dir()
 
@@ -85,7 +85,7 @@ def test_a_port_in_use_is_refused_and_the_data_stays_usable(broker: Broker, tmp_
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
         ("num_partition: 3", "found in {config}; did you mean 'num_partitions'?\n`tailrace settings`"),
         ("num_partitions: many", "num.partitions=many: it must be a whole number (num_partitions in {config}).\n"),
@@ -95,12 +95,12 @@ def test_a_port_in_use_is_refused_and_the_data_stays_usable(broker: Broker, tmp_
         ("a: [", "not valid YAML"),
     ],
 )
-def test_an_invalid_settings_file_is_refused(tmp_path: Path, text: str, said: str) -> None:
+def test_an_invalid_settings_file_is_refused(tmp_path: Path, text: str, expected: str) -> None:
     config = tmp_path / "broker.yaml"
     config.write_text(text)
     ran = run_tailrace("serve", "--config", str(config))
     assert (ran.code, ran.out) == (2, "")
-    assert said.format(config=config) in ran.err
+    assert expected.format(config=config) in ran.err
 
 
 def test_an_unusable_data_directory_is_refused(tmp_path: Path) -> None:

@@ -49,10 +49,10 @@ def test_a_transaction_is_listed_described_and_aborted(tailrace: Program, topic:
 
 
 def test_a_missing_transactional_id_and_an_unknown_state(tailrace: Program) -> None:
-    for words in (("describe", "nobody"), ("abort", "nobody")):
+    for words in (("describe", "missing"), ("abort", "missing")):
         shown = tailrace("transaction", *words)
         assert shown.code == 1
-        assert "there is no transactional id nobody" in shown.err
+        assert "there is no transactional id missing" in shown.err
     asleep = tailrace("transaction", "list", "--state", "Asleep")
     assert asleep.code == 1
     assert "--state Asleep: there is no such state" in asleep.err
@@ -61,10 +61,10 @@ def test_a_missing_transactional_id_and_an_unknown_state(tailrace: Program) -> N
 def test_existing_transactions_are_shown_along_with_a_missing_one(
     tailrace: Program, topic: str, open_one: Producer
 ) -> None:
-    for words in (("nobody", topic), (topic, "nobody")):
+    for words in (("missing", topic), (topic, "missing")):
         shown = tailrace("transaction", "describe", *words, "--json")
         assert (shown.code, [one["transaction"] for one in json.loads(shown.out)]) == (1, [topic])
-        assert "there is no transactional id nobody" in shown.err
+        assert "there is no transactional id missing" in shown.err
         assert tailrace("transaction", "describe", *words).out.startswith(f"{topic}  Ongoing")
     open_one.abort_transaction(30)
 
