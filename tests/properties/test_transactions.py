@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 
 from tailrace.log.state.aborted_index import Aborted
-from tailrace.records.build import build_batch, marker_batch
-from tailrace.records.control import Marker, read_control
+from tailrace.records.build import build_batch
+from tailrace.records.control import Marker, marker_batch, read_control
 from tailrace.records.header import read_header
 from tailrace.records.opened import batches, open_batch
 from tailrace.records.record import NewRecord

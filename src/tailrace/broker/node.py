@@ -8,13 +8,15 @@ everything down, so that the next start scans nothing. In between, `PeriodicTask
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 from tailrace.broker.control.calls import PeerCalls
+from tailrace.broker.control.cluster_changes import ClusterChanges
 from tailrace.broker.control.controller import ControllerRole
 from tailrace.broker.control.leader_duties import LeaderDuties
+from tailrace.broker.control.preferred_elections import PreferredElections
 from tailrace.broker.control.producer_ids import ProducerIds
 from tailrace.broker.groups.coordinator import GroupCoordinator
 from tailrace.broker.lifecycle.checkpointing import Checkpointing
@@ -23,27 +25,28 @@ from tailrace.broker.lifecycle.controlled_shutdown import shut_down_controlled
 from tailrace.broker.lifecycle.identity import WrongDirectory, identify
 from tailrace.broker.lifecycle.periodic import PeriodicTasks
 from tailrace.broker.lifecycle.registration import Registration, RegistrationRefused
-from tailrace.broker.machines.runtime import MachineRuntime
 from tailrace.broker.metadata.follower import MetadataFollower
 from tailrace.broker.metadata.hosted_partitions import HostedPartitions
 from tailrace.broker.metadata.leaders import Leaders
 from tailrace.broker.metadata.peer_addresses import PeerAddresses
-from tailrace.broker.partitions.fetch_sessions import FetchSessions
+from tailrace.broker.metadata.progress import MetadataProgress
 from tailrace.broker.partitions.member import QuorumMember
 from tailrace.broker.partitions.partition import Partition
 from tailrace.broker.partitions.read_ahead import ReadAhead
-from tailrace.broker.partitions.transaction_guards import Verifier
-from tailrace.broker.peers import Peers
+from tailrace.broker.peers import OwnLevels, Peers
 from tailrace.broker.replication.quorums import Quorums
 from tailrace.broker.replication.vote_journal import VoteJournal
+from tailrace.broker.services import Admin, Groups, Reader, Services, Topics, Transactions, Writer
 from tailrace.broker.transactions.coordinator import TransactionCoordinator
 from tailrace.broker.transactions.marker_writing import MarkerWriting
-from tailrace.cluster.controller import Controller
-from tailrace.cluster.records import BrokerFenced, BrokerRegistered, PartitionWidened
+from tailrace.broker.transactions.offset_commits import OffsetCommits
+from tailrace.cluster.features import METADATA_VERSION, SUPPORTED_FEATURES, level_range
+from tailrace.cluster.records import BrokerFenced, BrokerRegistered, FeatureRaised, PartitionWidened
 from tailrace.log.directory.checkpoints import load_checkpoints
 from tailrace.log.directory.meta import exchange_boot_id, store_meta, take_clean_marker
 from tailrace.log.directory.state_file import Unreadable
-from tailrace.model.faults import NotController, StorageFailed
+from tailrace.model.addresses import Address
+from tailrace.model.faults import StorageFailed
 from tailrace.model.ids import NOBODY, BrokerId, Id, TopicPartition
 from tailrace.model.settings import Settings
 from tailrace.model.topics import METADATA_TOPIC, METADATA_TOPIC_ID, TopicSettings
@@ -67,10 +70,9 @@ class Node:
     def __init__(self, ports: Ports, settings: Settings) -> None:
         self.ports = ports
         self.settings = settings
-        self.fetch_sessions = FetchSessions(ports.random, ports.clock)
         self.read_ahead = ReadAhead()
         self.calls = PeerCalls(self)
-        self.kafka_port = settings.kafka_port  # the real one, once the door is open
+        self.endpoints: Mapping[str, Address] = {}  # where clients reach this broker, by the names of its listeners
         self.peer_port = 0  # likewise
         self.stopping = False
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -81,7 +83,7 @@ class Node:
         self.group_coordinator = GroupCoordinator(self)
         self.marker_writing = MarkerWriting(self)
         self.transaction_coordinator = TransactionCoordinator(self)
-        self.verifier: Verifier = self.transaction_coordinator.membership
+        self.supported_features = SUPPORTED_FEATURES
         self._following = False  # the metadata, live
 
     # Starting
@@ -118,7 +120,8 @@ class Node:
         self._lock.release()
 
     async def _recover(self, disk: Disk, folder: str) -> None:
-        self.meta = await identify(self.ports, self.settings, self.incarnation, self.advertised_host)
+        features = self.supported_features
+        self.meta = await identify(self.ports, self.settings, self.incarnation, self.advertised_host, features)
         self.voter = Voter(broker=self.broker_id, directory=self.meta.directory_id)
         clean = await take_clean_marker(disk, folder)
         same_boot = await exchange_boot_id(disk, folder, self.ports.host.boot_id())
@@ -129,7 +132,8 @@ class Node:
         self.quorums = Quorums(
             self.ports, self.settings, self.voter, self._votes, self._find, self.spawn, self.calls.serve
         )
-        self.quorums.peers = Peers(self.ports, self.settings, self.voter, self.meta.cluster_id, self.quorums)
+        levels = OwnLevels(supported=level_range(features, METADATA_VERSION), in_force=lambda: self.hosted.image.level)
+        self.quorums.peers = Peers(self.ports, self.settings, self.voter, self.meta.cluster_id, self.quorums, levels)
         self.hosted = HostedPartitions(self.ports, self.settings, folder, self._votes, self.quorums)
         may_have_lost = self.settings.fsync != "always" and not clean and not same_boot
         self.hosted.may_not_vote.load()
@@ -173,13 +177,61 @@ class Node:
             raise CannotStart(f"the cluster's metadata is damaged: {self.metadata.log.damage}.")
         self.checkpointing = Checkpointing(self.ports, self.settings.data_dir, self.partitions)
         self.controller_role = ControllerRole(
-            self.metadata, self.hosted.image, self.ports.clock, self.settings, self.spawn
+            self.metadata, self.hosted.image, self.ports.clock, self.settings, self.spawn, self.supported_features
         )
         self.quorums.on_leader_changed = self._leader_changed
         self.quorums.on_stirred = self.leader_duties.stirred
         self.quorums.on_repaired = self.hosted.repaired
         self._follower = MetadataFollower(self.metadata, self._committed)
+        self.progress = MetadataProgress(self.metadata, self._follower, self.hosted, self.leaders, self.ports.clock)
+        self.services = self._services()
         await self.peer_addresses.recall()
+
+    def _services(self) -> Services:
+        """What doors may use of this broker."""
+        ports, settings, hosted, clock = self.ports, self.settings, self.hosted, self.ports.clock
+        changes = ClusterChanges(self.controller_role, self.progress)
+        elections = PreferredElections(hosted, self.leaders, clock, self.calls.hand_over)
+        groups = Groups(self.group_coordinator, hosted, ports, settings.offset_metadata_max_bytes)
+        verifier = self.transaction_coordinator.membership
+        return Services(
+            topics=Topics(
+                hosted,
+                self.leaders,
+                self.progress,
+                changes,
+                self.calls,
+                ports.random.new_id,
+                settings,
+                self.broker_id,
+            ),
+            writer=Writer(hosted, verifier, self.calls, self.progress),
+            reader=Reader(hosted, self.read_ahead, clock, settings.fetch_partition_max_bytes),
+            groups=groups,
+            transactions=Transactions(
+                self.transaction_coordinator,
+                self.group_coordinator,
+                groups,
+                OffsetCommits(self.group_coordinator, verifier),
+                self.marker_writing,
+                self.producer_ids,
+                hosted,
+                clock,
+            ),
+            admin=Admin(
+                hosted,
+                self.metadata,
+                self.controller_role,
+                changes,
+                elections,
+                self.calls,
+                ports,
+                settings,
+                self.supported_features,
+                self.meta.cluster_id,
+                self.broker_id,
+            ),
+        )
 
     def _start_quorums(self) -> None:
         if self._is_sole_voter() and METADATA_PARTITION not in self.hosted.may_not_vote:
@@ -199,10 +251,6 @@ class Node:
         self.spawn(self.leader_duties.watch_in_sync())
         self.spawn(self.leader_duties.give_back())
 
-    async def until(self, condition: Callable[[], bool]) -> None:
-        """Wait until this broker's own metadata fulfils a condition."""
-        await self._follower.until(condition)
-
     async def _soon(self, condition: Callable[[], bool]) -> None:
         """Wait for a condition, not for ever: a disk that is full may have room later."""
         deadline = self.ports.clock.monotonic() + LED_WITHIN_S
@@ -219,8 +267,9 @@ class Node:
             return False
         return all(one.leads or one.log.refusal is not None for one in alone)
 
-    async def register(self) -> None:
-        """Tell the cluster where clients find this broker; done when this broker's own metadata says so."""
+    async def register(self, endpoints: Mapping[str, Address]) -> None:
+        """Tell the cluster where clients reach this broker; done when this broker's own metadata says so."""
+        self.endpoints = endpoints
         try:
             await self.registration.register()
         except RegistrationRefused as error:
@@ -241,6 +290,8 @@ class Node:
                 self.leader_duties.brokers_changed()
             elif isinstance(record, PartitionWidened):
                 self.leader_duties.widened(Id(record.topic_id))
+            elif isinstance(record, FeatureRaised):
+                self.quorums.peers.level_raised()
         if self._following:  # while it starts, a topic may be read of that was deleted later
             self.peer_addresses.keep_voters()
             self.group_coordinator.committed(records)
@@ -249,6 +300,7 @@ class Node:
     def _leader_changed(self, member: QuorumMember) -> None:
         if member is self.metadata:
             self.controller_role.leader_changed()
+            self.registration.update()
         else:
             self.hosted.changed(member.key.topic_id)
             self.leader_duties.leader_changed(member)
@@ -281,37 +333,14 @@ class Node:
         return self.controller_role.runtime is not None
 
     @property
-    def controller(self) -> MachineRuntime[Controller]:
-        """The controller's own; `NotController` where another broker is it."""
-        if self.metadata.offline is not None and self._is_sole_voter():
-            raise StorageFailed(str(self.metadata.offline))  # it would lead no other either
-        if self.controller_role.runtime is None:
-            raise NotController("this broker is not the controller", self.controller_id)
-        return self.controller_role.runtime
+    def kafka_port(self) -> int:
+        return self.endpoints["kafka"].port
 
     @property
     def advertised_host(self) -> str:
         if self.settings.advertised_host:
             return self.settings.advertised_host
         return "127.0.0.1" if self.settings.host in ("0.0.0.0", "::") else self.settings.host
-
-    async def settled(self) -> None:
-        """Wait until this broker has done what is known to be committed now."""
-        target = self.metadata.high_watermark
-        await self._follower.until(lambda: self._follower.applied >= target)
-        await self.hosted.settle()
-
-    async def until_led(self, topic_ids: Sequence[Id], within_s: float = LED_WITHIN_S) -> None:
-        """Wait until topics are known here, or gone, and all their partitions led; not for ever."""
-        deadline = self.ports.clock.monotonic() + min(within_s, LED_WITHIN_S)
-        image = self.hosted.image
-        for topic_id in topic_ids:
-            led = 0  # those before have been seen to be
-            while topic_id not in image.removed and self.ports.clock.monotonic() < deadline:
-                topic = image.topics_by_id.get(topic_id)
-                if topic is not None and (led := self.leaders.first_unled(topic, led)) == len(topic.partitions):
-                    break
-                await asyncio.sleep(LOOK_S)
 
     # Work beside
 

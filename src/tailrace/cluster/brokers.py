@@ -7,22 +7,25 @@ A fenced broker keeps what it holds: it may come back.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from tailrace.cluster.features import Features, registered_features
 from tailrace.cluster.records import BrokerRegistered
 from tailrace.model.frozen import frozen
 from tailrace.model.ids import BrokerId, Id
+from tailrace.wire.messages.peers.registered_feature import RegisteredFeature
 
 
 @frozen
 class Broker:
     id: BrokerId
     directory: Id  # its disk; the same broker with another disk is another voter
-    incarnation: Id  # which of its lives this is
+    incarnation: Id  # another one at each start
     host: str
     kafka_port: int  # 0: it has joined, and does not serve yet; then it is fenced
     peer_host: str
     peer_port: int
     rack: str | None
     fenced: bool
+    features: Features  # the levels that it supports, by the feature's name
 
 
 def registered(record: BrokerRegistered) -> Broker:
@@ -36,7 +39,31 @@ def registered(record: BrokerRegistered) -> Broker:
         peer_port=record.peer_port,
         rack=record.rack,
         fenced=record.kafka_port == 0,
+        features=from_registered(record.features),
     )
+
+
+def record_of(broker: Broker) -> BrokerRegistered:
+    """The record that says this of a broker: `registered` reads it."""
+    return BrokerRegistered(
+        broker_id=broker.id,
+        directory_id=broker.directory,
+        incarnation_id=broker.incarnation,
+        host=broker.host,
+        kafka_port=broker.kafka_port,
+        peer_host=broker.peer_host,
+        peer_port=broker.peer_port,
+        rack=broker.rack,
+        features=to_register(broker.features),
+    )
+
+
+def to_register(features: Features) -> tuple[RegisteredFeature, ...]:
+    return tuple(RegisteredFeature(name=name, first=one.first, last=one.last) for name, one in features.items())
+
+
+def from_registered(registered: Sequence[RegisteredFeature]) -> Features:
+    return registered_features((one.name, one.first, one.last) for one in registered)
 
 
 @dataclass(slots=True)

@@ -10,6 +10,7 @@ from enum import IntEnum
 from typing import assert_never
 
 from tailrace.cluster.brokers import Broker, Load, registered
+from tailrace.cluster.features import FIRST_LEVEL, METADATA_VERSION
 from tailrace.cluster.records import (
     BrokerFenced,
     BrokerRegistered,
@@ -78,7 +79,7 @@ class Image:
     removed: dict[Id, str] = field(default_factory=dict)  # topics that were here: their folders may be deleted
     broker_settings: dict[str, dict[str, str]] = field(default_factory=dict)  # by broker id as text; "": all brokers
     group_settings: dict[str, dict[str, str]] = field(default_factory=dict)  # by group, which need not be there
-    features: dict[str, int] = field(default_factory=dict)
+    features: dict[str, int] = field(default_factory=dict)  # the levels in force, which never fall, by name
     next_producer_id: int = 0  # never falls: ids below are somebody's
 
     def replay(self, record: MetadataRecord) -> None:
@@ -158,6 +159,11 @@ class Image:
             own[record.name] = record.value
         if record.resource == Resource.GROUP and not own:
             del self.group_settings[record.owner]
+
+    @property
+    def level(self) -> int:
+        """The level of metadata.version in force; the first one, while a new cluster has none yet."""
+        return self.features.get(METADATA_VERSION, FIRST_LEVEL)
 
     @property
     def live(self) -> Sequence[BrokerId]:

@@ -6,6 +6,7 @@ Names, topics, settings and where brokers are found live here and in no other fi
 from typing import Final, get_args
 
 from tailrace.model.ids import Id
+from tailrace.wire.messages.peers.registered_feature import RegisteredFeature
 from tailrace.wire.schema import Int8, Int16, Int32, Int64, record, wire
 from tailrace.wire.stored import record_types
 
@@ -82,6 +83,7 @@ class BrokerRegistered:
     peer_host: str = wire()
     peer_port: Int32 = wire()
     rack: str | None = wire(nullable="0+")
+    features: tuple[RegisteredFeature, ...] = wire(tag=0, default=())  # () in releases before 0.2.0
 
 
 @record(type=9, versions="0-0", flexible="0+")

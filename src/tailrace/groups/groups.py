@@ -21,7 +21,7 @@ from tailrace.groups.consumer.subscribing import untried
 from tailrace.groups.group import ClassicGroup
 from tailrace.groups.kept import KeptGroups
 from tailrace.groups.kinds import AnyGroup
-from tailrace.groups.offsets import Committed, Place
+from tailrace.groups.offsets import Committed
 from tailrace.groups.records import Entry, GroupMetadataKey
 from tailrace.groups.requests import Joining, MemberId, Syncing, Ticket
 from tailrace.groups.states import Cause, State
@@ -39,6 +39,7 @@ from tailrace.model.faults import (
     SubscribedToTopic,
     UnknownMember,
 )
+from tailrace.model.ids import PartitionName
 from tailrace.model.proposal import InTransaction
 
 K = TypeVar("K", ClassicGroup, ConsumerGroup)
@@ -207,7 +208,7 @@ class Groups(KeptGroups):
         group_id: str,
         who: MemberId,
         generation: int,
-        wanted: Mapping[Place, Committed],
+        wanted: Mapping[PartitionName, Committed],
         turn: GroupTurn,
         *,
         knows_epochs: bool = True,
@@ -238,7 +239,7 @@ class Groups(KeptGroups):
         who: MemberId,
         generation: int,
         producer: tuple[int, int],
-        wanted: Mapping[Place, Committed],
+        wanted: Mapping[PartitionName, Committed],
         turn: GroupTurn,
     ) -> None:
         """The same by a transaction's producer, for when that is committed. Older clients do not say who they are."""
@@ -256,7 +257,7 @@ class Groups(KeptGroups):
         if isinstance(group, ConsumerGroup) and not (member_id is None and epoch < 0):
             kinds.check_epoch(group, member_id or "", epoch)
 
-    def forget(self, group_id: str, places: Sequence[Place], turn: GroupTurn) -> list[Fault | None]:
+    def forget(self, group_id: str, places: Sequence[PartitionName], turn: GroupTurn) -> list[Fault | None]:
         """Forget offsets of topics that a group does not read; what became of each."""
         _check_id(group_id)
         group = self.find(group_id)
@@ -274,7 +275,7 @@ class Groups(KeptGroups):
                 turn.records.append(offsets.entry(group_id, place, None))
         return results
 
-    def _places(self, group_id: str) -> dict[Place, None]:
+    def _places(self, group_id: str) -> dict[PartitionName, None]:
         """Of which an offset is known, or waits for a transaction's end."""
         return dict.fromkeys(self.committed(group_id)) | self.pending.places(group_id)
 

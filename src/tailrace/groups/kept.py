@@ -10,16 +10,17 @@ from tailrace.groups.consumer.group import ConsumerGroup
 from tailrace.groups.consumer.records import ConsumerGroupMetadataKey
 from tailrace.groups.group import ClassicGroup
 from tailrace.groups.kinds import AnyGroup
-from tailrace.groups.offsets import Committed, Place
+from tailrace.groups.offsets import Committed
 from tailrace.groups.pending import PendingOffsets
 from tailrace.groups.records import Entry, GroupMetadataKey, GroupMetadataValue, OffsetCommitKey, OffsetCommitValue
+from tailrace.model.ids import PartitionName
 from tailrace.model.proposal import InTransaction, TransactionEnded
 
 
 class KeptGroups:
     def __init__(self) -> None:
         self.groups: dict[str, AnyGroup] = {}
-        self.offsets: dict[str, dict[Place, Committed]] = {}  # by group, of which there always is one
+        self.offsets: dict[str, dict[PartitionName, Committed]] = {}  # by group, of which there always is one
         self.pending = PendingOffsets()
         self._order = 0  # of the offset written last
         self._gone: dict[str, int] = {}  # topics that were deleted, and the order of the last offset that can be theirs
@@ -28,15 +29,17 @@ class KeptGroups:
     def replay(self, entry: Entry | InTransaction | TransactionEnded) -> None:
         match entry:
             case Entry(OffsetCommitKey() as key, OffsetCommitValue() as value):
-                self._keep(key.group, Place(key.topic, key.partition), offsets.committed_of(value, self._next_order()))
+                self._keep(
+                    key.group, PartitionName(key.topic, key.partition), offsets.committed_of(value, self._next_order())
+                )
             case InTransaction(producer_id, epoch, Entry(OffsetCommitKey() as key, OffsetCommitValue() as value)):
                 self._group(key.group)
                 committed = offsets.committed_of(value, self._next_order())
-                self.pending.add(producer_id, epoch, key.group, Place(key.topic, key.partition), committed)
+                self.pending.add(producer_id, epoch, key.group, PartitionName(key.topic, key.partition), committed)
             case TransactionEnded(producer_id, committed=is_committed):
                 self._end(producer_id, is_committed)
             case Entry(OffsetCommitKey() as key, None):
-                place = Place(key.topic, key.partition)
+                place = PartitionName(key.topic, key.partition)
                 self.offsets.get(key.group, {}).pop(place, None)
                 self.pending.drop(key.group, place)
             case Entry(GroupMetadataKey() as key, GroupMetadataValue() as value):
@@ -52,7 +55,7 @@ class KeptGroups:
             case Entry():
                 self._replay_of_consumers(entry)
 
-    def committed(self, group_id: str) -> Mapping[Place, Committed]:
+    def committed(self, group_id: str) -> Mapping[PartitionName, Committed]:
         return self.offsets.get(group_id, {})
 
     def topics_gone(self, names: Iterable[str]) -> None:
@@ -63,10 +66,10 @@ class KeptGroups:
         """This one was built from the same log: of topics that are gone it knows what the other did."""
         self._gone = {name: self._order - (other._order - order) for name, order in other._gone.items()}
 
-    def is_gone(self, place: Place, committed: Committed) -> bool:
+    def is_gone(self, place: PartitionName, committed: Committed) -> bool:
         return committed.order <= self._gone.get(place.topic, -1)
 
-    def _keep(self, group_id: str, place: Place, committed: Committed) -> None:
+    def _keep(self, group_id: str, place: PartitionName, committed: Committed) -> None:
         self._group(group_id)
         self.offsets.setdefault(group_id, {})[place] = committed
 

@@ -7,7 +7,6 @@ KIP-848 does not know when its last member went: there the last commit counts, a
 
 from collections.abc import Callable, Mapping
 from dataclasses import field
-from typing import NamedTuple
 
 from tailrace.groups.consumer.group import ConsumerGroup
 from tailrace.groups.kinds import AnyGroup
@@ -15,11 +14,7 @@ from tailrace.groups.records import Entry, OffsetCommitKey, OffsetCommitValue
 from tailrace.groups.states import State
 from tailrace.model.faults import OffsetMetadataTooLarge
 from tailrace.model.frozen import frozen
-
-
-class Place(NamedTuple):
-    topic: str
-    partition: int
+from tailrace.model.ids import PartitionName
 
 
 @frozen
@@ -45,7 +40,7 @@ def committed_of(value: OffsetCommitValue, order: int = 0) -> Committed:
     )
 
 
-def entry(group_id: str, place: Place, committed: Committed | None) -> Entry:
+def entry(group_id: str, place: PartitionName, committed: Committed | None) -> Entry:
     """For the log; None: it is forgotten."""
     key = OffsetCommitKey(group=group_id, topic=place.topic, partition=place.partition)
     if committed is None:
@@ -67,7 +62,9 @@ def check_metadata(metadata: str, most: int) -> None:
         raise OffsetMetadataTooLarge(f"a note of {size} characters; offset.metadata.max.bytes is {most}")
 
 
-def expired(group: AnyGroup, offsets: Mapping[Place, Committed], now_ms: int, retention_ms: int) -> list[Place]:
+def expired(
+    group: AnyGroup, offsets: Mapping[PartitionName, Committed], now_ms: int, retention_ms: int
+) -> list[PartitionName]:
     """Which offsets of a group need not be kept any more."""
     since = _unused_since(group)
     return [place for place, one in offsets.items() if _is_over(one, since(place, one), now_ms, retention_ms)]
@@ -79,7 +76,7 @@ def _is_over(one: Committed, since_ms: int | None, now_ms: int, retention_ms: in
     return now_ms >= (one.expires_ms if one.expires_ms >= 0 else since_ms + retention_ms)
 
 
-def _unused_since(group: AnyGroup) -> Callable[[Place, Committed], int | None]:
+def _unused_since(group: AnyGroup) -> Callable[[PartitionName, Committed], int | None]:
     """Since when nobody uses an offset; None: somebody does."""
     if isinstance(group, ConsumerGroup):
         read = group.subscribed

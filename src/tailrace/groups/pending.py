@@ -5,22 +5,23 @@ Of two commits of one partition the one that was written later stands, whichever
 
 from collections.abc import Iterator
 
-from tailrace.groups.offsets import Committed, Place
+from tailrace.groups.offsets import Committed
+from tailrace.model.ids import PartitionName
 
 
 class PendingOffsets:
     def __init__(self) -> None:
-        self._by_producer: dict[int, dict[str, dict[Place, Committed]]] = {}  # and by group
-        self._by_group: dict[str, dict[int, dict[Place, Committed]]] = {}  # the same, and by producer
+        self._by_producer: dict[int, dict[str, dict[PartitionName, Committed]]] = {}  # and by group
+        self._by_group: dict[str, dict[int, dict[PartitionName, Committed]]] = {}  # the same, and by producer
         self._epochs: dict[int, int] = {}  # of those producers
 
-    def add(self, producer_id: int, epoch: int, group_id: str, place: Place, committed: Committed) -> None:
+    def add(self, producer_id: int, epoch: int, group_id: str, place: PartitionName, committed: Committed) -> None:
         places = self._by_producer.setdefault(producer_id, {}).setdefault(group_id, {})
         places[place] = committed
         self._by_group.setdefault(group_id, {})[producer_id] = places
         self._epochs[producer_id] = epoch
 
-    def end(self, producer_id: int) -> Iterator[tuple[str, Place, Committed]]:
+    def end(self, producer_id: int) -> Iterator[tuple[str, PartitionName, Committed]]:
         """Forget what a producer has committed; what that was."""
         self._epochs.pop(producer_id, None)
         for group_id, places in self._by_producer.pop(producer_id, {}).items():
@@ -30,7 +31,7 @@ class PendingOffsets:
             for place, committed in places.items():
                 yield group_id, place, committed
 
-    def drop(self, group_id: str, place: Place) -> None:
+    def drop(self, group_id: str, place: PartitionName) -> None:
         """It does not count, however the transactions end. They go on: epochs stay known."""
         for places in self._by_group.get(group_id, {}).values():
             places.pop(place, None)
@@ -43,6 +44,6 @@ class PendingOffsets:
     def is_empty(self) -> bool:
         return not self._by_producer
 
-    def places(self, group_id: str) -> dict[Place, None]:
+    def places(self, group_id: str) -> dict[PartitionName, None]:
         """Of a group."""
         return {place: None for places in self._by_group.get(group_id, {}).values() for place in places}

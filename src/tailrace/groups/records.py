@@ -1,8 +1,8 @@
 """The records of `__consumer_offsets`, in Kafka's own form: other people's tools read them.
 
 A key begins with its type, a value with its version, both two bytes; the rest is as declared. A record without value
-takes back what the key names. The values here are written in version 3, which all Kafka releases of today read, and
-read in all versions there are; those of KIP-848 are in `consumer.records`.
+takes back what the key names. The values here are written in version 3 (`cluster.features` says at which level), which
+all Kafka releases of today read, and read in all versions there are; those of KIP-848 are in `consumer.records`.
 """
 
 import struct
@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple, get_args
 
+from tailrace.cluster.features import record_version
 from tailrace.groups.consumer.records import ConsumerKey, ConsumerValue
 from tailrace.model.ids import NO_ID, Id
 from tailrace.records.record import NewRecord, Record
@@ -19,7 +20,6 @@ from tailrace.wire.schema import Int32, Int64, declaration, record, wire
 from tailrace.wire.schema import struct as part
 
 NUMBER: Final = struct.Struct(">h")
-WRITTEN_VERSION: Final = 3  # of both values here
 
 
 @record(type=1, versions="0-1", flexible="none")
@@ -100,14 +100,16 @@ KINDS: Final[Mapping[int, tuple[type[Key], type[Value]]]] = MappingProxyType(
 )
 
 
-def encode_entry(entry: Entry, timestamp_ms: int) -> NewRecord:
+def encode_entry(entry: Entry, level: int, timestamp_ms: int) -> NewRecord:
+    """An entry as it is written at a level of metadata.version."""
     key_type = declaration(type(entry.key)).number
     key = NUMBER.pack(key_type) + encode(entry.key, key_type)
-    return NewRecord(key=key, value=None if entry.value is None else _value(entry.value), timestamp=timestamp_ms)
+    version = record_version(level, KINDS[key_type][1].__name__)
+    value = None if entry.value is None else _value(entry.value, version)
+    return NewRecord(key=key, value=value, timestamp=timestamp_ms)
 
 
-def _value(value: Value) -> bytes:
-    version = min(WRITTEN_VERSION, declaration(type(value)).versions.last)
+def _value(value: Value, version: int) -> bytes:
     if isinstance(value, OffsetCommitValue) and value.expire_timestamp != -1:
         version = 1  # the only one that can say so
     return NUMBER.pack(version) + encode(value, version)

@@ -19,10 +19,10 @@ from tailrace.groups.consumer.shares import stored
 from tailrace.groups.group import ClassicGroup
 from tailrace.groups.kept import KeptGroups
 from tailrace.groups.kinds import AnyGroup
-from tailrace.groups.offsets import Place
 from tailrace.groups.records import Entry
 from tailrace.groups.states import State
 from tailrace.groups.turn import GroupTurn
+from tailrace.model.ids import PartitionName
 
 
 def size(machine: KeptGroups) -> int:
@@ -41,8 +41,8 @@ def restate(machine: KeptGroups, group_ids: Sequence[str], turn: GroupTurn) -> l
 
 
 def restate_offsets(
-    machine: KeptGroups, places: Sequence[tuple[str, Place]], turn: GroupTurn
-) -> list[tuple[str, Place]]:
+    machine: KeptGroups, places: Sequence[tuple[str, PartitionName]], turn: GroupTurn
+) -> list[tuple[str, PartitionName]]:
     """Say once more what was read of some partitions, as far as it is known still; those where that must wait."""
     pending = {group_id: machine.pending.places(group_id) for group_id, _ in places}
     left = []

@@ -49,6 +49,7 @@ class Appended(NamedTuple):
     last_offset: int
     duplicate: bool  # of a batch that is in the log already; the offsets are its own
     append_time_ms: int  # -1 unless the topic has LogAppendTime
+    log_start: int = 0
 
 
 def _ignore() -> None:
@@ -148,7 +149,7 @@ class Log:
             raise StorageFailed(f"{self.folder} is {self.refusal}")
         producer = header.producer_id >= 0
         if producer and not internal and (sent := self.producers.check(header)) is not None:
-            return Appended(sent.base_offset, sent.last_offset, True, sent.append_time_ms)
+            return Appended(sent.base_offset, sent.last_offset, True, sent.append_time_ms, self.start)
         if not internal:
             check_limits(self.settings, len(batch), header, now_ms, append_time=self._append_time)
             if self.looks_at_records:
@@ -169,7 +170,7 @@ class Log:
             self._note_transaction(header, batch, base, append_time, now_ms)
         elif producer:
             self.producers.sent(header, base, append_time, now_ms)
-        return Appended(base, self.end - 1, False, append_time)
+        return Appended(base, self.end - 1, False, append_time, self.start)
 
     def _note_transaction(
         self, header: BatchHeader, batch: memoryview, base: int, append_time_ms: int, now_ms: int

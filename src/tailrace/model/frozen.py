@@ -16,7 +16,7 @@ from dataclasses import MISSING, FrozenInstanceError, dataclass, field, fields
 from functools import partial
 from typing import Any, NoReturn, TypeVar, dataclass_transform, overload
 
-from tailrace.model.source import Source
+from tailrace.model.python_source import Source
 
 T = TypeVar("T")
 

@@ -27,6 +27,13 @@ class TopicPartition(NamedTuple):
         return f"{show_id(self.topic_id)}-{self.partition}"
 
 
+class PartitionName(NamedTuple):
+    """One partition, by its topic's name: as clients name it, and as committed offsets and transactions keep it."""
+
+    topic: str
+    partition: int
+
+
 def show_id(value: bytes) -> str:
     return base64.urlsafe_b64encode(value).decode().rstrip("=")
 

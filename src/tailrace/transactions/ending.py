@@ -7,8 +7,7 @@ new epoch at each end: the epoch says which transaction is meant, and a late End
 
 from dataclasses import replace
 
-from tailrace.model.faults import InvalidTransactionState
-from tailrace.model.transaction_faults import ConcurrentTransactions, ProducerFenced, UnknownProducerId
+from tailrace.model.faults import ConcurrentTransactions, InvalidTransactionState, ProducerFenced, UnknownProducerId
 from tailrace.transactions.states import Cause, State
 from tailrace.transactions.transaction import (
     FIRST_EPOCH_VERSION,

@@ -6,7 +6,7 @@ since. Its answer may have been lost: asked again with the epoch before, it is t
 
 from dataclasses import replace
 
-from tailrace.model.transaction_faults import ConcurrentTransactions, InvalidTransactionTimeout, ProducerFenced
+from tailrace.model.faults import ConcurrentTransactions, InvalidTransactionTimeout, ProducerFenced
 from tailrace.transactions.states import Cause
 from tailrace.transactions.transaction import LAST_EPOCH_OF_AN_ID, NOTHING, Producer, Transaction
 from tailrace.transactions.turn import TransactionTurn

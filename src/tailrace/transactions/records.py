@@ -1,7 +1,8 @@
 """The records of `__transaction_state`, in Kafka's own form: other people's tools read them.
 
 A key begins with its version, as does a value, both two bytes; the rest is as declared. A record without value forgets
-what the key names. Values are written in version 1, which knows of transactions v2, and read in both.
+what the key names. Values are written in version 1 (`cluster.features` says at which level), which knows of
+transactions v2, and read in both.
 
 `last_epoch` is our own, in a tag that others skip: Kafka's coordinators forget it, and a producer whose answer was lost
 with its coordinator is fenced there.
@@ -10,6 +11,7 @@ with its coordinator is fenced there.
 import struct
 from typing import Final, NamedTuple
 
+from tailrace.cluster.features import record_version
 from tailrace.records.record import NewRecord, Record
 from tailrace.transactions.states import STATES_BY_NUMBER
 from tailrace.wire.compile import decode, encode
@@ -19,7 +21,6 @@ from tailrace.wire.schema import struct as part
 
 NUMBER: Final = struct.Struct(">h")
 KEY_VERSION: Final = 0
-WRITTEN_VERSION: Final = 1
 
 
 @record(type=0, versions="0-0", flexible="none")
@@ -61,9 +62,11 @@ class Entry(NamedTuple):
     value: TransactionLogValue | None
 
 
-def encode_entry(entry: Entry, timestamp_ms: int) -> NewRecord:
+def encode_entry(entry: Entry, level: int, timestamp_ms: int) -> NewRecord:
+    """An entry as it is written at a level of metadata.version."""
+    version = record_version(level, TransactionLogValue.__name__)
     key = NUMBER.pack(KEY_VERSION) + encode(entry.key, KEY_VERSION)
-    value = None if entry.value is None else NUMBER.pack(WRITTEN_VERSION) + encode(entry.value, WRITTEN_VERSION)
+    value = None if entry.value is None else NUMBER.pack(version) + encode(entry.value, version)
     return NewRecord(key=key, value=value, timestamp=timestamp_ms)
 
 

@@ -10,17 +10,13 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from tailrace.model.frozen import frozen
+from tailrace.model.ids import PartitionName
 from tailrace.transactions.records import Entry, StoredPartitions, TransactionLogKey, TransactionLogValue
 from tailrace.transactions.states import PREPARED, STATES_BY_NUMBER, STATUS_NUMBERS, State
 
 NOTHING: Final = -1  # no id, no epoch, no time
 LAST_EPOCH_OF_AN_ID: Final = 2**15 - 2  # the one after it is for fencing only
 FIRST_EPOCH_VERSION: Final = 2  # of transactions, that has a new epoch at each end
-
-
-class Place(NamedTuple):
-    topic: str
-    partition: int
 
 
 class Producer(NamedTuple):
@@ -40,7 +36,7 @@ class Transaction:
     next_producer_id: int = NOTHING  # which takes over when the end that is prepared is complete
     timeout_ms: int
     state: State = State.EMPTY
-    places: tuple[Place, ...] = ()  # no two are the same
+    places: tuple[PartitionName, ...] = ()  # no two are the same
     started_ms: int = NOTHING  # wall clock
     updated_ms: int = NOTHING
     client_version: int = 0  # of transactions, as its producer speaks
@@ -96,7 +92,9 @@ def transaction_of(key: TransactionLogKey, value: TransactionLogValue) -> Transa
         timeout_ms=value.transaction_timeout_ms,
         state=STATES_BY_NUMBER[value.transaction_status],
         places=tuple(
-            Place(one.topic, number) for one in value.transaction_partitions or () for number in one.partition_ids
+            PartitionName(one.topic, number)
+            for one in value.transaction_partitions or ()
+            for number in one.partition_ids
         ),
         started_ms=value.transaction_start_timestamp_ms,
         updated_ms=value.transaction_last_update_timestamp_ms,

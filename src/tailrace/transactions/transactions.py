@@ -10,15 +10,21 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from tailrace.model.alarms import Alarms
-from tailrace.model.faults import InvalidRequest, InvalidTransactionState, PolicyViolation
+from tailrace.model.faults import (
+    ConcurrentTransactions,
+    InvalidRequest,
+    InvalidTransactionState,
+    PolicyViolation,
+    TransactionNotFound,
+    UnknownProducerId,
+)
+from tailrace.model.ids import PartitionName
 from tailrace.model.limits import PARTITIONS_PER_TRANSACTION_MAX
-from tailrace.model.transaction_faults import ConcurrentTransactions, TransactionNotFound, UnknownProducerId
 from tailrace.transactions import ending, initialising
 from tailrace.transactions.records import Entry, TransactionLogKey
 from tailrace.transactions.states import AT_REST, Cause, State
 from tailrace.transactions.transaction import (
     FIRST_EPOCH_VERSION,
-    Place,
     Producer,
     Transaction,
     entry,
@@ -33,7 +39,7 @@ class Unmarked(NamedTuple):
     """Who has no marker yet."""
 
     markers: Markers
-    places: dict[Place, None]  # never empty
+    places: dict[PartitionName, None]  # never empty
 
 
 class Transactions:
@@ -97,7 +103,7 @@ class Transactions:
         self,
         transactional_id: str,
         who: Producer,
-        places: Sequence[Place],
+        places: Sequence[PartitionName],
         version: int,
         turn: TransactionTurn,
         link: int = NO_LINK,
@@ -117,7 +123,7 @@ class Transactions:
         written = replace(transaction, state=state, places=(*known, *new), started_ms=began, client_version=version)
         self._await_end(turn.write(written), turn)
 
-    def missing(self, transactional_id: str, who: Producer, places: Sequence[Place]) -> list[Place]:
+    def missing(self, transactional_id: str, who: Producer, places: Sequence[PartitionName]) -> list[PartitionName]:
         """Which of these take no part in a producer's transaction."""
         transaction = self._of(transactional_id)
         ending.check_producer(transaction, who)
@@ -178,12 +184,12 @@ class Transactions:
         self.unmarked[prepared.transactional_id] = Unmarked(markers, dict.fromkeys(prepared.places))
         turn.markers.append(markers)
 
-    def awaits(self, markers: Markers, place: Place) -> bool:
+    def awaits(self, markers: Markers, place: PartitionName) -> bool:
         """Whether a partition still needs its marker. What was not sent for this very end means one that is over."""
         unmarked = self.unmarked.get(markers.transactional_id)
         return unmarked is not None and unmarked.markers is markers and place in unmarked.places
 
-    def marked(self, markers: Markers, places: Sequence[Place], turn: TransactionTurn) -> None:
+    def marked(self, markers: Markers, places: Sequence[PartitionName], turn: TransactionTurn) -> None:
         """Partitions have these markers, or are gone."""
         awaited = [place for place in places if self.awaits(markers, place)]
         if not awaited:

@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 from tailrace.model.alarms import Alarms
 from tailrace.model.frozen import frozen
+from tailrace.model.ids import PartitionName
 from tailrace.transactions.records import Entry
 from tailrace.transactions.states import TRANSITIONS, Cause, Move, State
-from tailrace.transactions.transaction import Place, Producer, Transaction, entry
+from tailrace.transactions.transaction import Producer, Transaction, entry
 
 
 class Alarm(NamedTuple):
@@ -37,7 +38,7 @@ class Markers:
     producer: Producer  # with the epoch that the markers carry
     committed: bool
     client_version: int
-    places: Sequence[Place]
+    places: Sequence[PartitionName]
 
 
 @dataclass(slots=True, kw_only=True)

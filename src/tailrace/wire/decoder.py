@@ -22,7 +22,7 @@ from functools import cache
 from typing import Any, assert_never
 
 from tailrace.model.limits import ARRAY_MAX_ELEMENTS, CLIENT_TEXT_MAX_BYTES, TAGGED_FIELDS_MAX
-from tailrace.model.source import Source
+from tailrace.model.python_source import Source
 from tailrace.wire import primitives
 from tailrace.wire.schema import ID_KIND, Array, Field, Fixed, Kind, Sized, Struct, fields_of
 

@@ -18,7 +18,7 @@ from functools import cache
 from typing import Any, Final, assert_never
 
 from tailrace.model.limits import CLIENT_TEXT_MAX_BYTES
-from tailrace.model.source import Source
+from tailrace.model.python_source import Source
 from tailrace.wire import primitives
 from tailrace.wire.schema import ID_KIND, NO_VERSIONS, Array, Field, Fixed, Kind, Sized, Struct, fields_of
 

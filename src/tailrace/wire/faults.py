@@ -6,7 +6,7 @@ The `match` over all faults is split into four functions; each passes the faults
 
 from typing import assert_never, cast
 
-from tailrace.model import faults, transaction_faults
+from tailrace.model import faults
 from tailrace.wire.errors import Error
 
 # Faults of group coordinators and of groups.
@@ -40,7 +40,15 @@ TransactionFault = (
     | faults.CoordinatorFenced
     | faults.InvalidTransactionState
     | faults.Unverified
-    | transaction_faults.AnyTransactionFault
+    | faults.ProducerFenced
+    | faults.UnknownProducerId
+    | faults.ConcurrentTransactions
+    | faults.InvalidTransactionTimeout
+    | faults.TransactionNotFound
+    | faults.NotInTransaction
+    | faults.UnstableOffset
+    | faults.NotAttempted
+    | faults.TopicNotAllowed
 )
 
 # Faults of leadership, replication and cluster membership, and those that `_cluster_error` passes on.
@@ -58,6 +66,7 @@ ClusterFault = (
     | faults.BrokerNotAvailable
     | faults.DuplicateBroker
     | faults.InconsistentCluster
+    | faults.InvalidUpdateVersion
     | GroupFault
     | TransactionFault
 )
@@ -81,6 +90,8 @@ def error_of(fault: faults.Fault) -> Error:
             return Error.INVALID_REPLICATION_FACTOR
         case faults.InvalidReplicaAssignment():
             return Error.INVALID_REPLICA_ASSIGNMENT
+        case faults.TopicDeletionDisabled():
+            return Error.TOPIC_DELETION_DISABLED
         case faults.InvalidSetting():
             return Error.INVALID_CONFIG
         case faults.InvalidAcks():
@@ -147,6 +158,8 @@ def _cluster_error(one: ClusterFault) -> Error:
             return Error.DUPLICATE_BROKER_REGISTRATION
         case faults.InconsistentCluster():
             return Error.INCONSISTENT_CLUSTER_ID
+        case faults.InvalidUpdateVersion():
+            return Error.INVALID_UPDATE_VERSION
         case _:
             return _group_error(one)
 
@@ -207,20 +220,24 @@ def _transaction_error(one: TransactionFault) -> Error:
             return Error.TRANSACTION_COORDINATOR_FENCED
         case faults.InvalidTransactionState():
             return Error.INVALID_TXN_STATE
-        case transaction_faults.ProducerFenced():
+        case faults.ProducerFenced():
             return Error.PRODUCER_FENCED
-        case transaction_faults.UnknownProducerId():
+        case faults.UnknownProducerId():
             return Error.INVALID_PRODUCER_ID_MAPPING
-        case transaction_faults.ConcurrentTransactions():
+        case faults.ConcurrentTransactions():
             return Error.CONCURRENT_TRANSACTIONS
-        case transaction_faults.InvalidTransactionTimeout():
+        case faults.InvalidTransactionTimeout():
             return Error.INVALID_TRANSACTION_TIMEOUT
-        case transaction_faults.TransactionNotFound():
+        case faults.TransactionNotFound():
             return Error.TRANSACTIONAL_ID_NOT_FOUND
-        case transaction_faults.NotInTransaction():
+        case faults.NotInTransaction():
             return Error.TRANSACTION_ABORTABLE
-        case transaction_faults.UnstableOffset():
+        case faults.UnstableOffset():
             return Error.UNSTABLE_OFFSET_COMMIT
+        case faults.NotAttempted():
+            return Error.OPERATION_NOT_ATTEMPTED
+        case faults.TopicNotAllowed():
+            return Error.TOPIC_AUTHORIZATION_FAILED
         case faults.Unverified():
             return Error.NOT_ENOUGH_REPLICAS  # the code on which every client retries the same batch
         case _:

@@ -29,12 +29,10 @@ def record_types(*classes: type) -> Mapping[int, type]:
     return MappingProxyType(found)
 
 
-def encode_record(value: object, version: int | None = None) -> bytes:
-    """The framed record, in the newest version if none is given."""
-    declared = declaration(type(value))
-    chosen = declared.versions.last if version is None else version
-    out = bytearray(uvarint(FRAME_VERSION) + uvarint(declared.number) + uvarint(chosen))
-    encode_into(out, value, chosen)
+def encode_record(value: object, version: int) -> bytes:
+    """The framed record, in a version that every broker of the cluster can read (`cluster.features`)."""
+    out = bytearray(uvarint(FRAME_VERSION) + uvarint(declaration(type(value)).number) + uvarint(version))
+    encode_into(out, value, version)
     return bytes(out)
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.cluster.brokers import Broker, Load, registered
+from tailrace.cluster.brokers import Broker, Load
 from tailrace.cluster.placement import ReplicaList, factor_for, place, widen
 from tailrace.model.faults import InvalidReplicationFactor
 from tailrace.model.ids import BrokerId
@@ -17,7 +17,7 @@ Racks = Sequence[str | None]
 
 
 def brokers_in(racks: Racks) -> list[Broker]:
-    return [registered(registration(number + 1, rack=rack)) for number, rack in enumerate(racks)]
+    return [registration(number + 1, rack=rack) for number, rack in enumerate(racks)]
 
 
 def equal_racks(racks: int, members: int) -> Racks:

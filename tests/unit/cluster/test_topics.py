@@ -16,7 +16,7 @@ from tailrace.model.faults import (
     TopicExists,
 )
 from tailrace.model.ids import BrokerId
-from tests.unit.cluster.cluster import Cluster, disk_of
+from tests.unit.cluster.cluster import Cluster, disk_of, registration
 
 
 def create(cluster: Cluster, name: str, partitions: int = 1, factor: int = -1) -> TopicCreated:
@@ -104,7 +104,8 @@ def test_what_was_proposed_and_not_appended_is_forgotten() -> None:
     cluster, other = Cluster(1, 2, 3), Cluster(1, 2, 3)
     cluster.controller.create_topic(one_partition("dropped"), cluster.new_id)
     for one in (cluster, other):
-        one.write(lambda controller: controller.raise_features({"metadata.version": 1}))
+        one.write(lambda controller: controller.fence(BrokerId(3)))
+        one.write(lambda controller: controller.register(registration(3)))
         create(one, "t", factor=1)
     assert places(cluster, "t")[0].replicas == places(other, "t")[0].replicas
 

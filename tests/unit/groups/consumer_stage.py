@@ -13,13 +13,13 @@ from tailrace.groups.consumer.requests import AS_BEFORE, JOINING, Heartbeat
 from tailrace.groups.consumer.shares import Share, share
 from tailrace.groups.consumer.states import Taken
 from tailrace.groups.groups import Groups
-from tailrace.groups.offsets import Committed, Place
+from tailrace.groups.offsets import Committed
 from tailrace.groups.records import Entry
 from tailrace.groups.requests import Answer, MemberId
 from tailrace.groups.topics import KnownTopic
 from tailrace.groups.turn import GroupTurn, Rules
 from tailrace.model.faults import Fault
-from tailrace.model.ids import Id, TopicPartition
+from tailrace.model.ids import Id, PartitionName, TopicPartition
 from tests.unit.groups import telling
 from tests.unit.groups.consumer_telling import partitions, refused, stepped, told, written
 
@@ -168,7 +168,7 @@ class ConsumerStage:
 
     def commit(self, who: str, offset: str, topic: str, partition: str, epoch: str, old: str) -> None:
         number = int(epoch) if epoch else self.clients[who].epoch
-        place, one = Place(topic, int(partition)), Committed(offset=int(offset), committed_ms=self.now_ms)
+        place, one = PartitionName(topic, int(partition)), Committed(offset=int(offset), committed_ms=self.now_ms)
         member, knows = MemberId("" if who == "somebody" else who), not old
 
         def commit(turn: GroupTurn) -> str:

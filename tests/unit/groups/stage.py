@@ -13,12 +13,13 @@ from typing import Any
 
 from tailrace.groups.group import ClassicGroup
 from tailrace.groups.groups import Groups
-from tailrace.groups.offsets import Committed, Place
+from tailrace.groups.offsets import Committed
 from tailrace.groups.records import Entry
 from tailrace.groups.requests import Joining, MemberId, Syncing
 from tailrace.groups.states import Move
 from tailrace.groups.turn import GroupTurn, Rules
 from tailrace.model.faults import Fault
+from tailrace.model.ids import PartitionName
 from tailrace.model.proposal import InTransaction, TransactionEnded
 from tests.unit.groups.telling import answered, moved, written
 
@@ -145,7 +146,7 @@ class Stage:
     def commit(self, who: str, offset: str, topic: str, partition: str, generation: str) -> None:
         client = self._client(who)
         number = int(generation) if generation else client.generation
-        place, one = Place(topic, int(partition)), Committed(offset=int(offset), committed_ms=self.now_ms)
+        place, one = PartitionName(topic, int(partition)), Committed(offset=int(offset), committed_ms=self.now_ms)
         member = MemberId(client.member_id)
         self._turn(lambda turn: self.groups.commit(GROUP_ID, member, number, {place: one}, turn), who, told="committed")
 
@@ -155,7 +156,7 @@ class Stage:
         client = self._client(who)
         number = int(generation) if generation else client.generation
         topic, _, partition = place.partition("-")
-        wanted = {Place(topic, int(partition)): Committed(offset=int(offset), committed_ms=self.now_ms)}
+        wanted = {PartitionName(topic, int(partition)): Committed(offset=int(offset), committed_ms=self.now_ms)}
         member, producer_now = MemberId(client.member_id), (int(producer), int(epoch))
         self._turn(
             lambda turn: self.groups.commit_in_transaction(GROUP_ID, member, number, producer_now, wanted, turn),
@@ -173,7 +174,7 @@ class Stage:
 
     def forget(self, topic: str, partition: str) -> None:
         results: list[Fault | None] = []
-        place = Place(topic, int(partition))
+        place = PartitionName(topic, int(partition))
         self._turn(lambda turn: results.extend(self.groups.forget(GROUP_ID, [place], turn)), "an administrator")
         self.lines += [answered("an administrator", fault) for fault in results if fault is not None]
 

@@ -86,7 +86,7 @@ CLASSIC_BYTES = b"\1\0\x0c" + b"\1" + b"\0\0\0\x08" + b"\2" + b"\2r" + b"\2s" + 
     ids=lambda one: type(one).__name__,
 )
 def test_bytes_and_back(key: Key, value: Value, key_bytes: bytes, value_bytes: bytes) -> None:
-    written = encode_entry(Entry(key, value), 99)
+    written = encode_entry(Entry(key, value), 1, 99)
     assert (written.key, written.value) == (key_bytes, value_bytes)
     assert decode_entry(Record(0, 99, key_bytes, value_bytes)) == Entry(key, value)
     assert decode_entry(Record(0, 99, key_bytes, None)) == Entry(key, None)
@@ -95,7 +95,7 @@ def test_bytes_and_back(key: Key, value: Value, key_bytes: bytes, value_bytes: b
 def test_a_member_of_the_classic_protocol_carries_what_it_said() -> None:
     value = replace(profile, classic_member_metadata=classic)
     key = kept.ConsumerGroupMemberMetadataKey(group="g", member_id="m1")
-    assert encode_entry(Entry(key, value), 0).value == PROFILE_BYTES + CLASSIC_BYTES
+    assert encode_entry(Entry(key, value), 1, 0).value == PROFILE_BYTES + CLASSIC_BYTES
 
 
 def test_what_older_releases_wrote_is_read_and_means_nothing_here() -> None:

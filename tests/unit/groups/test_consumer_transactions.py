@@ -3,16 +3,17 @@
 import pytest
 
 from tailrace.groups.groups import Groups
-from tailrace.groups.offsets import Committed, Place
+from tailrace.groups.offsets import Committed
 from tailrace.groups.requests import MemberId
 from tailrace.groups.turn import GroupTurn
 from tailrace.model.faults import Fault, IllegalGeneration, UnknownMember
+from tailrace.model.ids import PartitionName
 from tailrace.model.proposal import InTransaction, TransactionEnded
 from tests.unit.groups.consumer_stage import plain_rules
 from tests.unit.groups.mixed_stage import MixedStage
 from tests.unit.state_tables import replay
 
-place = Place("t", 0)
+place = PartitionName("t", 0)
 
 
 @pytest.fixture

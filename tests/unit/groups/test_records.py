@@ -69,14 +69,14 @@ offset = OffsetCommitKey(group="g", topic="topic", partition=2)
     ],
 )
 def test_bytes_and_back(entry: Entry, key: bytes, value: bytes | None) -> None:
-    written = encode_entry(entry, 99)
+    written = encode_entry(entry, 1, 99)
     assert (written.key, written.value, written.timestamp) == (key, value, 99)
     assert decode_entry(Record(0, 99, key, value)) == entry
 
 
 def test_an_offset_that_says_when_it_ends_is_written_as_only_version_1_can() -> None:
     expires = OffsetCommitValue(offset=7, metadata="", commit_timestamp=1, expire_timestamp=2)
-    written = encode_entry(Entry(offset, expires), 0)
+    written = encode_entry(Entry(offset, expires), 1, 0)
     assert written.value == b"\0\1" + bytes(7) + b"\7" + b"\0\0" + bytes(7) + b"\1" + bytes(7) + b"\2"
     assert decode_entry(Record(0, 0, written.key, written.value)).value == expires
 

@@ -9,10 +9,11 @@ from tailrace.groups.consumer.group import ConsumerGroup
 from tailrace.groups.group import ClassicGroup
 from tailrace.groups.groups import Groups
 from tailrace.groups.kinds import AnyGroup
-from tailrace.groups.offsets import Committed, Place, entry
+from tailrace.groups.offsets import Committed, entry
 from tailrace.groups.records import Entry
 from tailrace.groups.restating import restate, restate_offsets, size
 from tailrace.groups.turn import GroupTurn
+from tailrace.model.ids import PartitionName
 from tailrace.model.proposal import InTransaction, TransactionEnded
 from tests.unit.groups.mixed_stage import MixedStage
 from tests.unit.groups.stage import Stage
@@ -97,12 +98,12 @@ def test_an_offset_that_a_transaction_is_about_to_replace_is_left_alone_and_othe
     """Said after the transaction's own it would count, whatever becomes of that."""
     machine, stage = Groups(), Stage()
     for number in (0, 1):
-        machine.replay(entry("g", Place("t", number), Committed(offset=5)))
-    machine.replay(InTransaction(7, 0, entry("g", Place("t", 0), Committed(offset=9))))
+        machine.replay(entry("g", PartitionName("t", number), Committed(offset=5)))
+    machine.replay(InTransaction(7, 0, entry("g", PartitionName("t", 0), Committed(offset=9))))
     told = turn(stage)
-    both = [("g", Place("t", 0)), ("g", Place("t", 1))]
+    both = [("g", PartitionName("t", 0)), ("g", PartitionName("t", 1))]
     assert restate_offsets(machine, both, told) == both[:1]
-    assert told.records == [entry("g", Place("t", 1), Committed(offset=5))]
+    assert told.records == [entry("g", PartitionName("t", 1), Committed(offset=5))]
     machine.replay(TransactionEnded(7, committed=True))
     assert restate_offsets(machine, both[:1], told) == []
-    assert told.records[-1] == entry("g", Place("t", 0), Committed(offset=9))
+    assert told.records[-1] == entry("g", PartitionName("t", 0), Committed(offset=9))

@@ -11,9 +11,10 @@ from dataclasses import replace
 from typing import TypeVar
 
 from tailrace.model.faults import Fault
+from tailrace.model.ids import PartitionName
 from tailrace.transactions.records import Entry
 from tailrace.transactions.states import Move
-from tailrace.transactions.transaction import LAST_EPOCH_OF_AN_ID, NOTHING, Place, Producer, Transaction, entry
+from tailrace.transactions.transaction import LAST_EPOCH_OF_AN_ID, NOTHING, Producer, Transaction, entry
 from tailrace.transactions.transactions import Transactions
 from tailrace.transactions.turn import Markers, Rules, TransactionTurn
 from tailrace.wire.faults import error_of
@@ -104,7 +105,7 @@ class Stage:
         wanted = [placed(one) for one in places.split()]
         self._marked(self.sent[0 if which == "first" else -1], wanted)
 
-    def _marked(self, markers: Markers, places: Sequence[Place]) -> None:
+    def _marked(self, markers: Markers, places: Sequence[PartitionName]) -> None:
         self._turn(lambda turn: self.machine.marked(markers, places, turn))
 
     def reload(self) -> None:
@@ -175,9 +176,9 @@ class Stage:
             self.lines.append(f"sent: {how} of {shown(markers.producer)} to {places}")
 
 
-def placed(text: str) -> Place:
+def placed(text: str) -> PartitionName:
     topic, _, partition = text.rpartition("-")
-    return Place(topic, int(partition))
+    return PartitionName(topic, int(partition))
 
 
 def producer_of(text: str) -> Producer:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tailrace.model.ids import PartitionName
 from tailrace.records.record import Record
 from tailrace.transactions.records import (
     Entry,
@@ -12,7 +13,7 @@ from tailrace.transactions.records import (
     encode_entry,
 )
 from tailrace.transactions.states import STATUS_NUMBERS, State
-from tailrace.transactions.transaction import Place, Transaction, entry, transaction_of
+from tailrace.transactions.transaction import Transaction, entry, transaction_of
 from tailrace.wire.primitives import WireError
 
 KEY = b"\0\0" + b"\0\1x"
@@ -39,10 +40,10 @@ name = TransactionLogKey(transactional_id="x")
 
 
 def test_bytes_and_back() -> None:
-    written = encode_entry(Entry(name, plain), 99)
+    written = encode_entry(Entry(name, plain), 1, 99)
     assert (written.key, written.value, written.timestamp) == (KEY, VALUE_1 + b"\0", 99)
     assert decode_entry(Record(0, 99, KEY, VALUE_1 + b"\0")) == Entry(name, plain)
-    assert encode_entry(Entry(name, None), 99).value is None
+    assert encode_entry(Entry(name, None), 1, 99).value is None
     assert decode_entry(Record(0, 99, KEY, None)) == Entry(name, None)
 
 
@@ -54,7 +55,7 @@ def test_what_kafka_writes_is_read() -> None:
 
 
 def test_our_own_field_is_a_tag_that_others_skip() -> None:
-    written = encode_entry(entry(Transaction(transactional_id="x", timeout_ms=1, last_epoch=4)), 0).value
+    written = encode_entry(entry(Transaction(transactional_id="x", timeout_ms=1, last_epoch=4)), 1, 0).value
     assert written is not None
     assert written.endswith(b"\1" + b"\x90\x4e" + b"\2" + b"\0\4")
 
@@ -69,12 +70,12 @@ def test_a_transaction_comes_back_as_it_was() -> None:
         next_producer_id=4,
         timeout_ms=5,
         state=State.PREPARE_ABORT,
-        places=(Place("t", 1), Place("t", 0), Place("u", 7)),
+        places=(PartitionName("t", 1), PartitionName("t", 0), PartitionName("u", 7)),
         started_ms=6,
         updated_ms=7,
         client_version=2,
     )
-    stored = decode_entry(Record(0, 0, encode_entry(entry(one), 0).key, encode_entry(entry(one), 0).value))
+    stored = decode_entry(Record(0, 0, encode_entry(entry(one), 1, 0).key, encode_entry(entry(one), 1, 0).value))
     assert stored.value is not None
     assert transaction_of(stored.key, stored.value) == one
 

@@ -29,13 +29,13 @@ moved = Moved(name="a", place=7, speed=2, note="n")
 
 
 def test_bytes_of_a_framed_record() -> None:
-    assert encode_record(moved) == b"\1\3\1" + b"\2a" + b"\0\0\0\7" + b"\0\0\0\2" + b"\1\0\2\2n"
-    assert encode_record(Stopped(name="")) == b"\1\xac\2\0" + b"\1" + b"\0"
+    assert encode_record(moved, 1) == b"\1\3\1" + b"\2a" + b"\0\0\0\7" + b"\0\0\0\2" + b"\1\0\2\2n"
+    assert encode_record(Stopped(name=""), 0) == b"\1\xac\2\0" + b"\1" + b"\0"
 
 
 def test_a_record_is_decoded_by_its_type() -> None:
-    assert decode_record(types, encode_record(moved)) == moved
-    assert decode_record(types, memoryview(encode_record(Stopped(name="b")))) == Stopped(name="b")
+    assert decode_record(types, encode_record(moved, 1)) == moved
+    assert decode_record(types, memoryview(encode_record(Stopped(name="b"), 0))) == Stopped(name="b")
 
 
 def test_an_old_version_is_written_on_request_and_read_with_defaults() -> None:
@@ -52,7 +52,7 @@ def test_an_old_version_is_written_on_request_and_read_with_defaults() -> None:
         (b"\1\4\1abc", r"record type 4 \(version 1\)"),
         (b"\1\3\2abc", "Moved has no version 2, only 0-1"),
         (b"\2\3\1abc", "frame version 2"),
-        (encode_record(moved) + b"x", "1 trailing bytes"),
+        (encode_record(moved, 1) + b"x", "1 trailing bytes"),
     ],
 )
 def test_unknown_types_and_versions_are_rejected(data: bytes, why: str) -> None:
@@ -61,7 +61,7 @@ def test_unknown_types_and_versions_are_rejected(data: bytes, why: str) -> None:
 
 
 def test_every_truncated_record_is_rejected() -> None:
-    data = encode_record(moved)
+    data = encode_record(moved, 1)
     for size in range(len(data)):
         with pytest.raises(WireError):
             decode_record(types, data[:size])

@@ -6,8 +6,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from tailrace.broker.peers import Unreachable
+from tailrace.cluster.brokers import Broker, from_registered
 from tailrace.cluster.controller import Controller, NewTopic
-from tailrace.cluster.records import BrokerRegistered, PartitionLed
+from tailrace.cluster.membership import Joining
+from tailrace.cluster.records import PartitionLed
+from tailrace.model.addresses import Address
+from tailrace.model.caller import Caller
 from tailrace.model.faults import (
     InvalidRequest,
     NotController,
@@ -40,7 +44,8 @@ LOOK_S: Final = 0.25  # for another controller, while one is asked
 CONTROLLER_TIMEOUT_S: Final = 10.0
 HANDED_OVER_WITHIN_S: Final = 3.0
 
-ServeForwarded = Callable[[int, int, bytes], Awaitable[bytes]]  # API key, version, body of the request -> of the answer
+# Caller, API key, version, body of the request; gives the body of the answer.
+ServeForwarded = Callable[[Caller, int, int, bytes], Awaitable[bytes]]
 
 
 class PeerCalls:
@@ -100,6 +105,14 @@ class PeerCalls:
         finally:
             task.cancel()
 
+    async def hand_over(self, leader: BrokerId, request: HandOver, within_s: float) -> HandOverAnswer:
+        """Ask a leader, which may be this broker, to hand partitions over."""
+        if leader == self._node.broker_id:
+            return await self._hand_over(request)
+        answer = await self._node.quorums.peers.call(leader, request, within_s)
+        assert isinstance(answer, HandOverAnswer)
+        return answer
+
     # Serving
 
     async def serve(self, caller: BrokerId, request: object) -> object:
@@ -107,17 +120,7 @@ class PeerCalls:
             case JoinCluster():
                 return await self._join(request)
             case RegisterBroker():
-                record = BrokerRegistered(
-                    broker_id=request.broker_id,
-                    directory_id=request.directory_id,
-                    incarnation_id=request.incarnation_id,
-                    host=request.host,
-                    kafka_port=request.kafka_port,
-                    peer_host=request.peer_host,
-                    peer_port=request.peer_port,
-                    rack=request.rack,
-                )
-                await self._write(lambda controller: controller.register(record))
+                await self._write(lambda controller: controller.register(_broker(request)))
                 return RegisterBrokerAnswer()
             case LeaveCluster():
                 await self._write(partial(_leave, request))
@@ -147,23 +150,19 @@ class PeerCalls:
         raise InvalidRequest(f"{type(request).__name__} is nothing that a broker serves")
 
     async def _write(self, propose: "Callable[[Controller], Proposal[Any]]") -> Any:
-        return await self._node.controller.write(propose)
+        return await self._node.controller_role.active.write(propose)
 
     async def _join(self, request: JoinCluster) -> JoinClusterAnswer:
         node = self._node
-        wanted = None if request.broker_id < 0 else BrokerId(request.broker_id)
-
-        def propose(controller: Controller) -> "Proposal[BrokerId]":
-            return controller.join(
-                Id(request.directory_id),
-                wanted,
-                Id(request.incarnation_id),
-                request.peer_host,
-                request.peer_port,
-                request.rack,
-            )
-
-        broker_id = await self._write(propose)
+        joining = Joining(
+            directory=Id(request.directory_id),
+            wanted=None if request.broker_id < 0 else BrokerId(request.broker_id),
+            incarnation=Id(request.incarnation_id),
+            peer=Address(request.peer_host, request.peer_port),
+            rack=request.rack,
+            features=from_registered(request.features),
+        )
+        broker_id = await self._write(lambda controller: controller.join(joining))
         return JoinClusterAnswer(
             broker_id=broker_id, cluster_id=node.meta.cluster_id, controller=node.broker_id, voters=self._voters()
         )
@@ -181,7 +180,8 @@ class PeerCalls:
     async def _forwarded(self, request: Forward) -> ForwardAnswer:
         if self.serve_forwarded is None or not self._node.is_controller:
             raise NotController("this broker is not the controller", self._node.controller_id)
-        body = await self.serve_forwarded(request.api_key, request.api_version, request.body)
+        caller = Caller(principal=request.principal)
+        body = await self.serve_forwarded(caller, request.api_key, request.api_version, request.body)
         return ForwardAnswer(body=body)
 
     async def _hand_over(self, request: HandOver) -> HandOverAnswer:
@@ -206,6 +206,21 @@ class PeerCalls:
                 return _handed(one, Error.REQUEST_TIMED_OUT, f"broker {one.to} did not take over in time")
             await asyncio.sleep(0.01)
         return _handed(one, Error.NONE, None)
+
+
+def _broker(request: RegisterBroker) -> Broker:
+    return Broker(
+        id=BrokerId(request.broker_id),
+        directory=Id(request.directory_id),
+        incarnation=Id(request.incarnation_id),
+        host=request.host,
+        kafka_port=request.kafka_port,
+        peer_host=request.peer_host,
+        peer_port=request.peer_port,
+        rack=request.rack,
+        fenced=request.kafka_port == 0,
+        features=from_registered(request.features),
+    )
 
 
 def _handed(one: PartitionToHandOver, code: Error, message: str | None) -> HandedOver:

@@ -73,7 +73,7 @@ class Coordinator(Generic[S]):
             made = await self._node.calls.controller(wanted)
         except Fault as fault:
             raise CoordinatorUnavailable(f"{kept.topic} could not be made: {fault}") from fault
-        await self._node.until_led([Id(made.topic_id)])
+        await self._node.progress.until_led([Id(made.topic_id)])
         topic = self.topic
         if topic is None:
             raise CoordinatorUnavailable(f"{kept.topic} is being made")

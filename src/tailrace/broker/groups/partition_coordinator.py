@@ -18,13 +18,12 @@ from tailrace.broker.partitions.transaction_guards import Guards
 from tailrace.broker.timers import sleep_then_read
 from tailrace.groups.consumer.expressions import Tried
 from tailrace.groups.groups import Groups
-from tailrace.groups.offsets import Place
 from tailrace.groups.records import decode_entry, encode_entry
 from tailrace.groups.requests import Answer
 from tailrace.groups.restating import restate, restate_offsets, size
 from tailrace.groups.turn import GroupTurn, Rules
 from tailrace.model.faults import Fault, NotCoordinator
-from tailrace.model.ids import Epoch
+from tailrace.model.ids import Epoch, PartitionName
 from tailrace.model.proposal import TransactionEnded
 from tailrace.ports import Ports
 
@@ -40,7 +39,7 @@ T = TypeVar("T")
 
 class GroupPartitionCoordinator(PartitionCoordinator[Groups, GroupTurn]):
     def __init__(self, partition: Partition, rules: Rules, topics: ClusterTopics, ports: Ports, spawn: Spawn) -> None:
-        super().__init__(partition, Groups, CODEC, ports, spawn)
+        super().__init__(partition, Groups, CODEC, ports, spawn, topics.level)
         self.rules = rules
         self._topics = topics
         self._waiting: dict[Ticket, None] = {}
@@ -106,7 +105,7 @@ class GroupPartitionCoordinator(PartitionCoordinator[Groups, GroupTurn]):
                 return False
         return True
 
-    async def _committed(self, groups: Sequence[str]) -> list[tuple[str, Place]]:
+    async def _committed(self, groups: Sequence[str]) -> list[tuple[str, PartitionName]]:
         return await self.ask(lambda machine: [(one, place) for one in groups for place in machine.committed(one)])
 
     async def _say(self, say: Callable[[Groups, Sequence[T], GroupTurn], Sequence[T]], what: Sequence[T]) -> bool:

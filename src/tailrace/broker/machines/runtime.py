@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from tailrace.broker.partitions.partition import Partition
+from tailrace.cluster.features import record_version
 from tailrace.model.faults import Fault, NotLeader
 from tailrace.model.frozen import frozen
 from tailrace.model.ids import Epoch
@@ -44,26 +45,30 @@ T = TypeVar("T")
 class Codec:
     """How a machine's records stand in its log."""
 
-    encode: Callable[[Any, int], NewRecord]  # a record, at a time
+    encode: Callable[[Any, int, int], NewRecord]  # a record, at a level of metadata.version, at a time
     decode: Callable[[Record], Any]
 
 
 def codec_of(kinds: Mapping[int, type]) -> Codec:
     """Records of our own, by their type numbers; see `wire.stored`."""
-    return Codec(
-        lambda record, now_ms: NewRecord(value=encode_record(record), timestamp=now_ms),
-        lambda stored: decode_record(kinds, stored.value or b""),
-    )
+
+    def encode(record: Any, level: int, now_ms: int) -> NewRecord:
+        version = record_version(level, type(record).__name__)
+        return NewRecord(value=encode_record(record, version), timestamp=now_ms)
+
+    return Codec(encode, lambda stored: decode_record(kinds, stored.value or b""))
 
 
 class MachineRuntime(Generic[M]):
-    def __init__(self, partition: Partition, machine: M, codec: Codec, clock: Clock) -> None:
+    def __init__(self, partition: Partition, machine: M, codec: Codec, clock: Clock, level: Callable[[M], int]) -> None:
+        """`level` tells the level of metadata.version at which records are written."""
         self.partition = partition
         self.epoch: Epoch = partition.epoch  # the only one it serves in
         self.machine = machine
         self.is_broken = False  # an append failed after the machine had decided: it may know what the log does not
         self._codec = codec
         self._clock = clock
+        self._level = level
 
     async def load(self) -> None:
         """Replay the log up to its end; the machine serves from then on."""
@@ -94,11 +99,11 @@ class MachineRuntime(Generic[M]):
             self.machine.replay(record)
 
     def _batch(self, records: Sequence[Any], now_ms: int) -> bytearray:
-        first = records[0]
+        first, level = records[0], self._level(self.machine)
         if not isinstance(first, InTransaction):
-            return build_batch([self._codec.encode(record, now_ms) for record in records])
+            return build_batch([self._codec.encode(record, level, now_ms) for record in records])
         return build_batch(
-            [self._codec.encode(one.record, now_ms) for one in records],
+            [self._codec.encode(one.record, level, now_ms) for one in records],
             producer_id=first.producer_id,
             producer_epoch=first.producer_epoch,
             transactional=True,

@@ -29,10 +29,10 @@ from tailrace.model.faults import (
 from tailrace.model.ids import NOBODY, Epoch, TopicPartition
 from tailrace.model.topics import INTERNAL_TOPICS
 from tailrace.raft.events import Event, Resign
-from tailrace.raft.leader_view import Following
+from tailrace.raft.leader_view import LeaderView
 from tailrace.raft.replica import Replica, Role
 from tailrace.raft.voters import majority
-from tailrace.records.build import marker_batch
+from tailrace.records.control import marker_batch
 from tailrace.records.header import CONTROL_BIT, TRANSACTIONAL_BIT, check_batch
 
 logger: Final = logging.getLogger(__name__)
@@ -56,6 +56,11 @@ class Partition(QuorumMember):
         self.leader_is_gone = False  # it was there a moment ago, and was reset or resigned: an election is under way
 
     # Writing
+
+    @property
+    def opens_records(self) -> bool:
+        """Whether appending opens batches, which takes long: the topic's settings are about single records."""
+        return self.log.looks_at_records
 
     def append(self, batch: memoryview, acks: int, guard: Guard | None = None) -> Appended:
         """Append one batch as a client sent it; it is checked, stamped in place and written. Faults leave nothing.
@@ -302,7 +307,7 @@ class Partition(QuorumMember):
             self.leader_is_gone = gone
             self.ports.leader_changed(self)
 
-    def _heard_lately(self, following: Following) -> bool:
+    def _heard_lately(self, following: LeaderView) -> bool:
         """A leader that fell silent may still be there for others; one that is gone a moment after it spoke is not."""
         return self._now() - following.heard_at < self.replica.timing.fetch_timeout_s
 

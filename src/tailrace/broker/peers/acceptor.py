@@ -11,6 +11,7 @@ from tailrace.broker.peers.complaints import Complaints
 from tailrace.broker.peers.events import PeerEvents
 from tailrace.broker.peers.hello import Greeted
 from tailrace.broker.peers.lane_kind import LaneKind
+from tailrace.broker.peers.levels import OwnLevels
 from tailrace.model.ids import BrokerId
 from tailrace.model.limits import PEER_CONNECTIONS_MAX, PEER_REQUEST_MAX_BYTES
 from tailrace.model.settings import Settings
@@ -29,6 +30,7 @@ class Acceptor:
         complaints: Complaints,
         met: Callable[[BrokerId], None],
         neighbours: Callable[[], tuple[Neighbour, ...]],
+        levels: OwnLevels,
     ) -> None:
         """`met` hears of each broker that has connected: it is there, so it can be connected to."""
         self.me = me
@@ -37,6 +39,7 @@ class Acceptor:
         self.complaints = complaints
         self.frame_max_bytes = max(settings.socket_request_max_bytes, PEER_REQUEST_MAX_BYTES)
         self.neighbours = neighbours
+        self.levels = levels
         self._met = met
         self._listener: Listener | None = None
         self._connections: dict[PeerConnection, None] = {}
@@ -63,6 +66,10 @@ class Acceptor:
         if older is not None:
             older.close_quietly()
         self._met(connection.broker)
+
+    def level_raised(self, level: int) -> None:
+        for connection in list(self._connections):
+            connection.level_raised(level)
 
     def lost(self, connection: PeerConnection, greeted: Greeted | None) -> None:
         self._connections.pop(connection, None)

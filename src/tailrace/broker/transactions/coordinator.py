@@ -8,8 +8,8 @@ from tailrace.broker.timers import sleep_then_read
 from tailrace.broker.transactions.marker_delivery import MarkerDelivery
 from tailrace.broker.transactions.membership import TransactionMembership
 from tailrace.broker.transactions.partition_coordinator import TransactionPartitionCoordinator
+from tailrace.model.faults import ConcurrentTransactions
 from tailrace.model.topics import TRANSACTIONS_TOPIC
-from tailrace.model.transaction_faults import ConcurrentTransactions
 from tailrace.transactions.transaction import NOTHING, Producer
 from tailrace.transactions.turn import Rules
 
@@ -34,8 +34,12 @@ class TransactionCoordinator(Coordinator[TransactionPartitionCoordinator]):
 
     def _coordinate(self, partition: Partition) -> TransactionPartitionCoordinator:
         return TransactionPartitionCoordinator(
-            partition, self._rules, self._node.ports, self._node.spawn, self._delivery.send
+            partition, self._rules, self._node.ports, self._node.spawn, self._delivery.send, self._level
         )
+
+    def _level(self) -> int:
+        """The level of metadata.version in force, at which records are written."""
+        return self._node.hosted.image.level
 
     async def init(self, transactional_id: str, timeout_ms: int, expected: Producer | None) -> Producer:
         """Give a name to a producer."""

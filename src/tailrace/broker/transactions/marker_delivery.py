@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from tailrace.broker.peers import Unreachable
 from tailrace.broker.transactions.partition_coordinator import TransactionPartitionCoordinator
 from tailrace.model.faults import Fault
-from tailrace.model.ids import NO_EPOCH, NO_ID, NOBODY, BrokerId, Epoch
+from tailrace.model.ids import NO_EPOCH, NO_ID, NOBODY, BrokerId, Epoch, PartitionName
 from tailrace.model.limits import MARKS_PER_CALL_MAX
-from tailrace.transactions.transaction import Place
 from tailrace.transactions.transactions import Transactions
 from tailrace.transactions.turn import Markers, TransactionTurn
 from tailrace.wire.errors import Error
@@ -43,7 +42,7 @@ class Order(NamedTuple):
     coordinator: TransactionPartitionCoordinator
     epoch: Epoch  # of the coordinator
     markers: Markers
-    place: Place
+    place: PartitionName
     tries: int = 0
 
     @property
@@ -76,13 +75,13 @@ class MarkerDelivery:
         if gone:
             self._node.spawn(self._tell(gone))
 
-    def _leader_of(self, place: Place) -> BrokerId:
+    def _leader_of(self, place: PartitionName) -> BrokerId:
         topic = self._node.hosted.image.topics.get(place.topic)
         if topic is None or place.partition >= len(topic.partitions):
             return NOBODY
         return self._node.leaders.led_by(topic, place.partition)[0]
 
-    def _is_gone(self, place: Place) -> bool:
+    def _is_gone(self, place: PartitionName) -> bool:
         """Whether a partition was deleted. One that is merely not known here was made a moment ago."""
         image = self._node.hosted.image
         topic = image.topics.get(place.topic)

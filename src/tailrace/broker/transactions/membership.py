@@ -3,12 +3,18 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from tailrace.broker.partitions.transaction_guards import NamedPartition
 from tailrace.broker.peers import Unreachable
 from tailrace.broker.transactions.partition_coordinator import TransactionPartitionCoordinator
-from tailrace.model.faults import CoordinatorLoading, CoordinatorUnavailable, Fault, NotCoordinator, UnknownTopic
-from tailrace.model.transaction_faults import NotInTransaction
-from tailrace.transactions.transaction import FIRST_EPOCH_VERSION, Place, Producer
+from tailrace.model.faults import (
+    CoordinatorLoading,
+    CoordinatorUnavailable,
+    Fault,
+    NotCoordinator,
+    NotInTransaction,
+    UnknownTopic,
+)
+from tailrace.model.ids import PartitionName
+from tailrace.transactions.transaction import FIRST_EPOCH_VERSION, Producer
 from tailrace.wire.errors import Error
 from tailrace.wire.faults import error_of
 from tailrace.wire.messages.peers.take_part import PartitionTakingPart, TakePart, TakePartAnswer
@@ -28,10 +34,10 @@ class TransactionMembership:
         transactional_id: str,
         producer_id: int,
         producer_epoch: int,
-        partitions: Sequence[NamedPartition],
+        partitions: Sequence[PartitionName],
         *,
         add: bool,
-    ) -> Mapping[NamedPartition, Error]:
+    ) -> Mapping[PartitionName, Error]:
         """As `Verifier` says."""
         request = TakePart(
             transactional_id=transactional_id,
@@ -62,7 +68,7 @@ class TransactionMembership:
     async def serve(self, request: TakePart) -> TakePartAnswer:
         """What the coordinator here says of each partition. Faults say that there is none."""
         coordinator = self._node.transaction_coordinator.local(request.transactional_id)
-        places = [Place(one.topic, one.partition) for one in request.partitions]
+        places = [PartitionName(one.topic, one.partition) for one in request.partitions]
         try:
             if request.add:
                 _require_known(self._node, places)
@@ -77,7 +83,7 @@ class TransactionMembership:
         return TakePartAnswer(codes=tuple(none if one in missing else Error.NONE for one in places))
 
 
-def _require_known(node: "Node", places: Sequence[Place]) -> None:
+def _require_known(node: "Node", places: Sequence[PartitionName]) -> None:
     """A coordinator that has not heard of a topic yet could not tell it from one that is gone."""
     topics = node.hosted.image.topics
     for place in places:
@@ -86,8 +92,8 @@ def _require_known(node: "Node", places: Sequence[Place]) -> None:
 
 
 async def _missing(
-    coordinator: TransactionPartitionCoordinator, request: TakePart, places: Sequence[Place]
-) -> Sequence[Place]:
+    coordinator: TransactionPartitionCoordinator, request: TakePart, places: Sequence[PartitionName]
+) -> Sequence[PartitionName]:
     name, who = request.transactional_id, Producer(request.producer_id, request.producer_epoch)
     if not request.add:
         return await coordinator.ask(lambda machine: machine.missing(name, who, places))

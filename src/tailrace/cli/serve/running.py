@@ -5,21 +5,22 @@ its port, the node is stopped, so that the next start finds a cleanly closed dat
 """
 
 import asyncio
-import errno
 import logging
 import os
 import resource
 import sys
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final, TypeVar
 
 from tailrace.broker.node import CannotStart, Node
 from tailrace.cli.failure import Failed
-from tailrace.doors.kafka import open_door
+from tailrace.doors.door import CannotListen, Door, open_doors
+from tailrace.doors.kafka import KafkaDoor
 from tailrace.log.directory.state_file import Unreadable
+from tailrace.model.addresses import Address
 from tailrace.model.settings import Settings
-from tailrace.ports import Listener, system_ports
+from tailrace.ports import system_ports
 
 T = TypeVar("T")
 
@@ -65,11 +66,15 @@ async def _serve(settings: Settings, until_eof: bool) -> None:
         advice = UNREADABLE_ADVICE if isinstance(error.__cause__, Unreadable) else ""
         raise Failed(f"cannot start: {error}{advice}") from None
     try:
-        listener = await _unless(stop.requested, _listen(node, settings))  # may take long: it waits for the cluster
-        if listener is not None:
-            _announce_ready(node, listener, settings)
+        doors: list[Door] = [KafkaDoor(node)]
+        is_open = await _unless(stop.requested, _open(node, doors))  # may take long: it waits for the cluster
+        if is_open:
+            _announce_ready(node, settings)
             await stop.requested.wait()
-            listener.close()
+            for door in doors:
+                door.close()
+    except (CannotListen, CannotStart) as error:
+        raise Failed(f"cannot start: {error}") from None
     finally:
         await node.stop()
     if node.failed.done():
@@ -77,10 +82,11 @@ async def _serve(settings: Settings, until_eof: bool) -> None:
     logger.info("stopped")
 
 
-def _announce_ready(node: Node, listener: Listener, settings: Settings) -> None:
-    where = address(node.advertised_host, listener.port)
+def _announce_ready(node: Node, settings: Settings) -> None:
+    listeners = {**node.endpoints, "peer": Address(node.advertised_host, node.peer_port)}
+    where = node.endpoints["kafka"]
     logger.info("broker %d is up at %s, data in %s, fsync %s", node.broker_id, where, settings.data_dir, settings.fsync)
-    print(f"ready kafka={where} peer={address(node.advertised_host, node.peer_port)}", flush=True)
+    print("ready " + " ".join(f"{name}={one}" for name, one in listeners.items()), flush=True)
 
 
 async def _unless(requested: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None:
@@ -95,26 +101,9 @@ async def _unless(requested: asyncio.Event, work: Coroutine[Any, Any, T]) -> T |
     return None
 
 
-async def _listen(node: Node, settings: Settings) -> Listener:
-    try:
-        return await open_door(node)
-    except OSError as error:
-        raise Failed(f"cannot start: {_listen_error(error, settings)}") from None
-
-
-def _listen_error(error: OSError, settings: Settings) -> str:
-    if error.errno == errno.EADDRINUSE:
-        return (
-            f"port {settings.kafka_port} on {settings.host} is in use by another program.\n"
-            "Stop it, or give this broker another port with --kafka-port (0 picks a free one)."
-        )
-    if error.errno == errno.EACCES:
-        return (
-            f"this user may not listen on port {settings.kafka_port} of {settings.host}.\n"
-            "Choose a port above 1023 with --kafka-port."
-        )
-    reason = error.strerror or str(error)
-    return f"cannot listen on {settings.host}: {reason}.\nName an address of this machine with --host."
+async def _open(node: Node, doors: Sequence[Door]) -> bool:
+    await open_doors(node, doors)
+    return True
 
 
 class _Stop:
@@ -145,10 +134,6 @@ def _at_eof(callback: Callable[[], None]) -> None:
         loop.call_soon_threadsafe(callback)
 
     threading.Thread(target=watch, name="stdin", daemon=True).start()
-
-
-def address(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

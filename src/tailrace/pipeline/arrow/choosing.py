@@ -15,7 +15,7 @@ from typing import Final, Literal, NamedTuple
 from tailrace.model.faults import CorruptBatch
 from tailrace.pipeline.protections import stands
 from tailrace.ports.disk import Buffer
-from tailrace.records.build import CONTROL_KEY
+from tailrace.records.control import CONTROL_KEY
 from tailrace.records.crc import crc32c
 from tailrace.records.header import CHECKED_FROM, BatchHeader
 from tailrace.records.opened import batches, open_batch

@@ -16,6 +16,7 @@ from typing import Final
 from tailrace.broker.node import CannotStart, Node
 from tailrace.cluster.controller import Controller, NewTopic, TopicCreated
 from tailrace.doors.kafka import open_door
+from tailrace.model.addresses import Address
 from tailrace.model.faults import StorageFailed, TopicExists
 from tailrace.model.ids import Id
 from tailrace.model.proposal import Proposal
@@ -73,12 +74,12 @@ class Met:
 async def serve(ports: Ports, settings: Settings) -> Node:
     node = Node(ports, settings)
     await node.start()
-    await node.register()
+    await node.register({"kafka": Address(node.advertised_host, settings.kafka_port)})
     for wanted in TOPICS:
         with suppress(TopicExists):
-            await node.controller.write(partial(_create, wanted, ports.random.new_id))
-    await node.settled()
-    await node.until_led([topic.id for topic in node.hosted.image.topics.values()])
+            await node.controller_role.active.write(partial(_create, wanted, ports.random.new_id))
+    await node.progress.settled()
+    await node.progress.until_led([topic.id for topic in node.hosted.image.topics.values()])
     await open_door(node)
     return node
 

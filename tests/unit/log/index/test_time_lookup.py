@@ -8,8 +8,8 @@ import pytest
 from tailrace.log.index import time_lookup as lookup
 from tailrace.log.log import Log
 from tailrace.model.faults import StorageFailed
-from tailrace.records.build import leader_change_batch
 from tailrace.records.compress import Compression
+from tailrace.records.control import leader_change_batch
 from tailrace.records.header import read_header
 from tests.unit.log.logs import NOW, on_loop, one_batch, open_log, put, segment_path, topic
 

@@ -8,7 +8,7 @@ from tailrace.log.log import Log, RecoveryPoint
 from tailrace.model.faults import OffsetOutOfRange, StorageFailed
 from tailrace.model.ids import Id
 from tailrace.ports.disk import make_lasting_dir
-from tailrace.records.build import voters_batch
+from tailrace.records.control import voters_batch
 from tailrace.records.header import read_header
 from tailrace.testing.simulation import World
 from tailrace.testing.simulation.failures import Crashed

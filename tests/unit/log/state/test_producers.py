@@ -22,7 +22,7 @@ async def test_one_of_the_last_five_is_a_duplicate(tmp_path: Path) -> None:
     for sequence in range(0, 14, 2):
         put(log, sent(sequence, count=2))
     for sequence in range(4, 14, 2):
-        assert put(log, sent(sequence, count=2)) == (sequence, sequence + 1, True, -1)
+        assert put(log, sent(sequence, count=2))[:4] == (sequence, sequence + 1, True, -1)
     assert log.end == 14
     with pytest.raises(OutOfOrderSequence):
         put(log, sent(2, count=2))  # the sixth from the end is forgotten

@@ -9,8 +9,8 @@ from tailrace.log.log import Log, RecoveryPoint
 from tailrace.model.faults import CorruptBatch, StorageFailed
 from tailrace.model.ids import Id
 from tailrace.ports.disk import make_lasting_dir
-from tailrace.records.build import build_batch, leader_change_batch, voters_batch
-from tailrace.records.control import VotersChange, read_control
+from tailrace.records.build import build_batch
+from tailrace.records.control import VotersChange, leader_change_batch, read_control, voters_batch
 from tailrace.records.header import read_header
 from tailrace.records.opened import batches
 from tailrace.records.record import NewRecord

@@ -1,7 +1,8 @@
 """Transactions of producers in a log: their batches, and the markers that end them."""
 
 from tailrace.log.log import Log
-from tailrace.records.build import build_batch, marker_batch
+from tailrace.records.build import build_batch
+from tailrace.records.control import marker_batch
 from tailrace.records.header import read_header
 from tailrace.records.record import NewRecord
 from tests.unit.log.logs import NOW, put

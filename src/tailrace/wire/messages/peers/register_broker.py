@@ -1,6 +1,7 @@
 """RegisterBroker: a member has started, and says where it is found from now on."""
 
 from tailrace.model.ids import Id
+from tailrace.wire.messages.peers.registered_feature import RegisteredFeature
 from tailrace.wire.schema import Int16, Int32, message, wire
 
 
@@ -16,6 +17,7 @@ class RegisterBroker:
     peer_host: str
     peer_port: Int32
     rack: str | None = wire(nullable="0+", default=None)
+    features: tuple[RegisteredFeature, ...] = wire(tag=0, default=())
 
 
 @message(api=1011, versions="0-0", flexible="0+")

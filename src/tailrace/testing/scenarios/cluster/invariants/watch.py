@@ -79,7 +79,7 @@ class Watch:
             return
         if node.failed.done():
             raise Broken(Invariant.ALIVE, f"{server.name}: {node.failed.exception()!r}") from node.failed.exception()
-        if getattr(node, "replicas", None) is not None:
+        if getattr(node, "hosted", None) is not None:
             self._deleted.update(dict.fromkeys(node.hosted.image.removed))
         for partition in partitions_of(server):
             self._see(server, partition)
@@ -135,11 +135,11 @@ class Watch:
 def partitions_of(server: Server) -> Iterator[Partition]:
     """Those that the node has opened; while it starts, as far as it is."""
     node = server.node
-    metadata, replicas = getattr(node, "metadata", None), getattr(node, "replicas", None)
+    metadata, hosted = getattr(node, "metadata", None), getattr(node, "hosted", None)
     if metadata is not None:
         yield metadata
-    if replicas is not None:
-        yield from replicas.all()
+    if hosted is not None:
+        yield from hosted.all()
 
 
 def log_is_fine(partition: Partition) -> bool:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tailrace.doors.kafka.handlers.records.leader_hints import NO_HINT, hint_for
+from tailrace.broker.services.topics import NO_HINT
 from tailrace.model.faults import NotLeader
 from tailrace.model.ids import Epoch, Id
 from tailrace.raft.messages import EpochSeen
@@ -113,6 +113,6 @@ async def test_who_was_reported_is_not_named_once_it_is_known_to_be_over(cluster
     node, replica = cluster[3].node, cluster.replica(3, "t")
     await until(lambda: node.hosted.image.topics["t"].partitions[0].leader == 1)
     fault = NotLeader("not here")
-    assert hint_for(node, "t", 0, fault) == (1, replica.epoch)
+    assert node.services.topics.leader_hint("t", 0, fault) == (1, replica.epoch)
     replica.step(EpochSeen(sender=cluster[2].node.voter, to=replica.me, epoch=Epoch(replica.epoch + 1)))
-    assert hint_for(node, "t", 0, fault) == NO_HINT
+    assert node.services.topics.leader_hint("t", 0, fault) == NO_HINT

@@ -1,6 +1,6 @@
-"""The smallest shell that keeps the contract of `Effects`: a log in memory, a disk that may lose what is not synced.
+"""The smallest shell that fulfils the contract of `Effects`: a log in memory, a disk that may lose unsynced entries.
 
-Transcripts and random histories drive the same one. It shows how a replica is meant to be driven, too.
+Transcripts and random histories use it. It also shows how a replica is meant to be driven.
 """
 
 from collections.abc import Callable
@@ -19,22 +19,22 @@ from tailrace.raft.voters import NO_VOTER, Voter, Voters
 
 class Entry(NamedTuple):
     epoch: int
-    value: str | Voters  # a client's, or what a leader wrote for itself
+    value: str | Voters  # a client's record or a leader-change batch; or a voter set
 
 
 class Envelope(NamedTuple):
     message: Message
     entries: tuple[Entry, ...] = ()
 
-    def way(self) -> tuple[int, int]:
-        """From which broker to which."""
+    def route(self) -> tuple[int, int]:
+        """The broker of the sender and that of the receiver."""
         sender = self.message.peer if isinstance(self.message, Fetched | Synced) else self.message.sender
         return sender.broker, self.message.to.broker
 
 
 @dataclass
 class Disk:
-    """What survives a crash: entries below `durable`, the last vote that was stored, a high watermark of some time."""
+    """What survives a crash: entries below `durable`, the last vote stored, and a high watermark that may be old."""
 
     entries: list[Entry] = field(default_factory=list)
     durable: int = 0
@@ -53,19 +53,19 @@ def voter(broker: int, disk: int = 0) -> Voter:
     return Voter(broker=BrokerId(broker), directory=Id(bytes([broker, disk]) + bytes(14)))
 
 
-def progress(asked: Fetched) -> Synced:
-    """What is told when an fsync ends and this fetch is parked."""
+def synced(fetch: Fetched) -> Synced:
+    """The message that reports an fsync while this fetch waits at the leader."""
     return Synced(
-        peer=asked.peer,
-        to=asked.to,
-        epoch=asked.epoch,
-        end=asked.end,
-        last_epoch=asked.last_epoch,
-        durable=asked.durable,
+        peer=fetch.peer,
+        to=fetch.to,
+        epoch=fetch.epoch,
+        end=fetch.end,
+        last_epoch=fetch.last_epoch,
+        durable=fetch.durable,
     )
 
 
-Happened = Callable[["Member", Event, Effects], None]
+Observer = Callable[["Member", Event, Effects], None]
 
 
 class Member:
@@ -75,13 +75,13 @@ class Member:
     timing = Timing()
 
     def __init__(
-        self, me: Voter, first_voters: Voters, disk: Disk, post: Callable[[Envelope], None], happened: Happened
+        self, me: Voter, first_voters: Voters, disk: Disk, post: Callable[[Envelope], None], observe: Observer
     ) -> None:
         self.me = me
         self.first_voters = first_voters
         self.disk = disk
         self.post = post
-        self.happened = happened
+        self.observe = observe
         self.alive = False
         self.slow_votes = False  # whether `store_vote` waits for `finish_vote`
         self.fetch_max_entries = 4
@@ -111,19 +111,19 @@ class Member:
         self.replica.progress(len(disk.entries), disk.durable)
 
     def crash(self, kept: int = 0) -> None:
-        """Lose what is not synced, but for `kept` entries that reached the disk all the same."""
+        """Lose the entries that are not synced, except the first `kept` of them, which reached the disk anyway."""
         self.alive = False
         self.unstored = self.sync_started = None
         del self.disk.entries[self.disk.durable + kept :]
-        self.disk.durable = len(self.disk.entries)  # recovery syncs what it finds
+        self.disk.durable = len(self.disk.entries)  # recovery syncs the entries it finds
 
-    # Driving
+    # Events and effects
 
     def step(self, event: Event, now: float, chance: float, entries: tuple[Entry, ...] = ()) -> None:
         effects = self.replica.step(event, now, chance)
         if effects.truncate_to is not None:
             self._truncate(effects.truncate_to)
-        self.happened(self, event, effects)
+        self.observe(self, event, effects)
         if effects.truncate_to is not None:
             self.step(Truncated(effects.truncate_to), now, chance)
         if effects.append_leader_change:
@@ -145,9 +145,9 @@ class Member:
             self.step(Tick(), now, chance)
 
     def fetch(self) -> None:
-        asked = self.replica.fetch()
-        if asked is not None:
-            self.post(Envelope(asked))
+        fetch = self.replica.fetch()
+        if fetch is not None:
+            self.post(Envelope(fetch))
 
     def finish_vote(self, now: float, chance: float) -> None:
         vote, self.unstored = self.unstored, None
@@ -170,7 +170,7 @@ class Member:
     def _report_voters(self, offset: int, entry: Entry, now: float, chance: float) -> None:
         if not isinstance(entry.value, str):
             event = VotersAppended(Offset(offset), entry.value)
-            self.happened(self, event, self.replica.step(event, now, chance))
+            self.observe(self, event, self.replica.step(event, now, chance))
 
     def _truncate(self, end: int) -> None:
         del self.disk.entries[end:]
@@ -184,7 +184,7 @@ class Member:
             self.sync_started = len(self.disk.entries)
 
     def finish_sync(self) -> None:
-        """What was there when the sync started is durable now."""
+        """The entries that were in the log when the sync started are durable now."""
         if self.sync_started is not None:
             self.disk.durable = max(self.disk.durable, self.sync_started)
             self.disk.high_watermark = self.replica.high_watermark

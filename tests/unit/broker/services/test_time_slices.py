@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, Final
 from unittest.mock import patch
 
-from tailrace.doors.kafka import time_slices
+from tailrace.broker.services import time_slices
+from tailrace.broker.services.time_slices import MANY_AT_ONCE
 from tailrace.doors.kafka.request_limits import each, together
-from tailrace.doors.kafka.time_slices import MANY_AT_ONCE
 from tailrace.model.limits import NAMES_PER_TURN_MAX
 from tailrace.records.build import build_batch
 from tailrace.records.record import NewRecord
@@ -30,7 +30,7 @@ NEVER: Final = 60.0
 
 @contextmanager
 def turns_last(seconds: float) -> Iterator[None]:
-    with patch.object(time_slices, "TURN_MAX_S", seconds):
+    with patch.object(time_slices, "SLICE_MAX_S", seconds):
         yield
 
 
@@ -104,7 +104,7 @@ async def test_very_many_partitions_may_take_long_whatever_is_in_them(served: Se
         return FetchRequest(max_wait_ms=0, min_bytes=1, topics=(TopicToFetch(name="c", partitions=wanted),))
 
     await served.make_topic("c", MANY_AT_ONCE + 1)
-    line = served.door.turns
+    line = served.door.slices
     with turns_last(AT_ONCE), patch.object(line, "wait", wraps=line.wait) as waited:
         await served.call(fetch(MANY_AT_ONCE), 4)
         await served.call(with_batches(MANY_AT_ONCE), 9)

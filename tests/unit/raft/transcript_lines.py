@@ -1,4 +1,4 @@
-"""What a replica did, in the words of the transcripts."""
+"""The effects of one event, as lines of a transcript."""
 
 from collections.abc import Iterator
 from itertools import zip_longest
@@ -8,11 +8,11 @@ from tailrace.raft.events import Event
 from tailrace.raft.messages import EndEpoch, VoteAnswer
 from tailrace.raft.roles import Move, Role
 from tailrace.raft.voters import NO_VOTER, Voter, Voters
-from tests.unit.raft.toy import Member
+from tests.unit.raft.minimal_shell import Member
 
 
 def name(voter: Voter) -> str:
-    """3, and 3' for the same broker with another disk."""
+    """3 for broker 3, and 3' for broker 3 with a new disk."""
     return f"{voter.broker}" + "'" * voter.directory[1]
 
 
@@ -20,10 +20,11 @@ def names(voters: Voters) -> str:
     return " ".join(map(name, voters))
 
 
-def told(member: Member, event: Event, effects: Effects) -> Iterator[str]:
+def described(member: Member, event: Event, effects: Effects) -> Iterator[str]:
     me = name(member.me)
     for move, after in zip_longest(effects.moves, effects.moves[1:]):
-        begins = after is not None and after.to is Role.CANDIDATE  # an epoch that was not there yet at this move
+        # A move to candidate begins an epoch, so the move before it was made in the previous epoch.
+        begins = after is not None and after.to is Role.CANDIDATE
         yield f"{me} {_moved(member, move, member.replica.epoch - begins)}"
     if effects.truncate_to is not None:
         yield f"{me} truncates to {effects.truncate_to}"
@@ -37,16 +38,16 @@ def told(member: Member, event: Event, effects: Effects) -> Iterator[str]:
         yield f"{me} appends voters {names(effects.append_voters)} at {member.replica.log_end}"
     if effects.refused is not None:
         yield f"{me} refuses: {effects.refused.value}"
-    yield from _said(effects)
+    yield from _sent(effects)
 
 
 def _moved(member: Member, move: Move, epoch: int) -> str:
     known = member.replica.following
     match move.to:
         case Role.PROSPECTIVE:
-            rest = f", asks pre-votes in epoch {epoch}"
+            rest = f", asks for pre-votes in epoch {epoch}"
         case Role.FOLLOWER | Role.OBSERVER if known is not None:
-            rest = f"{', has lost' if known.given_up else ' of'} {name(known.leader)}, epoch {epoch}"
+            rest = f"{', lost leader' if known.given_up else ' of'} {name(known.leader)}, epoch {epoch}"
         case Role.RESIGNED:
             rest = f": {move.cause.value}"
         case _:
@@ -54,11 +55,11 @@ def _moved(member: Member, move: Move, epoch: int) -> str:
     return f"{move.role.value} → {move.to.value}{rest}"
 
 
-def _said(effects: Effects) -> Iterator[str]:
+def _sent(effects: Effects) -> Iterator[str]:
     for message in effects.send:
         match message:
             case VoteAnswer(why=None, pre=True):
-                yield f"{name(message.sender)} would vote for {name(message.to)}"
+                yield f"{name(message.sender)} grants {name(message.to)} a pre-vote"
             case VoteAnswer(why=None):
                 yield f"{name(message.sender)} votes for {name(message.to)} in epoch {message.epoch}"
             case VoteAnswer(why=why) if why is not None:
