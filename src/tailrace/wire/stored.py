@@ -1,9 +1,9 @@
-"""Records that we keep in partitions of our own: declared like messages, framed as Kafka frames its metadata.
+"""Records of Tailrace's internal partitions: declared like messages, framed like Kafka's metadata records.
 
     frame version (1)   record type   record version   body          the first three are varints
 
-A reader knows its classes by their type number. What it does not know it refuses: a state machine that skipped a record
-would no longer be the one its log describes. So a new version is written only when every broker can read it.
+A reader finds the class by its type number. An unknown type or version is an error: a state machine that skipped a
+record would diverge from its log. So a new version is written only when every broker can read it.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ FRAME_VERSION: Final = 1
 
 
 def record_types(*classes: type) -> Mapping[int, type]:
-    """Classes declared with `@record` by their type, for `decode_record`."""
+    """Classes declared with `@record`, by type number, for `decode_record`."""
     found: dict[int, type] = {}
     for cls in classes:
         number = declaration(cls).number
@@ -43,10 +43,10 @@ def decode_record(types: Mapping[int, type], data: Buffer) -> Any:
         number, position = read_uvarint(view, position)
         version, position = read_uvarint(view, position)
     except IndexError as error:
-        raise WireError(f"a record of {len(view)} bytes ends before its body") from error
+        raise WireError(f"a stored record of {len(view)} bytes is truncated: it ends before its body") from error
     if frame != FRAME_VERSION:
-        raise WireError(f"a record has frame version {frame}, we know only {FRAME_VERSION}")
+        raise WireError(f"a stored record has frame version {frame}, this release reads only {FRAME_VERSION}")
     cls = types.get(number)
     if cls is None:
-        raise WireError(f"record type {number} (version {version}) is not one we know")
+        raise WireError(f"record type {number} (version {version}) is unknown to this release")
     return decode_whole(cls, version, view, position)

@@ -27,7 +27,7 @@ from tailrace.wire.compile import decode, encode_into
 from tailrace.wire.framing import LENGTH_BYTES, LENGTH_LAYOUT, FramedProtocol, FrameError
 from tailrace.wire.headers import API_VERSIONS_KEY, PRODUCE_KEY, read_request_header, response_header
 from tailrace.wire.primitives import WireError
-from tailrace.wire.produce_templates import Alike
+from tailrace.wire.produce_templates import ProduceTemplate
 
 if TYPE_CHECKING:
     from tailrace.doors.kafka.door import KafkaDoor
@@ -48,7 +48,7 @@ class KafkaConnection(FramedProtocol):
         self.door = door
         self._clock = door.clock
         self._caller = Caller()  # of the last request; its client id may change from one request to the next
-        self.alike: Alike | None = None  # what the last Produce and the next may have in common
+        self.alike: ProduceTemplate | None = None  # what the last Produce and the next may have in common
         self._waiting: deque[WireCall] = deque()  # in request order; the first has no answer yet
         self._holding: WireCall | None = None  # a waiting call that later ones wait for
         self._beside: dict[asyncio.Task[None], None] = {}

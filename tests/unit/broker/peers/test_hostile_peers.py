@@ -70,7 +70,7 @@ def test_a_first_frame_that_no_hello_can_have_is_closed_at_once(size: int) -> No
         (LaneKind.CONTROL, with_length(request_header(1016, 1, 1, None, True)), "Forward has no version 1"),
         (LaneKind.CONTROL, with_length(request_header(1001, 1, 1, None, True)), "Raft messages of version 1"),
         (LaneKind.CONTROL, with_length(request_header(3, 9, 1, None, True)), "API 3 on the control lane"),
-        (LaneKind.CONTROL, with_length(forward[4:] + b"\0"), "1 bytes too many"),
+        (LaneKind.CONTROL, with_length(forward[4:] + b"\0"), "1 trailing bytes"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

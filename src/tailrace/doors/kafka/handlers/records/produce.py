@@ -21,7 +21,7 @@ from tailrace.model.ids import Id
 from tailrace.wire.faults import error_of
 from tailrace.wire.hot_produce import PartitionAnswer, ProduceHead, read_produce, write_produced
 from tailrace.wire.primitives import WireError
-from tailrace.wire.produce_templates import Alike, alike
+from tailrace.wire.produce_templates import ProduceTemplate, produce_template
 
 FIRST_WITH_ABORTABLE: Final = 11
 FIRST_THAT_ADDS: Final = 12  # clients of transactions v2 leave it to the partition's leader to add partitions
@@ -33,7 +33,7 @@ def produce(call: WireCall) -> Answer | None:
     if call.version < 3:
         raise WireError(f"Produce version {call.version} carries an old message format; use version 3 or newer")
     head = read_produce(call.frame, call.at, call.version)
-    call.connection.alike = alike(call.frame, call.version, call.caller.client_id, head)
+    call.connection.alike = produce_template(call.frame, call.version, call.caller.client_id, head)
     write = _write(call, head)
     layout = [(topic, [number for number, _ in partitions]) for topic, partitions in head.topics]
     if write.go_on():
@@ -44,7 +44,7 @@ def produce(call: WireCall) -> Answer | None:
     return None
 
 
-def produce_alike(call: WireCall, like: Alike, number: int, batch: memoryview) -> Answer | None:
+def produce_alike(call: WireCall, like: ProduceTemplate, number: int, batch: memoryview) -> Answer | None:
     """As `produce`, of a request that has all but partition and batch in common with the last."""
     try:
         partition = call.services.writer.partition(call.caller, like.topic, number)

@@ -1,7 +1,7 @@
-"""Every message in every version has the bytes that kio gives it, and means the same by them.
+"""Every message in every version against kio: same bytes, same meaning.
 
-kio was generated from Kafka's own specification and has one class per version. Our bytes go through its reader, what it
-understood is compared field by field and name by name with our value, and what it writes is compared with our bytes.
+kio is generated from Kafka's own specification and has one class per version. It decodes our bytes; the fields and
+their names are compared with our value; then it encodes the value again, and the bytes are compared.
 """
 
 import dataclasses
@@ -20,7 +20,7 @@ from tailrace.wire.compile import decode_whole, encode
 from tailrace.wire.schema import fields_of
 from tests.unit.wire.samples import every_message, is_private, name_of, samples
 
-# What we call otherwise than Kafka does, beside units of time, which kio drops.
+# Fields whose names differ from Kafka's; kio also drops units of time such as `_ms`.
 KAFKA_NAMES = {
     "committed": {"transaction_result"},
     "config_names": {"configuration_keys"},
@@ -61,8 +61,8 @@ KAFKA_NAMES = {
 
 @pytest.mark.parametrize(("cls", "version"), every_message, ids=name_of)
 def test_bytes_and_meaning_equal_kio(cls: type, version: int) -> None:
-    twin = twin_of(cls, version)
-    read, write = entity_reader(twin), entity_writer(twin)
+    reference = reference_class(cls, version)
+    read, write = entity_reader(reference), entity_writer(reference)
     for value in samples(cls, version, 6):
         data = encode(value, version)
         theirs, size = read(data, 0)
@@ -74,7 +74,7 @@ def test_bytes_and_meaning_equal_kio(cls: type, version: int) -> None:
         assert decode_whole(cls, version, data) == value
 
 
-def twin_of(cls: type, version: int) -> Any:
+def reference_class(cls: type, version: int) -> Any:
     name = cls.__name__
     api, kind = re.fullmatch(r"(\w+)(Request|Response)", name).groups()  # type: ignore[union-attr]
     folder = re.sub(r"(?<!^)(?=[A-Z])", "_", api).lower()
@@ -83,17 +83,17 @@ def twin_of(cls: type, version: int) -> Any:
 
 
 def assert_same(ours: Any, theirs: Any, version: int) -> None:
-    """Our struct has the fields of theirs, in order, by name, with the same values; and perhaps some of our own."""
+    """Our struct has the fields of kio's, in order, with the same names and values, and possibly private tags."""
     cls: type = type(ours)
     present = [field.name for field in fields_of(cls) if version in field.versions and not is_private(field)]
-    for name, twin in zip(present, dataclasses.fields(theirs), strict=True):
-        assert twin.name in {name, name.removesuffix("_ms"), *KAFKA_NAMES.get(name, ())}
-        same = as_ours(getattr(theirs, twin.name), getattr(ours, name), version)
+    for name, reference in zip(present, dataclasses.fields(theirs), strict=True):
+        assert reference.name in {name, name.removesuffix("_ms"), *KAFKA_NAMES.get(name, ())}
+        same = as_ours(getattr(theirs, reference.name), getattr(ours, name), version)
         assert same == getattr(ours, name), f"{cls.__name__}.{name}"
 
 
 def as_ours(theirs: Any, ours: Any, version: int) -> Any:
-    """Their value in our types; structs are compared on the way and stand for themselves."""
+    """kio's value in our types; a nested struct is compared by `assert_same` and returned unchanged."""
     if isinstance(theirs, tuple):
         return tuple(as_ours(one, two, version) for one, two in zip(theirs, ours, strict=True))
     if dataclasses.is_dataclass(theirs):

@@ -1,4 +1,4 @@
-"""`tailrace produce` with a person at the keyboard."""
+"""`tailrace produce` with standard input from a terminal."""
 
 import os
 import pty
@@ -13,7 +13,7 @@ from tests.unit.cli.program import DEADLINE_S, Program, environment
 
 
 def typed(broker: Broker, topic: str, text: bytes, *, interrupt: bool) -> tuple[int, str]:
-    """Start `produce` on a terminal of its own and type; the exit code, and all that standard error showed."""
+    """Run `produce` on a pseudo-terminal and type `text`; return the exit code and standard error."""
     keyboard, terminal = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "tailrace", "produce", topic],
@@ -45,13 +45,13 @@ def wait_until_sent(broker: Broker, topic: str) -> None:
     assert message.error() is None
 
 
-def test_ctrl_c_sends_what_was_typed_and_says_how_much(broker: Broker, tailrace: Program, topic: str) -> None:
+def test_ctrl_c_sends_and_counts_the_typed_lines(broker: Broker, tailrace: Program, topic: str) -> None:
     tailrace("topic", "create", topic)
     code, shown = typed(broker, topic, b"one\n", interrupt=True)
     assert (code, shown.splitlines()[-1]) == (130, f"sent 1 message to {topic}")
 
 
-def test_it_says_how_to_end_and_shows_no_bar(broker: Broker, tailrace: Program, topic: str) -> None:
+def test_a_hint_instead_of_a_progress_bar(broker: Broker, tailrace: Program, topic: str) -> None:
     code, shown = typed(broker, topic, b"one\ntwo\n", interrupt=False)
-    assert (code, shown) == (0, f"Type messages, one a line; Ctrl-D ends.\nsent 2 messages to {topic}\n")
+    assert (code, shown) == (0, f"Type messages, one per line; Ctrl-D ends.\nsent 2 messages to {topic}\n")
     assert tailrace("consume", topic, "--from-beginning", "--to-end").out == "one\ntwo\n"

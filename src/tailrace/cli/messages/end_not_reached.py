@@ -1,8 +1,8 @@
-"""Why a reader did not get to the end of a partition, and where it stood.
+"""The error of `tailrace consume --to-end` for a partition whose end was not reached: its position, and the cause.
 
-librdkafka asks again, and says nothing, when a broker answers a fetch with an error that a retry may mend: damaged
-storage is one of them. So when nothing comes, we ask ourselves: where the partition ends, and what the broker says to
-one plain fetch at the place where the reader stands.
+librdkafka silently retries a Fetch that fails with a retriable error, and damaged storage (KAFKA_STORAGE_ERROR) is
+retriable. So when no message comes, two requests of our own find the end offset of the partition, and the error code of
+one Fetch at the reader's position.
 """
 
 import asyncio
@@ -20,37 +20,37 @@ if TYPE_CHECKING:
     from confluent_kafka import Consumer
 
 PROBE_TIMEOUT_S: Final = 3.0
-LAST_BY_NAME: Final = 11  # the last plain version of Fetch that names topics; every Kafka since 2.3 has it
+LAST_BY_NAME: Final = 11  # the last Fetch version without flexible fields, with topic names; in Kafka since 2.3
 
 
-def where_it_stands(client: "Consumer", topic: str, partition: int, next_offset: int | None) -> str:
-    """`partition 2 of orders was read up to offset 5, its end is 20 (…)`; `next_offset` is None before any message."""
+def describe_position(client: "Consumer", topic: str, partition: int, next_offset: int | None) -> str:
+    """`partition 2 of orders was read up to offset 5, its end is 20 (…)`; `next_offset`: None if nothing was read."""
     from confluent_kafka import KafkaException, TopicPartition
 
     name = f"partition {partition} of {topic}"
     try:
         first, end = client.get_watermark_offsets(TopicPartition(topic, partition), timeout=PROBE_TIMEOUT_S)
     except KafkaException as exception:
-        told = f"{name} does not tell its end ({sentence(exception.args[0])})"
-        return told if next_offset is None else f"{told}; it was read up to offset {next_offset}"
-    at = first if next_offset is None else next_offset
-    refused = _refusal(client, topic, partition, at)
-    return f"{name} was read up to offset {at}, its end is {end}" + (f" ({refused})" if refused else "")
+        unknown = f"the end of {name} is unknown ({sentence(exception.args[0])})"
+        return unknown if next_offset is None else f"{unknown}; it was read up to offset {next_offset}"
+    position = first if next_offset is None else next_offset
+    error = _fetch_error(client, topic, partition, position)
+    return f"{name} was read up to offset {position}, its end is {end}" + (f" ({error})" if error else "")
 
 
-def _refusal(client: "Consumer", topic: str, partition: int, offset: int) -> str | None:
-    """What the leader has against a fetch; None when it has nothing, or cannot be asked."""
+def _fetch_error(client: "Consumer", topic: str, partition: int, offset: int) -> str | None:
+    """The error that the leader answers to a Fetch at `offset`; None if there is none, or no answer."""
     from confluent_kafka import KafkaException
 
     try:
-        known = client.list_topics(topic, timeout=PROBE_TIMEOUT_S)
-        leader = known.brokers[known.topics[topic].partitions[partition].leader]
+        metadata = client.list_topics(topic, timeout=PROBE_TIMEOUT_S)
+        leader = metadata.brokers[metadata.topics[topic].partitions[partition].leader]
         code = asyncio.run(_fetch_once(leader.host, leader.port, topic, partition, offset))
     except (KafkaException, KeyError, OSError, TimeoutError, ConnectionLost, WireError):
         return None
     if code == Error.NONE:
         return None
-    return f"the broker answers a fetch there with {Error(code).name}"
+    return f"a fetch at that offset fails with {Error(code).name}"
 
 
 async def _fetch_once(host: str, port: int, topic: str, partition: int, offset: int) -> int:
