@@ -166,19 +166,19 @@ class ClassicGroup:
         """Whether a new member would have a protocol in common with all members."""
         if not self.members:
             return True
-        common = self._common_protocols()
-        return self.protocol_type == protocol_type and any(one in common for one in protocols)
+        shared = self._shared_protocols()
+        return self.protocol_type == protocol_type and any(one in shared for one in protocols)
 
-    def _common_protocols(self) -> dict[str, None]:
+    def _shared_protocols(self) -> dict[str, None]:
         members = list(self.members.values())
         return {name: None for name in members[0].protocols if all(name in one.protocols for one in members)}
 
     def select_protocol(self) -> str:
         """Every member votes for the protocol it prefers among those that all support; most votes win."""
-        common = self._common_protocols()
-        votes = dict.fromkeys(common, 0)
+        shared = self._shared_protocols()
+        votes = dict.fromkeys(shared, 0)
         for member in self.members.values():
-            votes[next(name for name in member.protocols if name in common)] += 1
+            votes[next(name for name in member.protocols if name in shared)] += 1
         return max(votes, key=lambda name: votes[name])
 
     def join_answer(self, member: ClassicMember) -> JoinAnswer:

@@ -1,9 +1,9 @@
 """JoinGroup of a classic group: which clients are in the next generation.
 
 A new member gets an id from the coordinator. If its version of JoinGroup allows it, the client must join a second time
-with that id before it is a member (KIP-394): otherwise a client that times out and retries would leave behind members
-that no process stands for. A static member is identified by its instance id: a client that joins with that id replaces
-the previous member, which is fenced.
+with that id before it is a member (KIP-394): otherwise a client that times out and retries would leave members without
+a process behind. A static member is identified by its instance id: a client that joins with that id replaces the
+previous member, which is fenced.
 """
 
 from typing import Final

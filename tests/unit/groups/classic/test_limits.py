@@ -102,7 +102,7 @@ class CountingProtocols(dict[str, bytes]):
         return super().__contains__(name)
 
 
-def test_the_common_protocols_are_computed_once_for_a_new_member() -> None:
+def test_the_protocols_of_all_members_are_compared_once_for_a_new_member() -> None:
     group = ClassicGroup("g")
     known = CountingProtocols({f"p{number}": b"" for number in range(GROUP_PROTOCOLS_MAX)})
     group.add(ClassicMember.of("m", join_request(b"")))
