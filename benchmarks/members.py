@@ -9,7 +9,7 @@ import struct
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from tailrace.groups.consumer.embedded import EmbeddedSubscription
+from tailrace.groups.consumer_protocol import ConsumerProtocolSubscription
 from tailrace.wire.client import WireClient
 from tailrace.wire.compile import encode
 from tailrace.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, OwnedTopic
@@ -60,7 +60,7 @@ class Classic:
         self._id = ""  # given by the coordinator
         self._partitions = setting.partitions
         self._changed = setting.changed
-        self._subscription = struct.pack(">h", 1) + encode(EmbeddedSubscription(topics=(setting.topic,)), 1)
+        self._subscription = struct.pack(">h", 1) + encode(ConsumerProtocolSubscription(topics=(setting.topic,)), 1)
 
     async def run(self) -> None:
         while True:

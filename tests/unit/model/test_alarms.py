@@ -2,7 +2,7 @@
 
 import random
 
-from tailrace.groups.alarms import Alarm
+from tailrace.groups.turn import Alarm
 from tailrace.model.alarms import Alarms
 from tailrace.model.limits import ALARMS_PER_TURN_MAX
 

@@ -13,16 +13,16 @@ from tailrace.broker.groups.partition_coordinator import GroupPartitionCoordinat
 from tailrace.broker.metadata.hosted_partitions import HostedPartitions
 from tailrace.broker.services.time_slices import TimeSlice
 from tailrace.cluster.image import Topic
-from tailrace.groups.consumer.expressions import Tried, compiled
+from tailrace.groups.classic.group import ClassicGroup
+from tailrace.groups.classic.states import State
+from tailrace.groups.consumer.expressions import KnownMatches, compiled
 from tailrace.groups.consumer.group import ConsumerGroup
 from tailrace.groups.consumer.member import ConsumerMember
+from tailrace.groups.consumer.partition_sets import PartitionSet
 from tailrace.groups.consumer.requests import Heartbeat, HeartbeatAnswer
-from tailrace.groups.consumer.shares import Share
-from tailrace.groups.group import ClassicGroup
 from tailrace.groups.groups import Groups as GroupMachine
 from tailrace.groups.offsets import Committed, check_metadata
-from tailrace.groups.requests import Joined, Joining, MemberId, Synced, Syncing
-from tailrace.groups.states import State
+from tailrace.groups.requests import JoinAnswer, JoinRequest, MemberId, SyncAnswer, SyncRequest
 from tailrace.groups.turn import GroupTurn
 from tailrace.model.caller import Caller
 from tailrace.model.faults import Fault, InvalidExpression, InvalidGroupId, UnknownTopic
@@ -76,8 +76,8 @@ class ClassicGroupView:
 @frozen
 class ConsumerMemberView:
     member: ConsumerMember
-    assigned: Share
-    target: Share
+    assigned: PartitionSet
+    target: PartitionSet
 
 
 @frozen
@@ -114,17 +114,17 @@ class Groups:
 
     # Members of the classic protocol
 
-    async def join(self, who: Caller, group_id: str, wanted: Joining) -> Joined:
+    async def join(self, who: Caller, group_id: str, wanted: JoinRequest) -> JoinAnswer:
         """Answered when all members have joined, or their time is up."""
-        new_id = self.new_member_id(who, wanted.who.instance_id)
+        new_id = self.new_member_id(who, wanted.identity.instance_id)
         joined = await self._named(group_id).answered(partial(_join, group_id, wanted, new_id))
-        assert isinstance(joined, Joined)
+        assert isinstance(joined, JoinAnswer)
         return joined
 
-    async def sync(self, who: Caller, group_id: str, wanted: Syncing) -> Synced:
+    async def sync(self, who: Caller, group_id: str, wanted: SyncRequest) -> SyncAnswer:
         """Answered when the leader of the generation has brought the assignment."""
         synced = await self._named(group_id).answered(partial(_sync, group_id, wanted))
-        assert isinstance(synced, Synced)
+        assert isinstance(synced, SyncAnswer)
         return synced
 
     async def heartbeat(self, who: Caller, group_id: str, member: MemberId, generation: int) -> None:
@@ -142,8 +142,8 @@ class Groups:
         tried = await _try_expressions(group_id, beat.expression, coordinator, time_slice)
 
         def act(machine: GroupMachine, turn: GroupTurn) -> HeartbeatAnswer:
-            turn.tried = tried
-            return machine.beat(group_id, beat, turn)
+            turn.known_matches = tried
+            return machine.consumer_heartbeat(group_id, beat, turn)
 
         return await coordinator.act(act)
 
@@ -226,7 +226,7 @@ class Groups:
         """All offsets that a group has committed."""
 
         def read(machine: GroupMachine) -> CommittedOffsets:
-            machine.check_reader(group_id, reader.member_id, reader.member_epoch)
+            machine.check_offset_fetch(group_id, reader.member_id, reader.member_epoch)
             unstable = machine.pending.places(group_id) if reader.require_stable else {}
             return {**machine.committed(group_id), **dict.fromkeys(unstable)}
 
@@ -235,7 +235,7 @@ class Groups:
     async def delete_offsets(self, who: Caller, group_id: str, places: Sequence[PartitionName]) -> list[Fault | None]:
         """Forget offsets of partitions that no member of the group reads; for each its fault, or None."""
         there = [place for place in places if self._is_there(place)]
-        results = await self._named(group_id).act(lambda machine, turn: machine.forget(group_id, there, turn))
+        results = await self._named(group_id).act(lambda machine, turn: machine.delete_offsets(group_id, there, turn))
         outcome = dict(zip(there, results, strict=True))
         return [
             outcome[place] if place in outcome else UnknownTopic(f"there is no such partition of {place.topic}")
@@ -275,7 +275,7 @@ class Groups:
 
 async def _try_expressions(
     group_id: str, expression: str | None, coordinator: GroupPartitionCoordinator, time_slice: TimeSlice
-) -> Tried:
+) -> KnownMatches:
     """Match expressions against topic names before the coordinator's turn has to, in time slices."""
     tried: dict[str, dict[str, bool]] = {}
     time_slice.begin()
@@ -294,11 +294,13 @@ async def _try_expressions(
     return tried
 
 
-def _join(group_id: str, wanted: Joining, new_id: str, machine: GroupMachine, ticket: Ticket, turn: GroupTurn) -> None:
+def _join(
+    group_id: str, wanted: JoinRequest, new_id: str, machine: GroupMachine, ticket: Ticket, turn: GroupTurn
+) -> None:
     machine.join(group_id, wanted, ticket, new_id, turn)
 
 
-def _sync(group_id: str, wanted: Syncing, machine: GroupMachine, ticket: Ticket, turn: GroupTurn) -> None:
+def _sync(group_id: str, wanted: SyncRequest, machine: GroupMachine, ticket: Ticket, turn: GroupTurn) -> None:
     machine.sync(group_id, wanted, ticket, turn)
 
 
@@ -341,7 +343,7 @@ def _consumer_view(group_id: str, default_assignor: str, machine: GroupMachine) 
         assignment_epoch=group.assignment_epoch,
         assignor=group.assignor(default_assignor),
         members=tuple(
-            ConsumerMemberView(member=one, assigned=one.standing.assigned, target=group.target.get(one.id, ()))
+            ConsumerMemberView(member=one, assigned=one.current.assigned, target=group.target.get(one.id, ()))
             for one in group.members.values()
         ),
     )

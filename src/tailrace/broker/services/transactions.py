@@ -36,13 +36,13 @@ from tailrace.model.topics import INTERNAL_TOPICS, OFFSETS_TOPIC
 from tailrace.ports import Clock
 from tailrace.transactions.states import State
 from tailrace.transactions.transaction import NOTHING, Producer, Transaction
-from tailrace.transactions.transactions import NO_LINK
+from tailrace.transactions.transactions import NO_CONNECTION
 from tailrace.transactions.transactions import Transactions as TransactionMachine
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.write_txn_markers import MarkerToWrite
 
 __all__ = [
-    "NO_LINK",
+    "NO_CONNECTION",
     "ListedTransaction",
     "PartitionName",
     "Producer",
@@ -221,7 +221,7 @@ def _require_name(transactional_id: str) -> None:
 
 def _view(transactional_id: str, machine: TransactionMachine) -> TransactionView:
     transaction = machine.find(transactional_id)
-    unmarked = machine.unmarked.get(transactional_id)
+    unmarked = machine.pending_markers.get(transactional_id)
     return TransactionView(
         transaction=transaction, places=tuple(transaction.places if unmarked is None else unmarked.places)
     )

@@ -17,7 +17,7 @@ from tailrace.model.faults import (
     UnknownTopic,
 )
 from tailrace.model.ids import BrokerId, PartitionName
-from tailrace.transactions.transaction import FIRST_EPOCH_VERSION, Producer
+from tailrace.transactions.transaction import TRANSACTIONS_V2, Producer
 from tailrace.wire.errors import Error
 from tailrace.wire.faults import error_of
 from tailrace.wire.messages.peers.take_part import PartitionTakingPart, TakePart, TakePartAnswer
@@ -108,5 +108,5 @@ async def _missing(
     name, who = request.transactional_id, Producer(request.producer_id, request.producer_epoch)
     if not request.add:
         return await coordinator.ask(lambda machine: machine.missing(name, who, places))
-    await coordinator.act(lambda machine, turn: machine.add(name, who, places, FIRST_EPOCH_VERSION, turn))
+    await coordinator.act(lambda machine, turn: machine.add(name, who, places, TRANSACTIONS_V2, turn))
     return ()

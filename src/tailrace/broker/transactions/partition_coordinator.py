@@ -56,7 +56,7 @@ class TransactionPartitionCoordinator(PartitionCoordinator[Transactions, Transac
         return await work()
 
     async def _free(self, transactional_id: str) -> None:
-        if transactional_id not in self._serving().machine.unmarked:
+        if transactional_id not in self._serving().machine.pending_markers:
             return  # it has ended while its refusal waited to be told
         freed = self._waiting.setdefault(transactional_id, asyncio.Event())
         with suppress(TimeoutError):
@@ -114,4 +114,4 @@ def _expire(names: Sequence[str], machine: Transactions, turn: TransactionTurn) 
 
 
 def _restate(names: Sequence[str], machine: Transactions, turn: TransactionTurn) -> None:
-    machine.restate(names, turn)
+    machine.rewrite(names, turn)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tailrace.broker.services import Caller
 from tailrace.broker.services.time_slices import TimeSlice
-from tailrace.broker.services.transactions import NO_LINK
+from tailrace.broker.services.transactions import NO_CONNECTION
 from tailrace.doors.kafka.call import Call, WireCall, Written
 from tailrace.doors.kafka.registry import APIS, Api
 from tailrace.doors.kafka.request_timeout import request_timeout_s
@@ -36,7 +36,7 @@ async def serve(api: Api, request: Any, call: WireCall) -> Any:
 class ForwardedRequests:
     """Requests that other brokers forward to this one, the controller: their clients have no connection here."""
 
-    link = NO_LINK
+    link = NO_CONNECTION
 
     def __init__(self, door: "KafkaDoor") -> None:
         self.door = door

@@ -4,7 +4,7 @@ from tailrace.broker.services.groups import ConsumerGroupView, ConsumerMemberVie
 from tailrace.doors.kafka.authorized_operations import allowed_on_group
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.request_limits import once
-from tailrace.groups.consumer.shares import Share, by_topic
+from tailrace.groups.consumer.partition_sets import PartitionSet, by_topic
 from tailrace.model.faults import Fault
 from tailrace.wire.faults import error_of
 from tailrace.wire.messages.consumer_group_describe import (
@@ -49,7 +49,7 @@ def _member(call: Call, view: ConsumerMemberView) -> DescribedMember:
         member_id=member.id,
         instance_id=profile.instance_id,
         rack_id=profile.rack_id,
-        member_epoch=member.standing.epoch,
+        member_epoch=member.current.epoch,
         client_id=profile.client_id,
         client_host=profile.client_host,
         subscribed_topic_names=profile.subscribed_topic_names,
@@ -60,7 +60,7 @@ def _member(call: Call, view: ConsumerMemberView) -> DescribedMember:
     )
 
 
-def _assigned(call: Call, partitions: Share) -> Assigned:
+def _assigned(call: Call, partitions: PartitionSet) -> Assigned:
     """Topics that were deleted are left out."""
     find = call.services.topics.find
     return Assigned(

@@ -4,8 +4,8 @@ from typing import Final
 
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.handlers.groups.group_members import client_host, client_id
-from tailrace.groups.consumer.requests import JOINING, Heartbeat, HeartbeatAnswer
-from tailrace.groups.consumer.shares import Share, by_topic, share
+from tailrace.groups.consumer.partition_sets import PartitionSet, by_topic, partition_set
+from tailrace.groups.consumer.requests import JOIN_EPOCH, Heartbeat, HeartbeatAnswer
 from tailrace.groups.requests import MemberId
 from tailrace.model.faults import Fault, InvalidRequest
 from tailrace.model.ids import Id, TopicPartition
@@ -38,10 +38,10 @@ async def consumer_group_heartbeat(
 
 def _beat(request: ConsumerGroupHeartbeatRequest, call: Call) -> Heartbeat:
     member_id = request.member_id
-    if not member_id and request.member_epoch == JOINING and call.version <= LAST_TO_BE_GIVEN_AN_ID:
+    if not member_id and request.member_epoch == JOIN_EPOCH and call.version <= LAST_TO_BE_GIVEN_AN_ID:
         member_id = call.services.groups.new_member_id(call.caller, request.instance_id)
     return Heartbeat(
-        who=MemberId(member_id, request.instance_id),
+        identity=MemberId(member_id, request.instance_id),
         epoch=request.member_epoch,
         client_id=client_id(call),
         client_host=client_host(call),
@@ -54,11 +54,11 @@ def _beat(request: ConsumerGroupHeartbeatRequest, call: Call) -> Heartbeat:
     )
 
 
-def _owned(topics: tuple[OwnedTopic, ...]) -> Share:
+def _owned(topics: tuple[OwnedTopic, ...]) -> PartitionSet:
     count = sum(len(topic.partitions) for topic in topics)
     if count > GROUP_OWNED_PARTITIONS_MAX:
         raise InvalidRequest(f"a member that has {count} partitions; {GROUP_OWNED_PARTITIONS_MAX} are allowed")
-    return share(TopicPartition(Id(topic.topic_id), one) for topic in topics for one in topic.partitions)
+    return partition_set(TopicPartition(Id(topic.topic_id), one) for topic in topics for one in topic.partitions)
 
 
 def _told(told: HeartbeatAnswer) -> ConsumerGroupHeartbeatResponse:

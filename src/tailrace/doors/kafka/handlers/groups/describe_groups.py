@@ -9,7 +9,7 @@ from tailrace.broker.services.groups import ClassicMemberView
 from tailrace.doors.kafka.authorized_operations import allowed_on_group
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.request_limits import each, once
-from tailrace.groups.states import State
+from tailrace.groups.classic.states import State
 from tailrace.model.faults import Fault, GroupNotFound
 from tailrace.wire.faults import error_of
 from tailrace.wire.messages.describe_groups import (

@@ -4,7 +4,7 @@ from typing import Final
 
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.handlers.groups.group_members import client_host, client_id
-from tailrace.groups.requests import Joined, Joining, MemberId
+from tailrace.groups.requests import JoinAnswer, JoinRequest, MemberId
 from tailrace.model.faults import Fault, MemberIdRequired
 from tailrace.wire.faults import error_of
 from tailrace.wire.messages.join_group import JoinedMember, JoinGroupRequest, JoinGroupResponse
@@ -24,10 +24,10 @@ async def join_group(request: JoinGroupRequest, call: Call) -> JoinGroupResponse
     return _joined(joined)
 
 
-def _wanted(request: JoinGroupRequest, call: Call) -> Joining:
+def _wanted(request: JoinGroupRequest, call: Call) -> JoinRequest:
     says_timeout = call.version >= FIRST_WITH_REBALANCE_TIMEOUT
-    return Joining(
-        who=MemberId(request.member_id, request.group_instance_id),
+    return JoinRequest(
+        identity=MemberId(request.member_id, request.group_instance_id),
         client_id=client_id(call),
         client_host=client_host(call),
         session_timeout_ms=request.session_timeout_ms,
@@ -39,7 +39,7 @@ def _wanted(request: JoinGroupRequest, call: Call) -> Joining:
     )
 
 
-def _joined(joined: Joined) -> JoinGroupResponse:
+def _joined(joined: JoinAnswer) -> JoinGroupResponse:
     return JoinGroupResponse(
         generation_id=joined.generation,
         protocol_type=joined.protocol_type,

@@ -1,15 +1,15 @@
 """SyncGroup: a member fetches its part of the work, when the leader of its generation has shared it out."""
 
 from tailrace.doors.kafka.call import Call
-from tailrace.groups.requests import MemberId, Syncing
+from tailrace.groups.requests import MemberId, SyncRequest
 from tailrace.model.faults import Fault
 from tailrace.wire.faults import error_of
 from tailrace.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 
 async def sync_group(request: SyncGroupRequest, call: Call) -> SyncGroupResponse:
-    wanted = Syncing(
-        who=MemberId(request.member_id, request.group_instance_id),
+    wanted = SyncRequest(
+        identity=MemberId(request.member_id, request.group_instance_id),
         generation=request.generation_id,
         protocol_type=request.protocol_type,
         protocol=request.protocol_name,

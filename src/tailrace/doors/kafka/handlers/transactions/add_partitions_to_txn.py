@@ -6,7 +6,7 @@ From version 4 on, which brokers use, it may ask about several transactions, and
 from collections.abc import Sequence
 from typing import Final
 
-from tailrace.broker.services.transactions import NO_LINK, PartitionName, Producer
+from tailrace.broker.services.transactions import NO_CONNECTION, PartitionName, Producer
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.handlers.transactions.older_errors import error_for
 from tailrace.doors.kafka.request_limits import require_few
@@ -64,5 +64,5 @@ async def _faults(call: Call, wanted: TransactionToAdd, places: Sequence[Partiti
     transactions, producer = call.services.transactions, Producer(wanted.producer_id, wanted.producer_epoch)
     if wanted.verify_only:
         return await transactions.verify_partitions(call.caller, wanted.transactional_id, producer, places)
-    link = call.client.link if call.version < FIRST_OF_BROKERS else NO_LINK
+    link = call.client.link if call.version < FIRST_OF_BROKERS else NO_CONNECTION
     return await transactions.add_partitions(call.caller, wanted.transactional_id, producer, places, link)
