@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tailrace.testing.scenarios.cluster.campaign import Run, run_seed
 from tailrace.testing.scenarios.cluster.invariants.invariants import Invariant
-from tailrace.testing.scenarios.cluster.plan import TROUBLE_DEFAULT_SECONDS
+from tailrace.testing.scenarios.cluster.plan import FAULTS_DEFAULT_SECONDS
 from tests.simulation.planted import MUTANTS
 
 recorded = Path(__file__).with_name("mutants.toml")
@@ -50,7 +50,7 @@ def replay(name: str, seed: int) -> Run:
     """One seed with one bug planted."""
     mutant = next(one for one in MUTANTS if one.__name__ == name)
     with mutant():
-        return run_seed(TROUBLE_DEFAULT_SECONDS, seed)
+        return run_seed(FAULTS_DEFAULT_SECONDS, seed)
 
 
 def is_found(run: Run) -> bool:
@@ -60,7 +60,7 @@ def is_found(run: Run) -> bool:
 
 def passes(seed: int) -> bool:
     """Whether a seed passes when nothing is planted: otherwise it proves nothing."""
-    return not run_seed(TROUBLE_DEFAULT_SECONDS, seed).failure
+    return not run_seed(FAULTS_DEFAULT_SECONDS, seed).failure
 
 
 def hunt(name: str) -> Hunt:

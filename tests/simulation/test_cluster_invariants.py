@@ -10,12 +10,12 @@ from tailrace.broker.replication.vote_journal import ENTRY_LAYOUT
 from tailrace.model.ids import BrokerId, Id, TopicPartition
 from tailrace.raft.voters import NO_VOTER, Voter
 from tailrace.testing.scenarios.cluster.invariants.claims import Claims
-from tailrace.testing.scenarios.cluster.invariants.committed_history import Committed, Histories
-from tailrace.testing.scenarios.cluster.invariants.invariants import Broken, Invariant
-from tailrace.testing.scenarios.cluster.invariants.leadership import Leaders, Marks, check_undamaged
+from tailrace.testing.scenarios.cluster.invariants.committed_history import CommittedHistories, CommittedHistory
+from tailrace.testing.scenarios.cluster.invariants.invariants import Invariant, InvariantViolated
+from tailrace.testing.scenarios.cluster.invariants.leadership import Leaders, ReplicaProgress, check_undamaged
 from tailrace.testing.scenarios.cluster.invariants.log_entries import Entry
-from tailrace.testing.scenarios.cluster.invariants.sighting import Seen
-from tailrace.testing.scenarios.cluster.invariants.vote_journals import Journals
+from tailrace.testing.scenarios.cluster.invariants.observation import ReplicaObservation
+from tailrace.testing.scenarios.cluster.invariants.vote_journals import VoteJournals
 
 key = TopicPartition(Id(b"t" * 16), 0)
 recreated = TopicPartition(Id(b"u" * 16), 0)
@@ -36,10 +36,12 @@ def seen(
     end: int = 10,
     damaged: bool = False,
     alone: bool = False,
-) -> Seen:
+) -> ReplicaObservation:
     me = voters[broker - 1]
     known = (me,) if alone else voters
-    return Seen(f"b{broker}", life, key, me, known, epoch, stored, leads, mark, committed, start, end, damaged)
+    return ReplicaObservation(
+        f"b{broker}", life, key, me, known, epoch, stored, leads, mark, committed, start, end, damaged
+    )
 
 
 def entry(base: int, count: int = 1, *, epoch: int = 1, crc: int = 7, producer: int = -1, sequence: int = -1) -> Entry:
@@ -53,14 +55,14 @@ def vote(epoch: int, voter: Voter, key: TopicPartition = key) -> bytes:
 
 @contextmanager
 def breaks(invariant: Invariant) -> Iterator[None]:
-    with pytest.raises(Broken) as caught:
+    with pytest.raises(InvariantViolated) as caught:
         yield
     assert caught.value.invariant is invariant
     assert str(caught.value).startswith(invariant.value)
 
 
-def history(*entries: Entry) -> Histories:
-    histories = Histories()
+def history(*entries: Entry) -> CommittedHistories:
+    histories = CommittedHistories()
     histories.of(key).take(seen(mark=10), entries)
     return histories
 
@@ -97,20 +99,20 @@ class TestLeaders:
 
 class TestMarks:
     def test_high_watermark_falls(self) -> None:
-        marks = Marks()
+        marks = ReplicaProgress()
         marks.seen(seen(mark=5))
         marks.seen(seen(mark=3, life=2))  # the checkpointed one may lag
         with breaks(Invariant.RISING):
             marks.seen(seen(mark=2, life=2))
 
     def test_epoch_falls(self) -> None:
-        marks = Marks()
+        marks = ReplicaProgress()
         marks.seen(seen(epoch=5))
         with breaks(Invariant.RISING):
             marks.seen(seen(epoch=4))
 
     def test_a_leader_counts_for_an_epoch_before_its_own(self) -> None:
-        marks = Marks()
+        marks = ReplicaProgress()
         marks.seen(seen(leads=True, epoch=2, mark=5))  # as it was when it was elected
         with breaks(Invariant.OWN_EPOCH):
             marks.seen(seen(leads=True, epoch=2, mark=6, committed=1))
@@ -118,12 +120,12 @@ class TestMarks:
 
     def test_log_is_cut_below_the_high_watermark(self) -> None:
         with breaks(Invariant.PREFIX):
-            Marks().seen(seen(mark=8, end=7))
+            ReplicaProgress().seen(seen(mark=8, end=7))
 
 
 class TestCommitted:
     def test_replicas_that_agree(self) -> None:
-        committed = Committed(key)
+        committed = CommittedHistory(key)
         committed.take(seen(1), [entry(0, 3), entry(3, 2, epoch=2)])
         committed.take(seen(2), [entry(0, 3), entry(3, 2, epoch=2), entry(5, epoch=2)])
         committed.take(seen(3, start=5), [entry(5, epoch=2)])
@@ -157,7 +159,7 @@ class TestClaims:
             claims.acknowledged(key, 0, 6, "p1")
 
     def test_acknowledged_before_it_is_committed_and_then_lost(self) -> None:
-        histories = Histories()
+        histories = CommittedHistories()
         claims = Claims(histories)
         claims.acknowledged(key, 0, 5, "p0")
         claims.settle(key)
@@ -181,7 +183,7 @@ class TestClaims:
 
 class TestJournals:
     def test_an_epoch_that_nobody_stood_for(self) -> None:
-        journals = Journals()
+        journals = VoteJournals()
         journals.read_on("b1", voters[0].directory, vote(1, voters[0]))
         journals.check(seen(2, epoch=1))
         journals.check(seen(2, epoch=2, stored=False))
@@ -189,26 +191,26 @@ class TestJournals:
             journals.check(seen(2, epoch=1, key=recreated), recreated=True)
 
     def test_an_epoch_that_only_others_voted_in(self) -> None:
-        journals = Journals()
+        journals = VoteJournals()
         journals.read_on("b1", voters[0].directory, vote(1, voters[1]))
         with breaks(Invariant.STORED):
             journals.check(seen(1, epoch=1))
 
     def test_two_votes_in_one_epoch(self) -> None:
-        journals, first = Journals(), vote(1, NO_VOTER) + vote(1, voters[1])
+        journals, first = VoteJournals(), vote(1, NO_VOTER) + vote(1, voters[1])
         journals.read_on("b1", voters[0].directory, first)
         with breaks(Invariant.ONE_VOTE):
             journals.read_on("b1", voters[0].directory, first + vote(1, voters[2]))
 
     def test_a_vote_that_the_power_took_is_forgotten(self) -> None:
-        journals = Journals()
+        journals = VoteJournals()
         journals.read_on("b1", voters[0].directory, vote(1, voters[1]))
         journals.power_cut("b1")
         journals.read_on("b1", voters[0].directory, vote(1, voters[0]))
         journals.check(seen(1, epoch=1))
 
     def test_a_vote_written_over_what_a_full_disk_left(self) -> None:
-        journals = Journals()
+        journals = VoteJournals()
         journals.read_on("b1", voters[0].directory, vote(1, voters[1]))
         journals.read_on("b1", voters[0].directory, vote(2, voters[0]))
         journals.check(seen(1, epoch=2))

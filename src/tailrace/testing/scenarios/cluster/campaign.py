@@ -14,10 +14,10 @@ from functools import partial
 from multiprocessing import get_context
 
 from tailrace.model.frozen import frozen
-from tailrace.testing.scenarios.cluster.encountered import SEEDS_PER_BLOCK, Encountered
-from tailrace.testing.scenarios.cluster.invariants.invariants import Broken
-from tailrace.testing.scenarios.cluster.plan import plan_of
-from tailrace.testing.scenarios.cluster.story import run_cluster
+from tailrace.testing.scenarios.cluster.coverage import SEEDS_PER_BLOCK, Coverage
+from tailrace.testing.scenarios.cluster.invariants.invariants import InvariantViolated
+from tailrace.testing.scenarios.cluster.plan import plan_for
+from tailrace.testing.scenarios.cluster.scenario import run_cluster
 
 
 @frozen
@@ -25,17 +25,17 @@ class Run:
     """One seed's outcome."""
 
     seed: int
-    met: Encountered
+    coverage: Coverage
     digest: str  # empty when it failed
     seconds: float  # of a core
     failure: str = ""  # the first line says what, the others where
 
     def __str__(self) -> str:
-        plan = plan_of(self.seed)
+        plan = plan_for(self.seed)
         told = f"{plan.brokers} brokers, fsync {plan.fsync}"
         if self.failure:
             return f"seed {self.seed} FAILED ({told}): {self.failure}"
-        return f"seed {self.seed} {self.digest} ({told}; {self.met.seconds:.0f} s in {self.seconds:.2f} s)"
+        return f"seed {self.seed} {self.digest} ({told}; {self.coverage.seconds:.0f} s in {self.seconds:.2f} s)"
 
 
 @dataclass(slots=True)
@@ -44,7 +44,7 @@ class Campaign:
 
     seeds: int = 0
     failed: list[int] = field(default_factory=list)
-    met: Encountered = field(default_factory=Encountered)
+    coverage: Coverage = field(default_factory=Coverage)
     seconds: float = 0.0  # of cores, all processes together
     began: float = field(default_factory=time.monotonic)
     lasted: float = 0.0  # seconds on the wall, so far
@@ -55,7 +55,7 @@ class Campaign:
         self.seeds += 1
         self.seconds += run.seconds
         self.lasted = time.monotonic() - self.began
-        self.met.add(run.met)
+        self.coverage.add(run.coverage)
         if run.failure:
             self.failed.append(run.seed)
         self._block.append(run)
@@ -64,26 +64,26 @@ class Campaign:
 
     def _judge_block(self) -> None:
         block, self._block = self._block, []
-        met = Encountered()
+        coverage = Coverage()
         for run in block:
-            met.add(run.met)
+            coverage.add(run.coverage)
         where = f"seeds {block[0].seed} to {block[-1].seed}"
-        self.poor_blocks += [f"{where}: {one}" for one in met.shortfalls(len(block))]
+        self.poor_blocks += [f"{where}: {one}" for one in coverage.shortfalls(len(block))]
 
     @property
     def shortfalls(self) -> list[str]:
         """What should have been met in so many seeds, or in a hundred of them, and was not."""
-        return self.poor_blocks + self.met.shortfalls(self.seeds)
+        return self.poor_blocks + self.coverage.shortfalls(self.seeds)
 
     @property
     def passed(self) -> bool:
         return not self.failed and not self.shortfalls
 
     def __str__(self) -> str:
-        of_core = self.met.seconds / self.seconds if self.seconds else 0.0
-        of_wall = self.met.seconds / self.lasted if self.lasted else 0.0
+        of_core = self.coverage.seconds / self.seconds if self.seconds else 0.0
+        of_wall = self.coverage.seconds / self.lasted if self.lasted else 0.0
         lines = [
-            f"{self.seeds} seeds, {len(self.failed)} failed; they met {self.met}",
+            f"{self.seeds} seeds, {len(self.failed)} failed; they met {self.coverage}",
             f"virtual to wall time: {of_wall:.1f} to 1, in {self.lasted:.0f} s; to core time: {of_core:.1f} to 1, "
             f"{self.seconds / max(1, self.seeds):.2f} s of a core each",
         ]
@@ -97,8 +97,8 @@ def run_seed(seconds: float, seed: int) -> Run:
         outcome = run_cluster(seed, seconds)
     except Exception as error:
         took = time.process_time() - began
-        return Run(seed=seed, met=Encountered(), digest="", seconds=took, failure=told(error))
-    return Run(seed=seed, met=outcome.met, digest=outcome.digest, seconds=time.process_time() - began)
+        return Run(seed=seed, coverage=Coverage(), digest="", seconds=took, failure=describe_failure(error))
+    return Run(seed=seed, coverage=outcome.coverage, digest=outcome.digest, seconds=time.process_time() - began)
 
 
 def run_seeds(seeds: Iterable[int], seconds: float, workers: int) -> Iterator[Run]:
@@ -111,10 +111,10 @@ def run_seeds(seeds: Iterable[int], seconds: float, workers: int) -> Iterator[Ru
         yield from pool.map(partial(run_seed, seconds), seeds, chunksize=2)
 
 
-def told(error: BaseException) -> str:
+def describe_failure(error: BaseException) -> str:
     """What broke, first; then where."""
     cause: BaseException | None = error
-    while cause is not None and not isinstance(cause, Broken):
+    while cause is not None and not isinstance(cause, InvariantViolated):
         cause = cause.__cause__
     if cause is None:
         return f"{error!r}\n{''.join(traceback.format_exception(error))}".rstrip()

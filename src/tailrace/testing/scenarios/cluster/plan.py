@@ -11,12 +11,12 @@ from typing import Final
 from tailrace.model.frozen import frozen
 from tailrace.model.settings import Fsync, Settings
 from tailrace.testing.simulation import Delay, Odds
-from tailrace.testing.simulation.chance import stream
+from tailrace.testing.simulation.randomness import random_stream
 
 DATA_DIR: Final = "/data"
 KAFKA_PORT: Final = 9092
 PEER_PORT: Final = 9192
-TROUBLE_DEFAULT_SECONDS: Final = 12.0
+FAULTS_DEFAULT_SECONDS: Final = 12.0
 BROKERS_BY_CHANCE: Final = (1, 2, 3, 3, 3, 3, 3, 3, 3, 3, 3, 4, 4, 5)
 FSYNCS_BY_CHANCE: Final[tuple[Fsync, ...]] = ("always",) * 8 + ("interval", "never")
 
@@ -67,45 +67,45 @@ class Plan:
         )
 
 
-def plan_of(seed: int, seconds: float = TROUBLE_DEFAULT_SECONDS) -> Plan:
-    chance = stream(seed, "plan")
-    brokers = chance.choice(BROKERS_BY_CHANCE)
-    odds = _odds(chance)
+def plan_for(seed: int, seconds: float = FAULTS_DEFAULT_SECONDS) -> Plan:
+    rng = random_stream(seed, "plan")
+    brokers = rng.choice(BROKERS_BY_CHANCE)
+    odds = _odds(rng)
     return Plan(
         seed=seed,
         seconds=seconds,
         brokers=brokers,
-        late=chance.randrange(brokers) if chance.random() < 0.3 else 0,
-        fsync=chance.choice(FSYNCS_BY_CHANCE),
+        late=rng.randrange(brokers) if rng.random() < 0.3 else 0,
+        fsync=rng.choice(FSYNCS_BY_CHANCE),
         odds=odds,
-        segment_bytes=chance.choice([3_000, 20_000, 1_000_000]),
-        checkpoint_ms=chance.choice([300, 2_000, 60_000]),
-        patience_ms=chance.choice([800, 2_000]) if odds.link.slow_seconds < 0.5 else 2_000,
-        pause_seconds=chance.choice([0.3, 0.6, 1.2]),
-        calm=chance.choice([0.15, 0.3, 0.6]),
-        damage=chance.random() < 0.2,
-        upkeep_seconds=chance.choice([1, 5]),
+        segment_bytes=rng.choice([3_000, 20_000, 1_000_000]),
+        checkpoint_ms=rng.choice([300, 2_000, 60_000]),
+        patience_ms=rng.choice([800, 2_000]) if odds.link.slow_seconds < 0.5 else 2_000,
+        pause_seconds=rng.choice([0.3, 0.6, 1.2]),
+        calm=rng.choice([0.15, 0.3, 0.6]),
+        damage=rng.random() < 0.2,
+        upkeep_seconds=rng.choice([1, 5]),
     )
 
 
-def _odds(chance: random.Random) -> Odds:
+def _odds(rng: random.Random) -> Odds:
     late = Delay(
         low_seconds=0.00005,
-        high_seconds=chance.choice([0.001, 0.005]),
-        slow_chance=chance.choice([0.001, 0.01, 0.03]),
-        slow_seconds=chance.choice([0.2, 1.0]),
+        high_seconds=rng.choice([0.001, 0.005]),
+        slow_chance=rng.choice([0.001, 0.01, 0.03]),
+        slow_seconds=rng.choice([0.2, 1.0]),
     )
     sync = Delay(
         low_seconds=0.0001,
-        high_seconds=chance.choice([0.002, 0.01]),
-        slow_chance=chance.choice([0.01, 0.1]),
-        slow_seconds=chance.choice([0.1, 0.5]),
+        high_seconds=rng.choice([0.002, 0.01]),
+        slow_chance=rng.choice([0.01, 0.1]),
+        slow_seconds=rng.choice([0.1, 0.5]),
     )
     return Odds(
         link=late,
         sync=sync,
         silence=Delay(low_seconds=2.0, high_seconds=15.0),
         retransmit=Delay(low_seconds=0.01, high_seconds=0.4),
-        cold_chance=chance.choice([0.0, 0.02, 0.2]),
-        split_chance=chance.choice([0.02, 0.1, 0.3]),
+        cold_chance=rng.choice([0.0, 0.02, 0.2]),
+        split_chance=rng.choice([0.02, 0.1, 0.3]),
     )

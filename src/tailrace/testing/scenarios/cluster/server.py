@@ -18,7 +18,7 @@ from tailrace.testing.simulation import Crashed, World
 AGAIN_SECONDS: Final = 0.5
 
 
-class Witness(Protocol):
+class CrashObserver(Protocol):
     """Who wants to know how servers die."""
 
     def dies(self, server: "Server") -> None:
@@ -31,7 +31,7 @@ class Server:
     def __init__(self, world: World, number: int, plan: Plan, join: str) -> None:
         self.name = f"b{number}"
         self.machine = world.machine(self.name)
-        self.witness: Witness | None = None
+        self.witness: CrashObserver | None = None
         self.node: Node | None = None
         self.door: KafkaDoor | None = None  # while it serves
         self.refusal = ""  # why the last start did not come to anything

@@ -8,10 +8,10 @@ chance it leaves, falls silent and comes back as somebody else, or commits once 
 import asyncio
 from typing import Final, NamedTuple
 
-from tailrace.testing.scenarios.cluster.clients.coordinator_client import GROUP_TYPE, Coordinated
-from tailrace.testing.scenarios.cluster.clients.group_offsets import GroupOffsets, Standing
+from tailrace.testing.scenarios.cluster.clients.coordinator_client import GROUP_TYPE, CoordinatorClient
+from tailrace.testing.scenarios.cluster.clients.group_offsets import GroupOffsets, MemberIdentity
 from tailrace.testing.scenarios.cluster.clients.router import Router
-from tailrace.testing.scenarios.cluster.invariants.partition_ownership import Ownership
+from tailrace.testing.scenarios.cluster.invariants.group_history import GroupHistory
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from tailrace.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse, JoiningProtocol
@@ -33,24 +33,24 @@ LEAVES: Final = 0.03  # at each beat
 FALLS_SILENT: Final = 0.03
 
 
-class Work(NamedTuple):
+class Assignment(NamedTuple):
     """A member's part in one generation."""
 
-    standing: Standing
+    standing: MemberIdentity
     partitions: tuple[int, ...]
 
 
-class ClassicMemberClient:
-    def __init__(self, router: Router, ownership: Ownership, topic: str, partitions: int) -> None:
+class ClassicProtocolMember:
+    def __init__(self, router: Router, ownership: GroupHistory, topic: str, partitions: int) -> None:
         self.name = router.name
         self._router = router
-        self._chance = router.chance
+        self._rng = router.rng
         self._ownership = ownership
         self._partitions = partitions
-        self._coordinator = Coordinated(router, GROUP, GROUP_TYPE)
+        self._coordinator = CoordinatorClient(router, GROUP, GROUP_TYPE)
         self._offsets = GroupOffsets(router, self._coordinator, GROUP, topic, ownership)
         self._member_id = ""
-        self._left: tuple[Standing, dict[int, int | None]] = (Standing(-1, ""), {})  # what it had before
+        self._left: tuple[MemberIdentity, dict[int, int | None]] = (MemberIdentity(-1, ""), {})  # what it had before
         self.stopping = False
 
     async def run(self) -> None:
@@ -61,11 +61,11 @@ class ClassicMemberClient:
                     self._ownership.assigned(work.standing.generation, partition, work.standing.member_id)
                 await self._commit_late()
                 await self._work(work)
-            await asyncio.sleep(AGAIN_SECONDS * (0.5 + self._chance.random()))
+            await asyncio.sleep(AGAIN_SECONDS * (0.5 + self._rng.random()))
 
     # Joining
 
-    async def _join(self) -> Work | None:
+    async def _join(self) -> Assignment | None:
         request = JoinGroupRequest(
             group_id=GROUP,
             session_timeout_ms=SESSION_TIMEOUT_MS,
@@ -82,7 +82,7 @@ class ClassicMemberClient:
         self._member_id = joined.member_id
         return await self._sync(joined)
 
-    async def _sync(self, joined: JoinGroupResponse) -> Work | None:
+    async def _sync(self, joined: JoinGroupResponse) -> Assignment | None:
         request = SyncGroupRequest(
             group_id=GROUP,
             generation_id=joined.generation_id,
@@ -94,7 +94,7 @@ class ClassicMemberClient:
         synced: SyncGroupResponse | None = await self._coordinator.ask(request, SYNC_VERSION)
         if synced is None or self._is_sent_away(synced.error_code):
             return None
-        return Work(Standing(joined.generation_id, joined.member_id), tuple(synced.assignment))
+        return Assignment(MemberIdentity(joined.generation_id, joined.member_id), tuple(synced.assignment))
 
     def _dealt(self, members: list[str]) -> tuple[MemberAssignment, ...]:
         """A byte for each partition; only a leader knows members."""
@@ -112,31 +112,31 @@ class ClassicMemberClient:
 
     # Working
 
-    async def _work(self, work: Work) -> None:
+    async def _work(self, work: Assignment) -> None:
         reached = {partition: await self._offsets.committed(partition) for partition in work.partitions}
         while not self.stopping and await self._beats(work):
             for partition, offset in reached.items():
                 if offset is not None:
                     reached[partition] = await self._offsets.commit(work.standing, partition, offset)
-            chance = self._chance.random()
-            if chance < LEAVES:
+            draw = self._rng.random()
+            if draw < LEAVES:
                 await self._leave()
                 return
-            if chance < LEAVES + FALLS_SILENT:
+            if draw < LEAVES + FALLS_SILENT:
                 self._member_id = ""
                 return
-            await asyncio.sleep(BEAT_SECONDS * (0.5 + self._chance.random()))
+            await asyncio.sleep(BEAT_SECONDS * (0.5 + self._rng.random()))
         self._left = work.standing, reached
 
     async def _commit_late(self) -> None:
         """A part of it has not heard that there is another generation, and commits what it had in the last one."""
         standing, reached = self._left
         for partition, offset in reached.items():
-            if offset is not None and self._chance.random() < 0.5:
+            if offset is not None and self._rng.random() < 0.5:
                 await self._offsets.commit(standing, partition, offset)
         reached.clear()
 
-    async def _beats(self, work: Work) -> bool:
+    async def _beats(self, work: Assignment) -> bool:
         generation, member_id = work.standing
         request = HeartbeatRequest(group_id=GROUP, generation_id=generation, member_id=member_id)
         heard: HeartbeatResponse | None = await self._coordinator.ask(request, HEARTBEAT_VERSION)

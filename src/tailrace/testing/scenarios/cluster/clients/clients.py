@@ -6,22 +6,22 @@ from typing import Any, Final, Protocol
 
 from tailrace.broker.machines.runtime import MachineRuntime
 from tailrace.cluster.controller import Controller
-from tailrace.testing.scenarios.cluster.clients.classic_member import ClassicMemberClient
-from tailrace.testing.scenarios.cluster.clients.committed_reader import StableReader
-from tailrace.testing.scenarios.cluster.clients.consumer_member import BeatingMember
+from tailrace.testing.scenarios.cluster.clients.classic_member import ClassicProtocolMember
+from tailrace.testing.scenarios.cluster.clients.consumer_member import ConsumerProtocolMember
 from tailrace.testing.scenarios.cluster.clients.metadata_watcher import MetadataWatcher
+from tailrace.testing.scenarios.cluster.clients.read_committed_consumer import ReadCommittedConsumer
 from tailrace.testing.scenarios.cluster.clients.reader import Reader
 from tailrace.testing.scenarios.cluster.clients.rival_controllers import RivalControllers
 from tailrace.testing.scenarios.cluster.clients.router import Router
 from tailrace.testing.scenarios.cluster.clients.topic_recreator import CREATE_VERSION, TopicRecreator
+from tailrace.testing.scenarios.cluster.clients.transaction_workload import TransactionWorkload
 from tailrace.testing.scenarios.cluster.clients.transactional_producer import CLASSIC, KIP_890
-from tailrace.testing.scenarios.cluster.clients.transactor import Transactor
-from tailrace.testing.scenarios.cluster.clients.writer import Manner, Writer
-from tailrace.testing.scenarios.cluster.encountered import Encountered
-from tailrace.testing.scenarios.cluster.invariants.invariants import Broken, Invariant
-from tailrace.testing.scenarios.cluster.invariants.partition_ownership import Ownership
-from tailrace.testing.scenarios.cluster.invariants.transaction_outcomes import Outcomes
-from tailrace.testing.scenarios.cluster.invariants.watch import Watch
+from tailrace.testing.scenarios.cluster.clients.writer import ProduceMode, Writer
+from tailrace.testing.scenarios.cluster.coverage import Coverage
+from tailrace.testing.scenarios.cluster.invariants.group_history import GroupHistory
+from tailrace.testing.scenarios.cluster.invariants.invariants import Invariant, InvariantViolated
+from tailrace.testing.scenarios.cluster.invariants.observer import ClusterObserver
+from tailrace.testing.scenarios.cluster.invariants.transaction_outcomes import TransactionOutcomes
 from tailrace.testing.scenarios.cluster.plan import Plan
 from tailrace.testing.scenarios.cluster.server import Server
 from tailrace.testing.simulation import World
@@ -32,9 +32,9 @@ from tailrace.wire.messages.create_topics import CreateTopicsRequest, CreateTopi
 KEPT_TOPIC: Final = "t"
 KEPT_PARTITIONS: Final = 2
 MADE_PREFIX: Final = "r"
-SAFE: Final = Manner(idempotent=True, acks=-1)
-PLAIN: Final = Manner(idempotent=False, acks=-1)
-HURRIED: Final = Manner(idempotent=False, acks=1)
+SAFE: Final = ProduceMode(idempotent=True, acks=-1)
+PLAIN: Final = ProduceMode(idempotent=False, acks=-1)
+HURRIED: Final = ProduceMode(idempotent=False, acks=1)
 WRITERS: Final = ((0, SAFE), (0, PLAIN), (1, SAFE), (1, HURRIED))
 MEMBERS: Final = 2
 AGAIN_SECONDS: Final = 0.2
@@ -53,7 +53,7 @@ class Clients:
         world: World,
         plan: Plan,
         servers: Sequence[Server],
-        watch: Watch,
+        watch: ClusterObserver,
         surface: "Callable[[asyncio.Task[Any]], None]",
     ) -> None:
         self._surface = surface
@@ -72,16 +72,16 @@ class Clients:
         self._reader = Reader(self._router("reader"), claims, self._readable)
         self._looker = MetadataWatcher(self._router("looker"), watch.leaders)
         skeptic = RivalControllers(self._router("skeptic"), plan.replicas, self._controlling)
-        self._groups = [Ownership(), Ownership()]
+        self._groups = [GroupHistory(), GroupHistory()]
         grouped: list[Client] = []
         for number in range(MEMBERS):
             grouped.append(
-                ClassicMemberClient(self._router(f"m{number}"), self._groups[0], KEPT_TOPIC, KEPT_PARTITIONS)
+                ClassicProtocolMember(self._router(f"m{number}"), self._groups[0], KEPT_TOPIC, KEPT_PARTITIONS)
             )
-            grouped.append(BeatingMember(self._router(f"k{number}"), self._groups[1], KEPT_TOPIC))
-        self._outcomes = Outcomes()
+            grouped.append(ConsumerProtocolMember(self._router(f"k{number}"), self._groups[1], KEPT_TOPIC))
+        self._outcomes = TransactionOutcomes()
         self._transactors = [
-            Transactor(self._router(f"x{number}"), self._outcomes, KEPT_TOPIC, KEPT_PARTITIONS, versions)
+            TransactionWorkload(self._router(f"x{number}"), self._outcomes, KEPT_TOPIC, KEPT_PARTITIONS, versions)
             for number, versions in enumerate((CLASSIC, KIP_890))
         ]
         self._stable = [self._stable_reader("early", comes_late=False), self._stable_reader("late", comes_late=True)]
@@ -91,8 +91,8 @@ class Clients:
     def _router(self, name: str) -> Router:
         return Router(self._ports, self._world.random, name, lambda: [server.name for server in self._servers])
 
-    def _stable_reader(self, name: str, *, comes_late: bool) -> StableReader:
-        return StableReader(
+    def _stable_reader(self, name: str, *, comes_late: bool) -> ReadCommittedConsumer:
+        return ReadCommittedConsumer(
             self._router(name),
             self._outcomes,
             KEPT_TOPIC,
@@ -135,14 +135,14 @@ class Clients:
 
     @property
     def _writing(self) -> list[str]:
-        writing: list[Writer | Transactor] = [*self.writers, *self._transactors]
+        writing: list[Writer | TransactionWorkload] = [*self.writers, *self._transactors]
         return [one.name for one in writing if not (one.stopping and one.done)]
 
     @property
     def busy(self) -> str | None:
         """Who is not done yet with what it began."""
         waiting = self._writing
-        closing: list[TopicRecreator | StableReader] = [self._changer, *self._stable]
+        closing: list[TopicRecreator | ReadCommittedConsumer] = [self._changer, *self._stable]
         waiting += [one.name for one in closing if one.stopping and not one.done]
         return ", ".join(waiting) or None
 
@@ -153,16 +153,18 @@ class Clients:
             assert server.node is not None
             topic = server.node.hosted.image.topics.get(self._changer.topic)
             if topic is None or topic.id != self._changer.there:
-                raise Broken(Invariant.NOTHING_LOST, f"topic {self._changer.topic} was made, {server.name} has {topic}")
+                raise InvariantViolated(
+                    Invariant.NOTHING_LOST, f"topic {self._changer.topic} was made, {server.name} has {topic}"
+                )
 
-    def count(self, met: Encountered) -> None:
-        met.acknowledged = sum(writer.acknowledged for writer in self.writers)
-        met.hurried = sum(writer.hurried for writer in self.writers)
-        met.refused = sum(writer.refused for writer in self.writers)
-        met.batches_read, met.read_from_followers = self._reader.batches, self._reader.from_followers
-        met.looks_at_metadata = self._looker.looks
-        met.transactions_committed = self._outcomes.count(Outcome.COMMITTED)
-        met.transactions_aborted = self._outcomes.count(Outcome.ABORTED)
-        met.generations = sum(group.generations for group in self._groups)
-        met.commits = sum(group.commits for group in self._groups)
-        met.topics_made, met.topics_recreated = self._changer.made, self._changer.recreated
+    def count(self, coverage: Coverage) -> None:
+        coverage.acknowledged = sum(writer.acknowledged for writer in self.writers)
+        coverage.hurried = sum(writer.hurried for writer in self.writers)
+        coverage.refused = sum(writer.refused for writer in self.writers)
+        coverage.batches_read, coverage.read_from_followers = self._reader.batches, self._reader.from_followers
+        coverage.looks_at_metadata = self._looker.looks
+        coverage.transactions_committed = self._outcomes.count(Outcome.COMMITTED)
+        coverage.transactions_aborted = self._outcomes.count(Outcome.ABORTED)
+        coverage.generations = sum(group.generations for group in self._groups)
+        coverage.commits = sum(group.commits for group in self._groups)
+        coverage.topics_made, coverage.topics_recreated = self._changer.made, self._changer.recreated

@@ -8,10 +8,10 @@ import asyncio
 from typing import Final
 
 from tailrace.model.ids import Id
-from tailrace.testing.scenarios.cluster.clients.coordinator_client import GROUP_TYPE, Coordinated
-from tailrace.testing.scenarios.cluster.clients.group_offsets import GroupOffsets, Standing
+from tailrace.testing.scenarios.cluster.clients.coordinator_client import GROUP_TYPE, CoordinatorClient
+from tailrace.testing.scenarios.cluster.clients.group_offsets import GroupOffsets, MemberIdentity
 from tailrace.testing.scenarios.cluster.clients.router import Router
-from tailrace.testing.scenarios.cluster.invariants.partition_ownership import Ownership
+from tailrace.testing.scenarios.cluster.invariants.group_history import GroupHistory
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -30,14 +30,14 @@ LEAVES: Final = 0.03  # at each beat
 FALLS_SILENT: Final = 0.03
 
 
-class BeatingMember:
-    def __init__(self, router: Router, ownership: Ownership, topic: str) -> None:
+class ConsumerProtocolMember:
+    def __init__(self, router: Router, ownership: GroupHistory, topic: str) -> None:
         self.name = router.name
-        self._chance = router.chance
+        self._rng = router.rng
         self._ownership = ownership
         self._topic = topic
         self._topic_id: Id | None = None
-        self._coordinator = Coordinated(router, GROUP, GROUP_TYPE)
+        self._coordinator = CoordinatorClient(router, GROUP, GROUP_TYPE)
         self._offsets = GroupOffsets(router, self._coordinator, GROUP, topic, ownership)
         self._lives = 0
         self._come_back()
@@ -46,20 +46,20 @@ class BeatingMember:
     def _come_back(self) -> None:
         """As somebody else, who has nothing yet."""
         self._lives += 1
-        self._standing = Standing(JOINS, f"{self.name}.{self._lives}")
+        self._standing = MemberIdentity(JOINS, f"{self.name}.{self._lives}")
         self._reached: dict[int, int | None] = {}  # what it has, and how far it has read
 
     async def run(self) -> None:
         while not self.stopping:
             if await self._beat():
                 await self._commit()
-            chance = self._chance.random()
-            if chance < LEAVES:
+            draw = self._rng.random()
+            if draw < LEAVES:
                 await self._coordinator.ask(self._request(GOES), HEARTBEAT_VERSION)
                 self._come_back()
-            elif chance < LEAVES + FALLS_SILENT:
+            elif draw < LEAVES + FALLS_SILENT:
                 await asyncio.sleep(SILENT_SECONDS)
-            await asyncio.sleep(BEAT_SECONDS * (0.5 + self._chance.random()))
+            await asyncio.sleep(BEAT_SECONDS * (0.5 + self._rng.random()))
 
     def _request(self, epoch: int) -> ConsumerGroupHeartbeatRequest:
         owned = tuple(sorted(self._reached))
@@ -115,5 +115,5 @@ class BeatingMember:
         """It has not understood that others have them by now."""
         for partition in partitions:
             reached = self._reached[partition]
-            if reached is not None and self._chance.random() < 0.5:
+            if reached is not None and self._rng.random() < 0.5:
                 await self._offsets.commit(self._standing, partition, reached)

@@ -9,10 +9,10 @@ from tailrace.wire.messages.find_coordinator import FindCoordinatorRequest, Find
 FIND_VERSION: Final = 4
 GROUP_TYPE: Final = 0
 TRANSACTION_TYPE: Final = 1
-ELSEWHERE: Final = (Error.NOT_COORDINATOR, Error.COORDINATOR_NOT_AVAILABLE)
+WRONG_COORDINATOR: Final = (Error.NOT_COORDINATOR, Error.COORDINATOR_NOT_AVAILABLE)
 
 
-class Coordinated:
+class CoordinatorClient:
     """The way to the coordinator of one key."""
 
     def __init__(self, router: Router, key: str, key_type: int) -> None:
@@ -34,7 +34,7 @@ class Coordinated:
 
     def told(self, code: int) -> None:
         """What the answer said: it may be that another broker has to be asked."""
-        if code in ELSEWHERE:
+        if code in WRONG_COORDINATOR:
             self._host = None
 
     async def _find(self) -> str | None:

@@ -2,9 +2,9 @@
 
 from typing import Final, NamedTuple
 
-from tailrace.testing.scenarios.cluster.clients.coordinator_client import Coordinated
+from tailrace.testing.scenarios.cluster.clients.coordinator_client import CoordinatorClient
 from tailrace.testing.scenarios.cluster.clients.router import Router
-from tailrace.testing.scenarios.cluster.invariants.partition_ownership import Ownership
+from tailrace.testing.scenarios.cluster.invariants.group_history import GroupHistory
 from tailrace.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitResponse,
@@ -17,7 +17,7 @@ COMMIT_VERSION: Final = 9
 FETCH_VERSION: Final = 8
 
 
-class Standing(NamedTuple):
+class MemberIdentity(NamedTuple):
     """As whom one commits."""
 
     generation: int
@@ -25,9 +25,11 @@ class Standing(NamedTuple):
 
 
 class GroupOffsets:
-    def __init__(self, router: Router, coordinator: Coordinated, group: str, topic: str, ownership: Ownership) -> None:
+    def __init__(
+        self, router: Router, coordinator: CoordinatorClient, group: str, topic: str, ownership: GroupHistory
+    ) -> None:
         self._name = router.name
-        self._chance = router.chance
+        self._rng = router.rng
         self._coordinator = coordinator
         self._group = group
         self._topic = topic
@@ -48,9 +50,9 @@ class GroupOffsets:
         self._ownership.found(partition, found.committed_offset, known, self._name)
         return max(0, found.committed_offset)
 
-    async def commit(self, standing: Standing, partition: int, reached: int) -> int | None:
+    async def commit(self, standing: MemberIdentity, partition: int, reached: int) -> int | None:
         """Commit a little more; how far one is then, None: unknown."""
-        newest, offset = self._ownership.newest(partition), reached + self._chance.randrange(1, 4)
+        newest, offset = self._ownership.newest(partition), reached + self._rng.randrange(1, 4)
         part = PartitionToCommit(partition=partition, committed_offset=offset, committed_metadata="")
         request = OffsetCommitRequest(
             group_id=self._group,

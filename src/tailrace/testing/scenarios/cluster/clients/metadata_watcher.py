@@ -21,7 +21,7 @@ class MetadataWatcher:
     async def run(self) -> None:
         while not self.stopping:
             await self._look()
-            await asyncio.sleep(self._router.chance.random() * PAUSE_MAX_SECONDS)
+            await asyncio.sleep(self._router.rng.random() * PAUSE_MAX_SECONDS)
 
     async def _look(self) -> None:
         answer = await self._router.describe(None)

@@ -10,7 +10,7 @@ from typing import Final
 
 from tailrace.model.ids import TopicPartition
 from tailrace.records.opened import batches
-from tailrace.testing.scenarios.cluster.clients.router import Router, Whereabouts
+from tailrace.testing.scenarios.cluster.clients.router import PartitionLocation, Router
 from tailrace.testing.scenarios.cluster.invariants.claims import Claims
 from tailrace.wire.messages.fetch import FetchRequest, FetchResponse, PartitionToFetch, TopicToFetch
 
@@ -24,7 +24,7 @@ class Reader:
     def __init__(self, router: Router, claims: Claims, partitions: Callable[[], Sequence[tuple[str, int]]]) -> None:
         self.name = router.name
         self._router = router
-        self._chance = router.chance
+        self._rng = router.rng
         self._claims = claims
         self._partitions = partitions
         self._read_to: dict[TopicPartition, int] = {}
@@ -34,14 +34,14 @@ class Reader:
 
     async def run(self) -> None:
         while not self.stopping:
-            topic, partition = self._chance.choice(self._partitions())
+            topic, partition = self._rng.choice(self._partitions())
             place = await self._router.find(topic, partition)
             if place is not None and place.replicas:
                 await self._read(place, TopicPartition(place.topic_id, partition))
-            await asyncio.sleep(self._chance.random() * PAUSE_MAX_SECONDS)
+            await asyncio.sleep(self._rng.random() * PAUSE_MAX_SECONDS)
 
-    async def _read(self, place: Whereabouts, key: TopicPartition) -> None:
-        host = self._chance.choice(place.replicas) if self._chance.random() < 0.5 else place.leader
+    async def _read(self, place: PartitionLocation, key: TopicPartition) -> None:
+        host = self._rng.choice(place.replicas) if self._rng.random() < 0.5 else place.leader
         if host is None:
             return
         answer = await self._fetch(host, key)
@@ -56,7 +56,7 @@ class Reader:
             assert len(batch) == header.size
 
     async def _fetch(self, host: str, key: TopicPartition) -> FetchResponse | None:
-        offset, wait_ms = self._read_to.get(key, 0), self._chance.choice([0, WAIT_MAX_MS])
+        offset, wait_ms = self._read_to.get(key, 0), self._rng.choice([0, WAIT_MAX_MS])
         wanted = PartitionToFetch(partition=key.partition, fetch_offset=offset, partition_max_bytes=FETCH_MAX_BYTES)
         topic = TopicToFetch(topic_id=key.topic_id, partitions=(wanted,))
         request = FetchRequest(max_wait_ms=wait_ms, min_bytes=1, topics=(topic,))

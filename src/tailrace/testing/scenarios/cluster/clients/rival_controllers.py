@@ -14,7 +14,7 @@ from tailrace.testing.scenarios.cluster.clients.topic_recreator import (
     TIMEOUT_MS,
     Controlling,
 )
-from tailrace.testing.scenarios.cluster.invariants.invariants import Broken, Invariant
+from tailrace.testing.scenarios.cluster.invariants.invariants import Invariant, InvariantViolated
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse, NewTopic
 from tailrace.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, TopicToDelete
@@ -56,4 +56,6 @@ class RivalControllers:
         said: DeleteTopicsResponse | None = await self._router.ask(old, delete, DELETE_VERSION)
         unknown = said is not None and said.topics[0].error_code == Error.UNKNOWN_TOPIC_OR_PARTITION
         if unknown and self._controlling(old) is claim:
-            raise Broken(Invariant.CONTROLLER, f"{old} does not know {name}, which {new} has made before it was asked")
+            raise InvariantViolated(
+                Invariant.CONTROLLER, f"{old} does not know {name}, which {new} has made before it was asked"
+            )

@@ -10,7 +10,7 @@ from typing import Any, Final
 from tailrace.model.frozen import frozen
 from tailrace.model.ids import Id
 from tailrace.ports import Ports
-from tailrace.testing.scenarios.caller import Caller
+from tailrace.testing.scenarios.reconnecting_client import ReconnectingClient
 from tailrace.wire.messages.metadata import MetadataRequest, MetadataResponse, TopicWanted
 
 METADATA_VERSION: Final = 12
@@ -18,7 +18,7 @@ PATIENCE_SECONDS: Final = 1.5  # virtual; clients of a broker that is gone move 
 
 
 @frozen
-class Whereabouts:
+class PartitionLocation:
     """One partition, as some broker described it."""
 
     topic_id: Id
@@ -27,26 +27,26 @@ class Whereabouts:
 
 
 class Router:
-    def __init__(self, ports: Ports, chance: random.Random, name: str, hosts: Callable[[], Sequence[str]]) -> None:
+    def __init__(self, ports: Ports, rng: random.Random, name: str, hosts: Callable[[], Sequence[str]]) -> None:
         self.ports = ports
-        self.chance = chance
+        self.rng = rng
         self.name = name
         self.hosts = hosts  # all that there are, up or not
-        self._callers: dict[str, Caller] = {}
+        self._callers: dict[str, ReconnectingClient] = {}
 
     async def ask(self, host: str, request: object, version: int) -> Any | None:
         return (await self.ask_each(host, [request], version))[0]
 
     async def ask_each(self, host: str, requests: Sequence[object], version: int) -> list[Any | None]:
         if host not in self._callers:
-            self._callers[host] = Caller(self.ports, self.name, host, PATIENCE_SECONDS)
+            self._callers[host] = ReconnectingClient(self.ports, self.name, host, PATIENCE_SECONDS)
         return await self._callers[host].call_each(requests, version)
 
     async def ask_anyone(self, request: object, version: int) -> Any | None:
         return await self.ask(self.any_host(), request, version)
 
     def any_host(self) -> str:
-        return self.chance.choice(self.hosts())
+        return self.rng.choice(self.hosts())
 
     async def describe(self, topics: Sequence[str] | None) -> MetadataResponse | None:
         wanted = None if topics is None else tuple(TopicWanted(name=topic) for topic in topics)
@@ -54,7 +54,7 @@ class Router:
         answer: MetadataResponse | None = await self.ask_anyone(request, METADATA_VERSION)
         return answer
 
-    async def find(self, topic: str, partition: int) -> Whereabouts | None:
+    async def find(self, topic: str, partition: int) -> PartitionLocation | None:
         """Where a partition is; None: nobody answers, or there is no such topic as far as that broker knows."""
         answer = await self.describe([topic])
         if answer is None or answer.topics[0].error_code != 0:
@@ -63,7 +63,7 @@ class Router:
         if not found:
             return None
         hosts = {broker.node_id: broker.host for broker in answer.brokers}
-        return Whereabouts(
+        return PartitionLocation(
             topic_id=answer.topics[0].topic_id,
             leader=hosts.get(found[0].leader_id),
             replicas=tuple(hosts[one] for one in found[0].replicas if one in hosts),

@@ -15,7 +15,7 @@ from tailrace.broker.machines.runtime import MachineRuntime
 from tailrace.cluster.controller import Controller
 from tailrace.model.ids import Id
 from tailrace.testing.scenarios.cluster.clients.router import Router
-from tailrace.testing.scenarios.cluster.invariants.invariants import Broken, Invariant
+from tailrace.testing.scenarios.cluster.invariants.invariants import Invariant, InvariantViolated
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse, NewTopic
 from tailrace.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, TopicToDelete
@@ -63,13 +63,13 @@ class TopicRecreator:
         while not self.stopping:
             if self._number < NAMES_MAX:
                 await self._change()
-            await asyncio.sleep(self._router.chance.random() * PAUSE_MAX_SECONDS)
+            await asyncio.sleep(self._router.rng.random() * PAUSE_MAX_SECONDS)
         while self.there is None:  # so that whoever writes to it can come to an end
             await self._create()
             await asyncio.sleep(AGAIN_SECONDS)
 
     async def _change(self) -> None:
-        if self._router.chance.random() < 0.6 or self.there is None:
+        if self._router.rng.random() < 0.6 or self.there is None:
             await self._create()
         else:
             await self._delete()
@@ -107,9 +107,13 @@ class TopicRecreator:
             return code == 0
         if code == 0 or (code in (there, gone) and self._asked_controller):
             known = "is not there" if self.there is None else "is there"
-            raise Broken(Invariant.CONTROLLER, f"topic {self.topic} {known}, but the answer is {Error(code).name}")
+            raise InvariantViolated(
+                Invariant.CONTROLLER, f"topic {self.topic} {known}, but the answer is {Error(code).name}"
+            )
         if code is not None and not Error(code).retriable and code not in (there, gone, *NOT_NOW):
-            raise Broken(Invariant.CONTROLLER, f"topic {self.topic}: a change is refused: {Error(code).name}")
+            raise InvariantViolated(
+                Invariant.CONTROLLER, f"topic {self.topic}: a change is refused: {Error(code).name}"
+            )
         self._abandon()
         return False
 

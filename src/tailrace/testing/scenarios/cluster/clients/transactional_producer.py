@@ -10,9 +10,13 @@ from typing import Final, NamedTuple
 
 from tailrace.records.build import build_batch
 from tailrace.records.record import NewRecord
-from tailrace.testing.scenarios.cluster.clients.coordinator_client import GROUP_TYPE, TRANSACTION_TYPE, Coordinated
+from tailrace.testing.scenarios.cluster.clients.coordinator_client import (
+    GROUP_TYPE,
+    TRANSACTION_TYPE,
+    CoordinatorClient,
+)
 from tailrace.testing.scenarios.cluster.clients.router import Router
-from tailrace.testing.scenarios.cluster.invariants.invariants import Broken, Invariant
+from tailrace.testing.scenarios.cluster.invariants.invariants import Invariant, InvariantViolated
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from tailrace.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, TopicToAdd
@@ -26,7 +30,7 @@ ADD_VERSION: Final = 3
 ADD_OFFSETS_VERSION: Final = 3
 TIMEOUT_MS: Final = 1_500
 AGAIN_SECONDS: Final = 0.1
-OVER: Final = (  # the transaction, and maybe the producer: begin anew
+FATAL_ERRORS: Final = (  # the transaction, and maybe the producer: begin anew
     Error.INVALID_PRODUCER_EPOCH,
     Error.PRODUCER_FENCED,
     Error.INVALID_TXN_STATE,
@@ -35,14 +39,14 @@ OVER: Final = (  # the transaction, and maybe the producer: begin anew
 )
 
 
-class Producer(NamedTuple):
+class ProducerIdentity(NamedTuple):
     """As whom one writes."""
 
     id: int
     epoch: int
 
 
-class Versions(NamedTuple):
+class ProtocolVersions(NamedTuple):
     """In which versions one speaks, and with them by which protocol."""
 
     produce: int
@@ -51,25 +55,25 @@ class Versions(NamedTuple):
     adds_partitions: bool
 
 
-CLASSIC: Final = Versions(produce=11, end=4, commit_offsets=3, adds_partitions=True)
-KIP_890: Final = Versions(produce=12, end=5, commit_offsets=5, adds_partitions=False)
+CLASSIC: Final = ProtocolVersions(produce=11, end=4, commit_offsets=3, adds_partitions=True)
+KIP_890: Final = ProtocolVersions(produce=12, end=5, commit_offsets=5, adds_partitions=False)
 
 
-class Over(Exception):
+class TransactionFailed(Exception):
     """This transaction cannot go on."""
 
 
-class Transacting:
-    def __init__(self, router: Router, topic: str, group: str, versions: Versions) -> None:
+class TransactionalProducer:
+    def __init__(self, router: Router, topic: str, group: str, versions: ProtocolVersions) -> None:
         self._router = router
         self._topic = topic
         self._group = group
         self._id = router.name
         self.versions = versions
-        self._coordinator = Coordinated(router, self._id, TRANSACTION_TYPE)
-        self._group_coordinator = Coordinated(router, group, GROUP_TYPE)
+        self._coordinator = CoordinatorClient(router, self._id, TRANSACTION_TYPE)
+        self._group_coordinator = CoordinatorClient(router, group, GROUP_TYPE)
         self.sequences: dict[int, int] = {}  # by partition
-        self.producer = Producer(-1, -1)
+        self.producer = ProducerIdentity(-1, -1)
 
     async def init(self) -> None:
         """Begin as another producer, or in another epoch: whoever wrote under this name before is fenced."""
@@ -78,12 +82,12 @@ class Transacting:
         async def attempt() -> int | None:
             answer: InitProducerIdResponse | None = await self._coordinator.ask(request, INIT_VERSION)
             if answer is not None and answer.error_code == 0:
-                self._begin(Producer(answer.producer_id, answer.producer_epoch))
+                self._begin(ProducerIdentity(answer.producer_id, answer.producer_epoch))
             return self._heard(self._coordinator, None if answer is None else answer.error_code)
 
         await self._until_done(attempt)
 
-    def _begin(self, producer: Producer) -> None:
+    def _begin(self, producer: ProducerIdentity) -> None:
         if producer != self.producer:
             self.producer = producer
             self.sequences.clear()
@@ -120,7 +124,7 @@ class Transacting:
         self.sequences[partition] = sequence + 1
         return offsets[-1]
 
-    def request(self, producer: Producer, partition: int, sequence: int, value: str) -> ProduceRequest:
+    def request(self, producer: ProducerIdentity, partition: int, sequence: int, value: str) -> ProduceRequest:
         record = NewRecord(value=value.encode(), timestamp=self._router.ports.clock.wall_ms())
         batch = build_batch(
             [record],
@@ -184,12 +188,12 @@ class Transacting:
         async def attempt() -> int | None:
             answer: EndTxnResponse | None = await self._coordinator.ask(request, self.versions.end)
             if answer is not None and answer.error_code == 0 and not self.versions.adds_partitions:
-                self._begin(Producer(answer.producer_id, answer.producer_epoch))
+                self._begin(ProducerIdentity(answer.producer_id, answer.producer_epoch))
             return self._heard(self._coordinator, None if answer is None else answer.error_code)
 
         await self._until_done(attempt)
 
-    def _heard(self, whom: Coordinated, code: int | None) -> int | None:
+    def _heard(self, whom: CoordinatorClient, code: int | None) -> int | None:
         if code is not None:
             whom.told(code)
         return code
@@ -199,13 +203,13 @@ class Transacting:
             code = await attempt()
             if code == 0:
                 return
-            if code in OVER:
-                raise Over(Error(code).name)
+            if code in FATAL_ERRORS:
+                raise TransactionFailed(Error(code).name)
             if code is not None and not Error(code).retriable:
-                raise Broken(Invariant.TRANSACTIONS, f"{self._id} is refused for good: {Error(code).name}")
-            await asyncio.sleep(AGAIN_SECONDS * (0.5 + self._router.chance.random()))
+                raise InvariantViolated(Invariant.TRANSACTIONS, f"{self._id} is refused for good: {Error(code).name}")
+            await asyncio.sleep(AGAIN_SECONDS * (0.5 + self._router.rng.random()))
 
 
 def _weight(code: int) -> tuple[bool, bool]:
     """Of several answers the one that counts: one that ends it before one to try again, before none."""
-    return code in OVER, code != 0
+    return code in FATAL_ERRORS, code != 0

@@ -19,7 +19,7 @@ from tailrace.records.header import read_header
 from tailrace.records.record import NewRecord
 from tailrace.testing.scenarios.cluster.clients.router import Router
 from tailrace.testing.scenarios.cluster.invariants.claims import Claims
-from tailrace.testing.scenarios.cluster.invariants.invariants import Broken, Invariant
+from tailrace.testing.scenarios.cluster.invariants.invariants import Invariant, InvariantViolated
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from tailrace.wire.messages.produce import PartitionToProduce, ProduceRequest, ProduceResponse, TopicToProduce
@@ -33,14 +33,14 @@ LOYALTY: Final = 0.9
 
 
 @frozen
-class Manner:
+class ProduceMode:
     """How a producer asks for its records to be kept."""
 
     idempotent: bool
     acks: int
 
 
-class Unsure(NamedTuple):
+class UnacknowledgedBatch(NamedTuple):
     """A batch that was not acknowledged yet."""
 
     records: int
@@ -50,19 +50,19 @@ class Unsure(NamedTuple):
 
 class Writer:
     def __init__(
-        self, router: Router, claims: Claims, manner: Manner, topic: Callable[[], str], partition: int, calm: float
+        self, router: Router, claims: Claims, manner: ProduceMode, topic: Callable[[], str], partition: int, calm: float
     ) -> None:
         self.name = router.name
         self._manner = manner
         self._router = router
-        self._chance = router.chance
+        self._rng = router.rng
         self._claims = claims
         self._topic = topic
         self._partition = partition
         self._calm = calm
         self._topic_id: Id | None = None
         self._leader: str | None = None  # whom to send to, as far as known
-        self._loyal = manner.idempotent and self._chance.random() < 0.5
+        self._loyal = manner.idempotent and self._rng.random() < 0.5
         self._begin_anew()
         self.acknowledged = 0  # batches, with acks=all
         self.hurried = 0  # batches, with acks=1
@@ -74,7 +74,7 @@ class Writer:
         self._producer_id = -1
         self._sent = 0  # records
         self._known = False  # to the partition, by a batch that was acknowledged
-        self._window: list[Unsure] = []
+        self._window: list[UnacknowledgedBatch] = []
 
     @property
     def done(self) -> bool:
@@ -91,12 +91,12 @@ class Writer:
 
     def _size(self) -> int:
         # the first goes alone: of a producer that it does not know, a broker takes any sequence, as Kafka does
-        return self._chance.choice([1, 1, 2, 4]) if self._manner.idempotent and self._known else 1
+        return self._rng.choice([1, 1, 2, 4]) if self._manner.idempotent and self._known else 1
 
     def _pause(self) -> float:
         if self._window:
-            return AGAIN_SECONDS * (0.5 + self._chance.random())
-        return self._chance.random() * self._calm
+            return AGAIN_SECONDS * (0.5 + self._rng.random())
+        return self._rng.random() * self._calm
 
     # Finding the way
 
@@ -123,18 +123,18 @@ class Writer:
 
     # Sending
 
-    def _next(self) -> Unsure:
+    def _next(self) -> UnacknowledgedBatch:
         assert self._topic_id is not None
-        first, count = self._sent, self._chance.randrange(1, 4)
+        first, count = self._sent, self._rng.randrange(1, 4)
         self._sent += count
         batch = self._batch(first, count)
         data = PartitionToProduce(partition=self._partition, records=batch)
         topic = TopicToProduce(topic_id=self._topic_id, partitions=(data,))
         request = ProduceRequest(acks=self._manner.acks, timeout_ms=TIMEOUT_MS, topics=(topic,))
-        return Unsure(count, read_header(batch).crc, request)
+        return UnacknowledgedBatch(count, read_header(batch).crc, request)
 
     def _batch(self, first: int, count: int) -> bytes:
-        now_ms, filling = self._router.ports.clock.wall_ms(), b"x" * self._chance.choice(SIZES)
+        now_ms, filling = self._router.ports.clock.wall_ms(), b"x" * self._rng.choice(SIZES)
         records = [
             NewRecord(value=f"{self.name} {number} ".encode() + filling, timestamp=now_ms)
             for number in range(first, first + count)
@@ -149,7 +149,7 @@ class Writer:
         window, leader, topic_id = self._window, self._leader, self._topic_id
         requests = [one.request for one in window]
         answers: list[ProduceResponse | None] = await self._router.ask_each(leader, requests, PRODUCE_VERSION)
-        left: list[Unsure] = []
+        left: list[UnacknowledgedBatch] = []
         for one, answer in zip(window, answers, strict=True):
             if answer is None:
                 self._turn_to(None)
@@ -158,7 +158,9 @@ class Writer:
             left.append(one)
         self._window = left if self._manner.acks < 0 else []
 
-    def _is_taken(self, one: Unsure, answer: ProduceResponse, topic_id: Id | None, *, behind_another: bool) -> bool:
+    def _is_taken(
+        self, one: UnacknowledgedBatch, answer: ProduceResponse, topic_id: Id | None, *, behind_another: bool
+    ) -> bool:
         said = answer.topics[0].partitions[0]
         if said.error_code != 0:
             self._refused(Error(said.error_code), behind_another)
@@ -175,7 +177,7 @@ class Writer:
         return True
 
     def _turn_to(self, leader: str | None) -> None:
-        if self.stopping or not self._loyal or self._chance.random() > LOYALTY:
+        if self.stopping or not self._loyal or self._rng.random() > LOYALTY:
             self._leader = leader
 
     def _refused(self, error: Error, behind_another: bool) -> None:
@@ -183,4 +185,4 @@ class Writer:
         if error is Error.OUT_OF_ORDER_SEQUENCE_NUMBER and behind_another:
             return
         if not error.retriable:
-            raise Broken(Invariant.NOTHING_LOST, f"{self.name}: a batch is refused for good: {error.name}")
+            raise InvariantViolated(Invariant.NOTHING_LOST, f"{self.name}: a batch is refused for good: {error.name}")

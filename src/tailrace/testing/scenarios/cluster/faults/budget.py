@@ -17,8 +17,8 @@ from typing import Final
 from tailrace.broker.partitions.partition import Partition
 from tailrace.model.ids import TopicPartition
 from tailrace.model.topics import METADATA_TOPIC_ID
-from tailrace.testing.scenarios.cluster.invariants.committed_history import Histories
-from tailrace.testing.scenarios.cluster.invariants.watch import partitions_of
+from tailrace.testing.scenarios.cluster.invariants.committed_history import CommittedHistories
+from tailrace.testing.scenarios.cluster.invariants.observer import partitions_of
 from tailrace.testing.scenarios.cluster.plan import Plan
 from tailrace.testing.scenarios.cluster.server import Server
 
@@ -26,7 +26,7 @@ REPLICAS_TO_SPARE_ONE: Final = 3
 
 
 class Budget:
-    def __init__(self, plan: Plan, servers: Sequence[Server], histories: Histories) -> None:
+    def __init__(self, plan: Plan, servers: Sequence[Server], histories: CommittedHistories) -> None:
         self._plan = plan
         self._servers = servers
         self._histories = histories

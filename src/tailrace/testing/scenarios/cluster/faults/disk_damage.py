@@ -15,17 +15,17 @@ from tailrace.log.file_names import SEGMENT_SUFFIX
 from tailrace.model.topics import METADATA_TOPIC_ID
 from tailrace.records.header import EPOCH_AT, MAGIC_AT
 from tailrace.testing.scenarios.cluster.invariants.log_entries import BEGINNING, entries
-from tailrace.testing.scenarios.cluster.invariants.watch import partitions_of
+from tailrace.testing.scenarios.cluster.invariants.observer import partitions_of
 from tailrace.testing.scenarios.cluster.plan import DATA_DIR
 from tailrace.testing.scenarios.cluster.server import Server
 from tailrace.testing.simulation.disk import SimDisk
-from tailrace.testing.simulation.incarnation import Incarnation
+from tailrace.testing.simulation.process import SimProcess
 
 ONLOOKER: Final = "damage"
 UNCHECKED: Final = range(EPOCH_AT, MAGIC_AT)  # of a batch: the leader epoch, which neither checksum nor order covers
 
 
-class Spot(NamedTuple):
+class BatchLocation(NamedTuple):
     """A batch on a disk."""
 
     path: str
@@ -40,17 +40,17 @@ class Damage(NamedTuple):
     known: bool  # below the checkpoint; otherwise it looks like a torn tail
 
 
-def strike(server: Server, chance: random.Random) -> Damage | None:
+def flip_bit_in_log(server: Server, rng: random.Random) -> Damage | None:
     """Kill a broker and flip a bit in one of its logs; None: there was nothing to damage."""
     partitions = [
         one for one in partitions_of(server) if one.log.end > one.log.start and one.key.topic_id != METADATA_TOPIC_ID
     ]
     if not partitions:
         return None
-    partition = chance.choice(partitions)
+    partition = rng.choice(partitions)
     server.crash(power_loss=False)
     storage = server.machine.storage
-    recorded = load_checkpoints(SimDisk(storage, Incarnation(ONLOOKER, 0)), DATA_DIR) or {}
+    recorded = load_checkpoints(SimDisk(storage, SimProcess(ONLOOKER, 0)), DATA_DIR) or {}
     safe = recorded[partition.key].recovery.offset if partition.key in recorded else 0
     spots = _spots(server, partition)
     home = max((one for one in partition.log.segments if one.base <= safe), key=lambda one: one.base)
@@ -58,18 +58,18 @@ def strike(server: Server, chance: random.Random) -> Damage | None:
     above = [spot for spot in spots if spot.base >= safe]
     if not below and not above:
         return None
-    known = bool(below) and (not above or chance.random() < 0.5)
-    spot = below[0] if known else chance.choice(above)
-    storage.flip_bit(spot.path, spot.position + chance.choice([at for at in range(spot.size) if at not in UNCHECKED]))
+    known = bool(below) and (not above or rng.random() < 0.5)
+    spot = below[0] if known else rng.choice(above)
+    storage.flip_bit(spot.path, spot.position + rng.choice([at for at in range(spot.size) if at not in UNCHECKED]))
     return Damage(partition, known)
 
 
-def _spots(server: Server, partition: Partition) -> list[Spot]:
+def _spots(server: Server, partition: Partition) -> list[BatchLocation]:
     found = []
     segments = {segment.base: segment for segment in partition.log.segments}
     end = dict.fromkeys(segments, 0)  # of the batch before, by segment
     for entry, place in entries(server.machine.storage, partition.log, BEGINNING, partition.log.end):
         path = segments[place.segment].path_of(SEGMENT_SUFFIX)
         begin, end[place.segment] = end[place.segment], place.position
-        found.append(Spot(path, begin, place.position - begin, entry.base, entry.last))
+        found.append(BatchLocation(path, begin, place.position - begin, entry.base, entry.last))
     return found

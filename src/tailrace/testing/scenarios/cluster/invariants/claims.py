@@ -8,8 +8,8 @@ from collections import deque
 from typing import NamedTuple
 
 from tailrace.model.ids import TopicPartition
-from tailrace.testing.scenarios.cluster.invariants.committed_history import Histories
-from tailrace.testing.scenarios.cluster.invariants.invariants import Broken, Invariant
+from tailrace.testing.scenarios.cluster.invariants.committed_history import CommittedHistories
+from tailrace.testing.scenarios.cluster.invariants.invariants import Invariant, InvariantViolated
 
 
 class Claim(NamedTuple):
@@ -20,7 +20,7 @@ class Claim(NamedTuple):
 
 
 class Claims:
-    def __init__(self, histories: Histories) -> None:
+    def __init__(self, histories: CommittedHistories) -> None:
         self._histories = histories
         self._open: dict[TopicPartition, deque[Claim]] = {}
         self.settled = 0
@@ -52,7 +52,9 @@ class Claims:
     def check_all_settled(self, key: TopicPartition) -> None:
         if self.open(key):
             claim = self._open[key][0]
-            raise Broken(claim.invariant, f"{key} ends at {self._histories.of(key).end}: {claim.base}, {claim.who}")
+            raise InvariantViolated(
+                claim.invariant, f"{key} ends at {self._histories.of(key).end}: {claim.base}, {claim.who}"
+            )
 
     def _claim(self, key: TopicPartition, claim: Claim) -> None:
         if claim.base < self._histories.of(key).end:
@@ -64,6 +66,6 @@ class Claims:
         self.settled += 1
         found = self._histories.of(key).at(claim.base)
         if found is not None and (found.base, found.crc) != (claim.base, claim.crc):
-            raise Broken(
+            raise InvariantViolated(
                 claim.invariant, f"{key} at {claim.base}: {claim.who} has {claim.crc:08x}, committed is ({found})"
             )

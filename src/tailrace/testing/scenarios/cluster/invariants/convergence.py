@@ -11,7 +11,7 @@ from tailrace.broker.partitions.partition import Partition
 from tailrace.cluster.image import PartitionPlace
 from tailrace.model.topics import INTERNAL_TOPICS
 from tailrace.raft.replica import Role
-from tailrace.testing.scenarios.cluster.invariants.watch import Watch, partitions_of
+from tailrace.testing.scenarios.cluster.invariants.observer import ClusterObserver, partitions_of
 from tailrace.testing.scenarios.cluster.server import Server
 
 METADATA_VOTERS_MAX: Final = 3
@@ -20,7 +20,7 @@ Copies = list[tuple[Server, Partition]]
 
 
 class Convergence:
-    def __init__(self, servers: Sequence[Server], watch: Watch) -> None:
+    def __init__(self, servers: Sequence[Server], watch: ClusterObserver) -> None:
         self._servers = servers
         self._watch = watch
 

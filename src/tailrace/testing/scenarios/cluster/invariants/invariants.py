@@ -25,7 +25,7 @@ class Invariant(StrEnum):
     CONVERGES = "everything converges within 30 virtual seconds after healing"
 
 
-class Broken(AssertionError):
+class InvariantViolated(AssertionError):
     """An invariant does not hold."""
 
     def __init__(self, invariant: Invariant, what: str) -> None:

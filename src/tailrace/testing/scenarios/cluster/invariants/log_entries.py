@@ -11,7 +11,7 @@ from tailrace.log.file_names import SEGMENT_SUFFIX
 from tailrace.log.log import Log
 from tailrace.model.limits import BATCH_HEADER_BYTES
 from tailrace.records.header import read_header
-from tailrace.testing.simulation.image import Image
+from tailrace.testing.simulation.file_content import FileContent
 from tailrace.testing.simulation.storage import Storage
 
 
@@ -48,12 +48,12 @@ def entries(storage: Storage, log: Log, place: FilePosition, limit: int) -> Iter
     for segment in list(log.segments):
         if segment.base < place.segment:
             continue
-        image = storage.names.find(segment.path_of(SEGMENT_SUFFIX))
-        if not isinstance(image, Image):
+        content = storage.tree.find(segment.path_of(SEGMENT_SUFFIX))
+        if not isinstance(content, FileContent):
             continue
         position = place.position if segment.base == place.segment else 0
         while position + BATCH_HEADER_BYTES <= segment.size:
-            entry, size = _entry(image.content, position)
+            entry, size = _entry(content.visible, position)
             if entry.last >= limit:
                 return
             position += size

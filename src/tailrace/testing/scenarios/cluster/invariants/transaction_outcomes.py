@@ -5,7 +5,7 @@ it asked to commit, and was told so, is committed; otherwise nobody knows. At th
 checked as Jepsen does.
 """
 
-from tailrace.testing.scenarios.cluster.invariants.invariants import Broken, Invariant
+from tailrace.testing.scenarios.cluster.invariants.invariants import Invariant, InvariantViolated
 from tailrace.testing.transaction_history import (
     Outcome,
     Reader,
@@ -17,7 +17,7 @@ from tailrace.testing.transaction_history import (
 )
 
 
-class Transacted:
+class ClientTransaction:
     """One transaction, as its client knows it."""
 
     __slots__ = ("name", "outcome", "writes")
@@ -28,13 +28,13 @@ class Transacted:
         self.writes: list[Write] = []
 
 
-class Outcomes:
+class TransactionOutcomes:
     def __init__(self) -> None:
-        self.transactions: list[Transacted] = []
+        self.transactions: list[ClientTransaction] = []
         self.polls: dict[str, list[tuple[Seen, ...]]] = {}  # by reader
 
-    def begin(self, name: str) -> Transacted:
-        self.transactions.append(Transacted(name))
+    def begin(self, name: str) -> ClientTransaction:
+        self.transactions.append(ClientTransaction(name))
         return self.transactions[-1]
 
     def count(self, outcome: Outcome) -> int:
@@ -50,4 +50,4 @@ class Outcomes:
         # Transactions of several producers run at the same time, so their writes may stand in any order.
         found = violations(history, write_cycles=False)
         if found:
-            raise Broken(Invariant.TRANSACTIONS, "; ".join(found[:3]))
+            raise InvariantViolated(Invariant.TRANSACTIONS, "; ".join(found[:3]))

@@ -10,15 +10,15 @@ from tailrace.broker.replication.vote_journal import CHECKSUM_LAYOUT, ENTRY_BYTE
 from tailrace.model.ids import Id, TopicPartition
 from tailrace.raft.voters import NO_VOTER
 from tailrace.records.crc import crc32c
-from tailrace.testing.scenarios.cluster.invariants.invariants import Broken, Invariant
-from tailrace.testing.scenarios.cluster.invariants.sighting import Seen
-from tailrace.testing.simulation.image import Image
+from tailrace.testing.scenarios.cluster.invariants.invariants import Invariant, InvariantViolated
+from tailrace.testing.scenarios.cluster.invariants.observation import ReplicaObservation
+from tailrace.testing.simulation.file_content import FileContent
 from tailrace.testing.simulation.storage import Storage
 
 Epoch = tuple[TopicPartition, int]
 
 
-class Journal:
+class VoteJournalReader:
     """One broker's votes, as far as they were read."""
 
     def __init__(self) -> None:
@@ -49,31 +49,33 @@ class Journal:
     def _note(self, epoch: Epoch, directory: bytes, owner: str) -> None:
         known = self._votes.get(epoch, NO_VOTER.directory)
         if known not in (NO_VOTER.directory, directory):
-            raise Broken(Invariant.ONE_VOTE, f"{owner} votes twice for {epoch[0]} in epoch {epoch[1]}")
+            raise InvariantViolated(Invariant.ONE_VOTE, f"{owner} votes twice for {epoch[0]} in epoch {epoch[1]}")
         self._votes[epoch] = directory
 
 
-class Journals:
+class VoteJournals:
     def __init__(self) -> None:
-        self._journals: dict[str, Journal] = {}
+        self._journals: dict[str, VoteJournalReader] = {}
         self._begun: dict[Epoch, None] = {}  # by a candidate of that very partition
 
     def look(self, server: str, directory: Id, storage: Storage, path: str) -> None:
         """Read on in a server's journal; `directory` is what its own votes for itself name."""
-        image = storage.names.find(path)
-        if isinstance(image, Image):
-            self.read_on(server, directory, image.content)
+        content = storage.tree.find(path)
+        if isinstance(content, FileContent):
+            self.read_on(server, directory, content.visible)
 
     def read_on(self, server: str, directory: Id, content: bytes | bytearray) -> None:
-        for epoch, voted_for in self._journals.setdefault(server, Journal()).read_on(content, server):
+        for epoch, voted_for in self._journals.setdefault(server, VoteJournalReader()).read_on(content, server):
             if voted_for == directory:
                 self._begun[epoch] = None
 
     def power_cut(self, server: str) -> None:
-        self._journals.setdefault(server, Journal()).forget()
+        self._journals.setdefault(server, VoteJournalReader()).forget()
 
-    def check(self, seen: Seen, *, recreated: bool = False) -> None:
+    def check(self, seen: ReplicaObservation, *, recreated: bool = False) -> None:
         """All journals have been read by now. `recreated`: there was a topic of the same name before."""
         if seen.stored and seen.epoch >= 0 and (seen.key, seen.epoch) not in self._begun:
             invariant = Invariant.LATE_VOTE if recreated else Invariant.STORED
-            raise Broken(invariant, f"nobody has stood for election in epoch {seen.epoch}, as the disks say: {seen}")
+            raise InvariantViolated(
+                invariant, f"nobody has stood for election in epoch {seen.epoch}, as the disks say: {seen}"
+            )

@@ -21,11 +21,11 @@ from tailrace.model.ids import Id
 from tailrace.model.proposal import Proposal
 from tailrace.model.settings import Settings
 from tailrace.ports import Ports
-from tailrace.testing.scenarios.administrator import Administrator
-from tailrace.testing.scenarios.caller import Caller
-from tailrace.testing.scenarios.history import BrokenPromise, check_promises, read_history
-from tailrace.testing.scenarios.producer import RememberingProducer
-from tailrace.testing.scenarios.weather import Weather
+from tailrace.testing.scenarios.power_cuts.administrator import Administrator
+from tailrace.testing.scenarios.power_cuts.background_faults import BackgroundFaults
+from tailrace.testing.scenarios.power_cuts.producer import CheckedProducer
+from tailrace.testing.scenarios.power_cuts.read_back import GuaranteeViolated, check_acknowledged, read_partition
+from tailrace.testing.scenarios.reconnecting_client import ReconnectingClient
 from tailrace.testing.simulation import Crashed, Delay, Odds, World
 
 HOST: Final = "broker"
@@ -47,7 +47,7 @@ OVERLAP_RECORDS: Final = 150  # how far a partial reading goes back
 
 
 @dataclass(slots=True)
-class Met:
+class Coverage:
     """What a run came across, so that an empty one cannot pass for a good one."""
 
     power_cuts: int = 0
@@ -65,7 +65,7 @@ class Met:
     full_disks: int = 0
     clock_jumps: int = 0
 
-    def add(self, other: "Met") -> None:
+    def add(self, other: "Coverage") -> None:
         for name in self.__slots__:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
@@ -87,37 +87,37 @@ def _create(wanted: NewTopic, new_id: Callable[[], Id], controller: Controller) 
     return controller.create_topic(wanted, new_id)
 
 
-class PowerCuts:
+class PowerCutScenario:
     def __init__(self, world: World, cuts: int) -> None:
         self._world = world
         self._cuts = cuts
         self._broker = world.machine(HOST)
-        self._chance = world.random
+        self._rng = world.random
         self._clients = world.machine("clients")
         ports = self._clients.boot()
-        self._reader = Caller(ports, "reader", HOST)
+        self._reader = ReconnectingClient(ports, "reader", HOST)
         self._producers = [
-            RememberingProducer(ports, self._chance, f"p{number}", HOST, topic, partition)
+            CheckedProducer(ports, self._rng, f"p{number}", HOST, topic, partition)
             for number, (topic, partition) in enumerate(WRITERS)
         ]
-        self._admin = Administrator(ports, self._chance, HOST, TRIMMED_TOPIC)
-        self._weather = Weather(self._broker, self._chance)
+        self._admin = Administrator(ports, self._rng, HOST, TRIMMED_TOPIC)
+        self._weather = BackgroundFaults(self._broker, self._rng)
         self._epochs: dict[tuple[str, int], int] = {}
         self._read_to: dict[tuple[str, int], int] = {}
         self._unclean_starts = 0
         self._clean = False
-        self.met = Met()
+        self.coverage = Coverage()
 
-    async def run(self) -> Met:
+    async def run(self) -> Coverage:
         await self._start(doomed=False)
         loads = [self._clients.spawn(producer.run()) for producer in self._producers]
         others = [self._clients.spawn(self._admin.run()), asyncio.ensure_future(self._weather.run())]
-        while self.met.power_cuts < self._cuts:
-            await asyncio.sleep(self._chance.uniform(0.01, 1.0))
+        while self.coverage.power_cuts < self._cuts:
+            await asyncio.sleep(self._rng.uniform(0.01, 1.0))
             await self._stop()
-            await asyncio.sleep(self._chance.uniform(0.0, 0.3))
-            await self._start(doomed=self._chance.random() < 0.15)
-            await self._clients.run(self._check(whole=self._chance.random() < 0.2))
+            await asyncio.sleep(self._rng.uniform(0.0, 0.3))
+            await self._start(doomed=self._rng.random() < 0.15)
+            await self._clients.run(self._check(whole=self._rng.random() < 0.2))
         self._admin.stopping = self._weather.stopping = True
         for producer in self._producers:
             producer.stopping = True
@@ -127,7 +127,7 @@ class PowerCuts:
         await self._keep_up(self._clients.spawn(self._check_at_last()))
         await self._end()
         self._count()
-        return self.met
+        return self.coverage
 
     async def _end(self) -> None:
         """Stop, if a cut that was set earlier lets us: a checkpoint that the end cuts off looks like a failure."""
@@ -139,7 +139,7 @@ class PowerCuts:
         """Let somebody come to an end, on a broker that lives and has room."""
         while not one.done():
             if self._broker.process is None:
-                self.met.power_cuts += 1
+                self.coverage.power_cuts += 1
                 await self._start(doomed=False)
             await asyncio.sleep(0.01)
         await one
@@ -153,12 +153,12 @@ class PowerCuts:
             self._unclean_starts += not self._clean
             self._clean = False
             if doomed:
-                self._broker.crash_at_operation(self._chance.randrange(1, 40), power_loss=True)
+                self._broker.crash_at_operation(self._rng.randrange(1, 40), power_loss=True)
             try:
                 self._node = await self._broker.run(serve(ports, self._settings()))
             except Crashed:
-                self.met.cuts_in_recovery += 1
-                self.met.power_cuts += 1
+                self.coverage.cuts_in_recovery += 1
+                self.coverage.power_cuts += 1
                 doomed = False
             except (CannotStart, StorageFailed) as error:  # the latter: no room for the first topics
                 self._make_room(error)
@@ -169,13 +169,13 @@ class PowerCuts:
 
     def _make_room(self, error: Exception) -> None:
         if "full" not in str(error) and "No space left" not in str(error):
-            raise BrokenPromise(f"the broker does not start: {error}") from error
+            raise GuaranteeViolated(f"the broker does not start: {error}") from error
         self._weather.clear()
-        self.met.full_starts += 1
+        self.coverage.full_starts += 1
         self._broker.crash(power_loss=False)
 
     def _settings(self) -> Settings:
-        choose = self._chance.choice
+        choose = self._rng.choice
         return Settings(
             host=HOST,
             data_dir=DATA_DIR,
@@ -189,20 +189,20 @@ class PowerCuts:
 
     async def _stop(self) -> None:
         if self._broker.process is None:  # the cut that was set for the recovery came later
-            self.met.power_cuts += 1
+            self.coverage.power_cuts += 1
             return
-        chance = self._chance.random()
-        if chance < 0.15:
+        draw = self._rng.random()
+        if draw < 0.15:
             try:
                 await self._broker.run(self._node.stop())
             except Crashed:
-                self.met.power_cuts += 1
+                self.coverage.power_cuts += 1
                 return
-            self.met.clean_stops += 1
-        power_loss = self._chance.random() < 0.8
+            self.coverage.clean_stops += 1
+        power_loss = self._rng.random() < 0.8
         self._broker.crash(power_loss=power_loss)
-        self.met.power_cuts += power_loss
-        self.met.kills += not power_loss
+        self.coverage.power_cuts += power_loss
+        self.coverage.kills += not power_loss
 
     # What must hold
 
@@ -213,7 +213,7 @@ class PowerCuts:
                 continue  # the disk is full
             epoch = found.epoch
             if epoch <= self._epochs.get((topic, partition), -1):
-                raise BrokenPromise(f"{topic}-{partition} starts in epoch {epoch} again")
+                raise GuaranteeViolated(f"{topic}-{partition} starts in epoch {epoch} again")
             self._epochs[topic, partition] = epoch
 
     async def _check_at_last(self) -> None:
@@ -228,39 +228,41 @@ class PowerCuts:
             trimmed_to = self._admin.trimmed_to if topic == TRIMMED_TOPIC else 0
             last = self._read_to.get((topic, partition), 0)
             since = 0 if whole else max(0, last - OVERLAP_RECORDS)
-            history = await read_history(self._reader, topic, partition, since)
+            history = await read_partition(self._reader, topic, partition, since)
             if history is None:
                 return False  # it went down again before we could look; the next start is checked
-            self.met.readings += 1
+            self.coverage.readings += 1
             self._read_to[topic, partition] = history.high_watermark
             if history.high_watermark < last:
-                raise BrokenPromise(f"{topic}-{partition} ended at {last} for readers, now at {history.high_watermark}")
+                raise GuaranteeViolated(
+                    f"{topic}-{partition} ended at {last} for readers, now at {history.high_watermark}"
+                )
             if history.log_start < trimmed_to or (topic == KEPT_TOPIC and history.log_start != 0):
-                raise BrokenPromise(f"{topic}-{partition} begins at {history.log_start}, not at {trimmed_to}")
+                raise GuaranteeViolated(f"{topic}-{partition} begins at {history.log_start}, not at {trimmed_to}")
             if history.control_batches > self._unclean_starts:
-                raise BrokenPromise(f"{topic}-{partition}: {history.control_batches} control batches")
+                raise GuaranteeViolated(f"{topic}-{partition}: {history.control_batches} control batches")
             for producer, acknowledged in zip(mine, promised, strict=True):
-                check_promises(history, producer, acknowledged)
+                check_acknowledged(history, producer, acknowledged)
         return True
 
     def _count(self) -> None:
-        met = self.met
-        met.acknowledged = sum(len(one.promises.acknowledged) for one in self._producers)
-        met.refused = sum(one.promises.refused for one in self._producers)
-        met.segments = max(len(one.log.segments) for one in self._node.hosted.all())
-        met.trimmed = self._node.hosted.find(TRIMMED_TOPIC, 0).log.start
-        met.changes, met.looks = self._admin.changes, self._admin.looks
-        met.full_disks, met.clock_jumps = self._weather.full_disks, self._weather.clock_jumps
+        coverage = self.coverage
+        coverage.acknowledged = sum(len(one.promises.acknowledged) for one in self._producers)
+        coverage.refused = sum(one.promises.refused for one in self._producers)
+        coverage.segments = max(len(one.log.segments) for one in self._node.hosted.all())
+        coverage.trimmed = self._node.hosted.find(TRIMMED_TOPIC, 0).log.start
+        coverage.changes, coverage.looks = self._admin.changes, self._admin.looks
+        coverage.full_disks, coverage.clock_jumps = self._weather.full_disks, self._weather.clock_jumps
         for producer in self._producers:
             self._admin.took(producer.producer_id)
             if len(producer.promises.acknowledged) != producer.promises.sent:
-                raise BrokenPromise(f"{producer.name} came to an end with records that nobody acknowledged")
+                raise GuaranteeViolated(f"{producer.name} came to an end with records that nobody acknowledged")
 
 
-def run_power_cuts(seed: int, cuts: int) -> tuple[Met, str]:
+def run_power_cuts(seed: int, cuts: int) -> tuple[Coverage, str]:
     """One seed: what it met, and the digest of its history."""
     slow_syncs = Delay(low_seconds=0.0001, high_seconds=0.005, slow_chance=(0.02, 0.3)[seed // 3 % 2], slow_seconds=0.2)
     odds = Odds(cold_chance=(0.0, 0.1, 0.5)[seed % 3], sync=slow_syncs)
     with World(seed, odds=odds, seconds_max=cuts * CUT_MAX_SECONDS) as world:
-        met = world.run(PowerCuts(world, cuts).run())
-        return met, world.digest
+        coverage = world.run(PowerCutScenario(world, cuts).run())
+        return coverage, world.digest

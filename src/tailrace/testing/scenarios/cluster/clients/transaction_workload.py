@@ -8,18 +8,18 @@ import asyncio
 from collections.abc import Mapping
 from typing import Final
 
-from tailrace.testing.scenarios.cluster.clients.coordinator_client import GROUP_TYPE, Coordinated
-from tailrace.testing.scenarios.cluster.clients.late_marker import repeat_marker
+from tailrace.testing.scenarios.cluster.clients.coordinator_client import GROUP_TYPE, CoordinatorClient
+from tailrace.testing.scenarios.cluster.clients.repeated_marker import repeat_marker
 from tailrace.testing.scenarios.cluster.clients.router import Router
 from tailrace.testing.scenarios.cluster.clients.transactional_producer import (
     KIP_890,
-    Over,
-    Producer,
-    Transacting,
-    Versions,
+    ProducerIdentity,
+    ProtocolVersions,
+    TransactionalProducer,
+    TransactionFailed,
 )
-from tailrace.testing.scenarios.cluster.invariants.invariants import Broken, Invariant
-from tailrace.testing.scenarios.cluster.invariants.transaction_outcomes import Outcomes, Transacted
+from tailrace.testing.scenarios.cluster.invariants.invariants import Invariant, InvariantViolated
+from tailrace.testing.scenarios.cluster.invariants.transaction_outcomes import ClientTransaction, TransactionOutcomes
 from tailrace.testing.transaction_history import Outcome, Write
 from tailrace.wire.messages.offset_fetch import GroupTopicWanted, GroupWanted, OffsetFetchRequest, OffsetFetchResponse
 
@@ -31,20 +31,25 @@ STILL_SECONDS: Final = 2.5
 COMES_LATE: Final = 0.3  # the marker of the transaction before
 
 
-class Transactor:
-    def __init__(self, router: Router, outcomes: Outcomes, topic: str, partitions: int, versions: Versions) -> None:
+class TransactionWorkload:
+    def __init__(
+        self, router: Router, outcomes: TransactionOutcomes, topic: str, partitions: int, versions: ProtocolVersions
+    ) -> None:
         self.name = router.name
         self._router = router
-        self._chance = router.chance
+        self._rng = router.rng
         self._outcomes = outcomes
         self._topic = topic
         self._partitions = partitions
         self._group = f"of {self.name}"
-        self._wire = Transacting(router, topic, self._group, versions)
-        self._coordinator = Coordinated(router, self._group, GROUP_TYPE)
+        self._wire = TransactionalProducer(router, topic, self._group, versions)
+        self._coordinator = CoordinatorClient(router, self._group, GROUP_TYPE)
         self._offsets: list[int] = [-1]  # that the group may have: the last that is sure, and those after it
         self._number = 0
-        self._ended = Producer(-1, -1), False  # as whom it goes on since its last transaction, and how that ended
+        self._ended = (
+            ProducerIdentity(-1, -1),
+            False,
+        )  # as whom it goes on since its last transaction, and how that ended
         self._fresh = False  # it has a producer id that is good
         self.done = True
         self.stopping = False
@@ -59,25 +64,25 @@ class Transactor:
                 await self._haunt(old, sequences)
             await self._transact()
             self.done = True
-            if self._chance.random() < 0.3:
+            if self._rng.random() < 0.3:
                 await self._look_at_offset()
-            await asyncio.sleep(self._chance.random())
+            await asyncio.sleep(self._rng.random())
 
     async def _transact(self) -> None:
         self._number += 1
         one = self._outcomes.begin(f"{self.name} {self._number}")
-        chosen = self._chance.sample(range(self._partitions), self._chance.randrange(1, self._partitions + 1))
+        chosen = self._rng.sample(range(self._partitions), self._rng.randrange(1, self._partitions + 1))
         try:
             await self._write(one, chosen)
             await self._end(one)
-        except Over:
+        except TransactionFailed:
             self._fresh = False
 
-    async def _write(self, one: Transacted, chosen: list[int]) -> None:
+    async def _write(self, one: ClientTransaction, chosen: list[int]) -> None:
         await self._wire.add(chosen)
         for partition in chosen:
-            if self._chance.random() < DIES / 2:
-                raise Over("it died")
+            if self._rng.random() < DIES / 2:
+                raise TransactionFailed("it died")
             value = f"{one.name} {partition}"
             one.writes.append(Write(str(partition), value))
             offset = await self._wire.write(partition, value)
@@ -85,13 +90,13 @@ class Transactor:
             await self._repeat_marker(partition)
         await self._wire.commit_offset(self._number)
 
-    async def _end(self, one: Transacted) -> None:
-        chance = self._chance.random()
-        if chance < DIES:
-            raise Over("it died")
-        if chance < DIES + STANDS_STILL:
+    async def _end(self, one: ClientTransaction) -> None:
+        draw = self._rng.random()
+        if draw < DIES:
+            raise TransactionFailed("it died")
+        if draw < DIES + STANDS_STILL:
             await asyncio.sleep(STILL_SECONDS)
-        committed = self._chance.random() < COMMITS
+        committed = self._rng.random() < COMMITS
         if committed:
             one.outcome = Outcome.UNKNOWN
             self._offsets.append(self._number)
@@ -103,21 +108,23 @@ class Transactor:
 
     async def _repeat_marker(self, partition: int) -> None:
         ended_as, committed = self._ended
-        if self._wire.versions is KIP_890 and ended_as == self._wire.producer and self._chance.random() < COMES_LATE:
+        if self._wire.versions is KIP_890 and ended_as == self._wire.producer and self._rng.random() < COMES_LATE:
             await repeat_marker(self._router, self._topic, partition, ended_as.id, committed=committed)
 
-    async def _haunt(self, old: Producer, sequences: Mapping[int, int]) -> None:
+    async def _haunt(self, old: ProducerIdentity, sequences: Mapping[int, int]) -> None:
         """What this client was before writes once more, now that another has taken its place."""
-        if old.id < 0 or old == self._wire.producer or self._chance.random() < 0.5:
+        if old.id < 0 or old == self._wire.producer or self._rng.random() < 0.5:
             return
-        partition = self._chance.randrange(self._partitions)
+        partition = self._rng.randrange(self._partitions)
         one = self._outcomes.begin(f"{self.name} {self._number} fenced")
         one.writes.append(Write(str(partition), one.name))
         code, offset = await self._wire.send(
             partition, self._wire.request(old, partition, sequences.get(partition, 0), one.name)
         )
         if code == 0:
-            raise Broken(Invariant.FENCED, f"{old} wrote at {partition}@{offset} after {self._wire.producer} began")
+            raise InvariantViolated(
+                Invariant.FENCED, f"{old} wrote at {partition}@{offset} after {self._wire.producer} began"
+            )
 
     async def _look_at_offset(self) -> None:
         expected = list(self._offsets)
@@ -130,4 +137,4 @@ class Transactor:
         self._coordinator.told(answer.groups[0].error_code)
         found = answer.groups[0].topics[0].partitions[0] if answer.groups[0].error_code == 0 else None
         if found is not None and found.error_code == 0 and found.committed_offset not in expected:
-            raise Broken(Invariant.OFFSETS, f"{self._group}: {found.committed_offset} is none of {expected}")
+            raise InvariantViolated(Invariant.OFFSETS, f"{self._group}: {found.committed_offset} is none of {expected}")

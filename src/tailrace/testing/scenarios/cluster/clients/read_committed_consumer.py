@@ -8,7 +8,7 @@ from tailrace.model.ids import Id
 from tailrace.records.control import Marker, read_control
 from tailrace.records.opened import batches, open_batch
 from tailrace.testing.scenarios.cluster.clients.router import Router
-from tailrace.testing.scenarios.cluster.invariants.transaction_outcomes import Outcomes
+from tailrace.testing.scenarios.cluster.invariants.transaction_outcomes import TransactionOutcomes
 from tailrace.testing.transaction_history import Seen
 from tailrace.wire.messages.fetch import FetchRequest, FetchResponse, PartitionFetched, PartitionToFetch, TopicToFetch
 
@@ -18,13 +18,13 @@ READ_COMMITTED: Final = 1
 PAUSE_MAX_SECONDS: Final = 0.5
 
 
-class StableReader:
+class ReadCommittedConsumer:
     """`is_quiet` tells that nobody writes any more: then it reads to the end; who `comes_late` begins only then."""
 
     def __init__(
         self,
         router: Router,
-        outcomes: Outcomes,
+        outcomes: TransactionOutcomes,
         topic: str,
         partitions: int,
         is_quiet: Callable[[], bool],
@@ -33,7 +33,7 @@ class StableReader:
     ) -> None:
         self.name = router.name
         self._router = router
-        self._chance = router.chance
+        self._rng = router.rng
         self._polls = outcomes.polls.setdefault(self.name, [])
         self._topic = topic
         self._read_to = dict.fromkeys(range(partitions), 0)
@@ -52,14 +52,14 @@ class StableReader:
             if self._is_quiet() or not self._comes_late:
                 for partition in self._read_to:
                     await self._read(partition)
-            await asyncio.sleep(self._chance.random() * PAUSE_MAX_SECONDS)
+            await asyncio.sleep(self._rng.random() * PAUSE_MAX_SECONDS)
 
     async def _read(self, partition: int) -> None:
         place = await self._router.find(self._topic, partition)
         if place is None or not place.replicas:
             return
         is_quiet = self._is_quiet()
-        host = self._chance.choice(place.replicas) if self._chance.random() < 0.3 else place.leader
+        host = self._rng.choice(place.replicas) if self._rng.random() < 0.3 else place.leader
         found = None if host is None else await self._fetch(host, place.topic_id, partition)
         if found is None or found.error_code != 0:
             return

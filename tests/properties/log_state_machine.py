@@ -14,10 +14,10 @@ from tailrace.model.topics import TopicSettings
 from tests.unit.log.logs import open_log, trouble
 
 T = TypeVar("T")
-PATIENCE_S = 20
+STEP_MAX_SECONDS = 20
 
 
-class MachineWithLog(RuleBasedStateMachine):
+class LogStateMachine(RuleBasedStateMachine):
     def __init__(self, topic_settings: TopicSettings) -> None:
         super().__init__()
         self.loop = asyncio.new_event_loop()
@@ -29,7 +29,7 @@ class MachineWithLog(RuleBasedStateMachine):
 
     def run(self, work: Awaitable[T]) -> T:
         async def bounded() -> T:
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(STEP_MAX_SECONDS):
                 return await work
 
         return self.loop.run_until_complete(bounded())

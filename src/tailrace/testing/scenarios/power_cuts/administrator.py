@@ -15,8 +15,8 @@ from tailrace.model.ids import Id, show_id
 from tailrace.ports import Ports
 from tailrace.records.build import build_batch
 from tailrace.records.record import NewRecord
-from tailrace.testing.scenarios.caller import Caller
-from tailrace.testing.scenarios.history import BrokenPromise, read_history
+from tailrace.testing.scenarios.power_cuts.read_back import GuaranteeViolated, read_partition
+from tailrace.testing.scenarios.reconnecting_client import ReconnectingClient
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.create_topics import CreateTopicsRequest, NewTopic
 from tailrace.wire.messages.delete_records import DeleteRecordsRequest, PartitionToTrim, TopicToTrim
@@ -38,7 +38,7 @@ EVERYTHING: Final = -1
 
 
 @dataclass(slots=True)
-class Known:
+class KnownTopic:
     """What is known of one name. Not `sure`: a change was asked for, and nobody knows what became of it."""
 
     sure: bool = True
@@ -48,12 +48,12 @@ class Known:
 
 
 class Administrator:
-    def __init__(self, ports: Ports, chance: random.Random, broker: str, trimmed_topic: str) -> None:
-        self._chance = chance
+    def __init__(self, ports: Ports, rng: random.Random, broker: str, trimmed_topic: str) -> None:
+        self._rng = rng
         self._clock = ports.clock
-        self._caller = Caller(ports, "admin", broker)
+        self._caller = ReconnectingClient(ports, "admin", broker)
         self._trimmed_topic = trimmed_topic
-        self._known = {name: Known() for name in NAMES}
+        self._known = {name: KnownTopic() for name in NAMES}
         self._producer_ids: dict[int, None] = {}
         self.trimmed_to = 0  # records below were deleted, and that was acknowledged
         self.changes = 0  # acknowledged
@@ -67,47 +67,47 @@ class Administrator:
             if self.look_due:
                 self.look_due = not await self._look()
             else:
-                await self._chance.choice(acts)()
-            await asyncio.sleep(self._chance.random() * 0.1)
+                await self._rng.choice(acts)()
+            await asyncio.sleep(self._rng.random() * 0.1)
 
     # What it does
 
     async def _make(self) -> None:
-        name = self._chance.choice(NAMES)
-        topic = NewTopic(name=name, num_partitions=self._chance.choice([1, 3]), replication_factor=1)
+        name = self._rng.choice(NAMES)
+        topic = NewTopic(name=name, num_partitions=self._rng.choice([1, 3]), replication_factor=1)
         response = await self._caller.call(CreateTopicsRequest(topics=(topic,)), 7)
         code = None if response is None else response.topics[0].error_code
         changed = self._answered(name, code, said_there=Error.TOPIC_ALREADY_EXISTS, said_gone=Error.NONE)
         if changed and response is not None:
-            self._known[name] = Known(topic_id=response.topics[0].topic_id)
+            self._known[name] = KnownTopic(topic_id=response.topics[0].topic_id)
 
     async def _delete(self) -> None:
-        name = self._chance.choice(NAMES)
+        name = self._rng.choice(NAMES)
         response = await self._caller.call(DeleteTopicsRequest(topics=(TopicToDelete(name=name),)), 6)
         code = None if response is None else response.topics[0].error_code
         if self._answered(name, code, said_there=Error.NONE, said_gone=Error.UNKNOWN_TOPIC_OR_PARTITION):
-            self._known[name] = Known()
+            self._known[name] = KnownTopic()
 
     def _answered(self, name: str, code: int | None, *, said_there: Error, said_gone: Error) -> bool:
         """Hold an answer against what is known of the topic before it; whether something was changed."""
         known = self._known[name]
         if code is None or code not in (said_there, said_gone):
             if code is not None and not Error(code).retriable:
-                raise BrokenPromise(f"{name}: a change was refused: {Error(code).name}")
+                raise GuaranteeViolated(f"{name}: a change was refused: {Error(code).name}")
             known.sure = False
             return False
         if known.sure and (known.topic_id is not None) != (code == said_there):
-            raise BrokenPromise(f"{name} is {known}, but the broker answers {Error(code).name}")
+            raise GuaranteeViolated(f"{name} is {known}, but the broker answers {Error(code).name}")
         known.sure = known.sure or code == said_gone
         self.changes += code == 0
         return code == 0
 
     async def _set(self) -> None:
-        name = self._chance.choice(NAMES)
+        name = self._rng.choice(NAMES)
         known = self._known[name]
         if known.topic_id is None or not known.sure:
             return
-        value = str(self._chance.randrange(1_000_000, 2_000_000))
+        value = str(self._rng.randrange(1_000_000, 2_000_000))
         changes = (ConfigChange(name=SETTING, config_operation=0, value=value),)
         resource = ResourceToAlter(resource_type=TOPIC_RESOURCE, resource_name=name, configs=changes)
         known.value = None
@@ -117,7 +117,7 @@ class Administrator:
             self.changes += 1
 
     async def _write(self) -> None:
-        name = self._chance.choice(NAMES)
+        name = self._rng.choice(NAMES)
         known = self._known[name]
         if known.topic_id is None or not known.sure:
             return
@@ -129,16 +129,16 @@ class Administrator:
             known.written += 1
 
     async def _trim(self) -> None:
-        history = await read_history(self._caller, self._trimmed_topic, 0, self.trimmed_to)
+        history = await read_partition(self._caller, self._trimmed_topic, 0, self.trimmed_to)
         if history is None:
             return
-        keep = self._chance.choice([EVERYTHING, self._chance.randint(history.log_start, history.high_watermark)])
+        keep = self._rng.choice([EVERYTHING, self._rng.randint(history.log_start, history.high_watermark)])
         topic = TopicToTrim(name=self._trimmed_topic, partitions=(PartitionToTrim(partition=0, offset=keep),))
         response = await self._caller.call(DeleteRecordsRequest(topics=(topic,)), 2)
         if response is not None and response.topics[0].partitions[0].error_code == 0:
             start = response.topics[0].partitions[0].low_watermark
             if start < keep:
-                raise BrokenPromise(f"{self._trimmed_topic} was trimmed to {keep}, and begins at {start}")
+                raise GuaranteeViolated(f"{self._trimmed_topic} was trimmed to {keep}, and begins at {start}")
             self.trimmed_to = max(self.trimmed_to, start)
             self.changes += 1
 
@@ -149,7 +149,7 @@ class Administrator:
 
     def took(self, producer_id: int) -> None:
         if producer_id in self._producer_ids:
-            raise BrokenPromise(f"producer id {producer_id} was given twice")
+            raise GuaranteeViolated(f"producer id {producer_id} was given twice")
         self._producer_ids[producer_id] = None
 
     # What must hold
@@ -164,24 +164,24 @@ class Administrator:
             shown = response.topics[0]
             topic_id = shown.topic_id if shown.error_code == 0 else None
             if not known.sure:
-                self._known[name] = Known(topic_id=topic_id)
+                self._known[name] = KnownTopic(topic_id=topic_id)
             elif known.topic_id != topic_id:
-                raise BrokenPromise(f"{name} should be {known}, it is {shown}")
+                raise GuaranteeViolated(f"{name} should be {known}, it is {shown}")
             elif topic_id is not None and not await self._look_into(name, known, topic_id):
                 return False
         self.looks += 1
         return True
 
-    async def _look_into(self, name: str, known: Known, topic_id: Id) -> bool:
+    async def _look_into(self, name: str, known: KnownTopic, topic_id: Id) -> bool:
         asked = ResourceAsked(resource_type=TOPIC_RESOURCE, resource_name=name, config_names=(SETTING,))
         response = await self._caller.call(DescribeConfigsRequest(resources=(asked,)), 4)
-        history = await read_history(self._caller, name, 0, 0)
+        history = await read_partition(self._caller, name, 0, 0)
         if response is None or history is None:
             return False
         found = response.results[0].configs[0].value
         if known.value is not None and found != known.value:
-            raise BrokenPromise(f"{name}: {SETTING} should be {known.value}, it is {found}")
+            raise GuaranteeViolated(f"{name}: {SETTING} should be {known.value}, it is {found}")
         mine = show_id(topic_id).encode()
         if len(history.records) < known.written or any(record.value != mine for record in history.records):
-            raise BrokenPromise(f"{name}: {len(history.records)} records, {known.written} were acknowledged")
+            raise GuaranteeViolated(f"{name}: {len(history.records)} records, {known.written} were acknowledged")
         return True

@@ -6,7 +6,7 @@ from tailrace.model.ids import TopicPartition
 from tailrace.raft.voters import Voter, Voters
 
 
-class Seen(NamedTuple):
+class ReplicaObservation(NamedTuple):
     server: str  # the machine it lives on
     life: int  # of this log on this machine: another one after each restart
     key: TopicPartition

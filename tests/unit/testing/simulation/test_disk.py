@@ -158,7 +158,7 @@ def test_replacing_a_file_leaves_the_old_or_the_new_whole(seed: int) -> None:
         disk = machine.boot().disk
         await replace_file(disk, "/f", b"old")
         replacing = machine.spawn(replace_file(disk, "/f", b"new" * 1000))
-        await asyncio.sleep(machine.storage.chance.uniform(0, 0.01))
+        await asyncio.sleep(machine.storage.rng.uniform(0, 0.01))
         done = replacing.done()
         after = reboot(machine, power_loss=True).open("/f").read(0, 10_000)
         assert after == b"new" * 1000 or (after == b"old" and not done)
@@ -197,7 +197,7 @@ def _holds(disk: Disk, path: str, data: bytes) -> bool:
 @pytest.mark.parametrize("seed", range(60))
 def test_after_a_power_cut_all_that_was_synced_is_there(seed: int) -> None:
     """Writers, syncs and syncs of folders under way at once; the cut comes at any time."""
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     synced: dict[str, bytes] = {}  # what each file must begin with
     named: list[str] = []
 
@@ -205,13 +205,13 @@ def test_after_a_power_cut_all_that_was_synced_is_there(seed: int) -> None:
         file = disk.open(path)
         written = b""
         while True:
-            for _ in range(chance.randrange(4)):
-                data = chance.randbytes(chance.randrange(1, 2000))
+            for _ in range(rng.randrange(4)):
+                data = rng.randbytes(rng.randrange(1, 2000))
                 file.write(data, len(written))
                 written += data
             covered = written
             syncing = file.sync()
-            data = chance.randbytes(100)
+            data = rng.randbytes(100)
             file.write(data, len(written))
             written += data
             await syncing
@@ -226,7 +226,7 @@ def test_after_a_power_cut_all_that_was_synced_is_there(seed: int) -> None:
         await disk.sync_dir("/")
         for number in range(3):
             machine.spawn(appender(disk, f"/data/{number}"))
-        await asyncio.sleep(chance.uniform(0, 0.1))
+        await asyncio.sleep(rng.uniform(0, 0.1))
         disk = reboot(machine, power_loss=True)
         for path in named:
             assert disk.exists(path)

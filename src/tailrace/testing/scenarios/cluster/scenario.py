@@ -6,12 +6,12 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from tailrace.testing.scenarios.cluster.clients.clients import Clients
-from tailrace.testing.scenarios.cluster.encountered import Encountered
-from tailrace.testing.scenarios.cluster.faults.trouble import Trouble
+from tailrace.testing.scenarios.cluster.coverage import Coverage
+from tailrace.testing.scenarios.cluster.faults.schedule import FaultSchedule
 from tailrace.testing.scenarios.cluster.invariants.convergence import Convergence, described
-from tailrace.testing.scenarios.cluster.invariants.invariants import Broken, Invariant
-from tailrace.testing.scenarios.cluster.invariants.watch import LOOK_EVERY_SECONDS, Watch, partitions_of
-from tailrace.testing.scenarios.cluster.plan import TROUBLE_DEFAULT_SECONDS, Plan, plan_of
+from tailrace.testing.scenarios.cluster.invariants.invariants import Invariant, InvariantViolated
+from tailrace.testing.scenarios.cluster.invariants.observer import LOOK_EVERY_SECONDS, ClusterObserver, partitions_of
+from tailrace.testing.scenarios.cluster.plan import FAULTS_DEFAULT_SECONDS, Plan, plan_for
 from tailrace.testing.scenarios.cluster.server import Server
 from tailrace.testing.simulation import World
 from tailrace.testing.simulation.storage import CAPACITY_DEFAULT_BYTES
@@ -22,28 +22,28 @@ SECONDS_MAX: Final = 3600.0
 STEPS_MAX: Final = 300_000  # and as many for each minute of trouble: a story takes a tenth of that
 
 
-class Outcome(NamedTuple):
-    met: Encountered
+class RunResult(NamedTuple):
+    coverage: Coverage
     digest: str
 
 
-class Story:
+class ClusterScenario:
     def __init__(self, world: World, plan: Plan) -> None:
         self._world = world
         self._plan = plan
         self._servers: list[Server] = []
-        self._met = Encountered()
-        self._watch = Watch(self._servers)
-        self._clients = Clients(world, plan, self._servers, self._watch, surface)
+        self._coverage = Coverage()
+        self._watch = ClusterObserver(self._servers)
+        self._clients = Clients(world, plan, self._servers, self._watch, raise_failure)
         self._convergence = Convergence(self._servers, self._watch)
 
-    async def run(self) -> Encountered:
+    async def run(self) -> Coverage:
         for _ in range(self._plan.brokers - self._plan.late):
             await self._join()
             await self._settle("a broker joined")
         await self._clients.begin()
         watching = self._beside(self._keep_looking())
-        trouble = Trouble(self._world, self._plan, self._servers, self._watch, self._met, self._beside)
+        trouble = FaultSchedule(self._world, self._plan, self._servers, self._watch, self._coverage, self._beside)
         await trouble.run([self._join for _ in range(self._plan.late)])
         await trouble.heal()
         self._clients.end()
@@ -52,16 +52,16 @@ class Story:
         self._convergence.compare()
         self._clients.check()
         self._count()
-        return self._met
+        return self._coverage
 
     async def _join(self) -> None:
         """Another broker; the first one is the cluster."""
         join = ",".join(server.address for server in self._servers[:3])
         server = Server(self._world, len(self._servers) + 1, self._plan, join)
         server.witness = self._watch
-        server.machine.storage.on_cut = partial(self._log_cut, server)
+        server.machine.storage.on_truncate = partial(self._log_cut, server)
         self._servers.append(server)
-        self._met.joins += len(self._servers) > 1
+        self._coverage.joins += len(self._servers) > 1
         self._beside(server.start())
 
     async def _settle(self, what: str, *, clients: bool = False) -> None:
@@ -69,7 +69,9 @@ class Story:
         deadline = self._world.loop.time() + CONVERGE_MAX_SECONDS
         while obstacle := (clients and self._clients.busy) or self._convergence.obstacle():
             if self._world.loop.time() >= deadline:
-                broken = Broken(Invariant.CONVERGES, f"{CONVERGE_MAX_SECONDS:.0f} s after {what}: {obstacle}")
+                broken = InvariantViolated(
+                    Invariant.CONVERGES, f"{CONVERGE_MAX_SECONDS:.0f} s after {what}: {obstacle}"
+                )
                 for line in described(self._servers):
                     broken.add_note(line)
                 raise broken
@@ -84,7 +86,7 @@ class Story:
     def _beside(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
         """Run something beside the story; if it fails, so does the run."""
         task = self._world.loop.create_task(work)
-        task.add_done_callback(surface)
+        task.add_done_callback(raise_failure)
         return task
 
     def _log_cut(self, server: Server, path: str) -> None:
@@ -93,40 +95,40 @@ class Story:
         if not path.endswith(".log") or storage.capacity_bytes != CAPACITY_DEFAULT_BYTES:
             return  # after a write that did not fit
         if any(path.startswith(f"{one.log.folder}/") for one in partitions_of(server)):
-            self._met.truncations += 1
+            self._coverage.truncations += 1
         else:
-            self._met.torn_tails += 1
+            self._coverage.torn_tails += 1
 
     def _count(self) -> None:
-        met = self._met
-        met.leader_changes = self._watch.leaders.changes
-        met.voter_changes = self._watch.voter_changes
-        met.refused_starts = sum(server.refused for server in self._servers)
-        met.committed = len(self._watch.histories)
-        met.seconds = self._world.loop.time()
-        self._clients.count(met)
+        coverage = self._coverage
+        coverage.leader_changes = self._watch.leaders.changes
+        coverage.voter_changes = self._watch.voter_changes
+        coverage.refused_starts = sum(server.refused for server in self._servers)
+        coverage.committed = len(self._watch.histories)
+        coverage.seconds = self._world.loop.time()
+        self._clients.count(coverage)
 
 
-def surface(task: "asyncio.Task[Any]") -> None:
+def raise_failure(task: "asyncio.Task[Any]") -> None:
     """Let a failure fail the run at once, wherever it happened."""
     if not task.cancelled() and (error := task.exception()) is not None:
         raise error
 
 
-def run_cluster(seed: int, seconds: float = TROUBLE_DEFAULT_SECONDS) -> Outcome:
+def run_cluster(seed: int, seconds: float = FAULTS_DEFAULT_SECONDS) -> RunResult:
     """One seed: what it met, and the digest of its history."""
-    plan = plan_of(seed, seconds)
+    plan = plan_for(seed, seconds)
     with _world(plan) as world:
-        met = world.run(Story(world, plan).run())
-        return Outcome(met, world.digest)
+        coverage = world.run(ClusterScenario(world, plan).run())
+        return RunResult(coverage, world.digest)
 
 
-def trace_cluster(seed: int, seconds: float = TROUBLE_DEFAULT_SECONDS) -> Iterator[str]:
+def trace_cluster(seed: int, seconds: float = FAULTS_DEFAULT_SECONDS) -> Iterator[str]:
     """One seed's history, line by line; it ends with what broke, if something does."""
-    plan = plan_of(seed, seconds)
+    plan = plan_for(seed, seconds)
     with _world(plan, keep_lines=True) as world:
         try:
-            world.run(Story(world, plan).run())
+            world.run(ClusterScenario(world, plan).run())
         finally:
             yield from world.lines
 

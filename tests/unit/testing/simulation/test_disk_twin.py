@@ -18,22 +18,22 @@ KINDS = "write write read cold truncate size rename remove remove_dir make_dir n
 NAMES = ("a", "b", "c/a", "c/b", "c", "d/e/f", "d/e", "d")
 
 
-def draw_steps(chance: random.Random, count: int) -> list[Step]:
-    return [_draw_step(chance) for _ in range(count)]
+def draw_steps(rng: random.Random, count: int) -> list[Step]:
+    return [_draw_step(rng) for _ in range(count)]
 
 
-def _draw_step(chance: random.Random) -> Step:
-    kind = chance.choice(KINDS.split())
-    name, position = chance.choice(NAMES), chance.randrange(6000)
+def _draw_step(rng: random.Random) -> Step:
+    kind = rng.choice(KINDS.split())
+    name, position = rng.choice(NAMES), rng.randrange(6000)
     match kind:
         case "write":
-            return kind, (name, chance.randbytes(chance.randrange(3000)), position)
+            return kind, (name, rng.randbytes(rng.randrange(3000)), position)
         case "read" | "cold":
-            return kind, (name, position, chance.randrange(5000))
+            return kind, (name, position, rng.randrange(5000))
         case "truncate":
             return kind, (name, position)
         case "rename":
-            return kind, (name, chance.choice(NAMES))
+            return kind, (name, rng.choice(NAMES))
     return kind, (name,)
 
 

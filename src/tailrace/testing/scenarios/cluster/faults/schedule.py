@@ -5,12 +5,12 @@ import random
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Final
 
-from tailrace.testing.scenarios.cluster.encountered import Encountered
+from tailrace.testing.scenarios.cluster.coverage import Coverage
 from tailrace.testing.scenarios.cluster.faults.budget import Budget
-from tailrace.testing.scenarios.cluster.faults.disk_damage import strike
-from tailrace.testing.scenarios.cluster.faults.disturbances import Faults
-from tailrace.testing.scenarios.cluster.faults.outages import Outages
-from tailrace.testing.scenarios.cluster.invariants.watch import Watch
+from tailrace.testing.scenarios.cluster.faults.crashes import Crashes
+from tailrace.testing.scenarios.cluster.faults.disk_damage import flip_bit_in_log
+from tailrace.testing.scenarios.cluster.faults.disturbances import Disturbances
+from tailrace.testing.scenarios.cluster.invariants.observer import ClusterObserver
 from tailrace.testing.scenarios.cluster.plan import Plan
 from tailrace.testing.scenarios.cluster.server import Server
 from tailrace.testing.simulation import World
@@ -23,24 +23,31 @@ Fault = Callable[[], Coroutine[Any, Any, None]]
 Beside = Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"]
 
 
-class Trouble:
+class FaultSchedule:
     def __init__(
-        self, world: World, plan: Plan, servers: Sequence[Server], watch: Watch, met: Encountered, beside: Beside
+        self,
+        world: World,
+        plan: Plan,
+        servers: Sequence[Server],
+        watch: ClusterObserver,
+        coverage: Coverage,
+        beside: Beside,
     ) -> None:
         self._world = world
         self._plan = plan
         self._servers = servers
         self._watch = watch
-        self._met = met
+        self._coverage = coverage
         self._budget = budget = Budget(plan, servers, watch.histories)
         self._beside = beside
-        self._chance: random.Random = world.random
+        self._rng: random.Random = world.random
         self._tasks: list[asyncio.Task[None]] = []
         self._menu = self._weighed(
-            Faults(world, world.random, servers, met), Outages(world.random, servers, budget, met, beside)
+            Disturbances(world, world.random, servers, coverage),
+            Crashes(world.random, servers, budget, coverage, beside),
         )
 
-    def _weighed(self, faults: Faults, outages: Outages) -> list[tuple[int, Fault]]:
+    def _weighed(self, faults: Disturbances, outages: Crashes) -> list[tuple[int, Fault]]:
         alone: list[tuple[int, Fault]] = [
             (3, outages.kill),
             (9, outages.lose_power),
@@ -67,16 +74,16 @@ class Trouble:
         """Until the plan's time is up; `joins` happen on the way."""
         loop, waiting = self._world.loop, list(joins)
         end = loop.time() + self._plan.seconds
-        damage_at = loop.time() + self._chance.random() * self._plan.seconds if self._plan.damage else NEVER
+        damage_at = loop.time() + self._rng.random() * self._plan.seconds if self._plan.damage else NEVER
         weights = [weight for weight, _ in self._menu]
         while loop.time() < end:
-            await asyncio.sleep(self._chance.expovariate(1 / self._plan.pause_seconds))
-            if waiting and self._chance.random() < 0.5:
+            await asyncio.sleep(self._rng.expovariate(1 / self._plan.pause_seconds))
+            if waiting and self._rng.random() < 0.5:
                 await waiting.pop()()
             if loop.time() >= damage_at:
                 await self._damage()
                 damage_at = NEVER
-            fault = self._chance.choices(self._menu, weights)[0][1]
+            fault = self._rng.choices(self._menu, weights)[0][1]
             self._tasks.append(self._beside(fault()))
         for join in waiting:
             await join()
@@ -86,10 +93,10 @@ class Trouble:
         await self.heal()
         if not await self._calm() or not self._budget.may_lose_a_copy:
             return
-        server = self._chance.choice(self._servers)
-        damage = strike(server, self._chance)
+        server = self._rng.choice(self._servers)
+        damage = flip_bit_in_log(server, self._rng)
         if damage is not None:
-            self._met.flipped_bits += 1
+            self._coverage.flipped_bits += 1
             self._watch.damaged[server.name, damage.partition.key] = None
         if not server.runs:
             self._beside(server.start())

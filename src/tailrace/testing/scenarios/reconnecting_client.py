@@ -12,7 +12,7 @@ ANSWER_MAX_SECONDS: Final = 5.0
 RETRY_SECONDS: Final = 0.05
 
 
-class Caller:
+class ReconnectingClient:
     def __init__(self, ports: Ports, name: str, broker: str, patience_seconds: float = ANSWER_MAX_SECONDS) -> None:
         self._ports = ports
         self._name = name

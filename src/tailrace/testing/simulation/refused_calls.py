@@ -1,21 +1,23 @@
-"""What a simulated loop refuses: all of asyncio that reaches for sockets, threads, processes or signals."""
+"""The asyncio calls that a simulated loop refuses: all that need real sockets, threads, processes or signals.
+
+A call that slipped through would make a run depend on the operating system, and one seed would no longer mean one
+history. So each of them raises `NotSimulated` and names itself.
+"""
 
 import asyncio
 from typing import Any
 
-from tailrace.testing.simulation.failures import RealWorld
+from tailrace.testing.simulation.failures import NotSimulated
 
 
 def _refuse(name: str) -> Any:
     def refuse(self: asyncio.AbstractEventLoop, *args: object, **kwargs: object) -> object:
-        raise RealWorld(f"loop.{name} reaches for the real world, which a simulated loop has not; use the ports")
+        raise NotSimulated(f"loop.{name} is not simulated; use tailrace.ports instead")
 
     return refuse
 
 
-class NoRealWorld(asyncio.AbstractEventLoop):
-    """A loop without a real world: each refused call says so by its name."""
-
+class LoopWithoutRealIO(asyncio.AbstractEventLoop):
     run_forever: Any = _refuse("run_forever")
     shutdown_asyncgens: Any = _refuse("shutdown_asyncgens")
     shutdown_default_executor: Any = _refuse("shutdown_default_executor")

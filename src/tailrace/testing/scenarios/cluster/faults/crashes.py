@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from tailrace.testing.scenarios.cluster.encountered import Encountered
+from tailrace.testing.scenarios.cluster.coverage import Coverage
 from tailrace.testing.scenarios.cluster.faults.budget import Budget
 from tailrace.testing.scenarios.cluster.server import Server
 from tailrace.testing.simulation import Delay
@@ -17,25 +17,25 @@ STUCK_SYNC: Final = Delay(low_seconds=0.3, high_seconds=0.8)
 Beside = Callable[[Coroutine[Any, Any, None]], object]
 
 
-class Outages:
+class Crashes:
     def __init__(
-        self, chance: random.Random, servers: Sequence[Server], budget: Budget, met: Encountered, beside: Beside
+        self, rng: random.Random, servers: Sequence[Server], budget: Budget, coverage: Coverage, beside: Beside
     ) -> None:
-        self._chance = chance
+        self._rng = rng
         self._servers = servers
         self._budget = budget
-        self._met = met
+        self._coverage = coverage
         self._beside = beside
 
     def any(self) -> Server | None:
         running = [server for server in self._servers if server.runs]
-        return self._chance.choice(running) if running else None
+        return self._rng.choice(running) if running else None
 
     async def kill(self) -> None:
         """The kernel ends it, and resets its connections; what was written stays, synced or not."""
         if (server := self.any()) is not None:
             server.crash(power_loss=False)
-            self._met.kills += 1
+            self._coverage.kills += 1
             await self._return(server)
 
     async def lose_power(self) -> None:
@@ -46,28 +46,28 @@ class Outages:
         await self._hold_up_syncs([server])
         if server.machine.process is process and self._budget.may_lose_power:
             server.crash(power_loss=True)
-            self._met.power_losses += 1
+            self._coverage.power_losses += 1
             await self._return(server)
 
     async def crash_in_mid_write(self) -> None:
         """Not between two events, but before one of the next writes."""
-        power_loss = self._chance.random() < 0.7 and self._budget.may_black_out
+        power_loss = self._rng.random() < 0.7 and self._budget.may_black_out
         if (server := self.any()) is None:
             return
         process = server.machine.process
-        server.crash_at_operation(self._chance.randrange(1, OPERATIONS_MAX), power_loss=power_loss)
-        await asyncio.sleep(self._chance.uniform(0.2, 1.0))
+        server.crash_at_operation(self._rng.randrange(1, OPERATIONS_MAX), power_loss=power_loss)
+        await asyncio.sleep(self._rng.uniform(0.2, 1.0))
         if server.machine.process is process:
             return  # it had nothing to write
-        self._met.power_losses += power_loss
-        self._met.kills += not power_loss
+        self._coverage.power_losses += power_loss
+        self._coverage.kills += not power_loss
         await self._return(server)
 
     async def black_out(self) -> None:
         """All at once; they come back one by one."""
         if not self._budget.may_black_out:
             return
-        self._met.blackouts += 1
+        self._coverage.blackouts += 1
         await self._hold_up_syncs(self._servers)
         running = [server for server in self._servers if server.runs]
         for server in running:
@@ -82,22 +82,22 @@ class Outages:
 
     async def _stop(self, server: Server) -> None:
         if await server.stop():
-            self._met.clean_stops += 1
+            self._coverage.clean_stops += 1
             await self._return(server)
 
     async def _hold_up_syncs(self, servers: Sequence[Server]) -> None:
         """For a moment, mostly."""
-        if self._chance.random() < 0.1:
+        if self._rng.random() < 0.1:
             return
         storages = [server.machine.storage for server in servers]
         before = [storage.odds for storage in storages]
         for storage in storages:
             storage.odds = replace(storage.odds, sync=STUCK_SYNC)
-        await asyncio.sleep(self._chance.uniform(0.05, 0.4))
+        await asyncio.sleep(self._rng.uniform(0.05, 0.4))
         for storage, odds in zip(storages, before, strict=True):
             storage.odds = odds
 
     async def _return(self, server: Server) -> None:
-        await asyncio.sleep(self._chance.choice([0.0, 0.1, 0.5, 2.0]) * self._chance.random())
+        await asyncio.sleep(self._rng.choice([0.0, 0.1, 0.5, 2.0]) * self._rng.random())
         if not server.runs:
             self._beside(server.start())

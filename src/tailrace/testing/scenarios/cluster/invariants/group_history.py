@@ -9,10 +9,10 @@ A generation is one of the classic protocol, or a member's epoch in that of KIP-
 A group that is empty and has no offsets may be forgotten, and counts its generations anew.
 """
 
-from tailrace.testing.scenarios.cluster.invariants.invariants import Broken, Invariant
+from tailrace.testing.scenarios.cluster.invariants.invariants import Invariant, InvariantViolated
 
 
-class Ownership:
+class GroupHistory:
     def __init__(self) -> None:
         self._owners: dict[tuple[int, int], str] = {}  # by generation and partition
         self._newest: dict[int, int] = {}  # by partition: the generation in which it was last given to somebody
@@ -29,7 +29,7 @@ class Ownership:
         self._newest[partition] = max(generation, self.newest(partition))
         owner = self._owners.setdefault((generation, partition), member)
         if owner != member:
-            raise Broken(
+            raise InvariantViolated(
                 Invariant.ONE_OWNER, f"partition {partition} in generation {generation}: {owner} has it, and {member}"
             )
 
@@ -42,7 +42,7 @@ class Ownership:
     def acknowledged(self, generation: int, newest: int, partition: int, offset: int, who: str) -> None:
         """A commit in `generation`; `newest` is the one that was known when it was sent."""
         if generation < newest:
-            raise Broken(
+            raise InvariantViolated(
                 Invariant.OFFSETS, f"{who} commits {offset} of {partition} in generation {generation}, {newest} works"
             )
         self.commits += 1
@@ -51,4 +51,6 @@ class Ownership:
     def found(self, partition: int, offset: int, known: int, who: str) -> None:
         """What a question answered, that was asked when `known` had been acknowledged."""
         if offset < known:
-            raise Broken(Invariant.OFFSETS, f"{who} finds {offset} committed of {partition}, {known} was acknowledged")
+            raise InvariantViolated(
+                Invariant.OFFSETS, f"{who} finds {offset} committed of {partition}, {known} was acknowledged"
+            )

@@ -11,18 +11,18 @@ from tailrace.broker.partitions.partition import Partition
 from tailrace.model.ids import Id, TopicPartition
 from tailrace.raft.replica import Role
 from tailrace.testing.scenarios.cluster.invariants.claims import Claims
-from tailrace.testing.scenarios.cluster.invariants.committed_history import Histories
-from tailrace.testing.scenarios.cluster.invariants.invariants import Broken, Invariant
-from tailrace.testing.scenarios.cluster.invariants.leadership import Leaders, Marks, check_undamaged
+from tailrace.testing.scenarios.cluster.invariants.committed_history import CommittedHistories
+from tailrace.testing.scenarios.cluster.invariants.invariants import Invariant, InvariantViolated
+from tailrace.testing.scenarios.cluster.invariants.leadership import Leaders, ReplicaProgress, check_undamaged
 from tailrace.testing.scenarios.cluster.invariants.log_entries import BEGINNING, FilePosition, entries
-from tailrace.testing.scenarios.cluster.invariants.sighting import Seen
-from tailrace.testing.scenarios.cluster.invariants.vote_journals import Journals
+from tailrace.testing.scenarios.cluster.invariants.observation import ReplicaObservation
+from tailrace.testing.scenarios.cluster.invariants.vote_journals import VoteJournals
 from tailrace.testing.scenarios.cluster.server import Server
 
 LOOK_EVERY_SECONDS: Final = 0.01
 
 
-class Watched:
+class ObservedLog:
     """One log on one machine, as it was at the last look."""
 
     __slots__ = ("life", "log", "place", "state")
@@ -34,17 +34,17 @@ class Watched:
         self.place: FilePosition = BEGINNING  # up to here it was compared
 
 
-class Watch:
+class ClusterObserver:
     def __init__(self, servers: Sequence[Server]) -> None:
         self._servers = servers
         self.leaders = Leaders()
-        self.histories = Histories()
+        self.histories = CommittedHistories()
         self.claims = Claims(self.histories)
-        self.journals = Journals()
+        self.journals = VoteJournals()
         self.damaged: dict[tuple[str, TopicPartition], None] = {}  # where we flipped bits: bytes may differ there
         self.voter_changes = 0
-        self._marks = Marks()
-        self._watched: dict[tuple[str, TopicPartition], Watched] = {}
+        self._marks = ReplicaProgress()
+        self._watched: dict[tuple[str, TopicPartition], ObservedLog] = {}
         self._voters: dict[TopicPartition, object] = {}
         self._directories: dict[str, Id] = {}
         self._first: dict[str, TopicPartition] = {}  # the first partition of each name
@@ -78,7 +78,9 @@ class Watch:
         if node is None:
             return
         if node.failed.done():
-            raise Broken(Invariant.ALIVE, f"{server.name}: {node.failed.exception()!r}") from node.failed.exception()
+            raise InvariantViolated(
+                Invariant.ALIVE, f"{server.name}: {node.failed.exception()!r}"
+            ) from node.failed.exception()
         if getattr(node, "hosted", None) is not None:
             self._deleted.update(dict.fromkeys(node.hosted.image.removed))
         for partition in partitions_of(server):
@@ -89,16 +91,16 @@ class Watch:
         watched = self._watched.get((server.name, partition.key))
         if watched is None or watched.log is not log:
             self._lives += 1
-            watched = self._watched[server.name, partition.key] = Watched(log, self._lives)
+            watched = self._watched[server.name, partition.key] = ObservedLog(log, self._lives)
         state = (replica.epoch, replica.role, replica.high_watermark, log.end, replica.stored, replica.voters)
         if state != watched.state:
             watched.state = state
             self._check(server, partition, watched)
 
-    def _check(self, server: Server, partition: Partition, watched: Watched) -> None:
-        seen = sighting(server, partition, watched.life)
+    def _check(self, server: Server, partition: Partition, watched: ObservedLog) -> None:
+        seen = observe(server, partition, watched.life)
         if partition.offline is not None and log_is_fine(partition):
-            raise Broken(Invariant.ALIVE, f"{seen} is offline: {partition.offline}")
+            raise InvariantViolated(Invariant.ALIVE, f"{seen} is offline: {partition.offline}")
         self._marks.seen(seen)
         first = self._first.setdefault(partition.name, seen.key)
         self.journals.check(seen, recreated=first != seen.key)
@@ -115,7 +117,7 @@ class Watch:
         if seen.high_watermark > watched.place.offset:
             self._compare(server, partition, watched, seen)
 
-    def _compare(self, server: Server, partition: Partition, watched: Watched, seen: Seen) -> None:
+    def _compare(self, server: Server, partition: Partition, watched: ObservedLog, seen: ReplicaObservation) -> None:
         """Hold what was committed since the last look against the history that all replicas share."""
         history, damaged = self.histories.of(seen.key), (server.name, seen.key) in self.damaged
         for entry, place in entries(server.machine.storage, partition.log, watched.place, seen.high_watermark):
@@ -129,7 +131,7 @@ class Watch:
         """Compare a replica's whole log anew."""
         watched = self._watched[server.name, partition.key]
         watched.place = BEGINNING
-        self._compare(server, partition, watched, sighting(server, partition, watched.life))
+        self._compare(server, partition, watched, observe(server, partition, watched.life))
 
 
 def partitions_of(server: Server) -> Iterator[Partition]:
@@ -146,9 +148,9 @@ def log_is_fine(partition: Partition) -> bool:
     return partition.log.failed is None and partition.log.refusal is None
 
 
-def sighting(server: Server, partition: Partition, life: int) -> Seen:
+def observe(server: Server, partition: Partition, life: int) -> ReplicaObservation:
     replica, log = partition.replica, partition.log
-    return Seen(
+    return ReplicaObservation(
         server=server.name,
         life=life,
         key=partition.key,

@@ -7,7 +7,7 @@ from typing import Final
 
 SEEDS_PER_BLOCK: Final = 100
 # what every such block of seeds must have met at least
-DEMANDED: Final[Mapping[str, int]] = MappingProxyType(
+REQUIRED_PER_BLOCK: Final[Mapping[str, int]] = MappingProxyType(
     {
         "leader_changes": 200,
         "truncations": 50,
@@ -23,7 +23,7 @@ DEMANDED: Final[Mapping[str, int]] = MappingProxyType(
 
 
 @dataclass(slots=True)
-class Encountered:
+class Coverage:
     leader_changes: int = 0
     truncations: int = 0  # of a log that its leader does not agree with
     torn_tails: int = 0  # that a start found and cut away
@@ -58,13 +58,16 @@ class Encountered:
     committed: int = 0  # batches, of all partitions
     seconds: float = 0.0  # virtual
 
-    def add(self, other: "Encountered") -> None:
+    def add(self, other: "Coverage") -> None:
         for one in fields(self):
             setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))
 
     def shortfalls(self, seeds: int) -> list[str]:
         """What so many seeds should have met and did not; fewer than a hundred may meet anything."""
-        found = ((name, getattr(self, name), least * (seeds // SEEDS_PER_BLOCK)) for name, least in DEMANDED.items())
+        found = (
+            (name, getattr(self, name), least * (seeds // SEEDS_PER_BLOCK))
+            for name, least in REQUIRED_PER_BLOCK.items()
+        )
         return [
             f"too few {name.replace('_', ' ')}: {value} in {seeds} seeds, {least} are demanded"
             for name, value, least in found

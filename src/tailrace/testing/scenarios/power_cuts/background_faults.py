@@ -13,10 +13,10 @@ from tailrace.testing.simulation import Machine
 CLOCK_MAX_MS: Final = 25 * 60_000
 
 
-class Weather:
-    def __init__(self, machine: Machine, chance: random.Random) -> None:
+class BackgroundFaults:
+    def __init__(self, machine: Machine, rng: random.Random) -> None:
         self._machine = machine
-        self._chance = chance
+        self._rng = rng
         self._clock_off_ms = 0
         self.full_disks = 0
         self.clock_jumps = 0
@@ -24,18 +24,18 @@ class Weather:
 
     async def run(self) -> None:
         while not self.stopping:
-            await asyncio.sleep(self._chance.uniform(0.05, 1.5))
-            await self._chance.choice([self._fill_disk, self._set_clock])()
+            await asyncio.sleep(self._rng.uniform(0.05, 1.5))
+            await self._rng.choice([self._fill_disk, self._set_clock])()
 
     async def _fill_disk(self) -> None:
-        room = self._chance.choice([0, 40, 100, 300, 2_000])
-        self._machine.storage.fill(room, new_names=self._chance.random() < 0.5)
+        room = self._rng.choice([0, 40, 100, 300, 2_000])
+        self._machine.storage.fill(room, new_names=self._rng.random() < 0.5)
         self.full_disks += 1
-        await asyncio.sleep(self._chance.uniform(0.01, 0.4))
+        await asyncio.sleep(self._rng.uniform(0.01, 0.4))
         self.clear()
 
     async def _set_clock(self) -> None:
-        target = self._chance.randint(-CLOCK_MAX_MS, CLOCK_MAX_MS)
+        target = self._rng.randint(-CLOCK_MAX_MS, CLOCK_MAX_MS)
         self._machine.clock.jump(target - self._clock_off_ms)
         self._clock_off_ms = target
         self.clock_jumps += 1

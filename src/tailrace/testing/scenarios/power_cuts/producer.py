@@ -14,7 +14,7 @@ from tailrace.ports import Ports
 from tailrace.records.build import build_batch
 from tailrace.records.compress import Compression
 from tailrace.records.record import NewRecord
-from tailrace.testing.scenarios.caller import RETRY_SECONDS, Caller
+from tailrace.testing.scenarios.reconnecting_client import RETRY_SECONDS, ReconnectingClient
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from tailrace.wire.messages.produce import (
@@ -37,14 +37,14 @@ class Promises:
     refused: int = 0  # answers that told to try again
 
 
-class Unacknowledged(NamedTuple):
+class UnacknowledgedBatch(NamedTuple):
     first: int
     records: int
     request: ProduceRequest
 
 
-class RememberingProducer:
-    def __init__(self, ports: Ports, chance: random.Random, name: str, broker: str, topic: str, partition: int) -> None:
+class CheckedProducer:
+    def __init__(self, ports: Ports, rng: random.Random, name: str, broker: str, topic: str, partition: int) -> None:
         self.name = name
         self.topic = topic
         self.partition = partition
@@ -52,30 +52,30 @@ class RememberingProducer:
         self.stopping = False
         self.producer_id = -1
         self._ports = ports
-        self._chance = chance
-        self._caller = Caller(ports, name, broker)
+        self._rng = rng
+        self._caller = ReconnectingClient(ports, name, broker)
 
     async def run(self) -> None:
         self.producer_id = await self._take_producer_id()
         while not self.stopping:
             # the first goes alone: of a producer that it does not know, a broker takes any sequence, as Kafka does
-            size = self._chance.choice([1, 1, 2, 4]) if self.promises.acknowledged else 1
+            size = self._rng.choice([1, 1, 2, 4]) if self.promises.acknowledged else 1
             window = [self._next() for _ in range(size)]
             while window:
                 window = await self._send(window)
-            if self._chance.random() < 0.2:
-                await asyncio.sleep(self._chance.random() * 0.05)
+            if self._rng.random() < 0.2:
+                await asyncio.sleep(self._rng.random() * 0.05)
 
-    def _next(self) -> Unacknowledged:
-        first, count = self.promises.sent, self._chance.randrange(1, 6)
+    def _next(self) -> UnacknowledgedBatch:
+        first, count = self.promises.sent, self._rng.randrange(1, 6)
         self.promises.sent += count
         partition = PartitionToProduce(partition=self.partition, records=self._batch(first, count))
         topic = TopicToProduce(name=self.topic, partitions=(partition,))
-        return Unacknowledged(first, count, ProduceRequest(acks=-1, timeout_ms=2000, topics=(topic,)))
+        return UnacknowledgedBatch(first, count, ProduceRequest(acks=-1, timeout_ms=2000, topics=(topic,)))
 
     def _batch(self, first: int, count: int) -> bytes:
         now_ms = self._ports.clock.wall_ms()
-        size = self._chance.choice([0, 10, 200])
+        size = self._rng.choice([0, 10, 200])
         records = [
             NewRecord(key=self.name.encode(), value=f"{number} ".encode() + b"x" * size, timestamp=now_ms)
             for number in range(first, first + count)
@@ -83,7 +83,7 @@ class RememberingProducer:
         return bytes(
             build_batch(
                 records,
-                compression=self._chance.choice(COMPRESSIONS_TRIED),
+                compression=self._rng.choice(COMPRESSIONS_TRIED),
                 producer_id=self.producer_id,
                 producer_epoch=0,
                 base_sequence=first,
@@ -98,12 +98,12 @@ class RememberingProducer:
                 return answer.producer_id
             await asyncio.sleep(RETRY_SECONDS)
 
-    async def _send(self, window: list[Unacknowledged]) -> list[Unacknowledged]:
+    async def _send(self, window: list[UnacknowledgedBatch]) -> list[UnacknowledgedBatch]:
         """One attempt for all of them; what is left to be sent again, in order."""
         answers: list[ProduceResponse | None] = await self._caller.call_each(
             [one.request for one in window], PRODUCE_VERSION
         )
-        left: list[Unacknowledged] = []
+        left: list[UnacknowledgedBatch] = []
         for one, response in zip(window, answers, strict=True):
             answer = None if response is None else response.topics[0].partitions[0]
             if answer is not None and answer.error_code == 0:

@@ -6,8 +6,8 @@ from typing import Final
 from tailrace.model.frozen import frozen
 from tailrace.records.opened import batches, open_batch
 from tailrace.records.record import Record
-from tailrace.testing.scenarios.caller import Caller
-from tailrace.testing.scenarios.producer import RememberingProducer
+from tailrace.testing.scenarios.power_cuts.producer import CheckedProducer
+from tailrace.testing.scenarios.reconnecting_client import ReconnectingClient
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.fetch import FetchRequest, FetchResponse, PartitionToFetch, TopicToFetch
 from tailrace.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse, PartitionAsked, TopicAsked
@@ -17,12 +17,12 @@ FETCH_MAX_BYTES: Final = 64 * 1024
 EARLIEST: Final = -2
 
 
-class BrokenPromise(AssertionError):
+class GuaranteeViolated(AssertionError):
     """The log does not hold what the broker acknowledged."""
 
 
 @frozen
-class History:
+class PartitionContent:
     """What a consumer sees of a partition from `since` on."""
 
     since: int
@@ -32,7 +32,7 @@ class History:
     high_watermark: int  # when it ended
 
 
-async def read_history(caller: Caller, topic: str, partition: int, since: int) -> History | None:
+async def read_partition(caller: ReconnectingClient, topic: str, partition: int, since: int) -> PartitionContent | None:
     """All records from `since`, or from the log's start where that is later.
 
     None: the broker went away meanwhile, or does not lead the partition.
@@ -57,13 +57,13 @@ async def read_history(caller: Caller, topic: str, partition: int, since: int) -
         if answer.error_code == Error.NOT_LEADER_OR_FOLLOWER:
             return None
         if answer.error_code != 0:
-            raise BrokenPromise(f"{topic}-{partition}: fetch at {offset} got {Error(answer.error_code).name}")
+            raise GuaranteeViolated(f"{topic}-{partition}: fetch at {offset} got {Error(answer.error_code).name}")
         if begun < 0:
             begun, log_start = offset, answer.log_start_offset
         if not answer.records:
             if offset != answer.high_watermark:
-                raise BrokenPromise(f"{topic}-{partition}: nothing at {offset} of {answer.high_watermark}")
-            return History(
+                raise GuaranteeViolated(f"{topic}-{partition}: nothing at {offset} of {answer.high_watermark}")
+            return PartitionContent(
                 since=begun,
                 records=records,
                 control_batches=controls,
@@ -78,7 +78,7 @@ async def read_history(caller: Caller, topic: str, partition: int, since: int) -
             offset = header.last_offset + 1
 
 
-async def _start(caller: Caller, topic: str, partition: int) -> int | None:
+async def _start(caller: ReconnectingClient, topic: str, partition: int) -> int | None:
     asked = PartitionAsked(partition=partition, timestamp=EARLIEST)
     request = ListOffsetsRequest(topics=(TopicAsked(name=topic, partitions=(asked,)),))
     response: ListOffsetsResponse | None = await caller.call(request, 8)
@@ -88,7 +88,7 @@ async def _start(caller: Caller, topic: str, partition: int) -> int | None:
     return None if answer.error_code == Error.NOT_LEADER_OR_FOLLOWER else answer.offset  # it may stop just now
 
 
-def check_promises(history: History, producer: RememberingProducer, acknowledged: Mapping[int, int]) -> None:
+def check_acknowledged(history: PartitionContent, producer: CheckedProducer, acknowledged: Mapping[int, int]) -> None:
     """Every acknowledged record is there, where it was said to be, in order and once; nothing is there unsent.
 
     `acknowledged` is what the producer had been promised when the reading began.
@@ -97,16 +97,18 @@ def check_promises(history: History, producer: RememberingProducer, acknowledged
     numbers = [int((record.value or b"").split(b" ", 1)[0]) for record in mine]
     first = numbers[0] if numbers else 0
     if history.since == 0 and first != 0:
-        raise BrokenPromise(f"{producer.name}: its first record is {first}")
+        raise GuaranteeViolated(f"{producer.name}: its first record is {first}")
     if numbers != list(range(first, first + len(numbers))):
         wrong = next(place for place, number in enumerate(numbers) if number != first + place)
-        raise BrokenPromise(f"{producer.name}: record {numbers[wrong]} stands where {first + wrong} should")
+        raise GuaranteeViolated(f"{producer.name}: record {numbers[wrong]} stands where {first + wrong} should")
     if numbers and numbers[-1] >= producer.promises.sent:
-        raise BrokenPromise(f"{producer.name}: record {numbers[-1]}, but only {producer.promises.sent} were sent")
+        raise GuaranteeViolated(f"{producer.name}: record {numbers[-1]}, but only {producer.promises.sent} were sent")
     for number, offset in acknowledged.items():
         if offset < history.since:
             continue
         if not first <= number < first + len(mine):
-            raise BrokenPromise(f"{producer.name}: record {number}, acknowledged at {offset}, is lost")
+            raise GuaranteeViolated(f"{producer.name}: record {number}, acknowledged at {offset}, is lost")
         if mine[number - first].offset != offset:
-            raise BrokenPromise(f"{producer.name}: record {number} is at {mine[number - first].offset}, not {offset}")
+            raise GuaranteeViolated(
+                f"{producer.name}: record {number} is at {mine[number - first].offset}, not {offset}"
+            )
