@@ -1,7 +1,7 @@
-"""What happens to a broker's machine while it works: the disk fills up and is emptied, people set the clock.
+"""Faults while the broker runs: its disk fills up for a moment, and its wall clock is set.
 
-Each spell is short, and over before the machine is started anew: a broker that cannot vote does not start. The clock
-moves within bounds: a producer's timestamp that lies an hour ahead would be refused, and rightly.
+Each time the disk has room again soon, because a broker that cannot write its votes does not start. The clock stays
+within 25 minutes of the true time: the broker rightly refuses a producer's timestamp that lies an hour ahead.
 """
 
 import asyncio
@@ -10,14 +10,14 @@ from typing import Final
 
 from tailrace.testing.simulation import Machine
 
-CLOCK_MAX_MS: Final = 25 * 60_000
+CLOCK_OFFSET_MAX_MS: Final = 25 * 60_000
 
 
 class BackgroundFaults:
     def __init__(self, machine: Machine, rng: random.Random) -> None:
         self._machine = machine
         self._rng = rng
-        self._clock_off_ms = 0
+        self._clock_offset_ms = 0
         self.full_disks = 0
         self.clock_jumps = 0
         self.stopping = False
@@ -32,13 +32,13 @@ class BackgroundFaults:
         self._machine.storage.fill(room, new_names=self._rng.random() < 0.5)
         self.full_disks += 1
         await asyncio.sleep(self._rng.uniform(0.01, 0.4))
-        self.clear()
+        self.make_room()
 
     async def _set_clock(self) -> None:
-        target = self._rng.randint(-CLOCK_MAX_MS, CLOCK_MAX_MS)
-        self._machine.clock.jump(target - self._clock_off_ms)
-        self._clock_off_ms = target
+        offset_ms = self._rng.randint(-CLOCK_OFFSET_MAX_MS, CLOCK_OFFSET_MAX_MS)
+        self._machine.clock.jump(offset_ms - self._clock_offset_ms)
+        self._clock_offset_ms = offset_ms
         self.clock_jumps += 1
 
-    def clear(self) -> None:
+    def make_room(self) -> None:
         self._machine.storage.make_room()

@@ -1,13 +1,11 @@
-"""A client that remembers what it was promised.
+"""An idempotent producer that records what the broker acknowledged, for `read_back` to check.
 
-It sends numbered records, idempotent and acks=all, up to four batches one behind the other, and sends those that were
-not acknowledged again, with the same sequences, until they are: over new connections, through restarts of the broker.
-What was acknowledged, and at which offset, is its memory; `history` is checked against it.
+It sends numbered records with acks=all, in up to four pipelined batches. It retries each batch that was not
+acknowledged, with the same sequences, until it is: over new connections and across restarts of the broker.
 """
 
 import asyncio
 import random
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from tailrace.ports import Ports
@@ -25,20 +23,11 @@ from tailrace.wire.messages.produce import (
 )
 
 PRODUCE_VERSION: Final = 9
-COMPRESSIONS_TRIED: Final[list[Compression]] = ["none", "none", "none", "none", "zstd", "lz4"]
-
-
-@dataclass(slots=True)
-class Promises:
-    """What a producer has sent, and what it was told."""
-
-    sent: int = 0  # records 0 … sent - 1 were handed to the broker at least once
-    acknowledged: dict[int, int] = field(default_factory=dict)  # record number -> offset
-    refused: int = 0  # answers that told to try again
+COMPRESSIONS: Final[list[Compression]] = ["none", "none", "none", "none", "zstd", "lz4"]
 
 
 class UnacknowledgedBatch(NamedTuple):
-    first: int
+    first: int  # record number
     records: int
     request: ProduceRequest
 
@@ -48,18 +37,20 @@ class CheckedProducer:
         self.name = name
         self.topic = topic
         self.partition = partition
-        self.promises = Promises()
+        self.sent = 0  # records 0 to sent - 1 were sent at least once
+        self.acknowledged: dict[int, int] = {}  # record number → offset
+        self.refused = 0  # responses with a retriable error
         self.stopping = False
         self.producer_id = -1
         self._ports = ports
         self._rng = rng
-        self._caller = ReconnectingClient(ports, name, broker)
+        self._client = ReconnectingClient(ports, name, broker)
 
     async def run(self) -> None:
-        self.producer_id = await self._take_producer_id()
+        self.producer_id = await self._init_producer_id()
         while not self.stopping:
-            # the first goes alone: of a producer that it does not know, a broker takes any sequence, as Kafka does
-            size = self._rng.choice([1, 1, 2, 4]) if self.promises.acknowledged else 1
+            # the first batch is sent alone: like Kafka, the broker accepts any sequence from a producer new to it
+            size = self._rng.choice([1, 1, 2, 4]) if self.acknowledged else 1
             window = [self._next() for _ in range(size)]
             while window:
                 window = await self._send(window)
@@ -67,8 +58,8 @@ class CheckedProducer:
                 await asyncio.sleep(self._rng.random() * 0.05)
 
     def _next(self) -> UnacknowledgedBatch:
-        first, count = self.promises.sent, self._rng.randrange(1, 6)
-        self.promises.sent += count
+        first, count = self.sent, self._rng.randrange(1, 6)
+        self.sent += count
         partition = PartitionToProduce(partition=self.partition, records=self._batch(first, count))
         topic = TopicToProduce(name=self.topic, partitions=(partition,))
         return UnacknowledgedBatch(first, count, ProduceRequest(acks=-1, timeout_ms=2000, topics=(topic,)))
@@ -83,42 +74,42 @@ class CheckedProducer:
         return bytes(
             build_batch(
                 records,
-                compression=self._rng.choice(COMPRESSIONS_TRIED),
+                compression=self._rng.choice(COMPRESSIONS),
                 producer_id=self.producer_id,
                 producer_epoch=0,
                 base_sequence=first,
             )
         )
 
-    async def _take_producer_id(self) -> int:
+    async def _init_producer_id(self) -> int:
         while True:
             request = InitProducerIdRequest(transaction_timeout_ms=0)
-            answer: InitProducerIdResponse = await self._caller.insist(request, 1)
+            answer: InitProducerIdResponse = await self._client.call_until_answered(request, 1)
             if answer.error_code == 0:
                 return answer.producer_id
             await asyncio.sleep(RETRY_SECONDS)
 
     async def _send(self, window: list[UnacknowledgedBatch]) -> list[UnacknowledgedBatch]:
-        """One attempt for all of them; what is left to be sent again, in order."""
-        answers: list[ProduceResponse | None] = await self._caller.call_each(
-            [one.request for one in window], PRODUCE_VERSION
+        """Send all batches once; returns those that have to be sent again, in order."""
+        responses: list[ProduceResponse | None] = await self._client.call_pipelined(
+            [batch.request for batch in window], PRODUCE_VERSION
         )
-        left: list[UnacknowledgedBatch] = []
-        for one, response in zip(window, answers, strict=True):
-            answer = None if response is None else response.topics[0].partitions[0]
-            if answer is not None and answer.error_code == 0:
-                for number in range(one.records):
-                    self.promises.acknowledged[one.first + number] = answer.base_offset + number
+        unacknowledged: list[UnacknowledgedBatch] = []
+        for batch, response in zip(window, responses, strict=True):
+            produced = None if response is None else response.topics[0].partitions[0]
+            if produced is not None and produced.error_code == 0:
+                for number in range(batch.records):
+                    self.acknowledged[batch.first + number] = produced.base_offset + number
                 continue
-            if answer is not None:
-                self._check_may_retry(Error(answer.error_code), behind_another=bool(left))
-            left.append(one)
-        if left:
+            if produced is not None:
+                self._check_is_retriable(Error(produced.error_code), follows_a_failed_batch=bool(unacknowledged))
+            unacknowledged.append(batch)
+        if unacknowledged:
             await asyncio.sleep(RETRY_SECONDS)
-        return left
+        return unacknowledged
 
-    def _check_may_retry(self, error: Error, *, behind_another: bool) -> None:
-        self.promises.refused += 1
-        expected = error.retriable or (behind_another and error is Error.OUT_OF_ORDER_SEQUENCE_NUMBER)
-        if not expected:
-            raise AssertionError(f"{self.name}: the broker refused a batch: {error.name}")
+    def _check_is_retriable(self, error: Error, *, follows_a_failed_batch: bool) -> None:
+        self.refused += 1
+        is_expected = error.retriable or (follows_a_failed_batch and error is Error.OUT_OF_ORDER_SEQUENCE_NUMBER)
+        if not is_expected:
+            raise AssertionError(f"{self.name}: the broker refused a batch with {error.name}, which is not retriable")

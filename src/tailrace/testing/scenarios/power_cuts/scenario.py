@@ -1,9 +1,11 @@
-"""One broker under load whose power is cut, again and again; and killed, and stopped, now and then.
+"""One broker under load whose power is cut again and again; sometimes it is killed or stopped cleanly instead.
 
-A cut loses any part of what was not synced, names in folders too, and tears writes; the next start recovers, sometimes
-to be cut again half way. Meanwhile the disk fills up, the clock jumps, segments roll, retention and DeleteRecords take
-old ones away, topics come and go. After each start the log is read back through the door: every acknowledged record is
-there, in order, once, at the offset that was promised; what was deleted stays deleted; epochs rise.
+A power cut loses any part of what was not synced, directory entries included, and tears writes. The next start
+recovers, and is sometimes cut again half way. Meanwhile the disk fills up, the clock jumps, segments roll, retention
+and DeleteRecords remove old segments, and topics are created and deleted.
+
+After each start the partitions are read back with Fetch. Every acknowledged record must be there, in order, once, at
+the acknowledged offset; deleted records must stay deleted; the leader epoch must be higher than before.
 """
 
 import asyncio
@@ -30,8 +32,8 @@ from tailrace.testing.simulation import Crashed, Delay, Odds, World
 
 HOST: Final = "broker"
 DATA_DIR: Final = "/data"
-KEPT_TOPIC: Final = "t"  # nothing is ever removed from it
-TRIMMED_TOPIC: Final = "short"  # retention and DeleteRecords work on it
+KEPT_TOPIC: Final = "t"  # never trimmed
+TRIMMED_TOPIC: Final = "short"  # trimmed by retention and DeleteRecords
 TOPICS: Final = (
     NewTopic(name=KEPT_TOPIC, partitions=3, replication_factor=1),
     NewTopic(
@@ -42,26 +44,26 @@ TOPICS: Final = (
     ),
 )
 WRITERS: Final = ((KEPT_TOPIC, 0), (KEPT_TOPIC, 0), (KEPT_TOPIC, 1), (KEPT_TOPIC, 2), (TRIMMED_TOPIC, 0))
-CUT_MAX_SECONDS: Final = 60.0  # virtual; a partition that is offline for good would never come to an end
-OVERLAP_RECORDS: Final = 150  # how far a partial reading goes back
+CUT_MAX_SECONDS: Final = 60.0  # virtual, per power cut; bounds a run in which a partition stays offline for good
+OVERLAP_RECORDS: Final = 150  # how many records before the last high watermark a partial read starts
 
 
 @dataclass(slots=True)
 class Coverage:
-    """What a run came across, so that an empty one cannot pass for a good one."""
+    """How often a run exercised what it is meant to test: a run in which little happened proves little."""
 
     power_cuts: int = 0
     kills: int = 0
     clean_stops: int = 0
     cuts_in_recovery: int = 0
-    full_starts: int = 0  # starts that a full disk refused
-    acknowledged: int = 0
-    refused: int = 0  # produce requests that were told to come again
-    readings: int = 0
+    refused_starts: int = 0  # because the disk was full
+    acknowledged: int = 0  # records
+    refused: int = 0  # produce requests that got a retriable error
+    partitions_read: int = 0
     segments: int = 0  # of the largest log
-    trimmed: int = 0  # records below a start that was moved
-    changes: int = 0  # of topics and settings
-    looks: int = 0  # at topics and settings, after a restart
+    trimmed: int = 0  # records below the log start offset
+    topic_changes: int = 0
+    topic_checks: int = 0  # after a restart
     full_disks: int = 0
     clock_jumps: int = 0
 
@@ -70,7 +72,7 @@ class Coverage:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
-async def serve(ports: Ports, settings: Settings) -> Node:
+async def start_broker(ports: Ports, settings: Settings) -> Node:
     node = Node(ports, settings)
     await node.start()
     await node.register()
@@ -101,80 +103,82 @@ class PowerCutScenario:
             for number, (topic, partition) in enumerate(WRITERS)
         ]
         self._admin = Administrator(ports, self._rng, HOST, TRIMMED_TOPIC)
-        self._weather = BackgroundFaults(self._broker, self._rng)
-        self._epochs: dict[tuple[str, int], int] = {}
-        self._read_to: dict[tuple[str, int], int] = {}
-        self._unclean_starts = 0
-        self._clean = False
+        self._faults = BackgroundFaults(self._broker, self._rng)
+        self._epochs: dict[tuple[str, int], int] = {}  # of the last start, by partition
+        self._high_watermarks: dict[tuple[str, int], int] = {}  # of the last read, by partition
+        self._starts = 0
         self.coverage = Coverage()
 
     async def run(self) -> Coverage:
-        await self._start(doomed=False)
-        loads = [self._clients.spawn(producer.run()) for producer in self._producers]
-        others = [self._clients.spawn(self._admin.run()), asyncio.ensure_future(self._weather.run())]
+        await self._start(cut_during_recovery=False)
+        producing = [self._clients.spawn(producer.run()) for producer in self._producers]
+        others = [self._clients.spawn(self._admin.run()), asyncio.ensure_future(self._faults.run())]
         while self.coverage.power_cuts < self._cuts:
             await asyncio.sleep(self._rng.uniform(0.01, 1.0))
             await self._stop()
             await asyncio.sleep(self._rng.uniform(0.0, 0.3))
-            await self._start(doomed=self._rng.random() < 0.15)
+            await self._start(cut_during_recovery=self._rng.random() < 0.15)
             await self._clients.run(self._check(whole=self._rng.random() < 0.2))
-        self._admin.stopping = self._weather.stopping = True
+        self._admin.stopping = self._faults.stopping = True
         for producer in self._producers:
             producer.stopping = True
-        for one in others + loads:
-            await self._keep_up(one)
-        self._weather.clear()
-        await self._keep_up(self._clients.spawn(self._check_at_last()))
-        await self._end()
+        for task in others + producing:
+            await self._await_with_restarts(task)
+        self._faults.make_room()
+        await self._await_with_restarts(self._clients.spawn(self._check_all_readable()))
+        await self._stop_at_end()
         self._count()
         return self.coverage
 
-    async def _end(self) -> None:
-        """Stop, if a cut that was set earlier lets us: a checkpoint that the end cuts off looks like a failure."""
+    async def _stop_at_end(self) -> None:
+        """Stop the broker, unless a power cut that was scheduled earlier comes first.
+
+        If the run ended with the broker running, a checkpoint that was being written would look like a failed task.
+        """
         if self._broker.process is not None:
             with suppress(Crashed):
                 await self._broker.run(self._node.stop())
 
-    async def _keep_up(self, one: "asyncio.Future[None]") -> None:
-        """Let somebody come to an end, on a broker that lives and has room."""
-        while not one.done():
+    async def _await_with_restarts(self, task: "asyncio.Future[None]") -> None:
+        """Wait for a client to finish; restart the broker if a power cut that was scheduled earlier stops it."""
+        while not task.done():
             if self._broker.process is None:
                 self.coverage.power_cuts += 1
-                await self._start(doomed=False)
+                await self._start(cut_during_recovery=False)
             await asyncio.sleep(0.01)
-        await one
+        await task
 
-    # The broker's lives
+    # Starting and stopping the broker
 
-    async def _start(self, *, doomed: bool) -> None:
-        """Boot and recover, however often the power goes meanwhile."""
+    async def _start(self, *, cut_during_recovery: bool) -> None:
+        """Boot until the broker has recovered; with `cut_during_recovery` the power is cut soon after the boot."""
         while True:
             ports = self._broker.boot()
-            self._unclean_starts += not self._clean
-            self._clean = False
-            if doomed:
+            self._starts += 1
+            if cut_during_recovery:
                 self._broker.crash_at_operation(self._rng.randrange(1, 40), power_loss=True)
             try:
-                self._node = await self._broker.run(serve(ports, self._settings()))
+                self._node = await self._broker.run(start_broker(ports, self._draw_settings()))
             except Crashed:
                 self.coverage.cuts_in_recovery += 1
                 self.coverage.power_cuts += 1
-                doomed = False
-            except (CannotStart, StorageFailed) as error:  # the latter: no room for the first topics
-                self._make_room(error)
+                cut_during_recovery = False
+            except (CannotStart, StorageFailed) as error:  # StorageFailed: no room to create the topics
+                self._make_room_after(error)
             else:
                 self._check_epochs()
-                self._admin.look_due = True
+                self._admin.check_due = True
                 return
 
-    def _make_room(self, error: Exception) -> None:
+    def _make_room_after(self, error: Exception) -> None:
+        """Prepare another start after one that a full disk refused."""
         if "full" not in str(error) and "No space left" not in str(error):
             raise GuaranteeViolated(f"the broker does not start: {error}") from error
-        self._weather.clear()
-        self.coverage.full_starts += 1
+        self._faults.make_room()
+        self.coverage.refused_starts += 1
         self._broker.crash(power_loss=False)
 
-    def _settings(self) -> Settings:
+    def _draw_settings(self) -> Settings:
         choose = self._rng.choice
         return Settings(
             host=HOST,
@@ -188,7 +192,7 @@ class PowerCutScenario:
         )
 
     async def _stop(self) -> None:
-        if self._broker.process is None:  # the cut that was set for the recovery came later
+        if self._broker.process is None:  # the power cut that was meant for the recovery came after it
             self.coverage.power_cuts += 1
             return
         draw = self._rng.random()
@@ -204,63 +208,67 @@ class PowerCutScenario:
         self.coverage.power_cuts += power_loss
         self.coverage.kills += not power_loss
 
-    # What must hold
+    # Checks
 
     def _check_epochs(self) -> None:
         for topic, partition in dict.fromkeys(WRITERS):
             found = self._node.hosted.find(topic, partition)
             if not found.leads:
-                continue  # the disk is full
+                continue  # the disk is too full for its vote or its first batch
             epoch = found.epoch
             if epoch <= self._epochs.get((topic, partition), -1):
-                raise GuaranteeViolated(f"{topic}-{partition} starts in epoch {epoch} again")
+                raise GuaranteeViolated(f"{topic}-{partition} was started twice in leader epoch {epoch}")
             self._epochs[topic, partition] = epoch
 
-    async def _check_at_last(self) -> None:
+    async def _check_all_readable(self) -> None:
+        """Check every partition from its start, and wait until each can be read."""
         while not await self._check(whole=True):  # noqa: ASYNC110
             await asyncio.sleep(0.1)
 
     async def _check(self, *, whole: bool) -> bool:
-        """Read everything back; False: not all could be read now."""
+        """Read every partition back and check it, from its start if `whole`; False if one could not be read now."""
         for topic, partition in dict.fromkeys(WRITERS):
             mine = [one for one in self._producers if (one.topic, one.partition) == (topic, partition)]
-            promised = [dict(one.promises.acknowledged) for one in mine]
+            acknowledged_before = [dict(one.acknowledged) for one in mine]
             trimmed_to = self._admin.trimmed_to if topic == TRIMMED_TOPIC else 0
-            last = self._read_to.get((topic, partition), 0)
+            last = self._high_watermarks.get((topic, partition), 0)
             since = 0 if whole else max(0, last - OVERLAP_RECORDS)
-            history = await read_partition(self._reader, topic, partition, since)
-            if history is None:
-                return False  # it went down again before we could look; the next start is checked
-            self.coverage.readings += 1
-            self._read_to[topic, partition] = history.high_watermark
-            if history.high_watermark < last:
+            content = await read_partition(self._reader, topic, partition, since)
+            if content is None:
+                return False  # the broker went down again; the check after its next start covers this
+            self.coverage.partitions_read += 1
+            self._high_watermarks[topic, partition] = content.high_watermark
+            if content.high_watermark < last:
                 raise GuaranteeViolated(
-                    f"{topic}-{partition} ended at {last} for readers, now at {history.high_watermark}"
+                    f"{topic}-{partition}: the high watermark went back from {last} to {content.high_watermark}"
                 )
-            if history.log_start < trimmed_to or (topic == KEPT_TOPIC and history.log_start != 0):
-                raise GuaranteeViolated(f"{topic}-{partition} begins at {history.log_start}, not at {trimmed_to}")
-            if history.control_batches > self._unclean_starts:
-                raise GuaranteeViolated(f"{topic}-{partition}: {history.control_batches} control batches")
-            for producer, acknowledged in zip(mine, promised, strict=True):
-                check_acknowledged(history, producer, acknowledged)
+            if content.log_start < trimmed_to or (topic == KEPT_TOPIC and content.log_start != 0):
+                raise GuaranteeViolated(f"{topic}-{partition} starts at {content.log_start}, not at {trimmed_to}")
+            if content.control_batches > self._starts:  # a new leader appends at most one
+                raise GuaranteeViolated(
+                    f"{topic}-{partition}: {content.control_batches} control batches after {self._starts} starts"
+                )
+            for producer, acknowledged in zip(mine, acknowledged_before, strict=True):
+                check_acknowledged(content, producer, acknowledged)
         return True
 
     def _count(self) -> None:
         coverage = self.coverage
-        coverage.acknowledged = sum(len(one.promises.acknowledged) for one in self._producers)
-        coverage.refused = sum(one.promises.refused for one in self._producers)
+        coverage.acknowledged = sum(len(one.acknowledged) for one in self._producers)
+        coverage.refused = sum(one.refused for one in self._producers)
         coverage.segments = max(len(one.log.segments) for one in self._node.hosted.all())
         coverage.trimmed = self._node.hosted.find(TRIMMED_TOPIC, 0).log.start
-        coverage.changes, coverage.looks = self._admin.changes, self._admin.looks
-        coverage.full_disks, coverage.clock_jumps = self._weather.full_disks, self._weather.clock_jumps
+        coverage.topic_changes, coverage.topic_checks = self._admin.changes, self._admin.checks
+        coverage.full_disks, coverage.clock_jumps = self._faults.full_disks, self._faults.clock_jumps
         for producer in self._producers:
-            self._admin.took(producer.producer_id)
-            if len(producer.promises.acknowledged) != producer.promises.sent:
-                raise GuaranteeViolated(f"{producer.name} came to an end with records that nobody acknowledged")
+            self._admin.add_producer_id(producer.producer_id)
+            if len(producer.acknowledged) != producer.sent:
+                unacknowledged = producer.sent - len(producer.acknowledged)
+                raise GuaranteeViolated(f"{producer.name} ended with {unacknowledged} records not acknowledged")
 
 
 def run_power_cuts(seed: int, cuts: int) -> tuple[Coverage, str]:
-    """One seed: what it met, and the digest of its history."""
+    """Run one seed; returns its coverage and the digest of its history."""
     slow_syncs = Delay(low_seconds=0.0001, high_seconds=0.005, slow_chance=(0.02, 0.3)[seed // 3 % 2], slow_seconds=0.2)
     odds = Odds(cold_chance=(0.0, 0.1, 0.5)[seed % 3], sync=slow_syncs)
     with World(seed, odds=odds, seconds_max=cuts * CUT_MAX_SECONDS) as world:

@@ -32,15 +32,15 @@ class Router:
         self.rng = rng
         self.name = name
         self.hosts = hosts  # all that there are, up or not
-        self._callers: dict[str, ReconnectingClient] = {}
+        self._clients: dict[str, ReconnectingClient] = {}
 
     async def ask(self, host: str, request: object, version: int) -> Any | None:
         return (await self.ask_each(host, [request], version))[0]
 
     async def ask_each(self, host: str, requests: Sequence[object], version: int) -> list[Any | None]:
-        if host not in self._callers:
-            self._callers[host] = ReconnectingClient(self.ports, self.name, host, PATIENCE_SECONDS)
-        return await self._callers[host].call_each(requests, version)
+        if host not in self._clients:
+            self._clients[host] = ReconnectingClient(self.ports, self.name, host, PATIENCE_SECONDS)
+        return await self._clients[host].call_pipelined(requests, version)
 
     async def ask_anyone(self, request: object, version: int) -> Any | None:
         return await self.ask(self.any_host(), request, version)
