@@ -17,10 +17,10 @@ Code that reaches the outside only through `tailrace.ports` (every Tailrace brok
 
 | part | module | what it does |
 |---|---|---|
-| event loop | `loop` | runs asyncio on virtual time: a timer that is an hour away fires as soon as nothing else can run |
+| event loop | `loop` | asyncio on virtual time: a timer an hour away fires as soon as nothing else can run |
 | machine | `machine`, `process` | boots, kills, cuts the power of, pauses and resumes one process at a time |
-| disk | `storage`, `directory_tree`, `file_content`, `disk` | keeps what was synced; full disks, failed syncs, flipped bits |
-| network | `network`, `endpoint`, `link` | TCP with delays, arbitrary splits, partitions in one or both directions, resets |
+| disk | `storage`, `directory_tree`, `file_content`, `disk` | unsynced writes are lost or torn by power cuts |
+| network | `network`, `endpoint`, `link` | TCP with delays, arbitrary splits, partitions, one-way cuts and resets |
 | clock | `clock` | drifts, starts with an offset, jumps on request |
 | threads | `offload` | work off the event loop, which finishes after a random delay |
 

@@ -1,7 +1,7 @@
-"""A consumer in the cluster: it reads partitions from their leader or any other replica, and claims what it was given.
+"""A consumer without a group: it reads partitions from their leader or another replica, and records each batch.
 
-It reads each partition on from where it was. A broker that does not serve it now sends it elsewhere; one whose log
-does not reach so far gives nothing yet, which is no fault of a follower's.
+It continues each partition where it stopped. After an error it looks the partition up again. A follower whose log does
+not reach that offset yet returns nothing, which is correct.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ class Reader:
         self._partitions = partitions
         self._read_to: dict[TopicPartition, int] = {}
         self.batches = 0
-        self.from_followers = 0  # of those
+        self.from_followers = 0  # of those batches
         self.stopping = False
 
     async def run(self) -> None:
@@ -60,5 +60,5 @@ class Reader:
         wanted = PartitionToFetch(partition=key.partition, fetch_offset=offset, partition_max_bytes=FETCH_MAX_BYTES)
         topic = TopicToFetch(topic_id=key.topic_id, partitions=(wanted,))
         request = FetchRequest(max_wait_ms=wait_ms, min_bytes=1, topics=(topic,))
-        answer: FetchResponse | None = await self._router.ask(host, request, FETCH_VERSION)
+        answer: FetchResponse | None = await self._router.call(host, request, FETCH_VERSION)
         return answer

@@ -1,7 +1,8 @@
-"""The marker that ended a producer's last transaction comes once more, while the next one is open.
+"""Repeats the marker that ended a producer's last transaction while its next transaction is open.
 
-A coordinator sends markers until they are acknowledged, and what it sent may lie in a network for long. By the protocol
-of KIP-890 each end has an epoch of its own, which is that of the producer's next transaction: it must not end that one.
+A coordinator sends a marker until it is acknowledged, and a copy may be in flight for long. With KIP-890 every marker
+has a producer epoch of its own, and the producer's next transaction has the same epoch: the repeated marker must not
+end it.
 """
 
 from typing import Final
@@ -20,14 +21,14 @@ TRANSACTION_VERSION: Final = 2
 
 
 async def repeat_marker(router: Router, topic: str, partition: int, producer_id: int, *, committed: bool) -> None:
-    """As its coordinator would have sent it, as far as the partition still knows of that."""
+    """Send the marker as the coordinator would have, with the epochs that the partition's producer state has."""
     place = await router.find(topic, partition)
     if place is None or place.leader is None:
         return
     asked = DescribeProducersRequest(topics=(TopicAskedFor(name=topic, partitions=(partition,)),))
-    answer: DescribeProducersResponse | None = await router.ask(place.leader, asked, DESCRIBE_VERSION)
-    known = () if answer is None else answer.topics[0].partitions[0].active_producers
-    for one in known:
+    answer: DescribeProducersResponse | None = await router.call(place.leader, asked, DESCRIBE_VERSION)
+    producers = () if answer is None else answer.topics[0].partitions[0].active_producers
+    for one in producers:
         if one.producer_id == producer_id and one.coordinator_epoch >= 0:
             marker = MarkerToWrite(
                 producer_id=producer_id,
@@ -37,4 +38,4 @@ async def repeat_marker(router: Router, topic: str, partition: int, producer_id:
                 coordinator_epoch=one.coordinator_epoch,
                 transaction_version=TRANSACTION_VERSION,
             )
-            await router.ask(place.leader, WriteTxnMarkersRequest(markers=(marker,)), WRITE_VERSION)
+            await router.call(place.leader, WriteTxnMarkersRequest(markers=(marker,)), WRITE_VERSION)

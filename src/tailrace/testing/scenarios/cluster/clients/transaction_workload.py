@@ -1,7 +1,8 @@
-"""A client that writes in transactions: some it commits, some it aborts, some it never ends.
+"""A client that writes in transactions: it commits some, aborts some and leaves some open.
 
-With each it also commits an offset of a group of its own. By chance it dies in the midst of one, or stands still until
-the coordinator has given up on it, and begins anew under its name; what it was before then tries to write once more.
+Each transaction also commits an offset of the client's own group. At random the client dies in the middle of a
+transaction, or pauses until the transaction times out, and initializes again with the same transactional id. The
+fenced producer that it was before then tries to write once more.
 """
 
 import asyncio
@@ -24,11 +25,11 @@ from tailrace.testing.transaction_history import Outcome, Write
 from tailrace.wire.messages.offset_fetch import GroupTopicWanted, GroupWanted, OffsetFetchRequest, OffsetFetchResponse
 
 FETCH_VERSION: Final = 8
-COMMITS: Final = 0.6
-DIES: Final = 0.08
-STANDS_STILL: Final = 0.05
-STILL_SECONDS: Final = 2.5
-COMES_LATE: Final = 0.3  # the marker of the transaction before
+COMMIT_CHANCE: Final = 0.6
+DEATH_CHANCE: Final = 0.08
+PAUSE_CHANCE: Final = 0.05
+PAUSE_SECONDS: Final = 2.5  # longer than the transaction timeout
+REPEATED_MARKER_CHANCE: Final = 0.3
 
 
 class TransactionWorkload:
@@ -42,99 +43,100 @@ class TransactionWorkload:
         self._topic = topic
         self._partitions = partitions
         self._group = f"of {self.name}"
-        self._wire = TransactionalProducer(router, topic, self._group, versions)
+        self._producer = TransactionalProducer(router, topic, self._group, versions)
         self._coordinator = CoordinatorClient(router, self._group, GROUP_TYPE)
-        self._offsets: list[int] = [-1]  # that the group may have: the last that is sure, and those after it
-        self._number = 0
-        self._ended = (
-            ProducerIdentity(-1, -1),
-            False,
-        )  # as whom it goes on since its last transaction, and how that ended
-        self._fresh = False  # it has a producer id that is good
+        # the offsets that the group may have: the last one known to be committed, and those of unknown outcome since
+        self._offsets: list[int] = [-1]
+        self._number = 0  # of the transaction
+        # the producer's identity after its last transaction, and whether that was committed
+        self._last_ended = ProducerIdentity(-1, -1), False
+        self._is_initialized = False
         self.done = True
         self.stopping = False
 
     async def run(self) -> None:
         while not self.stopping:
             self.done = False
-            if not self._fresh:
-                old, sequences = self._wire.producer, dict(self._wire.sequences)
-                await self._wire.init()
-                self._fresh = True
-                await self._haunt(old, sequences)
-            await self._transact()
+            if not self._is_initialized:
+                old, sequences = self._producer.producer, dict(self._producer.sequences)
+                await self._producer.init()
+                self._is_initialized = True
+                await self._write_as_fenced_producer(old, sequences)
+            await self._run_transaction()
             self.done = True
             if self._rng.random() < 0.3:
-                await self._look_at_offset()
+                await self._check_committed_offset()
             await asyncio.sleep(self._rng.random())
 
-    async def _transact(self) -> None:
+    async def _run_transaction(self) -> None:
         self._number += 1
-        one = self._outcomes.begin(f"{self.name} {self._number}")
+        transaction = self._outcomes.begin(f"{self.name} {self._number}")
         chosen = self._rng.sample(range(self._partitions), self._rng.randrange(1, self._partitions + 1))
         try:
-            await self._write(one, chosen)
-            await self._end(one)
+            await self._write(transaction, chosen)
+            await self._end(transaction)
         except TransactionFailed:
-            self._fresh = False
+            self._is_initialized = False
 
-    async def _write(self, one: ClientTransaction, chosen: list[int]) -> None:
-        await self._wire.add(chosen)
+    async def _write(self, transaction: ClientTransaction, chosen: list[int]) -> None:
+        await self._producer.add(chosen)
         for partition in chosen:
-            if self._rng.random() < DIES / 2:
-                raise TransactionFailed("it died")
-            value = f"{one.name} {partition}"
-            one.writes.append(Write(str(partition), value))
-            offset = await self._wire.write(partition, value)
-            one.writes[-1] = Write(str(partition), value, offset)
+            if self._rng.random() < DEATH_CHANCE / 2:
+                raise TransactionFailed("the client died")
+            value = f"{transaction.name} {partition}"
+            transaction.writes.append(Write(str(partition), value))
+            offset = await self._producer.write(partition, value)
+            transaction.writes[-1] = Write(str(partition), value, offset)
             await self._repeat_marker(partition)
-        await self._wire.commit_offset(self._number)
+        await self._producer.commit_offset(self._number)
 
-    async def _end(self, one: ClientTransaction) -> None:
+    async def _end(self, transaction: ClientTransaction) -> None:
         draw = self._rng.random()
-        if draw < DIES:
-            raise TransactionFailed("it died")
-        if draw < DIES + STANDS_STILL:
-            await asyncio.sleep(STILL_SECONDS)
-        committed = self._rng.random() < COMMITS
+        if draw < DEATH_CHANCE:
+            raise TransactionFailed("the client died")
+        if draw < DEATH_CHANCE + PAUSE_CHANCE:
+            await asyncio.sleep(PAUSE_SECONDS)
+        committed = self._rng.random() < COMMIT_CHANCE
         if committed:
-            one.outcome = Outcome.UNKNOWN
+            transaction.outcome = Outcome.UNKNOWN
             self._offsets.append(self._number)
-        await self._wire.end(committed=committed)
-        self._ended = self._wire.producer, committed
+        await self._producer.end(committed=committed)
+        self._last_ended = self._producer.producer, committed
         if committed:
-            one.outcome = Outcome.COMMITTED
+            transaction.outcome = Outcome.COMMITTED
             self._offsets = [self._number]
 
     async def _repeat_marker(self, partition: int) -> None:
-        ended_as, committed = self._ended
-        if self._wire.versions is KIP_890 and ended_as == self._wire.producer and self._rng.random() < COMES_LATE:
+        ended_as, committed = self._last_ended
+        is_same = self._producer.versions is KIP_890 and ended_as == self._producer.producer
+        if is_same and self._rng.random() < REPEATED_MARKER_CHANCE:
             await repeat_marker(self._router, self._topic, partition, ended_as.id, committed=committed)
 
-    async def _haunt(self, old: ProducerIdentity, sequences: Mapping[int, int]) -> None:
-        """What this client was before writes once more, now that another has taken its place."""
-        if old.id < 0 or old == self._wire.producer or self._rng.random() < 0.5:
+    async def _write_as_fenced_producer(self, old: ProducerIdentity, sequences: Mapping[int, int]) -> None:
+        """Write with the producer id and epoch that this client had before it initialized again."""
+        if old.id < 0 or old == self._producer.producer or self._rng.random() < 0.5:
             return
         partition = self._rng.randrange(self._partitions)
-        one = self._outcomes.begin(f"{self.name} {self._number} fenced")
-        one.writes.append(Write(str(partition), one.name))
-        code, offset = await self._wire.send(
-            partition, self._wire.request(old, partition, sequences.get(partition, 0), one.name)
-        )
+        transaction = self._outcomes.begin(f"{self.name} {self._number} fenced")
+        transaction.writes.append(Write(str(partition), transaction.name))
+        request = self._producer.request(old, partition, sequences.get(partition, 0), transaction.name)
+        code, offset = await self._producer.send(partition, request)
         if code == 0:
             raise InvariantViolated(
-                Invariant.FENCED, f"{old} wrote at {partition}@{offset} after {self._wire.producer} began"
+                Invariant.FENCED, f"{old} wrote at {partition}@{offset}, but is fenced by {self._producer.producer}"
             )
 
-    async def _look_at_offset(self) -> None:
+    async def _check_committed_offset(self) -> None:
         expected = list(self._offsets)
         wanted = GroupTopicWanted(name=self._topic, partition_indexes=(0,))
         groups = (GroupWanted(group_id=self._group, topics=(wanted,)),)
         request = OffsetFetchRequest(groups=groups, require_stable=True)
-        answer: OffsetFetchResponse | None = await self._coordinator.ask(request, FETCH_VERSION)
+        answer: OffsetFetchResponse | None = await self._coordinator.call(request, FETCH_VERSION)
         if answer is None:
             return
-        self._coordinator.told(answer.groups[0].error_code)
+        self._coordinator.check_error(answer.groups[0].error_code)
         found = answer.groups[0].topics[0].partitions[0] if answer.groups[0].error_code == 0 else None
         if found is not None and found.error_code == 0 and found.committed_offset not in expected:
-            raise InvariantViolated(Invariant.OFFSETS, f"{self._group}: {found.committed_offset} is none of {expected}")
+            raise InvariantViolated(
+                Invariant.OFFSETS, f"group {self._group!r} has offset {found.committed_offset}, not one of {expected}"
+            )

@@ -1,4 +1,4 @@
-"""Brokers that die, and come back: killed, without power, all without power, stopped as one should, in mid-write."""
+"""Crashes and stops of brokers, each followed by a restart: kill -9, power loss of one or of all machines, SIGTERM."""
 
 import asyncio
 import random
@@ -11,82 +11,87 @@ from tailrace.testing.scenarios.cluster.faults.budget import Budget
 from tailrace.testing.scenarios.cluster.server import Server
 from tailrace.testing.simulation import Delay
 
-OPERATIONS_MAX: Final = 30  # a crash comes before one of so many writes or changes of names
+OPERATIONS_MAX: Final = 30  # a crash between writes comes before one of the next 30 disk operations
 STUCK_SYNC: Final = Delay(low_seconds=0.3, high_seconds=0.8)
 
-Beside = Callable[[Coroutine[Any, Any, None]], object]
+InBackground = Callable[[Coroutine[Any, Any, None]], object]
 
 
 class Crashes:
     def __init__(
-        self, rng: random.Random, servers: Sequence[Server], budget: Budget, coverage: Coverage, beside: Beside
+        self,
+        rng: random.Random,
+        servers: Sequence[Server],
+        budget: Budget,
+        coverage: Coverage,
+        in_background: InBackground,
     ) -> None:
         self._rng = rng
         self._servers = servers
         self._budget = budget
         self._coverage = coverage
-        self._beside = beside
+        self._in_background = in_background
 
-    def any(self) -> Server | None:
+    def _any_running(self) -> Server | None:
         running = [server for server in self._servers if server.runs]
         return self._rng.choice(running) if running else None
 
     async def kill(self) -> None:
-        """The kernel ends it, and resets its connections; what was written stays, synced or not."""
-        if (server := self.any()) is not None:
+        """Kill a broker: its connections are reset, and all that it wrote stays, synced or not."""
+        if (server := self._any_running()) is not None:
             server.crash(power_loss=False)
             self._coverage.kills += 1
-            await self._return(server)
+            await self._restart(server)
 
     async def lose_power(self) -> None:
-        """Mostly while much is written and little is synced: that is what tears tails."""
-        if (server := self.any()) is None or not self._budget.may_lose_power:
+        """Cut a machine's power, usually while its syncs are slow: the more is unsynced, the more tails are torn."""
+        if (server := self._any_running()) is None or not self._budget.may_lose_power:
             return
         process = server.machine.process
-        await self._hold_up_syncs([server])
+        await self._slow_syncs([server])
         if server.machine.process is process and self._budget.may_lose_power:
             server.crash(power_loss=True)
             self._coverage.power_losses += 1
-            await self._return(server)
+            await self._restart(server)
 
-    async def crash_in_mid_write(self) -> None:
-        """Not between two events, but before one of the next writes."""
+    async def crash_between_writes(self) -> None:
+        """Crash a broker in the middle of a callback, before one of its next disk operations."""
         power_loss = self._rng.random() < 0.7 and self._budget.may_black_out
-        if (server := self.any()) is None:
+        if (server := self._any_running()) is None:
             return
         process = server.machine.process
         server.crash_at_operation(self._rng.randrange(1, OPERATIONS_MAX), power_loss=power_loss)
         await asyncio.sleep(self._rng.uniform(0.2, 1.0))
         if server.machine.process is process:
-            return  # it had nothing to write
+            return  # it had too few disk operations
         self._coverage.power_losses += power_loss
         self._coverage.kills += not power_loss
-        await self._return(server)
+        await self._restart(server)
 
     async def black_out(self) -> None:
-        """All at once; they come back one by one."""
+        """Cut the power of all machines at once; they are restarted one after the other."""
         if not self._budget.may_black_out:
             return
         self._coverage.blackouts += 1
-        await self._hold_up_syncs(self._servers)
+        await self._slow_syncs(self._servers)
         running = [server for server in self._servers if server.runs]
         for server in running:
             server.crash(power_loss=True)
         for server in running:
-            await self._return(server)
+            await self._restart(server)
 
     async def stop(self) -> None:
-        """As an operator does; nothing that is healed meanwhile takes that back."""
-        if (server := self.any()) is not None and not server.paused:
-            self._beside(self._stop(server))
+        """Stop a broker cleanly. This is no fault that `heal` may cancel: a clean stop runs to its end."""
+        if (server := self._any_running()) is not None and not server.paused:
+            self._in_background(self._stop(server))
 
     async def _stop(self, server: Server) -> None:
         if await server.stop():
             self._coverage.clean_stops += 1
-            await self._return(server)
+            await self._restart(server)
 
-    async def _hold_up_syncs(self, servers: Sequence[Server]) -> None:
-        """For a moment, mostly."""
+    async def _slow_syncs(self, servers: Sequence[Server]) -> None:
+        """In nine of ten cases make syncs slow for a moment."""
         if self._rng.random() < 0.1:
             return
         storages = [server.machine.storage for server in servers]
@@ -97,7 +102,7 @@ class Crashes:
         for storage, odds in zip(storages, before, strict=True):
             storage.odds = odds
 
-    async def _return(self, server: Server) -> None:
+    async def _restart(self, server: Server) -> None:
         await asyncio.sleep(self._rng.choice([0.0, 0.1, 0.5, 2.0]) * self._rng.random())
         if not server.runs:
-            self._beside(server.start())
+            self._in_background(server.start())

@@ -1,4 +1,7 @@
-"""Picks what goes wrong next, for as long as the trouble lasts, and heals everything when it is over."""
+"""Injects faults for as long as the plan says, one picked at random after the other, and heals everything at the end.
+
+Faults overlap: each is a task of its own that begins the fault, lets it last and ends it.
+"""
 
 import asyncio
 import random
@@ -15,12 +18,12 @@ from tailrace.testing.scenarios.cluster.plan import Plan
 from tailrace.testing.scenarios.cluster.server import Server
 from tailrace.testing.simulation import World
 
-CALM_MAX_SECONDS: Final = 10.0  # to wait for everybody to have everything
-LOOK_SECONDS: Final = 0.05
+COMPLETE_MAX_SECONDS: Final = 10.0  # to wait for all replicas to be complete
+CHECK_SECONDS: Final = 0.05
 NEVER: Final = float("inf")
 
 Fault = Callable[[], Coroutine[Any, Any, None]]
-Beside = Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"]
+InBackground = Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"]
 
 
 class FaultSchedule:
@@ -29,91 +32,91 @@ class FaultSchedule:
         world: World,
         plan: Plan,
         servers: Sequence[Server],
-        watch: ClusterObserver,
+        observer: ClusterObserver,
         coverage: Coverage,
-        beside: Beside,
+        in_background: InBackground,
     ) -> None:
         self._world = world
         self._plan = plan
         self._servers = servers
-        self._watch = watch
+        self._observer = observer
         self._coverage = coverage
-        self._budget = budget = Budget(plan, servers, watch.histories)
-        self._beside = beside
+        self._budget = budget = Budget(plan, servers, observer.histories)
+        self._in_background = in_background
         self._rng: random.Random = world.random
         self._tasks: list[asyncio.Task[None]] = []
-        self._menu = self._weighed(
+        self._faults = self._weighted_faults(
             Disturbances(world, world.random, servers, coverage),
-            Crashes(world.random, servers, budget, coverage, beside),
+            Crashes(world.random, servers, budget, coverage, in_background),
         )
 
-    def _weighed(self, faults: Disturbances, outages: Crashes) -> list[tuple[int, Fault]]:
-        alone: list[tuple[int, Fault]] = [
-            (3, outages.kill),
-            (9, outages.lose_power),
-            (4, outages.crash_in_mid_write),
-            (1, outages.black_out),
-            (2, outages.stop),
-            (3, faults.pause),
-            (1, faults.set_clock),
-            (2, faults.fill_disk),
-            (2, faults.slow_disk),
-            (2, faults.isolate),
+    def _weighted_faults(self, disturbances: Disturbances, crashes: Crashes) -> list[tuple[int, Fault]]:
+        of_one_broker: list[tuple[int, Fault]] = [
+            (3, crashes.kill),
+            (9, crashes.lose_power),
+            (4, crashes.crash_between_writes),
+            (1, crashes.black_out),
+            (2, crashes.stop),
+            (3, disturbances.pause),
+            (1, disturbances.set_clock),
+            (2, disturbances.fill_disk),
+            (2, disturbances.slow_disk),
+            (2, disturbances.isolate),
         ]
-        together: list[tuple[int, Fault]] = [
-            (5, faults.cut_off),
-            (4, faults.swing),
-            (3, faults.cut),
-            (3, faults.cut_one_way),
-            (3, faults.reset),
-            (3, faults.transfer),
+        between_brokers: list[tuple[int, Fault]] = [
+            (5, disturbances.cut_off_from_brokers),
+            (4, disturbances.cut_off_and_reelect),
+            (3, disturbances.cut),
+            (3, disturbances.cut_one_way),
+            (3, disturbances.reset),
+            (3, disturbances.transfer),
         ]
-        return alone if self._plan.brokers == 1 else alone + together
+        return of_one_broker if self._plan.brokers == 1 else of_one_broker + between_brokers
 
     async def run(self, joins: Sequence[Callable[[], Awaitable[None]]]) -> None:
-        """Until the plan's time is up; `joins` happen on the way."""
-        loop, waiting = self._world.loop, list(joins)
-        end = loop.time() + self._plan.seconds
-        damage_at = loop.time() + self._rng.random() * self._plan.seconds if self._plan.damage else NEVER
-        weights = [weight for weight, _ in self._menu]
+        """Inject faults until the plan's time is over; brokers join (`joins`) meanwhile."""
+        loop, joins_left = self._world.loop, list(joins)
+        end = loop.time() + self._plan.fault_seconds
+        flip_at = loop.time() + self._rng.random() * self._plan.fault_seconds if self._plan.flips_bit else NEVER
+        weights = [weight for weight, _ in self._faults]
         while loop.time() < end:
-            await asyncio.sleep(self._rng.expovariate(1 / self._plan.pause_seconds))
-            if waiting and self._rng.random() < 0.5:
-                await waiting.pop()()
-            if loop.time() >= damage_at:
-                await self._damage()
-                damage_at = NEVER
-            fault = self._rng.choices(self._menu, weights)[0][1]
-            self._tasks.append(self._beside(fault()))
-        for join in waiting:
+            await asyncio.sleep(self._rng.expovariate(1 / self._plan.fault_interval_seconds))
+            if joins_left and self._rng.random() < 0.5:
+                await joins_left.pop()()
+            if loop.time() >= flip_at:
+                await self._flip_bit()
+                flip_at = NEVER
+            fault = self._rng.choices(self._faults, weights)[0][1]
+            self._tasks.append(self._in_background(fault()))
+        for join in joins_left:
             await join()
 
-    async def _damage(self) -> None:
-        """Once, on one machine, and only when everybody has everything."""
+    async def _flip_bit(self) -> None:
+        """Flip a bit on one machine, while all replicas are complete; see `budget`."""
         await self.heal()
-        if not await self._calm() or not self._budget.may_lose_a_copy:
+        if not await self._wait_until_complete() or not self._budget.may_lose_a_copy:
             return
         server = self._rng.choice(self._servers)
         damage = flip_bit_in_log(server, self._rng)
         if damage is not None:
             self._coverage.flipped_bits += 1
-            self._watch.damaged[server.name, damage.partition.key] = None
+            self._observer.damaged[server.name, damage.partition.key] = None
         if not server.runs:
-            self._beside(server.start())
-        if damage is not None and not damage.known:
-            await self._calm()
+            self._in_background(server.start())
+        if damage is not None and not damage.is_detectable:
+            await self._wait_until_complete()
 
-    async def _calm(self) -> bool:
-        """Wait until every replica has everything; False: it takes too long."""
-        deadline = self._world.loop.time() + CALM_MAX_SECONDS
-        while not self._budget.whole:
+    async def _wait_until_complete(self) -> bool:
+        """Wait until every replica is complete; False if that takes too long."""
+        deadline = self._world.loop.time() + COMPLETE_MAX_SECONDS
+        while not self._budget.all_replicas_complete:
             if self._world.loop.time() >= deadline:
                 return False
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(CHECK_SECONDS)
         return True
 
     async def heal(self) -> None:
-        """Everything works again, and everybody is started; what they make of it is theirs."""
+        """End all faults and start all brokers that are down."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -126,4 +129,4 @@ class FaultSchedule:
             if server.paused:
                 server.machine.resume()
             if not server.runs:
-                self._beside(server.start())
+                self._in_background(server.start())

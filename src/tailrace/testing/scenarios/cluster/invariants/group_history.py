@@ -1,12 +1,12 @@
-"""What a consumer group's members were told, held against each other.
+"""What the members of one consumer group were told, compared with each other.
 
-A generation is one of the classic protocol, or a member's epoch in that of KIP-848.
+"Generation" means the generation of the classic protocol, or the member epoch of the consumer protocol (KIP-848).
 
 - In one generation a partition has one owner.
-- A commit that was acknowledged is there for everybody who asks afterwards, or a later one is.
-- Once a member has a partition in some generation, nobody commits it in an older one.
+- After an offset commit was acknowledged, every OffsetFetch returns that offset or a higher one.
+- Once a member has been assigned a partition in some generation, no commit for it succeeds in an older generation.
 
-A group that is empty and has no offsets may be forgotten, and counts its generations anew.
+The coordinator may drop a group that is empty and has no offsets; its generations then start again.
 """
 
 from tailrace.testing.scenarios.cluster.invariants.invariants import Invariant, InvariantViolated
@@ -15,8 +15,8 @@ from tailrace.testing.scenarios.cluster.invariants.invariants import Invariant, 
 class GroupHistory:
     def __init__(self) -> None:
         self._owners: dict[tuple[int, int], str] = {}  # by generation and partition
-        self._newest: dict[int, int] = {}  # by partition: the generation in which it was last given to somebody
-        self._committed: dict[int, int] = {}  # by partition: the highest offset that was acknowledged
+        self._newest: dict[int, int] = {}  # by partition: the newest generation in which it was assigned
+        self._committed: dict[int, int] = {}  # by partition: the highest acknowledged offset
         self.commits = 0
 
     @property
@@ -30,7 +30,8 @@ class GroupHistory:
         owner = self._owners.setdefault((generation, partition), member)
         if owner != member:
             raise InvariantViolated(
-                Invariant.ONE_OWNER, f"partition {partition} in generation {generation}: {owner} has it, and {member}"
+                Invariant.ONE_OWNER,
+                f"partition {partition} in generation {generation} is owned by {owner} and {member}",
             )
 
     def newest(self, partition: int) -> int:
@@ -39,18 +40,21 @@ class GroupHistory:
     def committed_so_far(self, partition: int) -> int:
         return self._committed.get(partition, -1)
 
-    def acknowledged(self, generation: int, newest: int, partition: int, offset: int, who: str) -> None:
-        """A commit in `generation`; `newest` is the one that was known when it was sent."""
+    def acknowledged(self, generation: int, newest: int, partition: int, offset: int, member: str) -> None:
+        """Record an acknowledged commit; `newest` is what `newest(partition)` was when the commit was sent."""
         if generation < newest:
             raise InvariantViolated(
-                Invariant.OFFSETS, f"{who} commits {offset} of {partition} in generation {generation}, {newest} works"
+                Invariant.OFFSETS,
+                f"{member} committed {offset} of partition {partition} in generation {generation}, "
+                f"but it was assigned in generation {newest} before",
             )
         self.commits += 1
         self._committed[partition] = max(offset, self.committed_so_far(partition))
 
-    def found(self, partition: int, offset: int, known: int, who: str) -> None:
-        """What a question answered, that was asked when `known` had been acknowledged."""
-        if offset < known:
+    def fetched(self, partition: int, offset: int, acknowledged: int, member: str) -> None:
+        """Check a fetched offset; `acknowledged` is what `committed_so_far` was when the request was sent."""
+        if offset < acknowledged:
             raise InvariantViolated(
-                Invariant.OFFSETS, f"{who} finds {offset} committed of {partition}, {known} was acknowledged"
+                Invariant.OFFSETS,
+                f"{member} fetched offset {offset} of partition {partition}, but {acknowledged} was acknowledged",
             )

@@ -1,6 +1,6 @@
-"""The batches of a log, read past the broker: straight from the bytes that its simulated disk holds.
+"""The batches of a log, read directly from the bytes on the simulated disk, without the broker or the disk port.
 
-So looking costs no draw of chance, and changes nothing in the history that is looked at.
+So observing a log draws no random number, adds no line to the trace, and does not change the history.
 """
 
 import zlib
@@ -16,12 +16,12 @@ from tailrace.testing.simulation.storage import Storage
 
 
 class Entry(NamedTuple):
-    """One batch: where it stands, who wrote it, and two fingerprints."""
+    """One batch: its offsets, its producer, and two checksums."""
 
     base: int
     last: int
     epoch: int
-    crc: int  # of what its producer sent
+    crc: int  # in its header, so over what its producer sent
     fingerprint: int  # of all its bytes
     producer_id: int
     producer_epoch: int
@@ -33,7 +33,7 @@ class Entry(NamedTuple):
 
 
 class FilePosition(NamedTuple):
-    """Where to read on: a batch's offset, its segment's base and its position there."""
+    """Where the next batch begins: its offset, its segment's base offset and its position in that segment."""
 
     offset: int
     segment: int
@@ -44,7 +44,7 @@ BEGINNING: Final = FilePosition(0, -1, 0)
 
 
 def entries(storage: Storage, log: Log, place: FilePosition, limit: int) -> Iterator[tuple[Entry, FilePosition]]:
-    """Batches from `place` on that lie below `limit`, each with where the next one begins."""
+    """The batches from `place` on that end below the offset `limit`, each with the place of the next one."""
     for segment in list(log.segments):
         if segment.base < place.segment:
             continue

@@ -1,4 +1,4 @@
-"""One replica as it is at one moment: what the invariants are fed."""
+"""One replica as it is at one moment: the input of the invariants."""
 
 from typing import NamedTuple
 
@@ -7,22 +7,22 @@ from tailrace.raft.voters import Voter, Voters
 
 
 class ReplicaObservation(NamedTuple):
-    server: str  # the machine it lives on
-    life: int  # of this log on this machine: another one after each restart
+    server: str
+    opening: int  # numbers the openings of logs: it changes when the broker restarts
     key: TopicPartition
-    voter: Voter  # who it is
-    voters: Voters  # who votes, as far as it knows
+    voter: Voter  # the replica itself
+    voters: Voters  # as the replica knows them
     epoch: int
-    stored: bool  # the epoch is on disk, and may be heard of
+    stored: bool  # the epoch is on disk, so messages may carry it
     leads: bool
     high_watermark: int
-    committed_epoch: int  # of the last entry below it; -1: there is none
+    committed_epoch: int  # of the last entry below the high watermark; -1: there is none
     start: int
     end: int
-    damaged: bool  # and it knows
+    damaged: bool  # the replica has detected damage in its log
 
     def __str__(self) -> str:
         return (
-            f"{self.key} on {self.server} (life {self.life}, epoch {self.epoch}{', leads' if self.leads else ''}, "
-            f"{self.start} to {self.end}, high watermark {self.high_watermark})"
+            f"{self.key} on {self.server} (opening {self.opening}, epoch {self.epoch}, "
+            f"{'leader, ' if self.leads else ''}{self.start} to {self.end}, high watermark {self.high_watermark})"
         )

@@ -1,7 +1,7 @@
-"""Looks at all replicas of all brokers that run, and feeds the invariants.
+"""Observes all replicas of all running brokers, and checks the invariants.
 
-It reads the nodes' own objects and the bytes on their disks, between two events, and changes nothing. What has not
-moved since the last look costs one comparison.
+It reads the nodes' own objects and the bytes on their disks between two callbacks, and changes nothing. A replica that
+has not changed since the last observation costs one comparison.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,19 +19,19 @@ from tailrace.testing.scenarios.cluster.invariants.observation import ReplicaObs
 from tailrace.testing.scenarios.cluster.invariants.vote_journals import VoteJournals
 from tailrace.testing.scenarios.cluster.server import Server
 
-LOOK_EVERY_SECONDS: Final = 0.01
+OBSERVE_EVERY_SECONDS: Final = 0.01
 
 
 class ObservedLog:
-    """One log on one machine, as it was at the last look."""
+    """One log on one server, as it was last observed."""
 
-    __slots__ = ("life", "log", "place", "state")
+    __slots__ = ("log", "opening", "place", "state")
 
-    def __init__(self, log: object, life: int) -> None:
+    def __init__(self, log: object, opening: int) -> None:
         self.log = log
-        self.life = life
+        self.opening = opening
         self.state: tuple[Any, ...] = ()
-        self.place: FilePosition = BEGINNING  # up to here it was compared
+        self.place: FilePosition = BEGINNING  # up to here its batches were compared with the committed history
 
 
 class ClusterObserver:
@@ -41,39 +41,39 @@ class ClusterObserver:
         self.histories = CommittedHistories()
         self.claims = Claims(self.histories)
         self.journals = VoteJournals()
-        self.damaged: dict[tuple[str, TopicPartition], None] = {}  # where we flipped bits: bytes may differ there
+        self.damaged: dict[tuple[str, TopicPartition], None] = {}  # by a flipped bit: bytes may differ
         self.voter_changes = 0
-        self._marks = ReplicaProgress()
-        self._watched: dict[tuple[str, TopicPartition], ObservedLog] = {}
+        self._progress = ReplicaProgress()
+        self._logs: dict[tuple[str, TopicPartition], ObservedLog] = {}
         self._voters: dict[TopicPartition, object] = {}
-        self._directories: dict[str, Id] = {}
+        self._directories: dict[str, Id] = {}  # the directory id of each server
         self._first: dict[str, TopicPartition] = {}  # the first partition of each name
-        self._deleted: dict[Id, None] = {}  # topics, for good
-        self._lives = 0
+        self._deleted: dict[Id, None] = {}  # topics
+        self._openings = 0
 
-    def look(self) -> None:
+    def observe_all(self) -> None:
         self._read_journals()
         for server in self._servers:
-            self._look_at(server)
+            self._observe_server(server)
 
-    def dies(self, server: Server) -> None:
+    def before_crash(self, server: Server) -> None:
         self._read_journals()
-        self._look_at(server)
+        self._observe_server(server)
 
-    def lost_power(self, server: Server) -> None:
+    def after_power_loss(self, server: Server) -> None:
         self.journals.power_cut(server.name)
 
     def _read_journals(self) -> None:
-        """Of those that are dead, too: what they said before may be under way."""
+        """Read the journals of crashed brokers, too: messages that they sent may still be in flight."""
         for server in self._servers:
             voter = getattr(server.node, "voter", None)
             if voter is not None:
                 self._directories[server.name] = voter.directory
             if server.name in self._directories:
                 directory = self._directories[server.name]
-                self.journals.look(server.name, directory, server.machine.storage, server.votes_path)
+                self.journals.read(server.name, directory, server.machine.storage, server.votes_path)
 
-    def _look_at(self, server: Server) -> None:
+    def _observe_server(self, server: Server) -> None:
         node = server.node
         if node is None:
             return
@@ -84,58 +84,58 @@ class ClusterObserver:
         if getattr(node, "hosted", None) is not None:
             self._deleted.update(dict.fromkeys(node.hosted.image.removed))
         for partition in partitions_of(server):
-            self._see(server, partition)
+            self._observe_partition(server, partition)
 
-    def _see(self, server: Server, partition: Partition) -> None:
+    def _observe_partition(self, server: Server, partition: Partition) -> None:
         replica, log = partition.replica, partition.log
-        watched = self._watched.get((server.name, partition.key))
-        if watched is None or watched.log is not log:
-            self._lives += 1
-            watched = self._watched[server.name, partition.key] = ObservedLog(log, self._lives)
+        observed = self._logs.get((server.name, partition.key))
+        if observed is None or observed.log is not log:
+            self._openings += 1
+            observed = self._logs[server.name, partition.key] = ObservedLog(log, self._openings)
         state = (replica.epoch, replica.role, replica.high_watermark, log.end, replica.stored, replica.voters)
-        if state != watched.state:
-            watched.state = state
-            self._check(server, partition, watched)
+        if state != observed.state:
+            observed.state = state
+            self._check(server, partition, observed)
 
-    def _check(self, server: Server, partition: Partition, watched: ObservedLog) -> None:
-        seen = observe(server, partition, watched.life)
-        if partition.offline is not None and log_is_fine(partition):
+    def _check(self, server: Server, partition: Partition, observed: ObservedLog) -> None:
+        seen = observe(server, partition, observed.opening)
+        if partition.offline is not None and not has_storage_failure(partition):
             raise InvariantViolated(Invariant.ALIVE, f"{seen} is offline: {partition.offline}")
-        self._marks.seen(seen)
+        self._progress.check(seen)
         first = self._first.setdefault(partition.name, seen.key)
         self.journals.check(seen, recreated=first != seen.key)
         check_undamaged(seen)
-        newly_leads = self.leaders.seen(seen)
+        is_new_leader = self.leaders.check(seen)
         if seen.key.topic_id in self._deleted:
-            return  # who restarts may not know of it yet, and begin with nothing; that is no loss
+            return  # a restarted broker that has not replayed the deletion yet may open it empty, which is no loss
         history = self.histories.of(seen.key)
-        if newly_leads:
+        if is_new_leader:
             history.check_leader(seen)
         if self._voters.setdefault(seen.key, seen.voters) != seen.voters and seen.leads:
             self._voters[seen.key] = seen.voters
             self.voter_changes += 1
-        if seen.high_watermark > watched.place.offset:
-            self._compare(server, partition, watched, seen)
+        if seen.high_watermark > observed.place.offset:
+            self._compare(server, partition, observed, seen)
 
-    def _compare(self, server: Server, partition: Partition, watched: ObservedLog, seen: ReplicaObservation) -> None:
-        """Hold what was committed since the last look against the history that all replicas share."""
+    def _compare(self, server: Server, partition: Partition, observed: ObservedLog, seen: ReplicaObservation) -> None:
+        """Compare what was committed since the last observation with the history that all replicas share."""
         history, damaged = self.histories.of(seen.key), (server.name, seen.key) in self.damaged
-        for entry, place in entries(server.machine.storage, partition.log, watched.place, seen.high_watermark):
+        for entry, place in entries(server.machine.storage, partition.log, observed.place, seen.high_watermark):
             if damaged and history.at(entry.base) != entry:
-                return  # it is known to be bad, and found again at the end
-            history.take(seen, (entry,))
-            watched.place = place
+                return  # the bit that was flipped here; the comparison at the end of the run covers this log
+            history.add(seen, (entry,))
+            observed.place = place
         self.claims.settle(seen.key)
 
-    def look_again(self, server: Server, partition: Partition) -> None:
-        """Compare a replica's whole log anew."""
-        watched = self._watched[server.name, partition.key]
-        watched.place = BEGINNING
-        self._compare(server, partition, watched, observe(server, partition, watched.life))
+    def compare_whole_log(self, server: Server, partition: Partition) -> None:
+        """Compare a replica's log with the committed history from its start."""
+        observed = self._logs[server.name, partition.key]
+        observed.place = BEGINNING
+        self._compare(server, partition, observed, observe(server, partition, observed.opening))
 
 
 def partitions_of(server: Server) -> Iterator[Partition]:
-    """Those that the node has opened; while it starts, as far as it is."""
+    """The partitions that the broker has opened; while it starts, those it has opened so far."""
     node = server.node
     metadata, hosted = getattr(node, "metadata", None), getattr(node, "hosted", None)
     if metadata is not None:
@@ -144,15 +144,15 @@ def partitions_of(server: Server) -> Iterator[Partition]:
         yield from hosted.all()
 
 
-def log_is_fine(partition: Partition) -> bool:
-    return partition.log.failed is None and partition.log.refusal is None
+def has_storage_failure(partition: Partition) -> bool:
+    return partition.log.failed is not None or partition.log.refusal is not None
 
 
-def observe(server: Server, partition: Partition, life: int) -> ReplicaObservation:
+def observe(server: Server, partition: Partition, opening: int) -> ReplicaObservation:
     replica, log = partition.replica, partition.log
     return ReplicaObservation(
         server=server.name,
-        life=life,
+        opening=opening,
         key=partition.key,
         voter=replica.me,
         voters=replica.voters,
