@@ -12,7 +12,7 @@ from tailrace.records.control import Marker, read_control
 from tailrace.records.opened import batches, open_batch
 from tailrace.testing.scenarios.cluster.clients.router import Router
 from tailrace.testing.scenarios.cluster.invariants.transaction_outcomes import TransactionOutcomes
-from tailrace.testing.transaction_history import Seen
+from tailrace.testing.transaction_history import ReadRecord
 from tailrace.wire.messages.fetch import FetchRequest, FetchResponse, PartitionFetched, PartitionToFetch, TopicToFetch
 
 FETCH_VERSION: Final = 16
@@ -88,7 +88,7 @@ class ReadCommittedConsumer:
         answer: FetchResponse | None = await self._router.call(host, request, FETCH_VERSION)
         return answer.topics[0].partitions[0] if answer is not None and answer.topics else None
 
-    def _committed_records(self, partition: int, found: PartitionFetched) -> Iterator[Seen]:
+    def _committed_records(self, partition: int, found: PartitionFetched) -> Iterator[ReadRecord]:
         """The records of committed transactions from the current position on; moves the position."""
         aborted = sorted((one.first_offset, one.producer_id) for one in found.aborted_transactions or ())
         skipped: dict[int, None] = {}  # ids of producers whose current transaction was aborted
@@ -102,5 +102,5 @@ class ReadCommittedConsumer:
             elif header.is_transactional and header.producer_id not in skipped:
                 for record in open_batch(batch):
                     if record.offset >= self._positions[partition]:
-                        yield Seen(str(partition), record.offset, (record.value or b"").decode())
+                        yield ReadRecord(str(partition), record.offset, (record.value or b"").decode())
             self._positions[partition] = max(self._positions[partition], header.last_offset + 1)

@@ -9,7 +9,7 @@ from tailrace.testing.scenarios.cluster.invariants.invariants import Invariant, 
 from tailrace.testing.transaction_history import (
     Outcome,
     Reader,
-    Seen,
+    ReadRecord,
     Transaction,
     TransactionHistory,
     Write,
@@ -29,7 +29,7 @@ class ClientTransaction:
 class TransactionOutcomes:
     def __init__(self) -> None:
         self.transactions: list[ClientTransaction] = []
-        self.polls: dict[str, list[tuple[Seen, ...]]] = {}  # by reader
+        self.polls: dict[str, list[tuple[ReadRecord, ...]]] = {}  # by reader
 
     def begin(self, name: str) -> ClientTransaction:
         self.transactions.append(ClientTransaction(name))
@@ -46,6 +46,6 @@ class TransactionOutcomes:
             readers=tuple(Reader(name=name, polls=tuple(polls)) for name, polls in self.polls.items()),
         )
         # transactions of several producers run at the same time, so their writes may be in any order
-        found = violations(history, write_cycles=False)
+        found = violations(history, check_write_cycles=False)
         if found:
             raise InvariantViolated(Invariant.TRANSACTIONS, "; ".join(found[:3]))
