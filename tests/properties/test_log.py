@@ -14,7 +14,7 @@ from tailrace.log.log import Appended
 from tailrace.model.faults import OffsetOutOfRange, OutOfOrderSequence
 from tailrace.records.header import PREFIX_BYTES, check_batch, read_header
 from tailrace.records.opened import batches, open_batch
-from tests.properties.machines import MachineWithLog
+from tests.properties.log_state_machine import LogStateMachine
 from tests.unit.log.logs import NOW, image_of, one_batch, open_log, read, restore, segment_path, topic
 
 T = TypeVar("T")
@@ -36,7 +36,7 @@ class Sent(NamedTuple):
         return self.base + len(self.values)
 
 
-class LogMachine(MachineWithLog):
+class LogMachine(LogStateMachine):
     def __init__(self) -> None:
         super().__init__(small)
         self.sent: list[Sent] = []

@@ -16,7 +16,7 @@ from tailrace.records.control import Marker, marker_batch, read_control
 from tailrace.records.header import read_header
 from tailrace.records.opened import batches, open_batch
 from tailrace.records.record import NewRecord
-from tests.properties.machines import MachineWithLog
+from tests.properties.log_state_machine import LogStateMachine
 from tests.unit.log.logs import NOW, read, topic
 
 T = TypeVar("T")
@@ -48,7 +48,7 @@ class Ended(NamedTuple):
     aborted: bool
 
 
-class TransactionMachine(MachineWithLog):
+class TransactionMachine(LogStateMachine):
     def __init__(self) -> None:
         super().__init__(small)
         self.entries: list[Entry] = []

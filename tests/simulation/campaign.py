@@ -12,8 +12,8 @@ import time
 import traceback
 
 from tailrace.testing.scenarios.cluster.campaign import Campaign, run_seeds
-from tailrace.testing.scenarios.cluster.plan import TROUBLE_DEFAULT_SECONDS
-from tailrace.testing.scenarios.power_cuts import Met, run_power_cuts
+from tailrace.testing.scenarios.cluster.plan import FAULTS_DEFAULT_SECONDS
+from tailrace.testing.scenarios.power_cuts.scenario import Coverage, run_power_cuts
 from tests.simulation.seeds import keep, kept_seeds
 
 CUTS_PER_SEED = 10
@@ -24,26 +24,26 @@ def say(text: object) -> None:
     sys.stdout.flush()
 
 
-def run_cuts(seed: int) -> tuple[int, Met | None, str]:
+def run_cuts(seed: int) -> tuple[int, Coverage | None, str]:
     try:
-        met, digest = run_power_cuts(seed, CUTS_PER_SEED)
+        coverage, digest = run_power_cuts(seed, CUTS_PER_SEED)
     except BaseException:
         return seed, None, traceback.format_exc()
-    return seed, met, digest
+    return seed, coverage, digest
 
 
 def cut_power(options: argparse.Namespace) -> bool:
     count = -(-options.cuts // CUTS_PER_SEED)
     seeds = _seeds("power-cuts", options, count)
-    total, failed, began = Met(), 0, time.monotonic()
+    total, failed, began = Coverage(), 0, time.monotonic()
     with concurrent.futures.ProcessPoolExecutor(options.workers) as pool:
-        for seed, met, text in pool.map(run_cuts, seeds):
-            if met is None:
+        for seed, coverage, text in pool.map(run_cuts, seeds):
+            if coverage is None:
                 failed += 1
                 keep("power-cuts", seed, text.strip().splitlines()[-1])
                 say(f"seed {seed} FAILED; replay: python -m tests.simulation.campaign power-cuts --seed {seed}\n{text}")
             else:
-                total.add(met)
+                total.add(coverage)
                 say(f"seed {seed} {text}")
     met_text = ", ".join(f"{getattr(total, name)} {name.replace('_', ' ')}" for name in total.__slots__)
     say(f"{len(seeds)} seeds in {time.monotonic() - began:.0f} s, {failed} failed: {met_text}")
@@ -52,7 +52,7 @@ def cut_power(options: argparse.Namespace) -> bool:
 
 def break_clusters(options: argparse.Namespace) -> bool:
     campaign, began = Campaign(), time.monotonic()
-    for run in run_seeds(_seeds("cluster", options, options.seeds), TROUBLE_DEFAULT_SECONDS, options.workers):
+    for run in run_seeds(_seeds("cluster", options, options.seeds), FAULTS_DEFAULT_SECONDS, options.workers):
         campaign.add(run)
         say(run)
         if run.failure:

@@ -139,7 +139,7 @@ def vote_to_a_recreated_topic() -> AbstractContextManager[None]:
     right = Quorums.raft_messages
 
     def raft_messages(quorums: Quorums, sender: BrokerId, messages: Sequence[tuple[TopicPartition, Message]]) -> None:
-        image = quorums.find.__self__.replicas.image  # type: ignore[attr-defined]
+        image = quorums.find.__self__.hosted.image  # type: ignore[attr-defined]
         named = []
         for key, message in messages:
             heir = image.topics.get(image.removed.get(key.topic_id))

@@ -161,8 +161,8 @@ class Stage:
     def files(self, folder: str = DATA_DIR) -> dict[str, bytes]:
         """Every file below a folder, with what a reader sees in it."""
         return {
-            path: bytes(image.content)
-            for path, image in self.storage.names.images()
+            path: bytes(content.visible)
+            for path, content in self.storage.tree.files()
             if path.startswith(folder.rstrip("/") + "/")
         }
 

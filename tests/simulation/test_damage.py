@@ -29,7 +29,7 @@ async def filled(stage: Stage, **settings: object) -> str:
 
 def batch_at(storage: Storage, path: str, number: int) -> int:
     """The position of a batch in a segment of batches with one record each."""
-    content = bytes(dict(storage.names.images())[path].content)
+    content = bytes(dict(storage.tree.files())[path].visible)
     position = 0
     for _ in range(number):
         position += 12 + int.from_bytes(content[position + 8 : position + 12], "big")

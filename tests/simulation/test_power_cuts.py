@@ -6,41 +6,41 @@ import sys
 
 import pytest
 
-from tailrace.testing.scenarios.power_cuts import Met, run_power_cuts
+from tailrace.testing.scenarios.power_cuts.scenario import Coverage, run_power_cuts
 from tests.simulation.campaign import CUTS_PER_SEED
 from tests.simulation.seeds import kept_seeds
 
 PROOF_CUTS = 3
 PROGRAM = (
-    "import sys, logging; from tailrace.testing.scenarios.power_cuts import run_power_cuts; logging.disable();"
+    "import sys, logging; from tailrace.testing.scenarios.power_cuts.scenario import run_power_cuts; logging.disable();"
     f"print(run_power_cuts(int(sys.argv[1]), {PROOF_CUTS})[1])"
 )
 
 
 @pytest.mark.parametrize("seed", range(1001, 1013))
 def test_every_acknowledged_record_is_there_in_order_and_once(seed: int) -> None:
-    met, _ = run_power_cuts(seed, CUTS_PER_SEED)
-    check_met_enough(met)
+    coverage, _ = run_power_cuts(seed, CUTS_PER_SEED)
+    check_met_enough(coverage)
 
 
 @pytest.mark.parametrize("seed", kept_seeds("power-cuts"))
 def test_seeds_that_once_failed(seed: int) -> None:
-    met, _ = run_power_cuts(seed, CUTS_PER_SEED)
-    check_met_enough(met)
+    coverage, _ = run_power_cuts(seed, CUTS_PER_SEED)
+    check_met_enough(coverage)
 
 
-def check_met_enough(met: Met) -> None:
+def check_met_enough(coverage: Coverage) -> None:
     """A seed under which little happened proves little."""
-    assert met.power_cuts >= CUTS_PER_SEED
-    assert met.acknowledged > 100
-    assert met.readings >= CUTS_PER_SEED // 2
-    assert met.segments > 1
-    assert met.looks > 0
+    assert coverage.power_cuts >= CUTS_PER_SEED
+    assert coverage.acknowledged > 100
+    assert coverage.partitions_read >= CUTS_PER_SEED // 2
+    assert coverage.segments > 1
+    assert coverage.topic_checks > 0
 
 
 def test_a_few_seeds_meet_everything_there_is_to_meet() -> None:
     """Rare things need not come in every seed, but they do come."""
-    total = Met()
+    total = Coverage()
     for seed in range(1013, 1017):
         total.add(run_power_cuts(seed, CUTS_PER_SEED)[0])
     missing = [name for name in total.__slots__ if getattr(total, name) == 0]

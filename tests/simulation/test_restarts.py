@@ -211,8 +211,8 @@ async def test_half_a_batch_that_did_not_fit_does_not_come_back_in_a_sealed_segm
     await stage.produce("t", b"1" * 700)
     assert len(stage.segments("t")) == 2
     first = stage.segments("t")[0]
-    image = dict(stage.storage.names.images())[first]
-    assert not image.pending  # so no power cut can bring it back
+    content = dict(stage.storage.tree.files())[first]
+    assert not content.pending  # so no power cut can bring the cut bytes back
     await restart(stage, "power")
     assert await stage.read("t") == [b"0" * 500, b"1" * 700]
     assert "damaged" not in caplog.text

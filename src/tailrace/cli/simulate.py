@@ -54,12 +54,12 @@ def simulate(
 
 
 def _print_history(seed: int, minutes: float) -> None:
-    from tailrace.testing.scenarios.cluster.campaign import told
-    from tailrace.testing.scenarios.cluster.story import trace_cluster
+    from tailrace.testing.scenarios.cluster.campaign import describe_failure
+    from tailrace.testing.scenarios.cluster.scenario import trace_cluster
     from tailrace.testing.simulation import SimulationFailed
 
     try:
         for line in trace_cluster(seed, minutes * 60):
             print(line)
     except (AssertionError, SimulationFailed) as error:
-        raise Failed(told(error)) from None
+        raise Failed(describe_failure(error)) from None
