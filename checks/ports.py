@@ -1,7 +1,11 @@
-"""The ports rule: from model/ up to doors/, only ports/ touches the world.
+"""The ports rule: of the rooms that a broker is made of, only ports/ touches the world.
 
 A broker is replayable from a seed because all it knows of time, chance, disk, net and threads comes through the
 values in `Ports`. One `time.time()` elsewhere and two runs of a seed differ; so this is a rule and not a habit.
+
+Bound are the rooms from model/ up to doors/, which run in a broker. local/ stands among them in the layers and is
+exempt, as testing/ and cli/ are: it starts brokers as processes and waits for them, runs in none, and cannot be part of
+a simulation. Every room is in one of the two lists below, so that a new one needs a decision.
 
 What is refused: modules that are a way out; names in modules that are otherwise harmless (`os`, `io`, `pathlib`,
 `datetime`, `asyncio`); and methods that only an event loop has. `os` is refused but for a list of pure names.
@@ -31,6 +35,7 @@ BOUND_ROOMS: Final = (
     "client",
     "doors",
 )
+EXEMPT_ROOMS: Final = ("ports", "local", "console", "pipeline", "testing", "cli", "__main__")
 
 # Module to the port that has it.
 WAYS_OUT: Final = {
@@ -106,7 +111,7 @@ def touches_the_world(source: Source) -> list[Finding]:
     if source.room not in BOUND_ROOMS:
         return []
     hits = dict.fromkeys([*_imports(source.nodes), *_names(source.nodes), *_calls(source.nodes)])
-    remedy = "From model/ up to doors/ only ports/ may do this: take it from the Ports value, {port}."
+    remedy = "Of the rooms of a broker, only ports/ may do this: take it from the Ports value, {port}."
     return [Finding(source.path, line, f"uses {what}", remedy.format(port=port)) for line, what, port in hits]
 
 

@@ -14,6 +14,11 @@ WHOLE = {
     "records/header.py": "import tailrace.ports.clock",
     "doors/kafka/fetch.py": "import tailrace.model.ids",
     "doors/http/fetch.py": "import tailrace.model.ids",
+    "broker/node.py": "",
+    "local/broker.py": "import tailrace.model.ids",
+    "testing/broker.py": "import tailrace.local.broker",
+    "cli/up.py": "import tailrace.local.broker",
+    "cli/simulate.py": "import tailrace.testing.broker",
 }
 
 
@@ -41,6 +46,9 @@ def test_a_tree_in_order_passes(tmp_path: Path) -> None:
         ({"model/ids.py": "import tailrace.ports.clock"}, "Nothing imports upwards BROKEN"),
         ({"rooms_nobody_listed/x.py": ""}, "Nothing imports upwards BROKEN"),
         ({"doors/http/fetch.py": "import tailrace.doors.kafka.fetch"}, "No door imports another BROKEN"),
+        ({"local/broker.py": "import tailrace.doors.kafka.fetch"}, "Nothing imports upwards BROKEN"),
+        ({"local/broker.py": "import tailrace.broker.node"}, "local does not import the broker BROKEN"),
+        ({"cli/up.py": "import tailrace.testing.broker"}, "Only the simulate command imports testing BROKEN"),
     ],
 )
 def test_a_planted_import_is_seen(tmp_path: Path, planted: dict[str, str], broken: str) -> None:

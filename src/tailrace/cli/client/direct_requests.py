@@ -1,6 +1,7 @@
-"""Brokers asked in Kafka's protocol over a socket of our own: for what the Kafka client behind the commands cannot ask.
+"""Requests that the Kafka client behind the commands (librdkafka) does not offer, sent over a socket of our own.
 
-Like it, this works against any Kafka broker."""
+Like that client, this works with any broker that speaks Kafka's protocol.
+"""
 
 import socket
 from collections.abc import Iterator
@@ -8,8 +9,8 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from tailrace.cli.failure import Failed, Misused
+from tailrace.local.blocking_request import ask, versions_of
 from tailrace.model.addresses import Address, parse_addresses
-from tailrace.testing.blocking_request import ask, versions_of
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.describe_cluster import DescribeClusterRequest
 from tailrace.wire.primitives import WireError
@@ -18,7 +19,7 @@ TIMEOUT_S: Final = 10.0
 
 
 class Asked:
-    """One broker, and the answers that it gives."""
+    """A connection to one broker; calling it sends a request and returns the response."""
 
     def __init__(self, address: Address) -> None:
         self._address = address
@@ -35,7 +36,7 @@ class Asked:
 
 @contextmanager
 def asking_any(bootstrap: str) -> Iterator[Asked]:
-    """The first broker of these that answers."""
+    """A connection to the first of these brokers that answers."""
     try:
         addresses = parse_addresses(bootstrap)
     except ValueError as error:
@@ -59,7 +60,7 @@ def asking_any(bootstrap: str) -> Iterator[Asked]:
 
 @contextmanager
 def asking_one(host: str, port: int) -> Iterator[Asked]:
-    """A broker that the cluster has named."""
+    """A connection to a broker whose address came from the cluster's metadata."""
     with _failing(f"{host}:{port} cannot be reached"):
         asked = Asked(Address(host, port))
     try:
@@ -69,12 +70,12 @@ def asking_one(host: str, port: int) -> Iterator[Asked]:
 
 
 def brokers(asked: Asked) -> list[Address]:
-    """All brokers of the cluster that are there."""
+    """All brokers of the cluster that are not fenced."""
     return [Address(one.host, one.port) for one in asked(DescribeClusterRequest()).brokers]
 
 
 def name_of(code: int) -> str:
-    """An error as documentation knows it."""
+    """The name of an error code, as in Kafka's documentation."""
     return Error(code).name
 
 
