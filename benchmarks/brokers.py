@@ -8,8 +8,8 @@ from typing import Final
 
 from benchmarks.connection import Refused, delete_topic
 from benchmarks.processes import Server, cpu_seconds
-from tailrace.testing.blocking_request import ask, versions_of
-from tailrace.testing.cluster_view import ClusterView, NoView, look
+from tailrace.local.blocking_request import ask, versions_of
+from tailrace.local.cluster_view import ClusterView, NoView, look
 from tailrace.wire.messages.create_topics import CreateTopicsRequest, NewTopic, NewTopicConfig
 
 ANSWER_TIMEOUT_SECONDS: Final = 60.0

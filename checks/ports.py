@@ -1,7 +1,12 @@
-"""The ports rule: from model/ up to doors/, only ports/ uses time, randomness, files, sockets, threads and processes.
+"""The ports rule: of the rooms that a broker is made of, only ports/ uses time, randomness, files, sockets, threads and
+processes.
 
 A broker can be replayed from a seed because it gets all of these through the values in `Ports`. A single `time.time()`
 elsewhere would make two runs of a seed differ.
+
+The rule holds for the rooms from model/ up to doors/, which run in a broker. local/ stands among them in the layers and
+is exempt, as testing/ and cli/ are: it starts brokers as processes and waits for them, runs in none, and cannot be part
+of a simulation. Every room is in one of the two lists below, so that a new one needs a decision.
 
 Forbidden are whole modules (`time`, `socket`); names in modules that are otherwise harmless (`io`, `pathlib`,
 `datetime`, `asyncio`), and all of `os` except a list of pure names; and methods that only an event loop has.
@@ -31,6 +36,7 @@ ROOMS_ON_PORTS: Final = (
     "client",
     "doors",
 )
+EXEMPT_ROOMS: Final = ("ports", "local", "console", "pipeline", "testing", "cli", "__main__")
 
 # Each forbidden module, and the port to use instead.
 FORBIDDEN_MODULES: Final = {
@@ -106,7 +112,7 @@ def bypasses_ports(source: Source) -> list[Finding]:
     if source.room not in ROOMS_ON_PORTS:
         return []
     hits = dict.fromkeys([*_imports(source.nodes), *_names(source.nodes), *_calls(source.nodes)])
-    remedy = "From model/ up to doors/ only ports/ may do this: take it from the Ports value, {port}."
+    remedy = "Of the rooms of a broker, only ports/ may do this: take it from the Ports value, {port}."
     return [Finding(source.path, line, f"uses {what}", remedy.format(port=port)) for line, what, port in hits]
 
 

@@ -14,8 +14,7 @@ from tailrace.ports.net import SystemNet
 from tailrace.records.build import build_batch
 from tailrace.records.opened import batches
 from tailrace.records.record import NewRecord
-from tailrace.testing import Broker
-from tailrace.testing.broker import BrokerFailed
+from tailrace.testing import Broker, BrokerFailed
 from tailrace.wire.client import WireClient
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.create_topics import CreateTopicsRequest, NewTopic

@@ -35,6 +35,10 @@ VALID_TREE = {
     "broker/services/x.py": "import tailrace.broker.partitions.x",
     "doors/kafka/fetch.py": "import tailrace.broker.services.x",
     "doors/http/fetch.py": "import tailrace.model.ids",
+    "local/broker.py": "import tailrace.model.ids",
+    "testing/broker.py": "import tailrace.local.broker",
+    "cli/up.py": "import tailrace.local.broker",
+    "cli/simulate.py": "import tailrace.testing.broker",
 }
 
 
@@ -66,6 +70,9 @@ def test_a_valid_tree_passes(tmp_path: Path) -> None:
         ({"doors/kafka/fetch.py": "import tailrace.broker.partitions.x"}, "Doors use of the broker only its services"),
         ({"doors/kafka/fetch.py": "import tailrace.log.log"}, "Doors use of the broker only its services"),
         ({"doors/http/fetch.py": "import tailrace.doors.kafka.fetch"}, "No door imports another BROKEN"),
+        ({"local/broker.py": "import tailrace.doors.kafka.fetch"}, "Nothing imports upwards BROKEN"),
+        ({"local/broker.py": "import tailrace.broker.node"}, "local does not import the broker BROKEN"),
+        ({"cli/up.py": "import tailrace.testing.broker"}, "Only the simulate command imports testing BROKEN"),
     ],
 )
 def test_a_planted_import_is_found(tmp_path: Path, planted: dict[str, str], broken: str) -> None:

@@ -1,7 +1,7 @@
 """The only door to the world: clock, random, disk, net, offload, host.
 
 Each module holds the protocol that the rest of Tailrace is written against, and the real thing.
-The simulated ones live in `tailrace.testing`. From `model/` up to `doors/` nothing else may touch
+The simulated ones live in `tailrace.testing`. Of the rooms of a broker nothing else may touch
 time, randomness, sockets, threads or files: that is what makes a whole broker replayable from a seed.
 """
 

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from tailrace.cli.failure import Failed, Misused
+from tailrace.local.blocking_request import ask, versions_of
 from tailrace.model.addresses import Address, parse_addresses
-from tailrace.testing.blocking_request import ask, versions_of
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.describe_cluster import DescribeClusterRequest
 from tailrace.wire.primitives import WireError

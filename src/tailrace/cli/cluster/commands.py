@@ -1,4 +1,4 @@
-"""`tailrace cluster …`: several brokers on this machine, and how any cluster is doing."""
+"""`tailrace cluster …`: run several brokers on this machine, and show the state of any cluster."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -8,7 +8,7 @@ import typer
 
 from tailrace.cli.client.kafka_client import DEFAULT_BOOTSTRAP, Bootstrap, Json
 from tailrace.cli.usage import Command
-from tailrace.testing.broker_places import BROKERS_MAX, BROKERS_USUAL, PORT_MAX
+from tailrace.local.places import BROKERS_DEFAULT, BROKERS_MAX, PORT_MAX
 
 commands = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Run several brokers on this machine; see how a cluster is doing."
@@ -38,7 +38,7 @@ def up(
     brokers: Annotated[
         int | None,
         typer.Option(
-            "--brokers", "-n", min=1, max=BROKERS_MAX, help=f"How many. Default: those there are, or {BROKERS_USUAL}."
+            "--brokers", "-n", min=1, max=BROKERS_MAX, help=f"How many. Default: as DIR has, or {BROKERS_DEFAULT}."
         ),
     ] = None,
     data_dir: Annotated[

@@ -11,7 +11,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tailrace.pipeline.crash_points import here
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.histories.archiving import Archiving
 from tailrace.pipeline.histories.committing import begin, commit_batch
@@ -173,9 +172,7 @@ class ArchiveRun:
         function = "tailrace.pipeline.histories.archiving:archive_told"
         answers = run_tasks(self._spark, function, [told(one) for one in planned], asdict(self._common))
         self._written = [range_from(one) for one in answers] + list(seen)
-        here("archive: before the commit")
         commit_batch(self._history, self._written, self._known)
-        here("archive: committed")
         forget(self._history, planned)
         self._count(self._known.ends())
 

@@ -24,7 +24,7 @@ from tailrace.pipeline.histories.delta_log import (
 from tailrace.pipeline.histories.layout import spark_schema_json
 from tailrace.pipeline.histories.locking import in_turn
 from tailrace.pipeline.histories.manifest import ArchivedRange
-from tailrace.pipeline.protections import stands
+from tailrace.pipeline.kafka.offsets import Offsets
 
 LAST_COMMIT_NAME: Final = "last-commit"
 
@@ -74,16 +74,25 @@ def _actions(ranges: Sequence[ArchivedRange]) -> list[Action]:
 def check_ranges(snapshot: Snapshot, ranges: Sequence[ArchivedRange]) -> None:
     ends = snapshot.ends()
     for one in sorted(ranges, key=lambda one: (one.of, one.start, one.end)):
-        if not one.is_whole and stands("archive: every offset is accounted for"):
-            lost = f"{one.of} {one.start}…{one.end - 1}: not all offsets are accounted for"
-            raise PipelineFailed(f"{lost}; nothing was committed")
-        follows = one.start == ends.get(one.of, one.start)
-        if not follows and stands("archive: a batch begins where the history ends"):
-            raise PipelineFailed(
-                f"{one.of} is archived up to {ends[one.of]}, and this batch begins at {one.start}; nothing was "
-                "committed. Another archive writes here; stop one of them"
-            )
+        _demand_whole(one)
+        _demand_next(one, ends)
         ends[one.of] = one.end
+
+
+def _demand_whole(one: ArchivedRange) -> None:
+    """That the range accounts for each of its offsets."""
+    if not one.is_whole:
+        lost = f"{one.of} {one.start}…{one.end - 1}: not all offsets are accounted for"
+        raise PipelineFailed(f"{lost}; nothing was committed")
+
+
+def _demand_next(one: ArchivedRange, ends: Offsets) -> None:
+    """That the range begins where the history of its partition ends."""
+    if one.start != ends.get(one.of, one.start):
+        raise PipelineFailed(
+            f"{one.of} is archived up to {ends[one.of]}, and this batch begins at {one.start}; nothing was "
+            "committed. Another archive writes here; stop one of them"
+        )
 
 
 def note_last(history: Path, version: int) -> None:

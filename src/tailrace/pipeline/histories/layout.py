@@ -5,7 +5,6 @@ and as which in its sequence, so that nothing is lost on the way back and an aud
 """
 
 import json
-import time
 from datetime import UTC, datetime
 from typing import Final
 
@@ -15,7 +14,6 @@ import pyarrow as pa
 from tailrace.pipeline.arrow.columns import Columns
 from tailrace.pipeline.arrow.header_columns import HEADER_TYPE
 from tailrace.pipeline.kafka.cluster import TopicPartition
-from tailrace.pipeline.protections import stands
 
 DAY_MS: Final = 24 * 60 * 60 * 1000
 DAYS_MAX: Final = 2_932_896  # the last day of the year 9999
@@ -95,5 +93,5 @@ def date_of(day: int) -> str:
 
 
 def file_path(partition: TopicPartition, date: str, start: int, end: int) -> str:
-    whose = "" if stands("archive: a range has one name") else f"-{time.monotonic_ns()}"
-    return f"topic={partition.topic}/date={date}/{partition.partition:05d}-{start:020d}-{end:020d}{whose}.parquet"
+    """One name for a range: a task that is run again writes the same file."""
+    return f"topic={partition.topic}/date={date}/{partition.partition:05d}-{start:020d}-{end:020d}.parquet"

@@ -18,14 +18,12 @@ import pyarrow.compute as pc
 from tailrace.pipeline.access import Access, access_from
 from tailrace.pipeline.arrow.encode import Rows
 from tailrace.pipeline.arrow.murmur2 import partitions_of
-from tailrace.pipeline.crash_points import here
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.histories.manifest import ArchivedRange, range_from
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
-from tailrace.pipeline.kafka.offsets import commit_offsets, committed_offsets
+from tailrace.pipeline.kafka.offsets import committed_offsets
 from tailrace.pipeline.kafka.producing import Producer
 from tailrace.pipeline.kafka.transactions import Transaction, commit_offsets_within, end, take_over
-from tailrace.pipeline.protections import stands
 from tailrace.pipeline.replaying.merging import in_order
 from tailrace.pipeline.sink.rows import take
 
@@ -101,16 +99,9 @@ class Replay:
         for number in np.unique(targets).tolist():
             producer.write(TopicPartition(self._wanted.into, number), take(rows, np.flatnonzero(targets == number)))
         producer.flush()
-        here("replay: records written")
         after = table.column("offset")[-1].as_py() + 1
-        together = stands("replay: records and progress move together")
-        if together:
-            commit_offsets_within(self._cluster, transaction, self._name, {self._place: after})
-        here("replay: offsets moved")
+        commit_offsets_within(self._cluster, transaction, self._name, {self._place: after})
         end(self._cluster, transaction, commit=True)
-        here("replay: committed")
-        if not together:
-            commit_offsets(self._cluster, self._name, {self._place: after})
         producer.begin_again()
 
     def _rows(self, table: pa.Table) -> Rows:

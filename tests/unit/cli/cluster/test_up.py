@@ -13,8 +13,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import AdminClient, ConfigResource
 
-from tailrace.testing.cluster_view import look
+from tailrace.local.cluster_view import look
+from tailrace.local.places import PLACE_SETTINGS
 from tests.unit.cli.program import DEADLINE_S, run_tailrace, start_tailrace
 
 
@@ -108,6 +110,36 @@ def test_the_environment_sets_the_same_for_all(tmp_path: Path) -> None:
     with cluster_up(tmp_path, "--brokers", "1", TAILRACE_BROKER_RACK="r1", TAILRACE_KAFKA_PORT="1") as (_, line):
         (port,) = ports(line)
         assert [one.rack for one in look("127.0.0.1", port).brokers] == ["r1"]
+
+
+def test_its_brokers_have_the_defaults_of_serve(tmp_path: Path) -> None:
+    """All but those of each broker's place: its id, ports, data directory, and the brokers that it joins."""
+    serve = start_tailrace("serve", "--kafka-port", "0", folder=tmp_path)
+    try:
+        assert serve.stdout is not None
+        address = re.match(r"ready kafka=(\S+)", serve.stdout.readline())
+        assert address is not None
+        served = broker_settings(address[1], 1)
+    finally:
+        serve.kill()
+        serve.communicate()
+    with cluster_up(tmp_path, "--brokers", "2") as (_, line):
+        first, second = (broker_settings(f"127.0.0.1:{port}", id) for id, port in enumerate(ports(line), 1))
+    assert served["group.initial.rebalance.delay.ms"] == "3000"
+    assert served["group.consumer.heartbeat.interval.ms"] == "5000"
+    assert without_place(first) == without_place(second) == without_place(served)
+
+
+def broker_settings(bootstrap: str, broker_id: int) -> dict[str, str | None]:
+    """As DescribeConfigs shows them to any client."""
+    wanted = ConfigResource(ConfigResource.Type.BROKER, str(broker_id))
+    client = AdminClient({"bootstrap.servers": bootstrap})
+    described = client.describe_configs([wanted])[wanted].result(DEADLINE_S)
+    return {name: entry.value for name, entry in described.items()}
+
+
+def without_place(settings: dict[str, str | None]) -> dict[str, str | None]:
+    return {name: value for name, value in settings.items() if name not in PLACE_SETTINGS}
 
 
 def test_a_port_in_use_is_named_before_anything_starts(tmp_path: Path) -> None:

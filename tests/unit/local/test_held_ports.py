@@ -1,12 +1,12 @@
-"""`tailrace.testing.held_ports`: nobody else picks a port that is held, and a server can listen there."""
+"""`tailrace.local.held_ports`: a held port is not picked again, and a server can listen there."""
 
 import socket
 from pathlib import Path
 
 import pytest
 
-from tailrace.testing import held_ports
-from tailrace.testing.held_ports import FREE_PORTS, HeldPorts, NoPort, is_free
+from tailrace.local import held_ports
+from tailrace.local.held_ports import FREE_PORTS, HeldPorts, NoPort, is_free
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def one_port(monkeypatch: pytest.MonkeyPatch) -> int:
     return port
 
 
-def test_a_picked_port_is_picked_by_nobody_else_until_it_is_given_up(one_port: int) -> None:
+def test_a_picked_port_is_not_picked_again_until_it_is_released(one_port: int) -> None:
     first, second = HeldPorts(), HeldPorts()
     assert first.pick() == one_port
     with pytest.raises(NoPort, match="none of 1 ports"):
@@ -35,7 +35,7 @@ def test_a_named_port_is_held_too(one_port: int) -> None:
     first.hold(one_port)
     with pytest.raises(NoPort):
         second.pick()
-    second.hold(one_port)  # several may, and the last one counts
+    second.hold(one_port)  # several may hold it; it is free when the last one has released it
     first.close()
     with pytest.raises(NoPort):
         HeldPorts().pick()
@@ -57,11 +57,11 @@ def test_a_server_can_listen_at_a_held_port_again_and_again(one_port: int) -> No
     ports.close()
 
 
-def test_no_port_is_picked_where_somebody_listens(one_port: int) -> None:
+def test_a_port_where_a_server_listens_is_not_picked(one_port: int) -> None:
     with socket.create_server(("127.0.0.1", one_port)), pytest.raises(NoPort):
         HeldPorts().pick()
 
 
-def test_they_are_none_that_the_system_gives_away() -> None:
+def test_ephemeral_ports_are_not_picked() -> None:
     first = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     assert FREE_PORTS.stop <= first

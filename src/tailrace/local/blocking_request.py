@@ -1,6 +1,7 @@
-"""One question to one broker over a plain socket that waits.
+"""One request to one broker over a blocking socket, and its response.
 
-Tests ask from threads and from inside event loops alike, so there is none here; a socket's timeout is the patience.
+There is no event loop here: callers are command lines, threads, and tests that have a loop of their own. How long a
+request may take is the timeout of the socket.
 """
 
 import socket
@@ -20,9 +21,9 @@ CLIENT_ID: Final = "tailrace-view"
 
 
 def versions_of(connection: socket.socket) -> dict[int, int]:
-    """The last version of each API that both sides speak; ApiVersions itself is answered in version 0 by everybody."""
-    asked = declaration(ApiVersionsRequest).number
-    offered = ask(connection, ApiVersionsRequest(), {asked: 0}).api_keys
+    """By API key, the latest version that both sides support. Every broker answers ApiVersions in version 0."""
+    api_key = declaration(ApiVersionsRequest).number
+    offered = ask(connection, ApiVersionsRequest(), {api_key: 0}).api_keys
     return {
         one.api_key: min(one.max_version, MESSAGES[one.api_key].versions.last)
         for one in offered
@@ -31,10 +32,11 @@ def versions_of(connection: socket.socket) -> dict[int, int]:
 
 
 def ask(connection: socket.socket, request: object, versions: Mapping[int, int]) -> Any:
-    """The answer, in the version named for this API. WireError when it makes no sense, OSError when none comes."""
+    """The response, in the version that `versions` has for this API. WireError when the broker does not have the API
+    or the response cannot be decoded, OSError when none comes."""
     api_key = declaration(type(request)).number
     if api_key not in versions:
-        raise WireError(f"the broker does not know {MESSAGES[api_key].name}")
+        raise WireError(f"the broker does not support {MESSAGES[api_key].name}")
     version, response = versions[api_key], MESSAGES[api_key].response
     frame = bytearray(LENGTH_BYTES)
     frame += request_header(api_key, version, api_key, CLIENT_ID, is_flexible(type(request), version))
@@ -43,10 +45,10 @@ def ask(connection: socket.socket, request: object, versions: Mapping[int, int])
     connection.sendall(frame)
     (length,) = LENGTH_LAYOUT.unpack(_read(connection, LENGTH_BYTES))
     if not 0 < length <= FRAME_MAX_BYTES:
-        raise WireError(f"an answer of {length} bytes")
-    answer = _read(connection, length)
-    _, at = read_response_header(answer, 0, api_key, is_flexible(response, version))
-    return decode_whole(response, version, answer, at)
+        raise WireError(f"the response claims a length of {length} bytes")
+    received = _read(connection, length)
+    _, at = read_response_header(received, 0, api_key, is_flexible(response, version))
+    return decode_whole(response, version, received, at)
 
 
 def _read(connection: socket.socket, count: int) -> bytes:
@@ -54,6 +56,6 @@ def _read(connection: socket.socket, count: int) -> bytes:
     while len(got) < count:
         more = connection.recv(count - len(got))
         if not more:
-            raise WireError("the connection ended before the answer did")
+            raise WireError("the connection was closed before the response was complete")
         got += more
     return bytes(got)

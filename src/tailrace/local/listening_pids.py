@@ -1,8 +1,8 @@
-"""Which process of this machine listens at an address: what `cluster status` shows of brokers that run here.
+"""Which process of this machine listens at an address: the pids that `cluster status` shows.
 
-Linux tells: `/proc/net/tcp` has a line for each listening socket with its number, and the descriptors of a process, as
-far as we may look at them, name the sockets it holds. So a pid that is shown is that of a process that lives and
-listens there now, however it was started. Elsewhere, and of brokers elsewhere, nothing is shown.
+On Linux, `/proc/net/tcp` has the inode of each listening socket, and `/proc/PID/fd` the inodes of the sockets that a
+process has open. So the pid is that of a process that listens there now, however it was started. There is none for a
+process of another user, whose descriptors we may not read, for a broker of another machine, or on another system.
 """
 
 import os
@@ -16,16 +16,16 @@ LISTENING: Final = "0A"
 TABLES: Final = ("/proc/net/tcp", "/proc/net/tcp6")
 
 
-def local_pids(addresses: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
-    """The process behind each address, where there is one to be seen."""
-    local = [one for one in addresses if _is_here(one[0])]
+def listening_pids(addresses: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
+    """The pid by address, for those addresses where one is found."""
+    local = [one for one in addresses if _is_local(one[0])]
     sockets = _listening_sockets() if local else {}
     pids = _holders([sockets[port] for _, port in local if port in sockets])
     return {one: pids[sockets[one[1]]] for one in local if sockets.get(one[1]) in pids}
 
 
-def _is_here(host: str) -> bool:
-    """Whether this machine has the address: only then can one bind to it."""
+def _is_local(host: str) -> bool:
+    """Whether the address is one of this machine: only then can a socket be bound to it."""
     with suppress(OSError):
         family, kind, protocol, _, address = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0]
         with socket.socket(family, kind, protocol) as probe:
@@ -35,7 +35,7 @@ def _is_here(host: str) -> bool:
 
 
 def _listening_sockets() -> dict[int, str]:
-    """The number of the listening socket, by port."""
+    """The inode of the listening socket, by port."""
     found: dict[int, str] = {}
     for table in TABLES:
         with suppress(OSError):
@@ -47,13 +47,13 @@ def _listening_sockets() -> dict[int, str]:
 
 
 def _holders(sockets: list[str]) -> dict[str, int]:
-    """The first process that holds each of these sockets."""
-    wanted = {f"socket:[{number}]": number for number in sockets}
+    """By socket inode, the first process that has it open."""
+    wanted = {f"socket:[{inode}]": inode for inode in sockets}
     found: dict[str, int] = {}
     for process in sorted(Path("/proc").glob("[0-9]*"), key=lambda path: int(path.name)) if wanted else ():
-        with suppress(OSError):  # it ended, or belongs to somebody else
+        with suppress(OSError):  # the process ended, or belongs to another user
             for descriptor in os.scandir(process / "fd"):
-                number = wanted.get(os.readlink(descriptor.path))
-                if number is not None:
-                    found.setdefault(number, int(process.name))
+                inode = wanted.get(os.readlink(descriptor.path))
+                if inode is not None:
+                    found.setdefault(inode, int(process.name))
     return found

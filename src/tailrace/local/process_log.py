@@ -1,7 +1,7 @@
-"""What a broker process writes to standard error: kept in a file, or passed on line by line as it comes.
+"""What a broker process writes to standard error: kept in a file, or passed on line by line.
 
-A test wants all of it, and only when something went wrong. A person in front of `tailrace cluster up` wants each line
-at once, for as long as the brokers run: there only the last lines are kept.
+A test wants the whole log, and only after a failure: `LogFile`. A person in front of `tailrace cluster up` wants each
+line at once, for as long as the brokers run: `LogLines` passes lines on, and keeps only the last ones.
 """
 
 import os
@@ -13,20 +13,21 @@ from pathlib import Path
 from typing import IO, Final, Protocol
 
 LOG_TAIL_LINES: Final = 20
+READER_JOIN_TIMEOUT_S: Final = 1.0
 
 
-class BrokerLog(Protocol):
+class ProcessLog(Protocol):
     def open(self) -> IO[bytes]:
-        """What to give to the process as its standard error; close it when the process has it."""
+        """A file to be the standard error of the next process; close it once the process has it."""
         ...
 
     def text(self) -> str:
-        """What is known of it, over all starts of the broker."""
+        """What is kept of the log, over all starts of the broker."""
         ...
 
 
 class LogFile:
-    """All of it, in a file."""
+    """Keeps the whole log, in a file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -39,7 +40,7 @@ class LogFile:
 
 
 class LogLines:
-    """Each line to whoever wants it, from a thread that ends with the process; the last ones are kept."""
+    """Passes each line to `on_line`, from a thread that ends with the process; keeps the last lines."""
 
     def __init__(self, on_line: Callable[[str], None]) -> None:
         self._on_line = on_line
@@ -54,18 +55,18 @@ class LogLines:
 
     def text(self) -> str:
         if self._reader is not None:
-            self._reader.join(1.0)  # of a process that has ended, the last words may still be on their way
+            self._reader.join(READER_JOIN_TIMEOUT_S)  # the pipe may still hold the last lines of a process that ended
         return "\n".join(self._last)
 
     def _read(self, descriptor: int) -> None:
         with open(descriptor, encoding="utf-8", errors="replace") as lines:
             for line in lines:
                 self._last.append(line.rstrip("\n"))
-                with suppress(OSError, ValueError):  # a terminal that is gone must not stop the broker's log
+                with suppress(OSError, ValueError):  # a closed terminal must not block the broker, which writes here
                     self._on_line(line.rstrip("\n"))
 
 
 def last_lines(text: str) -> str:
-    """How a log ends, to follow a sentence about a failure."""
+    """The end of a log, to be appended to a sentence about a failure."""
     lines = text.splitlines()[-LOG_TAIL_LINES:]
     return "\nIts log ends:\n  " + "\n  ".join(lines) if lines else " Its log is empty."

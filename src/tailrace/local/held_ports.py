@@ -1,11 +1,11 @@
-"""Ports that are ours while we need them, whether anybody listens there at the moment or not.
+"""Ports reserved for brokers of this machine, also while no broker listens there.
 
-They are picked below the range from which the system itself hands out ports to whoever connects: a port from there
-could be taken while its broker is down. Worse, a client that knocks at such a port again and again, while nobody
-listens, sooner or later is given that very port for its own end, and finds itself connected to itself.
+Ports are picked below the range from which the system gives ports to outgoing connections (ephemeral ports). A port
+from that range could be given away while its broker is down; a client that retries such a port again and again can
+even be given it for its own end, and be connected to itself.
 
-A port is held by a socket that is bound to it and never listens. Whoever picks a port binds to it alone, and cannot
-where another does so already; a server, which shares its address as servers do, can still listen there.
+A port is held by a socket that is bound to it and never listens. To pick a port is to bind to it exclusively, which
+fails while another socket holds it. Servers share their address (SO_REUSEADDR), so a broker can listen at a held port.
 """
 
 import random
@@ -19,17 +19,17 @@ PICKS_MAX: Final = 1_000
 
 
 class NoPort(OSError):
-    """There is none to be had."""
+    """No free port was found."""
 
 
 class HeldPorts:
-    """Some ports, until `close`."""
+    """Ports that are held until `close`."""
 
     def __init__(self) -> None:
         self._holding: list[socket.socket] = []
 
     def pick(self) -> int:
-        """A port that nobody listens at, holds, or is given by the system."""
+        """Hold a port at which nobody listens and that nobody holds; never an ephemeral port."""
         for port in random.sample(FREE_PORTS, PICKS_MAX):
             with suppress(OSError):
                 self._hold(port, shared=False)
@@ -37,7 +37,7 @@ class HeldPorts:
         raise NoPort(f"none of {PICKS_MAX} ports from {FREE_PORTS.start} to {FREE_PORTS.stop - 1} is free")
 
     def hold(self, port: int) -> None:
-        """Keep others from picking this one; where somebody listens already, nothing happens."""
+        """Keep others from picking this port. Does nothing when a server listens there already."""
         with suppress(OSError):
             self._hold(port, shared=True)
 
@@ -51,7 +51,7 @@ class HeldPorts:
         try:
             holding.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, shared)
             holding.bind((LOOPBACK, port))
-            holding.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, True)  # from now on a server may come
+            holding.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, True)  # lets a server listen from now on
         except OSError:
             holding.close()
             raise

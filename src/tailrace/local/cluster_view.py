@@ -1,16 +1,16 @@
-"""A cluster as one broker sees it: DescribeCluster, DescribeQuorum and Metadata, of any broker that speaks Kafka's.
+"""A cluster as one broker describes it: the answers to DescribeCluster, DescribeQuorum and Metadata.
 
-Two brokers may see different things: one that is cut off knows nothing of what happened since. So a view is what *it*
-says, and who wants to know more asks the others.
+Works with any broker that speaks Kafka's protocol. Two brokers may describe different states: a broker that is cut off
+from the others answers with what it knew before. So a view is one broker's answer; for more, ask the other brokers.
 """
 
 import socket
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
+from tailrace.local.blocking_request import ask, versions_of
 from tailrace.model.frozen import frozen
 from tailrace.model.topics import METADATA_TOPIC
-from tailrace.testing.blocking_request import ask, versions_of
 from tailrace.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from tailrace.wire.messages.describe_quorum import DescribeQuorumRequest, PartitionToDescribe, TopicToDescribe
 from tailrace.wire.messages.metadata import MetadataRequest, MetadataResponse
@@ -18,12 +18,12 @@ from tailrace.wire.primitives import WireError
 from tailrace.wire.schema import declaration
 
 LOOK_TIMEOUT_S: Final = 2.0
-VOTERS_TIMEOUT_S: Final = 1.0  # a broker has to ask the controller, and one that is cut off does so in vain
-VOTERS_WANTED: Final = 3  # of the metadata, from the third broker on; before that there is one
+VOTERS_TIMEOUT_S: Final = 1.0  # the broker asks the controller, which does not answer a broker that is cut off
+VOTERS_WANTED: Final = 3  # of the metadata quorum, from the third broker on; before that there is one
 
 
 class NoView(ConnectionError):
-    """The broker could not be asked, or its answer makes no sense."""
+    """The broker could not be reached, or its answer could not be decoded."""
 
 
 @frozen
@@ -54,7 +54,7 @@ class PartitionView:
 class ClusterView:
     cluster_id: str
     controller: int | None
-    voters: tuple[int, ...] | None  # of the metadata; None when nobody asked, or the broker never tells
+    voters: tuple[int, ...] | None  # of the metadata quorum; None when not asked for, or the broker has no such API
     brokers: tuple[BrokerView, ...]
     partitions: tuple[PartitionView, ...]
 
@@ -65,14 +65,15 @@ class ClusterView:
         return None
 
     def why_unwell(self, brokers: int) -> str:
-        """What is missing until so many brokers are up, one controls, and every partition is led and whole; or ""."""
+        """Why the cluster is not healthy; "" when so many brokers are up, one of them is the controller, and every
+        partition has a leader and all replicas in sync."""
         up = [one.id for one in self.brokers if not one.is_fenced]
         if len(up) < brokers:
             return f"only {_numbers(up) or 'none'} of {brokers} brokers are up"
         if self.controller not in up:
-            return "no controller leads"
+            return "there is no controller"
         if self.voters is not None and brokers >= VOTERS_WANTED > len(self.voters):
-            return f"only {_numbers(self.voters) or 'none'} of {VOTERS_WANTED} vote on the metadata"
+            return f"only {_numbers(self.voters) or 'none'} of {VOTERS_WANTED} are voters of the metadata quorum"
         for one in self.partitions:
             if one.leader not in up:
                 return f"partition {one.partition} of {one.topic} has no leader"
@@ -85,7 +86,7 @@ class ClusterView:
 
 
 def look(host: str, port: int, *, timeout_s: float = LOOK_TIMEOUT_S, ask_voters: bool = True) -> ClusterView:
-    """Ask one broker. `NoView` when it does not answer in this time."""
+    """Ask one broker. `NoView` when it does not answer in this time. `ask_voters` sends DescribeQuorum, too."""
     try:
         with socket.create_connection((host, port), timeout_s) as connection:
             versions = versions_of(connection)
@@ -104,8 +105,8 @@ def look(host: str, port: int, *, timeout_s: float = LOOK_TIMEOUT_S, ask_voters:
 
 
 def look_at_any(addresses: Iterable[tuple[str, int]], *, timeout_s: float = LOOK_TIMEOUT_S) -> ClusterView:
-    """Ask one after the other until one answers. `NoView` of the last when none does."""
-    failure = NoView("there is no broker to ask")
+    """Ask one broker after the other until one answers. `NoView` of the last one when none does."""
+    failure = NoView("no address was given")
     for host, port in addresses:
         try:
             return look(host, port, timeout_s=timeout_s)
@@ -119,7 +120,7 @@ def _numbers(ids: Iterable[int]) -> str:
 
 
 def _voters(connection: socket.socket, versions: Mapping[int, int]) -> tuple[int, ...] | None:
-    """None when the broker never tells; nobody when it does not know, as without a controller."""
+    """None when the broker does not have DescribeQuorum; empty when it does not answer, as without a controller."""
     wanted = TopicToDescribe(name=METADATA_TOPIC, partitions=(PartitionToDescribe(partition=0),))
     request = DescribeQuorumRequest(topics=(wanted,))
     if declaration(type(request)).number not in versions:
@@ -130,7 +131,7 @@ def _voters(connection: socket.socket, versions: Mapping[int, int]) -> tuple[int
     except TimeoutError:
         return ()
     return tuple(
-        sorted(voter.replica_id for one in answer.topics for it in one.partitions for voter in it.current_voters)
+        sorted(voter.replica_id for topic in answer.topics for one in topic.partitions for voter in one.current_voters)
     )
 
 
