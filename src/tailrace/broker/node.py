@@ -17,6 +17,7 @@ from tailrace.broker.control.controller import ControllerRole
 from tailrace.broker.control.leader_duties import LeaderDuties
 from tailrace.broker.control.producer_ids import ProducerIds
 from tailrace.broker.groups.coordinator import GroupCoordinator
+from tailrace.broker.later_release import LaterRelease
 from tailrace.broker.lifecycle.checkpointing import Checkpointing
 from tailrace.broker.lifecycle.cluster_join import CannotJoin
 from tailrace.broker.lifecycle.controlled_shutdown import shut_down_controlled
@@ -105,7 +106,7 @@ class Node:
         except (OSError, StorageFailed, Unreadable) as error:
             await self._give_up()
             raise CannotStart(f"{folder} could not be recovered: {error}.") from error
-        except (CannotStart, CannotJoin, WrongDirectory) as error:
+        except (CannotStart, CannotJoin, WrongDirectory, LaterRelease) as error:
             await self._give_up()
             raise CannotStart(str(error)) from None
         self.periodic = PeriodicTasks(self)
@@ -182,7 +183,7 @@ class Node:
         self.quorums.on_leader_changed = self._leader_changed
         self.quorums.on_stirred = self.leader_duties.stirred
         self.quorums.on_repaired = self.hosted.repaired
-        self._follower = MetadataFollower(self.metadata, self._committed)
+        self._follower = MetadataFollower(self.metadata, self._committed, self.supported_features)
         await self.peer_addresses.recall()
 
     def _start_quorums(self) -> None:
@@ -331,9 +332,13 @@ class Node:
     def _task_ended(self, task: "asyncio.Task[Any]") -> None:
         del self._tasks[task]
         if not task.cancelled() and (error := task.exception()) is not None:
-            logger.critical("a task of the broker failed", exc_info=error)
+            if isinstance(error, LaterRelease):
+                logger.critical("this broker stops: %s", error)
+            else:
+                logger.critical("a task of the broker failed", exc_info=error)
             if not self.failed.done():
                 self.failed.set_exception(error)
+                self.failed.exception()  # logged above: asyncio need not log it again if nobody awaits it
 
     async def checkpoint(self) -> None:
         await self.checkpointing.checkpoint()

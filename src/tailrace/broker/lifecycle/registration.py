@@ -11,6 +11,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
+from tailrace.broker.later_release import LaterRelease
 from tailrace.cluster.brokers import Broker, record_of, registered, to_register
 from tailrace.cluster.records import BrokerFenced, BrokerRegistered, FeatureRaised
 from tailrace.model.faults import Fault
@@ -44,7 +45,9 @@ class Registration:
         """Done when this broker's own metadata has it registered and not fenced."""
         while not self._once:
             if self._node.failed.done():
-                raise RegistrationRefused("a part of the broker has failed; the log says which.")
+                failure = self._node.failed.exception()
+                why = f"{failure}." if isinstance(failure, LaterRelease) else "a part has failed; the log says which."
+                raise RegistrationRefused(f"this broker cannot go on: {why}")
             if why := self._node.quorums.peers.incompatible:
                 raise RegistrationRefused(f"the cluster does not take this broker in: {why}.")
             try:

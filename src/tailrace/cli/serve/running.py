@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, TypeVar
 
+from tailrace.broker.later_release import LaterRelease
 from tailrace.broker.node import CannotStart, Node
 from tailrace.cli.failure import Failed
 from tailrace.doors.kafka import open_door
@@ -71,7 +72,10 @@ async def _serve(settings: Settings, until_eof: bool) -> None:
     finally:
         await node.stop()
     if node.failed.done():
-        raise Failed(f"the broker failed and stopped: {node.failed.exception()!r}. The log above says where.")
+        failure = node.failed.exception()
+        if isinstance(failure, LaterRelease):
+            raise Failed(f"stopped: {failure}.")
+        raise Failed(f"the broker failed and stopped: {failure!r}. The log above says where.")
     logger.info("stopped")
 
 
@@ -96,6 +100,8 @@ async def _unless(asked: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | Non
 async def _listen(node: Node, settings: Settings) -> Listener:
     try:
         return await open_door(node)
+    except CannotStart as error:
+        raise Failed(f"cannot start: {error}") from None
     except OSError as error:
         raise Failed(f"cannot start: {_why_no_door(error, settings)}") from None
 
