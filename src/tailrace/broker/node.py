@@ -39,12 +39,14 @@ from tailrace.broker.replication.quorums import Quorums
 from tailrace.broker.replication.vote_journal import VoteJournal
 from tailrace.broker.transactions.coordinator import TransactionCoordinator
 from tailrace.broker.transactions.marker_writing import MarkerWriting
+from tailrace.cluster.brokers import KAFKA_LISTENER, Endpoints
 from tailrace.cluster.controller import Controller
 from tailrace.cluster.features import METADATA_VERSION, SUPPORTED_FEATURES, level_range
 from tailrace.cluster.records import BrokerFenced, BrokerRegistered, FeatureRaised, PartitionWidened
 from tailrace.log.directory.checkpoints import load_checkpoints
 from tailrace.log.directory.meta import exchange_boot_id, store_meta, take_clean_marker
 from tailrace.log.directory.state_file import Unreadable
+from tailrace.model.addresses import Address
 from tailrace.model.faults import NotController, StorageFailed
 from tailrace.model.ids import NOBODY, BrokerId, Id, TopicPartition
 from tailrace.model.settings import Settings
@@ -302,6 +304,11 @@ class Node:
         if self.settings.advertised_host:
             return self.settings.advertised_host
         return "127.0.0.1" if self.settings.host in ("0.0.0.0", "::") else self.settings.host
+
+    @property
+    def endpoints(self) -> Endpoints:
+        """Where clients reach each listener of this broker, by the listener's name: what it registers."""
+        return {KAFKA_LISTENER: Address(self.advertised_host, self.kafka_port)}
 
     async def settled(self) -> None:
         """Wait until this broker has done what is known to be committed now."""

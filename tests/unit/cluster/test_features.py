@@ -80,6 +80,7 @@ def test_the_tables_name_nothing_that_is_not_there() -> None:
         (2, "TopicAdded", 0),  # what a level does not mention stays as it was
         (1, "OffsetCommitValue", 3),
         (1, "BrokerRegistered", 0),
+        (2, "BrokerRegistered", 1),
         (NEWEST_LEVEL + 1, "BrokerRegistered", record_version(NEWEST_LEVEL, "BrokerRegistered")),
     ],
 )
@@ -87,7 +88,9 @@ def test_the_version_of_a_record_at_a_level(level: int, kind: str, version: int)
     assert record_version(level, kind) == version
 
 
-@pytest.mark.parametrize(("level", "kind", "version"), [(1, "RegisterBroker", 0), (2, "JoinCluster", 0)])
+@pytest.mark.parametrize(
+    ("level", "kind", "version"), [(1, "RegisterBroker", 0), (2, "RegisterBroker", 1), (2, "JoinCluster", 0)]
+)
 def test_the_version_of_a_peer_message_at_a_level(level: int, kind: str, version: int) -> None:
     assert message_version(level, kind) == version
 

@@ -12,7 +12,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from tailrace.broker.later_release import LaterRelease
-from tailrace.cluster.brokers import Broker, record_of, registered, to_register
+from tailrace.cluster.brokers import Broker, endpoints_to_register, features_to_register, record_of, registered
 from tailrace.cluster.records import BrokerFenced, BrokerRegistered, FeatureRaised
 from tailrace.model.faults import Fault
 from tailrace.model.ids import NOBODY
@@ -109,7 +109,9 @@ class Registration:
 
     def _is_current(self) -> bool:
         """Whether the metadata has all that this broker would register now."""
-        return self._node.hosted.image.brokers.get(self._node.broker_id) == registered(record_of(self._broker()))
+        image = self._node.hosted.image
+        wanted = registered(record_of(self._broker(), image.level))
+        return image.brokers.get(self._node.broker_id) == wanted
 
     def _broker(self) -> Broker:
         node = self._node
@@ -118,8 +120,7 @@ class Registration:
             id=node.broker_id,
             directory=node.voter.directory,
             incarnation=node.incarnation,
-            host=node.advertised_host,
-            kafka_port=node.kafka_port,
+            endpoints=node.endpoints,
             peer_host=host,
             peer_port=port,
             rack=node.settings.broker_rack or None,
@@ -135,8 +136,9 @@ class Registration:
             incarnation_id=broker.incarnation,
             host=broker.host,
             kafka_port=broker.kafka_port,
+            endpoints=endpoints_to_register(broker.endpoints),
             peer_host=broker.peer_host,
             peer_port=broker.peer_port,
             rack=broker.rack,
-            features=to_register(broker.features),
+            features=features_to_register(broker.features),
         )
