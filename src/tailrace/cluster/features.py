@@ -106,7 +106,7 @@ LEVELS: Final = (
         release="0.2.0",
         records={"BrokerRegistered": 1},
         messages={"RegisterBroker": 1},
-        forwarded={},
+        forwarded={57: 2},
     ),
 )
 

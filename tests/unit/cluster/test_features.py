@@ -104,6 +104,8 @@ def test_what_no_level_names_is_never_written(version_of: object) -> None:
 def test_a_controller_of_0_1_0_is_sent_only_requests_that_it_knows() -> None:
     assert may_forward(FEATURES_OF_0_1_0, 19, 7)
     assert not may_forward(FEATURES_OF_0_1_0, 19, 8)
+    assert not may_forward(FEATURES_OF_0_1_0, 57, 0)
+    assert may_forward(SUPPORTED_FEATURES, 57, 2)
 
 
 def test_a_broker_that_registers_no_levels_is_one_of_0_1_0() -> None:

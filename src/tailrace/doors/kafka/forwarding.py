@@ -7,6 +7,7 @@ which clients retry.
 
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from tailrace.cluster.features import may_forward
 from tailrace.doors.kafka.call import Call, Written
 from tailrace.doors.kafka.registry import APIS, Api
 from tailrace.doors.kafka.request_timeout import request_timeout_s
@@ -24,7 +25,7 @@ NO_FRAME: Final = memoryview(b"")
 async def serve(api: Api, request: Any, call: Call) -> Any:
     """Serve a request here, or have it served."""
     assert api.handler is not None
-    if api.by_controller and not call.node.is_controller:
+    if api.by_controller and not call.node.is_controller and _is_known_to_controller(call.node, api.key, call.version):
         try:
             forward = Forward(api_key=api.key, api_version=call.version, body=call.body)
             answer = await call.node.calls.controller(forward, request_timeout_s(request))
@@ -32,6 +33,12 @@ async def serve(api: Api, request: Any, call: Call) -> Any:
             return await api.handler(request, call)
         return Written(answer.body)
     return await api.handler(request, call)
+
+
+def _is_known_to_controller(node: "Node", key: int, version: int) -> bool:
+    """Whether the controller's release can serve this request. One that is not known yet may."""
+    controller = node.hosted.image.brokers.get(node.controller_id)
+    return controller is None or may_forward(controller.features, key, version)
 
 
 async def serve_forwarded(node: "Node", key: int, version: int, body: bytes) -> bytes:
