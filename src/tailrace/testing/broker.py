@@ -62,6 +62,7 @@ class Broker:
         self.is_paused = False
         self.data_dir = Path(self._folder.name) / "data" if data_dir is None else Path(data_dir)
         self.bootstrap = ""  # HOST:PORT, known once it has started
+        self.variables: dict[str, str] = {}  # of its environment, besides its settings; they count from the next start
 
     def __enter__(self) -> Self:
         self.start()
@@ -192,7 +193,7 @@ class Broker:
     def _environment(self) -> dict[str, str]:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("TAILRACE_")}
         told = {"kafka_port": 0, "data_dir": str(self.data_dir)} | dict(QUICK_GROUPS) | self._settings
-        return inherited | {variable_name(name): str(value) for name, value in told.items()}
+        return inherited | {variable_name(name): str(value) for name, value in told.items()} | self.variables
 
     def _ready_address(self, process: "subprocess.Popen[bytes]", timeout_s: float) -> str:
         assert process.stdout is not None
