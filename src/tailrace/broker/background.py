@@ -5,6 +5,8 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
+from tailrace.broker.later_release import LaterRelease
+
 logger: Final = logging.getLogger(__name__)
 
 Spawn = Callable[[Coroutine[Any, Any, None]], None]
@@ -34,6 +36,10 @@ class BackgroundTasks:
     def _ended(self, task: "asyncio.Task[Any]") -> None:
         del self._tasks[task]
         if not task.cancelled() and (error := task.exception()) is not None:
-            logger.critical("a background task of the broker failed", exc_info=error)
+            if isinstance(error, LaterRelease):
+                logger.critical("this broker stops: %s", error)
+            else:
+                logger.critical("a background task of the broker failed", exc_info=error)
             if not self.failed.done():
                 self.failed.set_exception(error)
+                self.failed.exception()  # logged above: asyncio need not log it again if nobody awaits it

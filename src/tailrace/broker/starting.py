@@ -27,6 +27,7 @@ from tailrace.broker.control.preferred_elections import PreferredElections
 from tailrace.broker.control.producer_ids import ProducerIds
 from tailrace.broker.coordination.coordinator import Coordinator, CoordinatorParts
 from tailrace.broker.groups.coordinator import GroupCoordinator
+from tailrace.broker.later_release import LaterRelease
 from tailrace.broker.lifecycle.checkpointing import Checkpointing
 from tailrace.broker.lifecycle.cluster_join import CannotJoin
 from tailrace.broker.lifecycle.controlled_shutdown import ControlledShutdown
@@ -103,7 +104,7 @@ class Startup:
         except (OSError, StorageFailed, Unreadable) as error:
             await self._give_up(lock)
             raise CannotStart(f"{folder} could not be recovered: {error}.") from error
-        except (CannotStart, CannotJoin, WrongDirectory) as error:
+        except (CannotStart, CannotJoin, WrongDirectory, LaterRelease) as error:
             await self._give_up(lock)
             raise CannotStart(str(error)) from None
 
@@ -204,10 +205,7 @@ class Startup:
         )
         for served in (requests, hand_overs, coordinators.markers, coordinators.transactions.membership):
             self._requests.add(served.handlers)
-        quorums.on_leader_changed = reactions.leader_changed
-        quorums.on_stirred = control.duties.stirred
-        quorums.on_repaired = hosted.repaired
-        control.follower.on_committed = reactions.committed
+        _wire(quorums, control, reactions)
         checkpointing = Checkpointing(ports, settings.data_dir, self.partitions)
         read_ahead = ReadAhead()
         return Node(
@@ -248,7 +246,7 @@ class Startup:
         role = ControllerRole(metadata, hosted.image, clock, settings, spawn, self._features)
         calls = ControllerCalls(role, metadata, peers.call, self._requests.serve, clock)
         leaders = Leaders(hosted, meta.broker_id, clock)
-        follower = MetadataFollower(metadata)
+        follower = MetadataFollower(metadata, self._features)
         return _Control(
             hosted=hosted,
             metadata=metadata,
@@ -310,6 +308,7 @@ class Startup:
                 control.metadata,
                 control.role,
                 changes,
+                progress,
                 elections,
                 calls,
                 requests,
@@ -367,6 +366,14 @@ class Startup:
         deadline = clock.monotonic() + LED_WITHIN_S
         while not condition() and clock.monotonic() < deadline:  # noqa: ASYNC110
             await asyncio.sleep(LOOK_S)
+
+
+def _wire(quorums: Quorums, control: "_Control", reactions: Reactions) -> None:
+    """Who is told of what."""
+    quorums.on_leader_changed = reactions.leader_changed
+    quorums.on_stirred = control.duties.stirred
+    quorums.on_repaired = control.hosted.repaired
+    control.follower.on_committed = reactions.committed
 
 
 class _Control(NamedTuple):

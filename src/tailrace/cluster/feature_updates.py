@@ -65,8 +65,8 @@ def _unready(broker: Broker, name: str, level: int) -> str:
     if not broker.fenced:
         return f"broker {broker.id} supports {name} {levels}: restart it with {release}"
     return (
-        f"broker {broker.id}, which is fenced, supports {name} {levels}: start it with {release}; "
-        f"if its machine is gone, start a new broker with --broker-id {broker.id} and an empty data directory"
+        f"broker {broker.id}, which is fenced, supports {name} {levels}: start it with {release} "
+        f"(if its machine is gone, start a new broker with --broker-id {broker.id} and an empty data directory)"
     )
 
 

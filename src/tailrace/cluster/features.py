@@ -104,14 +104,15 @@ LEVELS: Final = (
     Level(
         number=2,
         release="0.2.0",
-        records={},
-        messages={},
-        forwarded={},
+        records={"BrokerRegistered": 1},
+        messages={"RegisterBroker": 1},
+        forwarded={57: 2},
     ),
 )
 
 FIRST_LEVEL: Final = LEVELS[0].number
 NEWEST_LEVEL: Final = LEVELS[-1].number
+NAMED_ENDPOINTS_LEVEL: Final = 2  # from here on brokers register an endpoint for each of their listeners
 
 FEATURES_OF_0_1_0: Final[Features] = MappingProxyType(
     {METADATA_VERSION: LevelRange(1, 1), "group.version": LevelRange(1, 1), "transaction.version": LevelRange(1, 2)}

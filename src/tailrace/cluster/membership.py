@@ -44,8 +44,7 @@ def join(image: Image, one: Joining) -> Proposal[BrokerId]:
         id=number,
         directory=one.directory,
         incarnation=one.incarnation,
-        host=one.peer.host,
-        kafka_port=0,
+        endpoints={},
         peer_host=one.peer.host,
         peer_port=one.peer.port,
         rack=one.rack,
@@ -54,13 +53,13 @@ def join(image: Image, one: Joining) -> Proposal[BrokerId]:
     )
     _check_number(image, broker)
     _check_features(image, broker)
-    return Proposal(number, [record_of(broker)])
+    return Proposal(number, [record_of(broker, image.level)])
 
 
 def register(image: Image, broker: Broker) -> Proposal[None]:
     _check_number(image, broker)
     _check_features(image, broker)
-    record = record_of(broker)
+    record = record_of(broker, image.level)
     return Proposal(None, [] if image.brokers.get(broker.id) == registered(record) else [record])
 
 

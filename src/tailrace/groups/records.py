@@ -19,6 +19,7 @@ from tailrace.wire.compile import decode, encode
 from tailrace.wire.primitives import WireError
 from tailrace.wire.schema import Int32, Int64, declaration, record, wire
 from tailrace.wire.schema import struct as part
+from tailrace.wire.stored import UnknownRecord, check_version
 
 NUMBER: Final = struct.Struct(">h")  # a key's type, a value's version
 
@@ -119,13 +120,20 @@ def _value(value: Value, version: int) -> bytes:
 def decode_entry(stored: Record) -> Entry:
     key_type = _number(stored.key or b"")
     if key_type not in KINDS:
-        raise WireError(f"record at offset {stored.offset} has unknown key type {key_type}")
+        raise UnknownRecord(f"key type {key_type}", _version_if_any(stored), f"key types {', '.join(map(str, KINDS))}")
     key_class, value_class = KINDS[key_type]
     key, _ = decode(key_class, key_type, stored.key or b"", NUMBER.size)
     if stored.value is None:
         return Entry(key, None)
-    value, _ = decode(value_class, _number(stored.value), stored.value, NUMBER.size)
+    version = _number(stored.value)
+    check_version(value_class, f"key type {key_type} ({value_class.__name__})", version)
+    value, _ = decode(value_class, version, stored.value, NUMBER.size)
     return Entry(key, value)
+
+
+def _version_if_any(stored: Record) -> int:
+    """The version of a record's value; -1 for a tombstone, which has none."""
+    return -1 if stored.value is None else _number(stored.value)
 
 
 def _number(data: bytes) -> int:

@@ -18,6 +18,7 @@ from tailrace.wire.compile import decode, encode
 from tailrace.wire.primitives import WireError
 from tailrace.wire.schema import Int8, Int16, Int32, Int64, record, wire
 from tailrace.wire.schema import struct as part
+from tailrace.wire.stored import UnknownRecord, check_version
 
 VERSION_LAYOUT: Final = struct.Struct(">h")
 KEY_VERSION: Final = 0
@@ -73,11 +74,13 @@ def encode_entry(entry: Entry, level: int, timestamp_ms: int) -> NewRecord:
 def decode_entry(stored: Record) -> Entry:
     version = _version(stored.key or b"")
     if version != KEY_VERSION:
-        raise WireError(f"record at offset {stored.offset} has unknown key version {version}")
+        raise UnknownRecord("key", version, f"version {KEY_VERSION}")
     key, _ = decode(TransactionLogKey, version, stored.key or b"", VERSION_LAYOUT.size)
     if stored.value is None:
         return Entry(key, None)
-    value, _ = decode(TransactionLogValue, _version(stored.value), stored.value, VERSION_LAYOUT.size)
+    value_version = _version(stored.value)
+    check_version(TransactionLogValue, TransactionLogValue.__name__, value_version)
+    value, _ = decode(TransactionLogValue, value_version, stored.value, VERSION_LAYOUT.size)
     if value.transaction_status not in STATES_BY_NUMBER:
         raise WireError(f"record at offset {stored.offset} has unknown state {value.transaction_status}")
     return Entry(key, value)

@@ -2,8 +2,9 @@
 
     frame version (1)   record type   record version   body          the first three are varints
 
-A reader finds the class by its type number. An unknown type or version is an error: a state machine that skipped a
-record would diverge from its log. So a new version is written only when every broker can read it.
+A reader knows its classes by their type number. A kind or version that it does not know is an `UnknownRecord`: a state
+machine that skipped a record would no longer be the one its log describes. So a new kind or version is written only
+when every broker can read it (`cluster.features`).
 """
 
 from collections.abc import Mapping
@@ -16,6 +17,13 @@ from tailrace.wire.primitives import WireError, read_uvarint, uvarint
 from tailrace.wire.schema import declaration
 
 FRAME_VERSION: Final = 1
+
+
+class UnknownRecord(WireError):
+    """A record whose kind or version this release does not know, named by both."""
+
+    def __init__(self, kind: str, version: int, known: str) -> None:
+        super().__init__(f"{kind}, version {version}; known are {known}")
 
 
 def record_types(*classes: type) -> Mapping[int, type]:
@@ -36,6 +44,13 @@ def encode_record(value: object, version: int) -> bytes:
     return bytes(out)
 
 
+def check_version(cls: type, kind: str, version: int) -> None:
+    """`UnknownRecord` if a declared record has no such version."""
+    versions = declaration(cls).versions
+    if version not in versions:
+        raise UnknownRecord(kind, version, f"versions {versions}")
+
+
 def decode_record(types: Mapping[int, type], data: Buffer) -> Any:
     view = memoryview(data)
     try:
@@ -45,8 +60,9 @@ def decode_record(types: Mapping[int, type], data: Buffer) -> Any:
     except IndexError as error:
         raise WireError(f"a stored record of {len(view)} bytes is truncated: it ends before its body") from error
     if frame != FRAME_VERSION:
-        raise WireError(f"a stored record has frame version {frame}, this release reads only {FRAME_VERSION}")
+        raise UnknownRecord("record frame", frame, f"version {FRAME_VERSION}")
     cls = types.get(number)
     if cls is None:
-        raise WireError(f"record type {number} (version {version}) is unknown to this release")
+        raise UnknownRecord(f"record type {number}", version, f"types {min(types)} to {max(types)}")
+    check_version(cls, f"record type {number} ({cls.__name__})", version)
     return decode_whole(cls, version, view, position)

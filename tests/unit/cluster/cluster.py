@@ -8,6 +8,7 @@ from tailrace.cluster.controller import Controller, NewTopic
 from tailrace.cluster.features import SUPPORTED_FEATURES, Features, record_version
 from tailrace.cluster.image import Image
 from tailrace.cluster.records import RECORD_KINDS, MetadataRecord
+from tailrace.model.addresses import Address
 from tailrace.model.ids import BrokerId, Id
 from tailrace.model.proposal import Proposal
 from tailrace.wire.stored import decode_record, encode_record
@@ -36,8 +37,7 @@ def registration(
         id=BrokerId(broker),
         directory=numbered(disk) if disk else disk_of(broker),
         incarnation=numbered(life),
-        host=f"h{broker}",
-        kafka_port=port and port + broker,
+        endpoints={"kafka": Address(f"h{broker}", port + broker)} if port else {},
         peer_host=f"p{broker}",
         peer_port=7000 + broker,
         rack=rack,

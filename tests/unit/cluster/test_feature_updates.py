@@ -86,8 +86,8 @@ def test_raising_to_the_level_in_force_changes_nothing() -> None:
             (NEW, NEW, OLD),
             (3,),
             [
-                "broker 3, which is fenced, supports metadata.version 1: start it with tailrace >= 0.2.0; "
-                "if its machine is gone, start a new broker with --broker-id 3 and an empty data directory"
+                "broker 3, which is fenced, supports metadata.version 1: start it with tailrace >= 0.2.0 "
+                "(if its machine is gone, start a new broker with --broker-id 3 and an empty data directory)"
             ],
         ),
         (

@@ -80,6 +80,7 @@ def test_the_tables_name_nothing_that_is_not_there() -> None:
         (2, "TopicAdded", 0),  # what a level does not mention stays as it was
         (1, "OffsetCommitValue", 3),
         (1, "BrokerRegistered", 0),
+        (2, "BrokerRegistered", 1),
         (NEWEST_LEVEL + 1, "BrokerRegistered", record_version(NEWEST_LEVEL, "BrokerRegistered")),
     ],
 )
@@ -87,7 +88,9 @@ def test_the_version_of_a_record_at_a_level(level: int, kind: str, version: int)
     assert record_version(level, kind) == version
 
 
-@pytest.mark.parametrize(("level", "kind", "version"), [(1, "RegisterBroker", 0), (2, "JoinCluster", 0)])
+@pytest.mark.parametrize(
+    ("level", "kind", "version"), [(1, "RegisterBroker", 0), (2, "RegisterBroker", 1), (2, "JoinCluster", 0)]
+)
 def test_the_version_of_a_peer_message_at_a_level(level: int, kind: str, version: int) -> None:
     assert message_version(level, kind) == version
 
@@ -101,6 +104,8 @@ def test_what_no_level_names_is_never_written(version_of: object) -> None:
 def test_a_controller_of_0_1_0_is_sent_only_requests_that_it_knows() -> None:
     assert may_forward(FEATURES_OF_0_1_0, 19, 7)
     assert not may_forward(FEATURES_OF_0_1_0, 19, 8)
+    assert not may_forward(FEATURES_OF_0_1_0, 57, 0)
+    assert may_forward(SUPPORTED_FEATURES, 57, 2)
 
 
 def test_a_broker_that_registers_no_levels_is_one_of_0_1_0() -> None:

@@ -46,6 +46,7 @@ KAFKA_OFFERS = {
     44: ("IncrementalAlterConfigs", "0-1", 1),
     47: ("OffsetDelete", "0-0", 1),  # never
     55: ("DescribeQuorum", "0-2", 0),
+    57: ("UpdateFeatures", "0-2", 0),
     60: ("DescribeCluster", "0-2", 0),
     61: ("DescribeProducers", "0-0", 0),
     65: ("DescribeTransactions", "0-0", 0),

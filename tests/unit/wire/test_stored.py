@@ -4,7 +4,7 @@ import pytest
 
 from tailrace.wire.primitives import WireError
 from tailrace.wire.schema import Int32, record, wire
-from tailrace.wire.stored import decode_record, encode_record, record_types
+from tailrace.wire.stored import UnknownRecord, decode_record, encode_record, record_types
 
 
 @record(type=3, versions="0-1")
@@ -49,18 +49,23 @@ def test_an_old_version_is_written_on_request_and_read_with_defaults() -> None:
 @pytest.mark.parametrize(
     ("data", "why"),
     [
-        (b"\1\4\1abc", r"record type 4 \(version 1\)"),
-        (b"\1\3\2abc", "Moved has no version 2, only 0-1"),
-        (b"\2\3\1abc", "frame version 2"),
-        (encode_record(moved, 1) + b"x", "1 trailing bytes"),
+        (b"\1\4\1abc", "record type 4, version 1; known are types 3 to 300"),
+        (b"\1\3\2abc", r"record type 3 \(Moved\), version 2; known are versions 0-1"),
+        (b"\2\3\1abc", "record frame, version 2; known are version 1"),
     ],
 )
-def test_unknown_types_and_versions_are_rejected(data: bytes, why: str) -> None:
-    with pytest.raises(WireError, match=why):
+def test_a_kind_or_version_that_is_not_known_is_named(data: bytes, why: str) -> None:
+    with pytest.raises(UnknownRecord, match=why):
         decode_record(types, data)
 
 
-def test_every_truncated_record_is_rejected() -> None:
+def test_bytes_that_follow_a_record_are_no_later_release() -> None:
+    with pytest.raises(WireError, match="1 trailing bytes") as refused:
+        decode_record(types, encode_record(moved, 1) + b"x")
+    assert not isinstance(refused.value, UnknownRecord)
+
+
+def test_no_prefix_is_a_record() -> None:
     data = encode_record(moved, 1)
     for size in range(len(data)):
         with pytest.raises(WireError):

@@ -13,7 +13,12 @@ from tailrace.broker.control.controller_calls import CallPeer
 from tailrace.broker.control.leader_duties import LeaderDuties
 from tailrace.broker.metadata.hosted_partitions import HostedPartitions
 from tailrace.broker.partitions.partition import Partition
-from tailrace.cluster.brokers import Broker, from_registered
+from tailrace.cluster.brokers import (
+    KAFKA_LISTENER,
+    Broker,
+    from_registered_endpoints,
+    from_registered_features,
+)
 from tailrace.cluster.controller import Controller, NewTopic
 from tailrace.cluster.membership import Joining
 from tailrace.cluster.records import PartitionLed
@@ -129,7 +134,7 @@ class ControllerRequests:
             incarnation=Id(request.incarnation_id),
             peer=Address(request.peer_host, request.peer_port),
             rack=request.rack,
-            features=from_registered(request.features),
+            features=from_registered_features(request.features),
         )
         broker_id = await self._write(lambda controller: controller.join(joining))
         return JoinClusterAnswer(
@@ -200,17 +205,17 @@ class LeaderHandOvers:
 
 
 def _broker(request: RegisterBroker) -> Broker:
+    endpoints = from_registered_endpoints(request.endpoints, request.host, request.kafka_port)
     return Broker(
         id=BrokerId(request.broker_id),
         directory=Id(request.directory_id),
         incarnation=Id(request.incarnation_id),
-        host=request.host,
-        kafka_port=request.kafka_port,
+        endpoints=endpoints,
         peer_host=request.peer_host,
         peer_port=request.peer_port,
         rack=request.rack,
-        fenced=request.kafka_port == 0,
-        features=from_registered(request.features),
+        fenced=KAFKA_LISTENER not in endpoints,
+        features=from_registered_features(request.features),
     )
 
 

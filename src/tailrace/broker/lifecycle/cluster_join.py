@@ -11,7 +11,7 @@ from typing import Final
 
 from tailrace import __version__
 from tailrace.broker.peers import Refused, call_once
-from tailrace.cluster.brokers import to_register
+from tailrace.cluster.brokers import features_to_register
 from tailrace.cluster.features import METADATA_VERSION, Features, level_range
 from tailrace.log.directory.meta import FirstVoter, Meta
 from tailrace.model.addresses import Address, parse_addresses
@@ -134,7 +134,7 @@ class Joiner:
             peer_host=self.advertised_host,
             peer_port=0,  # told when it registers
             rack=self.settings.broker_rack or None,
-            features=to_register(self.features),
+            features=features_to_register(self.features),
         )
         answer = await call_once(self.ports.net, peer.host, peer.port, hello, request, ANSWER_WITHIN_S)
         assert isinstance(answer, JoinClusterAnswer)

@@ -9,15 +9,23 @@ A broker registers at each start, and again
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Final
 
 from tailrace.broker.background import BackgroundTasks
 from tailrace.broker.control.controller_calls import ControllerCalls
+from tailrace.broker.later_release import LaterRelease
 from tailrace.broker.metadata.progress import MetadataProgress
 from tailrace.broker.partitions.partition import Partition
 from tailrace.broker.peers import Peers
-from tailrace.cluster.brokers import Broker, record_of, registered, to_register
+from tailrace.cluster.brokers import (
+    Broker,
+    Endpoints,
+    endpoints_to_register,
+    features_to_register,
+    record_of,
+    registered,
+)
 from tailrace.cluster.features import Features
 from tailrace.cluster.image import Image
 from tailrace.cluster.records import BrokerFenced, BrokerRegistered, FeatureRaised
@@ -70,12 +78,12 @@ class Registration:
         self._controller = controller
         self._peers = peers
         self._background = background
-        self.endpoints: Mapping[str, Address] = {}  # where clients reach this broker, by the names of its listeners
+        self.endpoints: Endpoints = {}  # where clients reach this broker, by the names of its listeners
         self._once = False  # it was registered since this start
         self._again = False  # under way
         self._updating = False  # likewise
 
-    async def register(self, endpoints: Mapping[str, Address]) -> None:
+    async def register(self, endpoints: Endpoints) -> None:
         """Done when this broker's own metadata has it registered and not fenced."""
         self.endpoints = endpoints
         await self._register()
@@ -83,7 +91,9 @@ class Registration:
     async def _register(self) -> None:
         while not self._once:
             if self._background.failed.done():
-                raise RegistrationRefused("a part of the broker has failed; the log says which.")
+                failure = self._background.failed.exception()
+                why = f"{failure}." if isinstance(failure, LaterRelease) else "a part has failed; the log says which."
+                raise RegistrationRefused(f"this broker cannot go on: {why}")
             if why := self._peers.incompatible:
                 raise RegistrationRefused(f"the cluster does not take this broker in: {why}.")
             try:
@@ -146,16 +156,16 @@ class Registration:
 
     def _is_current(self) -> bool:
         """Whether the metadata has all that this broker would register now."""
-        return self._image.brokers.get(self._own.voter.broker) == registered(record_of(self._broker()))
+        wanted = registered(record_of(self._broker(), self._image.level))
+        return self._image.brokers.get(self._own.voter.broker) == wanted
 
     def _broker(self) -> Broker:
-        own, kafka, peer = self._own, self.endpoints["kafka"], self._own.peer_address()
+        own, peer = self._own, self._own.peer_address()
         return Broker(
             id=own.voter.broker,
             directory=own.voter.directory,
             incarnation=own.incarnation,
-            host=kafka.host,
-            kafka_port=kafka.port,
+            endpoints=self.endpoints,
             peer_host=peer.host,
             peer_port=peer.port,
             rack=own.rack,
@@ -171,8 +181,9 @@ class Registration:
             incarnation_id=broker.incarnation,
             host=broker.host,
             kafka_port=broker.kafka_port,
+            endpoints=endpoints_to_register(broker.endpoints),
             peer_host=broker.peer_host,
             peer_port=broker.peer_port,
             rack=broker.rack,
-            features=to_register(broker.features),
+            features=features_to_register(broker.features),
         )

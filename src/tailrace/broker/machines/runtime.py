@@ -15,6 +15,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Generic, Protocol, TypeVar
 
+from tailrace.broker.later_release import unknown_record
 from tailrace.broker.partitions.partition import Partition
 from tailrace.cluster.features import record_version
 from tailrace.model.faults import Fault, NotLeader
@@ -27,7 +28,7 @@ from tailrace.records.control import Marker, read_control
 from tailrace.records.header import BatchHeader
 from tailrace.records.opened import batches, open_batch
 from tailrace.records.record import NewRecord, Record
-from tailrace.wire.stored import decode_record, encode_record
+from tailrace.wire.stored import UnknownRecord, decode_record, encode_record
 
 LOAD_READ_MAX_BYTES: Final = 1024 * 1024
 RECORDS_PER_TURN: Final = 500
@@ -130,29 +131,32 @@ class MachineRuntime(Generic[M]):
             raise NotLeader(f"{self.partition.name}: epoch {self.epoch} is over")
 
 
-def _said(batch: memoryview, header: BatchHeader, decode: Callable[[Record], Any]) -> Iterator[Any]:
-    """What a batch says to a machine, in its order."""
+def _said(log: str, batch: memoryview, header: BatchHeader, decode: Callable[[Record], Any]) -> Iterator[Any]:
+    """What a batch of a log says to a machine, in its order."""
     if header.is_control:
         said = read_control(batch) if header.is_transactional else None
         if isinstance(said, Marker):
             yield TransactionEnded(header.producer_id, said.committed)
         return
     for record in open_batch(batch):
-        one = decode(record)
+        try:
+            one = decode(record)
+        except UnknownRecord as error:
+            raise unknown_record(log, record.offset, error) from None
         yield InTransaction(header.producer_id, header.producer_epoch, one) if header.is_transactional else one
 
 
 async def replay_batches(
     partition: Partition, offset: int, limit: int, decode: Callable[[Record], Any], replay: Callable[[Any], None]
 ) -> int:
-    """Hand on some records from `offset` on, below `limit`; where to go on."""
+    """Hand on some records from `offset` on, below `limit`; where to go on. `LaterRelease` at one that is not known."""
     log = partition.log
     read = log.read(offset, LOAD_READ_MAX_BYTES, limit)
     if read is None:
         read = await log.read_cold(offset, LOAD_READ_MAX_BYTES, limit)
     count = 0
     for batch, header in batches(read.data):
-        for record in _said(batch, header, decode):
+        for record in _said(partition.name, batch, header, decode):
             replay(record)
             count += 1
             if count % RECORDS_PER_TURN == 0:

@@ -11,11 +11,13 @@ from tailrace.broker.control.controller_calls import ControllerCalls
 from tailrace.broker.control.peer_requests import ControllerRequests, ServeForwarded
 from tailrace.broker.control.preferred_elections import PreferredElections
 from tailrace.broker.metadata.hosted_partitions import HostedPartitions
+from tailrace.broker.metadata.progress import MetadataProgress
 from tailrace.broker.partitions.partition import Partition
 from tailrace.broker.services.topics import wants_compaction, warn_of_compaction
 from tailrace.cluster.brokers import Broker
 from tailrace.cluster.controller import Controller
-from tailrace.cluster.features import Features
+from tailrace.cluster.feature_updates import FeatureUpdate
+from tailrace.cluster.features import Features, may_forward
 from tailrace.cluster.image import Resource
 from tailrace.cluster.settings import CHANGEABLE_BROKER_SETTINGS, SettingChange
 from tailrace.model.caller import Caller
@@ -122,6 +124,7 @@ class Admin:
         metadata: Partition,
         controller: ControllerRole,
         changes: ClusterChanges,
+        progress: MetadataProgress,
         elections: PreferredElections,
         calls: ControllerCalls,
         requests: ControllerRequests,
@@ -135,6 +138,7 @@ class Admin:
         self._metadata = metadata
         self._controller = controller
         self._changes = changes
+        self._progress = progress
         self._elections = elections
         self._calls = calls
         self._requests = requests
@@ -156,6 +160,11 @@ class Admin:
         answer = await self._calls.ask(request, timeout_s)
         return bytes(answer.body)
 
+    def may_forward(self, api_key: int, version: int) -> bool:
+        """Whether the controller's release can serve a request; one that is not known yet may."""
+        controller = self.find_broker(self._controller.controller or NOBODY)
+        return controller is None or may_forward(controller.features, api_key, version)
+
     def serve_forwarded_with(self, serve: ServeForwarded) -> None:
         """Requests that other brokers forward to this one are served by `serve`."""
         self._requests.serve_forwarded = serve
@@ -175,6 +184,16 @@ class Admin:
         return FeaturesView(
             supported=self._features, finalized=self._hosted.image.features, offset=self._metadata.high_watermark
         )
+
+    async def raise_features(self, who: Caller, updates: Sequence[FeatureUpdate], *, validate_only: bool) -> None:
+        """Raise feature levels, on the controller. A raise cannot be undone."""
+
+        def propose(controller: Controller) -> Proposal[None]:
+            proposal = controller.update_features(updates)
+            return Proposal(None) if validate_only else proposal
+
+        await self._controller.active.write(propose)
+        await self._progress.settled()
 
     async def quorum(self, who: Caller) -> QuorumView:
         """The quorum of the cluster metadata; only its leader, the controller, knows it."""

@@ -27,6 +27,9 @@ class BrokerConnection:
         with _reported(f"{self._address} did not answer"):
             return ask(self._connection, request, self._versions)
 
+    def knows(self, api_key: int) -> bool:
+        return api_key in self._versions
+
     def close(self) -> None:
         self._connection.close()
 

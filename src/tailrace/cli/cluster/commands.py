@@ -1,4 +1,4 @@
-"""`tailrace cluster …`: run several brokers on this machine, and show the state of any cluster."""
+"""`tailrace cluster …`: several brokers on this machine; how any cluster is doing, and the raise after an upgrade."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -83,3 +83,27 @@ def status(
     from tailrace.cli.cluster.status import show_status
 
     show_status(bootstrap, watch=watch, as_json=json)
+
+
+@commands.command(cls=Command)
+def upgrade(
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Raise the levels. Without this it is a dry run, which changes nothing.")
+    ] = False,
+    json: Json = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+) -> None:
+    """Raise the cluster's feature levels after every broker was restarted with a new release.
+
+    Until then the cluster uses only what the older release knows, and brokers may go back to it. The dry run says
+    which levels would be raised, or which brokers are not ready and why. A raise cannot be undone: brokers of
+    earlier releases are refused from then on. docs/upgrading.md has the whole procedure.
+
+    \b
+    Examples:
+      tailrace cluster upgrade
+      tailrace cluster upgrade --yes --bootstrap 127.0.0.1:19092
+    """
+    from tailrace.cli.cluster.upgrade import run_upgrade
+
+    run_upgrade(bootstrap, yes=yes, as_json=json)

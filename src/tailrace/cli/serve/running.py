@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final, TypeVar
 
+from tailrace.broker.later_release import LaterRelease
 from tailrace.broker.node import CannotStart, Node
 from tailrace.broker.starting import Startup
 from tailrace.cli.failure import Failed
@@ -80,7 +81,10 @@ async def _serve(settings: Settings, until_eof: bool) -> None:
     finally:
         await node.stop()
     if failed.done():
-        raise Failed(f"the broker failed and stopped: {failed.exception()!r}. The log above has the details.")
+        failure = failed.exception()
+        if isinstance(failure, LaterRelease):
+            raise Failed(f"stopped: {failure}.")
+        raise Failed(f"the broker failed and stopped: {failure!r}. The log above has the details.")
     logger.info("stopped")
 
 

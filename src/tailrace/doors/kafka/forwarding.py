@@ -24,7 +24,7 @@ async def serve(api: Api, request: Any, call: WireCall) -> Any:
     """Serve a request here, or have the controller serve it."""
     assert api.handler is not None
     admin = call.services.admin
-    if api.by_controller and not admin.is_controller:
+    if api.by_controller and not admin.is_controller and admin.may_forward(api.key, call.version):
         try:
             body = await admin.forward(call.caller, api.key, call.version, call.body, request_timeout_s(request))
         except Fault:

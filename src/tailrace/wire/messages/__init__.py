@@ -55,6 +55,7 @@ from tailrace.wire.messages.sasl_authenticate import SaslAuthenticateRequest, Sa
 from tailrace.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from tailrace.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from tailrace.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
+from tailrace.wire.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 from tailrace.wire.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from tailrace.wire.schema import Versions, declaration
 
@@ -119,6 +120,7 @@ MESSAGES: Final = _by_key(
     (IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse),
     (OffsetDeleteRequest, OffsetDeleteResponse),
     (DescribeQuorumRequest, DescribeQuorumResponse),
+    (UpdateFeaturesRequest, UpdateFeaturesResponse),
     (DescribeClusterRequest, DescribeClusterResponse),
     (DescribeProducersRequest, DescribeProducersResponse),
     (WriteTxnMarkersRequest, WriteTxnMarkersResponse),
