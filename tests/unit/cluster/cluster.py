@@ -1,4 +1,4 @@
-"""A controller with a log of bytes, so that every record is written and read back on its way."""
+"""A controller with a log in memory; every record is encoded and decoded on its way."""
 
 from collections.abc import Callable
 from typing import TypeVar, cast
@@ -38,7 +38,7 @@ def registration(
 
 class Cluster:
     def __init__(self, *brokers: int, racks: tuple[str | None, ...] = ()) -> None:
-        """Brokers that serve; `racks` says where each stands, in the same order."""
+        """A cluster of live brokers; `racks` are their racks, in the same order."""
         self.controller = Controller()
         self.log: list[bytes] = []
         self._next = 0
