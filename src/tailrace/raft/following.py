@@ -67,13 +67,13 @@ def fetch_answered(state: State, answer: FetchAnswer, turn: EffectsBuilder) -> N
 def _checked_truncation(state: State, end: int) -> Offset:
     if end < state.high_watermark:
         raise Inconsistent(
-            f"leader {state.leader} asks to truncate to {end}, below the high watermark {state.high_watermark}"
+            f"leader {state.leader} requires truncation to {end}, below the high watermark {state.high_watermark}"
         )
     return Offset(end)
 
 
 def commit(state: State) -> bool:
-    """Adopt the leader's high watermark, as far as our log goes. That of an older epoch went with its `LeaderView`."""
+    """Adopt the high watermark of this epoch's leader, up to our log end."""
     return state.following is not None and state.commit(state.following.committed(state.log_end))
 
 
@@ -107,8 +107,7 @@ def fill_in_leader_disk(state: State) -> None:
 
 
 def epoch_ended(state: State, event: EndEpoch, turn: EffectsBuilder) -> None:
-    """The leader resigned. Its first successor starts an election at once, without pre-votes: there is no leader that
-    it could depose."""
+    """The leader resigned. Its first successor needs no pre-votes: there is no leader that it could depose."""
     state.learn(event.epoch, None, turn)
     if event.epoch != state.epoch or state.leader not in (None, event.sender):
         return
