@@ -1,4 +1,4 @@
-"""Python source under construction: the lines of one function, and the values it refers to by name."""
+"""Builds the source of a Python function: its lines, and the values it refers to by name."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -24,18 +24,18 @@ class Source:
         self._depth -= 1
 
     def fresh(self, hint: str) -> str:
-        """A local name that nothing else uses."""
+        """A local name that is not used yet."""
         self._fresh += 1
         return f"{hint}_{self._fresh}"
 
     def bind(self, hint: str, value: object) -> str:
-        """A name by which the function can refer to `value`."""
+        """A name that refers to `value` in the function."""
         name = self.fresh(hint.upper())
         self._names[name] = value
         return name
 
     def build(self, name: str, title: str) -> Any:
-        """The function `name` that the lines define."""
+        """Compile the lines, and return the function `name` that they define."""
         namespace = dict(self._names)
         exec(compile("\n".join(self._lines), f"<{title}>", "exec"), namespace)
         return namespace[name]

@@ -17,7 +17,7 @@ class Campaign:
 
 
 @frozen(kw_only=False)
-class LeaderGone:
+class LeaderDisconnected:
     """The connection to `leader` was lost. `live` are the brokers that this broker is connected to."""
 
     leader: BrokerId
@@ -78,7 +78,7 @@ Event = (
     Message
     | Tick
     | Campaign
-    | LeaderGone
+    | LeaderDisconnected
     | VoteStored
     | Resign
     | Transfer

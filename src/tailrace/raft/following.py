@@ -6,7 +6,7 @@ from tailrace.model.ids import NO_ID, Offset
 from tailrace.raft import electing
 from tailrace.raft.divergence import truncation_offset
 from tailrace.raft.effects import EffectsBuilder
-from tailrace.raft.events import LeaderGone, Truncated
+from tailrace.raft.events import LeaderDisconnected, Truncated
 from tailrace.raft.messages import BeginEpoch, EndEpoch, EpochSeen, FetchAnswer, Fetched
 from tailrace.raft.roles import Cause, Role
 from tailrace.raft.state import Inconsistent, State
@@ -37,11 +37,11 @@ def _fetch_target(state: State) -> Voter | None:
     known = state.following
     if known is not None and (state.role is Role.FOLLOWER or (state.role is Role.OBSERVER and not known.given_up)):
         return known.leader
-    others = [voter for voter in state.others if voter.broker != state.me.broker]  # a former disk of ours cannot answer
+    others = [voter for voter in state.others if voter.broker != state.me.broker]  # its former disk cannot answer
     if state.role not in (Role.OBSERVER, Role.UNATTACHED) or not others:
         return None
     if state.role is Role.UNATTACHED and state.voted_for not in (NO_VOTER, state.me):
-        # The candidate may have been elected. Not for observers: they are not told if it was not, and must ask on.
+        # The candidate may be the leader by now. Observers ask all voters: leaders do not announce themselves to them.
         return state.voted_for
     return others[state.leader_queries % len(others)]
 
@@ -67,13 +67,13 @@ def fetch_answered(state: State, answer: FetchAnswer, turn: EffectsBuilder) -> N
 def _checked_truncation(state: State, end: int) -> Offset:
     if end < state.high_watermark:
         raise Inconsistent(
-            f"leader {state.leader} asks to truncate to {end}, below the high watermark {state.high_watermark}"
+            f"leader {state.leader} requires truncation to {end}, below the high watermark {state.high_watermark}"
         )
     return Offset(end)
 
 
 def commit(state: State) -> bool:
-    """Adopt the leader's high watermark, as far as our log goes. That of an older epoch went with its `LeaderView`."""
+    """Adopt the high watermark of this epoch's leader, up to our log end."""
     return state.following is not None and state.commit(state.following.committed(state.log_end))
 
 
@@ -107,8 +107,7 @@ def fill_in_leader_disk(state: State) -> None:
 
 
 def epoch_ended(state: State, event: EndEpoch, turn: EffectsBuilder) -> None:
-    """The leader resigned. Its first successor starts an election at once, without pre-votes: there is no leader that
-    it could depose."""
+    """The leader resigned. Its first successor needs no pre-votes: there is no leader that it could depose."""
     state.learn(event.epoch, None, turn)
     if event.epoch != state.epoch or state.leader not in (None, event.sender):
         return
@@ -123,7 +122,7 @@ def epoch_ended(state: State, event: EndEpoch, turn: EffectsBuilder) -> None:
         state.timeout_at = turn.now + state.timing.backoff(rank, turn.chance)
 
 
-def leader_gone(state: State, event: LeaderGone, turn: EffectsBuilder) -> None:
+def leader_disconnected(state: State, event: LeaderDisconnected, turn: EffectsBuilder) -> None:
     """The leader's connection was lost: the first live voter in assignment order starts at once, the others in turn."""
     known = state.following
     if known is None or known.given_up or known.leader.broker != event.leader or state.role not in FETCHING_ROLES:
@@ -147,7 +146,7 @@ def deadline(state: State) -> float:
     return known.heard_at + state.timing.fetch_timeout_s
 
 
-def rests(state: State) -> bool:
+def timed_by_pulse(state: State) -> bool:
     known = state.following
     return known is not None and known.pulse is not None and not known.given_up and state.role in FETCHING_ROLES
 

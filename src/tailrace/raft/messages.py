@@ -133,7 +133,7 @@ class FetchAnswer:
 class Synced:
     """An fsync ended at a replica whose fetch, at `end` and `last_epoch`, is waiting at the leader.
 
-    It identifies the log it is about: what was durable before a truncation may differ from what was appended after it.
+    It identifies its log by these: entries that were durable before a truncation may have been replaced since.
     """
 
     peer: Voter

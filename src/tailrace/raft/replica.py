@@ -28,7 +28,7 @@ from tailrace.raft.events import (
     AddVoter,
     Campaign,
     Event,
-    LeaderGone,
+    LeaderDisconnected,
     RemoveVoter,
     Repaired,
     Resign,
@@ -59,7 +59,7 @@ __all__ = ["Campaign", "Effects", "Event", "Replica", "Resign", "Role", "Vote", 
 class Replica(State):
     """`step` takes one event and returns effects. Time is in seconds and only grows; `chance` is drawn from [0, 1)."""
 
-    def take_part(self, now: float, chance: float, patience_s: float = 0.0) -> None:
+    def start_timeout(self, now: float, chance: float, patience_s: float = 0.0) -> None:
         """Start the election timeout, `patience_s` longer if a leader may exist already or is being elected."""
         self.timeout_at = now + patience_s + self.timing.election(chance)
 
@@ -86,8 +86,8 @@ class Replica(State):
                 following.epoch_ended(self, event, turn)
             case EpochSeen():
                 self.learn(event.epoch, event.leader, turn)
-            case LeaderGone():
-                following.leader_gone(self, event, turn)
+            case LeaderDisconnected():
+                following.leader_disconnected(self, event, turn)
             case Campaign():
                 electing.campaign(self, Cause.CAMPAIGN, turn)
             case Resign():
@@ -140,11 +140,11 @@ class Replica(State):
         return following.deadline(self) if self.leadership is None else leading.deadline(self, self.leadership)
 
     @property
-    def rests(self) -> bool:
+    def timed_by_pulse(self) -> bool:
         """Whether a `Tick` becomes due only when a shared pulse stops: the owner of the pulse watches it then."""
         if self.leadership is not None:
-            return self.leadership.rests
-        return following.rests(self)
+            return self.leadership.timed_by_pulse
+        return following.timed_by_pulse(self)
 
     def fetch(self) -> Fetched | None:
         """The next fetch to send; None: none for now."""
@@ -155,16 +155,16 @@ class Replica(State):
         """Whether a successor is catching up to take over leadership: append nothing for clients."""
         return self.leadership is not None and self.leadership.successor is not None
 
-    def held_by(self, count: int) -> int:
+    def durable_on(self, count: int) -> int:
         """The offset up to which `count` voters have everything on disk, the leader itself included."""
-        return -1 if self.leadership is None else self.leadership.held_by(count, self.durable)
+        return -1 if self.leadership is None else self.leadership.durable_on(count, self.durable)
 
     def in_sync(self, now: float) -> Voters:
         """The voters that were caught up within `replica.lag.time.max.ms`; empty unless this replica is the leader."""
         leadership = self.leadership
         return () if leadership is None else leadership.in_sync(self.log_end, now - self.timing.lag_max_s)
 
-    def is_followed(self, now: float) -> bool:
+    def all_voters_caught_up(self, now: float) -> bool:
         """Whether this replica is the leader, and every voter fetches and has its whole log."""
         leadership = self.leadership
         return leadership is not None and leadership.all_caught_up(self.log_end, now - self.timing.check_quorum_s)

@@ -122,15 +122,15 @@ class Leadership:
         """The offset up to which a majority has everything on disk."""
         if self._alone:
             return own_durable
-        return self.held_by(majority(len(self._voters)), own_durable)
+        return self.durable_on(majority(len(self._voters)), own_durable)
 
-    def held_by(self, count: int, own_durable: int) -> int:
+    def durable_on(self, count: int, own_durable: int) -> int:
         """The offset up to which `count` voters have everything on disk; -1: there are fewer voters."""
         durable = sorted(own_durable if voter == self._me else self.trackers[voter].durable for voter in self._voters)
         return durable[-count] if count <= len(durable) else -1
 
     @property
-    def rests(self) -> bool:
+    def timed_by_pulse(self) -> bool:
         """Whether every voter is tracked by a shared pulse, and no hand-over is under way."""
         return self.successor is None and all(
             voter == self._me or (self.trackers[voter].end >= 0 and self.trackers[voter].pulse is not None)

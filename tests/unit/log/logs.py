@@ -50,7 +50,7 @@ def give_up_descriptors() -> None:
         disk = opened.pop().disk
         if isinstance(disk, SystemDisk):
             for file in list(disk._open):
-                file.give_up_descriptor()
+                file.close_descriptor()
 
 
 def topic(**settings: int | str) -> TopicSettings:

@@ -9,7 +9,7 @@ from random import Random
 
 from tailrace.model.ids import BrokerId
 from tailrace.raft.effects import Effects
-from tailrace.raft.events import AddVoter, Event, LeaderGone, RemoveVoter, Transfer
+from tailrace.raft.events import AddVoter, Event, LeaderDisconnected, RemoveVoter, Transfer
 from tailrace.raft.replica import Replica
 from tailrace.raft.roles import Role
 from tailrace.raft.timing import Timing
@@ -177,7 +177,7 @@ class History:
         member = self._any_alive()
         if member.replica.leader is not None:
             live = tuple(BrokerId(one) for one in self.members if self.chance.random() < 0.5)
-            self._step(member, LeaderGone(member.replica.leader.broker, live))
+            self._step(member, LeaderDisconnected(member.replica.leader.broker, live))
 
     def transfer(self) -> None:
         for member in self._leaders():

@@ -11,7 +11,7 @@ from itertools import groupby
 
 from tailrace.model.ids import BrokerId, Epoch
 from tailrace.raft.effects import Effects, Vote
-from tailrace.raft.events import AddVoter, Campaign, Event, LeaderGone, RemoveVoter, Repaired, Resign, Transfer
+from tailrace.raft.events import AddVoter, Campaign, Event, LeaderDisconnected, RemoveVoter, Repaired, Resign, Transfer
 from tailrace.raft.leading import has_quorum
 from tailrace.raft.roles import Move
 from tailrace.raft.voters import NO_VOTER, Voter
@@ -168,7 +168,7 @@ class Stage:
 
     def disconnect(self, one: str, leader: str) -> None:
         live = tuple(BrokerId(other) for other, member in self.members.items() if member.alive and other != int(one))
-        self._step(int(one), LeaderGone(BrokerId(int(leader)), live))
+        self._step(int(one), LeaderDisconnected(BrokerId(int(leader)), live))
 
     def campaign(self, one: str) -> None:
         self._step(int(one), Campaign())

@@ -1,4 +1,4 @@
-"""docs/raft.md shows the state table as it is. `python -m tests.unit.raft.test_diagram` draws it anew."""
+"""docs/raft.md shows the current state table. `python -m tests.unit.raft.test_diagram` redraws it."""
 
 from tailrace.raft.roles import TRANSITIONS
 from tests.unit.state_tables import Page

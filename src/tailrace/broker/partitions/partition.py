@@ -158,7 +158,7 @@ class Partition(QuorumMember):
         wanted = self.log.settings.min_insync_replicas
         if wanted <= len(self.replica.voters) // 2 + 1:
             return self.replica.high_watermark
-        return min(self.replica.high_watermark, self.replica.held_by(wanted))
+        return min(self.replica.high_watermark, self.replica.durable_on(wanted))
 
     def when_acknowledged(self, end: int, done: WhenReached) -> None:
         """Call `done(None)` once all that acks=all asks for is done up to `end`, or `done(fault)` when it cannot be."""

@@ -87,7 +87,10 @@ def test_a_port_in_use_is_refused_and_the_data_stays_usable(broker: Broker, tmp_
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("num_partition: 3", "found in {config}; did you mean 'num_partitions'?\n`tailrace settings`"),
+        (
+            "num_partition: 3",
+            "'num_partition' in {config}; did you mean 'num_partitions'?\n`tailrace settings`",
+        ),
         ("num_partitions: many", "num.partitions=many: it must be a whole number (num_partitions in {config}).\n"),
         ("fsync: never\nkafka.port: 1\n\nkafka_port: 2", "kafka_port is set twice, in lines 2 and 4"),
         ("data_dir: null", "data.dir has no value"),

@@ -160,7 +160,7 @@ async def test_files_removed_by_a_truncation_are_not_fsynced(tmp_path: Path) -> 
     log.append_as_is(one_batch(base_offset=10, epoch=1), NOW)  # behind a gap, which also has a file
     await log.truncate_to(1)
     for file in list(disk._open):
-        file.give_up_descriptor()
+        file.close_descriptor()
     await log.flush()
     assert log.failed is None
     assert names(tmp_path / "p") == [f"{0:020d}.log"]
