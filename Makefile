@@ -12,7 +12,7 @@ READY := $(VENV)/.ready
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo check test bench bench-peers interop fuzz simulate mutants chaos test-spark-full programs
+.PHONY: help setup run demo check test bench bench-peers interop fuzz simulate mutants chaos test-spark-full tighten programs
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -61,6 +61,9 @@ chaos: $(READY) ## kill, pause and cut off real brokers under load; MINUTES=10, 
 test-spark-full: $(READY) ## every test of the Spark pipeline, the long ones included
 	@$(BIN)/python -m pytest tests/pipeline -n $(WORKERS) --dist worksteal -m "long or not long" --durations 10
 
+tighten: $(READY) ## lower the size bounds in checks/sizes.toml to what the tree holds now
+	@$(BIN)/python -m checks.sizes --tighten
+
 # Debian splits ensurepip off its Python; the machine's own pip then puts one into the new environment.
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -69,7 +72,7 @@ $(READY): pyproject.toml
 	@test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV) >/dev/null 2>&1 || \
 		{ $(PYTHON) -m venv --clear --without-pip $(VENV) && $(PYTHON) -m pip --python $(BIN)/python install --quiet pip; }
 	@$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
-	@$(BIN)/python -m pip install --quiet --editable ".[client,spark,postgres]" --group dev
+	@$(BIN)/python -m pip install --quiet --editable ".[client,spark,postgres,report]" --group dev
 	@touch $@
 
 # Programs that tests drive and PyPI does not have. Without them those tests skip, and say so.

