@@ -29,7 +29,8 @@ from tailrace.pipeline.histories.outlook import outlook
 from tailrace.pipeline.histories.writing import archive_range
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
 from tailrace.pipeline.kafka.fetching import Range
-from tailrace.pipeline.replaying.partition import ReplayRange, replay_partition
+from tailrace.pipeline.replaying.partition import replay_partition
+from tailrace.pipeline.replaying.wanted import ReplayRange
 from tailrace.pipeline.sink.committing import commit_all
 from tailrace.pipeline.sink.options import WriteOptions, write_options
 from tailrace.pipeline.sink.writing import Attempt, Written, write_rows

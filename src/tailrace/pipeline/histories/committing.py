@@ -21,9 +21,9 @@ from tailrace.pipeline.histories.delta_log import (
     read_log,
     sync_folder,
 )
-from tailrace.pipeline.histories.layout import spark_schema_json
 from tailrace.pipeline.histories.locking import in_turn
 from tailrace.pipeline.histories.manifest import ArchivedRange
+from tailrace.pipeline.histories.spark_columns import spark_schema_json
 from tailrace.pipeline.kafka.offsets import Offsets
 
 LAST_COMMIT_NAME: Final = "last-commit"
@@ -31,17 +31,26 @@ LAST_COMMIT_NAME: Final = "last-commit"
 
 def begin(history: Path) -> Snapshot:
     """The history as it is, founded if there is none. `NotOurHistory` when something else is there."""
-    snapshot = read_log(history)
+    snapshot = usable(history)
     if snapshot.version >= 0:
         return snapshot
-    if history.is_dir() and any(history.iterdir()) and not (history / OWN_FOLDER).is_dir():
-        raise NotOurHistory(f"{history} is not empty, and holds no history of ours: give another folder")
     try:
         commit(history, 0, _founding(str(uuid4())))
     except CommitTaken:
         raise NotOurHistory(f"somebody else has begun a table in {history} at this moment") from None
     note_last(history, 0)
     return read_log(history)
+
+
+def usable(history: Path) -> Snapshot:
+    """The history in this folder, empty when there is none yet. `NotOurHistory` when something else is there."""
+    if history.exists() and not history.is_dir():
+        raise NotOurHistory(f"{history} is a file: give a folder")
+    snapshot = read_log(history)
+    is_taken = history.is_dir() and any(history.iterdir()) and not (history / OWN_FOLDER).is_dir()
+    if snapshot.version < 0 and is_taken:
+        raise NotOurHistory(f"{history} is not empty, and holds no history of ours: give another folder")
+    return snapshot
 
 
 def commit_batch(history: Path, ranges: Sequence[ArchivedRange], known: Snapshot | None = None) -> None:

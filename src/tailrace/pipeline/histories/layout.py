@@ -4,7 +4,6 @@ Timestamps are kept to the millisecond as the log has them, header names as byte
 and as which in its sequence, so that nothing is lost on the way back and an audit can follow producers.
 """
 
-import json
 from datetime import UTC, datetime
 from typing import Final
 
@@ -34,25 +33,6 @@ FILE_SCHEMA: Final = pa.schema(
 NUMBER_COLUMNS: Final = (
     "offset", "timestamp", "partition", "timestampType", "producerId", "producerEpoch", "sequence",
 )  # fmt: skip
-SPARK_DDL: Final = (
-    "key binary, value binary, partition int, offset bigint, timestamp timestamp, timestampType int, "
-    "headers array<struct<key:binary,value:binary>>, producerId bigint, producerEpoch int, sequence int, "
-    "topic string, date date"
-)
-SPARK_NAMES: Final = {"bigint": "long", "int": "integer"}  # what JSON calls the types of SQL
-
-
-def spark_schema_json() -> str:
-    """The columns as Delta's metadata lists them."""
-    pair = {"type": "struct", "fields": [_field("key", "binary"), _field("value", "binary")]}
-    lists = {"type": "array", "elementType": pair, "containsNull": True}
-    named = [part.strip().split(" ", 1) for part in SPARK_DDL.replace("binary,value:", "binary;value:").split(",")]
-    columns = [(name, lists if name == "headers" else SPARK_NAMES.get(kind, kind)) for name, kind in named]
-    return json.dumps({"type": "struct", "fields": [_field(name, kind) for name, kind in columns]})
-
-
-def _field(name: str, kind: object) -> dict[str, object]:
-    return {"name": name, "type": kind, "nullable": True, "metadata": {}}
 
 
 def to_table(columns: Columns, partition: int) -> pa.Table:
