@@ -11,7 +11,7 @@ from tailrace.cli.usage import Command
 from tailrace.local.places import BROKERS_DEFAULT, BROKERS_MAX, PORT_MAX
 
 commands = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="Run several brokers on this machine; see how a cluster is doing."
+    no_args_is_help=True, rich_markup_mode=None, help="Run several brokers on this machine; show a cluster's state."
 )
 
 
@@ -51,9 +51,9 @@ def up(
 ) -> None:
     """Run a cluster on this machine until Ctrl-C.
 
-    Standard output gets one line, "ready kafka=HOST:PORT,HOST:PORT,...", when all brokers have joined and one of them
-    controls the cluster. Logs go to standard error. A broker that dies is reported and not started again.
-    Variables such as TAILRACE_NUM_PARTITIONS set the same for all brokers.
+    Standard output gets one line, "ready kafka=HOST:PORT,HOST:PORT,...", when all brokers have joined and the cluster
+    has a controller. Logs go to standard error. A broker that dies is reported and not started again.
+    Brokers have the defaults of `tailrace serve`; variables such as TAILRACE_NUM_PARTITIONS set all of them.
 
     \b
     Examples:
@@ -72,7 +72,7 @@ def status(
     json: Json = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """Show the brokers of a cluster, and the partitions that are not well.
+    """Show the brokers of a cluster, and the partitions that are offline or under-replicated.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""`tailrace cluster up` with a single broker: what it says, when it fails, and that nothing of it stays behind."""
+"""`tailrace cluster up`: what it prints, how it fails, and that no process is left behind."""
 
 import json
 import os
@@ -91,8 +91,8 @@ def test_its_brokers_end_with_it(tmp_path: Path) -> None:
     assert ended
 
 
-def test_asking_twice_kills(tmp_path: Path) -> None:
-    """A broker that does not stop: it is paused again and again, before it can. Nobody waits for it to the end."""
+def test_a_second_ctrl_c_kills(tmp_path: Path) -> None:
+    """The broker is paused (SIGSTOP) again and again, so that it cannot stop, and is killed before its deadline."""
     with cluster_up(tmp_path, "--brokers", "1") as (process, line):
         pid = pid_at(*ports(line))
         child = os.pidfd_open(pid)
@@ -106,7 +106,7 @@ def test_asking_twice_kills(tmp_path: Path) -> None:
     assert ("did not stop cleanly: broker 1: the broker ended with exit code -9" in err) == (process.returncode == 1)
 
 
-def test_the_environment_sets_the_same_for_all(tmp_path: Path) -> None:
+def test_settings_of_the_environment_reach_all_brokers(tmp_path: Path) -> None:
     with cluster_up(tmp_path, "--brokers", "1", TAILRACE_BROKER_RACK="r1", TAILRACE_KAFKA_PORT="1") as (_, line):
         (port,) = ports(line)
         assert [one.rack for one in look("127.0.0.1", port).brokers] == ["r1"]
@@ -174,7 +174,7 @@ def test_a_broker_that_cannot_start_is_shown_with_its_log(tmp_path: Path) -> Non
         ((), {"TAILRACE_NUM_PARTITIONS": "none"}, "num.partitions=none: it must be a whole number"),
     ],
 )
-def test_what_makes_no_sense_is_refused(
+def test_wrong_flags_and_settings_are_refused(
     tmp_path: Path, words: tuple[str, ...], variables: dict[str, str], said: str
 ) -> None:
     ran = run_tailrace("cluster", "up", "--data-dir", str(tmp_path), *words, **variables)
@@ -183,7 +183,7 @@ def test_what_makes_no_sense_is_refused(
     assert "Traceback" not in ran.err
 
 
-def test_the_data_of_one_broker_is_no_cluster(tmp_path: Path) -> None:
+def test_a_folder_with_the_data_of_a_single_broker_is_refused(tmp_path: Path) -> None:
     (tmp_path / "meta.properties").touch()
     ran = run_tailrace("cluster", "up", "--data-dir", str(tmp_path))
     assert ran.code == 2
@@ -195,7 +195,7 @@ def test_the_data_of_one_broker_is_no_cluster(tmp_path: Path) -> None:
 
 
 def test_three_brokers_of_which_one_dies(tmp_path: Path, topic: str) -> None:
-    """And the next time all three are there again, with what they were given."""
+    """The next `cluster up` starts all three again, at the same addresses and with their records."""
     with cluster_up(tmp_path, "--brokers", "3", "--fsync", "never") as (process, line):
         addresses = [f"127.0.0.1:{port}" for port in ports(line)]
         assert run_tailrace("topic", "create", topic, "-r", "3", bootstrap=addresses[0]).code == 0
