@@ -115,9 +115,11 @@ async def test_checkpoints_go_on_after_a_truncation_that_the_disk_refused(tmp_pa
 
     with patch.object(truncation, "store_mark", no_room), pytest.raises(OSError, match="No space left"):
         await log.truncate_to(4)
-    await filled(tmp_path / "p", 20, log)
-    await recorded_checkpoint(log)
-    await recorded_checkpoint(log)
+    for count in (20, 30, 40):
+        await filled(tmp_path / "p", count, log)
+        before = log.recovery_point
+        await recorded_checkpoint(log)
+        assert log.recovery_point != before
 
 
 async def recorded_checkpoint(log: Log) -> None:
