@@ -160,7 +160,7 @@ class Pipeline:
         transactions = tuple(one for worker in self._workers for one in worker.transactions)
         self._diary.note(f"{len(transactions)} transactions, {self._committed} committed")
         history = TransactionHistory(transactions=transactions, readers=readers)
-        return [*miscounted(self._feeder.sent, readers[1].seen), *violations(history)]
+        return [*miscounted(self._feeder.sent, readers[1].records), *violations(history)]
 
     def stop_workers(self) -> None:
         for worker in self._workers:

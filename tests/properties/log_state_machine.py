@@ -1,4 +1,4 @@
-"""A log on a real disk that a stateful property test plays with: opened, driven from a loop of its own, put away."""
+"""A Hypothesis state machine that owns a log on a real disk: it opens, runs and removes it, on its own event loop."""
 
 import asyncio
 import shutil
