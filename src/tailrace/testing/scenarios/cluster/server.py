@@ -5,16 +5,22 @@ would do. Just before a crash the broker is observed, so that what a leader did 
 """
 
 import asyncio
-from typing import Final, Protocol
+from collections.abc import Callable, Iterator
+from typing import Final, Protocol, TypeVar
 
+from tailrace.broker.metadata.hosted_partitions import HostedPartitions
 from tailrace.broker.node import CannotStart, Node
+from tailrace.broker.partitions.partition import Partition
 from tailrace.doors.kafka import KafkaDoor, open_door
 from tailrace.model.faults import Fault
 from tailrace.ports import Ports
+from tailrace.raft.voters import Voter
 from tailrace.testing.scenarios.cluster.plan import DATA_DIR, KAFKA_PORT, Plan
 from tailrace.testing.simulation import Crashed, World
 
 RESTART_SECONDS: Final = 0.5
+
+T = TypeVar("T")
 
 
 class CrashObserver(Protocol):
@@ -54,6 +60,27 @@ class Server:
     @property
     def serves(self) -> bool:
         return self.door is not None
+
+    @property
+    def voter(self) -> Voter | None:
+        """The broker as a voter; None while it is down and early in its start."""
+        node = self.node
+        return None if node is None else _if_set(lambda: node.voter)
+
+    @property
+    def hosted(self) -> HostedPartitions | None:
+        """None while the broker is down and early in its start."""
+        node = self.node
+        return None if node is None else _if_set(lambda: node.hosted)
+
+    def partitions(self) -> Iterator[Partition]:
+        """The partitions that the broker has opened, the metadata partition first; during its start, those so far."""
+        node, hosted = self.node, self.hosted
+        metadata = None if node is None else _if_set(lambda: node.metadata)
+        if metadata is not None:
+            yield metadata
+        if hosted is not None:
+            yield from hosted.all()
 
     async def start(self) -> None:
         """Start the broker, again and again if need be, until it serves clients or crashes."""
@@ -103,6 +130,18 @@ class Server:
             raise
         self.crash(power_loss=False)
         return True
+
+
+def _if_set(attribute: Callable[[], T]) -> T | None:
+    """An attribute of a node that its start may not have set yet.
+
+    It is read by a function instead of by its name in a string, so that the type checker sees a renamed attribute: an
+    observer that finds no partitions would find no violations either.
+    """
+    try:
+        return attribute()
+    except AttributeError:
+        return None
 
 
 async def _stop(node: Node, door: KafkaDoor) -> None:

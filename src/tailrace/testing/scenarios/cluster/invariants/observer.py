@@ -4,7 +4,7 @@ It reads the nodes' own objects and the bytes on their disks between two callbac
 has not changed since the last observation costs one comparison.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from tailrace.broker.partitions.partition import Partition
@@ -66,8 +66,7 @@ class ClusterObserver:
     def _read_journals(self) -> None:
         """Read the journals of crashed brokers, too: messages that they sent may still be in flight."""
         for server in self._servers:
-            voter = getattr(server.node, "voter", None)
-            if voter is not None:
+            if (voter := server.voter) is not None:
                 self._directories[server.name] = voter.directory
             if server.name in self._directories:
                 directory = self._directories[server.name]
@@ -81,9 +80,9 @@ class ClusterObserver:
             raise InvariantViolated(
                 Invariant.ALIVE, f"{server.name}: {node.failed.exception()!r}"
             ) from node.failed.exception()
-        if getattr(node, "hosted", None) is not None:
-            self._deleted.update(dict.fromkeys(node.hosted.image.removed))
-        for partition in partitions_of(server):
+        if (hosted := server.hosted) is not None:
+            self._deleted.update(dict.fromkeys(hosted.image.removed))
+        for partition in server.partitions():
             self._observe_partition(server, partition)
 
     def _observe_partition(self, server: Server, partition: Partition) -> None:
@@ -132,16 +131,6 @@ class ClusterObserver:
         observed = self._logs[server.name, partition.key]
         observed.place = BEGINNING
         self._compare(server, partition, observed, observe(server, partition, observed.opening))
-
-
-def partitions_of(server: Server) -> Iterator[Partition]:
-    """The partitions that the broker has opened; while it starts, those it has opened so far."""
-    node = server.node
-    metadata, hosted = getattr(node, "metadata", None), getattr(node, "hosted", None)
-    if metadata is not None:
-        yield metadata
-    if hosted is not None:
-        yield from hosted.all()
 
 
 def has_storage_failure(partition: Partition) -> bool:
