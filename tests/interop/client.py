@@ -321,6 +321,13 @@ class Client:
         """The names of resources that have settings, by kind."""
         raise NotImplementedError
 
+    def features(self) -> dict[str, tuple[int, int, int]]:
+        """Of each feature, the first and last level that the broker supports, and the one in force."""
+        raise NotImplementedError
+
+    def raise_feature(self, name: str, level: int, *, validate_only: bool = False) -> None:
+        raise NotImplementedError
+
     def describe_quorum(self) -> QuorumShape:
         raise NotImplementedError
 

@@ -1,7 +1,11 @@
 """What clients are told about the cluster as a whole, and about what it stores."""
 
-from tests.interop.client import Client, Message
+import pytest
+
+from tests.interop.client import Client, Message, Refused
 from tests.interop.feature import feature
+
+INVALID_UPDATE_VERSION = 95
 
 
 @feature("describe the cluster: its id, its controller, its brokers", "describe_cluster")
@@ -30,3 +34,18 @@ def test_config_resources(client: Client, topic: str, bench: Client) -> None:
     configured = client.configured()
     assert topic in configured["topic"]
     assert configured["broker"] == [str(broker) for broker, _, _ in bench.describe_cluster().brokers]
+
+
+@feature("feature levels: supported, in force; one is not lowered (UpdateFeatures)", "features", "raise_feature")
+def test_features(client: Client) -> None:
+    found = client.features()
+    first, last, level = found["metadata.version"]
+    assert (first, level) == (1, last), "a new cluster is at the newest level"
+    assert found["group.version"] == (1, 1, 1)
+    client.raise_feature("metadata.version", level, validate_only=True)
+    client.raise_feature("metadata.version", level)
+    for refused in (level - 1, last + 1):
+        with pytest.raises(Refused) as refusal:
+            client.raise_feature("metadata.version", refused)
+        assert refusal.value.code == INVALID_UPDATE_VERSION
+    assert client.features() == found

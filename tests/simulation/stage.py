@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from tailrace.broker.node import Node
+from tailrace.broker.starting import start_broker
 from tailrace.doors.kafka import open_door
 from tailrace.model.settings import Settings
 from tailrace.records.build import build_batch
@@ -55,8 +56,7 @@ class Stage:
         self._client = None
 
         async def serve() -> Node:
-            node = Node(ports, Settings(**{"host": HOST, "data_dir": DATA_DIR, **settings}))
-            await node.start()
+            node = await start_broker(ports, Settings(**{"host": HOST, "data_dir": DATA_DIR, **settings}))
             await open_door(node)
             return node
 
@@ -75,7 +75,7 @@ class Stage:
     @property
     def failed(self) -> bool:
         """Whether the whole broker gave up."""
-        return self.node.failed.done()
+        return self.node.background.failed.done()
 
     # Client requests
 

@@ -103,7 +103,7 @@ async def test_a_bit_flipped_above_the_recovery_point_ends_the_log_there_and_is_
     await stage.start()
     assert await stage.read("t") == values[:7]
     assert f"{file} at byte {at}" in caplog.text
-    assert "cut here, at offset 7" in caplog.text
+    assert "truncating the log to offset 7" in caplog.text
     assert (await stage.produce("t", b"goes on")).error_code == 0
     assert await stage.read("other") == [b"fine"]
 

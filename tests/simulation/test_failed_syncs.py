@@ -150,7 +150,7 @@ async def test_index_files_that_cannot_be_synced_are_written_again(
         await stage.produce("t", b"%d" % number)
     (file,) = stage.segments("t")
     stage.storage.fail_next_sync(file.replace(".log", ".index"))
-    await stage.world.until(lambda: "no checkpoint could be made" in caplog.text)
+    await stage.world.until(lambda: "checkpoint failed" in caplog.text)
     assert (await stage.produce("t", b"5")).error_code == 0
     await stage.world.until(lambda: _point(stage) == 6)
     stage.cut_power()
@@ -159,5 +159,5 @@ async def test_index_files_that_cannot_be_synced_are_written_again(
 
 
 def _point(stage: Stage) -> Any:
-    point = stage.node.hosted.find("t", 0).log.point
+    point = stage.node.hosted.find("t", 0).log.recovery_point
     return None if point is None else point.offset

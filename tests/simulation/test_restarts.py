@@ -112,7 +112,7 @@ async def test_an_idempotent_producer_goes_on_across_restarts(stage: Stage, how:
         offsets[sequence] = (await stage.produce("t", b"%d" % sequence, producer=(number, 0, sequence))).base_offset
         if checkpoint_ms == 100 and sequence == 3:
             log = stage.node.hosted.find("t", 0).log
-            await stage.world.until(lambda log=log: log.point is not None and log.point.offset == 4)  # type: ignore[misc]
+            await stage.world.until(lambda log=log: log.recovery_point is not None and log.recovery_point.offset == 4)  # type: ignore[misc]
     await restart(stage, how)
     for sequence in range(1, 6):  # the last five are remembered
         again = await stage.produce("t", b"%d" % sequence, producer=(number, 0, sequence))
@@ -189,7 +189,7 @@ async def test_a_topic_that_was_deleted_is_not_opened_at_the_next_start(
         await stage.produce(f"t{number}", b"v")
     before = stage.files().get(f"{DATA_DIR}/checkpoint")
     await stage.world.until(lambda: stage.files().get(f"{DATA_DIR}/checkpoint") != before)
-    await stage.world.until(lambda: all(one.log.point for one in stage.node.hosted.all()))
+    await stage.world.until(lambda: all(one.log.recovery_point for one in stage.node.hosted.all()))
     for number in range(5):
         assert await stage.delete_topic(f"t{number}") == 0
     stage.kill()
@@ -219,7 +219,7 @@ async def test_half_a_batch_that_did_not_fit_does_not_come_back_in_a_sealed_segm
 
 
 async def _flush_metadata(stage: Stage) -> None:
-    await stage.node.controller.partition.log.flush()
+    await stage.node.controller_role.active.partition.log.flush()
 
 
 @staged

@@ -8,12 +8,13 @@ A request for several things answers each on its own: one bad topic does not spo
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeVar
 
-from tailrace.cluster import membership, topics
-from tailrace.cluster.brokers import Load
+from tailrace.cluster import feature_updates, membership, topics
+from tailrace.cluster.brokers import Broker, Load
+from tailrace.cluster.feature_updates import FeatureUpdate
+from tailrace.cluster.features import SUPPORTED_FEATURES, Features
 from tailrace.cluster.image import Image, Resource, Topic, is_news, plain
+from tailrace.cluster.membership import Joining
 from tailrace.cluster.records import (
-    BrokerRegistered,
-    FeatureRaised,
     MetadataRecord,
     PartitionAdded,
     PartitionLed,
@@ -25,7 +26,6 @@ from tailrace.cluster.records import (
 )
 from tailrace.cluster.settings import Operation, SettingChange, changed_settings
 from tailrace.cluster.topics import MorePartitions, NewTopic, TopicCreated, too_close
-from tailrace.model.addresses import Address
 from tailrace.model.faults import Fault, UnknownTopic, UnknownTopicId
 from tailrace.model.ids import BrokerId, Id, show_id
 from tailrace.model.proposal import Proposal
@@ -38,8 +38,9 @@ PRODUCER_IDS_PER_BLOCK: Final = 1000
 
 
 class Controller:
-    def __init__(self) -> None:
+    def __init__(self, supported: Features = SUPPORTED_FEATURES) -> None:
         self.image = Image()
+        self.supported = supported  # the feature levels of this release
         self._ahead: Load | None = None  # with what was placed since the last replay, appended or not: it only spreads
 
     def replay(self, record: MetadataRecord) -> None:
@@ -48,21 +49,13 @@ class Controller:
 
     # Brokers
 
-    def join(
-        self,
-        directory: Id,
-        wanted: BrokerId | None,
-        incarnation: Id,
-        peer_host: str,
-        peer_port: int,
-        rack: str | None,
-    ) -> Proposal[BrokerId]:
+    def join(self, one: Joining) -> Proposal[BrokerId]:
         """A disk becomes a broker of this cluster; the answer is its number. It is fenced until it registers."""
-        return membership.join(self.image, directory, wanted, incarnation, Address(peer_host, peer_port), rack)
+        return membership.join(self.image, one)
 
-    def register(self, record: BrokerRegistered) -> Proposal[None]:
-        """A broker has started, and says where it is found."""
-        return membership.register(self.image, record)
+    def register(self, broker: Broker) -> Proposal[None]:
+        """A broker has started: where it is found, and which feature levels it supports."""
+        return membership.register(self.image, broker)
 
     def fence(self, broker: BrokerId) -> Proposal[None]:
         return membership.fence(self.image, broker)
@@ -153,16 +146,13 @@ class Controller:
         block = range(first, first + PRODUCER_IDS_PER_BLOCK)
         return Proposal(block, [ProducerIdsTaken(broker=broker, next_id=block.stop)])
 
-    def raise_features(self, wanted: Mapping[str, int]) -> Proposal[None]:
-        """Bring features up to the levels of this release; never down."""
-        return Proposal(
-            None,
-            [
-                FeatureRaised(name=name, level=level)
-                for name, level in wanted.items()
-                if self.image.features.get(name, 0) < level
-            ],
-        )
+    def found(self) -> Proposal[None]:
+        """The feature levels of a new cluster. An older one keeps its levels until somebody raises them."""
+        return feature_updates.found(self.image, self.supported)
+
+    def update_features(self, updates: Sequence[FeatureUpdate]) -> Proposal[None]:
+        """Raise features, all or none."""
+        return feature_updates.update(self.image, self.supported, updates)
 
 
 def try_each(proposals: Sequence[Callable[[], Proposal[T]]]) -> Proposal[list[T | Fault]]:

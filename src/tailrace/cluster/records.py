@@ -6,6 +6,8 @@ Names, topics, settings and where brokers are found live here and in no other fi
 from typing import Final, get_args
 
 from tailrace.model.ids import Id
+from tailrace.wire.messages.peers.registered_endpoint import RegisteredEndpoint
+from tailrace.wire.messages.peers.registered_feature import RegisteredFeature
 from tailrace.wire.schema import Int8, Int16, Int32, Int64, record, wire
 from tailrace.wire.stored import record_types
 
@@ -70,18 +72,22 @@ class PartitionStartMoved:
     start: Int64 = wire()
 
 
-@record(type=8, versions="0-0", flexible="0+")
+@record(type=8, versions="0-1", flexible="0+")
 class BrokerRegistered:
-    """Where a broker is found. Written when it joins and at each of its starts."""
+    """Where a broker is found. Written when it joins and at each of its starts.
+
+    Version 1 names the endpoint of each listener; version 0 has one, that of the Kafka listener."""
 
     broker_id: Int32 = wire()
     directory_id: Id = wire()
     incarnation_id: Id = wire()  # another one at each start
-    host: str = wire()
-    kafka_port: Int32 = wire()  # 0: it has joined, and does not serve yet
+    host: str = wire(until=0, default="")
+    kafka_port: Int32 = wire(until=0, default=0)  # 0: it has joined, and does not serve yet
+    endpoints: tuple[RegisteredEndpoint, ...] = wire(since=1, default=())  # (): it has joined, and does not serve yet
     peer_host: str = wire()
     peer_port: Int32 = wire()
     rack: str | None = wire(nullable="0+")
+    features: tuple[RegisteredFeature, ...] = wire(tag=0, default=())  # () in releases before 0.2.0
 
 
 @record(type=9, versions="0-0", flexible="0+")

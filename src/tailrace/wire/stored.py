@@ -1,9 +1,10 @@
-"""Records that we keep in partitions of our own: declared like messages, framed as Kafka frames its metadata.
+"""Records of Tailrace's internal partitions: declared like messages, framed like Kafka's metadata records.
 
     frame version (1)   record type   record version   body          the first three are varints
 
-A reader knows its classes by their type number. What it does not know it refuses: a state machine that skipped a record
-would no longer be the one its log describes. So a new version is written only when every broker can read it.
+A reader knows its classes by their type number. A kind or version that it does not know is an `UnknownRecord`: a state
+machine that skipped a record would no longer be the one its log describes. So a new kind or version is written only
+when every broker can read it (`cluster.features`).
 """
 
 from collections.abc import Mapping
@@ -18,8 +19,15 @@ from tailrace.wire.schema import declaration
 FRAME_VERSION: Final = 1
 
 
+class UnknownRecord(WireError):
+    """A record whose kind or version this release does not know, named by both."""
+
+    def __init__(self, kind: str, version: int, known: str) -> None:
+        super().__init__(f"{kind}, version {version}; known are {known}")
+
+
 def record_types(*classes: type) -> Mapping[int, type]:
-    """Classes declared with `@record` by their type, for `decode_record`."""
+    """Classes declared with `@record`, by type number, for `decode_record`."""
     found: dict[int, type] = {}
     for cls in classes:
         number = declaration(cls).number
@@ -29,13 +37,18 @@ def record_types(*classes: type) -> Mapping[int, type]:
     return MappingProxyType(found)
 
 
-def encode_record(value: object, version: int | None = None) -> bytes:
-    """The framed record; without a version, the newest there is."""
-    said = declaration(type(value))
-    chosen = said.versions.last if version is None else version
-    out = bytearray(uvarint(FRAME_VERSION) + uvarint(said.number) + uvarint(chosen))
-    encode_into(out, value, chosen)
+def encode_record(value: object, version: int) -> bytes:
+    """The framed record, in a version that every broker of the cluster can read (`cluster.features`)."""
+    out = bytearray(uvarint(FRAME_VERSION) + uvarint(declaration(type(value)).number) + uvarint(version))
+    encode_into(out, value, version)
     return bytes(out)
+
+
+def check_version(cls: type, kind: str, version: int) -> None:
+    """`UnknownRecord` if a declared record has no such version."""
+    versions = declaration(cls).versions
+    if version not in versions:
+        raise UnknownRecord(kind, version, f"versions {versions}")
 
 
 def decode_record(types: Mapping[int, type], data: Buffer) -> Any:
@@ -45,10 +58,11 @@ def decode_record(types: Mapping[int, type], data: Buffer) -> Any:
         number, position = read_uvarint(view, position)
         version, position = read_uvarint(view, position)
     except IndexError as error:
-        raise WireError(f"a record of {len(view)} bytes ends before its body") from error
+        raise WireError(f"a stored record of {len(view)} bytes is truncated: it ends before its body") from error
     if frame != FRAME_VERSION:
-        raise WireError(f"a record has frame version {frame}, we know only {FRAME_VERSION}")
+        raise UnknownRecord("record frame", frame, f"version {FRAME_VERSION}")
     cls = types.get(number)
     if cls is None:
-        raise WireError(f"record type {number} (version {version}) is not one we know")
+        raise UnknownRecord(f"record type {number}", version, f"types {min(types)} to {max(types)}")
+    check_version(cls, f"record type {number} ({cls.__name__})", version)
     return decode_whole(cls, version, view, position)

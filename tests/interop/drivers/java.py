@@ -96,6 +96,12 @@ class Java(Writer, Topics, Groups, JavaTransactions):
     def stored_bytes(self, topic: str) -> int:
         return int(self.ask("stored_bytes", topic=topic))
 
+    def features(self) -> dict[str, tuple[int, int, int]]:
+        return {name: (first, last, level) for name, (first, last, level) in self.ask("features").items()}
+
+    def raise_feature(self, name: str, level: int, *, validate_only: bool = False) -> None:
+        self.ask("raise_feature", name=name, level=level, validate_only=validate_only)
+
     def configured(self) -> dict[str, list[str]]:
         return dict(self.ask("configured"))
 

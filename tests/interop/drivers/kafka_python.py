@@ -312,6 +312,15 @@ class KafkaPython(KafkaPythonGroups, KafkaPythonTransactions):
             for partition in held["partitions"]
         )
 
+    def features(self) -> dict[str, tuple[int, int, int]]:
+        with surfaced():
+            found = self._admin.describe_features()
+        return {name: (*one["supported"], one["finalized"][1]) for name, one in found.items()}
+
+    def raise_feature(self, name: str, level: int, *, validate_only: bool = False) -> None:
+        with surfaced():
+            self._admin.update_features({name: level}, validate_only=validate_only)
+
     def configured(self) -> dict[str, list[str]]:
         found: dict[str, list[str]] = self._admin.list_config_resources()
         return found

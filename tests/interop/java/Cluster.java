@@ -2,7 +2,10 @@ import com.fasterxml.jackson.databind.JsonNode;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.stream.Collectors;
 import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.FeatureUpdate;
+import org.apache.kafka.clients.admin.UpdateFeaturesOptions;
 import org.apache.kafka.common.ElectionType;
 
 /** Brokers, the metadata's quorum, what lies on disks, who leads. */
@@ -18,6 +21,8 @@ final class Cluster {
         calls.put("describe_quorum", this::quorum);
         calls.put("stored_bytes", this::storedBytes);
         calls.put("elect_preferred", this::elect);
+        calls.put("features", this::features);
+        calls.put("raise_feature", this::raiseFeature);
     }
 
     private Map<String, Object> describe(JsonNode asked) throws Exception {
@@ -48,6 +53,23 @@ final class Cluster {
             }
         }
         return bytes;
+    }
+
+    private Map<String, List<Short>> features(JsonNode asked) throws Exception {
+        var found = admin.describeFeatures().featureMetadata().get();
+        var inForce = found.finalizedFeatures();
+        return found.supportedFeatures().entrySet().stream().collect(Collectors.toMap(
+            one -> one.getKey(),
+            one -> List.of(
+                one.getValue().minVersion(),
+                one.getValue().maxVersion(),
+                inForce.get(one.getKey()).maxVersionLevel())));
+    }
+
+    private Object raiseFeature(JsonNode asked) throws Exception {
+        var update = new FeatureUpdate((short) asked.get("level").asInt(), FeatureUpdate.UpgradeType.UPGRADE);
+        var options = new UpdateFeaturesOptions().validateOnly(asked.get("validate_only").asBoolean());
+        return admin.updateFeatures(Map.of(asked.get("name").asText(), update), options).all().get();
     }
 
     private Object elect(JsonNode asked) throws Exception {

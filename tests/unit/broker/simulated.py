@@ -16,8 +16,11 @@ from typing import Any, Final
 
 from tailrace.broker.node import Node
 from tailrace.broker.partitions.partition import Partition
+from tailrace.broker.starting import Startup
+from tailrace.cluster.features import SUPPORTED_FEATURES, Features
 from tailrace.doors.kafka import KafkaDoor, open_door
 from tailrace.model.settings import Settings
+from tailrace.ports import Ports
 from tailrace.records.build import build_batch
 from tailrace.records.record import NewRecord
 from tailrace.testing.simulation import Delay, Machine, Odds, World
@@ -59,18 +62,15 @@ class Brokers:
     def ids(self) -> list[int]:
         return list(self._nodes)
 
-    async def start(self, broker: int, *, serves: bool = True, **more: Any) -> None:
-        """`serves`: wait until clients can come, which takes a cluster that answers."""
+    async def start(
+        self, broker: int, *, serves: bool = True, features: Features = SUPPORTED_FEATURES, **more: Any
+    ) -> None:
+        """`serves`: wait until clients can come, which takes a cluster that answers. `features`: of another release."""
         join = "" if broker == 1 else f"b1:{KAFKA_PORT}"
         own = {"host": f"b{broker}", "data_dir": DATA_DIR, "kafka_port": KAFKA_PORT, "join": join, **self._settings}
         ports = self.machine(broker).boot()
 
-        async def start() -> Node:
-            node = Node(ports, Settings(**{**own, **more}))
-            await node.start()
-            return node
-
-        node = self._nodes[broker] = await self.machine(broker).run(start())
+        node = self._nodes[broker] = await self.machine(broker).run(_start(ports, {**own, **more}, features))
         if serves:
             self._doors[broker] = await self.machine(broker).run(open_door(node))
 
@@ -145,7 +145,11 @@ class Brokers:
 
 
 def simulated(
-    count: int = 3, seed: int = 7, odds: Odds = KIND_ODDS, **settings: Any
+    count: int = 3,
+    seed: int = 7,
+    odds: Odds = KIND_ODDS,
+    features: Features = SUPPORTED_FEATURES,
+    **settings: Any,
 ) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., None]]:
     """A test that gets a fresh cluster whose metadata has all its voters."""
 
@@ -153,7 +157,7 @@ def simulated(
         async def play(world: World, fixtures: dict[str, Any]) -> None:
             brokers = Brokers(world, {"auto_leader_rebalance_enable": False, **settings})
             for broker in range(1, count + 1):
-                await brokers.start(broker)
+                await brokers.start(broker, features=features)
             voters = count if count >= 3 else 1
             await brokers.until(lambda: all(len(brokers[one].metadata.replica.voters) == voters for one in brokers.ids))
             await test(brokers, **fixtures)
@@ -169,3 +173,7 @@ def simulated(
         return run
 
     return decorate
+
+
+async def _start(ports: Ports, settings: dict[str, Any], features: Features) -> Node:
+    return await Startup(ports, Settings(**settings), features).run()

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.broker.node import CannotStart, Node
+from tailrace.broker.node import CannotStart
+from tailrace.broker.starting import start_broker
 from tailrace.model.settings import Settings
 from tailrace.ports import system_ports
 
 
 def start_and_stop(folder: Path, **settings: int) -> None:
     async def life() -> None:
-        node = Node(system_ports(), Settings(data_dir=str(folder), kafka_port=0, **settings))  # type: ignore[arg-type]
-        await node.start()
+        node = await start_broker(system_ports(), Settings(data_dir=str(folder), kafka_port=0, **settings))  # type: ignore[arg-type]
         await node.stop()
 
     asyncio.run(life())
@@ -37,7 +37,7 @@ def test_a_refused_start_lets_go_of_the_directory(tmp_path: Path) -> None:
 def test_an_unclean_stop_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     start_and_stop(tmp_path)
-    assert "not a clean one" not in caplog.text
+    assert "not clean" not in caplog.text
     (tmp_path / "clean-shutdown").unlink()
     start_and_stop(tmp_path)
-    assert "not a clean one" in caplog.text
+    assert "not clean" in caplog.text

@@ -1,18 +1,27 @@
-"""How brokers come and go: a number, a disk, and who may have which."""
+"""Joining, registering and fencing brokers: which disk may have which broker id."""
+
+from typing import Any
 
 import pytest
 
+from tailrace.cluster.features import FEATURES_OF_0_1_0, SUPPORTED_FEATURES
 from tailrace.cluster.image import Image
-from tailrace.model.faults import DuplicateBroker
+from tailrace.cluster.membership import Joining
+from tailrace.model.addresses import Address
+from tailrace.model.faults import DuplicateBroker, UnsupportedVersion
 from tailrace.model.ids import BrokerId, Id
 from tests.unit.cluster.cluster import Cluster, disk_of, numbered, registration
 
 
-def join(cluster: Cluster, disk: int, wanted: int | None = None, life: int = 1, rack: str | None = None) -> int:
+def joining(disk: int, wanted: int | None = None, life: int = 1, **other: Any) -> Joining:
+    given = {"peer": Address(f"d{disk}", 7000), "rack": None, "features": SUPPORTED_FEATURES, **other}
     number = None if wanted is None else BrokerId(wanted)
-    return cluster.write(
-        lambda controller: controller.join(numbered(disk), number, numbered(life), f"d{disk}", 7000, rack)
-    )
+    return Joining(directory=numbered(disk), wanted=number, incarnation=numbered(life), **given)
+
+
+def join(cluster: Cluster, disk: int, wanted: int | None = None, life: int = 1, rack: str | None = None) -> int:
+    one = joining(disk, wanted, life, rack=rack)
+    return cluster.write(lambda controller: controller.join(one))
 
 
 def fence(cluster: Cluster, broker: int) -> None:
@@ -70,7 +79,7 @@ def test_the_second_broker_with_a_number_is_refused_with_both_addresses() -> Non
 def test_who_has_no_port_yet_is_named_by_its_host_alone() -> None:
     cluster = Cluster(1, 2)
     with pytest.raises(DuplicateBroker, match="the one that asks from h cannot be broker 2 too"):
-        cluster.write(lambda controller: controller.join(numbered(20), BrokerId(2), numbered(1), "h", 0, None))
+        cluster.write(lambda controller: controller.join(joining(20, wanted=2, peer=Address("h", 0))))
 
 
 def test_the_number_of_a_fenced_broker_may_go_to_another_disk() -> None:
@@ -115,3 +124,24 @@ def test_a_registration_unfences_and_says_nothing_twice() -> None:
     written = len(cluster.log)
     register(cluster, 2, life=2)
     assert len(cluster.log) == written
+
+
+def test_a_broker_that_does_not_support_the_level_in_force_is_refused_by_name() -> None:
+    cluster = Cluster(1, 2)
+    why = (
+        r"broker 2 supports metadata\.version 1, the cluster is at metadata\.version 2: start it with tailrace >= 0\.2"
+    )
+    with pytest.raises(UnsupportedVersion, match=why):
+        cluster.write(lambda controller: controller.register(registration(2, life=2, features=FEATURES_OF_0_1_0)))
+    with pytest.raises(UnsupportedVersion, match="broker 3 supports"):
+        cluster.write(lambda controller: controller.join(joining(30, features=FEATURES_OF_0_1_0)))
+    assert list(cluster.image.brokers) == [1, 2]
+
+
+def test_brokers_of_two_releases_share_a_cluster_at_the_older_ones_level() -> None:
+    cluster = Cluster(1, 2, features=FEATURES_OF_0_1_0)
+    cluster.write(lambda controller: controller.register(registration(2, life=2)))
+    assert cluster.write(lambda controller: controller.join(joining(30))) == 3
+    supported = [broker.features for broker in cluster.image.brokers.values()]
+    assert supported == [FEATURES_OF_0_1_0, SUPPORTED_FEATURES, SUPPORTED_FEATURES]
+    assert cluster.replayed().image == cluster.image

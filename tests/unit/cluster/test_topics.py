@@ -1,4 +1,4 @@
-"""What a new topic gets: replicas on live brokers, on their disks, beside what else the request makes."""
+"""Creating topics: their replicas are on live brokers and their disks, spread together with the same request's."""
 
 from functools import partial
 
@@ -16,7 +16,7 @@ from tailrace.model.faults import (
     TopicExists,
 )
 from tailrace.model.ids import BrokerId
-from tests.unit.cluster.cluster import Cluster, disk_of
+from tests.unit.cluster.cluster import Cluster, disk_of, registration
 
 
 def create(cluster: Cluster, name: str, partitions: int = 1, factor: int = -1) -> TopicCreated:
@@ -48,7 +48,7 @@ def test_fenced_brokers_get_nothing_new() -> None:
     cluster.write(lambda controller: controller.fence(BrokerId(2)))
     create(cluster, "t", 6)
     assert all(sorted(place.replicas) == [1, 3, 4] for place in places(cluster, "t"))
-    with pytest.raises(InvalidReplicationFactor, match=r"factor 4 cannot be met.* live brokers, 3$"):
+    with pytest.raises(InvalidReplicationFactor, match=r"factor of 4 cannot be reached.* live brokers, 3$"):
         create(cluster, "u", factor=4)
     wanted = NewTopic(name="u", partitions=-1, replication_factor=-1, assignment={0: [1, 2]})
     with pytest.raises(InvalidReplicaAssignment, match=r"\[1, 2\].* live brokers \[1, 3, 4\]"):
@@ -104,7 +104,8 @@ def test_what_was_proposed_and_not_appended_is_forgotten() -> None:
     cluster, other = Cluster(1, 2, 3), Cluster(1, 2, 3)
     cluster.controller.create_topic(one_partition("dropped"), cluster.new_id)
     for one in (cluster, other):
-        one.write(lambda controller: controller.raise_features({"metadata.version": 1}))
+        one.write(lambda controller: controller.fence(BrokerId(3)))
+        one.write(lambda controller: controller.register(registration(3)))
         create(one, "t", factor=1)
     assert places(cluster, "t")[0].replicas == places(other, "t")[0].replicas
 
@@ -121,7 +122,7 @@ def test_asking_whether_a_topic_could_be_made_takes_no_name_and_no_room(monkeypa
     for _ in range(9):
         cluster.controller.create_topic(one_partition("t"), cluster.new_id)
     assert create(cluster, "t", 3).partitions == 3
-    with pytest.raises(PolicyViolation, match="broker 1 would hold 4 replicas, and 3 are the most"):
+    with pytest.raises(PolicyViolation, match="broker 1 would hold 4 replicas, more than the limit of 3"):
         create(cluster, "u")
 
 

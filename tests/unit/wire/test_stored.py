@@ -1,15 +1,15 @@
-"""Records of our own partitions: framed, versioned, and never skipped when unknown."""
+"""Records of internal partitions: framed, versioned, and an error when unknown."""
 
 import pytest
 
 from tailrace.wire.primitives import WireError
 from tailrace.wire.schema import Int32, record, wire
-from tailrace.wire.stored import decode_record, encode_record, record_types
+from tailrace.wire.stored import UnknownRecord, decode_record, encode_record, record_types
 
 
 @record(type=3, versions="0-1")
 class Moved:
-    """Something is elsewhere now."""
+    """A record with two versions and a tagged field."""
 
     name: str
     place: Int32
@@ -19,7 +19,7 @@ class Moved:
 
 @record(type=300, versions="0")
 class Stopped:
-    """Something is nowhere now."""
+    """A record whose type number takes two bytes."""
 
     name: str
 
@@ -28,14 +28,14 @@ types = record_types(Moved, Stopped)
 moved = Moved(name="a", place=7, speed=2, note="n")
 
 
-def test_the_frame_byte_by_byte() -> None:
-    assert encode_record(moved) == b"\1\3\1" + b"\2a" + b"\0\0\0\7" + b"\0\0\0\2" + b"\1\0\2\2n"
-    assert encode_record(Stopped(name="")) == b"\1\xac\2\0" + b"\1" + b"\0"
+def test_bytes_of_a_framed_record() -> None:
+    assert encode_record(moved, 1) == b"\1\3\1" + b"\2a" + b"\0\0\0\7" + b"\0\0\0\2" + b"\1\0\2\2n"
+    assert encode_record(Stopped(name=""), 0) == b"\1\xac\2\0" + b"\1" + b"\0"
 
 
-def test_what_is_stored_is_read_back_by_its_type() -> None:
-    assert decode_record(types, encode_record(moved)) == moved
-    assert decode_record(types, memoryview(encode_record(Stopped(name="b")))) == Stopped(name="b")
+def test_a_record_is_decoded_by_its_type() -> None:
+    assert decode_record(types, encode_record(moved, 1)) == moved
+    assert decode_record(types, memoryview(encode_record(Stopped(name="b"), 0))) == Stopped(name="b")
 
 
 def test_an_old_version_is_written_on_request_and_read_with_defaults() -> None:
@@ -49,19 +49,24 @@ def test_an_old_version_is_written_on_request_and_read_with_defaults() -> None:
 @pytest.mark.parametrize(
     ("data", "why"),
     [
-        (b"\1\4\1abc", r"record type 4 \(version 1\)"),
-        (b"\1\3\2abc", "Moved has no version 2, only 0-1"),
-        (b"\2\3\1abc", "frame version 2"),
-        (encode_record(moved) + b"x", "followed by 1 bytes"),
+        (b"\1\4\1abc", "record type 4, version 1; known are types 3 to 300"),
+        (b"\1\3\2abc", r"record type 3 \(Moved\), version 2; known are versions 0-1"),
+        (b"\2\3\1abc", "record frame, version 2; known are version 1"),
     ],
 )
-def test_what_is_not_known_is_refused_with_its_numbers(data: bytes, why: str) -> None:
-    with pytest.raises(WireError, match=why):
+def test_a_kind_or_version_that_is_not_known_is_named(data: bytes, why: str) -> None:
+    with pytest.raises(UnknownRecord, match=why):
         decode_record(types, data)
 
 
+def test_bytes_that_follow_a_record_are_no_later_release() -> None:
+    with pytest.raises(WireError, match="1 trailing bytes") as refused:
+        decode_record(types, encode_record(moved, 1) + b"x")
+    assert not isinstance(refused.value, UnknownRecord)
+
+
 def test_no_prefix_is_a_record() -> None:
-    data = encode_record(moved)
+    data = encode_record(moved, 1)
     for size in range(len(data)):
         with pytest.raises(WireError):
             decode_record(types, data[:size])

@@ -16,10 +16,12 @@ from tailrace.broker.machines.runtime import MachineRuntime, codec_of
 from tailrace.broker.partitions.partition import Partition
 from tailrace.broker.timers import sleep_then_read
 from tailrace.cluster.controller import Controller
+from tailrace.cluster.feature_updates import raisable
+from tailrace.cluster.features import Features
 from tailrace.cluster.image import Image
 from tailrace.cluster.records import RECORD_KINDS
-from tailrace.model.faults import Fault
-from tailrace.model.ids import BrokerId, Id
+from tailrace.model.faults import Fault, NotController, StorageFailed
+from tailrace.model.ids import NOBODY, BrokerId, Id
 from tailrace.model.proposal import Proposal
 from tailrace.model.settings import Settings
 from tailrace.model.topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
@@ -31,7 +33,6 @@ logger: Final = logging.getLogger(__name__)
 
 LOOK_S: Final = 0.5
 METADATA_VOTERS: Final = 3  # when there are as many brokers
-FEATURE_LEVELS: Final = {"metadata.version": 1, "group.version": 1, "transaction.version": 2}
 
 
 class ControllerRole:
@@ -42,10 +43,19 @@ class ControllerRole:
         clock: Clock,
         settings: Settings,
         spawn: Callable[[Coroutine[Any, Any, None]], None],
+        supported: Features,
     ) -> None:
         self._partition = partition
+        self._supported = supported
         self._term = LeadershipTerm(
-            partition, Controller, codec_of(RECORD_KINDS), clock, spawn, begins=self._begins, ends=self._ends
+            partition,
+            lambda: Controller(supported),
+            codec_of(RECORD_KINDS),
+            clock,
+            spawn,
+            level=lambda machine: machine.image.level,
+            begins=self._begins,
+            ends=self._ends,
         )
         self._image = image  # the committed one
         self._clock = clock
@@ -62,12 +72,24 @@ class ControllerRole:
         """While this broker is the controller."""
         return self._term.runtime
 
+    @property
+    def active(self) -> MachineRuntime[Controller]:
+        """The running controller; `NotController` where another broker is the controller."""
+        if self._partition.offline is not None and self._partition.replica.voters == (self._partition.me,):
+            raise StorageFailed(str(self._partition.offline))  # no other broker can become the controller
+        if self.runtime is None:
+            raise NotController("this broker is not the controller", self.controller or NOBODY)
+        return self.runtime
+
     def leader_changed(self) -> None:
         self._term.leader_changed()
 
     async def _begins(self, coordinator: MachineRuntime[Controller]) -> None:
-        await coordinator.write(_raise_features)
+        await coordinator.write(_found)
         logger.info("this broker is the controller, in epoch %d", coordinator.epoch)
+        for name, level in raisable(coordinator.machine.image, self._supported).items():
+            now = coordinator.machine.image.features.get(name, 0)
+            logger.info("%s is at %d; every broker supports %d: `tailrace cluster upgrade` raises it", name, now, level)
 
     def _ends(self) -> None:
         self._met.clear()
@@ -124,8 +146,8 @@ class ControllerRole:
             self._partition.step(AddVoter(Voter(broker=ready[0].id, directory=ready[0].directory)))
 
 
-def _raise_features(controller: Controller) -> Proposal[None]:
-    return controller.raise_features(FEATURE_LEVELS)
+def _found(controller: Controller) -> Proposal[None]:
+    return controller.found()
 
 
 def _more_replicas(topic: str, factor: int, controller: Controller) -> Proposal[None]:

@@ -153,7 +153,7 @@ class LeaderDuties:
     def _is_well(self, partition: Partition, in_sync: tuple[int, ...]) -> bool:
         """Whether nothing is left to be done, or waited for."""
         brokers, place = self._hosted.image.brokers, self._hosted.image.place(*partition.key)
-        if place is None or not partition.replica.is_followed(self._clock.monotonic()):
+        if place is None or not partition.replica.all_voters_caught_up(self._clock.monotonic()):
             return place is None
         if self._settings.auto_leader_rebalance_enable and place.replicas[0] != partition.me.broker:
             return False

@@ -5,9 +5,11 @@ has just changed it asks again, as long as there is time.
 """
 
 import asyncio
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Final
 
+from tailrace.broker.metadata.hosted_partitions import HostedPartitions
+from tailrace.broker.metadata.leaders import Leaders
 from tailrace.broker.peers import Unreachable
 from tailrace.model.faults import (
     BrokerNotAvailable,
@@ -18,28 +20,40 @@ from tailrace.model.faults import (
     RefusedElsewhere,
     UnknownTopic,
 )
-from tailrace.model.ids import NOBODY, BrokerId
+from tailrace.model.ids import NOBODY, BrokerId, PartitionName
+from tailrace.ports import Clock
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.peers.hand_over import HandOver, HandOverAnswer, PartitionToHandOver
 
-if TYPE_CHECKING:
-    from tailrace.broker.node import Node
-
 ASK_AGAIN_S: Final = 0.05
 
-Named = tuple[str, int]  # a topic's name and the number of a partition
-Asked = dict[Named, PartitionToHandOver]
+Asked = dict[PartitionName, PartitionToHandOver]
+
+
+Ask = Callable[[BrokerId, HandOver, float], Awaitable[HandOverAnswer]]  # a broker, this one too, to hand over
+
+
+class PreferredElections:
+    def __init__(self, hosted: HostedPartitions, leaders: Leaders, clock: Clock, ask: Ask) -> None:
+        self.hosted = hosted
+        self.leaders = leaders
+        self.clock = clock
+        self.ask = ask
+
+    async def hold(self, named: Iterable[PartitionName], within_s: float) -> dict[PartitionName, Fault | None]:
+        """Let preferred replicas lead; the fault of each partition, None: it was elected."""
+        return await Election(self, named).hold(within_s)
 
 
 class Election:
-    def __init__(self, node: "Node", named: Iterable[Named]) -> None:
-        self._node = node
-        self._answers: dict[Named, Fault | None] = dict.fromkeys(named)
+    def __init__(self, elections: PreferredElections, named: Iterable[PartitionName]) -> None:
+        self._elections = elections
+        self._answers: dict[PartitionName, Fault | None] = dict.fromkeys(named)
         self._open = list(self._answers)  # what is not decided
 
-    async def hold(self, within_s: float) -> dict[Named, Fault | None]:
+    async def hold(self, within_s: float) -> dict[PartitionName, Fault | None]:
         """Ask until all is decided or the time is up; what became of each partition, None: it was elected."""
-        clock = self._node.ports.clock
+        clock = self._elections.clock
         deadline = clock.monotonic() + within_s
         while True:
             asked, left_s = self._by_leader(), deadline - clock.monotonic()
@@ -61,12 +75,12 @@ class Election:
         return asked
 
     def _leader_to_ask(self, name: str, index: int) -> tuple[BrokerId, PartitionToHandOver]:
-        image = self._node.hosted.image
+        image = self._elections.hosted.image
         topic = image.topics.get(name)
         if topic is None or not 0 <= index < len(topic.partitions):
             raise UnknownTopic(f"there is no partition {index} of a topic {name}")
         preferred = topic.partitions[index].replicas[0]
-        leader = self._node.leaders.one(topic, index).leader
+        leader = self._elections.leaders.one(topic, index).leader
         if leader == preferred:
             raise ElectionNotNeeded(f"{name}-{index}: broker {preferred} leads already")
         if image.brokers[preferred].fenced:
@@ -78,7 +92,7 @@ class Election:
     async def _ask(self, leader: BrokerId, asked: Asked, within_s: float) -> None:
         request = HandOver(partitions=tuple(asked.values()))
         try:
-            answer = await self._call(leader, request, within_s)
+            answer = await self._elections.ask(leader, request, within_s)
         except Unreachable as error:
             fault = BrokerNotAvailable(f"broker {leader}, which leads, does not answer: {error}")
             self._answers.update(dict.fromkeys(asked, fault))
@@ -86,14 +100,6 @@ class Election:
         names = {(one.topic_id, one.partition): named for named, one in asked.items()}
         for one in answer.partitions:
             self._answers[names[one.topic_id, one.partition]] = _fault(one.error_code, one.error_message or "")
-
-    async def _call(self, leader: BrokerId, request: HandOver, within_s: float) -> HandOverAnswer:
-        if leader == self._node.broker_id:
-            answer = await self._node.calls.serve(leader, request)
-        else:
-            answer = await self._node.quorums.peers.call(leader, request, within_s)
-        assert isinstance(answer, HandOverAnswer)
-        return answer
 
 
 def _fault(code: int, message: str) -> Fault | None:

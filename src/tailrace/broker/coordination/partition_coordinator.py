@@ -57,12 +57,30 @@ U = TypeVar("U", bound=AnyTurn)
 
 
 class PartitionCoordinator(Generic[M, U]):
-    def __init__(self, partition: Partition, build: Callable[[], M], codec: Codec, ports: Ports, spawn: Spawn) -> None:
+    def __init__(
+        self,
+        partition: Partition,
+        build: Callable[[], M],
+        codec: Codec,
+        ports: Ports,
+        spawn: Spawn,
+        level: Callable[[], int],
+    ) -> None:
+        """`level` tells the level of metadata.version, as committed: its records are written at it."""
         self._ports = ports
         self._spawn = spawn
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
-        self._term = LeadershipTerm(partition, build, codec, ports.clock, spawn, begins=self._begins, ends=self._ends)
+        self._term = LeadershipTerm(
+            partition,
+            build,
+            codec,
+            ports.clock,
+            spawn,
+            level=lambda _: level(),
+            begins=self._begins,
+            ends=self._ends,
+        )
 
     @property
     def key(self) -> TopicPartition:

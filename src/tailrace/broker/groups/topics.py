@@ -1,4 +1,4 @@
-"""What groups must know of the cluster, as this broker's committed metadata has it: topics, and groups' settings."""
+"""What groups must know of the cluster, as this broker's committed metadata has it: topics, groups' settings, level."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -15,6 +15,10 @@ class ClusterTopics:
         self.revision = 0
         self._names: Mapping[str, None] = {}
         self._names_of = -1  # which revision they are of
+
+    def level(self) -> int:
+        """The level of metadata.version in force."""
+        return self._image().level
 
     def committed(self, records: Sequence[object]) -> None:
         """They are in the image already."""

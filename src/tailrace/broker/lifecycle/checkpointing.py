@@ -8,7 +8,7 @@ from typing import Final
 from tailrace.broker.partitions.partition import Partition
 from tailrace.log.directory.checkpoints import Checkpoint, store_checkpoints
 from tailrace.log.directory.meta import write_clean_marker
-from tailrace.log.recovery.found import RecoveryPoint
+from tailrace.log.recovery.recovered import RecoveryPoint
 from tailrace.model.ids import TopicPartition
 from tailrace.ports import Ports
 
@@ -33,8 +33,8 @@ class Checkpointing:
         points: dict[Partition, RecoveryPoint | None] = {}
         stirred = []
         for partition in self._partitions():
-            points[partition] = partition.log.point
-            if not partition.log.is_put_down:  # most have nothing to do: there may be thousands at rest
+            points[partition] = partition.log.recovery_point
+            if not partition.log.is_checkpointed:  # most have nothing to do: there may be thousands at rest
                 stirred.append(partition)
         for first in range(0, len(stirred), CHECKPOINTS_AT_ONCE):
             group = stirred[first : first + CHECKPOINTS_AT_ONCE]
@@ -64,7 +64,7 @@ class Checkpointing:
 
     async def mark_clean(self) -> None:
         """After everything is closed: say so, if everything is on the disk and written down as such."""
-        if self._unrecorded is not None or not all(partition.log.settled for partition in self._partitions()):
+        if self._unrecorded is not None or not all(partition.log.stops_clean for partition in self._partitions()):
             logger.error("this stop is not clean: not everything could be written down, the next start will scan")
             return
         try:

@@ -9,7 +9,10 @@ import logging
 from collections.abc import Sequence
 from typing import Final
 
+from tailrace import __version__
 from tailrace.broker.peers import Refused, call_once
+from tailrace.cluster.brokers import features_to_register
+from tailrace.cluster.features import METADATA_VERSION, Features, level_range
 from tailrace.log.directory.meta import FirstVoter, Meta
 from tailrace.model.addresses import Address, parse_addresses
 from tailrace.model.frozen import frozen
@@ -42,6 +45,7 @@ class Joiner:
     directory: Id
     incarnation: Id
     advertised_host: str
+    features: Features  # the levels that this broker supports
 
     async def join(self) -> Meta:
         addresses = parse_addresses(self.settings.join)
@@ -114,7 +118,15 @@ class Joiner:
         return answer
 
     async def _ask(self, peer: Address) -> JoinClusterAnswer:
-        hello = PeerHello(cluster_id="", broker_id=-1, directory_id=self.directory)
+        levels = level_range(self.features, METADATA_VERSION)
+        hello = PeerHello(
+            cluster_id="",
+            broker_id=-1,
+            directory_id=self.directory,
+            release=__version__,
+            first_level=levels.first,
+            last_level=levels.last,
+        )
         request = JoinCluster(
             directory_id=self.directory,
             broker_id=self.settings.broker_id,
@@ -122,6 +134,7 @@ class Joiner:
             peer_host=self.advertised_host,
             peer_port=0,  # told when it registers
             rack=self.settings.broker_rack or None,
+            features=features_to_register(self.features),
         )
         answer = await call_once(self.ports.net, peer.host, peer.port, hello, request, ANSWER_WITHIN_S)
         assert isinstance(answer, JoinClusterAnswer)

@@ -1,6 +1,7 @@
 """Which broker of which cluster a data directory is: as it says itself; a fresh one founds a cluster, or joins one."""
 
 from tailrace.broker.lifecycle.cluster_join import Joiner
+from tailrace.cluster.features import Features
 from tailrace.log.directory.meta import FirstVoter, Meta, load_meta, store_meta
 from tailrace.model.ids import BrokerId, Id, show_id
 from tailrace.model.settings import Settings
@@ -11,7 +12,7 @@ class WrongDirectory(Exception):
     """Why a data directory cannot be this broker's, in a sentence for the person who started it."""
 
 
-async def identify(ports: Ports, settings: Settings, incarnation: Id, advertised_host: str) -> Meta:
+async def identify(ports: Ports, settings: Settings, incarnation: Id, advertised_host: str, features: Features) -> Meta:
     disk, folder = ports.disk, settings.data_dir
     meta, wanted = load_meta(disk, folder), settings.broker_id
 
@@ -22,6 +23,7 @@ async def identify(ports: Ports, settings: Settings, incarnation: Id, advertised
             directory=directory,
             incarnation=incarnation,
             advertised_host=advertised_host,
+            features=features,
         )
 
     if meta is None:

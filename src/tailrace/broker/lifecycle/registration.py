@@ -1,81 +1,189 @@
-"""Telling the cluster where this broker is found, at each start, and again whenever it was taken for gone."""
+"""Registering this broker with the controller: where it is found, and which feature levels it supports.
+
+A broker registers at each start, and again
+- when it finds itself fenced, or finds another incarnation of itself in the metadata;
+- when what the metadata says of it is not what it would register now. A controller of an older release leaves out what
+  it does not know, so this is looked at whenever the controller changes; and whenever a feature level is raised, as a
+  higher level may let a broker register more.
+"""
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final
 
-from tailrace.cluster.records import BrokerFenced, BrokerRegistered
+from tailrace.broker.background import BackgroundTasks
+from tailrace.broker.control.controller_calls import ControllerCalls
+from tailrace.broker.later_release import LaterRelease
+from tailrace.broker.metadata.progress import MetadataProgress
+from tailrace.broker.partitions.partition import Partition
+from tailrace.broker.peers import Peers
+from tailrace.cluster.brokers import (
+    Broker,
+    Endpoints,
+    endpoints_to_register,
+    features_to_register,
+    record_of,
+    registered,
+)
+from tailrace.cluster.features import Features
+from tailrace.cluster.image import Image
+from tailrace.cluster.records import BrokerFenced, BrokerRegistered, FeatureRaised
+from tailrace.model.addresses import Address
 from tailrace.model.faults import Fault
+from tailrace.model.frozen import frozen
+from tailrace.model.ids import Id
+from tailrace.raft.voters import Voter
 from tailrace.wire.errors import Error
 from tailrace.wire.faults import error_of
 from tailrace.wire.messages.peers.register_broker import RegisterBroker
-
-if TYPE_CHECKING:
-    from tailrace.broker.node import Node
 
 logger: Final = logging.getLogger(__name__)
 
 ATTEMPT_S: Final = 5.0
 AGAIN_S: Final = 0.2
+FINAL_ERRORS: Final = (Error.DUPLICATE_BROKER_REGISTRATION, Error.UNSUPPORTED_VERSION)
 
 
 class RegistrationRefused(Exception):
     """Why the cluster refuses this broker, in a sentence for the person who started it."""
 
 
-class Registration:
-    def __init__(self, node: "Node") -> None:
-        self._node = node
-        self._once = False  # it was known in this life
-        self._again = False  # under way
+@frozen
+class OwnRegistration:
+    """What this broker registers, beside its endpoints."""
 
-    async def register(self) -> None:
-        """Done when this broker's own metadata says where it is."""
+    voter: Voter
+    incarnation: Id
+    peer_address: Callable[[], Address]
+    rack: str | None
+    features: Features
+
+
+class Registration:
+    def __init__(
+        self,
+        own: OwnRegistration,
+        metadata: Partition,
+        image: Image,
+        progress: MetadataProgress,
+        controller: ControllerCalls,
+        peers: Peers,
+        background: BackgroundTasks,
+    ) -> None:
+        self._own = own
+        self._metadata = metadata
+        self._image = image
+        self._progress = progress
+        self._controller = controller
+        self._peers = peers
+        self._background = background
+        self.endpoints: Endpoints = {}  # where clients reach this broker, by the names of its listeners
+        self._once = False  # it was registered since this start
+        self._again = False  # under way
+        self._updating = False  # likewise
+
+    async def register(self, endpoints: Endpoints) -> None:
+        """Done when this broker's own metadata has it registered and not fenced."""
+        self.endpoints = endpoints
+        await self._register()
+
+    async def _register(self) -> None:
         while not self._once:
-            if self._node.failed.done():
-                raise RegistrationRefused("a part of the broker has failed; the log says which.")
+            if self._background.failed.done():
+                failure = self._background.failed.exception()
+                why = f"{failure}." if isinstance(failure, LaterRelease) else "a part has failed; the log says which."
+                raise RegistrationRefused(f"this broker cannot go on: {why}")
+            if why := self._peers.incompatible:
+                raise RegistrationRefused(f"the cluster does not take this broker in: {why}.")
             try:
-                await self._node.calls.controller(self._request(), ATTEMPT_S)
-                async with asyncio.timeout(ATTEMPT_S):  # we may have been taken for gone again before we heard of it
-                    await self._node.until(self.is_known)
-                self._once = self.is_known()  # unless we were taken for gone in between
+                await self._controller.ask(self._request(), ATTEMPT_S)
+                async with asyncio.timeout(ATTEMPT_S):  # it may have been fenced again before the answer came
+                    await self._progress.until(self.is_known)
+                self._once = self.is_known()  # unless it was fenced in between
             except TimeoutError:
-                logger.warning("registered, but it is not known here yet; trying again")
+                logger.warning("registered, but this broker's own metadata does not say so yet; trying again")
             except Fault as fault:
-                if error_of(fault) is Error.DUPLICATE_BROKER_REGISTRATION:
+                if error_of(fault) in FINAL_ERRORS:
                     raise RegistrationRefused(f"the cluster does not take this broker in: {fault}.") from None
                 logger.warning("not registered yet, trying again: %s", fault)
                 await asyncio.sleep(AGAIN_S)
 
     def is_known(self) -> bool:
-        known = self._node.hosted.image.brokers.get(self._node.broker_id)
-        return known is not None and known.incarnation == self._node.incarnation and not known.fenced
+        known = self._image.brokers.get(self._own.voter.broker)
+        return known is not None and known.incarnation == self._own.incarnation and not known.fenced
 
     def committed(self, record: object) -> None:
-        """When others think that this broker is gone, or another life of it is there: say that it is here."""
-        node = self._node
-        about_us = isinstance(record, BrokerFenced | BrokerRegistered) and record.broker_id == node.broker_id
-        if about_us and self._once and not (self._again or node.stopping or self.is_known()):
+        """Register again when this record says something of this broker that is not so."""
+        me, background = self._own.voter.broker, self._background
+        about_us = isinstance(record, BrokerFenced | BrokerRegistered) and record.broker_id == me
+        if about_us and self._once and not (self._again or background.stopping or self.is_known()):
             self._again = True
-            node.spawn(self._register_again())
+            background.spawn(self._register_again())
+        elif isinstance(record, FeatureRaised):
+            self.update()
 
     async def _register_again(self) -> None:
         try:
             self._once = self.is_known()
-            await self.register()
+            await self._register()
         finally:
             self._again = False
 
+    def update(self) -> None:
+        """The controller or a feature level has changed: register again what the metadata lacks."""
+        background = self._background
+        is_due = self._once and self._metadata.leader is not None
+        if is_due and not (self._updating or background.stopping or self._is_current()):
+            self._updating = True
+            background.spawn(self._update())
+
+    async def _update(self) -> None:
+        """Until a controller has answered. One of an older release changes nothing; the next one may."""
+        metadata = self._metadata
+        try:
+            while not (self._background.stopping or self._is_current()):
+                epoch = metadata.epoch
+                try:
+                    await self._controller.ask(self._request(), ATTEMPT_S)
+                    if metadata.epoch == epoch:
+                        return
+                except Fault as fault:
+                    logger.info("registration could not be updated, trying again: %s", fault)
+                    await asyncio.sleep(AGAIN_S)
+        finally:
+            self._updating = False
+
+    def _is_current(self) -> bool:
+        """Whether the metadata has all that this broker would register now."""
+        wanted = registered(record_of(self._broker(), self._image.level))
+        return self._image.brokers.get(self._own.voter.broker) == wanted
+
+    def _broker(self) -> Broker:
+        own, peer = self._own, self._own.peer_address()
+        return Broker(
+            id=own.voter.broker,
+            directory=own.voter.directory,
+            incarnation=own.incarnation,
+            endpoints=self.endpoints,
+            peer_host=peer.host,
+            peer_port=peer.port,
+            rack=own.rack,
+            fenced=False,
+            features=own.features,
+        )
+
     def _request(self) -> RegisterBroker:
-        node = self._node
-        host, port = node.peer_addresses.of(node.broker_id)
+        broker = self._broker()
         return RegisterBroker(
-            broker_id=node.broker_id,
-            directory_id=node.voter.directory,
-            incarnation_id=node.incarnation,
-            host=node.advertised_host,
-            kafka_port=node.kafka_port,
-            peer_host=host,
-            peer_port=port,
-            rack=node.settings.broker_rack or None,
+            broker_id=broker.id,
+            directory_id=broker.directory,
+            incarnation_id=broker.incarnation,
+            host=broker.host,
+            kafka_port=broker.kafka_port,
+            endpoints=endpoints_to_register(broker.endpoints),
+            peer_host=broker.peer_host,
+            peer_port=broker.peer_port,
+            rack=broker.rack,
+            features=features_to_register(broker.features),
         )

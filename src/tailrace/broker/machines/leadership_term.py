@@ -29,6 +29,7 @@ class LeadershipTerm(Generic[M]):
         clock: Clock,
         spawn: Callable[[Coroutine[Any, Any, None]], None],
         *,
+        level: Callable[[M], int],
         begins: Callable[[MachineRuntime[M]], Awaitable[None]],
         ends: Callable[[], None],
     ) -> None:
@@ -38,6 +39,7 @@ class LeadershipTerm(Generic[M]):
         self._codec = codec
         self._clock = clock
         self._spawn = spawn
+        self._level = level  # of metadata.version, at which its records are written
         self._begins = begins  # called when it serves
         self._ends = ends  # called when it does not any more
         self._loading: Epoch | None = None
@@ -61,7 +63,7 @@ class LeadershipTerm(Generic[M]):
         self._ends()
 
     async def _take_over(self, epoch: Epoch) -> None:
-        coordinator = MachineRuntime(self.partition, self._build(), self._codec, self._clock)
+        coordinator = MachineRuntime(self.partition, self._build(), self._codec, self._clock, self._level)
         try:
             await coordinator.load()
             if self.partition.leads and self.partition.epoch == epoch:

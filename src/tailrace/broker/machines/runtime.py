@@ -15,7 +15,9 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Generic, Protocol, TypeVar
 
+from tailrace.broker.later_release import unknown_record
 from tailrace.broker.partitions.partition import Partition
+from tailrace.cluster.features import record_version
 from tailrace.model.faults import Fault, NotLeader
 from tailrace.model.frozen import frozen
 from tailrace.model.ids import Epoch
@@ -26,7 +28,7 @@ from tailrace.records.control import Marker, read_control
 from tailrace.records.header import BatchHeader
 from tailrace.records.opened import batches, open_batch
 from tailrace.records.record import NewRecord, Record
-from tailrace.wire.stored import decode_record, encode_record
+from tailrace.wire.stored import UnknownRecord, decode_record, encode_record
 
 LOAD_READ_MAX_BYTES: Final = 1024 * 1024
 RECORDS_PER_TURN: Final = 500
@@ -44,26 +46,30 @@ T = TypeVar("T")
 class Codec:
     """How a machine's records stand in its log."""
 
-    encode: Callable[[Any, int], NewRecord]  # a record, at a time
+    encode: Callable[[Any, int, int], NewRecord]  # a record, at a level of metadata.version, at a time
     decode: Callable[[Record], Any]
 
 
 def codec_of(kinds: Mapping[int, type]) -> Codec:
     """Records of our own, by their type numbers; see `wire.stored`."""
-    return Codec(
-        lambda record, now_ms: NewRecord(value=encode_record(record), timestamp=now_ms),
-        lambda stored: decode_record(kinds, stored.value or b""),
-    )
+
+    def encode(record: Any, level: int, now_ms: int) -> NewRecord:
+        version = record_version(level, type(record).__name__)
+        return NewRecord(value=encode_record(record, version), timestamp=now_ms)
+
+    return Codec(encode, lambda stored: decode_record(kinds, stored.value or b""))
 
 
 class MachineRuntime(Generic[M]):
-    def __init__(self, partition: Partition, machine: M, codec: Codec, clock: Clock) -> None:
+    def __init__(self, partition: Partition, machine: M, codec: Codec, clock: Clock, level: Callable[[M], int]) -> None:
+        """`level` tells the level of metadata.version at which records are written."""
         self.partition = partition
         self.epoch: Epoch = partition.epoch  # the only one it serves in
         self.machine = machine
         self.is_broken = False  # an append failed after the machine had decided: it may know what the log does not
         self._codec = codec
         self._clock = clock
+        self._level = level
 
     async def load(self) -> None:
         """Replay the log up to its end; the machine serves from then on."""
@@ -94,11 +100,11 @@ class MachineRuntime(Generic[M]):
             self.machine.replay(record)
 
     def _batch(self, records: Sequence[Any], now_ms: int) -> bytearray:
-        first = records[0]
+        first, level = records[0], self._level(self.machine)
         if not isinstance(first, InTransaction):
-            return build_batch([self._codec.encode(record, now_ms) for record in records])
+            return build_batch([self._codec.encode(record, level, now_ms) for record in records])
         return build_batch(
-            [self._codec.encode(one.record, now_ms) for one in records],
+            [self._codec.encode(one.record, level, now_ms) for one in records],
             producer_id=first.producer_id,
             producer_epoch=first.producer_epoch,
             transactional=True,
@@ -125,29 +131,32 @@ class MachineRuntime(Generic[M]):
             raise NotLeader(f"{self.partition.name}: epoch {self.epoch} is over")
 
 
-def _said(batch: memoryview, header: BatchHeader, decode: Callable[[Record], Any]) -> Iterator[Any]:
-    """What a batch says to a machine, in its order."""
+def _said(log: str, batch: memoryview, header: BatchHeader, decode: Callable[[Record], Any]) -> Iterator[Any]:
+    """What a batch of a log says to a machine, in its order."""
     if header.is_control:
         said = read_control(batch) if header.is_transactional else None
         if isinstance(said, Marker):
             yield TransactionEnded(header.producer_id, said.committed)
         return
     for record in open_batch(batch):
-        one = decode(record)
+        try:
+            one = decode(record)
+        except UnknownRecord as error:
+            raise unknown_record(log, record.offset, error) from None
         yield InTransaction(header.producer_id, header.producer_epoch, one) if header.is_transactional else one
 
 
 async def replay_batches(
     partition: Partition, offset: int, limit: int, decode: Callable[[Record], Any], replay: Callable[[Any], None]
 ) -> int:
-    """Hand on some records from `offset` on, below `limit`; where to go on."""
+    """Hand on some records from `offset` on, below `limit`; where to go on. `LaterRelease` at one that is not known."""
     log = partition.log
     read = log.read(offset, LOAD_READ_MAX_BYTES, limit)
     if read is None:
         read = await log.read_cold(offset, LOAD_READ_MAX_BYTES, limit)
     count = 0
     for batch, header in batches(read.data):
-        for record in _said(batch, header, decode):
+        for record in _said(partition.name, batch, header, decode):
             replay(record)
             count += 1
             if count % RECORDS_PER_TURN == 0:

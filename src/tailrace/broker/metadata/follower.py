@@ -1,6 +1,7 @@
 """The committed metadata: every broker follows `__cluster_metadata` and folds what is committed, the controller too.
 
-Following is reading this broker's own log up to the high watermark, and going on whenever that moves.
+Following is reading this broker's own log up to the high watermark, and going on whenever that moves. A record of a
+later release stops the broker (`LaterRelease`), and so does a feature level that it does not support.
 """
 
 import asyncio
@@ -8,18 +9,21 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from tailrace.broker.later_release import check_level
 from tailrace.broker.machines.runtime import codec_of, replay_batches
 from tailrace.broker.partitions.partition import Partition
-from tailrace.cluster.records import RECORD_KINDS
+from tailrace.cluster.features import Features
+from tailrace.cluster.records import RECORD_KINDS, FeatureRaised
 from tailrace.model.faults import Fault
 
 logger: Final = logging.getLogger(__name__)
 
 
 class MetadataFollower:
-    def __init__(self, partition: Partition, committed: Callable[[Sequence[object]], None]) -> None:
+    def __init__(self, partition: Partition, supported: Features) -> None:
         self._partition = partition
-        self._committed = committed
+        self._supported = supported
+        self.on_committed: Callable[[Sequence[object]], None] = _ignore
         self._decode = codec_of(RECORD_KINDS).decode
         self._moved = asyncio.Event()
         self._waiting: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
@@ -32,7 +36,10 @@ class MetadataFollower:
             records: list[Any] = []
             limit = self._partition.high_watermark
             self.applied = await replay_batches(self._partition, self.applied, limit, self._decode, records.append)
-            self._committed(records)
+            for record in records:
+                if isinstance(record, FeatureRaised):
+                    check_level(self._supported, record.name, record.level)
+            self.on_committed(records)
         waiting, self._waiting = self._waiting, []
         for condition, done in waiting:
             if not done.done():
@@ -58,3 +65,7 @@ class MetadataFollower:
             done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append((condition, done))
             await done
+
+
+def _ignore(records: Sequence[object]) -> None:
+    pass

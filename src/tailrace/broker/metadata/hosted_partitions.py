@@ -51,7 +51,7 @@ class HostedPartitions:
         self.settings = settings  # the broker's own; `effective` adds what the cluster says
         self._ports = ports
         self._folder = folder
-        self._me = quorums.me
+        self._me = self.me = quorums.me
         self._votes = votes
         self._quorums = quorums
         self._topics: dict[str | Id, list[Partition | None]] = {}  # by name and by id; None: other brokers hold it
@@ -61,7 +61,7 @@ class HostedPartitions:
         self._settling = asyncio.Lock()
         self._checkpoints: dict[TopicPartition, Checkpoint] = {}
         self._clean = False
-        self._may_cut = True
+        self._may_truncate = True
         self._may_have_lost = False
         self.may_not_vote = MayNotVote(ports.disk, folder)
 
@@ -74,7 +74,7 @@ class HostedPartitions:
         """
         self._checkpoints = checkpoints or {}
         self._clean = clean
-        self._may_cut = checkpoints is not None
+        self._may_truncate = checkpoints is not None
         self._may_have_lost = may_have_lost
 
     # Finding partitions
@@ -265,7 +265,7 @@ class HostedPartitions:
             recovery=None if checkpoint is None else checkpoint.recovery,
             clean=self._clean,
             producer_expiration_ms=self.settings.producer_id_expiration_ms,
-            may_cut=self._may_cut,
+            may_truncate=self._may_truncate,
         )
         sole = voters == (self._me,) and not log.voter_sets and not log.voters_before
         vote = self._votes.last(key)

@@ -85,7 +85,7 @@ class QuorumMember:
 
     def begin(self, patience_s: float = 0.0) -> None:
         """Take part: what the log says about voters, and how much of it there is."""
-        self.replica.take_part(self._now(), self.ports.chance(), patience_s)
+        self.replica.start_timeout(self._now(), self.ports.chance(), patience_s)
         for offset, voters in self.log.voter_sets:
             self.replica.step(VotersAppended(Offset(offset), _voters(voters)), self._now(), self.ports.chance())
         self.replica.progress(self.log.end, self.log.durable)
@@ -148,7 +148,7 @@ class QuorumMember:
                 self.announcing = False
                 self._deposed()
             self._turned()
-        if not replica.rests:
+        if not replica.timed_by_pulse:
             self.ports.wake(self)
         self.ports.fetch_changed(self)
 
@@ -252,7 +252,7 @@ class QuorumMember:
 
     async def _begin_anew(self, start: int) -> None:
         try:
-            await self.log.begin_anew(start)
+            await self.log.truncate_fully_and_start_at(start)
         except (OSError, StorageFailed) as error:
             logger.error("%s could not begin at %d: %s", self.name, start, error)
             self.ports.fetch_again(self)

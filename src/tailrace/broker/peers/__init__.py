@@ -7,8 +7,19 @@ from tailrace.broker.peers.accepted import PeerConnection
 from tailrace.broker.peers.events import PeerEvents
 from tailrace.broker.peers.lane import Lane
 from tailrace.broker.peers.lane_kind import LaneKind
+from tailrace.broker.peers.levels import OwnLevels
 from tailrace.broker.peers.once import call_once
 from tailrace.broker.peers.peers import Peers
 from tailrace.broker.peers.unreachable import Refused, Unreachable
 
-__all__ = ["Lane", "LaneKind", "PeerConnection", "PeerEvents", "Peers", "Refused", "Unreachable", "call_once"]
+__all__ = [
+    "Lane",
+    "LaneKind",
+    "OwnLevels",
+    "PeerConnection",
+    "PeerEvents",
+    "Peers",
+    "Refused",
+    "Unreachable",
+    "call_once",
+]

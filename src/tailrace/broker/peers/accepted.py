@@ -9,9 +9,11 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from tailrace import __version__
 from tailrace.broker.peers.framing import FETCH_KEY, FETCH_VERSIONS, FLEXIBLE_SINCE, answer_frame
 from tailrace.broker.peers.hello import Greeted, accept, refusal
 from tailrace.broker.peers.lane_kind import LaneKind
+from tailrace.broker.peers.levels import why_incompatible
 from tailrace.broker.peers.outgoing import CONNECT_MAX_S, LINGER_MAX_S, SILENCE_MAX_S
 from tailrace.broker.peers.raft_codec import unpack
 from tailrace.broker.peers.unreachable import Refused
@@ -107,11 +109,11 @@ class PeerConnection(FramedProtocol):
     def _greet(self, key: int, version: int, number: int, body: memoryview) -> None:
         if key != HELLO_KEY:
             raise WireError(f"API {key} came before a hello")
-        me, cluster_id = self._acceptor.me, self._acceptor.cluster_id
+        me, cluster_id, levels = self._acceptor.me, self._acceptor.cluster_id, self._acceptor.levels
         try:
             if version != 0:
                 raise Refused(Error.UNSUPPORTED_VERSION, f"there is no version {version} of the hello, only 0")
-            greeted = accept(decode_whole(PeerHello, 0, body), me, cluster_id)
+            greeted = accept(decode_whole(PeerHello, 0, body), me, cluster_id, levels.in_force())
         except Refused as refused:
             self.send([answer_frame(refusal(refused, me, cluster_id), 0, number)])
             self.close(str(refused))
@@ -121,7 +123,13 @@ class PeerConnection(FramedProtocol):
         self._frame_max_bytes = self._acceptor.frame_max_bytes
         neighbours = () if greeted.joins else self._acceptor.neighbours()
         answer = PeerHelloAnswer(
-            cluster_id=cluster_id, broker_id=me.broker, directory_id=me.directory, neighbours=neighbours
+            cluster_id=cluster_id,
+            broker_id=me.broker,
+            directory_id=me.directory,
+            neighbours=neighbours,
+            first_level=levels.supported.first,
+            last_level=levels.supported.last,
+            release=__version__,
         )
         self.send([answer_frame(answer, 0, number)])
         self._acceptor.greeted(self)
@@ -133,12 +141,12 @@ class PeerConnection(FramedProtocol):
         if greeted.joins or greeted.lane is not LaneKind.CONTROL or version != 0:
             who = "a broker that is no member yet" if greeted.joins else f"the {greeted.lane} lane"
             raise WireError(f"Raft messages of version {version} from {who}")
-        self._acceptor.told.raft_messages(greeted.voter.broker, unpack(body, greeted.voter))
+        self._acceptor.events.raft_messages(greeted.voter.broker, unpack(body, greeted.voter))
 
     def _fetch(self, frame: memoryview, at: int, version: int, number: int) -> None:
         if self.greeted.lane is LaneKind.CONTROL or version not in FETCH_VERSIONS:
             raise WireError(f"Fetch of version {version} on the {self.greeted.lane} lane")
-        self._acceptor.told.fetch(self, frame, at, version, number)
+        self._acceptor.events.fetch(self, frame, at, version, number)
 
     def _call(self, key: int, version: int, number: int, body: memoryview) -> None:
         pair = PEER_MESSAGES.get(key)
@@ -157,7 +165,7 @@ class PeerConnection(FramedProtocol):
 
     async def _serve(self, pair: Pair, version: int, number: int, request: object) -> None:
         try:
-            answer = await self._acceptor.told.call(self.greeted.caller, request)
+            answer = await self._acceptor.serve(self.greeted.caller, request)
             assert type(answer) is pair.response, f"{answer} is no answer to {pair.name}"
             frame = answer_frame(answer, version, number)
         except Fault as fault:
@@ -184,6 +192,11 @@ class PeerConnection(FramedProtocol):
         if (unsent := transport.get_write_buffer_size()) > unsent_max:
             self.close(f"it does not read: {unsent} bytes wait for it")
             transport.abort()
+
+    def level_raised(self, level: int) -> None:
+        """Close it if the other end does not support the level which is in force now."""
+        if self._greeted is not None and (why := why_incompatible(self._greeted.hello, level)):
+            self.close(why)
 
     def close(self, why: str) -> None:
         """End it, for something that the other side did."""

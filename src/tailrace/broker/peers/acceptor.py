@@ -8,9 +8,10 @@ from collections.abc import Callable
 
 from tailrace.broker.peers.accepted import PeerConnection
 from tailrace.broker.peers.complaints import Complaints
-from tailrace.broker.peers.events import PeerEvents
+from tailrace.broker.peers.events import PeerEvents, Serve
 from tailrace.broker.peers.hello import Greeted
 from tailrace.broker.peers.lane_kind import LaneKind
+from tailrace.broker.peers.levels import OwnLevels
 from tailrace.model.ids import BrokerId
 from tailrace.model.limits import PEER_CONNECTIONS_MAX, PEER_REQUEST_MAX_BYTES
 from tailrace.model.settings import Settings
@@ -25,18 +26,22 @@ class Acceptor:
         me: Voter,
         cluster_id: str,
         settings: Settings,
-        told: PeerEvents,
+        events: PeerEvents,
+        serve: Serve,
         complaints: Complaints,
         met: Callable[[BrokerId], None],
         neighbours: Callable[[], tuple[Neighbour, ...]],
+        levels: OwnLevels,
     ) -> None:
         """`met` hears of each broker that has connected: it is there, so it can be connected to."""
         self.me = me
         self.cluster_id = cluster_id
-        self.told = told
+        self.events = events
+        self.serve = serve
         self.complaints = complaints
         self.frame_max_bytes = max(settings.socket_request_max_bytes, PEER_REQUEST_MAX_BYTES)
         self.neighbours = neighbours
+        self.levels = levels
         self._met = met
         self._listener: Listener | None = None
         self._connections: dict[PeerConnection, None] = {}
@@ -64,6 +69,10 @@ class Acceptor:
             older.close_quietly()
         self._met(connection.broker)
 
+    def level_raised(self, level: int) -> None:
+        for connection in list(self._connections):
+            connection.level_raised(level)
+
     def lost(self, connection: PeerConnection, greeted: Greeted | None) -> None:
         self._connections.pop(connection, None)
         if greeted is None or greeted.joins:
@@ -71,7 +80,7 @@ class Acceptor:
         if self._by_lane.get((greeted.voter.broker, greeted.lane)) is connection:
             del self._by_lane[greeted.voter.broker, greeted.lane]
         if greeted.lane is not LaneKind.CONTROL and not self._closed:
-            self.told.fetch_connection_lost(connection)
+            self.events.fetch_connection_lost(connection)
 
     def close(self) -> None:
         self._closed = True

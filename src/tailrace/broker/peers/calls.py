@@ -19,6 +19,7 @@ IDS_END: Final = 2**31
 
 class _Expected(NamedTuple):
     answer: type
+    version: int  # of the request, and so of its answer
     done: "asyncio.Future[Any]"
 
 
@@ -28,14 +29,14 @@ class Calls:
         self._last_id = 0
         self._silent_since: float | None = None  # when something was asked, or answered while more was due
 
-    def ask(self, request: object, now: float) -> "tuple[int, bytearray, asyncio.Future[Any]]":
+    def ask(self, request: object, version: int, now: float) -> "tuple[int, bytearray, asyncio.Future[Any]]":
         """Its number, the frame to send, and what will be the answer."""
         if len(self._expected) >= PEER_CALLS_UNDER_WAY_MAX:
             raise Unreachable(f"{len(self._expected)} calls to it are under way already")
         self._last_id = number = (self._last_id + 1) % IDS_END
-        frame = request_frame(request, number)
+        frame = request_frame(request, version, number)
         done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._expected[number] = _Expected(PEER_MESSAGES[declaration(type(request)).number].response, done)
+        self._expected[number] = _Expected(PEER_MESSAGES[declaration(type(request)).number].response, version, done)
         if self._silent_since is None:
             self._silent_since = now
         return number, frame, done
@@ -57,7 +58,7 @@ class Calls:
         if expected is None or expected.done.done():
             return  # it came too late
         try:
-            _, answer = read_answer(bytes(frame), expected.answer)
+            _, answer = read_answer(bytes(frame), expected.answer, expected.version)
         except WireError as error:
             expected.done.set_exception(Unreachable(f"its answer cannot be read: {error}"))
             raise

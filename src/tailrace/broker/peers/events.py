@@ -1,6 +1,6 @@
-"""What comes in from peers, and who takes it: the broker."""
+"""What comes in from peers beside requests: Raft messages, fetches, and lanes that come up and go down."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from tailrace.model.ids import BrokerId, TopicPartition
@@ -11,8 +11,13 @@ if TYPE_CHECKING:
     from tailrace.broker.peers.lane import Lane
 
 
+# A peer's request, and the broker that sent it, -1 for a joiner, which may only ask to join. Gives the declared answer;
+# a `Fault` that is raised becomes one.
+Serve = Callable[[BrokerId, object], Awaitable[object]]
+
+
 class PeerEvents(Protocol):
-    """All but `call` happens inside the callback that brought it."""
+    """Each happens inside the callback that brought it."""
 
     def raft_messages(self, sender: BrokerId, messages: Sequence[tuple[TopicPartition, Message]]) -> None: ...
 
@@ -22,10 +27,6 @@ class PeerEvents(Protocol):
 
     def fetch_connection_lost(self, peer: "PeerConnection") -> None:
         """No Fetch comes from there any more, and no answer arrives."""
-        ...
-
-    async def call(self, caller: BrokerId, request: object) -> object:
-        """The declared answer. A Fault raised becomes one. The caller is -1 for a joiner, who may only ask to join."""
         ...
 
     def fetched(self, lane: "Lane", frame: memoryview) -> None:

@@ -20,12 +20,11 @@ FLEXIBLE_SINCE: Final = MappingProxyType(
 _RAFT_HEADER: Final = bytes(LENGTH_BYTES) + request_header(RAFT_MESSAGES_KEY, 0, 0, None, flexible=True)
 
 
-def request_frame(request: object, correlation_id: int) -> bytearray:
-    """A declared request, in the newest version there is."""
-    said = declaration(type(request))
+def request_frame(request: object, version: int, correlation_id: int) -> bytearray:
+    """A declared request, in a version that the peer understands."""
     frame = bytearray(LENGTH_BYTES)
-    frame += request_header(said.number, said.versions.last, correlation_id, None, flexible=True)
-    encode_into(frame, request, said.versions.last)
+    frame += request_header(declaration(type(request)).number, version, correlation_id, None, flexible=True)
+    encode_into(frame, request, version)
     return _measured(frame)
 
 
@@ -36,11 +35,10 @@ def answer_frame(answer: object, version: int, correlation_id: int) -> bytearray
     return _measured(frame)
 
 
-def read_answer(frame: Buffer, answer: type) -> tuple[int, Any]:
-    """Correlation id, and the answer to a request that went out in the newest version; WireError if it is none."""
-    said = declaration(answer)
-    correlation_id, at = read_response_header(frame, 0, said.number, flexible=True)
-    return correlation_id, decode_whole(answer, said.versions.last, frame, at)
+def read_answer(frame: Buffer, answer: type, version: int) -> tuple[int, Any]:
+    """Correlation id, and the answer to a request that went out in this version; WireError if it is none."""
+    correlation_id, at = read_response_header(frame, 0, declaration(answer).number, flexible=True)
+    return correlation_id, decode_whole(answer, version, frame, at)
 
 
 def raft_frame_head(body: Buffer) -> bytearray:

@@ -4,6 +4,7 @@ A joiner does not know its cluster yet, or has no id in it; it speaks on a contr
 """
 
 from tailrace.broker.peers.lane_kind import LaneKind
+from tailrace.broker.peers.levels import check_level
 from tailrace.broker.peers.unreachable import Refused
 from tailrace.model.frozen import frozen
 from tailrace.model.ids import NOBODY, BrokerId, Id
@@ -19,14 +20,15 @@ class Greeted:
     voter: Voter
     lane: LaneKind
     joins: bool
+    hello: PeerHello  # what it told of itself
 
     @property
     def caller(self) -> BrokerId:
         return NOBODY if self.joins else self.voter.broker
 
 
-def accept(hello: PeerHello, me: Voter, cluster_id: str) -> Greeted:
-    """Who it is; Refused if we do not talk to it."""
+def accept(hello: PeerHello, me: Voter, cluster_id: str, level: int) -> Greeted:
+    """Who it is; Refused if we do not talk to it. `level` of metadata.version is in force, as far as we know."""
     joins = hello.cluster_id == "" or hello.broker_id < 0
     if hello.cluster_id not in ("", cluster_id):
         raise Refused(Error.INCONSISTENT_CLUSTER_ID, f"this is cluster {cluster_id}, not {hello.cluster_id}")
@@ -38,20 +40,24 @@ def accept(hello: PeerHello, me: Voter, cluster_id: str) -> Greeted:
         raise Refused(Error.INVALID_REQUEST, f"there is no lane {hello.lane}")
     if joins and hello.lane != LaneKind.CONTROL:
         raise Refused(Error.BROKER_ID_NOT_REGISTERED, "a broker that is no member yet may only ask to join")
+    check_level(hello, level)
     voter = Voter(BrokerId(hello.broker_id), Id(hello.directory_id))
-    return Greeted(voter=voter, lane=LaneKind(hello.lane), joins=joins)
+    return Greeted(voter=voter, lane=LaneKind(hello.lane), joins=joins, hello=hello)
 
 
-def check_answer(answer: PeerHelloAnswer, hello: PeerHello) -> None:
-    """Whether we reached whom we meant; Refused if not."""
+def check_answer(answer: PeerHelloAnswer, hello: PeerHello, level: int | None) -> None:
+    """Whether we reached whom we meant; Refused if not. `level` is None where we do not know which one is in force."""
     if answer.error_code:
-        raise Refused(_error(answer.error_code), answer.error_message or "it does not say why")
+        why = answer.error_message or "it does not say why"
+        raise Refused(_error(answer.error_code), why, by_peer=True)
     if hello.to not in (NOBODY, answer.broker_id):
         raise Refused(Error.BROKER_NOT_AVAILABLE, f"broker {answer.broker_id} answers where {hello.to} was meant")
     if hello.cluster_id not in ("", answer.cluster_id):
         raise Refused(
             Error.INCONSISTENT_CLUSTER_ID, f"cluster {answer.cluster_id} answers where {hello.cluster_id} was meant"
         )
+    if level is not None:
+        check_level(answer, level)
 
 
 def refusal(refused: Refused, me: Voter, cluster_id: str) -> PeerHelloAnswer:

@@ -13,12 +13,14 @@ from tailrace.broker.peers.calls import Calls
 from tailrace.broker.peers.complaints import Complaints
 from tailrace.broker.peers.events import PeerEvents
 from tailrace.broker.peers.lane_kind import LaneKind
+from tailrace.broker.peers.levels import why_incompatible
 from tailrace.broker.peers.outgoing import SILENCE_MAX_S, OutgoingConnection, open_connection
 from tailrace.broker.peers.unreachable import Refused, Unreachable
 from tailrace.model.ids import BrokerId
 from tailrace.model.limits import PEER_CONTROL_UNSENT_MAX_BYTES, PEER_FETCH_UNSENT_MAX_BYTES
 from tailrace.ports import Ports
 from tailrace.ports.disk import Buffer
+from tailrace.wire.errors import Error
 from tailrace.wire.messages.peers.hello import Neighbour, PeerHello
 
 logger: Final = logging.getLogger(__name__)
@@ -37,6 +39,7 @@ class Lane:
         told: PeerEvents,
         complaints: Complaints,
         told_of: Callable[[Sequence[Neighbour]], None],
+        level: Callable[[], int],
     ) -> None:
         self.broker = BrokerId(hello.to)
         self.kind = LaneKind(hello.lane)
@@ -45,6 +48,8 @@ class Lane:
         self._told = told
         self._complaints = complaints
         self._told_of = told_of
+        self._level = level  # of metadata.version in force, as far as known here
+        self.incompatible = ""  # why the other end does not talk to this broker: it does not support the level in force
         self._address: tuple[str, int] | None = None
         self._connection: OutgoingConnection | None = None  # set while it is up
         self._closing: OutgoingConnection | None = None
@@ -65,10 +70,10 @@ class Lane:
         if self._connection is not None:
             self._connection.send(buffers)
 
-    async def call(self, request: object, timeout_s: float) -> Any:
+    async def call(self, request: object, version: int, timeout_s: float) -> Any:
         if self._connection is None:
             raise Unreachable(f"broker {self.broker} is not connected")
-        number, frame, answer = self._calls.ask(request, self._ports.clock.monotonic())
+        number, frame, answer = self._calls.ask(request, version, self._ports.clock.monotonic())
         self._connection.send([frame])
         try:
             async with asyncio.timeout(timeout_s):
@@ -95,6 +100,11 @@ class Lane:
                 self._connection.drop("its peer has moved")
             self._awake.set()
 
+    def level_raised(self, level: int) -> None:
+        """Drop a connection to a broker that does not support the level which is in force now."""
+        if self._connection is not None and (why := why_incompatible(self._connection.answer, level)):
+            self._connection.drop(why)
+
     def try_now(self) -> None:
         """The broker seems to be there: do not rest any longer."""
         self._awake.set()
@@ -115,6 +125,8 @@ class Lane:
         try:
             connection = await open_connection(self._ports.net, host, port, self._make)
         except Refused as error:
+            if error.by_peer and error.error is Error.UNSUPPORTED_VERSION:
+                self.incompatible = error.why
             self._complaints.say(host, port, f"the {self.kind} lane to broker {self.broker}: {error}")
         except Unreachable as error:
             self._tell(f"the {self.kind} lane to broker {self.broker} at {host}:{port} is down: {error}")
@@ -131,7 +143,10 @@ class Lane:
     def _make(self) -> OutgoingConnection:
         control = self.kind is LaneKind.CONTROL
         return OutgoingConnection(
-            self._hello, self, PEER_CONTROL_UNSENT_MAX_BYTES if control else PEER_FETCH_UNSENT_MAX_BYTES
+            self._hello,
+            self,
+            PEER_CONTROL_UNSENT_MAX_BYTES if control else PEER_FETCH_UNSENT_MAX_BYTES,
+            self._level,
         )
 
     def _tell(self, why: str) -> None:
@@ -146,7 +161,7 @@ class Lane:
         self._connection = connection
         self._up_since = self._ports.clock.monotonic()
         self._told.lane_up(self)
-        self._told_of(connection.neighbours)
+        self._told_of(connection.answer.neighbours)
 
     def answered(self, frame: memoryview) -> None:
         if self.kind is LaneKind.CONTROL:

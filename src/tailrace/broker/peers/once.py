@@ -6,6 +6,7 @@ from typing import Any
 from tailrace.broker.peers.calls import Calls
 from tailrace.broker.peers.outgoing import OutgoingConnection, open_connection
 from tailrace.broker.peers.unreachable import Unreachable
+from tailrace.cluster.features import FIRST_LEVEL, message_version
 from tailrace.model.limits import PEER_CONTROL_UNSENT_MAX_BYTES
 from tailrace.ports import Net
 from tailrace.wire.messages.peers.hello import PeerHello
@@ -16,7 +17,8 @@ class _Question:
 
     def __init__(self, request: object) -> None:
         self._calls = Calls()
-        _, self._frame, self.answer = self._calls.ask(request, now=0.0)
+        version = message_version(FIRST_LEVEL, type(request).__name__)  # which level is in force is not known yet
+        _, self._frame, self.answer = self._calls.ask(request, version, now=0.0)
 
     def opened(self, connection: OutgoingConnection) -> None:
         connection.send([self._frame])
@@ -35,7 +37,7 @@ async def call_once(net: Net, host: str, port: int, hello: PeerHello, request: o
     try:
         async with asyncio.timeout(timeout_s):
             connection = await open_connection(
-                net, host, port, lambda: OutgoingConnection(hello, question, PEER_CONTROL_UNSENT_MAX_BYTES)
+                net, host, port, lambda: OutgoingConnection(hello, question, PEER_CONTROL_UNSENT_MAX_BYTES, _not_known)
             )
             return await question.answer
     except TimeoutError:
@@ -43,3 +45,7 @@ async def call_once(net: Net, host: str, port: int, hello: PeerHello, request: o
     finally:
         if connection is not None:
             connection.close()
+
+
+def _not_known() -> None:
+    """The level of metadata.version in force: a broker that has not joined does not know it."""

@@ -12,13 +12,14 @@ from tailrace.ports import Net
 from tailrace.ports.disk import Buffer
 from tailrace.ports.net import give_up_after
 from tailrace.wire.framing import FramedProtocol, FrameError
-from tailrace.wire.messages.peers.hello import Neighbour, PeerHello, PeerHelloAnswer
+from tailrace.wire.messages.peers.hello import PeerHello, PeerHelloAnswer
 from tailrace.wire.primitives import WireError
 
 CONNECT_MAX_S: Final = 3.0  # to be connected and greeted
 SILENCE_MAX_S: Final = 5.0  # for what was sent to arrive
 LINGER_MAX_S: Final = 1.0  # for the other side to take in what was sent before we closed
 HELLO_NUMBER: Final = 0
+HELLO_VERSION: Final = 0  # the only one there will be
 
 
 class Opener(Protocol):
@@ -36,14 +37,18 @@ class Opener(Protocol):
 
 
 class OutgoingConnection(FramedProtocol):
-    def __init__(self, hello: PeerHello, opener: Opener, unsent_max_bytes: int) -> None:
+    def __init__(
+        self, hello: PeerHello, opener: Opener, unsent_max_bytes: int, level: Callable[[], int | None]
+    ) -> None:
+        """`level` tells which one of metadata.version is in force; None: that is not known here."""
         super().__init__(PEER_HELLO_MAX_BYTES)
         self._hello = hello
+        self._level = level
         self._opener = opener
         self._unsent_max_bytes = unsent_max_bytes
         self._why = "the other side closed it"
         self._up = False
-        self.neighbours: tuple[Neighbour, ...] = ()
+        self.answer = PeerHelloAnswer()  # to our hello, once it is up
         self._greeted: asyncio.Future[Unreachable | None] = asyncio.get_running_loop().create_future()
         self._ended = asyncio.Event()
         self._linger: asyncio.TimerHandle | None = None
@@ -60,7 +65,7 @@ class OutgoingConnection(FramedProtocol):
         super().connection_made(transport)
         assert self.transport is not None
         give_up_after(self.transport, SILENCE_MAX_S)
-        self.transport.write(request_frame(self._hello, HELLO_NUMBER))
+        self.transport.write(request_frame(self._hello, HELLO_VERSION, HELLO_NUMBER))
 
     def frame_received(self, frame: memoryview) -> None:
         try:
@@ -72,11 +77,11 @@ class OutgoingConnection(FramedProtocol):
             self._fail(error)
 
     def _read_hello(self, frame: memoryview) -> None:
-        number, answer = read_answer(frame, PeerHelloAnswer)
+        number, answer = read_answer(frame, PeerHelloAnswer, HELLO_VERSION)
         if number != HELLO_NUMBER:
             raise WireError(f"answer {number} came before the hello's")
-        check_answer(answer, self._hello)
-        self.neighbours = answer.neighbours
+        check_answer(answer, self._hello, self._level())
+        self.answer = answer
         self._frame_max_bytes = FRAME_MAX_BYTES
         self._up = True
         if not self._greeted.done():

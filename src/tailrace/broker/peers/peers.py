@@ -13,12 +13,14 @@ from typing import Any, Final
 from tailrace import __version__
 from tailrace.broker.peers.acceptor import Acceptor
 from tailrace.broker.peers.complaints import Complaints
-from tailrace.broker.peers.events import PeerEvents
+from tailrace.broker.peers.events import PeerEvents, Serve
 from tailrace.broker.peers.framing import raft_frame_head
 from tailrace.broker.peers.lane import Lane
 from tailrace.broker.peers.lane_kind import LaneKind
+from tailrace.broker.peers.levels import OwnLevels
 from tailrace.broker.peers.raft_codec import pack
 from tailrace.broker.peers.unreachable import Unreachable
+from tailrace.cluster.features import message_version
 from tailrace.model.ids import BrokerId, TopicPartition
 from tailrace.model.limits import RAFT_MESSAGES_GATHERED_MAX, RAFT_MESSAGES_PER_FRAME_MAX
 from tailrace.model.settings import Settings
@@ -31,13 +33,25 @@ NEIGHBOURS_TOLD_MAX: Final = 12  # a hello is short
 
 
 class Peers:
-    def __init__(self, ports: Ports, settings: Settings, me: Voter, cluster_id: str, events: PeerEvents) -> None:
+    def __init__(
+        self,
+        ports: Ports,
+        settings: Settings,
+        me: Voter,
+        cluster_id: str,
+        events: PeerEvents,
+        serve: Serve,
+        levels: OwnLevels,
+    ) -> None:
         self._ports = ports
         self._me = me
         self._cluster_id = cluster_id
         self._events = events
+        self._levels = levels
         self._complaints = Complaints(ports.clock)
-        self._acceptor = Acceptor(me, cluster_id, settings, events, self._complaints, self._met, self._neighbours)
+        self._acceptor = Acceptor(
+            me, cluster_id, settings, events, serve, self._complaints, self._met, self._neighbours, levels
+        )
         self._known: dict[BrokerId, tuple[str, int]] = {}
         self._lanes: dict[tuple[BrokerId, LaneKind], Lane] = {}
         self._gathered: dict[BrokerId, list[tuple[TopicPartition, Message]]] = {}
@@ -76,8 +90,12 @@ class Peers:
                 to=broker,
                 lane=kind,
                 release=__version__,
+                first_level=self._levels.supported.first,
+                last_level=self._levels.supported.last,
             )
-            lane = self._lanes[broker, kind] = Lane(self._ports, hello, self._events, self._complaints, self._told_of)
+            lane = self._lanes[broker, kind] = Lane(
+                self._ports, hello, self._events, self._complaints, self._told_of, self._levels.in_force
+            )
             if broker in self._known:
                 lane.lead_to(*self._known[broker])
         return lane
@@ -101,6 +119,18 @@ class Peers:
         for one in neighbours:
             if BrokerId(one.broker_id) not in self._known:
                 self.know(BrokerId(one.broker_id), one.host, one.port)
+
+    def level_raised(self) -> None:
+        """Close all connections with brokers that do not support the level which is in force now."""
+        level = self._levels.in_force()
+        self._acceptor.level_raised(level)
+        for lane in list(self._lanes.values()):
+            lane.level_raised(level)
+
+    @property
+    def incompatible(self) -> str:
+        """Why other brokers refuse this one, if it does not support the level of metadata.version in force; or ""."""
+        return next((lane.incompatible for lane in self._lanes.values() if lane.incompatible), "")
 
     @property
     def live(self) -> tuple[BrokerId, ...]:
@@ -139,7 +169,8 @@ class Peers:
         lane = self._lanes.get((broker, LaneKind.CONTROL))
         if lane is None:
             raise Unreachable(f"nobody knows where broker {broker} is")
-        return await lane.call(request, timeout_s)
+        version = message_version(self._levels.in_force(), type(request).__name__)
+        return await lane.call(request, version, timeout_s)
 
     async def close(self) -> None:
         """Send what was gathered, then close everything. Nobody is told of lanes that go down now."""

@@ -10,7 +10,8 @@ class Unreachable(ConnectionError):
 class Refused(Unreachable):
     """One of the two ends heard the other's hello, and does not talk to it."""
 
-    def __init__(self, error: Error, why: str) -> None:
+    def __init__(self, error: Error, why: str, *, by_peer: bool = False) -> None:
         super().__init__(f"{error.name}: {why}")
         self.error = error
         self.why = why
+        self.by_peer = by_peer  # the other end refused us; otherwise we refused it

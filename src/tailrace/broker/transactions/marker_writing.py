@@ -10,9 +10,12 @@ and one with a lower number than the last is refused, as is one for a leader tha
 """
 
 import asyncio
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping, Sequence
+from typing import Final
 
+from tailrace.broker.control.controller_calls import CallPeer
+from tailrace.broker.control.peer_requests import Handler
+from tailrace.broker.metadata.hosted_partitions import HostedPartitions
 from tailrace.broker.partitions.partition import Partition
 from tailrace.model.faults import Fault, InvalidRequest, InvalidTopicName
 from tailrace.model.ids import NO_EPOCH, NO_ID, BrokerId, Id
@@ -22,9 +25,6 @@ from tailrace.wire.faults import error_of
 from tailrace.wire.messages.peers.write_markers import Marker, WriteMarkers, WriteMarkersAnswer
 from tailrace.wire.messages.write_txn_markers import MarkerToWrite
 
-if TYPE_CHECKING:
-    from tailrace.broker.node import Node
-
 MARKER_TIMEOUT_S: Final = 10.0
 COMMITTED_WITHIN_S: Final = 0.5  # where there is a majority it takes milliseconds
 
@@ -32,8 +32,10 @@ AnyMarker = Marker | MarkerToWrite
 
 
 class MarkerWriting:
-    def __init__(self, node: "Node") -> None:
-        self._node = node
+    def __init__(self, hosted: HostedPartitions, incarnation: Id, call_peer: CallPeer) -> None:
+        self._hosted = hosted
+        self._incarnation = incarnation
+        self._call_peer = call_peer
         self._number = 0  # of the last request sent
         self._heard: dict[BrokerId, tuple[Id, int]] = {}  # the life of each sender, and the number of its last request
 
@@ -42,15 +44,19 @@ class MarkerWriting:
     ) -> list[list[Error]]:
         """Have a broker write markers; for each a code for each of its partitions. `Unreachable` when nobody knows."""
         self._number += 1
-        request = WriteMarkers(life=self._node.incarnation, number=self._number, markers=tuple(markers))
-        if broker == self._node.broker_id:
+        request = WriteMarkers(life=self._incarnation, number=self._number, markers=tuple(markers))
+        if broker == self._hosted.me.broker:
             answer = await self.serve(broker, request)
         else:
-            answer = await self._node.quorums.peers.call(broker, request, timeout_s)
+            answer = await self._call_peer(broker, request, timeout_s)
         if answer.error_code:
             return [[Error(answer.error_code)] * len(marker.partitions) for marker in markers]
         codes = iter(answer.codes)
         return [[Error(next(codes)) for _ in marker.partitions] for marker in markers]
+
+    @property
+    def handlers(self) -> Mapping[type, Handler]:
+        return {WriteMarkers: self.serve}
 
     async def serve(self, caller: BrokerId, request: WriteMarkers) -> WriteMarkersAnswer:
         life, number = self._heard.get(caller, (NO_ID, 0))
@@ -69,7 +75,7 @@ class MarkerWriting:
     ) -> Error:
         """Write a marker to a partition that this broker leads, in that epoch if it is known; what became of it."""
         try:
-            partition = self._node.hosted.find(topic, number)
+            partition = self._hosted.find(topic, number)
             _require_takes_part(partition)
             partition.require_epoch(leader_epoch)
             async with asyncio.timeout(within_s):

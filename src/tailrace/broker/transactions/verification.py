@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from tailrace.broker.partitions.partition import Partition
-from tailrace.broker.partitions.transaction_guards import Guard, NamedPartition, Verifier, is_in_transaction
+from tailrace.broker.partitions.transaction_guards import Guard, Verifier, is_in_transaction
 from tailrace.broker.peers import Unreachable
 from tailrace.model.faults import (
     Fault,
@@ -23,6 +23,7 @@ from tailrace.model.faults import (
     StaleProducerEpoch,
     Unverified,
 )
+from tailrace.model.ids import PartitionName
 from tailrace.records.header import BatchHeader
 from tailrace.wire.errors import Error
 
@@ -38,9 +39,9 @@ class Question(NamedTuple):
     guard: Guard
 
     @property
-    def name(self) -> NamedPartition:
+    def name(self) -> PartitionName:
         topic, _, number = self.partition.name.rpartition("-")
-        return topic, int(number)
+        return PartitionName(topic, int(number))
 
     @property
     def is_open(self) -> bool:
@@ -90,7 +91,7 @@ class Verification:
                 await asyncio.sleep(ASK_AGAIN_S)
         _refuse(left, Unverified("the producer's transaction before this one is still being ended"))
 
-    async def _asked(self, verifier: Verifier, questions: Sequence[Question]) -> Mapping[NamedPartition, Error]:
+    async def _asked(self, verifier: Verifier, questions: Sequence[Question]) -> Mapping[PartitionName, Error]:
         _, producer_id, producer_epoch, _ = questions[0]
         if self._adds:
             for one in questions:
@@ -98,7 +99,7 @@ class Verification:
         names = [one.name for one in questions]
         return await verifier.verify(self._transactional_id, producer_id, producer_epoch, names, add=self._adds)
 
-    def _learn(self, questions: Sequence[Question], codes: Mapping[NamedPartition, Error]) -> list[Question]:
+    def _learn(self, questions: Sequence[Question], codes: Mapping[PartitionName, Error]) -> list[Question]:
         """Take in what was answered; those that have to be asked again."""
         again = []
         for one in questions:

@@ -8,13 +8,14 @@ from collections.abc import Awaitable, Callable
 from types import MappingProxyType
 from typing import Any, Final
 
-from tailrace.doors.kafka.call import Answer, Call
+from tailrace.doors.kafka.call import Answer, Call, WireCall
 from tailrace.doors.kafka.handlers.cluster.api_versions import api_versions
 from tailrace.doors.kafka.handlers.cluster.describe_cluster import describe_cluster
 from tailrace.doors.kafka.handlers.cluster.describe_log_dirs import describe_log_dirs
 from tailrace.doors.kafka.handlers.cluster.describe_quorum import describe_quorum
 from tailrace.doors.kafka.handlers.cluster.elect_leaders import elect_leaders
 from tailrace.doors.kafka.handlers.cluster.find_coordinator import find_coordinator
+from tailrace.doors.kafka.handlers.cluster.update_features import update_features
 from tailrace.doors.kafka.handlers.configs.alter_configs import alter_configs
 from tailrace.doors.kafka.handlers.configs.describe_configs import describe_configs
 from tailrace.doors.kafka.handlers.configs.incremental_alter_configs import incremental_alter_configs
@@ -56,7 +57,7 @@ from tailrace.wire.messages import MESSAGES
 from tailrace.wire.schema import Versions, declaration
 
 Handler = Callable[[Any, Call], Awaitable[Any]]
-HotHandler = Callable[[Call], Answer | None]
+HotHandler = Callable[[WireCall], Answer | None]
 
 
 @frozen
@@ -124,6 +125,7 @@ _TABLE: Final = (
     _api(44, incremental_alter_configs, by_controller=True),
     _api(47, offset_delete, by_name=True),
     _api(55, describe_quorum, by_controller=True),
+    _api(57, update_features, by_controller=True),
     _api(60, describe_cluster),
     _api(61, describe_producers),
     _api(65, describe_transactions, by_name=True),

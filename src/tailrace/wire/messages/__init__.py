@@ -1,4 +1,4 @@
-"""Every Kafka message we can read and write, one file per API; `messages` lists them by API key."""
+"""Kafka's requests and responses, one file per API; `MESSAGES` lists them by API key."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -55,12 +55,13 @@ from tailrace.wire.messages.sasl_authenticate import SaslAuthenticateRequest, Sa
 from tailrace.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from tailrace.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from tailrace.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
+from tailrace.wire.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 from tailrace.wire.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from tailrace.wire.schema import Versions, declaration
 
 
 class Pair(NamedTuple):
-    """What goes and what comes back under one API key."""
+    """The request and response of one API key."""
 
     key: int
     name: str
@@ -119,6 +120,7 @@ MESSAGES: Final = _by_key(
     (IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse),
     (OffsetDeleteRequest, OffsetDeleteResponse),
     (DescribeQuorumRequest, DescribeQuorumResponse),
+    (UpdateFeaturesRequest, UpdateFeaturesResponse),
     (DescribeClusterRequest, DescribeClusterResponse),
     (DescribeProducersRequest, DescribeProducersResponse),
     (WriteTxnMarkersRequest, WriteTxnMarkersResponse),

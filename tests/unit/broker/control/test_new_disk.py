@@ -15,7 +15,7 @@ async def test_it_takes_the_place_of_the_old_one(brokers: Brokers, replicas: tup
         brokers.append(leader, "t")
     await brokers.elapse(1.0)
     brokers.kill(3)
-    await brokers.until(lambda: 3 not in brokers[1].brokers)
+    await brokers.until(lambda: 3 not in brokers[1].hosted.image.live)
     await brokers.start(4, broker_id=3)
     node = brokers[4]
     await brokers.until(lambda: bool(node.hosted.of_topic("t")))
@@ -23,4 +23,4 @@ async def test_it_takes_the_place_of_the_old_one(brokers: Brokers, replicas: tup
     await brokers.until(lambda: replica.log.end >= 3, within_seconds=30.0)
     await brokers.until(lambda: replica.me in replica.replica.voters and len(replica.replica.voters) == 3)
     await brokers.until(lambda: node.voter in node.metadata.replica.voters)
-    assert not node.failed.done()
+    assert not node.background.failed.done()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tailrace.broker.control.calls import CONTROLLER_TIMEOUT_S
+from tailrace.broker.control.controller_calls import CONTROLLER_TIMEOUT_S
 from tailrace.broker.control.producer_ids import FEW
 from tailrace.model.faults import CoordinatorLoading
 from tests.unit.broker.simulated import Brokers, simulated

@@ -23,7 +23,9 @@ async def test_who_could_not_begin_at_once_begins_later_and_serves_meanwhile(bro
         raise AssertionError("it was given up")
 
     codec = codec_of(RECORD_KINDS)
-    tenure = LeadershipTerm(node.metadata, Controller, codec, node.ports.clock, node.spawn, begins=begins, ends=ends)
+    tenure = LeadershipTerm(
+        node.metadata, Controller, codec, node.ports.clock, node.spawn, level=lambda _: 1, begins=begins, ends=ends
+    )
     brokers.within(1, tenure.leader_changed)
     await brokers.until(lambda: len(tries) == 3)
     assert tries == [tenure.runtime] * 3

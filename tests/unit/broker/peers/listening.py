@@ -5,14 +5,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from tailrace.broker.peers import LaneKind, Peers
+from tailrace.broker.peers import LaneKind, OwnLevels, Peers
 from tailrace.broker.peers.framing import raft_frame_head, read_answer, request_frame
 from tailrace.broker.peers.raft_codec import pack
 from tailrace.model.settings import Settings
 from tailrace.ports import system_ports
 from tailrace.raft.voters import Voter
 from tailrace.wire.messages.peers.hello import PeerHello, PeerHelloAnswer
-from tests.unit.broker.peers.stage import CLUSTER_ID, Notes, key, vote_request, voter
+from tests.unit.broker.peers.stage import CLUSTER_ID, LEVELS, Notes, key, vote_request, voter
 from tests.unit.doors.kafka.hostile import Raw, heard, until
 
 
@@ -42,8 +42,8 @@ class Listening:
         return raw
 
     async def greet(self, said: PeerHello) -> tuple[Raw, PeerHelloAnswer]:
-        raw = await self.say(bytes(request_frame(said, 5)))
-        number, answer = read_answer(await raw.answer(), PeerHelloAnswer)
+        raw = await self.say(bytes(request_frame(said, 0, 5)))
+        number, answer = read_answer(await raw.answer(), PeerHelloAnswer, 0)
         assert number == 5
         return raw, answer
 
@@ -61,9 +61,9 @@ class Listening:
 
 
 @asynccontextmanager
-async def listening() -> AsyncIterator[Listening]:
+async def listening(levels: OwnLevels = LEVELS) -> AsyncIterator[Listening]:
     notes = Notes()
-    peers = Peers(system_ports(), Settings(), voter(1), CLUSTER_ID, notes)
+    peers = Peers(system_ports(), Settings(), voter(1), CLUSTER_ID, notes, notes.call, levels)
     port = await peers.listen("127.0.0.1", 0)
     with heard() as logged:
         yield Listening(peers, port, notes, logged)

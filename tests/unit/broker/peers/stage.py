@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final, TypeVar
 
-from tailrace.broker.peers import Lane, LaneKind, PeerConnection, Peers
+from tailrace.broker.peers import Lane, LaneKind, OwnLevels, PeerConnection, Peers
+from tailrace.cluster.features import LevelRange
 from tailrace.model.faults import NotController
 from tailrace.model.ids import NO_ID, BrokerId, Epoch, Id, Offset, TopicPartition
 from tailrace.model.settings import Settings
@@ -27,6 +28,7 @@ CLUSTER_ID: Final = "the-cluster"
 PEER_PORT: Final = 9192
 MEETING_MAX_S: Final = 30.0
 SLOW: Final = LeaveCluster(broker_id=1, incarnation_id=NO_ID)  # answered when `may_leave` is set
+LEVELS: Final = OwnLevels(supported=LevelRange(1, 2), in_force=lambda: 1)
 JOINING: Final = JoinCluster(directory_id=Id(b"d" * 16), incarnation_id=Id(b"i" * 16), peer_host="b9", peer_port=1)
 
 
@@ -109,8 +111,9 @@ class Notes:
 class Talker(Notes):
     """One broker on its machine."""
 
-    def __init__(self, world: World, number: int, cluster: str = CLUSTER_ID) -> None:
+    def __init__(self, world: World, number: int, cluster: str = CLUSTER_ID, levels: OwnLevels = LEVELS) -> None:
         super().__init__()
+        self._levels = levels
         self.cluster = cluster
         self.me = voter(number)
         self.machine = world.machine(f"b{number}")
@@ -122,7 +125,7 @@ class Talker(Notes):
         await self.machine.run(self._start())
 
     async def _start(self) -> None:
-        self.peers = Peers(self.ports, Settings(), self.me, self.cluster, self)
+        self.peers = Peers(self.ports, Settings(), self.me, self.cluster, self, self.call, self._levels)
         await self.peers.listen("0.0.0.0", PEER_PORT)
 
     def run(self, work: Coroutine[Any, Any, T]) -> "asyncio.Future[T]":

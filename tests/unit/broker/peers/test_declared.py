@@ -35,22 +35,29 @@ def test_any_answer_can_be_a_refusal(cls: type) -> None:
 
 @pytest.mark.parametrize("cls", every_class, ids=name_of)
 def test_bytes_and_back(cls: type) -> None:
-    for seed in range(20):
-        value = sample(cls, 0, seed)
-        assert decode_whole(cls, 0, encode(value, 0)) == value
+    for version in versions_of(cls):
+        for seed in range(20):
+            value = sample(cls, version, seed)
+            assert decode_whole(cls, version, encode(value, version)) == value
 
 
 @pytest.mark.parametrize("cls", every_class, ids=name_of)
 def test_garbled_ones_are_read_or_refused(cls: type) -> None:
     chance = random.Random(cls.__name__)
-    data = encode(sample(cls, 0, 0), 0)
-    for size in range(len(data)):
-        with pytest.raises(WireError):
-            decode(cls, 0, data[:size])
-    for _ in range(100):
-        broken = bytearray(data)
-        broken[chance.randrange(len(broken))] = chance.randrange(256)
-        try:
-            decode_whole(cls, 0, broken)
-        except WireError:
-            continue
+    for version in versions_of(cls):
+        data = encode(sample(cls, version, 0), version)
+        for size in range(len(data)):
+            with pytest.raises(WireError):
+                decode(cls, version, data[:size])
+        for _ in range(100):
+            broken = bytearray(data)
+            broken[chance.randrange(len(broken))] = chance.randrange(256)
+            try:
+                decode_whole(cls, version, broken)
+            except WireError:
+                continue
+
+
+def versions_of(cls: type) -> range:
+    versions = declaration(cls).versions
+    return range(versions.first, versions.last + 1)

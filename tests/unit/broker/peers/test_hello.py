@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from tailrace import __version__
 from tailrace.broker.peers import Refused, accepted
 from tailrace.broker.peers.framing import answer_frame, request_frame
 from tailrace.broker.peers.hello import check_answer
@@ -20,7 +21,14 @@ from tests.unit.doors.kafka.hostile import until, with_length
 async def test_a_peer_learns_whom_it_reached(one: Listening) -> None:
     for to in (1, -1):
         _, answer = await one.greet(hello(2, to=to))
-        assert answer == PeerHelloAnswer(cluster_id=CLUSTER_ID, broker_id=1, directory_id=voter(1).directory)
+        assert answer == PeerHelloAnswer(
+            cluster_id=CLUSTER_ID,
+            broker_id=1,
+            directory_id=voter(1).directory,
+            first_level=1,
+            last_level=2,
+            release=__version__,
+        )
 
 
 @pytest.mark.parametrize(
@@ -57,7 +65,7 @@ def test_a_hello_is_refused_in_words_and_logged_once(said: PeerHello, error: Err
 
 @with_listener
 async def test_a_hello_of_another_version_is_refused_in_words(one: Listening) -> None:
-    frame = request_frame(hello(), 5)
+    frame = request_frame(hello(), 0, 5)
     frame[6:8] = (3).to_bytes(2, "big")
     raw = await one.say(bytes(frame))
     answer = await raw.answer()
@@ -68,7 +76,7 @@ async def test_a_hello_of_another_version_is_refused_in_words(one: Listening) ->
 
 @with_listener
 async def test_anything_but_a_hello_first_is_refused(one: Listening) -> None:
-    for frame in (raft_frame(voter(2)), bytes(request_frame(JOINING, 1)), with_length(b"GET / HTTP/1.1\r\n\r\n")):
+    for frame in (raft_frame(voter(2)), bytes(request_frame(JOINING, 0, 1)), with_length(b"GET / HTTP/1.1\r\n\r\n")):
         raw = await one.say(frame)
         assert await raw.closed()
     assert [line.rpartition(": ")[2] for line in one.logged[:2]] == [
@@ -82,7 +90,7 @@ async def test_anything_but_a_hello_first_is_refused(one: Listening) -> None:
 @with_listener
 async def test_a_second_hello_is_refused(one: Listening) -> None:
     raw = await one.greeted()
-    raw.send(bytes(request_frame(hello(), 6)))
+    raw.send(bytes(request_frame(hello(), 0, 6)))
     assert await raw.closed()
     assert "API 1000 on the control lane" in one.logged[0]
 
@@ -91,7 +99,7 @@ async def test_a_second_hello_is_refused(one: Listening) -> None:
 async def test_a_joiner_may_ask_to_join_and_nothing_else(one: Listening) -> None:
     raw, answer = await one.greet(hello(-1, cluster_id="", to=-1))
     assert answer.cluster_id == CLUSTER_ID
-    raw.send(bytes(request_frame(JOINING, 9)))
+    raw.send(bytes(request_frame(JOINING, 0, 9)))
     expected = answer_frame(JoinClusterAnswer(broker_id=7, cluster_id=CLUSTER_ID), 0, 9)
     assert await raw.answer() == expected[LENGTH_LAYOUT.size :]
     raw.send(raft_frame(voter(2)))
@@ -107,7 +115,7 @@ def test_who_says_nothing_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario() -> None:
         async with listening() as one:
             greeted = await one.greeted()
-            for said in (b"", bytes(request_frame(hello(), 5))[:-1]):
+            for said in (b"", bytes(request_frame(hello(), 0, 5))[:-1]):
                 raw = await one.say(said)
                 assert await raw.closed()
             assert "it said nothing for" in one.logged[0]
@@ -119,7 +127,7 @@ def test_who_says_nothing_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_connecting_side_checks_whom_it_reached() -> None:
     said = hello(2, to=1)
-    check_answer(PeerHelloAnswer(cluster_id=CLUSTER_ID, broker_id=1), said)
+    check_answer(PeerHelloAnswer(cluster_id=CLUSTER_ID, broker_id=1), said, 1)
     for answer, why in (
         (PeerHelloAnswer(cluster_id=CLUSTER_ID, broker_id=3), "broker 3 answers where 1 was meant"),
         (PeerHelloAnswer(cluster_id="another", broker_id=1), "cluster another answers where the-cluster was meant"),
@@ -127,6 +135,6 @@ def test_the_connecting_side_checks_whom_it_reached() -> None:
         (PeerHelloAnswer(error_code=9999), "UNKNOWN_SERVER_ERROR: it does not say why"),
     ):
         with pytest.raises(Refused, match=why):
-            check_answer(answer, said)
+            check_answer(answer, said, 1)
     anyone = hello(-1, cluster_id="", to=-1)
-    check_answer(PeerHelloAnswer(cluster_id="whatever", broker_id=5), anyone)
+    check_answer(PeerHelloAnswer(cluster_id="whatever", broker_id=5), anyone, None)

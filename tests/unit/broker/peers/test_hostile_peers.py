@@ -14,7 +14,7 @@ from tests.unit.broker.peers.listening import Listening, hello, listening, raft_
 from tests.unit.broker.peers.stage import fetch_frame, voter
 from tests.unit.doors.kafka.hostile import Raw, until, with_length
 
-forward = bytes(request_frame(Forward(api_key=3, api_version=9, body=b"x" * 100), 1))
+forward = bytes(request_frame(Forward(api_key=3, api_version=9, body=b"x" * 100), 0, 1))
 
 
 @with_listener
@@ -70,7 +70,7 @@ def test_a_first_frame_that_no_hello_can_have_is_closed_at_once(size: int) -> No
         (LaneKind.CONTROL, with_length(request_header(1016, 1, 1, None, True)), "Forward has no version 1"),
         (LaneKind.CONTROL, with_length(request_header(1001, 1, 1, None, True)), "Raft messages of version 1"),
         (LaneKind.CONTROL, with_length(request_header(3, 9, 1, None, True)), "API 3 on the control lane"),
-        (LaneKind.CONTROL, with_length(forward[4:] + b"\0"), "1 bytes too many"),
+        (LaneKind.CONTROL, with_length(forward[4:] + b"\0"), "1 trailing bytes"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -91,7 +91,7 @@ def test_a_lane_is_for_what_it_is_for(lane: LaneKind, frame: bytes, why: str) ->
 @with_listener
 async def test_frames_come_byte_by_byte(one: Listening) -> None:
     raw = await Raw.connect(one.port)
-    for byte in bytes(request_frame(hello(), 5)) + raft_frame(voter(2), 3) + forward:
+    for byte in bytes(request_frame(hello(), 0, 5)) + raft_frame(voter(2), 3) + forward:
         raw.send(bytes([byte]))
         await asyncio.sleep(0)
     await raw.answer()

@@ -50,7 +50,7 @@ def test_calls_that_are_never_answered_do_not_pile_up(monkeypatch: pytest.Monkey
     async def scenario() -> None:
         async with listening() as one:
             raw = await one.greeted()
-            leave = bytes(request_frame(LeaveCluster(broker_id=2, incarnation_id=NO_ID), 1))
+            leave = bytes(request_frame(LeaveCluster(broker_id=2, incarnation_id=NO_ID), 0, 1))
             raw.send(leave * 11)
             assert await raw.closed()
             assert len(one.notes.callers) <= 10
@@ -65,7 +65,7 @@ def test_there_are_so_many_connections_at_most(monkeypatch: pytest.MonkeyPatch) 
     async def scenario() -> None:
         async with listening() as one:
             raws = [await one.greeted(broker) for broker in (2, 3, 4)]
-            raw = await one.say(bytes(request_frame(hello(5), 1)))
+            raw = await one.say(bytes(request_frame(hello(5), 0, 1)))
             assert await raw.closed()
             assert "there are 3 connections of peers already" in one.logged[0]
             raws[0].send(raft_frame(voter(2)))
@@ -80,7 +80,7 @@ async def until_served(one: Listening) -> None:
     """Until there is room for one more."""
     async with asyncio.timeout(10):
         while True:
-            raw = await one.say(bytes(request_frame(hello(6), 1)))
+            raw = await one.say(bytes(request_frame(hello(6), 0, 1)))
             try:
                 await raw.answer()
                 return

@@ -5,8 +5,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tailrace.broker.partitions.transaction_guards import NamedPartition
 from tailrace.model.faults import Fault
+from tailrace.model.ids import PartitionName
 from tailrace.records.build import build_batch
 from tailrace.records.record import NewRecord
 from tailrace.wire.errors import Error
@@ -29,8 +29,8 @@ class Oracle:
     """Stands where coordinators are asked, and answers as it is told: at once, or when `open` is set."""
 
     def __init__(self) -> None:
-        self.asked: list[tuple[NamedPartition, ...]] = []
-        self.added: list[NamedPartition] = []
+        self.asked: list[tuple[PartitionName, ...]] = []
+        self.added: list[PartitionName] = []
         self.codes: list[Error] = []  # for all partitions of one question after the other; then yes
         self.fault: Exception | None = None
         self.open = asyncio.Event()
@@ -41,10 +41,10 @@ class Oracle:
         transactional_id: str,
         producer_id: int,
         producer_epoch: int,
-        partitions: Sequence[NamedPartition],
+        partitions: Sequence[PartitionName],
         *,
         add: bool,
-    ) -> Mapping[NamedPartition, Error]:
+    ) -> Mapping[PartitionName, Error]:
         assert transactional_id == MY_TRANSACTIONS
         self.asked.append(tuple(partitions))
         await self.open.wait()
@@ -65,7 +65,8 @@ class Refuses(Oracle):
 def oracle_for(*served: Served) -> Oracle:
     oracle = Oracle()
     for one in served:
-        one.node.verifier = oracle
+        one.node.services.writer.verifier = oracle
+        one.node.services.transactions.offset_commits.verifier = oracle
     return oracle
 
 

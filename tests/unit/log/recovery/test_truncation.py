@@ -20,14 +20,14 @@ async def filled(folder: Path, count: int, log: Log | None = None) -> Log:
 
 
 async def image(log: Log) -> object:
-    """All that can be asked of a log."""
+    """Everything that can be observed of a log."""
     return (
         log.start,
         log.end,
         log.durable,
         log.size_bytes,
         log.epochs.entries(),
-        log.producers.dump().split()[6:-2],  # but when the producer was last seen
+        log.producers.dump().split()[6:-2],  # except when the producer was last seen
         await everything(log),
         await log.max_timestamp(log.end),
         [await segment.max_timestamp() for segment in log.segments],
@@ -38,7 +38,9 @@ async def image(log: Log) -> object:
 @pytest.mark.parametrize("checkpointed", [None, 3, 40])
 @pytest.mark.parametrize("end", [0, 1, 2, 17, 40, 79, 80])
 @on_loop
-async def test_a_truncated_log_is_as_if_nothing_had_been(tmp_path: Path, end: int, checkpointed: int | None) -> None:
+async def test_a_truncated_log_equals_one_that_was_never_longer(
+    tmp_path: Path, end: int, checkpointed: int | None
+) -> None:
     log = await open_log(tmp_path / "p", settings=small)
     if checkpointed is not None:
         log = await filled(tmp_path / "p", checkpointed, log)
@@ -64,13 +66,13 @@ async def test_a_truncation_below_the_recovery_point_is_no_damage(tmp_path: Path
     assert (log.damage, log.end) == (None, 30)
     log = await filled(tmp_path / "p", 20, log)
     later = await log.checkpoint()
-    log = await open_log(tmp_path / "p", settings=small, recovery=point)  # the crash came before it was recorded
+    log = await open_log(tmp_path / "p", settings=small, recovery=point)  # a crash before the later point was recorded
     assert (log.damage, log.end) == (None, 40)
     assert later is not None
     log = await open_log(tmp_path / "p", settings=small, recovery=later)
     put(log, epoch=9)
     await log.checkpoint()
-    log.recorded(point or later)  # which was given before the cut
+    log.recorded(point or later)  # a point from before the truncation
     assert "truncated" in names(tmp_path / "p")
     covering = await log.checkpoint()
     assert covering is not None
@@ -80,7 +82,7 @@ async def test_a_truncation_below_the_recovery_point_is_no_damage(tmp_path: Path
 
 
 @on_loop
-async def test_only_what_is_there_can_be_cut(tmp_path: Path) -> None:
+async def test_a_truncation_outside_the_log(tmp_path: Path) -> None:
     log = await filled(tmp_path / "p", 20)
     await log.truncate_to(99)
     assert log.end == 40
@@ -90,7 +92,7 @@ async def test_only_what_is_there_can_be_cut(tmp_path: Path) -> None:
 
 
 @on_loop
-async def test_a_gap_goes_with_the_tail(tmp_path: Path) -> None:
+async def test_a_gap_file_is_removed_with_the_tail(tmp_path: Path) -> None:
     log = await filled(tmp_path / "p", 2)
     log.append_as_is(one_batch(base_offset=100, epoch=9), NOW)
     again = await open_log(tmp_path / "p", settings=small)

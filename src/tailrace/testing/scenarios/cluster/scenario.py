@@ -14,7 +14,7 @@ from tailrace.testing.scenarios.cluster.coverage import Coverage
 from tailrace.testing.scenarios.cluster.faults.schedule import FaultSchedule
 from tailrace.testing.scenarios.cluster.invariants.convergence import Convergence, describe_replicas
 from tailrace.testing.scenarios.cluster.invariants.invariants import Invariant, InvariantViolated
-from tailrace.testing.scenarios.cluster.invariants.observer import OBSERVE_EVERY_SECONDS, ClusterObserver
+from tailrace.testing.scenarios.cluster.invariants.observer import OBSERVE_EVERY_SECONDS, ClusterObserver, partitions_of
 from tailrace.testing.scenarios.cluster.plan import FAULTS_DEFAULT_SECONDS, Plan, plan_for
 from tailrace.testing.scenarios.cluster.server import Server
 from tailrace.testing.simulation import World
@@ -103,7 +103,7 @@ class ClusterScenario:
         storage = server.machine.storage
         if not path.endswith(".log") or storage.capacity_bytes != CAPACITY_DEFAULT_BYTES:
             return  # it may be the rest of a write that did not fit on the full disk
-        if any(path.startswith(f"{one.log.folder}/") for one in server.partitions()):
+        if any(path.startswith(f"{one.log.folder}/") for one in partitions_of(server)):
             self._coverage.truncations += 1
         else:
             self._coverage.torn_tails += 1

@@ -5,22 +5,17 @@ would do. Just before a crash the broker is observed, so that what a leader did 
 """
 
 import asyncio
-from collections.abc import Callable, Iterator
-from typing import Final, Protocol, TypeVar
+from typing import Final, Protocol
 
-from tailrace.broker.metadata.hosted_partitions import HostedPartitions
 from tailrace.broker.node import CannotStart, Node
-from tailrace.broker.partitions.partition import Partition
+from tailrace.broker.starting import Startup
 from tailrace.doors.kafka import KafkaDoor, open_door
 from tailrace.model.faults import Fault
 from tailrace.ports import Ports
-from tailrace.raft.voters import Voter
 from tailrace.testing.scenarios.cluster.plan import DATA_DIR, KAFKA_PORT, Plan
 from tailrace.testing.simulation import Crashed, World
 
 RESTART_SECONDS: Final = 0.5
-
-T = TypeVar("T")
 
 
 class CrashObserver(Protocol):
@@ -35,7 +30,8 @@ class Server:
         self.name = f"b{number}"
         self.machine = world.machine(self.name)
         self.observer: CrashObserver | None = None
-        self.node: Node | None = None
+        self.startup: Startup | None = None  # of the process that runs: what is open so far can be looked at
+        self.node: Node | None = None  # once it has started
         self.door: KafkaDoor | None = None  # set while the broker serves clients
         self.refusal = ""  # why the last failed start failed
         self.refused_starts = 0
@@ -61,27 +57,6 @@ class Server:
     def serves(self) -> bool:
         return self.door is not None
 
-    @property
-    def voter(self) -> Voter | None:
-        """The broker as a voter; None while it is down and early in its start."""
-        node = self.node
-        return None if node is None else _if_set(lambda: node.voter)
-
-    @property
-    def hosted(self) -> HostedPartitions | None:
-        """None while the broker is down and early in its start."""
-        node = self.node
-        return None if node is None else _if_set(lambda: node.hosted)
-
-    def partitions(self) -> Iterator[Partition]:
-        """The partitions that the broker has opened, the metadata partition first; during its start, those so far."""
-        node, hosted = self.node, self.hosted
-        metadata = None if node is None else _if_set(lambda: node.metadata)
-        if metadata is not None:
-            yield metadata
-        if hosted is not None:
-            yield from hosted.all()
-
     async def start(self) -> None:
         """Start the broker, again and again if need be, until it serves clients or crashes."""
         while not self.runs:
@@ -98,8 +73,8 @@ class Server:
                 return
 
     async def _serve(self, ports: Ports) -> None:
-        node = self.node = Node(ports, self._settings)
-        await node.start()
+        startup = self.startup = Startup(ports, self._settings)
+        node = self.node = await startup.run()
         self.door = await open_door(node)
 
     def crash(self, *, power_loss: bool, between_callbacks: bool = True) -> None:
@@ -108,7 +83,7 @@ class Server:
         if self.observer is not None and between_callbacks:
             self.observer.before_crash(self)
         self.machine.crash(power_loss=power_loss)
-        self.node = self.door = None
+        self.startup = self.node = self.door = None
         if self.observer is not None and power_loss:
             self.observer.after_power_loss(self)
 
@@ -130,18 +105,6 @@ class Server:
             raise
         self.crash(power_loss=False)
         return True
-
-
-def _if_set(attribute: Callable[[], T]) -> T | None:
-    """An attribute of a node that its start may not have set yet.
-
-    It is read by a function instead of by its name in a string, so that the type checker sees a renamed attribute: an
-    observer that finds no partitions would find no violations either.
-    """
-    try:
-        return attribute()
-    except AttributeError:
-        return None
 
 
 async def _stop(node: Node, door: KafkaDoor) -> None:

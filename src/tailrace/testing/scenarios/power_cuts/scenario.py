@@ -16,8 +16,10 @@ from functools import partial
 from typing import Final
 
 from tailrace.broker.node import CannotStart, Node
+from tailrace.broker.starting import start_broker
 from tailrace.cluster.controller import Controller, NewTopic, TopicCreated
 from tailrace.doors.kafka import open_door
+from tailrace.model.addresses import Address
 from tailrace.model.faults import StorageFailed, TopicExists
 from tailrace.model.ids import Id
 from tailrace.model.proposal import Proposal
@@ -72,15 +74,14 @@ class Coverage:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
-async def start_broker(ports: Ports, settings: Settings) -> Node:
-    node = Node(ports, settings)
-    await node.start()
-    await node.register()
+async def serve_with_topics(ports: Ports, settings: Settings) -> Node:
+    node = await start_broker(ports, settings)
+    await node.register({"kafka": Address(node.advertised_host, settings.kafka_port)})
     for wanted in TOPICS:
         with suppress(TopicExists):
-            await node.controller.write(partial(_create, wanted, ports.random.new_id))
-    await node.settled()
-    await node.until_led([topic.id for topic in node.hosted.image.topics.values()])
+            await node.controller_role.active.write(partial(_create, wanted, ports.random.new_id))
+    await node.progress.settled()
+    await node.progress.until_led([topic.id for topic in node.hosted.image.topics.values()])
     await open_door(node)
     return node
 
@@ -158,7 +159,7 @@ class PowerCutScenario:
             if cut_during_recovery:
                 self._broker.crash_at_operation(self._rng.randrange(1, 40), power_loss=True)
             try:
-                self._node = await self._broker.run(start_broker(ports, self._draw_settings()))
+                self._node = await self._broker.run(serve_with_topics(ports, self._draw_settings()))
             except Crashed:
                 self.coverage.cuts_in_recovery += 1
                 self.coverage.power_cuts += 1

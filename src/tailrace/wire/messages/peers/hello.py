@@ -1,4 +1,7 @@
-"""PeerHello: the first thing said on a connection between brokers: who speaks, whom it means, which lane."""
+"""PeerHello: the first request on a connection between brokers: who connects, to which broker, for which lane.
+
+It has one version, because the levels of metadata.version that both ends support are told in it; new fields are tagged.
+"""
 
 from tailrace.model.ids import NO_ID, Id
 from tailrace.wire.schema import Int8, Int16, Int32, message, struct, wire
@@ -14,6 +17,8 @@ class PeerHello:
     to: Int32 = -1  # the broker that is meant; -1: whoever you are
     lane: Int8 = 0
     release: str = ""  # for people
+    first_level: Int16 = wire(tag=0, default=1)  # of metadata.version that it supports; 0.1.0 says nothing
+    last_level: Int16 = wire(tag=1, default=1)
 
 
 @struct
@@ -35,3 +40,6 @@ class PeerHelloAnswer:
     broker_id: Int32 = -1
     directory_id: Id = NO_ID
     neighbours: tuple[Neighbour, ...] = ()
+    first_level: Int16 = wire(tag=0, default=1)  # as in the hello
+    last_level: Int16 = wire(tag=1, default=1)
+    release: str = wire(tag=2, default="")

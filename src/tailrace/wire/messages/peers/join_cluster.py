@@ -1,6 +1,7 @@
 """JoinCluster: a broker that is no member yet asks the controller to make it one."""
 
 from tailrace.model.ids import Id
+from tailrace.wire.messages.peers.registered_feature import RegisteredFeature
 from tailrace.wire.schema import Int16, Int32, message, struct, wire
 
 
@@ -14,6 +15,7 @@ class JoinCluster:
     peer_host: str
     peer_port: Int32
     rack: str | None = wire(nullable="0+", default=None)
+    features: tuple[RegisteredFeature, ...] = wire(tag=0, default=())
 
 
 @struct

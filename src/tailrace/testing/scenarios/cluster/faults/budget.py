@@ -22,6 +22,7 @@ from tailrace.broker.partitions.partition import Partition
 from tailrace.model.ids import TopicPartition
 from tailrace.model.topics import METADATA_TOPIC_ID
 from tailrace.testing.scenarios.cluster.invariants.committed_history import CommittedHistories
+from tailrace.testing.scenarios.cluster.invariants.observer import partitions_of
 from tailrace.testing.scenarios.cluster.plan import Plan
 from tailrace.testing.scenarios.cluster.server import Server
 
@@ -48,7 +49,7 @@ class Budget:
         return self.all_replicas_complete and all(
             len(one.replica.voters) >= REPLICAS_TO_SPARE_ONE
             for server in self._servers
-            for one in server.partitions()
+            for one in partitions_of(server)
             if one.key.topic_id != METADATA_TOPIC_ID  # which is synced under every policy
         )
 
@@ -59,7 +60,7 @@ class Budget:
             return False
         copies: dict[TopicPartition, list[Partition]] = {}
         for server in self._servers:
-            for one in server.partitions():
+            for one in partitions_of(server):
                 copies.setdefault(one.key, []).append(one)
         return all(self._is_complete(key, replicas) for key, replicas in copies.items())
 

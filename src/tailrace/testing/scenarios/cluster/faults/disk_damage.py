@@ -17,6 +17,7 @@ from tailrace.log.file_names import SEGMENT_SUFFIX
 from tailrace.model.topics import METADATA_TOPIC_ID
 from tailrace.records.header import EPOCH_AT, MAGIC_AT
 from tailrace.testing.scenarios.cluster.invariants.log_entries import BEGINNING, entries
+from tailrace.testing.scenarios.cluster.invariants.observer import partitions_of
 from tailrace.testing.scenarios.cluster.plan import DATA_DIR
 from tailrace.testing.scenarios.cluster.server import Server
 from tailrace.testing.simulation.disk import SimDisk
@@ -42,7 +43,7 @@ class Damage(NamedTuple):
 def flip_bit_in_log(server: Server, rng: random.Random) -> Damage | None:
     """Kill a broker and flip a bit in one of its logs; None if there was nothing to damage."""
     partitions = [
-        one for one in server.partitions() if one.log.end > one.log.start and one.key.topic_id != METADATA_TOPIC_ID
+        one for one in partitions_of(server) if one.log.end > one.log.start and one.key.topic_id != METADATA_TOPIC_ID
     ]
     if not partitions:
         return None

@@ -13,6 +13,7 @@ from typing import Final
 from tailrace.raft.events import Transfer
 from tailrace.raft.replica import Role
 from tailrace.testing.scenarios.cluster.coverage import Coverage
+from tailrace.testing.scenarios.cluster.invariants.observer import partitions_of
 from tailrace.testing.scenarios.cluster.server import Server
 from tailrace.testing.simulation import Delay, World
 
@@ -67,10 +68,10 @@ class Disturbances:
 
     def _transfer_all(self, server: Server, to: Server) -> None:
         """Transfer leadership of every partition that `server` leads and in which `to` votes."""
-        target = to.voter
+        target = None if to.startup is None else to.startup.voter  # not known early in the start
 
         async def transfer() -> None:
-            for partition in list(server.partitions()):
+            for partition in list(partitions_of(server)):
                 wanted = [voter for voter in partition.replica.others if voter == target]
                 if partition.replica.role is Role.LEADER and wanted:
                     partition.step(Transfer(wanted[0]))
@@ -142,7 +143,7 @@ class Disturbances:
     async def transfer(self) -> None:
         """Let the leader of one partition transfer leadership to another voter."""
         server = self._any()
-        leading = [one for one in server.partitions() if one.replica.role is Role.LEADER and one.replica.others]
+        leading = [one for one in partitions_of(server) if one.replica.role is Role.LEADER and one.replica.others]
         if not server.runs or server.paused or not leading:
             return
         partition = self._rng.choice(leading)
@@ -156,7 +157,9 @@ class Disturbances:
 
     def _leader(self) -> Server | None:
         """In four of five cases a broker that leads a partition, often the controller (its partition comes first)."""
-        leads = [(server, [one.replica.role is Role.LEADER for one in server.partitions()]) for server in self._servers]
+        leads = [
+            (server, [one.replica.role is Role.LEADER for one in partitions_of(server)]) for server in self._servers
+        ]
         controllers = [server for server, roles in leads if roles[:1] == [True]]
         leading = [server for server, roles in leads if any(roles)]
         chosen = controllers if controllers and self._rng.random() < 0.3 else leading

@@ -12,7 +12,7 @@ from tailrace.broker.partitions.partition import Partition
 from tailrace.cluster.image import PartitionPlace
 from tailrace.model.topics import INTERNAL_TOPICS
 from tailrace.raft.replica import Role
-from tailrace.testing.scenarios.cluster.invariants.observer import ClusterObserver
+from tailrace.testing.scenarios.cluster.invariants.observer import ClusterObserver, partitions_of
 from tailrace.testing.scenarios.cluster.server import Server
 
 METADATA_VOTERS_MAX: Final = 3
@@ -56,7 +56,7 @@ class Convergence:
     def _partitions(self) -> list[Copies]:
         found: dict[object, Copies] = {}
         for server in self._servers:
-            for partition in server.partitions():
+            for partition in partitions_of(server):
                 found.setdefault(partition.key, []).append((server, partition))
         return list(found.values())
 
@@ -102,7 +102,7 @@ def describe_replicas(servers: Sequence[Server]) -> Iterator[str]:
     for server in servers:
         state = "serves" if server.serves else "is starting" if server.runs else "is down"
         yield f"{server.name} {state}{' (paused)' if server.paused else ''}"
-        for one in server.partitions():
+        for one in partitions_of(server):
             replica, log = one.replica, one.log
             leader = None if replica.leader is None else replica.leader.broker
             yield (

@@ -66,23 +66,23 @@ class ClusterObserver:
     def _read_journals(self) -> None:
         """Read the journals of crashed brokers, too: messages that they sent may still be in flight."""
         for server in self._servers:
-            if (voter := server.voter) is not None:
+            voter = None if server.startup is None else server.startup.voter
+            if voter is not None:
                 self._directories[server.name] = voter.directory
             if server.name in self._directories:
                 directory = self._directories[server.name]
                 self.journals.read(server.name, directory, server.machine.storage, server.votes_path)
 
     def _observe_server(self, server: Server) -> None:
-        node = server.node
-        if node is None:
+        startup = server.startup
+        if startup is None:
             return
-        if node.failed.done():
-            raise InvariantViolated(
-                Invariant.ALIVE, f"{server.name}: {node.failed.exception()!r}"
-            ) from node.failed.exception()
-        if (hosted := server.hosted) is not None:
-            self._deleted.update(dict.fromkeys(hosted.image.removed))
-        for partition in server.partitions():
+        failed = startup.background.failed
+        if failed.done():
+            raise InvariantViolated(Invariant.ALIVE, f"{server.name}: {failed.exception()!r}") from failed.exception()
+        if startup.hosted is not None:
+            self._deleted.update(dict.fromkeys(startup.hosted.image.removed))
+        for partition in partitions_of(server):
             self._observe_partition(server, partition)
 
     def _observe_partition(self, server: Server, partition: Partition) -> None:
@@ -131,6 +131,11 @@ class ClusterObserver:
         observed = self._logs[server.name, partition.key]
         observed.place = BEGINNING
         self._compare(server, partition, observed, observe(server, partition, observed.opening))
+
+
+def partitions_of(server: Server) -> Sequence[Partition]:
+    """The partitions that the broker has opened; while it starts, those it has opened so far."""
+    return [] if server.startup is None else server.startup.partitions()
 
 
 def has_storage_failure(partition: Partition) -> bool:
