@@ -332,8 +332,12 @@ class Log:
             return
         self.damage = Damage(file=segment.path_of(SEGMENT_SUFFIX), position=position, offset=offset, reason=reason)
         logger.error("log damaged, appends to it are refused: %s", self.damage)
-        self.refusal = self.refusal or f"damaged: {self.damage}"
+        self.refuse_if_damaged()
         self.on_damaged()
+
+    def refuse_if_damaged(self) -> None:
+        if self.damage is not None:
+            self.refusal = self.refusal or f"damaged: {self.damage}"
 
     async def mark_damage(self) -> None:
         """Mark the damage on disk, so that the next start checks that offset."""
