@@ -1,6 +1,6 @@
-"""Bugs to plant: each breaks one rule that keeps acknowledged records safe, in this process, for as long as asked.
+"""Bugs to plant in replication and the log: each breaks one rule that keeps acknowledged records safe.
 
-The simulator is worth what it finds; `mutants.py` shows that it finds every one of these.
+`mutants.py` shows that the simulator finds every one of them. `planted_coordination` has the bugs of coordinators.
 """
 
 from collections.abc import Iterator, Sequence
@@ -91,7 +91,7 @@ def producer_state_not_rolled_back() -> AbstractContextManager[None]:
 
 
 def high_watermark_from_a_deposed_leader() -> AbstractContextManager[None]:
-    """Whoever answers as a leader is believed, in whichever epoch, and before the two logs are found to agree."""
+    """A follower takes the high watermark from any fetch response, whatever its epoch, before the logs agree."""
     right = following.fetch_answered
 
     def answered(state: State, answer: FetchAnswer, turn: EffectsBuilder) -> None:
@@ -126,7 +126,7 @@ def epoch_cache_not_truncated() -> AbstractContextManager[None]:
 
 @contextmanager
 def controller_without_quorum_answers() -> Iterator[None]:
-    """Whoever led once goes on as if it did, until somebody tells it otherwise."""
+    """A leader goes on as the leader without a quorum, until another replica's message deposes it."""
     with (
         replaced(leading, "has_quorum", lambda state, now: state.leadership is not None),
         replaced(Partition, "hears_quorum", lambda partition: True),
@@ -135,7 +135,7 @@ def controller_without_quorum_answers() -> Iterator[None]:
 
 
 def vote_to_a_recreated_topic() -> AbstractContextManager[None]:
-    """Partitions named by their topic's name between brokers, not by its id."""
+    """Messages between brokers name a partition by its topic's name instead of its topic id."""
     right = Quorums.raft_messages
 
     def raft_messages(quorums: Quorums, sender: BrokerId, messages: Sequence[tuple[TopicPartition, Message]]) -> None:
@@ -150,7 +150,7 @@ def vote_to_a_recreated_topic() -> AbstractContextManager[None]:
 
 
 def torn_tail_kept() -> AbstractContextManager[None]:
-    """What a crash left is taken for whole when its header looks so."""
+    """Recovery accepts a torn batch if its header is complete, without checking its checksum."""
 
     def unchecked(file: Any, position: int, stop: int, *, check: bool) -> Any:
         return walk_in_turns(file, position, stop, check=False)
