@@ -1,4 +1,4 @@
-"""Background tasks of a broker: if one fails, the broker fails, loudly."""
+"""Background tasks of a broker. If one fails (a bug, or a log of a later release), the broker logs it and stops."""
 
 import asyncio
 import logging
@@ -14,8 +14,8 @@ Spawn = Callable[[Coroutine[Any, Any, None]], None]
 
 class BackgroundTasks:
     def __init__(self) -> None:
-        self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()  # the first failure of a task
-        self.stopping = False  # the broker is shutting down: nothing new is begun
+        self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()  # holds the first failure
+        self.stopping = False  # the broker is shutting down: start no new work
         self._tasks: dict[asyncio.Task[Any], None] = {}
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
@@ -28,7 +28,7 @@ class BackgroundTasks:
             task.cancel()
 
     async def cancelled(self) -> None:
-        """Cancel all tasks, and wait until they have ended."""
+        """Cancel all tasks and wait until they have ended."""
         tasks = list(self._tasks)
         self.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -39,7 +39,7 @@ class BackgroundTasks:
             if isinstance(error, LaterRelease):
                 logger.critical("this broker stops: %s", error)
             else:
-                logger.critical("a background task of the broker failed", exc_info=error)
+                logger.critical("this broker stops: a background task failed", exc_info=error)
             if not self.failed.done():
                 self.failed.set_exception(error)
-                self.failed.exception()  # logged above: asyncio need not log it again if nobody awaits it
+                self.failed.exception()  # marks it as retrieved: it is logged above, asyncio must not log it again

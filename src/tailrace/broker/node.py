@@ -1,7 +1,7 @@
-"""A broker that runs: its parts, and how it stops. `starting` builds it; doors are attached to it.
+"""A running broker: its parts, and how it stops. `starting` builds it; doors are attached to it.
 
-`register` tells the cluster where clients reach it. `stop` hands leadership over, leaves the cluster, and writes a
-checkpoint of everything, so that the next start scans nothing.
+`register` publishes the addresses of its listeners in the metadata. `stop` is a controlled shutdown: it hands
+leadership over, leaves the cluster, and writes a checkpoint of all logs, so that the next start scans none.
 """
 
 from collections.abc import Coroutine, Mapping, Sequence
@@ -43,7 +43,7 @@ from tailrace.raft.voters import Voter
 
 
 class CannotStart(Exception):
-    """Why a broker does not come up, in a sentence for the person who started it."""
+    """The broker cannot start; the message tells its operator why."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -56,7 +56,7 @@ class Node:
     votes: VoteJournal
     quorums: Quorums
     hosted: HostedPartitions
-    metadata: Partition  # the log of the cluster metadata
+    metadata: Partition  # the metadata log
     leaders: Leaders
     controller_role: ControllerRole
     controller_calls: ControllerCalls
@@ -78,7 +78,7 @@ class Node:
     services: Services
 
     async def register(self, endpoints: Mapping[str, Address]) -> None:
-        """Tell the cluster where clients reach this broker; done when this broker's own metadata says so."""
+        """Register the addresses of this broker's listeners; returns when its own copy of the metadata has them."""
         try:
             await self.registration.register(endpoints)
         except RegistrationRefused as error:
@@ -92,7 +92,7 @@ class Node:
         self.background.spawn(work)
 
     def partitions(self) -> list[Partition]:
-        """All that are hosted here, the metadata first."""
+        """All partitions on this broker, the metadata log first."""
         return [self.metadata, *self.hosted.all()]
 
     @property
@@ -105,7 +105,7 @@ class Node:
 
     @property
     def endpoints(self) -> Mapping[str, Address]:
-        """Where clients reach this broker, by the names of its listeners, once it has registered."""
+        """The advertised addresses of this broker's listeners, by listener name, once it has registered."""
         return self.registration.endpoints
 
     @property
@@ -130,25 +130,25 @@ class Node:
 
     @property
     def is_sole_voter(self) -> bool:
-        """Whether this broker alone votes on the metadata."""
+        """Whether this broker is the only voter of the metadata log."""
         return self.metadata.replica.voters == (self.voter,)
 
     def leads_alone(self) -> bool:
-        """Whether this broker leads every partition that it alone votes on."""
+        """Whether this broker leads every partition of which it is the only voter."""
         alone = [one for one in self.partitions() if one.replica.voters == (self.voter,) and one.offline is None]
         if self.metadata in alone and not self.is_controller:
             return False
         return all(one.leads or one.log.refusal is not None for one in alone)
 
     async def stop(self) -> None:
-        """Hand over, checkpoint everything and release the data directory, whatever the disk says."""
+        """Hand over leadership, checkpoint all logs and release the data directory, even if the disk fails."""
         self.background.stopping = True
         await self.shutdown.run()
         self.hosted.resign()
-        self.metadata.resign(StorageFailed("this broker stops"))
+        self.metadata.resign(StorageFailed("this broker is shutting down"))
         self.quorums.stop()
         await self.quorums.peers.close()  # from now on no peer makes this broker vote, truncate or append
-        await self.background.cancelled()  # a checkpoint under way must not end after the last one
+        await self.background.cancelled()  # a periodic checkpoint must not overwrite the final one
         await self.checkpointing.checkpoint()
         await self.hosted.close()
         await self.metadata.log.close()
@@ -159,7 +159,7 @@ class Node:
 
 
 def advertised_host(settings: Settings) -> str:
-    """The host that clients and peers are told."""
+    """The host name that clients and other brokers use to reach this broker."""
     if settings.advertised_host:
         return settings.advertised_host
     return "127.0.0.1" if settings.host in ("0.0.0.0", "::") else settings.host

@@ -1,14 +1,14 @@
 """Starting a broker: from a data directory and settings to a complete `Node`.
 
 The order matters:
-1. take the lock of the data directory, and find out which broker of which cluster this is (joining one if told to);
-2. load what the previous run left: clean marker, votes, checkpoints, replicas that may not vote;
-3. open the metadata log; build every part of the broker around it; listen for peers;
-4. take part in the metadata's quorum, which a sole voter wins at once; fold what is committed into the image; open the
-   partitions that are placed here;
-5. follow the metadata, and start the work in the background.
+1. lock the data directory, and load or create the broker's identity (with --join, by joining a cluster);
+2. load the state of the previous run: clean-shutdown marker, votes, checkpoints, replicas that may not vote;
+3. open the metadata log, build the parts of the broker around it, and listen for other brokers;
+4. take part in the quorum of the metadata log (a sole voter is elected at once), apply the committed metadata to the
+   image, and open the partitions that are assigned to this broker;
+5. follow the metadata log, and start the background tasks.
 
-A start that fails leaves nothing behind: tasks are cancelled, connections closed, the lock released.
+A start that fails cleans up: tasks are cancelled, connections closed, the lock released.
 """
 
 import asyncio
@@ -67,16 +67,16 @@ from tailrace.raft.replica import Voter
 logger: Final = logging.getLogger(__name__)
 
 LED_WITHIN_S: Final = 3.0
-LOOK_S: Final = 0.005
+RECHECK_S: Final = 0.005
 
 
 async def start_broker(ports: Ports, settings: Settings) -> Node:
-    """A broker that runs, and is not registered yet; `CannotStart` says why not."""
+    """Start a broker; it runs, but is not registered yet. Raises `CannotStart`."""
     return await Startup(ports, settings).run()
 
 
 class Startup:
-    """One start. What it has opened so far can be looked at meanwhile."""
+    """One start of a broker. The public attributes show what it has opened so far."""
 
     def __init__(self, ports: Ports, settings: Settings, features: Features = SUPPORTED_FEATURES) -> None:
         self._ports = ports
@@ -86,12 +86,12 @@ class Startup:
         self._incarnation = ports.random.new_id()
         self._requests = PeerRequests()
         self._quorums: Quorums | None = None
-        self.voter: Voter | None = None  # once it is known which broker this is
-        self.metadata: Partition | None = None  # once it is open
+        self.voter: Voter | None = None  # once the identity of this broker is known
+        self.metadata: Partition | None = None  # once the metadata log is open
         self.hosted: HostedPartitions | None = None
 
     def partitions(self) -> list[Partition]:
-        """All that are open, the metadata first."""
+        """All open partitions, the metadata log first."""
         if self.metadata is None or self.hosted is None:
             return []
         return [self.metadata, *self.hosted.all()]
@@ -116,10 +116,12 @@ class Startup:
             return disk.lock(f"{folder}/.lock", owner)
         except InUse as error:
             raise CannotStart(
-                f"{folder} is in use by {error.owner}.\nStop it, or give this broker another place with --data-dir."
+                f"{folder} is in use by {error.owner}.\nStop it, or choose another directory with --data-dir."
             ) from None
         except OSError as error:
-            raise CannotStart(f"{folder} cannot be used: {error.strerror}.\nGive another with --data-dir.") from None
+            raise CannotStart(
+                f"{folder} cannot be used: {error.strerror}.\nChoose another directory with --data-dir."
+            ) from None
 
     async def _give_up(self, lock: Lock) -> None:
         self.background.cancel()
@@ -138,19 +140,19 @@ class Startup:
         quorums.find = lambda key: metadata if key == METADATA_PARTITION else hosted.here(key)
         node = self._build(meta, votes, quorums, hosted, metadata, lock)
         await node.peer_addresses.recall()
-        metadata.begin()  # replicas that may not vote are on disk by now
+        metadata.begin()  # the list of replicas that may not vote is on disk by now
         await self._listen(meta, quorums.peers)
         await self._come_up(node)
         node.periodic.start()
         return node
 
     async def _load(self, meta: MetaFile) -> tuple[VoteJournal, Quorums, HostedPartitions]:
-        """What the previous run left, and how it ended."""
+        """Load the state of the previous run, and find out whether it ended cleanly."""
         ports, settings, disk, folder = self._ports, self._settings, self._ports.disk, self._settings.data_dir
         clean = await take_clean_marker(disk, folder)
         same_boot = await exchange_boot_id(disk, folder, ports.host.boot_id())
         if not clean and disk.exists(f"{folder}/votes"):
-            logger.info("the last shutdown was not clean: logs are scanned from their checkpoints on")
+            logger.info("the last shutdown was not clean: scanning the logs from their recovery points on")
         votes = VoteJournal(disk, f"{folder}/votes")
         await votes.load()
 
@@ -172,7 +174,7 @@ class Startup:
         voters = tuple(Voter(voter.broker_id, voter.directory_id) for voter in meta.meta.voters)
         metadata = await hosted.open(METADATA_TOPIC, METADATA_PARTITION, settings, voters)
         if metadata.log.damage is not None:
-            raise CannotStart(f"the cluster's metadata is damaged: {metadata.log.damage}.")
+            raise CannotStart(f"the metadata log is damaged: {metadata.log.damage}.")
         return metadata
 
     def _build(
@@ -184,7 +186,7 @@ class Startup:
         metadata: Partition,
         lock: Lock,
     ) -> Node:
-        """All parts of the broker, wired together. Nothing runs yet."""
+        """Create all parts of the broker and connect them. Nothing runs yet."""
         ports, settings, clock, background = self._ports, self._settings, self._ports.clock, self.background
         peers, own_address = quorums.peers, partial(_peer_address, settings, meta)
         control = self._build_control(meta, peers, hosted, metadata)
@@ -321,7 +323,7 @@ class Startup:
         )
 
     async def _listen(self, meta: MetaFile, peers: Peers) -> None:
-        """Take the port for peers: the one in the settings, else the one of the previous run, else any."""
+        """Bind the peer port: the one in the settings, else the one of the previous run, else any free port."""
         settings = self._settings
         wanted = settings.peer_port or meta.meta.peer_port
         try:
@@ -329,8 +331,8 @@ class Startup:
         except OSError as error:
             if settings.peer_port or not wanted:
                 raise CannotStart(
-                    f"port {wanted} on {settings.host}, for peers, cannot be had: {error.strerror or error}.\n"
-                    "Give another with --peer-port (0 picks one)."
+                    f"cannot bind the peer port {wanted} on {settings.host}: {error.strerror or error}.\n"
+                    "Choose another with --peer-port (0 picks a free one)."
                 ) from None
             port = await peers.listen(settings.host, 0)
         if port != meta.meta.peer_port:
@@ -338,7 +340,7 @@ class Startup:
             await meta.store()
 
     async def _come_up(self, node: Node) -> None:
-        """Take part in the quorums, and follow the metadata."""
+        """Take part in the quorums, follow the metadata log, and start the background tasks."""
         metadata, quorums, spawn = node.metadata, node.quorums, self.background.spawn
         if node.is_sole_voter and METADATA_PARTITION not in node.hosted.may_not_vote:
             metadata.step(Campaign())
@@ -357,19 +359,20 @@ class Startup:
                 spawn(work)
         spawn(node.leader_duties.report())
         spawn(node.leader_duties.watch_in_sync())
-        spawn(node.leader_duties.give_back())
+        spawn(node.leader_duties.rebalance())
         await self._soon(node.leads_alone)
 
     async def _soon(self, condition: Callable[[], bool]) -> None:
-        """Wait for a condition for a bounded time: a full disk may have room later."""
+        """Wait for a condition, but not longer than `LED_WITHIN_S`: a full disk delays an election until it has room,
+        and must not keep the broker from starting."""
         clock = self._ports.clock
         deadline = clock.monotonic() + LED_WITHIN_S
         while not condition() and clock.monotonic() < deadline:  # noqa: ASYNC110
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(RECHECK_S)
 
 
 def _wire(quorums: Quorums, control: "_Control", reactions: Reactions) -> None:
-    """Who is told of what."""
+    """Connect events to the parts that handle them."""
     quorums.on_leader_changed = reactions.leader_changed
     quorums.on_stirred = control.duties.stirred
     quorums.on_repaired = control.hosted.repaired
@@ -377,7 +380,7 @@ def _wire(quorums: Quorums, control: "_Control", reactions: Reactions) -> None:
 
 
 class _Control(NamedTuple):
-    """The metadata on this broker, and what changes it."""
+    """The parts around the metadata log: following it, changing it, reporting to the controller."""
 
     hosted: HostedPartitions
     metadata: Partition

@@ -1,4 +1,4 @@
-"""A log that a later release has written: the broker names record, version and offset, says what to do, and stops."""
+"""A log with records of a later release: the broker names record, version and offset, says what to do, and stops."""
 
 import asyncio
 import subprocess
@@ -48,8 +48,8 @@ async def test_a_record_of_an_unknown_kind_in_the_metadata_stops_every_broker(br
     for one in brokers.ids:
         assert failure_of(brokers[one]) == (
             f"__cluster_metadata holds a record that tailrace {__version__} does not know, at offset {offset}: "
-            "record type 99, version 7; known are types 1 to 11. A later release has written it: start this broker "
-            "with that release; its data directory is as it was"
+            "record type 99, version 7; known are types 1 to 11. It was written by a later release: start this broker "
+            "with that release; its data directory was not changed"
         )
 
 
@@ -74,7 +74,7 @@ async def test_a_level_that_this_release_does_not_support_stops_every_broker(bro
 
 
 async def restarted(brokers: Brokers) -> str:
-    """Stop the only broker and start it again; why it stops, be it before clients can come or after."""
+    """Stop the only broker and start it again; returns why the start fails, or why the broker stops after it."""
     await brokers.stop(1)
     try:
         await brokers.start(1)
@@ -89,7 +89,7 @@ async def test_a_coordinators_record_that_is_not_known_stops_its_broker_when_it_
     await brokers.call(1, FindCoordinatorRequest(coordinator_keys=("g",)), 4)
     await brokers.until(lambda: brokers.replica(1, "__consumer_offsets").leads)
     offset = brokers.within(1, lambda: append(brokers.replica(1, "__consumer_offsets"), b"\0\5later", b"\0\x63"))
-    assert not brokers[1].background.failed.done(), "it knows what it has written itself"
+    assert not brokers[1].background.failed.done(), "a leader does not replay its own writes"
     told = await restarted(brokers)
     assert (
         f"__consumer_offsets-0 holds a record that tailrace {__version__} does not know, at offset {offset}: " in told
@@ -106,7 +106,7 @@ async def test_a_transactions_record_of_an_unknown_version_stops_its_broker(brok
 
 
 def leave_a_record_of_a_later_release(folder: Path) -> None:
-    """A data directory whose metadata log ends with it, as a broker of the later release leaves it behind."""
+    """Make a data directory whose metadata log ends with such a record, as a broker of the later release would."""
 
     async def life() -> None:
         node = await start_broker(system_ports(), Settings(data_dir=str(folder), kafka_port=0))

@@ -1,4 +1,4 @@
-"""Changing the cluster: proposals to the controller on this broker, several in one request, each with its result."""
+"""Changes of the cluster metadata by the controller on this broker: one request may hold several, each has a result."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -26,10 +26,10 @@ class ClusterChanges:
     async def each(
         self, changes: Sequence[Callable[[Controller], Proposal[T]]], *, validate_only: bool = False
     ) -> list[T | Fault]:
-        """Let the controller decide on each change, and commit those it accepts; hosted partitions follow before this
-        returns.
+        """Let the controller decide on each change, and commit the accepted ones. When this returns, the partitions
+        hosted on this broker match the committed metadata.
 
-        The changes must not depend on each other. When the metadata log itself fails, every result is that fault."""
+        The changes must not depend on each other. If the metadata log itself fails, every result is that fault."""
         if not changes:
             return []
 

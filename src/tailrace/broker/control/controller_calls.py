@@ -1,4 +1,4 @@
-"""Asking the controller, whichever broker that is, until it answers."""
+"""Calls to the controller: find out which broker it is, call it, and retry until it answers or the time is up."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -12,11 +12,11 @@ from tailrace.model.ids import NOBODY, BrokerId
 from tailrace.ports import Clock
 from tailrace.wire.errors import Error
 
-ASK_AGAIN_S: Final = 0.1
-LOOK_S: Final = 0.25  # between two looks for another controller, while one is asked
+RETRY_S: Final = 0.1
+RECHECK_S: Final = 0.25  # during a call: how often to check whether another broker became the controller
 CONTROLLER_TIMEOUT_S: Final = 10.0
 
-Serve = Callable[[BrokerId, object], Awaitable[object]]  # a peer's request, and who sent it
+Serve = Callable[[BrokerId, object], Awaitable[object]]  # the sender, and its request
 CallPeer = Callable[[BrokerId, object, float], Awaitable[Any]]
 
 
@@ -27,7 +27,7 @@ class ControllerCalls:
         self._role = role
         self._metadata = metadata
         self._call_peer = call_peer
-        self._serve = serve  # where this broker is the controller
+        self._serve = serve  # used when this broker is the controller itself
         self._clock = clock
 
     @property
@@ -40,16 +40,16 @@ class ControllerCalls:
             try:
                 return await self._ask_once(request, max(0.1, deadline - self._clock.monotonic()))
             except (NotController, NotLeader, Unreachable) as error:
-                if self._is_hopeless():
+                if self._no_controller_possible():
                     raise NotController(
-                        "this broker is the only one that could be the controller, and cannot"
+                        "there is no controller: this broker is the only metadata voter and can lead after a restart only"
                     ) from error
-                if self._clock.monotonic() + ASK_AGAIN_S >= deadline:
-                    raise TimedOut(f"the controller could not be reached: {error}") from error
-            await asyncio.sleep(ASK_AGAIN_S)
+                if self._clock.monotonic() + RETRY_S >= deadline:
+                    raise TimedOut(f"the controller did not answer within {timeout_s:g} s: {error}") from error
+            await asyncio.sleep(RETRY_S)
 
-    def _is_hopeless(self) -> bool:
-        """Whether there will be no controller until a restart: the only voter is here, and will not lead again."""
+    def _no_controller_possible(self) -> bool:
+        """Whether there is no controller until a restart: this broker is the only voter, and will not lead again."""
         metadata = self._metadata
         will_not_lead = metadata.offline is not None or metadata.replica.retired
         return will_not_lead and metadata.replica.voters == (metadata.me,)
@@ -57,7 +57,7 @@ class ControllerCalls:
     async def _ask_once(self, request: object, timeout_s: float) -> Any:
         controller = self._controller
         if controller == NOBODY:
-            raise NotController("no controller is known")
+            raise NotController("the controller is not known")
         if controller == self._metadata.me.broker:
             return await self._serve(controller, request)
         answer = await self._call_while_it_leads(controller, request, timeout_s)
@@ -68,15 +68,15 @@ class ControllerCalls:
         return answer
 
     async def _call_while_it_leads(self, controller: BrokerId, request: object, timeout_s: float) -> Any:
-        """Give a call up once another controller is known: the one that was called may be paused."""
+        """Call the controller, but give up as soon as another one is known: the called broker may be paused."""
         task = asyncio.ensure_future(self._call_peer(controller, request, timeout_s))
         try:
             while True:
                 try:
-                    async with asyncio.timeout(LOOK_S):
+                    async with asyncio.timeout(RECHECK_S):
                         return await asyncio.shield(task)
                 except TimeoutError:
                     if self._controller not in (controller, NOBODY):
-                        raise Unreachable(f"broker {controller} is not the controller any more") from None
+                        raise Unreachable(f"broker {controller} is no longer the controller") from None
         finally:
             task.cancel()

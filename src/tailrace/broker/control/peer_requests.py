@@ -1,6 +1,6 @@
-"""What brokers ask of each other, and how it is served: most of it by the controller, some by a partition's leader.
+"""Requests between brokers: most are served by the controller, some by a partition leader.
 
-Each part of the broker adds the requests that it serves to `PeerRequests`.
+`PeerRequests` dispatches a request by its type; each part of the broker adds the handlers of the requests it serves.
 """
 
 import asyncio
@@ -46,13 +46,13 @@ from tailrace.wire.messages.peers.take_producer_ids import TakeProducerIds, Take
 
 HANDED_OVER_WITHIN_S: Final = 3.0
 
-Handler = Callable[[BrokerId, Any], Awaitable[object]]  # who sent it, and the request
-# Caller, API key, version, body of the request; gives the body of the answer.
+Handler = Callable[[BrokerId, Any], Awaitable[object]]  # the sender, and its request
+# Takes the client, API key, version and body of the request; returns the body of the response.
 ServeForwarded = Callable[[Caller, int, int, bytes], Awaitable[bytes]]
 
 
 class PeerRequests:
-    """What other brokers ask of this one, by the type of the request. Each part of the broker adds what it serves."""
+    """The handlers of requests from other brokers, by the type of the request."""
 
     def __init__(self) -> None:
         self._handlers: dict[type, Handler] = {}
@@ -63,7 +63,7 @@ class PeerRequests:
     async def serve(self, caller: BrokerId, request: object) -> object:
         handler = self._handlers.get(type(request))
         if handler is None:
-            raise InvalidRequest(f"{type(request).__name__} is nothing that a broker serves")
+            raise InvalidRequest(f"brokers do not serve {type(request).__name__} requests")
         return await handler(caller, request)
 
 
@@ -162,7 +162,7 @@ class ControllerRequests:
 
 
 class LeaderHandOvers:
-    """Handing partitions over to a named broker, asked by a peer or by this broker itself."""
+    """Transfers of partition leadership to a named broker, requested by a peer or by this broker itself."""
 
     def __init__(self, hosted: HostedPartitions, duties: LeaderDuties, call_peer: CallPeer, clock: Clock) -> None:
         self._hosted = hosted
@@ -175,7 +175,7 @@ class LeaderHandOvers:
         return {HandOver: self._serve}
 
     async def ask(self, leader: BrokerId, request: HandOver, within_s: float) -> HandOverAnswer:
-        """Ask a leader, which may be this broker, to hand partitions over."""
+        """Request a leader, which may be this broker, to hand partitions over."""
         if leader == self._hosted.me.broker:
             return await self._serve(leader, request)
         answer = await self._call_peer(leader, request, within_s)
@@ -189,10 +189,10 @@ class LeaderHandOvers:
     async def _hand_over(self, one: PartitionToHandOver) -> HandedOver:
         partition = self._hosted.here(TopicPartition(Id(one.topic_id), one.partition))
         if partition is None or not partition.leads:
-            return _handed(one, Error.NOT_LEADER_OR_FOLLOWER, "this broker does not lead it")
+            return _handed(one, Error.NOT_LEADER_OR_FOLLOWER, "this broker is not the leader of the partition")
         epoch = partition.epoch
         if not self._duties.hand_over(partition, BrokerId(one.to)):
-            fault = PreferredLeaderNotAvailable(f"broker {one.to} does not keep up with {partition.name}")
+            fault = PreferredLeaderNotAvailable(f"broker {one.to} is not in the ISR of {partition.name}, or is fenced")
             return _handed(one, Error.PREFERRED_LEADER_NOT_AVAILABLE, str(fault))
         deadline = self._clock.monotonic() + HANDED_OVER_WITHIN_S
         while partition.leader != one.to:
@@ -226,13 +226,13 @@ def _handed(one: PartitionToHandOver, code: Error, message: str | None) -> Hande
 def _leave(request: LeaveCluster, controller: Controller) -> "Proposal[None]":
     broker = controller.image.brokers.get(BrokerId(request.broker_id))
     if broker is None or broker.incarnation != request.incarnation_id:
-        return Proposal(None)  # another life of it is there already
+        return Proposal(None)  # the broker has restarted: this request is of an earlier incarnation
     return controller.fence(broker.id)
 
 
 def _make_internal(request: MakeInternalTopic, new_id: Callable[[], Id], controller: Controller) -> "Proposal[Id]":
-    if (there := controller.image.topics.get(request.name)) is not None:
-        return Proposal(there.id)
+    if (existing := controller.image.topics.get(request.name)) is not None:
+        return Proposal(existing.id)
     wanted = NewTopic(
         name=request.name,
         partitions=request.partitions,

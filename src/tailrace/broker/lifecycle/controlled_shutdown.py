@@ -1,7 +1,7 @@
-"""A controlled shutdown: leadership goes to other brokers first, so that clients hardly notice.
+"""Controlled shutdown: a broker transfers leadership to other brokers before it stops, so that clients hardly notice.
 
-Partitions are handed over first, then the controller is told that this broker stops, then the metadata itself is handed
-over. All of it within a bound: a cluster that does not answer does not keep a broker from stopping.
+First it hands over the partitions it leads, then it asks the controller to fence it, then it hands over the metadata
+log, if it leads that. Every step has a time limit: a cluster that does not answer cannot keep a broker from stopping.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ logger: Final = logging.getLogger(__name__)
 
 HAND_OVER_WITHIN_S: Final = 5.0
 LEAVE_WITHIN_S: Final = 2.0
-LOOK_S: Final = 0.01
+RECHECK_S: Final = 0.01
 
 
 class ControlledShutdown:
@@ -54,11 +54,16 @@ class ControlledShutdown:
         try:
             await self._controller.ask(LeaveCluster(broker_id=me, incarnation_id=self._incarnation), LEAVE_WITHIN_S)
         except (Fault, ConnectionError) as error:
-            logger.info("the controller could not be told that this broker stops: %s", error)
+            logger.info(
+                "controlled shutdown: the controller did not answer, it fences this broker after "
+                "broker.session.timeout.ms: %s",
+                error,
+            )
         await self._hand_over(lambda: [self._metadata] if self._metadata.leads else [], LEAVE_WITHIN_S)
 
     async def _hand_over(self, led: Callable[[], Sequence[Partition]], within_s: float) -> None:
-        """Ask successors to take over, repeatedly where they have to catch up first, while there is one to ask."""
+        """Transfer leadership of the partitions that `led` returns, until it returns none, none of them has a possible
+        successor, or the time is up. A transfer is repeated if the successor has to catch up first."""
         deadline = self._clock.monotonic() + within_s
         while self._clock.monotonic() < deadline:
             waiting = False
@@ -66,4 +71,4 @@ class ControlledShutdown:
                 waiting |= partition.replica.hands_over or self._duties.hand_over(partition)
             if not waiting:
                 return
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(RECHECK_S)

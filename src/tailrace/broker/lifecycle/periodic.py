@@ -1,4 +1,4 @@
-"""Periodic work of a broker: retention, checkpoints, fsync at intervals, and a watch on stalls of the event loop."""
+"""Periodic work of a broker: retention, checkpoints, fsync at intervals, and detecting stalls of the event loop."""
 
 import asyncio
 import logging
@@ -15,11 +15,11 @@ from tailrace.ports import Clock
 
 logger: Final = logging.getLogger(__name__)
 
-SETTLE_AGAIN_S: Final = 1.0  # what the disk refused is tried again
+SETTLE_AGAIN_S: Final = 1.0  # how often failed disk operations on hosted partitions are retried
 STALL_CHECK_S: Final = 0.05
 STALL_MIN_S: Final = 0.02
-STALL_WARNING_S: Final = 0.25  # shorter ones are a busy machine's, and told only to who wants to know
-STALL_REPORT_S: Final = 30.0  # at most one line in so long
+STALL_WARNING_S: Final = 0.25  # shorter stalls are normal on a busy machine, and logged at DEBUG
+STALL_REPORT_S: Final = 30.0  # at most one log line per interval
 FLUSH_CHECK_S: Final = 0.5  # how late `flush.ms` may be honoured
 
 
@@ -39,7 +39,7 @@ class PeriodicTasks:
         self._clock = clock
         self._settings = settings
         self._spawn = spawn
-        self.stalls = 0  # times the loop was late by more than `STALL_MIN_S`
+        self.stalls = 0  # how often the event loop was late by more than `STALL_MIN_S`
 
     def start(self) -> None:
         settings, spawn = self._settings, self._spawn
@@ -53,17 +53,20 @@ class PeriodicTasks:
             spawn(_every(FLUSH_CHECK_S, self._sync_what_is_due))
 
     async def retain(self) -> None:
-        """Delete segments that retention no longer keeps."""
+        """Delete segments that exceed the topic's retention."""
         now_ms = self._clock.wall_ms()
         for partition in list(self._hosted.all()):
             try:
                 deleted = await partition.log.retain(now_ms, partition.high_watermark)
             except (OSError, StorageFailed) as error:
-                logger.error("%s: retention must wait: %s", partition.name, error)
+                logger.error("%s: retention failed, retrying at the next check: %s", partition.name, error)
                 continue
             if deleted:
                 logger.info(
-                    "%s: retention removed %d segments, it begins at %d", partition.name, deleted, partition.log.start
+                    "%s: retention deleted %d segments, log start offset is now %d",
+                    partition.name,
+                    deleted,
+                    partition.log.start,
                 )
 
     async def _sync(self) -> None:
@@ -90,7 +93,7 @@ class PeriodicTasks:
                 unreported, longest = unreported + 1, max(longest, late)
             if unreported and now - reported_at > STALL_REPORT_S:
                 level = logging.WARNING if longest > STALL_WARNING_S else logging.DEBUG
-                logger.log(level, "stalls of the event loop: %d, the longest of %d ms", unreported, longest * 1000)
+                logger.log(level, "the event loop stalled %d times, at most for %d ms", unreported, longest * 1000)
                 reported_at, unreported, longest = now, 0, 0.0
 
 

@@ -1,4 +1,4 @@
-"""What the parts of a broker do when metadata is committed, and when a partition's leader changes."""
+"""Dispatch of two events to the parts of a broker: metadata records were committed; a partition's leader changed."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -39,10 +39,10 @@ class Reactions:
         self._registration = registration
         self._coordinators = coordinators
         self._background = background
-        self.is_live = False  # while the broker starts, records may be about topics that were deleted later
+        self.is_live = False  # False during replay at the start: a record may be about a topic that is deleted later
 
     def committed(self, records: Sequence[object]) -> None:
-        """Metadata records are committed."""
+        """Metadata records were committed."""
         self._hosted.committed(records)
         for record in records:
             self._addresses.heard(record)

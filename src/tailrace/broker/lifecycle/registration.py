@@ -1,10 +1,10 @@
-"""Registering this broker with the controller: where it is found, and which feature levels it supports.
+"""Registration of this broker with the controller: its addresses, and the feature levels it supports.
 
 A broker registers at each start, and again
-- when it finds itself fenced, or finds another incarnation of itself in the metadata;
-- when what the metadata says of it is not what it would register now. A controller of an older release leaves out what
-  it does not know, so this is looked at whenever the controller changes; and whenever a feature level is raised, as a
-  higher level may let a broker register more.
+- when the metadata says that it is fenced, or holds another incarnation of it;
+- when its registration in the metadata differs from what it would register now. A controller of an older release drops
+  fields that it does not know, so this is checked whenever the controller changes; and whenever a feature level is
+  raised, as a higher level may allow further fields.
 """
 
 import asyncio
@@ -41,17 +41,17 @@ from tailrace.wire.messages.peers.register_broker import RegisterBroker
 logger: Final = logging.getLogger(__name__)
 
 ATTEMPT_S: Final = 5.0
-AGAIN_S: Final = 0.2
+RETRY_S: Final = 0.2
 FINAL_ERRORS: Final = (Error.DUPLICATE_BROKER_REGISTRATION, Error.UNSUPPORTED_VERSION)
 
 
 class RegistrationRefused(Exception):
-    """Why the cluster refuses this broker, in a sentence for the person who started it."""
+    """The cluster refuses this broker; the message tells its operator why."""
 
 
 @frozen
 class OwnRegistration:
-    """What this broker registers, beside its endpoints."""
+    """What this broker registers, besides its endpoints."""
 
     voter: Voter
     incarnation: Id
@@ -79,67 +79,68 @@ class Registration:
         self._peers = peers
         self._background = background
         self.endpoints: Endpoints = {}  # where clients reach this broker, by the names of its listeners
-        self._once = False  # it was registered since this start
-        self._again = False  # under way
-        self._updating = False  # likewise
+        self._is_registered = False  # in this run; False again while it registers after being fenced
+        self._registering_again = False
+        self._updating = False
 
     async def register(self, endpoints: Endpoints) -> None:
-        """Done when this broker's own metadata has it registered and not fenced."""
+        """Returns when this broker's own copy of the metadata says that it is registered and not fenced."""
         self.endpoints = endpoints
         await self._register()
 
     async def _register(self) -> None:
-        while not self._once:
+        while not self._is_registered:
             if self._background.failed.done():
                 failure = self._background.failed.exception()
-                why = f"{failure}." if isinstance(failure, LaterRelease) else "a part has failed; the log says which."
-                raise RegistrationRefused(f"this broker cannot go on: {why}")
+                why = f"{failure}." if isinstance(failure, LaterRelease) else "a background task failed; see the log."
+                raise RegistrationRefused(f"this broker stops: {why}")
             if why := self._peers.incompatible:
-                raise RegistrationRefused(f"the cluster does not take this broker in: {why}.")
+                raise RegistrationRefused(f"the cluster refuses this broker: {why}.")
             try:
                 await self._controller.ask(self._request(), ATTEMPT_S)
-                async with asyncio.timeout(ATTEMPT_S):  # it may have been fenced again before the answer came
+                async with asyncio.timeout(ATTEMPT_S):  # it may have been fenced again before the answer arrived
                     await self._progress.until(self.is_known)
-                self._once = self.is_known()  # unless it was fenced in between
+                self._is_registered = self.is_known()  # False if it was fenced in between
             except TimeoutError:
-                logger.warning("registered, but this broker's own metadata does not say so yet; trying again")
+                logger.warning("registered, but this broker's copy of the metadata does not say so yet; retrying")
             except Fault as fault:
                 if error_of(fault) in FINAL_ERRORS:
-                    raise RegistrationRefused(f"the cluster does not take this broker in: {fault}.") from None
-                logger.warning("not registered yet, trying again: %s", fault)
-                await asyncio.sleep(AGAIN_S)
+                    raise RegistrationRefused(f"the cluster refuses this broker: {fault}.") from None
+                logger.warning("registration failed, retrying: %s", fault)
+                await asyncio.sleep(RETRY_S)
 
     def is_known(self) -> bool:
+        """Whether the metadata holds this incarnation of the broker, not fenced."""
         known = self._image.brokers.get(self._own.voter.broker)
         return known is not None and known.incarnation == self._own.incarnation and not known.fenced
 
     def committed(self, record: object) -> None:
-        """Register again when this record says something of this broker that is not so."""
+        """A metadata record was committed: register again if it fences this broker or replaces its incarnation."""
         me, background = self._own.voter.broker, self._background
         about_us = isinstance(record, BrokerFenced | BrokerRegistered) and record.broker_id == me
-        if about_us and self._once and not (self._again or background.stopping or self.is_known()):
-            self._again = True
+        if about_us and self._is_registered and not (self._registering_again or background.stopping or self.is_known()):
+            self._registering_again = True
             background.spawn(self._register_again())
         elif isinstance(record, FeatureRaised):
             self.update()
 
     async def _register_again(self) -> None:
         try:
-            self._once = self.is_known()
+            self._is_registered = self.is_known()
             await self._register()
         finally:
-            self._again = False
+            self._registering_again = False
 
     def update(self) -> None:
-        """The controller or a feature level has changed: register again what the metadata lacks."""
+        """The controller or a feature level has changed: register again if the metadata lacks fields."""
         background = self._background
-        is_due = self._once and self._metadata.leader is not None
+        is_due = self._is_registered and self._metadata.leader is not None
         if is_due and not (self._updating or background.stopping or self._is_current()):
             self._updating = True
             background.spawn(self._update())
 
     async def _update(self) -> None:
-        """Until a controller has answered. One of an older release changes nothing; the next one may."""
+        """Register until a controller has answered. One of an older release changes nothing; the next one may."""
         metadata = self._metadata
         try:
             while not (self._background.stopping or self._is_current()):
@@ -149,13 +150,13 @@ class Registration:
                     if metadata.epoch == epoch:
                         return
                 except Fault as fault:
-                    logger.info("registration could not be updated, trying again: %s", fault)
-                    await asyncio.sleep(AGAIN_S)
+                    logger.info("updating the registration failed, retrying: %s", fault)
+                    await asyncio.sleep(RETRY_S)
         finally:
             self._updating = False
 
     def _is_current(self) -> bool:
-        """Whether the metadata has all that this broker would register now."""
+        """Whether the registration in the metadata is what this broker would register now."""
         wanted = registered(record_of(self._broker(), self._image.level))
         return self._image.brokers.get(self._own.voter.broker) == wanted
 

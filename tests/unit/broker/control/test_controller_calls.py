@@ -1,4 +1,4 @@
-"""Asking the controller: who has stopped answering is not waited for once another has taken its place."""
+"""Calls to the controller: a call to a paused controller is given up once another broker became the controller."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from tests.unit.broker.simulated import Brokers, simulated
 
 
 @simulated()
-async def test_a_controller_that_stands_still_is_not_waited_for_when_there_is_another(brokers: Brokers) -> None:
+async def test_a_paused_controller_is_not_waited_for_when_there_is_another(brokers: Brokers) -> None:
     assert brokers[1].is_controller
     brokers.machine(1).pause()
     asked_at = brokers.world.loop.time()
@@ -20,8 +20,8 @@ async def test_a_controller_that_stands_still_is_not_waited_for_when_there_is_an
 
 
 @simulated()
-async def test_a_controller_whose_followers_were_reset_says_nothing(brokers: Brokers) -> None:
-    """They may have elected another already: that they were heard of a moment ago is not enough."""
+async def test_a_controller_whose_followers_were_reset_does_not_answer(brokers: Brokers) -> None:
+    """They may have elected another controller: that they fetched a moment ago is not enough."""
     metadata, controller = brokers[1].metadata, brokers[1].controller_role.active
     await brokers.until(lambda: len(metadata.replica.voters) == 3 and metadata.high_watermark == metadata.log.end)
     assert metadata.hears_quorum()

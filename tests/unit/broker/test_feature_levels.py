@@ -1,4 +1,4 @@
-"""Brokers whose registered levels differ share a cluster; it is raised on request, and then refuses older ones."""
+"""Feature levels: brokers of different releases share a cluster; once its level is raised, it refuses older brokers."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -84,7 +84,7 @@ async def test_after_a_raise_an_older_broker_is_refused_and_told_what_to_do(brok
     with pytest.raises(CannotStart) as refused:
         await brokers.start(3, features=FEATURES_OF_0_1_0)
     assert str(refused.value) == (
-        f"the cluster does not take this broker in: broker 3 (tailrace {__version__}) supports metadata.version 1, "
+        f"the cluster refuses this broker: broker 3 (tailrace {__version__}) supports metadata.version 1, "
         "the cluster is at metadata.version 2: start it with tailrace >= 0.2.0."
     )
     brokers.kill(3)
@@ -117,7 +117,7 @@ async def test_a_raise_lets_brokers_register_the_endpoints_of_all_their_listener
 async def test_a_controller_that_left_out_levels_is_followed_by_one_that_is_told_them(
     brokers: Brokers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A controller of 0.1.0 drops what it does not know of a registration: another one is told it again."""
+    """A controller of 0.1.0 drops unknown fields of a registration: brokers register again with the next controller."""
     request = Registration._request
     monkeypatch.setattr(Registration, "_request", lambda self: _without_levels(request(self)))
     for broker in (2, 3, 1):

@@ -1,4 +1,4 @@
-"""How a broker begins: what it refuses to begin with, and what it says."""
+"""Starting a broker: data directories that it refuses, and what it logs after an unclean shutdown."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""Produce and Fetch refused by a broker that does not lead: the answer says who does, and where (KIP-951)."""
+"""Produce and Fetch refused by a broker that is not the leader: the response names the leader and its address (KIP-951)."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ def fetch(topic_id: Id, *, offset: int = 0, epoch: int = -1, name: str = "t") ->
 
 
 def hinted(answer: Any) -> tuple[int, int, int]:
-    """The error, and the leader that is named with its epoch."""
+    """The error, the leader that the response names, and its epoch."""
     one = answer.topics[0].partitions[0]
     return one.error_code, one.current_leader.leader_id, one.current_leader.leader_epoch
 
@@ -44,7 +44,7 @@ def endpoint_of(cluster: Clustered, broker: int) -> tuple[int, str, int, str]:
 
 
 @with_cluster()
-async def test_a_follower_and_a_stranger_name_the_leader_of_a_produce(cluster: Clustered) -> None:
+async def test_brokers_that_are_not_the_leader_name_it_in_a_produce_response(cluster: Clustered) -> None:
     topic_id = await cluster.make_topic("t", (2, 1))
     epoch = cluster.replica(2, "t").epoch
     for broker in (1, 3):
@@ -58,7 +58,7 @@ async def test_a_follower_and_a_stranger_name_the_leader_of_a_produce(cluster: C
 
 
 @with_cluster()
-async def test_a_stranger_names_the_leader_of_a_fetch(cluster: Clustered) -> None:
+async def test_a_broker_without_a_replica_names_the_leader_in_a_fetch_response(cluster: Clustered) -> None:
     topic_id = await cluster.make_topic("t", (2, 1))
     epoch = cluster.replica(2, "t").epoch
     for version in range(11, 19):
@@ -68,38 +68,38 @@ async def test_a_stranger_names_the_leader_of_a_fetch(cluster: Clustered) -> Non
 
 
 @with_cluster()
-async def test_an_epoch_that_is_over_is_answered_with_the_one_that_is_not(cluster: Clustered) -> None:
+async def test_a_fenced_leader_epoch_is_answered_with_the_current_one(cluster: Clustered) -> None:
     topic_id = await cluster.make_topic("t")
     over = cluster.replica(1, "t").epoch
     await cluster.move("t", 2)
     leads = cluster.replica(2, "t").epoch
-    for broker in (2, 1):  # the leader itself, and who led before
+    for broker in (2, 1):  # the leader, and the previous leader
         answer = await cluster[broker].call(fetch(topic_id, epoch=over), 17)
         assert hinted(answer) == (Error.FENCED_LEADER_EPOCH, 2, leads)
         assert endpoints(answer) == [endpoint_of(cluster, 2)]
 
 
 @with_cluster(auto_leader_rebalance_enable=False)
-async def test_who_led_knows_before_the_controller_does(cluster: Clustered) -> None:
+async def test_the_previous_leader_names_its_successor_before_the_controller_knows_it(cluster: Clustered) -> None:
     topic_id = await cluster.make_topic("t")
     reported = cluster[1].node.hosted.image.topics["t"].partitions[0]
     await until(lambda: reported.leader == 1)
-    cluster[2].node.leader_duties._unreported = Deaf()  # it leads, and nobody is told
+    cluster[2].node.leader_duties._unreported = Dropped()  # it leads, but does not report it
     await cluster.move("t", 2)
     answer = await cluster[1].call(batch_for(topic_id), 13)
     assert hinted(answer) == (refused, 2, cluster.replica(2, "t").epoch)
     assert reported.leader != 2
 
 
-class Deaf(dict[Any, None]):
+class Dropped(dict[Any, None]):
     """Keeps nothing."""
 
     def __setitem__(self, key: Any, value: None) -> None: ...
 
 
 @with_cluster()
-async def test_nobody_is_named_when_it_is_not_known_who(cluster: Clustered) -> None:
-    """Two of three stop talking to their peers: the leader resigns, and nobody is elected."""
+async def test_no_leader_is_named_when_none_is_known(cluster: Clustered) -> None:
+    """Two of three brokers lose their peer connections: the leader resigns, and none is elected."""
     topic_id = await cluster.make_topic("t")
     for broker in (2, 3):
         await cluster[broker].node.quorums.peers.close()
@@ -108,7 +108,7 @@ async def test_nobody_is_named_when_it_is_not_known_who(cluster: Clustered) -> N
 
 
 @with_cluster()
-async def test_who_was_reported_is_not_named_once_it_is_known_to_be_over(cluster: Clustered) -> None:
+async def test_the_reported_leader_is_not_named_once_a_higher_epoch_was_seen(cluster: Clustered) -> None:
     await cluster.make_topic("t")
     node, replica = cluster[3].node, cluster.replica(3, "t")
     await until(lambda: node.hosted.image.topics["t"].partitions[0].leader == 1)

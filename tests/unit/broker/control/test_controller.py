@@ -1,4 +1,4 @@
-"""The brokers' own topics, made while there were too few brokers, are on three of them once there are three."""
+"""The controller adds replicas to internal topics that were created while the cluster had fewer than three brokers."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ names = [f"g{number}" for number in range(8)]
 
 
 async def coordinator(brokers: Brokers, group: str) -> int:
-    """Who answers for a group; another broker is asked while nobody does."""
+    """The coordinator of a group; brokers are asked in turn until one names it."""
     asked = 0
     while True:
         asked += 1
@@ -60,13 +60,13 @@ def are_wide(brokers: Brokers) -> bool:
 
 @pytest.mark.parametrize("power_loss", [False, True])
 @simulated(count=1, auto_leader_rebalance_enable=True, **FEW)
-async def test_they_outlive_the_broker_that_was_alone(brokers: Brokers, power_loss: bool) -> None:
+async def test_committed_offsets_outlive_the_first_broker(brokers: Brokers, power_loss: bool) -> None:
     await brokers.make_topic("t", (1,))
     for number, name in enumerate(names):
         await commit(brokers, name, number)
     await brokers.start(2)
     await brokers.elapse(15.0)
-    assert own(brokers, 2) == []  # two would both be needed, where one was enough
+    assert own(brokers, 2) == []  # of two replicas both are needed for a quorum: worse than one
     await brokers.start(3)
     await brokers.until(lambda: are_wide(brokers), within_seconds=90.0)
     led = [sum(one.leads for one in own(brokers, broker)) for broker in brokers.ids]
@@ -82,8 +82,8 @@ async def test_they_outlive_the_broker_that_was_alone(brokers: Brokers, power_lo
 
 
 @simulated(count=1, **FEW)
-async def test_a_founder_that_comes_back_leaves_leaders_alone(brokers: Brokers) -> None:
-    """It was the only voter once, and its log says that it is no longer."""
+async def test_the_first_broker_does_not_disturb_leaders_when_it_comes_back(brokers: Brokers) -> None:
+    """It once was the only voter; its log says that there are others now."""
     await brokers.make_topic("t", (1,))
     await commit(brokers, "g0", 1)
     await brokers.start(2)
@@ -98,7 +98,7 @@ async def test_a_founder_that_comes_back_leaves_leaders_alone(brokers: Brokers) 
 
 
 @simulated(count=1, offsets_topic_replication_factor=1, **FEW)
-async def test_who_asked_for_one_replica_keeps_one(brokers: Brokers) -> None:
+async def test_a_replication_factor_of_one_is_kept(brokers: Brokers) -> None:
     await brokers.make_topic("t", (1,))
     await commit(brokers, "g", 7)
     await brokers.start(2)
@@ -108,8 +108,8 @@ async def test_who_asked_for_one_replica_keeps_one(brokers: Brokers) -> None:
 
 
 @simulated(count=1, log_checkpoint_interval_ms=500, **FEW)
-async def test_a_founder_whose_log_was_fetched_anew_still_knows_that_others_vote(brokers: Brokers) -> None:
-    """Nothing in the log names them any more: it begins after that."""
+async def test_the_first_broker_still_knows_the_other_voters_after_it_refetched_its_log(brokers: Brokers) -> None:
+    """No record in the log names them: it starts after the records that added them."""
     await brokers.make_topic("t", (1,))
     await commit(brokers, "g0", 1)
     await brokers.start(2)
@@ -128,7 +128,7 @@ async def test_a_founder_whose_log_was_fetched_anew_still_knows_that_others_vote
     brokers.machine(1).storage.flip_bit(f"{folder}/{0:020d}.log", BATCH_HEADER_BYTES + 5)
     await brokers.start(1)
     await brokers.until(lambda: not own(brokers, 1)[number].log.refilling, within_seconds=30.0)
-    assert own(brokers, 1)[number].log.start == start  # it was fetched anew
+    assert own(brokers, 1)[number].log.start == start  # it was fetched again
     brokers.kill(1)
     await brokers.start(1, serves=False)
     assert len(own(brokers, 1)[number].replica.voters) == 3
