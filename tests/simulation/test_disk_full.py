@@ -181,7 +181,7 @@ async def test_a_leader_that_finds_no_room_for_its_first_batch_waits_for_it(
     stage.kill()
     stage.storage.fill(80, below=stage.folder("t"))  # what recovery writes fits, a control batch does not
     await stage.start()
-    assert "t-0: its leader's first batch could not be written" in caplog.text
+    assert "t-0: cannot write the leader-change batch" in caplog.text
     assert (await stage.fetch("t", 0)).error_code == Error.NOT_LEADER_OR_FOLLOWER  # not: the log ends at 1
     assert await stage.read("other") == []
     stage.storage.make_room()

@@ -196,5 +196,5 @@ class Lane:
 
 def _ended(task: "asyncio.Task[None]") -> None:
     if not task.cancelled() and (error := task.exception()) is not None:
-        context = {"message": "a lane met an error of ours and is down for good", "exception": error}
+        context = {"message": "bug in a peer lane, it stays down until the broker restarts", "exception": error}
         task.get_loop().call_exception_handler(context)
