@@ -185,8 +185,8 @@ async def test_a_new_leader_without_room_for_its_first_batch_serves_once_there_i
     stage.kill()
     stage.storage.fill(80, below=stage.folder("t"))  # what recovery writes fits, a control batch does not
     await stage.start()
-    assert "t-0: its leader's first batch could not be written" in caplog.text
-    assert (await stage.fetch("t", 0)).error_code == Error.NOT_LEADER_OR_FOLLOWER  # rather than the end of the log at 1
+    assert "t-0: cannot write the leader-change batch" in caplog.text
+    assert (await stage.fetch("t", 0)).error_code == Error.NOT_LEADER_OR_FOLLOWER  # not: the log ends at 1
     assert await stage.read("other") == []
     stage.storage.make_room()
     await stage.world.until(lambda: stage.node.hosted.find("t", 0).leads)

@@ -55,7 +55,7 @@ class MetadataFollower:
             try:
                 await self.catch_up()
             except Fault as fault:
-                logger.critical("the metadata cannot be followed any more: %s", fault)
+                logger.critical("cannot read the metadata log, stopped following it: %s", fault)
                 return
             await self._moved.wait()
 

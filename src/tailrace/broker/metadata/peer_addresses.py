@@ -69,4 +69,4 @@ class PeerAddresses:
         try:
             await self._meta.store()
         except OSError as error:
-            logger.error("cannot write the metadata's voters to meta.properties: %s", error)
+            logger.error("cannot write the voters of the metadata to meta.properties: %s", error)

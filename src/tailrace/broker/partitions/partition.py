@@ -181,7 +181,9 @@ class Partition(QuorumMember):
         if start <= self.high_watermark:
             await self.log.advance_start(start)
         elif self.replica.voters == (self.me,) and start > self.log.end:  # where nothing forces records to disk
-            logger.error("%s: records %d to %d are lost", self.name, self.log.end, start - 1)
+            logger.error(
+                "%s: offsets %d to %d are lost; the log restarts behind them", self.name, self.log.end, start - 1
+            )
             await self.log.truncate_fully_and_start_at(start)
             self.progress()
         else:

@@ -118,7 +118,7 @@ class MarkerDelivery:
         try:
             answers = await self._markers.send(broker, [self._marker(order) for order in orders])
         except Unreachable as error:
-            logger.info("markers did not reach broker %d: %s", broker, error)
+            logger.info("cannot send transaction markers to broker %d, retrying: %s", broker, error)
             return [Error.BROKER_NOT_AVAILABLE] * len(orders)
         except Fault as fault:
             return [error_of(fault)] * len(orders)
