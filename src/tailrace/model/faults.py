@@ -238,6 +238,12 @@ class RefusedElsewhere(Fault):
         self.code = code
 
 
+class RefusedElsewhereForNow(RefusedElsewhere):
+    """As `RefusedElsewhere`, by an error that clients may retry."""
+
+    retry: ClassVar[bool] = True
+
+
 class BrokerNotAvailable(Fault):
     """The broker that has to handle the request is unknown, fenced or unreachable."""
 

@@ -17,7 +17,6 @@ from tailrace.log.state.producers import ProducerStates
 from tailrace.model.faults import Fault, InvalidBatch, Unverified
 from tailrace.model.ids import Epoch, PartitionName
 from tailrace.records.header import CONTROL_BIT, BatchHeader
-from tailrace.wire.errors import Error
 
 
 class Verifier(Protocol):
@@ -31,7 +30,7 @@ class Verifier(Protocol):
         partitions: Sequence[PartitionName],
         *,
         add: bool,
-    ) -> Mapping[PartitionName, Error]:
+    ) -> Mapping[PartitionName, Fault]:
         """Which of these are no part of the producer's transaction, and why; none: all of them are.
 
         `add` makes them part of it. A `Fault` says that nobody could be asked; nothing is known then. It is asked once:

@@ -38,7 +38,6 @@ from tailrace.transactions.states import State
 from tailrace.transactions.transaction import NOTHING, Producer, Transaction
 from tailrace.transactions.transactions import NO_CONNECTION
 from tailrace.transactions.transactions import Transactions as TransactionMachine
-from tailrace.wire.errors import Error
 from tailrace.wire.messages.write_txn_markers import MarkerToWrite
 
 __all__ = [
@@ -190,7 +189,7 @@ class Transactions:
         _require_name(transactional_id)
         return await self._coordinator.end(transactional_id, producer, version, committed=committed, link=link)
 
-    async def write_marker(self, who: Caller, topic: str, partition: int, marker: MarkerToWrite) -> Error:
+    async def write_marker(self, who: Caller, topic: str, partition: int, marker: MarkerToWrite) -> Fault | None:
         """End a transaction on a partition led here whose coordinator knows nothing of it any more."""
         return await self._markers.write(topic, partition, marker, MARKER_TIMEOUT_S)
 

@@ -12,6 +12,7 @@ from tailrace.model.ids import BrokerId, PartitionName
 from tailrace.model.topics import TRANSACTIONS_TOPIC
 from tailrace.wire.client import ConnectionLost
 from tailrace.wire.errors import Error
+from tailrace.wire.faults import error_of
 from tailrace.wire.messages.end_txn import EndTxnRequest
 from tailrace.wire.messages.find_coordinator import FindCoordinatorRequest
 from tests.unit.broker.simulated import Brokers, simulated
@@ -258,7 +259,9 @@ async def test_a_partition_that_the_coordinator_has_not_heard_of_is_not_added(br
     who = (one.transacted.producer_id, one.transacted.epoch)
 
     async def added(*places: PartitionName) -> object:
-        return await brokers.machine(1).run(brokers[1].services.writer.verifier.verify("x", *who, places, add=True))
+        verifier = brokers[1].services.writer.verifier
+        faults = await brokers.machine(1).run(verifier.verify("x", *who, places, add=True))
+        return {place: error_of(fault) for place, fault in faults.items()}
 
     assert await added(PartitionName("t", 0), PartitionName("t", 1)) == {
         ("t", 0): Error.UNKNOWN_TOPIC_OR_PARTITION,
