@@ -1,1 +1,1 @@
-"""How fast the broker is, beside the least a program could do (`python -m benchmarks`) and Apache Kafka (`.peers`)."""
+"""Benchmarks of the broker: against a minimal server (`python -m benchmarks`) and against Apache Kafka (`.peers`)."""

@@ -1,6 +1,6 @@
-"""`make bench`: our broker beside the floor, and three of them beside one, against the thresholds we hold ourselves to.
+"""`make bench`: measure our broker against the floor, and three brokers against one, and check the thresholds.
 
-A missed one exits 1.
+Exits 1 if a threshold is missed.
 """
 
 import argparse
@@ -51,7 +51,7 @@ CASES: Final[dict[str, Case]] = {
     "footprint": footprint,
     "spark": spark,
 }
-CLUSTER_CASES: Final[dict[str, Case]] = {  # they start three of ours, whoever else is in our place
+CLUSTER_CASES: Final[dict[str, Case]] = {  # these always start our brokers, with --kafka too
     "replicated": partial(replicated, fsync="never"),
     "replicated-always": partial(replicated, fsync="always"),
     "nearest": nearest,
@@ -65,7 +65,7 @@ def start_kafka(folder: Path, _: ours.Fsync) -> AbstractContextManager[Server]:
 
 
 def run(names: list[str], start: Start) -> list[Outcome]:
-    """Run cases one after the other, each in a folder of its own, printing as they come."""
+    """Run cases one after the other, each in its own folder, and print outcomes as they come."""
     found: list[Outcome] = []
     console = Console(stderr=True)
     with scratch() as folder:
@@ -82,14 +82,14 @@ def run(names: list[str], start: Start) -> list[Outcome]:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     every = [*CASES, *CLUSTER_CASES]
-    parser.add_argument("cases", nargs="*", help=f"only these, and no file is written: {', '.join(every)}")
-    parser.add_argument("--kafka", action="store_true", help="put Apache Kafka in our place; no file is written")
+    parser.add_argument("cases", nargs="*", help=f"run only these, without writing files: {', '.join(every)}")
+    parser.add_argument("--kafka", action="store_true", help="measure Apache Kafka instead, without writing files")
     given = parser.parse_args()
     if unknown := [name for name in given.cases if name not in every]:
         parser.error(f"no such case: {', '.join(unknown)}")
     by_default = list(CASES) if given.kafka else every
     found = run(given.cases or by_default, start_kafka if given.kafka else ours.broker)
-    tables.show(found, title="Tailrace beside the floor, and three brokers beside one", beside="beside")
+    tables.show(found, title="Tailrace against the floor, and three brokers against one", beside="beside")
     if not given.cases and not given.kafka:
         outcomes.write(found, "bench.jsonl")
         tables.put_into_readme(found, marker="bench", beside="beside")

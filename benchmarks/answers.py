@@ -1,4 +1,4 @@
-"""Reading answers off a raw socket with as little work as checking them allows."""
+"""Reading responses from a raw socket, with no more work than checking them needs."""
 
 import socket
 import struct
@@ -11,16 +11,16 @@ RECEIVE_BYTES: Final = 256 * 1024
 
 
 class Answers:
-    """The answers to pipelined Produce requests: in request order, none with an error."""
+    """The responses to pipelined Produce requests: they must be in request order and without errors."""
 
     def __init__(self, source: socket.socket, error_at: int | None) -> None:
         self.taken = 0
         self._source: Final = source
-        self._error_at: Final = error_at  # None: the server is the floor, which answers only with the correlation id
+        self._error_at: Final = error_at  # None: the server is the floor, which returns only the correlation id
         self._rest = b""
 
     def take(self) -> None:
-        """Wait for answers and count those that are whole."""
+        """Wait for data and count the complete responses in it."""
         received = self._source.recv(RECEIVE_BYTES)
         if not received:
             raise Refused("the server closed the connection")
@@ -38,13 +38,13 @@ class Answers:
     def _check(self, data: bytes, at: int) -> None:
         correlation = int.from_bytes(data[at : at + 4], "big")
         if correlation != self.taken:
-            raise Refused(f"answer {correlation} came where {self.taken} was due")
+            raise Refused(f"response has correlation id {correlation}, expected {self.taken}")
         if self._error_at is not None and (error := struct.unpack_from(">h", data, at + self._error_at)[0]):
-            raise Refused(f"request {correlation} was answered with error {error}")
+            raise Refused(f"request {correlation} failed with error {error}")
 
 
 def receive_answer(source: socket.socket, buffer: memoryview) -> memoryview:
-    """One answer, without its size, as a view of the buffer: good until the next one."""
+    """One response without its size, as a view of the buffer, valid until the next call."""
     have, wanted = 0, SIZE_BYTES
     while have < wanted:
         got = source.recv_into(buffer[have:])

@@ -1,7 +1,7 @@
-"""Record batches made before the clock starts, so that the broker and not the client is measured.
+"""Record batches built before the clock starts, so that the broker and not the client is measured.
 
-A batch is built once and its bytes are sent as they are. For an idempotent producer each single-record batch is the
-same but for producer id, epoch, sequence and checksum, which are patched ahead of time.
+A batch is built once and its bytes are sent unchanged. The single-record batches of an idempotent producer differ only
+in producer id, epoch, sequence and checksum, which are patched ahead of time.
 """
 
 import os
@@ -20,13 +20,13 @@ PRODUCER_LAYOUT: Final = struct.Struct(">qhi")  # producer id, producer epoch, b
 
 
 def random_batch(*, records: int, value_bytes: int, transactional: bool = False) -> bytearray:
-    """An uncompressed batch, stamped now, of values that nothing on the way could shrink; of no producer."""
+    """An uncompressed batch with the current time, of random, incompressible values, without a producer id."""
     now_ms = time.time_ns() // 1_000_000
     made = [NewRecord(value=os.urandom(value_bytes), timestamp=now_ms) for _ in range(records)]
     return build_batch(made, transactional=transactional)
 
 
 def name_producer(batch: bytearray, producer_id: int, producer_epoch: int, sequence: int) -> None:
-    """Make the batch the one that an idempotent producer sends at `sequence`."""
+    """Stamp the batch with producer id, epoch and `sequence`, as an idempotent producer would send it."""
     PRODUCER_LAYOUT.pack_into(batch, PRODUCER_AT, producer_id, producer_epoch, sequence)
     struct.pack_into(">I", batch, CRC_AT, crc32c(memoryview(batch)[CHECKED_FROM:]))

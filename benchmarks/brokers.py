@@ -1,4 +1,4 @@
-"""The servers of one cluster, ours or Kafka's: making topics that all of them hold, and finding who leads."""
+"""The servers of one cluster, ours or Kafka's: create topics with a replica on each, and find leaders."""
 
 import socket
 import time
@@ -8,8 +8,8 @@ from typing import Final
 
 from benchmarks.connection import Refused, delete_topic
 from benchmarks.processes import Server, cpu_seconds
-from tailrace.testing.blocking_request import ask, versions_of
-from tailrace.testing.cluster_view import ClusterView, NoView, look
+from tailrace.local.blocking_request import ask, versions_of
+from tailrace.local.cluster_view import ClusterView, NoView, look
 from tailrace.wire.messages.create_topics import CreateTopicsRequest, NewTopic, NewTopicConfig
 
 ANSWER_TIMEOUT_SECONDS: Final = 60.0
@@ -19,7 +19,7 @@ RETRY_PAUSE_SECONDS: Final = 0.02
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Brokers:
-    """Broker n of the cluster is the n-th of the servers, counted from 1."""
+    """The servers of a cluster; broker n is the n-th of them, counted from 1."""
 
     servers: tuple[Server, ...]
 
@@ -28,16 +28,16 @@ class Brokers:
         return tuple(server.pid for server in self.servers)
 
     def cpu_seconds(self) -> float:
-        """What all of them have computed so far."""
+        """CPU seconds that all brokers have used so far."""
         return sum(map(cpu_seconds, self.pids))
 
     def create_topic(self, topic: str, partitions: int = 1) -> None:
-        """A topic on all of them; there once every server says that each partition is led, and whole."""
+        """Create a topic with a replica on every broker; wait until each server reports all leaders and a full ISR."""
         self.ask_for_topic(topic, partitions)
         self.wait_until_well()
 
     def ask_for_topic(self, topic: str, partitions: int) -> None:
-        """acks=all needs a majority, as ours always does."""
+        """Send CreateTopics; min.insync.replicas is a majority, as it always is for our brokers."""
         majority = len(self.servers) // 2 + 1
         wanted = NewTopic(
             name=topic,
@@ -53,23 +53,23 @@ class Brokers:
             raise Refused(f"creating topic {topic}: error {answer.error_code}, {answer.error_message}")
 
     def delete_topic(self, topic: str) -> None:
-        """Gone from each server's metadata, so that the next one of its name is another."""
+        """Delete a topic and wait until no server has it in its metadata, so that its name can be used again."""
         first = self.servers[0]
         delete_topic(first.host, first.port, topic)
-        self._wait(lambda view: "it is not gone" if view.partition(topic, 0) is not None else "")
+        self._wait(lambda view: f"topic {topic} still exists" if view.partition(topic, 0) is not None else "")
 
     def leader(self, topic: str, partition: int = 0) -> Server:
         found = self._look(self.servers[0]).partition(topic, partition)
         if found is None or found.leader is None:
-            raise Refused(f"nobody leads partition {partition} of {topic}")
+            raise Refused(f"partition {partition} of {topic} has no leader")
         return self.servers[found.leader - 1]
 
     def wait_until_well(self) -> None:
-        """Until every server says: all are up, every partition is led, and all its replicas are in sync."""
+        """Wait until every server reports: all brokers are up, every partition has a leader and a full ISR."""
         self._wait(lambda view: view.why_unwell(len(self.servers)))
 
     def wait_until_led(self, topic: str, partitions: int) -> None:
-        """Until every server can tell clients who leads each partition of a topic."""
+        """Wait until every server knows the leader of each partition of a topic."""
 
         def missing(view: ClusterView) -> str:
             led = sum(1 for one in view.partitions if one.topic == topic and one.leader is not None)
@@ -82,7 +82,7 @@ class Brokers:
         for server in self.servers:
             while why := self._ask(server, missing):
                 if time.monotonic() > deadline:
-                    raise Refused(f"after {WELL_TIMEOUT_SECONDS:g} s port {server.port} still says: {why}")
+                    raise Refused(f"broker at port {server.port} after {WELL_TIMEOUT_SECONDS:g} s: {why}")
                 time.sleep(RETRY_PAUSE_SECONDS)
 
     def _ask(self, server: Server, missing: Callable[[ClusterView], str]) -> str:

@@ -1,7 +1,7 @@
-"""Three brokers of ours beside three of Kafka's: what acks=all with three replicas lets through.
+"""Three of our brokers against three of Kafka's: throughput of acks=all with three replicas.
 
-Kafka never waits for the disk, and answers once all replicas in sync have a message in memory; ours answers once a
-majority has it, on disk with `always`. All three clusters stay up, and take turns; half a round warms everybody.
+Kafka never waits for the disk, and responds once all in-sync replicas have a message in memory. Our brokers respond
+once a majority has it, on disk with `always`. All three clusters stay up and take turns; half a round warms them up.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ PEER_LABEL: Final = "kafka"
 ACKS_ALL: Final = -1
 THRESHOLDS: Final = {
     "never": Threshold(of="ratio", at_least=1.3),
-    "always": Threshold(of="ratio", at_least=1.0),  # with our fsync on, and Kafka's off
+    "always": Threshold(of="ratio", at_least=1.0),  # with fsync in ours, without in Kafka
 }
 
 
@@ -33,7 +33,7 @@ class Entrant:
 
 
 def enter(stack: ExitStack, folder: Path) -> list[Entrant]:
-    """Start everybody."""
+    """Start all clusters."""
     own = {label: folder / f"three-{label}" for label in (PEER_LABEL, *THRESHOLDS)}
     for path in own.values():
         path.mkdir()
@@ -48,7 +48,7 @@ def compete(folder: Path, tell: Callable[[str], None]) -> list[Outcome]:
     with ExitStack() as stack:
         tell("three brokers each: starting")
         entrants = enter(stack, folder)
-        for number in range(ROUNDS + 1):  # number 0 warms up
+        for number in range(ROUNDS + 1):  # round 0 warms up
             for position in range(len(entrants)):
                 entrant = entrants[(position + number) % len(entrants)]
                 tell(f"three brokers, round {number} of {ROUNDS}: {entrant.label}")

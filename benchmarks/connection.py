@@ -1,4 +1,4 @@
-"""A blocking connection to a server that frames as Kafka does, and the questions that prepare a run."""
+"""A blocking connection to a server with Kafka's framing, and the requests that prepare a run."""
 
 import socket
 import struct
@@ -14,11 +14,11 @@ ALREADY_EXISTS: Final = 36
 
 
 class Refused(Exception):
-    """The server answered with an error code, or not at all."""
+    """The server responded with an error code, or not at all."""
 
 
 class Connection:
-    """One socket, one question at a time; `socket` is there for those who pipeline by themselves."""
+    """One socket, one request at a time; callers that pipeline use `socket` directly."""
 
     def __init__(self, host: str, port: int) -> None:
         self.socket: Final = socket.create_connection((host, port), CONNECT_TIMEOUT_SECONDS)
@@ -31,7 +31,7 @@ class Connection:
         self.socket.close()
 
     def ask(self, request: bytes | bytearray) -> memoryview:
-        """The answer to one request, without its size."""
+        """The response to one request, without its size."""
         self.socket.sendall(request)
         size = struct.unpack(">i", self._exactly(frames.SIZE_BYTES))[0]
         return self._exactly(size)
@@ -70,7 +70,7 @@ def delete_topic(host: str, port: int, topic: str) -> None:
 
 
 def init_producer(connection: Connection) -> tuple[int, int]:
-    """A fresh producer id and its epoch; asked again while the server is still loading its coordinator."""
+    """A new producer id and its epoch; retries while the coordinator is loading."""
     deadline = time.monotonic() + LEADER_TIMEOUT_SECONDS
     while True:
         error, producer_id, epoch = struct.unpack_from(">hqh", connection.ask(frames.init_producer()), 8)
@@ -82,7 +82,7 @@ def init_producer(connection: Connection) -> tuple[int, int]:
 
 
 def settled_end(host: str, port: int, topic: str) -> int:
-    """The end of a topic, once no transaction is open in it."""
+    """The end offset of a topic, once no transaction is open in it."""
     with Connection(host, port) as connection:
         deadline = time.monotonic() + LEADER_TIMEOUT_SECONDS
         while (ends := (_end(connection, topic, committed=True), _end(connection, topic)))[0] != ends[1]:

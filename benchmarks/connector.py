@@ -1,7 +1,7 @@
-"""Spark's own kafka source: the jars of its connector, and the Spark that they were made for.
+"""Spark's own Kafka source: the jars of its connector, and the Spark version they were built for.
 
-A connector fits the Spark of its own version. Where Maven has none for the one that is installed, it is the newest that
-there is, with a pyspark of that version beside it, fetched from PyPI once into the user's cache directory.
+A connector works only with the Spark of its own version. If Maven has none for the installed Spark, the newest
+connector is used with a pyspark of that version, downloaded from PyPI once into the user's cache directory.
 """
 
 import os
@@ -15,8 +15,8 @@ from benchmarks.fetched import Missing
 from benchmarks.jars import Artifact, jars
 from benchmarks.pysparks import pyspark
 
-NEWEST: Final = "4.2.0"  # for which there is one
-# It only hands out delegation tokens, and not every mirror has it in every version: then an older one does as well.
+NEWEST: Final = "4.2.0"  # the newest Spark that has a connector
+# The token provider only provides delegation tokens; not every mirror has every version, and an older one works, too.
 TOKENS: Final = "4.1.0-preview1"
 LIBRARIES: Final[tuple[Artifact, ...]] = (
     ("org.apache.kafka", "kafka-clients", "3.9.2"),
@@ -28,16 +28,16 @@ LIBRARIES: Final[tuple[Artifact, ...]] = (
 class Connector:
     version: str
     jars: Path  # the folder
-    pyspark: Path | None  # where the pyspark of that version stands; None: it is the one that is installed
+    pyspark: Path | None  # folder of the pyspark of that version; None: the installed one
 
     @property
     def settings(self) -> dict[str, str]:
-        """What a session has to be told."""
+        """The Spark settings of a session that uses the connector."""
         return {"spark.jars": ",".join(sorted(map(str, self.jars.glob("*.jar"))))}
 
     @property
     def environment(self) -> dict[str, str]:
-        """For a process that is to use it."""
+        """The environment of a process that uses the connector."""
         before = [str(self.pyspark)] if self.pyspark is not None else []
         given = os.environ.get("PYTHONPATH")
         return {**os.environ, "PYTHONPATH": os.pathsep.join(before + ([given] if given else []))}
@@ -49,7 +49,7 @@ class Connector:
 
 
 def connector() -> Connector:
-    """The one for the installed Spark, or the newest with a Spark of its own. `Missing` when neither can be had."""
+    """The connector of the installed Spark, or the newest with its own Spark. `Missing` if neither is available."""
     installed = version_of("pyspark")
     reasons: list[str] = []
     for version in (installed, NEWEST):

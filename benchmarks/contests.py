@@ -1,7 +1,6 @@
-"""What Kafka and our broker are measured at: each contest takes an entrant and a fresh topic, and gives figures.
+"""The contests between Kafka and our broker: each takes an entrant and a new topic, and returns figures.
 
-`scale` shrinks a contest for the round that only warms up. Every figure says how much better than Kafka's ours has
-to be, if it has to.
+`scale` shortens a contest for the warm-up round. A figure may have a threshold on the ratio of ours to Kafka's.
 """
 
 from collections.abc import Callable
@@ -21,7 +20,7 @@ SINGLE_REQUESTS: Final = 30_000
 RATE: Final = 2_000
 STEADY_SECONDS: Final = 3.0
 VALUE_BYTES: Final = 100
-PASSES: Final = 3  # one takes a second, and on shared cores such a moment says little
+PASSES: Final = 3  # a single pass takes a second, too short on shared cores
 
 BETTER_PRODUCE: Final = Threshold(of="ratio", at_least=1.3)
 BETTER_CONSUME: Final = Threshold(of="ratio", at_least=1.1)
@@ -31,7 +30,7 @@ BETTER_P99: Final = Threshold(of="ratio", at_most=0.5)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entrant:
-    """A server under test, and the acks that producers ask it for."""
+    """A server under test, and the acks its producers use."""
 
     label: str
     server: Server
@@ -44,13 +43,13 @@ class Entrant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """One number of one round."""
+    """One measured number of one round."""
 
     name: str
     unit: str
     value: float
     threshold: Threshold | None = None
-    acks: int | None = None  # None: those of the entrant
+    acks: int | None = None  # None: the acks of the entrant
 
 
 Contest = Callable[[Entrant, str, float], list[Figure]]
@@ -74,7 +73,7 @@ def rdkafka_work(
 
 
 def through(entrant: Entrant, topic: str, scale: float, *, messages: int, size: int) -> list[Figure]:
-    """In with a producer, out with a consumer, both librdkafka."""
+    """Produce and consume the messages with librdkafka."""
     wanted = int(messages * scale)
     put, got = (_together(rdkafka_work(entrant, topic, kind, wanted, size)) for kind in ("produce", "consume"))
     label = f"{size} B messages" if size < KiB else f"{size // KiB} KB messages"
@@ -86,7 +85,7 @@ def through(entrant: Entrant, topic: str, scale: float, *, messages: int, size: 
 
 
 def _together(work: rdkafka.Work) -> Measured:
-    """Several passes one after the other, each with a client of its own, as if they were one."""
+    """Several passes one after the other, each with a new client, added up as one."""
     each = [Measured(**measure("benchmarks.rdkafka", work)) for _ in range(PASSES)]
     return Measured(**{name: sum(getattr(one, name) for one in each) for name in asdict(each[0])})
 

@@ -1,7 +1,7 @@
-"""What Kafka and our broker are measured at as coordinators: of groups, and of transactions.
+"""The contests between Kafka and our broker as coordinators of groups and of transactions.
 
-The same work as in `cases.groups` and `cases.transactions`, once a round. Nothing here has a threshold. A coordinator
-answers when what it says is committed, whatever acks a producer asks for.
+The same work as in `cases.groups` and `cases.transactions`, once per round, without thresholds. A coordinator responds
+once its record is committed, whatever acks a producer uses.
 """
 
 from statistics import median
@@ -40,7 +40,7 @@ def transacting(entrant: Entrant, topic: str, scale: float) -> list[Figure]:
 
 
 def reading_committed(entrant: Entrant, topic: str, scale: float) -> list[Figure]:
-    """Who reads first changes with every look, and within each look one is beside the other."""
+    """Which isolation level is read first alternates, and each ratio is taken within one pair of reads."""
     end = transactions.filled(entrant.server, topic, int(transactions.TRANSACTIONS_READ * scale))
     looks = [transactions.both_ways(entrant.server, topic, end, number) for number in range(transactions.READ_ROUNDS)]
     speed = median(committed.megabytes_per_second for committed, _ in looks)

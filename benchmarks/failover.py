@@ -1,13 +1,13 @@
-"""How long producers wait when a leader dies: one producer that writes to many partitions, and notes who answers when.
+"""Time until producers resume after a leader is killed: one producer that writes to many partitions.
 
-Each partition gets a record now and then, so that all are busy; when a broker is killed, each partition it led gets one
-more at once, and has *resumed* when a record is acknowledged that was written after the kill. The producer is
-librdkafka's, idempotent, acks=all, with its defaults: what it waits for by itself is part of what people see. It sends
-each partition's records in requests of their own, five at a time to a broker; so no more partitions are kept busy than
+Each partition gets a record now and then, so that all are busy. When a broker is killed, each partition it led gets one
+more record at once, and has *resumed* when a record written after the kill is acknowledged. The producer is
+librdkafka's, idempotent, acks=all, with its defaults: its own waiting times are part of what users see. It sends the
+records of each partition in separate requests, five at a time per broker; so only as many partitions are kept busy as
 can be answered soon, however many there are.
 
-Every kill finds leadership where it belongs and the producer connected to all brokers: to one that has just come back
-librdkafka would wait seconds before it connects again, whoever it is.
+Before every kill, partitions are led by their preferred replicas and the producer is connected to all brokers:
+librdkafka waits seconds before it reconnects to a broker that has just restarted.
 """
 
 import threading
@@ -31,15 +31,15 @@ VALUE: Final = bytes(100)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failover:
-    """One kill: how many partitions lost their leader, and when they went on."""
+    """One kill: the partitions that lost their leader, and when they resumed."""
 
     partitions: int
     median_s: float
-    last_s: float  # until the last of them had resumed
+    last_s: float  # until the last partition had resumed
 
 
 class Load:
-    """Writes to partitions in turn, in a thread of its own."""
+    """Writes to partitions in turn, in its own thread."""
 
     def __init__(self, bootstrap: str, topic: str, partitions: Sequence[int], *, per_second: float) -> None:
         self.failures: list[str] = []
@@ -47,8 +47,8 @@ class Load:
         self.partitions = partitions
         self._per_second = per_second
         self._producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, "log_level": 0})
-        self._urgent: list[int] = []  # partitions that lost their leader
-        self._waiting: dict[int, None] = {}  # of those, who has not resumed
+        self._urgent: list[int] = []  # partitions to write to at once: they lost their leader
+        self._waiting: dict[int, None] = {}  # partitions that have not resumed yet
         self._killed_at = 0.0
         self._resumed: list[float] = []
         self._all_resumed = threading.Event()
@@ -69,9 +69,9 @@ class Load:
                 self._producer.poll(POLL_S)
 
     def _write(self, partition: int) -> None:
-        told = partial(self._delivered, partition, time.monotonic())
+        on_delivery = partial(self._delivered, partition, time.monotonic())
         try:
-            self._producer.produce(self._topic, VALUE, partition=partition, on_delivery=told)
+            self._producer.produce(self._topic, VALUE, partition=partition, on_delivery=on_delivery)
         except BufferError:
             self._producer.poll(POLL_S)
 
@@ -86,11 +86,11 @@ class Load:
                 self._all_resumed.set()
 
     def wait_until_busy(self) -> None:
-        """Until every partition has answered something that was written from now on."""
+        """Wait until every partition has acknowledged a record written from now on."""
         self._expect(self.partitions, time.monotonic())
 
     def lost(self, partitions: Sequence[int], killed_at: float) -> Failover:
-        """The leader of these partitions was killed at that time; waits until all of them have resumed."""
+        """The leader of these partitions was killed at that time; wait until all of them have resumed."""
         self._expect(partitions, killed_at)
         return Failover(partitions=len(partitions), median_s=median(self._resumed), last_s=max(self._resumed))
 
@@ -101,7 +101,7 @@ class Load:
         self._waiting = dict.fromkeys(partitions)
         self._urgent += partitions
         if not self._all_resumed.wait(RESUMED_WITHIN_S):
-            raise TimeoutError(f"{len(self._waiting)} partitions were not answered within {RESUMED_WITHIN_S:g} s")
+            raise TimeoutError(f"{len(self._waiting)} partitions acknowledged nothing within {RESUMED_WITHIN_S:g} s")
 
     def stop(self) -> None:
         self._stopping.set()
@@ -110,7 +110,7 @@ class Load:
 
 
 def kill_leader(cluster: Cluster, victim: int, topic: str, load: Load) -> Failover:
-    """Kill a broker that leads its share of a topic, see everybody resume, and bring it back."""
+    """Kill a broker, wait until all partitions it led have resumed, and restart it."""
     led = _wait_until_led_as_assigned(cluster, topic)
     load.wait_until_busy()
     killed_at = time.monotonic()
@@ -121,18 +121,18 @@ def kill_leader(cluster: Cluster, victim: int, topic: str, load: Load) -> Failov
 
 
 def _wait_until_led_as_assigned(cluster: Cluster, topic: str) -> dict[int, list[int]]:
-    """Which broker leads which partitions, once that is the first replica of each and all replicas are in sync."""
+    """Wait until every partition is led by its preferred replica with a full ISR; return the partitions by leader."""
     deadline = time.monotonic() + HEALTHY_WITHIN_S
     cluster.wait_until_healthy(HEALTHY_WITHIN_S)
     while True:
         led: dict[int, list[int]] = {broker: [] for broker in cluster.ids}
-        astray = 0
+        not_preferred = 0
         for one in cluster.look(cluster.ids[0]).partitions:
             if one.topic == topic:
                 led[one.replicas[0]].append(one.partition)
-                astray += one.leader != one.replicas[0]
-        if not astray:
+                not_preferred += one.leader != one.replicas[0]
+        if not not_preferred:
             return led
         if time.monotonic() > deadline:
-            raise TimeoutError(f"{astray} partitions were not led as assigned within {HEALTHY_WITHIN_S:g} s")
+            raise TimeoutError(f"{not_preferred} partitions not led by the preferred replica in {HEALTHY_WITHIN_S:g} s")
         time.sleep(LOOK_S)

@@ -1,4 +1,4 @@
-"""What foreign programs need: tools on the PATH, and what is fetched once into the user's cache directory."""
+"""Requirements of other programs: tools on the PATH, and downloads kept in the user's cache directory."""
 
 import os
 import shutil
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 class Missing(Exception):
-    """Something that a foreign program needs is not on this machine; says what."""
+    """Something that another program needs is not on this machine; the message says what."""
 
 
 def cache_folder() -> Path:
@@ -14,14 +14,14 @@ def cache_folder() -> Path:
 
 
 def need(whose: str, *tools: str) -> None:
-    """`Missing` if one of the tools is not there."""
+    """Raise `Missing` if one of the tools is not on the PATH."""
     for tool in tools:
         if shutil.which(tool) is None:
             raise Missing(f"{whose} needs {' and '.join(tools)}, and `{tool}` is not on the PATH")
 
 
 def put_in_place(made: Path, wanted: Path) -> None:
-    """Whole or not at all; who was slower than another throws its own away."""
+    """Rename atomically; if another process was faster, discard this copy."""
     try:
         made.rename(wanted)
     except OSError:

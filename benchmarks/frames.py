@@ -1,8 +1,8 @@
-"""The few Kafka requests that the load needs, written by hand, and the few fields of their answers that it reads.
+"""The Kafka requests of the load, encoded by hand, and the response fields that it reads.
 
-Produce is sent in version 9 and Fetch in version 12: old enough to name topics by name, new enough to be flexible.
-What only prepares a run uses versions from before the flexible encoding, which are plainer. All versions are offered by
-Kafka 4.3. Topic names are short, so a compact length is always one byte.
+Produce is sent in version 9 and Fetch in version 12: old enough to address topics by name, new enough to be flexible.
+Requests that only prepare a run use simpler versions, from before the flexible encoding. Kafka 4.3 supports all of
+them. Topic names are short, so a compact length is always one byte.
 """
 
 import struct
@@ -12,9 +12,9 @@ from typing import Final, NamedTuple
 from tailrace.records.header import LAYOUT, PREFIX, PREFIX_BYTES
 
 SIZE_BYTES: Final = 4
-CORRELATION_AT: Final = 8  # from the start of the frame, its size included
+CORRELATION_AT: Final = 8  # from the start of the frame, including its size
 PRODUCE_TIMEOUT_MS: Final = 30_000
-ABORTED_BYTES: Final = 8 + 8 + 1  # of an aborted transaction in a Fetch answer: producer id, first offset, no tags
+ABORTED_BYTES: Final = 8 + 8 + 1  # of an aborted transaction in a Fetch response: producer id, first offset, no tags
 CLIENT: Final = struct.pack(">h", 5) + b"bench"
 
 
@@ -27,7 +27,7 @@ def compact_text(value: str) -> bytes:
 
 
 def compact_length(length: int) -> bytes:
-    """A length as flexible versions write it: one more, seven bits a byte."""
+    """A length in the flexible encoding: a varint of the length plus one."""
     rest = length + 1
     out = bytearray()
     while rest > 0x7F:
@@ -55,12 +55,12 @@ def produce(topic: str, batch: bytes | bytearray, *, acks: int, correlation: int
 
 
 def produce_error_at(topic: str) -> int:
-    """Where in a Produce answer, its size not included, the error code of the only partition stands."""
+    """The position, in a Produce response without its size, of the error code of the only partition."""
     return 4 + 1 + 1 + len(compact_text(topic)) + 1 + 4
 
 
 class FetchRequest:
-    """A Fetch of one partition whose offset is patched in place from request to request."""
+    """A Fetch of one partition; the offset is patched in place for each request."""
 
     def __init__(self, topic: str, *, max_bytes: int, max_wait_ms: int, committed: bool = False) -> None:
         before = struct.pack(">iiiibii", -1, max_wait_ms, 1, max_bytes, committed, 0, -1) + b"\2" + compact_text(topic)
@@ -77,11 +77,11 @@ class FetchRequest:
 class Fetched(NamedTuple):
     error: int
     records: memoryview
-    aborted: int = 0  # transactions that a reader of committed records has to leave out
+    aborted: int = 0  # aborted transactions that a read-committed consumer has to skip
 
 
 def read_fetched(answer: memoryview, topic: str) -> Fetched:
-    """Error code and records of the only partition; `answer` begins after its size."""
+    """Error code and records of the only partition; `answer` starts after its size."""
     error = struct.unpack_from(">h", answer, 9)[0]
     if error:
         return Fetched(error, answer[:0])
@@ -89,14 +89,14 @@ def read_fetched(answer: memoryview, topic: str) -> Fetched:
     error = struct.unpack_from(">h", answer, at + 4)[0]
     at += 4 + 2 + 8 + 8 + 8
     aborted, at = read_length(answer, at)
-    aborted = max(aborted, 0)  # null: who asks for uncommitted records is not told
+    aborted = max(aborted, 0)  # null for read-uncommitted requests
     at += aborted * ABORTED_BYTES
     length, at = read_length(answer, at + 4)
     return Fetched(error, answer[at : at + max(length, 0)], aborted)
 
 
 def read_length(data: memoryview, at: int) -> tuple[int, int]:
-    """A compact length (-1 for null) and where the next field begins."""
+    """A compact length (-1 for null), and the position of the next field."""
     value = shift = 0
     while True:
         byte = data[at]
@@ -108,7 +108,7 @@ def read_length(data: memoryview, at: int) -> tuple[int, int]:
 
 
 def next_offsets(records: memoryview) -> Iterator[int]:
-    """The offset after each whole batch; a batch that the answer cuts off is left out."""
+    """The offset after each complete batch; a truncated last batch is skipped."""
     at = 0
     while at + LAYOUT.size <= len(records):
         base, length = PREFIX.unpack_from(records, at)

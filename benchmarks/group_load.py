@@ -1,4 +1,4 @@
-"""A process that puts work on the coordinator of groups: many commits at once, or members that come and go."""
+"""A process that loads a group coordinator: many concurrent commits, or members that join and leave."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ from tailrace.wire.messages.offset_commit import OffsetCommitRequest, PartitionT
 
 LOOK_S: Final = 0.05
 SETTLE_MAX_S: Final = 60.0
-NOT_YET: Final = (14, 15, 16)  # a coordinator that reads its log, is not there, or is another
+NOT_YET: Final = (14, 15, 16)  # the coordinator is loading, not available, or another broker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class GroupWork:
     port: int
     count: int  # members, or connections that commit
     rounds: int
-    seconds: float = 0.0  # of a round of commits
+    seconds: float = 0.0  # duration of a round of commits
 
 
 async def connected(work: GroupWork) -> WireClient:
@@ -36,7 +36,7 @@ async def connected(work: GroupWork) -> WireClient:
 
 
 async def prepared(work: GroupWork, topic: str, partitions: int, groups: list[str]) -> None:
-    """The topic is there, and the coordinator ready."""
+    """Create the topic, and wait until the coordinators are ready."""
     client = await connected(work)
     wanted = NewTopic(name=topic, num_partitions=partitions, replication_factor=1)
     await client.call(CreateTopicsRequest(topics=(wanted,), timeout_ms=10_000), 5)
@@ -46,7 +46,7 @@ async def prepared(work: GroupWork, topic: str, partitions: int, groups: list[st
 
 
 async def found(client: WireClient, group: str) -> None:
-    """Whoever is named as coordinator may not serve yet: it does when it knows no such member."""
+    """Wait until the group's coordinator serves requests; FindCoordinator may name it before that."""
     stranger = HeartbeatRequest(group_id=group, generation_id=0, member_id="stranger")
     while True:
         named = (await client.call(FindCoordinatorRequest(key=group), 2)).error_code == 0
@@ -56,7 +56,7 @@ async def found(client: WireClient, group: str) -> None:
 
 
 async def commits(work: GroupWork) -> list[float]:
-    """Commits a second; each connection has one under way, for a group of its own."""
+    """Commits per second; each connection has one commit in flight, for its own group."""
     groups = [f"commits-{number}" for number in range(work.count)]
     await prepared(work, "commits", 1, groups)
     clients = [await connected(work) for _ in groups]
@@ -81,7 +81,7 @@ async def committing(client: WireClient, group: str, until: float) -> int:
 
 
 async def rebalances(work: GroupWork) -> list[float]:
-    """Milliseconds from when one more member comes until all have their share."""
+    """Milliseconds from when one more member joins until all members have their share."""
     name = f"{work.kind}-{work.count}"
     setting = Setting(group=name, topic=name, partitions=2 * work.count, changed=asyncio.Event())
     await prepared(work, setting.topic, setting.partitions, [setting.group])
@@ -135,5 +135,5 @@ async def main(work: GroupWork) -> list[float]:
 
 
 if __name__ == "__main__":
-    said: dict[str, Any] = json.loads(sys.argv[1])
-    print(json.dumps(asyncio.run(main(GroupWork(**said)))))
+    work_fields: dict[str, Any] = json.loads(sys.argv[1])
+    print(json.dumps(asyncio.run(main(GroupWork(**work_fields)))))

@@ -1,4 +1,4 @@
-"""Jars from Maven Central, with all that they need, kept in the user's cache directory."""
+"""Jars from Maven Central with their dependencies, kept in the user's cache directory."""
 
 import os
 import subprocess
@@ -28,7 +28,7 @@ def kafka_part(name: str) -> Artifact:
 
 
 def jars(name: str, artifacts: Sequence[Artifact], *, alone: bool = False) -> Path:
-    """The folder with the jars, fetched the first time; `alone`: without what they say that they need."""
+    """The folder with the jars, downloaded the first time; `alone`: without their dependencies."""
     need(name, "java", "mvn")
     cache = cache_folder() / name
     folder = cache / "jars"

@@ -1,7 +1,7 @@
-"""Apache Kafka 4.3 beside us, one node or several: its jars come from Maven Central (`jars`).
+"""Apache Kafka 4.3, one node or several; its jars come from Maven Central (`jars`).
 
-Its defaults, but for what one node needs (replication factors of 1) and for deleting at once, so that the files of
-one round do not burden the next. In a cluster each node is a controller, too, as each of ours is.
+Kafka's defaults, except what a single node needs (replication factors of 1) and immediate deletion, so that the files
+of one round do not burden the next. In a cluster each node is also a controller, as each of ours is.
 """
 
 import socket
@@ -41,30 +41,30 @@ log.segment.delete.delay.ms=0
 
 
 def jars() -> Path:
-    """The folder with Kafka's jars, fetched the first time."""
+    """The folder with Kafka's jars, downloaded the first time."""
     return maven.jars(f"kafka-{VERSION}", ARTIFACTS)
 
 
 @contextmanager
 def serving(folder: Path, more: str = "") -> Iterator[Server]:
-    """Kafka with an empty log in `folder`; stopped at the end. `more` is added to its settings."""
+    """Kafka with an empty log in `folder`, stopped at the end. `more` is added to its settings."""
     with cluster(folder, 1, more) as brokers:
         yield brokers.servers[0]
 
 
 @contextmanager
 def cluster(folder: Path, count: int = 3, more: str = "") -> Iterator[Brokers]:
-    """Nodes with empty logs, up and whole."""
+    """Nodes with empty logs, all up and in sync."""
     ports = free_ports(2 * count)
-    addresses = list(zip(ports[::2], ports[1::2], strict=True))  # clients', the controller's
+    addresses = list(zip(ports[::2], ports[1::2], strict=True))  # the port for clients, the controller's port
     voters = ",".join(f"{node}@127.0.0.1:{controller}" for node, (_, controller) in enumerate(addresses, 1))
     with ExitStack() as stack:
         nodes = []
         for node, (port, controller) in enumerate(addresses, 1):
             own = folder / f"node-{node}"
             own.mkdir()
-            told = {"node": node, "voters": voters, "port": port, "controller": controller, "data": own / "data"}
-            (own / "server.properties").write_text((SETTINGS + more).format(**told))
+            values = {"node": node, "voters": voters, "port": port, "controller": controller, "data": own / "data"}
+            (own / "server.properties").write_text((SETTINGS + more).format(**values))
             nodes.append((port, stack.enter_context(started(own)), own / "kafka.log"))
         for port, process, log in nodes:
             wait_until_ready(process, port, log)
@@ -93,7 +93,7 @@ def started(folder: Path) -> Iterator["subprocess.Popen[bytes]"]:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that were free a moment ago: Kafka cannot pick its controller's port by itself."""
+    """Ports that were free a moment ago: Kafka cannot choose its controller port itself."""
     with ExitStack() as stack:
         held = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
         return [one.getsockname()[1] for one in held]

@@ -1,9 +1,9 @@
-"""Latency at a fixed rate: how long an answer takes, and how long until a waiting consumer has the record.
+"""Latency at a fixed rate: until a Produce is acknowledged, and until a waiting consumer has the record.
 
-One thread sends single-record Produce requests on a schedule, never waiting for an answer before the next one is due,
-and reads whatever comes back on two connections: the answers, and those of a long-polling Fetch. On a fresh topic the
-record of request n lies at offset n, so that nothing has to be opened to know which record arrived. Times count from
-the moment a request was handed to the kernel. `select` is used for its resolution of microseconds.
+One thread sends single-record Produce requests on a schedule, without waiting for responses, and reads from two
+connections: the Produce responses, and those of a long-polling Fetch. On a new topic the record of request n has
+offset n, so batches need not be parsed to know which record arrived. Times count from when a request was passed to the
+kernel. `select` is used for its resolution of microseconds.
 """
 
 import gc
@@ -32,9 +32,9 @@ FETCH_MAX_BYTES: Final = MiB
 class Work:
     host: str
     port: int
-    topic: str  # fresh
+    topic: str  # must be empty
     acks: int
-    rate: int  # messages a second
+    rate: int  # messages per second
     seconds: float
 
 
@@ -74,7 +74,10 @@ class Run:
         while len(self.delivered_at) < self.total or len(self.answered_at) < self.total:
             now = time.perf_counter()
             if now > deadline:
-                raise Refused(f"{len(self.answered_at)} of {self.total} answered after {DRAIN_SECONDS} s of waiting")
+                raise Refused(
+                    f"of {self.total} records only {len(self.answered_at)} were acknowledged and "
+                    f"{len(self.delivered_at)} delivered {DRAIN_SECONDS} s after the last was due"
+                )
             due = began + len(self.sent_at) / self._work.rate
             if len(self.sent_at) < self.total and now >= due:
                 self.sent_at.append(now)

@@ -1,11 +1,11 @@
-"""The least that a Kafka client can be served with: a bound on what any broker could reach on this machine.
+"""The minimal broker: a bound on what any broker could reach with librdkafka on this machine.
 
-With small messages librdkafka computes more than any broker does. How much of a contest is the client's can be seen
-only beside a server that does nearly nothing: it takes batches as they come, counts their records, writes them to a
-file, and gives them back, the next piece read while the client looks through the last. No checksum, no index, no
-state, no second partition; a thread for each connection.
+With small messages librdkafka needs more CPU than any broker. How much of a contest is the client's own cost shows only
+against a server that does nearly nothing: it takes batches as they come, counts their records, writes them to a file,
+and returns them, reading the next piece while the client parses the last. No checksum, no index, no state, no second
+partition; one thread per connection.
 
-Versions from before the flexible encoding, which are plain enough to be written by hand; it offers no others.
+It supports only versions from before the flexible encoding, which are simple to write by hand.
 """
 
 import os
@@ -28,8 +28,8 @@ UNSUPPORTED: Final = 35
 NODE: Final = 1
 EARLIEST: Final = -2
 OFFSET_DELTA_AT: Final = 23
-ANSWER_BYTES: Final = MiB  # larger ones are slower here: ADR 0007
-Answer = tuple[bytes, bytes | memoryview]  # records come last, so they need not be copied together with the rest
+ANSWER_BYTES: Final = MiB  # larger responses are slower here: ADR 0007
+Answer = tuple[bytes, bytes | memoryview]  # the records come last, so they are sent without a copy
 
 
 @dataclass(slots=True)
@@ -51,11 +51,11 @@ class Topic:
 
 @dataclass(slots=True, kw_only=True)
 class Piece:
-    """Whole batches: what a connection's consumer gets, and then what it will ask for next."""
+    """Complete batches of a topic: the response to one Fetch, and then, read ahead, to the next."""
 
     room: memoryview
     topic: Topic | None = None
-    first: int = 0  # the batch that it begins with
+    first: int = 0  # index of its first batch
     after: int = 0
 
     def hold(self, topic: Topic, offset: int) -> memoryview:
@@ -77,7 +77,7 @@ class Piece:
 
 
 class Fields:
-    """The fields of a request, one after the other."""
+    """Reads the fields of a request one after the other."""
 
     def __init__(self, data: memoryview) -> None:
         self.data: Final = data
@@ -121,14 +121,14 @@ class Least:
         while size := receive_request(connection, request):
             fields = Fields(request[:size])
             api, version, correlation = fields.take("h"), fields.take("h"), fields.take("i")
-            fields.text()  # the client's name
+            fields.text()  # client id
             head, records = self.answers[api](version, fields, piece)
             connection.sendall(struct.pack(">ii", 4 + len(head) + len(records), correlation) + head)
             connection.sendall(records)
             piece.go_on()
 
     def produce(self, version: int, fields: Fields, _: Piece) -> Answer:
-        fields.text()  # the transaction's
+        fields.text()  # transactional id
         fields.skip(2 + 4 + 4)  # acks, timeout, one topic
         topic = fields.text()
         fields.skip(4 + 4)  # one partition

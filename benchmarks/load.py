@@ -1,12 +1,12 @@
-"""The load: requests encoded before the clock starts, sent through one raw socket, answers checked for errors.
+"""The load: requests encoded before the clock starts, sent through one raw socket, responses checked for errors.
 
-- bulk: the same 1 MB Produce request over and over, a few in flight;
+- bulk: the same 1 MB Produce request again and again, a few in flight;
 - single: Produce requests of one record each, all encoded ahead, many in flight; for an idempotent producer with the
-  sequences that it would use;
+  right sequences;
 - catch-up: Fetch from offset 0 to the end, one request after the other.
 
-The same load is put on the floor, which takes the bytes for what they are. It runs in its own process
-(`python -m benchmarks.load WORK`), and reads the server's CPU time right before and right after.
+The same load is sent to the floor, which does not parse it. The load runs in its own process
+(`python -m benchmarks.load WORK`), and reads the server's CPU time directly before and after.
 """
 
 import gc
@@ -32,31 +32,31 @@ BULK_RECORDS: Final = 1000
 BULK_VALUE_BYTES: Final = 1024
 SINGLE_VALUE_BYTES: Final = 100
 BULK_IN_FLIGHT: Final = 5
-ANSWER_SPARE_BYTES: Final = MiB  # for what stands around the records
+ANSWER_SPARE_BYTES: Final = MiB  # for the response fields besides the records
 MAX_WAIT_MS: Final = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """What to do to which server."""
+    """What to send to which server."""
 
     kind: Kind
     host: str
     port: int
     pid: int
     topic: str
-    requests: int  # to send; for a catch-up the offset at which it ends
+    requests: int  # requests to send; for a catch-up, the end offset
     acks: int = 1
     in_flight: int = BULK_IN_FLIGHT
     idempotent: bool = False
     committed: bool = False  # a catch-up reads committed records only
-    floor: bool = False  # the server is the floor: its answers carry no error, its pieces no offsets
+    floor: bool = False  # the server is the floor: its responses have no error code and no offsets
     seconds_max: float = 20.0  # send nothing new after this long
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """What was done, and what it took."""
+    """The work done, and the time and CPU it took."""
 
     requests: int
     bytes: int
@@ -77,7 +77,7 @@ class Measured:
 
 
 def encode_singles(work: Work, producer: tuple[int, int] | None) -> tuple[bytes, int]:
-    """All requests one after the other, all of one size, and that size."""
+    """All requests concatenated, and the size of each, which is the same for all."""
     batch = random_batch(records=1, value_bytes=SINGLE_VALUE_BYTES)
     encoded = []
     for index in range(work.requests):
@@ -88,7 +88,7 @@ def encode_singles(work: Work, producer: tuple[int, int] | None) -> tuple[bytes,
 
 
 def prepare_single(connection: Connection, work: Work) -> Callable[[], Moved]:
-    """Keep `in_flight` requests under way: those that were answered are replaced by one write."""
+    """Keep `in_flight` requests in flight: answered ones are replaced by one write."""
     producer = init_producer(connection) if work.idempotent else None
     encoded, size = encode_singles(work, producer)
     answers = Answers(connection.socket, None if work.floor else frames.produce_error_at(work.topic))
@@ -110,7 +110,7 @@ def prepare_single(connection: Connection, work: Work) -> Callable[[], Moved]:
 
 
 def prepare_bulk(connection: Connection, work: Work) -> Callable[[], Moved]:
-    """Send one big request again and again, only its correlation id changing."""
+    """Send one large request again and again, changing only its correlation id."""
     batch = random_batch(records=BULK_RECORDS, value_bytes=BULK_VALUE_BYTES)
     request = bytearray(frames.produce(work.topic, batch, acks=work.acks))
     answers = Answers(connection.socket, None if work.floor else frames.produce_error_at(work.topic))
@@ -132,7 +132,7 @@ def prepare_bulk(connection: Connection, work: Work) -> Callable[[], Moved]:
 
 
 def prepare_catch_up(connection: Connection, work: Work) -> Callable[[], Moved]:
-    """Read to the end; the floor says with an empty piece that it is there."""
+    """Read to the end, which the floor marks with an empty piece."""
     buffer = memoryview(bytearray(PIECE_BYTES + ANSWER_SPARE_BYTES))
     request = frames.FetchRequest(work.topic, max_bytes=PIECE_BYTES, max_wait_ms=MAX_WAIT_MS, committed=work.committed)
 

@@ -1,4 +1,4 @@
-"""Where the benchmarks write, and what to know of the machine: how busy it was, how long its disk takes."""
+"""The benchmarks' folder, and facts about the machine: its load, and the latency of its disk."""
 
 import os
 import tempfile
@@ -18,14 +18,14 @@ SYNCS: Final = 200
 
 @contextmanager
 def scratch() -> Iterator[Path]:
-    """A folder that goes away; `TAILRACE_BENCH_DIR` says on which disk."""
+    """A temporary folder; `TAILRACE_BENCH_DIR` selects the disk."""
     place = os.environ.get("TAILRACE_BENCH_DIR", DEFAULT_PLACE)
     with tempfile.TemporaryDirectory(prefix="tailrace-bench-", dir=place, ignore_cleanup_errors=True) as folder:
         yield Path(folder)
 
 
 def fsync_latency(folder: Path) -> Spread:
-    """Append 4 KB to a file and sync it, again and again."""
+    """Append 4 KB to a file and sync it, repeatedly."""
     taken = []
     path = folder / "fsync"
     file = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND)
@@ -40,7 +40,7 @@ def fsync_latency(folder: Path) -> Spread:
 
 
 def machine_outcomes(folder: Path) -> Iterator[Outcome]:
-    busy = os.getloadavg()[0]  # of the minute before: what others were computing
+    busy = os.getloadavg()[0]  # of the minute before the run: the load of other processes
     yield Outcome(name="the machine: load before the run", fsync="-", acks="-", unit="processes", rounds=(busy,))
     spread = fsync_latency(folder)
     for rank, value in (("p50", spread.p50_ms), ("p99", spread.p99_ms)):

@@ -1,7 +1,7 @@
-"""Members of groups, many in one process, each on a connection of its own: of the classic protocol and of KIP-848.
+"""Group members, many in one process, each on its own connection: of the classic protocol and of KIP-848.
 
-They send heartbeats every tenth of a second, as eager clients may: what is measured is the coordinator's work and the
-rounds that a protocol takes, not how long clients wait between two of them.
+They send heartbeats every tenth of a second, more often than real clients: the coordinator's work and the rounds of
+the protocol are measured, not the time that clients wait between heartbeats.
 """
 
 import asyncio
@@ -9,7 +9,7 @@ import struct
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from tailrace.groups.consumer.embedded import EmbeddedSubscription
+from tailrace.groups.consumer_protocol import ConsumerProtocolSubscription
 from tailrace.wire.client import WireClient
 from tailrace.wire.compile import encode
 from tailrace.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, OwnedTopic
@@ -24,43 +24,43 @@ MEMBER_ID_REQUIRED: Final = 79
 
 
 def even(partitions: int, members: int) -> list[int]:
-    """How many each gets."""
+    """How many partitions each member gets."""
     least, more = divmod(partitions, members)
     return [least + (at < more) for at in range(members)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """The group that members are of."""
+    """The group of the members."""
 
     group: str
     topic: str
     partitions: int
-    changed: asyncio.Event  # set whenever a member's share or round has
+    changed: asyncio.Event  # set whenever the share or round of a member changes
 
 
 class Member(Protocol):
-    share: int  # how many partitions it has
-    round: int  # which generation or epoch it is in
+    share: int  # number of assigned partitions
+    round: int  # generation or member epoch
 
     async def run(self) -> None:
-        """Join, and be a member until cancelled."""
+        """Join the group and stay in it until cancelled."""
 
     async def leave(self) -> None: ...
 
 
 class Classic:
-    """Whoever leads gives each member the same number of partitions."""
+    """A member of the classic protocol; the group leader assigns partitions evenly."""
 
     def __init__(self, client: WireClient, setting: Setting, name: str) -> None:
         self.share = 0
         self.round = -1
         self._client = client
         self._group = setting.group
-        self._id = ""  # the coordinator gives it one
+        self._id = ""  # given by the coordinator
         self._partitions = setting.partitions
         self._changed = setting.changed
-        self._subscription = struct.pack(">h", 1) + encode(EmbeddedSubscription(topics=(setting.topic,)), 1)
+        self._subscription = struct.pack(">h", 1) + encode(ConsumerProtocolSubscription(topics=(setting.topic,)), 1)
 
     async def run(self) -> None:
         while True:
@@ -94,7 +94,7 @@ class Classic:
         return await self._join() if joined.error_code == MEMBER_ID_REQUIRED else joined
 
     async def _stay(self, generation: int) -> None:
-        """Until all must join again."""
+        """Send heartbeats until the member must rejoin."""
         request = HeartbeatRequest(group_id=self._group, generation_id=generation, member_id=self._id)
         while True:
             if (await self._client.call(request, 3)).error_code:
@@ -107,7 +107,7 @@ class Classic:
 
 
 class Consumer:
-    """What it is told to give up it has given up at once."""
+    """A member of KIP-848; it gives up revoked partitions at once."""
 
     def __init__(self, client: WireClient, setting: Setting, name: str) -> None:
         self.share = 0

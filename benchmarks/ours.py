@@ -1,4 +1,4 @@
-"""Our own broker, started as a user would; and several of them."""
+"""Our broker, started as a user would start it, and clusters of it."""
 
 import sys
 from collections.abc import Iterator
@@ -19,13 +19,13 @@ def command(data: Path, fsync: Fsync) -> list[str]:
 
 
 def broker(folder: Path, fsync: Fsync) -> AbstractContextManager[Server]:
-    """A broker with an empty log in `folder`; stopped at the end."""
+    """A broker with an empty log in `folder`, stopped at the end."""
     return serving("tailrace", command(folder / "data", fsync), log=folder / "tailrace.log")
 
 
 @contextmanager
 def cluster(folder: Path, fsync: Fsync, count: int = 3) -> Iterator[Brokers]:
-    """Brokers with empty logs, each in a rack of its own; their connections are direct."""
+    """Brokers with empty logs, each in its own rack, connected directly."""
     started: list[Broker] = []
     with ExitStack() as stack:
         for number in range(1, count + 1):
@@ -37,7 +37,7 @@ def cluster(folder: Path, fsync: Fsync, count: int = 3) -> Iterator[Brokers]:
         brokers.wait_until_well()
         yield brokers
         for one in started:
-            one.ask_to_stop()  # all at once: whoever is left alone waits for the others
+            one.ask_to_stop()  # all at once: a broker left without a quorum would wait for the others
         for one in started:
             one.wait_until_stopped()
 

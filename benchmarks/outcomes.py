@@ -1,4 +1,4 @@
-"""What a case found, beside what it was measured against, and whether that is good enough."""
+"""The outcome of a case: its figures, those it is compared with, and whether a threshold is met."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -12,12 +12,12 @@ RESULTS: Final = Path(__file__).parent / "results"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Threshold:
-    """A bound on the value itself or on its ratio to floor or peer."""
+    """A bound on the value itself, or on its ratio to the floor or the peer."""
 
     of: Literal["value", "ratio"]
     at_least: float | None = None
     at_most: float | None = None
-    asked: float | None = None  # what `at_least` was before it was lowered to what can be reached (ADR 0014)
+    asked: float | None = None  # `at_least` before it was lowered to a reachable value (ADR 0014)
 
     def met(self, figure: float) -> bool:
         low = self.at_least is None or figure >= self.at_least
@@ -31,16 +31,16 @@ class Threshold:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """One line of the results. A value is the median of its rounds."""
+    """One line of the results. The value is the median of its rounds."""
 
     name: str
     fsync: str  # of our broker
     acks: str
     unit: str
     rounds: tuple[float, ...]
-    beside: Literal["floor", "one", "peer"] | None = None  # one: another of ours, named by the case
+    beside: Literal["floor", "one", "peer"] | None = None  # one: another measurement of ours, named by the case
     beside_rounds: tuple[float, ...] = ()
-    threshold: Threshold | None = None  # none: reported only
+    threshold: Threshold | None = None  # None: reported only
 
     @property
     def value(self) -> float:
@@ -52,7 +52,7 @@ class Outcome:
 
     @property
     def ratio(self) -> float | None:
-        """Beside a peer the ratio of medians; else the median over rounds of the ratio within each."""
+        """Compared with a peer, the ratio of the medians; otherwise the median over rounds of the ratio within each."""
         if not self.other:
             return None
         if self.beside == "peer":
@@ -76,7 +76,7 @@ class Outcome:
 
 
 def brief(figure: float) -> float:
-    """Four significant digits: more would be noise."""
+    """Rounded to four significant digits: more would be noise."""
     return float(f"{figure:.4g}")
 
 
@@ -85,7 +85,7 @@ def acks_name(acks: int) -> str:
 
 
 def write(outcomes: Iterable[Outcome], file_name: str) -> None:
-    """One JSON object a line; the file of the run before is replaced."""
+    """Write one JSON object per line, replacing the file of the previous run."""
     RESULTS.mkdir(exist_ok=True)
     lines = (json.dumps(outcome.as_json(), ensure_ascii=False) + "\n" for outcome in outcomes)
     (RESULTS / file_name).write_text("".join(lines))

@@ -1,15 +1,14 @@
-"""`make bench-peers`: Apache Kafka 4.3 and our broker on the same machine, in one run, under the same clients.
+"""`make bench-peers`: Apache Kafka 4.3 and our broker on the same machine, in one run, with the same clients.
 
-All servers stay up for the whole run, and a short round first warms everybody: Kafka's compiler has seen every path
-before anything counts. Then three rounds in which each contest visits Kafka, ours without fsync (as Kafka does by
-default) and ours with `always`, in an order that rotates. Topics are fresh, and deleted afterwards. Ratios are of
-medians. Then three brokers of each, with three replicas: see `clusters`. Last our Spark source beside Spark's own: see
-`pipelines`.
+All servers stay up for the whole run. A short first round warms them up: Kafka's JIT compiler has seen every path
+before anything counts. Then, in three rounds, each contest runs against Kafka, ours without fsync (Kafka's default) and
+ours with `always`, in an order that rotates. Topics are new, and deleted afterwards. Ratios are of medians. Then follow
+three brokers of each, with three replicas (see `clusters`), and our Spark source against Spark's own (see `pipelines`).
 
-Our `always` is asked for acks=all: with acks=1 the fsync would not stand in the way of the answer.
+Ours with `always` gets acks=all: with acks=1 the response would not wait for the fsync.
 
-Where librdkafka carries the bulk, a broker that does nearly nothing takes part, too (`least`): what it does not reach
-can hardly be asked of a broker. A threshold above that becomes most of that, and the table shows both.
+In bulk contests with librdkafka a minimal broker that does nearly nothing takes part as well (`least`): no broker can
+be expected to exceed it. A threshold above that is lowered to most of it, and the table shows both.
 """
 
 import argparse
@@ -35,17 +34,17 @@ from benchmarks.outcomes import Outcome, Threshold, acks_name
 from benchmarks.processes import serving
 
 ROUNDS: Final = 3
-REACHABLE_PART: Final = 0.9  # of what the least reaches
-AT_LEAST_AS_KAFKA: Final = 1.0  # what is asked never falls below that: the least has bad rounds, too
+REACHABLE_PART: Final = 0.9  # of what the minimal broker reaches
+AT_LEAST_AS_KAFKA: Final = 1.0  # no threshold is lowered below this: the minimal broker has bad rounds, too
 WARM_UP_SCALE: Final = 0.3
 PEER_LABEL: Final = "kafka"
 LEAST_LABEL: Final = "least"
-ALONE: Final[dict[str, Contest]] = contests.CONTESTS | coordinated.CONTESTS  # one broker each
-Found = dict[str, dict[str, list[Figure]]]  # by name of the figure, then by label of the entrant; one a round
+ALONE: Final[dict[str, Contest]] = contests.CONTESTS | coordinated.CONTESTS  # with one broker each
+Found = dict[str, dict[str, list[Figure]]]  # by figure name, then by entrant label; one figure per round
 
 
 def enter(stack: ExitStack, folder: Path) -> list[Entrant]:
-    """Start everybody."""
+    """Start all servers."""
     for name in (PEER_LABEL, "never", "always", LEAST_LABEL):
         (folder / name).mkdir()
     peer = stack.enter_context(kafka.serving(folder / PEER_LABEL))
@@ -64,7 +63,7 @@ def enter(stack: ExitStack, folder: Path) -> list[Entrant]:
 def compete(entrants: list[Entrant], names: list[str], progress: Progress) -> Found:
     found: Found = defaultdict(lambda: defaultdict(list))
     task = progress.add_task("", total=(ROUNDS + 1) * len(names) * len(entrants))
-    for number in range(ROUNDS + 1):  # number 0 warms up
+    for number in range(ROUNDS + 1):  # round 0 warms up
         for name in names:
             for position in range(len(entrants)):
                 entrant = entrants[(position + number) % len(entrants)]
@@ -87,7 +86,7 @@ def one_round(entrant: Entrant, name: str, number: int) -> list[Figure]:
 
 
 def judge(found: Found, entrants: list[Entrant]) -> list[Outcome]:
-    """Ours beside Kafka: thresholds hold without fsync, `always` and the least are reported."""
+    """Ours compared with Kafka: thresholds apply without fsync; `always` and the minimal broker are only reported."""
     judged = []
     for entrant in entrants:
         for name, by_label in found.items():
@@ -110,7 +109,7 @@ def judge(found: Found, entrants: list[Entrant]) -> list[Outcome]:
 
 
 def reachable(threshold: Threshold | None, by_label: Mapping[str, list[Figure]]) -> Threshold | None:
-    """The threshold, or most of what the least reaches beside Kafka, where that is less."""
+    """The threshold, lowered to most of what the minimal broker reaches against Kafka, if that is less."""
     if threshold is None or threshold.at_least is None or LEAST_LABEL not in by_label:
         return threshold
     least, peer = (median(figure.value for figure in by_label[label]) for label in (LEAST_LABEL, PEER_LABEL))
@@ -136,9 +135,11 @@ def run(names: list[str]) -> list[Outcome]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.peers", description="Our broker beside Apache Kafka.")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.peers", description="Compare our broker with Apache Kafka."
+    )
     every = [*ALONE, clusters.NAME, *spark_contests.CONTESTS]
-    parser.add_argument("contests", nargs="*", help=f"only these, and no file is written: {', '.join(every)}")
+    parser.add_argument("contests", nargs="*", help=f"run only these, without writing files: {', '.join(every)}")
     given = parser.parse_args()
     if unknown := [name for name in given.contests if name not in every]:
         parser.error(f"no such contest: {', '.join(unknown)}")
@@ -150,7 +151,7 @@ def main() -> int:
     found = run(given.contests or every)
     for outcome in found:
         print(json.dumps(outcome.as_json(), ensure_ascii=False))
-    tables.show(found, title=f"Tailrace beside Apache Kafka {kafka.VERSION}", beside="kafka")
+    tables.show(found, title=f"Tailrace against Apache Kafka {kafka.VERSION}", beside="kafka")
     if not given.contests:
         outcomes.write(found, "peers.jsonl")
         tables.put_into_readme(found, marker="peers", beside="Kafka")

@@ -1,6 +1,6 @@
-"""Our Spark source and archive beside Spark's own kafka source, both reading from one Apache Kafka.
+"""Our Spark source and archive against Spark's own Kafka source, both reading from one Apache Kafka.
 
-Four partitions, `local[2]`, all columns, random keys and values; see `spark_turns` for how they take turns.
+Four partitions, `local[2]`, all columns, random keys and values; `spark_turns` describes how they take turns.
 """
 
 import sys
@@ -21,13 +21,13 @@ from tailrace.pipeline.kafka.cluster import Cluster
 
 
 def compete(names: list[str], folder: Path, tell: Callable[[str], None]) -> list[Outcome]:
-    tell("Spark's kafka connector: fetching")
+    tell("downloading Spark's Kafka connector")
     try:
         beside = connector()
     except Missing as missing:
-        print(f"beside Spark's kafka source: skipped: {missing}", file=sys.stderr)
+        print(f"comparison with Spark's Kafka source skipped: {missing}", file=sys.stderr)
         return []
-    print(f"beside Spark's kafka source: {beside}", file=sys.stderr)
+    print(f"comparison with Spark's Kafka source: {beside}", file=sys.stderr)
     found = []
     with ExitStack() as stack:
         (folder / "spark-kafka").mkdir()

@@ -1,4 +1,4 @@
-"""Servers and measuring clients as processes of their own: starting them, and what the kernel says that they used."""
+"""Servers and measuring clients as separate processes: start them, and read their resource use from the kernel."""
 
 import json
 import os
@@ -19,7 +19,7 @@ READY_WORD: Final = "ready "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """A running server, as its clients see it."""
+    """A running server: its address and process id."""
 
     name: str
     host: str
@@ -28,25 +28,25 @@ class Server:
 
 
 class DidNotStart(Exception):
-    """A server ended, or said something else, instead of announcing that it is ready."""
+    """A server ended, or printed something else, instead of its ready line."""
 
 
 def cpu_seconds(pid: int) -> float:
-    """What a process and its children, living and waited for, have computed so far."""
+    """CPU seconds that a process and its children, running or waited for, have used so far."""
     stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     own = sum(map(int, stat[11:15])) / TICKS_PER_SECOND
     return own + sum(map(cpu_seconds, children(pid)))
 
 
 def resident_bytes(pid: int) -> int:
-    """Memory that a process and its children hold."""
+    """Resident memory of a process and its children."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     own = next(int(line.split()[1]) * KiB for line in lines if line.startswith("VmRSS:"))
     return own + sum(map(resident_bytes, children(pid)))
 
 
 def written_bytes(pid: int) -> int:
-    """What a process has written so far, to files and sockets alike."""
+    """Bytes that a process has written so far, to files and sockets alike."""
     lines = Path(f"/proc/{pid}/io").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("wchar:"))
 
@@ -54,14 +54,14 @@ def written_bytes(pid: int) -> int:
 def children(pid: int) -> list[int]:
     found: list[int] = []
     for task in Path(f"/proc/{pid}/task").iterdir():
-        with suppress(FileNotFoundError):  # a thread may end while we look, and the kernel may not list children
+        with suppress(FileNotFoundError):  # the thread may have ended, or the kernel may not list children
             found += map(int, (task / "children").read_text().split())
     return found
 
 
 @contextmanager
 def serving(name: str, command: list[str], *, log: Path) -> Iterator[Server]:
-    """Run a server that prints `ready NAME=HOST:PORT`; what it logs goes to `log`. Stopped at the end."""
+    """Run a server that prints `ready NAME=HOST:PORT`, with its log in `log`; stop it at the end."""
     with log.open("ab") as errors:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
     try:
@@ -75,7 +75,7 @@ def serving(name: str, command: list[str], *, log: Path) -> Iterator[Server]:
 def read_address(line: str, name: str, log: Path) -> tuple[str, int]:
     if not line.startswith(READY_WORD):
         tail = "\n".join(log.read_text().splitlines()[-10:])
-        raise DidNotStart(f"{name} did not start: {line.strip() or 'it ended'}\n{tail}")
+        raise DidNotStart(f"{name} did not start: {line.strip() or 'the process ended'}\n{tail}")
     address = line.split()[1].partition("=")[2]
     host, _, port = address.rpartition(":")
     return host, int(port)
@@ -93,9 +93,9 @@ def stop(process: "subprocess.Popen[Any]") -> None:
 
 
 def measure(module: str, work: Any, environment: Mapping[str, str] | None = None) -> Any:
-    """Run a measuring client in its own process: a dataclass goes in, what it prints as JSON comes out."""
+    """Run a measuring client in its own process: a dataclass is its argument, its result is JSON."""
     command = [sys.executable, "-m", module, json.dumps(asdict(work))]
     ran = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment, check=False)
     if ran.returncode:
-        raise DidNotStart(f"{module} failed with exit code {ran.returncode}; what it said stands above")
+        raise DidNotStart(f"{module} failed with exit code {ran.returncode}; its output is above")
     return json.loads(ran.stdout)

@@ -1,4 +1,4 @@
-"""Another pyspark than the installed one, from PyPI, kept in the user's cache directory."""
+"""A pyspark of another version than the installed one, from PyPI, kept in the user's cache directory."""
 
 import os
 import subprocess
@@ -9,7 +9,7 @@ from benchmarks.fetched import Missing, cache_folder, put_in_place
 
 
 def pyspark(version: str) -> Path:
-    """A folder to put on the PYTHONPATH, with that pyspark in it."""
+    """A folder for the PYTHONPATH that contains that pyspark."""
     folder = cache_folder() / f"pyspark-{version}"
     if not folder.exists():
         unfinished = folder.with_name(f"{folder.name}.{os.getpid()}")

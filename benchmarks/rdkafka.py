@@ -1,10 +1,10 @@
-"""librdkafka as load, called at the speed of C.
+"""librdkafka as load, called through ctypes.
 
-The Python client makes an object a message; what that costs is not what we want to know. So the library that ships
-with confluent-kafka is called through ctypes: messages go in by the thousand (`rd_kafka_produce_batch`), and come out
-through `rd_kafka_consume_callback` with a C function that ignores them; its return value counts them (and once a word
-of its own). Whether all that was sent arrived is checked against end offsets. Latency comes from the Python client,
-which reports how long each message was on its way as the library measured it.
+The Python client creates an object per message, a cost that should not be measured. So the library that ships with
+confluent-kafka is called through ctypes: messages are produced by the thousand (`rd_kafka_produce_batch`), and consumed
+by `rd_kafka_consume_callback` with a C function that ignores them; its return value is their number (and may once count
+a message of librdkafka itself). End offsets show whether all messages arrived. Latency is measured with the Python
+client, which reports for each message the time that the library measured.
 """
 
 import ctypes
@@ -40,14 +40,14 @@ class Work:
     kind: Kind
     host: str
     port: int
-    pids: tuple[int, ...]  # whose CPU counts
-    topic: str  # for a consumer one that holds `messages`
+    pids: tuple[int, ...]  # the brokers whose CPU is measured
+    topic: str  # a consumer needs one that has `messages`
     messages: int
     value_bytes: int
-    partitions: int = 1  # producers fill them evenly; a consumer reads the first
+    partitions: int = 1  # producers fill them evenly; a consumer reads only the first
     rack: str = ""  # of a consumer
     acks: int = 1
-    rate: int = 0  # of `latency`, messages a second
+    rate: int = 0  # messages per second, for `latency`
 
 
 class Message(ctypes.Structure):
@@ -67,7 +67,7 @@ class Message(ctypes.Structure):
 
 
 def load_library() -> Any:
-    """The very librdkafka that confluent-kafka brings with it."""
+    """The librdkafka that is installed with confluent-kafka."""
     beside = Path(confluent_kafka.__file__).parent.parent / "confluent_kafka.libs"
     library = ctypes.CDLL(str(next(beside.glob("librdkafka*.so*"))))
     for name in ("rd_kafka_conf_new", "rd_kafka_new", "rd_kafka_topic_new"):
@@ -76,7 +76,7 @@ def load_library() -> Any:
 
 
 class Client:
-    """A handle of librdkafka and one topic."""
+    """A librdkafka handle and one topic."""
 
     def __init__(self, work: Work, kind: int, settings: dict[str, str]) -> None:
         self.library: Final = load_library()
@@ -93,14 +93,14 @@ class Client:
         self._learn_leader()
 
     def _learn_leader(self) -> None:
-        """Ask for metadata before the clock starts, so that a run does not begin with waiting for it."""
+        """Request metadata before the clock starts, so that a run does not begin with waiting for it."""
         metadata = ctypes.c_void_p()
         if error := self.library.rd_kafka_metadata(self.handle, 0, self.topic, ctypes.byref(metadata), 10_000):
             raise Refused(f"librdkafka got no metadata: error {error}")
         self.library.rd_kafka_metadata_destroy(metadata)
 
     def end(self, partition: int) -> int:
-        """The partition's end offset, asked of its leader."""
+        """The end offset of the partition, from its leader."""
         low, high = ctypes.c_int64(), ctypes.c_int64()
         if error := self.library.rd_kafka_query_watermark_offsets(
             self.handle, self.name, partition, ctypes.byref(low), ctypes.byref(high), 10_000
@@ -119,7 +119,7 @@ def prepare_produce(client: Client, work: Work) -> Callable[[], None]:
     def run() -> None:
         left, partition, take = work.messages, 0, client.library.rd_kafka_produce_batch
         while left:
-            # A full queue takes some and refuses others; all are alike, so only their number matters.
+            # A full queue accepts only some messages; all are the same, so only their number matters.
             taken = take(client.topic, partition, 0, messages, min(left, MESSAGES_PER_CALL))
             left -= taken
             partition = (partition + 1) % work.partitions
@@ -132,7 +132,7 @@ def prepare_produce(client: Client, work: Work) -> Callable[[], None]:
 
 
 def prepare_consume(client: Client, work: Work) -> Callable[[], None]:
-    ignore = ctypes.cast(ctypes.CDLL(None).labs, ctypes.c_void_p)  # any C function that touches nothing
+    ignore = ctypes.cast(ctypes.CDLL(None).labs, ctypes.c_void_p)  # any C function without side effects
 
     def run() -> None:
         left = work.messages
@@ -148,7 +148,7 @@ def prepare_consume(client: Client, work: Work) -> Callable[[], None]:
 
 
 def perform(work: Work) -> Measured:
-    """Prepare, then measure; the bytes are those of the values."""
+    """Prepare, then measure; bytes count values only."""
     if work.kind == "consume":
         client = Client(work, CONSUMER_TYPE, {**CONSUME_SETTINGS, "client.rack": work.rack})
         run = prepare_consume(client, work)
@@ -171,7 +171,7 @@ def perform(work: Work) -> Measured:
 
 
 def perform_latency(work: Work) -> Spread:
-    """Produce at a steady rate; how long each message took from its queue to its answer."""
+    """Produce at a steady rate, and measure how long each message took from its queue to its acknowledgement."""
     producer = confluent_kafka.Producer(
         {"bootstrap.servers": f"{work.host}:{work.port}", "acks": str(work.acks), "linger.ms": 0}
     )

@@ -1,4 +1,4 @@
-"""How librdkafka is told to work for each kind of load."""
+"""librdkafka's settings for each kind of load."""
 
 from typing import Final
 

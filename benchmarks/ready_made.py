@@ -1,4 +1,4 @@
-"""A Spark source that has its rows ready: the crossing to the JVM and nothing else. What a source can be at best."""
+"""A Spark source with prepared rows: only the transfer to the JVM is left, a bound on what any source can reach."""
 
 from collections.abc import Iterator, MutableMapping
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ from tailrace.pipeline.source.schema import SPARK_TYPES, row_schema
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-FETCH_BYTES = 4 * 1024 * 1024  # as much as our source fetches at once
+FETCH_BYTES = 4 * 1024 * 1024  # the size of our source's fetches
 
 
 class ReadyReader(DataSourceReader):

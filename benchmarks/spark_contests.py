@@ -1,4 +1,4 @@
-"""What our Spark source and archive are measured at beside Spark's own, and by how much they have to lead."""
+"""The contests between our Spark source and archive and Spark's own, and their thresholds."""
 
 from dataclasses import dataclass
 from typing import Final, Literal

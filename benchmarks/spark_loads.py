@@ -1,4 +1,4 @@
-"""What the pipeline is measured with: batches of random records, and their sum."""
+"""The load of the pipeline benchmarks: batches of random records, and their checksum."""
 
 import os
 import time
@@ -12,7 +12,7 @@ from tailrace.records.record import NewRecord
 
 KEY_BYTES: Final = 16
 PARTITIONS: Final = 4
-DIFFERENT_BYTES: Final = 8 * MiB  # of batches, before the first comes again: more than a compressor remembers
+DIFFERENT_BYTES: Final = 8 * MiB  # of batches before they repeat: more than the window of a compressor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

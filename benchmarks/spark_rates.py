@@ -1,6 +1,6 @@
-"""How many records a second go through a piece of Spark's work: counted and summed first, timed afterwards.
+"""Records per second of a Spark job; its result is verified by count and checksum outside the timing.
 
-Two runs to warm up, then three that count. Entrants take turns, so that both see the same machine.
+Two runs warm up, then three are timed. Entrants take turns, so that both see the same machine.
 """
 
 import time
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 WARM_UPS: Final = 2
 ROUNDS: Final = 3
-Run = Callable[[int], object]  # gets the number of the run, for names that must be new
+Run = Callable[[int], object]  # its argument is the number of the run, for unique names
 
 
 def verify(rows: "DataFrame", records: int, total: int) -> None:
-    """Nothing is timed that is not right."""
+    """Assert that the rows have the expected count and checksum: wrong results are not timed."""
     found = rows.selectExpr("count(*) as records", "sum(crc32(key)) + sum(crc32(value)) as total").first()
     assert found is not None
-    assert (found.records, found.total) == (records, total), f"read {found.records} of {records} records, or others"
+    assert (found.records, found.total) == (records, total), f"read {found.records} of {records} records, or wrong ones"
 
 
 def drain(rows: "DataFrame") -> None:
@@ -27,7 +27,7 @@ def drain(rows: "DataFrame") -> None:
 
 
 def rates(records: int, entrants: Mapping[str, Run]) -> dict[str, tuple[float, ...]]:
-    """Records a second of each entrant, one figure a round."""
+    """Records per second of each entrant, one figure per round."""
     found: dict[str, list[float]] = {name: [] for name in entrants}
     for number in range(WARM_UPS + ROUNDS):
         for name, run in entrants.items():

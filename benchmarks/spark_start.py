@@ -1,4 +1,4 @@
-"""A program of its own: start a session, ask one question, and print how many seconds each took.
+"""A separate process that starts a session, runs one query, and prints how many seconds each took.
 
 python -m benchmarks.spark_start BOOTSTRAP TOPIC RECORDS
 """

@@ -1,4 +1,4 @@
-"""Topics for the pipeline's benchmarks, made and filled with whole batches."""
+"""Topics of the pipeline benchmarks, created and filled with whole batches."""
 
 import time
 from typing import Final
@@ -23,13 +23,13 @@ def make_topic(cluster: Cluster, name: str) -> None:
         try:
             cluster.partitions([name])
             return
-        except PipelineFailed:  # Kafka says that a topic is made before it can tell of it
+        except PipelineFailed:  # Kafka acknowledges a topic before it is in the metadata
             if time.monotonic() > deadline:
                 raise
 
 
 def fill(cluster: Cluster, load: Load) -> int:
-    """Make the topic and write it, the same to all partitions; the sum of all keys' and values' CRC-32."""
+    """Create the topic and fill all partitions alike; return the sum of the CRC-32 of all keys and values."""
     make_topic(cluster, load.topic)
     ready = [one_batch(load) for _ in range(load.varieties)]
     for number in range(load.batches):

@@ -1,6 +1,6 @@
-"""Spark's own kafka source and ours in one session, in turns, over the same topics of one broker.
+"""Spark's own Kafka source and ours in one session, in turns, over the same topics of one broker.
 
-A process of its own, since Spark's connector may need another Spark than the installed one; see `pipelines`.
+A separate process, because Spark's connector may need another Spark than the installed one; see `pipelines`.
 """
 
 import json
@@ -24,9 +24,9 @@ OURS: Final = "tailrace"
 class Work:
     kind: Kind
     bootstrap: str
-    load: dict[str, Any]  # of `Load`
+    load: dict[str, Any]  # the fields of a `Load`
     total: int  # the sum of all keys' and values' CRC-32
-    folder: str  # for what is written
+    folder: str  # for archives and Parquet files
     settings: dict[str, str]
 
 
@@ -43,7 +43,7 @@ def read(spark: "SparkSession", work: Work, load: Load) -> dict[str, tuple[float
 
 
 def archive(spark: "SparkSession", work: Work, load: Load) -> dict[str, tuple[float, ...]]:
-    """Our archive, with all that it does to be exactly once and provable, beside a plain Parquet write of theirs."""
+    """Our archive, which is exactly once and can be audited, against a plain Parquet write with Spark's source."""
     from tailrace.pipeline import archive, history
 
     folder = Path(work.folder)

@@ -1,4 +1,4 @@
-"""The same outcomes as a table: in colour for the person who waits, in Markdown for `benchmarks/README.md`."""
+"""Outcomes as a table: in colour on the terminal, in Markdown in `benchmarks/README.md`."""
 
 import platform
 import sys
@@ -13,7 +13,7 @@ from rich.table import Table
 from benchmarks.outcomes import Outcome
 
 README: Final = Path(__file__).parent / "README.md"
-PIPED_WIDTH_CHARS: Final = 140  # rich assumes 80 where there is no terminal
+PIPED_WIDTH_CHARS: Final = 140  # rich assumes 80 without a terminal
 VERDICTS: Final = {True: "yes", False: "MISSED", None: ""}
 
 
@@ -49,12 +49,12 @@ def show(outcomes: Sequence[Outcome], *, title: str, beside: str) -> None:
 
 
 def put_into_readme(outcomes: Sequence[Outcome], *, marker: str, beside: str) -> None:
-    """Replace what stands between `<!-- MARKER:begin -->` and `<!-- MARKER:end -->`."""
+    """Replace the text between `<!-- MARKER:begin -->` and `<!-- MARKER:end -->`."""
     begin, end = f"<!-- {marker}:begin -->\n", f"<!-- {marker}:end -->"
     before, _, rest = README.read_text().partition(begin)
     _, found, after = rest.partition(end)
     if not found:
-        raise ValueError(f"{README} has no place for {marker}")
+        raise ValueError(f"{README} has no markers {begin.strip()} and {end}")
     README.write_text(before + begin + markdown(outcomes, beside) + found + after)
 
 

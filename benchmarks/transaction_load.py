@@ -1,9 +1,9 @@
-"""A process that runs transactions: many producers at once over the wire client, or one as people have it.
+"""A process that runs transactions: many producers at once with the wire client, or one with confluent-kafka.
 
-- wire: each producer has one transaction under way on a connection of its own, as KIP-890 has them: one Produce of one
-  batch, whose partition joins by itself, and EndTxn, which brings the next epoch. What it costs is the broker's;
-- librdkafka: one producer of confluent-kafka, one transaction after the other: begin, produce, commit. How long the
-  library lets pass between its steps is part of it.
+- wire: each producer has one transaction open on its own connection, by KIP-890: one Produce of one batch, which adds
+  its partition to the transaction, and EndTxn, which returns the next epoch. This measures the broker;
+- librdkafka: one producer of confluent-kafka, one transaction after the other: begin, produce, commit. The library's
+  own pauses between these steps are included.
 """
 
 import asyncio
@@ -27,10 +27,10 @@ from tailrace.wire.messages.init_producer_id import InitProducerIdRequest
 from tailrace.wire.messages.produce import PartitionToProduce, ProduceRequest, TopicToProduce
 
 Kind = Literal["wire", "librdkafka"]
-TRANSACTIONAL_IDS: Final = 1  # the type of key that FindCoordinator is asked for
+TRANSACTIONAL_IDS: Final = 1  # the key type in FindCoordinator
 TIMEOUT_MS: Final = 60_000
 INIT_MAX_S: Final = 30.0
-AGAIN_S: Final = 0.02  # as the Java client waits before it asks once more for a first partition
+AGAIN_S: Final = 0.02  # the Java client's retry pause when it adds the first partition
 CONCURRENT_TRANSACTIONS: Final = 51
 
 
@@ -41,17 +41,17 @@ class TransactionWork:
     port: int
     pid: int
     topic: str
-    messages: int  # of a transaction
+    messages: int  # per transaction
     value_bytes: int
     producers: int = 1
-    transactions: int | None = None  # of all producers together; None: as many as the time allows
+    transactions: int | None = None  # of all producers in total; None: as many as fit into `seconds`
     seconds: float = 60.0
-    abort_every: int = 0  # of a producer's transactions, one in so many; 0: none
+    abort_every: int = 0  # every n-th transaction of a producer is aborted; 0: none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """What was done, and what it took."""
+    """The work done, and the time and CPU it took."""
 
     transactions: int
     seconds: float
@@ -63,24 +63,24 @@ class Run:
 
 
 def may_go_on(work: TransactionWork) -> Callable[[int], bool]:
-    """Whether a producer that has made so many may begin another."""
+    """Whether a producer that has run that many transactions may begin another."""
     until = time.monotonic() + work.seconds
     each = None if work.transactions is None else work.transactions // work.producers
     return lambda made: (each is None or made < each) and time.monotonic() < until
 
 
 class WireProducer:
-    """One transactional id."""
+    """A producer with one transactional id."""
 
     def __init__(self, client: WireClient, work: TransactionWork, name: str) -> None:
         self._client = client
         self._work = work
         self._name = name
         self._batch = random_batch(records=work.messages, value_bytes=work.value_bytes, transactional=True)
-        self._producer = (-1, -1)  # its id and epoch
+        self._producer = (-1, -1)  # producer id and epoch
 
     async def begin(self) -> None:
-        """Ask until the coordinator is there, and has read its log."""
+        """Send InitProducerId until the coordinator is available and loaded."""
         request = InitProducerIdRequest(transactional_id=self._name, transaction_timeout_ms=TIMEOUT_MS)
         async with asyncio.timeout(INIT_MAX_S):
             while True:
@@ -100,7 +100,7 @@ class WireProducer:
         return made
 
     async def _produce(self) -> None:
-        name_producer(self._batch, *self._producer, 0)  # every epoch counts from the beginning
+        name_producer(self._batch, *self._producer, 0)  # sequences start at 0 in every epoch
         one = TopicToProduce(name=self._work.topic, partitions=(PartitionToProduce(partition=0, records=self._batch),))
         request = ProduceRequest(transactional_id=self._name, acks=-1, timeout_ms=TIMEOUT_MS, topics=(one,))
         await self._accepted(request, 12, lambda answer: answer.topics[0].partitions[0].error_code)
@@ -114,14 +114,14 @@ class WireProducer:
         self._producer = answer.producer_id, answer.producer_epoch
 
     async def _accepted(self, request: object, version: int, error_of: Callable[[Any], int]) -> Any:
-        """Sent again while markers of the transaction before are still on their way."""
+        """The response; retried while the markers of the previous transaction are still being written."""
         while True:
             answer = await self._client.call(request, version)
             error = error_of(answer)
             if not error:
                 return answer
             if error != CONCURRENT_TRANSACTIONS:
-                raise Refused(f"{self._name}: {type(request).__name__} was answered with error {error}")
+                raise Refused(f"{self._name}: {type(request).__name__} failed with error {error}")
             await asyncio.sleep(AGAIN_S)
 
 
@@ -165,5 +165,5 @@ def perform(work: TransactionWork) -> Run:
 
 
 if __name__ == "__main__":
-    said: dict[str, Any] = json.loads(sys.argv[1])
-    print(json.dumps(asdict(perform(TransactionWork(**said)))))
+    work_fields: dict[str, Any] = json.loads(sys.argv[1])
+    print(json.dumps(asdict(perform(TransactionWork(**work_fields)))))

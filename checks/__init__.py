@@ -1,5 +1,5 @@
-"""What `make check` holds the tree to, beyond what ruff, mypy and import-linter know.
+"""The rules of `make check` that ruff, mypy and import-linter do not have.
 
-Each rule is a function from files to findings, and each has a test in tests/tidy/ that plants a violation and
-sees it found. `python -m checks` runs the whole gate; `python -m checks.rules` only the rules of our own.
+Each rule is a function from files to findings, with a test in tests/tidy/ that plants a violation and asserts that it
+is found. `python -m checks` runs the whole gate; `python -m checks.rules` only the project's own rules.
 """

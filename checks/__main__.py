@@ -1,4 +1,4 @@
-"""The gate: every check in turn, all of them even when one fails, and at the end which failed and what helps."""
+"""The gate: runs every check, even if one fails, and lists at the end which failed and how to fix them."""
 
 import subprocess
 import sys
@@ -22,9 +22,9 @@ def gate(root: Path) -> list[Check]:
         Check(
             "lint",
             (f"{tools}/ruff", "check", "--quiet", "--output-format=concise"),
-            "ruff check --fix mends some of these",
+            "ruff check --fix fixes some of these",
         ),
-        Check("format", (f"{tools}/ruff", "format", "--check", "--output-format=concise"), "ruff format mends these"),
+        Check("format", (f"{tools}/ruff", "format", "--check", "--output-format=concise"), "ruff format fixes these"),
         Check("types", (f"{tools}/mypy", "--strict", "--no-error-summary", *python), "annotate, or narrow the type"),
         Check("layers", (f"{tools}/lint-imports",), "move the code down, or pass it in: see ARCHITECTURE.md"),
         Check("rules", (sys.executable, "-m", "checks.rules"), "each finding says what to do; see CONTRIBUTING.md"),
@@ -32,7 +32,7 @@ def gate(root: Path) -> list[Check]:
 
 
 def failed(check: Check, root: Path) -> bool:
-    """Run one check; what it printed is shown only when it failed."""
+    """Run one check and return whether it failed; its output is printed only then."""
     began = time.monotonic()
     done = subprocess.run(check.command, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     print(f"{check.name:8} {'FAILED' if done.returncode else 'ok':6} {time.monotonic() - began:5.1f} s", flush=True)

@@ -1,7 +1,7 @@
-"""What a dotted name in a module means, whatever it was imported as.
+"""Resolution of names to the dotted names they were imported from.
 
-`import os as o; o.path.exists` and `from os.path import exists; exists` both mean `os.path.exists`.
-Names bound by anything but an import are left alone: a local variable called `time` is not the module.
+`import os as o; o.path.exists` and `from os.path import exists; exists` both resolve to `os.path.exists`.
+Names that are not bound by an import are ignored: a local variable called `time` is not the module.
 """
 
 import ast
@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 
 def imported(nodes: Sequence[ast.AST]) -> Iterator[tuple[int, str]]:
-    """Every absolute import, as its line and the dotted name it brings."""
+    """Every absolute import, as its line and the dotted name it imports."""
     for node in nodes:
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
@@ -17,8 +17,8 @@ def imported(nodes: Sequence[ast.AST]) -> Iterator[tuple[int, str]]:
             yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
 
 
-def meanings(nodes: Sequence[ast.AST]) -> dict[str, str]:
-    """Local name to the dotted name it was imported from."""
+def imported_names(nodes: Sequence[ast.AST]) -> dict[str, str]:
+    """Maps each local name to the dotted name it was imported from."""
     known: dict[str, str] = {}
     for node in nodes:
         if isinstance(node, ast.Import):
@@ -31,7 +31,7 @@ def meanings(nodes: Sequence[ast.AST]) -> dict[str, str]:
 
 
 def dotted(node: ast.expr, known: dict[str, str]) -> str:
-    """`os.path.exists` for an expression that means it; empty when it does not begin with an imported name."""
+    """The dotted name of an expression, such as `os.path.exists`; empty if it does not start with an imported name."""
     if isinstance(node, ast.Name):
         return known.get(node.id, "")
     if isinstance(node, ast.Attribute):
@@ -41,8 +41,8 @@ def dotted(node: ast.expr, known: dict[str, str]) -> str:
 
 
 def used(nodes: Sequence[ast.AST]) -> Iterator[tuple[int, str]]:
-    """Every imported dotted name that is used, in its longest form, and the line it is used in."""
-    known = meanings(nodes)
+    """Every use of an imported name, as its line and the longest dotted name."""
+    known = imported_names(nodes)
     inner = {id(node.value) for node in nodes if isinstance(node, ast.Attribute)}
     for node in nodes:
         if isinstance(node, (ast.Name, ast.Attribute)) and id(node) not in inner:
@@ -52,5 +52,5 @@ def used(nodes: Sequence[ast.AST]) -> Iterator[tuple[int, str]]:
 
 
 def within(name: str, prefix: str) -> bool:
-    """Whether a dotted name is `prefix` or lies below it."""
+    """Whether a dotted name is `prefix` or starts with `prefix.`."""
     return name == prefix or name.startswith(prefix + ".")

@@ -1,11 +1,13 @@
-"""One seed, one history: nothing may depend on the order in which a set is walked.
+"""The order rule: no code that a simulation runs may depend on the iteration order of a set.
 
-The order of a set of strings or objects changes from process to process. So from model/ up to doors/ no set is
-walked, and the parts of asyncio that keep tasks in sets are not used: `wait`, `TaskGroup`, `all_tasks`, `as_completed`.
-Walking a set is fine where the order cannot show: inside `sorted`, `min`, `sum` and the like, or into another set.
+A seed must always give the same history, but the order of a set of strings or objects differs between processes. So
+from model/ up to doors/ no set is iterated over, and the parts of asyncio that keep tasks in sets are not used: `wait`,
+`TaskGroup`, `all_tasks`, `as_completed`. Iterating is fine if the order does not matter: inside `sorted`, `min`, `sum`
+and the like, or to build another set.
 
-A rule can see only so much. It knows a set by how it looks (`{a, b}`, `set(...)`, a comprehension, `a | b` of those)
-or by where the same module declares it so: an annotation or assignment of a local name, a parameter, or `self.name`.
+The rule recognises a set by its expression (`{a, b}`, `set(...)`, a comprehension, `a | b` of those), or by a
+declaration in the same module: an annotation or assignment of a local name, a parameter, or `self.name`. It cannot see
+other sets.
 """
 
 import ast
@@ -14,65 +16,65 @@ from typing import Final
 
 from checks.finding import Finding
 from checks.names import used
-from checks.ports import BOUND_ROOMS
+from checks.ports import ROOMS_ON_PORTS
 from checks.tree import Source
 
-KEEPS_SETS: Final = ("asyncio.wait", "asyncio.TaskGroup", "asyncio.all_tasks", "asyncio.as_completed")
+USES_SETS: Final = ("asyncio.wait", "asyncio.TaskGroup", "asyncio.all_tasks", "asyncio.as_completed")
 SET_TYPES: Final = ("set", "frozenset", "AbstractSet", "MutableSet")
 SET_METHODS: Final = ("union", "intersection", "difference", "symmetric_difference")
-ORDER_SHOWS: Final = ("list", "tuple", "iter", "enumerate", "zip", "map", "filter", "reversed", "next")
-ORDER_IS_LOST: Final = ("sorted", "min", "max", "sum", "any", "all", "len", *SET_TYPES)
+ORDER_MATTERS: Final = ("list", "tuple", "iter", "enumerate", "zip", "map", "filter", "reversed", "next")
+ORDER_IRRELEVANT: Final = ("sorted", "min", "max", "sum", "any", "all", "len", *SET_TYPES)
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def depends_on_set_order(source: Source) -> list[Finding]:
-    if source.room not in BOUND_ROOMS and source.room != "ports":
+    if source.room not in ROOMS_ON_PORTS and source.room != "ports":
         return []
-    walks = [
+    iterations = [
         Finding(
-            source.path, line, f"{how} walks a set, in an order that no seed decides", "Use sorted(...), or a dict."
+            source.path, line, f"{how} iterates over a set, whose order differs per run", "Use sorted(...), or a dict."
         )
-        for line, how in dict.fromkeys(_walks(source.syntax))
+        for line, how in dict.fromkeys(_iterations(source.syntax))
     ]
     tasks = [
         Finding(
             source.path, line, f"uses {name}, which keeps its tasks in a set", "Use asyncio.gather, or wait for each."
         )
         for line, name in dict.fromkeys(used(source.nodes))
-        if name in KEEPS_SETS
+        if name in USES_SETS
     ]
-    return walks + tasks
+    return iterations + tasks
 
 
-def _walks(module: ast.Module) -> Iterator[tuple[int, str]]:
-    yield from _walks_in(module, _declared(module.body))
+def _iterations(module: ast.Module) -> Iterator[tuple[int, str]]:
+    yield from _iterations_in(module, _declared(module.body))
     for owner in ast.walk(module):
         if isinstance(owner, ast.ClassDef):
-            yield from _walks_in(owner, _attributes(owner))
+            yield from _iterations_in(owner, _attributes(owner))
         elif isinstance(owner, Function):
-            yield from _walks_in(owner, _parameters(owner) | _declared(owner.body))
+            yield from _iterations_in(owner, _parameters(owner) | _declared(owner.body))
 
 
-def _walks_in(owner: ast.AST, sets: set[str]) -> Iterator[tuple[int, str]]:
-    """Where something below `owner` walks a set; `sets` names those that `owner` declares."""
+def _iterations_in(owner: ast.AST, sets: set[str]) -> Iterator[tuple[int, str]]:
+    """Where code inside `owner` iterates over a set; `sets` are the names that `owner` declares as sets."""
     harmless = {id(part) for node in ast.walk(owner) for part in _order_free(node)}
     for node in ast.walk(owner):
-        for walked, how in _walked(node):
-            if id(node) not in harmless and _is_set(walked, sets):
-                yield walked.lineno, how
+        for iterated, how in _iterated(node):
+            if id(node) not in harmless and _is_set(iterated, sets):
+                yield iterated.lineno, how
 
 
 def _order_free(node: ast.AST) -> list[ast.expr]:
-    """Comprehensions whose result does not show the order they ran in."""
+    """Expressions whose iteration order does not affect the result."""
     if isinstance(node, ast.SetComp):
         return [node]
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ORDER_IS_LOST:
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ORDER_IRRELEVANT:
         return node.args
     return []
 
 
-def _walked(node: ast.AST) -> list[tuple[ast.expr, str]]:
+def _iterated(node: ast.AST) -> list[tuple[ast.expr, str]]:
     match node:
         case ast.For() | ast.AsyncFor():
             return [(node.iter, "this loop")]
@@ -80,7 +82,7 @@ def _walked(node: ast.AST) -> list[tuple[ast.expr, str]]:
             return [(part.iter, "this comprehension") for part in node.generators]
         case ast.Starred(value=value) | ast.YieldFrom(value=value):
             return [(value, "unpacking")]
-        case ast.Call(func=ast.Name(id=name), args=args) if name in ORDER_SHOWS:
+        case ast.Call(func=ast.Name(id=name), args=args) if name in ORDER_MATTERS:
             return [(argument, f"{name}()") for argument in args]
         case ast.Call(func=ast.Attribute(attr="join"), args=args):
             return [(argument, "join()") for argument in args]
@@ -105,18 +107,18 @@ def _is_set(node: ast.expr, sets: set[str]) -> bool:
 
 
 def _declared(body: list[ast.stmt]) -> set[str]:
-    """Names that these statements, and no function below them, declare as sets."""
+    """Names that these statements declare as sets, without those of nested functions and classes."""
     found: set[str] = set()
     todo: list[ast.AST] = list(body)
     while todo:
         node = todo.pop()
-        found |= _declares(node)
+        found |= _declared_by(node)
         if not isinstance(node, Function | ast.ClassDef | ast.Lambda):
             todo.extend(ast.iter_child_nodes(node))
     return found
 
 
-def _declares(node: ast.AST) -> set[str]:
+def _declared_by(node: ast.AST) -> set[str]:
     match node:
         case ast.AnnAssign(target=target, annotation=annotation) if _is_set_type(annotation):
             return {ast.unparse(target)}

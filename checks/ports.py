@@ -1,11 +1,16 @@
-"""The ports rule: from model/ up to doors/, only ports/ touches the world.
+"""The ports rule: of the rooms that a broker is made of, only ports/ uses time, randomness, files, sockets, threads and
+processes.
 
-A broker is replayable from a seed because all it knows of time, chance, disk, net and threads comes through the
-values in `Ports`. One `time.time()` elsewhere and two runs of a seed differ; so this is a rule and not a habit.
+A broker can be replayed from a seed because it gets all of these through the values in `Ports`. A single `time.time()`
+elsewhere would make two runs of a seed differ.
 
-What is refused: modules that are a way out; names in modules that are otherwise harmless (`os`, `io`, `pathlib`,
-`datetime`, `asyncio`); and methods that only an event loop has. `os` is refused but for a list of pure names.
-What it cannot see: a way out that is passed in as a value, `getattr`, and `__import__`.
+The rule holds for the rooms from model/ up to doors/, which run in a broker. local/ stands among them in the layers and
+is exempt, as testing/ and cli/ are: it starts brokers as processes and waits for them, runs in none, and cannot be part
+of a simulation. Every room is in one of the two lists below, so that a new one needs a decision.
+
+Forbidden are whole modules (`time`, `socket`); names in modules that are otherwise harmless (`io`, `pathlib`,
+`datetime`, `asyncio`), and all of `os` except a list of pure names; and methods that only an event loop has.
+The rule cannot see a forbidden function that is passed in as a value, nor `getattr` and `__import__`.
 """
 
 import ast
@@ -16,7 +21,7 @@ from checks.finding import Finding
 from checks.names import imported, used, within
 from checks.tree import Source
 
-BOUND_ROOMS: Final = (
+ROOMS_ON_PORTS: Final = (
     "model",
     "records",
     "wire",
@@ -31,9 +36,10 @@ BOUND_ROOMS: Final = (
     "client",
     "doors",
 )
+EXEMPT_ROOMS: Final = ("ports", "local", "console", "pipeline", "testing", "cli", "__main__")
 
-# Module to the port that has it.
-WAYS_OUT: Final = {
+# Each forbidden module, and the port to use instead.
+FORBIDDEN_MODULES: Final = {
     "time": "ports.clock",
     "sched": "ports.clock",
     "random": "ports.randomness",
@@ -56,7 +62,7 @@ WAYS_OUT: Final = {
     "signal": "ports.host",
 }
 
-NAMES_OUT: Final = {
+FORBIDDEN_NAMES: Final = {
     "pathlib.Path": "ports.disk; for names alone use os.path.join or PurePosixPath",
     "pathlib.PosixPath": "ports.disk",
     "io.open": "ports.disk",
@@ -75,7 +81,7 @@ NAMES_OUT: Final = {
     "asyncio.create_subprocess_shell": "ports.host",
 }
 
-LOOP_METHODS_OUT: Final = {
+FORBIDDEN_LOOP_METHODS: Final = {
     "run_in_executor": "ports.offload",
     "create_server": "ports.net (listen)",
     "create_connection": "ports.net (connect)",
@@ -99,22 +105,22 @@ OS_ALLOWED: Final = (
     "os.path.splitext",
 )
 
-BARE_PACKAGES: Final = ("os", "os.path")  # to import them is harmless, what is taken from them is looked at
+BARE_PACKAGES: Final = ("os", "os.path")  # importing them is allowed; each name used of them is checked
 
 
-def touches_the_world(source: Source) -> list[Finding]:
-    if source.room not in BOUND_ROOMS:
+def bypasses_ports(source: Source) -> list[Finding]:
+    if source.room not in ROOMS_ON_PORTS:
         return []
     hits = dict.fromkeys([*_imports(source.nodes), *_names(source.nodes), *_calls(source.nodes)])
-    remedy = "From model/ up to doors/ only ports/ may do this: take it from the Ports value, {port}."
+    remedy = "Of the rooms of a broker, only ports/ may do this: take it from the Ports value, {port}."
     return [Finding(source.path, line, f"uses {what}", remedy.format(port=port)) for line, what, port in hits]
 
 
 def _imports(nodes: Sequence[ast.AST]) -> Iterator[tuple[int, str, str]]:
     for line, name in imported(nodes):
         top = name.split(".")[0]
-        if top in WAYS_OUT:
-            yield line, top, WAYS_OUT[top]
+        if top in FORBIDDEN_MODULES:
+            yield line, top, FORBIDDEN_MODULES[top]
         elif name not in BARE_PACKAGES and (port := _port_for(name)):
             yield line, name, port
 
@@ -126,10 +132,10 @@ def _names(nodes: Sequence[ast.AST]) -> Iterator[tuple[int, str, str]]:
 
 
 def _port_for(name: str) -> str:
-    """The port to use instead of a dotted name; empty when the name is harmless."""
+    """The port to use instead of a dotted name; empty if the name is allowed."""
     if within(name, "os") and not any(within(name, pure) for pure in OS_ALLOWED):
         return "ports.disk or ports.host"
-    return next((port for out, port in NAMES_OUT.items() if within(name, out)), "")
+    return next((port for forbidden, port in FORBIDDEN_NAMES.items() if within(name, forbidden)), "")
 
 
 def _calls(nodes: Sequence[ast.AST]) -> Iterator[tuple[int, str, str]]:
@@ -138,5 +144,5 @@ def _calls(nodes: Sequence[ast.AST]) -> Iterator[tuple[int, str, str]]:
             continue
         if isinstance(node.func, ast.Name) and node.func.id == "open":
             yield node.lineno, "open()", "ports.disk"
-        elif isinstance(node.func, ast.Attribute) and node.func.attr in LOOP_METHODS_OUT:
-            yield node.lineno, f"loop.{node.func.attr}()", LOOP_METHODS_OUT[node.func.attr]
+        elif isinstance(node.func, ast.Attribute) and node.func.attr in FORBIDDEN_LOOP_METHODS:
+            yield node.lineno, f"loop.{node.func.attr}()", FORBIDDEN_LOOP_METHODS[node.func.attr]

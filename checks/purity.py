@@ -1,8 +1,8 @@
-"""The pure rooms: machines of events in and effects out, which know neither the loop nor the shell around them.
+"""The purity rule: pure rooms are state machines, events in and effects out, without event loop or I/O.
 
-Raft, cluster metadata, groups, queues and transactions take time and chance as arguments. An import of asyncio, of a
-port, of the log or of the broker in one of them means that a decision and its execution are about to mix.
-Only what a file imports itself counts: `records` may know a type of `ports` that a pure room never sees.
+Raft, cluster metadata, groups, queues and transactions take time and randomness as arguments. An import of asyncio, of
+a port, of the log or of the broker in one of them would mix decisions with their execution.
+Only direct imports count: `records` may use a type of `ports` that a pure room never sees.
 """
 
 from typing import Final
@@ -12,10 +12,10 @@ from checks.names import imported, within
 from checks.tree import Source
 
 PURE_ROOMS: Final = ("raft", "cluster", "groups", "queues", "transactions")
-SHELL: Final = ("asyncio", "tailrace.ports", "tailrace.log", "tailrace.broker")
+IMPURE: Final = ("asyncio", "tailrace.ports", "tailrace.log", "tailrace.broker")
 
 
-def knows_the_shell(source: Source) -> list[Finding]:
+def impure_imports(source: Source) -> list[Finding]:
     if source.room not in PURE_ROOMS:
         return []
     return [
@@ -23,8 +23,8 @@ def knows_the_shell(source: Source) -> list[Finding]:
             source.path,
             line,
             f"the pure room {source.room}/ imports {name}",
-            "Take the value as an argument, or return an effect that broker/ carries out.",
+            "Take the value as an argument, or return an effect that broker/ executes.",
         )
         for line, name in imported(source.nodes)
-        if any(within(name, out) for out in SHELL)
+        if any(within(name, impure) for impure in IMPURE)
     ]

@@ -1,35 +1,35 @@
-"""The rules of our own, each run over the whole tree."""
+"""Runs the project's own rules over the whole tree."""
 
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from checks.files import too_heavy, unexplained_module, untidy_prose
+from checks.files import file_too_large, missing_docstring, untidy_whitespace
 from checks.finding import Finding
 from checks.order import depends_on_set_order
-from checks.ports import touches_the_world
-from checks.purity import knows_the_shell
+from checks.ports import bypasses_ports
+from checks.purity import impure_imports
 from checks.sizes import too_large
 from checks.tree import Source, sources
-from checks.words import empty_names, machine_paths, promises
+from checks.words import machine_paths, todo_without_issue, vague_names
 
-OF_EACH_FILE: Final[tuple[Callable[[Source], list[Finding]], ...]] = (
-    touches_the_world,
-    knows_the_shell,
+FILE_RULES: Final[tuple[Callable[[Source], list[Finding]], ...]] = (
+    bypasses_ports,
+    impure_imports,
     depends_on_set_order,
-    empty_names,
-    promises,
+    vague_names,
+    todo_without_issue,
     machine_paths,
-    too_heavy,
-    untidy_prose,
-    unexplained_module,
+    file_too_large,
+    untidy_whitespace,
+    missing_docstring,
 )
 
 
 def findings(root: Path) -> list[Finding]:
     files = sources(root)
-    found = [finding for source in files for rule in OF_EACH_FILE for finding in rule(source)]
+    found = [finding for source in files for rule in FILE_RULES for finding in rule(source)]
     return sorted(found + too_large(files))
 
 

@@ -1,7 +1,6 @@
-"""Two bounds on size: a file has at most 500 lines, a function at most 65 (ADR 0018).
+"""The size rule: a file has at most 500 lines, a function at most 65, not counting its docstring (ADR 0018).
 
-A function is measured without its docstring, which is never too long. There is no bound on medians or percentiles:
-those made people split files by length instead of by idea.
+There is no bound on medians or percentiles: such bounds made people split files by length instead of by idea.
 """
 
 import ast
@@ -23,12 +22,12 @@ def too_large(files: Sequence[Source]) -> list[Finding]:
 def _findings(source: Source) -> Iterator[Finding]:
     lines = source.text.count("\n")
     if lines > FILE_MAX_LINES:
-        yield Finding(source.path, 0, f"this file has {lines} lines; the most is {FILE_MAX_LINES}", SPLIT)
+        yield Finding(source.path, 0, f"has {lines} lines; at most {FILE_MAX_LINES} are allowed", SPLIT)
     for node in source.nodes:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             length = _length_without_docstring(node)
             if length > FUNCTION_MAX_LINES:
-                wrong = f"{node.name} has {length} lines; the most is {FUNCTION_MAX_LINES}"
+                wrong = f"{node.name} has {length} lines; at most {FUNCTION_MAX_LINES} are allowed"
                 yield Finding(source.path, node.lineno, wrong, SPLIT)
 
 

@@ -1,7 +1,7 @@
-"""The files a rule looks at: those that git tracks or would track, read once.
+"""The files that the rules check: those that git tracks or would track, each read once.
 
-New files count before their first commit, ignored ones never. Outside a git checkout (an unpacked source archive)
-all files count but hidden folders and caches.
+New files count before their first commit; ignored files never count. Outside a git checkout (an unpacked source
+archive) all files count except hidden folders and caches.
 """
 
 import ast
@@ -9,13 +9,14 @@ import subprocess
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Final
 
-CACHES = ("__pycache__", "build", "dist", "tailrace-data", "tailrace-cluster")
+CACHES: Final = ("__pycache__", "build", "dist", "tailrace-data", "tailrace-cluster")
 
 
 @dataclass(frozen=True)
 class Source:
-    """One file. `text` is empty for what is not UTF-8."""
+    """One file. `text` is empty if the file is not UTF-8."""
 
     path: str  # from the root of the checkout, with slashes
     data: bytes
@@ -33,12 +34,12 @@ class Source:
 
     @cached_property
     def syntax(self) -> ast.Module:
-        """Only for Python that parses: ruff reports what does not, before any rule runs."""
+        """Only for Python that parses: ruff reports syntax errors before any rule runs."""
         return ast.parse(self.text, self.path)
 
     @cached_property
     def nodes(self) -> list[ast.AST]:
-        """All of its syntax; most rules look at every node, and walking is what costs."""
+        """All syntax nodes, cached because most rules look at every node and walking the tree is slow."""
         return list(ast.walk(self.syntax))
 
     @property
@@ -47,14 +48,14 @@ class Source:
 
     @property
     def room(self) -> str:
-        """`log` for src/tailrace/log/segment.py; empty outside the package and for its own top."""
+        """`log` for src/tailrace/log/segment.py; empty outside the package and for modules at its top level."""
         parts = self.path.split("/")
         return parts[2] if parts[:2] == ["src", "tailrace"] and len(parts) > 3 else ""
 
 
 def sources(root: Path) -> list[Source]:
-    paths = _known_to_git(root) if (root / ".git").exists() else _walked(root)
-    # a file that git knows may be deleted but not yet committed; a link is judged where it points to
+    paths = _known_to_git(root) if (root / ".git").exists() else _listed_files(root)
+    # A tracked file may be deleted without a commit yet; the target of a symbolic link is checked itself.
     files = [path for path in paths if (root / path).is_file() and not (root / path).is_symlink()]
     return [Source(path, (root / path).read_bytes()) for path in sorted(files)]
 
@@ -65,7 +66,7 @@ def _known_to_git(root: Path) -> list[str]:
     return list(dict.fromkeys(path for path in listed.split("\0") if path))
 
 
-def _walked(root: Path) -> list[str]:
+def _listed_files(root: Path) -> list[str]:
     relative = (path.relative_to(root) for path in root.rglob("*"))
     return [
         path.as_posix() for path in relative if not any(part.startswith(".") or part in CACHES for part in path.parts)

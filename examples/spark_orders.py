@@ -2,7 +2,7 @@
 
     python examples/spark_orders.py
 
-It starts a broker of its own, and needs `pip install "tailrace[client,spark]"`. No Java has to be installed.
+It starts a broker of its own, and needs `pip install "tailrace[client,spark,report]"`. No Java has to be installed.
 """
 
 import json

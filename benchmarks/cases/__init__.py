@@ -1,4 +1,4 @@
-"""The cases of `make bench`: each starts what it needs, measures in rounds, and yields its outcomes."""
+"""The cases of `make bench`: each starts its servers, measures in rounds, and yields outcomes."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager

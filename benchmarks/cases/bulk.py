@@ -1,8 +1,8 @@
-"""1 MB requests of 1 KB records in, the same records out, beside the floor in the same minute.
+"""1 MB requests of 1 KB records, produced and then fetched, against the floor in the same minute.
 
-How fast a file can be written here changes by a factor of four with what the kernel is busy with, so each round runs
-floor and broker back to back, in alternating order, and the ratio is the median over rounds of the ratio within one.
-Files are removed after each round, before the kernel has to bring them to the disk.
+How fast a file can be written here varies by a factor of four with the kernel's other work, so each round runs floor
+and broker directly after each other, in alternating order, and the ratio is the median over rounds of the ratio within
+one. Files are removed after each round, before the kernel has to write them to the disk.
 """
 
 import sys
@@ -27,7 +27,7 @@ WARM_UP_REQUESTS: Final = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rounds:
-    """What one server did, round by round."""
+    """The figures of one server, round by round."""
 
     writes: list[Measured] = field(default_factory=list)
     reads: list[Measured] = field(default_factory=list)

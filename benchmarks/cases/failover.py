@@ -1,7 +1,7 @@
-"""A broker dies that leads busy partitions: how long until producers go on, in each of them.
+"""A broker that leads busy partitions is killed: how long until producers resume in each of them.
 
-Twenty kills with 100 partitions on each of three brokers, against thresholds; a few with 3,000, of which 100 are busy,
-to be seen. Connections are direct.
+Twenty kills with 100 partitions on each of three brokers, with thresholds; a few with 3,000 partitions, of which 100
+are busy, for information. Connections are direct.
 """
 
 from collections.abc import Iterator
@@ -47,7 +47,7 @@ def outcome(who: str, partitions: int, seconds: list[float], *, at_most: float |
 
 
 def killed(folder: Path, partitions: int, kills: int) -> list[Failover]:
-    # Leadership goes back soon, so that the next kill is not long in coming.
+    # Preferred leaders are elected every second, so that the next kill need not wait long.
     with Cluster(BROKERS, data_dir=folder, proxied=False, leader_imbalance_check_interval_seconds=1) as cluster:
         admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
         admin.create_topics([NewTopic(TOPIC, partitions, BROKERS)])[TOPIC].result(HEALTHY_WITHIN_S)

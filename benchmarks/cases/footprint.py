@@ -1,4 +1,4 @@
-"""What it takes to have a broker at all: time to start, memory at rest, connections held."""
+"""The footprint of a broker: time to start, memory when idle, open connections."""
 
 import resource
 import struct
@@ -62,11 +62,11 @@ def produce_one(broker: Server) -> None:
     with Connection(broker.host, broker.port) as connection:
         answer = connection.ask(frames.produce("first", random_batch(records=1, value_bytes=100), acks=-1))
         if error := struct.unpack_from(">h", answer, frames.produce_error_at("first"))[0]:
-            raise Refused(f"the first message was answered with error {error}")
+            raise Refused(f"producing the first message failed with error {error}")
 
 
 def allow_descriptors() -> None:
-    """For this process and for brokers started from here on."""
+    """Raise the limit of open files for this process and for brokers that it starts."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = CONNECTIONS + DESCRIPTORS_SPARE
     if soft < wanted:
@@ -74,7 +74,7 @@ def allow_descriptors() -> None:
 
 
 def held(broker: Server) -> Iterator[Outcome]:
-    """Open them all, then ask each, so that all are open when the first is asked."""
+    """Open all connections, then send a request on each, so that all are open at the first request."""
     with ExitStack() as stack:
         opened = [stack.enter_context(Connection(broker.host, broker.port)) for _ in range(CONNECTIONS)]
         answered = sum(1 for connection in opened if not any(connection.ask(frames.api_versions())[4:6]))

@@ -1,8 +1,9 @@
-"""Groups: offset commits a second, and how long a rebalance takes when one more member comes, by either protocol.
+"""Groups: offset commits per second, and the duration of a rebalance when one more member joins, by protocol.
 
-A rebalance ends when every member has its new share. Members send heartbeats every tenth of a second, so a round of
-the protocol takes a twentieth on average: in the classic one all join again at once, in KIP-848 a member gives up, says
-so, and only then another gets; those who keep what they have work on meanwhile.
+A rebalance ends when every member has its new assignment. Members send heartbeats every tenth of a second, so a round
+of the protocol takes a twentieth on average. In the classic protocol all members rejoin at once. In KIP-848 a member
+first gives up partitions and reports that, before another gets them; members that keep their partitions continue to
+work.
 """
 
 from collections.abc import Iterator

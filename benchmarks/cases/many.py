@@ -1,7 +1,7 @@
-"""Partitions that nobody uses: what three brokers compute and hold for 10,000 of them, and how soon 1,000 are made.
+"""Idle partitions: CPU and memory of three brokers with 10,000 of them, and the time to create 1,000.
 
-Two clusters stand still at the same time, one with 10 partitions and one with 10,000, all with three replicas; what
-disturbs one disturbs the other. Their cost must grow with brokers, not with partitions.
+Two clusters are idle at the same time, one with 10 partitions and one with 10,000, all with three replicas, so both see
+the same disturbances. Their cost must grow with the number of brokers, not of partitions.
 """
 
 import os
@@ -44,7 +44,7 @@ def many_partitions(_: Start, folder: Path) -> Iterator[Outcome]:
 
 
 def seconds_to_create(brokers: Brokers) -> float:
-    """From the request until each broker tells its clients who leads."""
+    """From the request until every broker knows the leader of each partition."""
     began = time.perf_counter()
     brokers.ask_for_topic("made", MADE)
     brokers.wait_until_led("made", MADE)

@@ -1,6 +1,6 @@
-"""The same messages read from a follower, by a consumer in its rack, beside reading them from the leader (KIP-392).
+"""Reading from a follower in the consumer's rack, against reading the same messages from the leader (KIP-392).
 
-That the follower was really read is checked by what it sent.
+The bytes that the follower sent prove that it was read from.
 """
 
 from collections.abc import Iterator
@@ -45,11 +45,11 @@ def nearest(_: Start, folder: Path) -> Iterator[Outcome]:
 
 
 def consumed(brokers: Brokers, server: Server) -> Measured:
-    """Read all from this one, in whose rack the consumer is."""
+    """Read all messages from this broker, with a consumer in its rack."""
     before = written_bytes(server.pid)
     found = measured(brokers, "consume", server)
     if (sent := written_bytes(server.pid) - before) < found.bytes:
-        raise Refused(f"of {found.bytes} bytes that were read, the server at port {server.port} sent {sent} at most")
+        raise Refused(f"{found.bytes} bytes were read, but the broker at port {server.port} sent at most {sent}")
     return found
 
 

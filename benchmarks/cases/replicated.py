@@ -1,7 +1,7 @@
-"""Three brokers that answer once a majority has a message, beside one that answers as soon as it has it itself.
+"""Three brokers with acks=all against one with acks=1: what replication costs.
 
-acks=all with three replicas against acks=1 with one: what safety costs. On a machine with few cores the three share
-what the one has for itself, so the CPU of all brokers is told, too. Both are up all the time, and take turns.
+The three respond once a majority has a message, the one as soon as it has appended it. On a machine with few cores the
+three share what the one has for itself, so the CPU of all brokers is reported, too. Both stay up and take turns.
 """
 
 from collections.abc import Iterator
@@ -29,10 +29,10 @@ STEADY_SECONDS: Final = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """What one side did in one round."""
+    """The figures of one side in one round."""
 
     through: Measured
-    spread: Spread  # of answers, at the fixed rate
+    spread: Spread  # Produce latency at the fixed rate
 
 
 def replicated(_: Start, folder: Path, fsync: Fsync) -> Iterator[Outcome]:

@@ -1,4 +1,4 @@
-"""One record a request, 100 requests in flight over one connection: what a request costs, whatever it carries."""
+"""One record per request, 100 requests in flight on one connection: the fixed cost of a request."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,7 +23,7 @@ THRESHOLDS: Final = {
 
 
 def single(start: Start, folder: Path, fsync: Fsync) -> Iterator[Outcome]:
-    """acks=1 without a producer id, and acks=all of an idempotent producer."""
+    """acks=1 without a producer id, and acks=all with an idempotent producer."""
     with start(folder, fsync) as broker:
         for acks in (1, -1):
             measured(broker, f"warm-up-{acks_name(acks)}", acks, REQUESTS // 10)

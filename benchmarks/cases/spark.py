@@ -1,7 +1,7 @@
-"""The pipeline: how soon Spark is there; a topic into it beside a source that has its rows ready; the jobs.
+"""The pipeline: start-up of Spark; reading a topic against a source with prepared rows; the jobs.
 
-All columns, random keys and values, four partitions, `local[2]`. What was read, archived and replayed is counted and
-summed outside the timing.
+All columns, random keys and values, four partitions, `local[2]`. What was read, archived and replayed is verified by
+count and checksum outside the timing.
 """
 
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ def spark(start: Start, folder: Path) -> Iterator[Outcome]:
 
     with start(folder, "never") as broker, Cluster(f"{broker.host}:{broker.port}") as cluster:
         bootstrap = f"{broker.host}:{broker.port}"
-        yield from spark_starts(bootstrap, cluster, folder)  # before a session of ours takes memory and cores
+        yield from spark_starts(bootstrap, cluster, folder)  # before the session below takes memory and cores
         spark = session("benchmarks", master="local[2]", settings={"spark.driver.memory": "2g"}, keep_classes=False)
         spark.dataSource.register(ReadySource)
         totals = [fill(cluster, load) for load in LOADS]

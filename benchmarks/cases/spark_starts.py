@@ -1,7 +1,7 @@
-"""How long a person waits for Spark: for a session, from the second on this machine on, and for its first answer.
+"""Start-up times of Spark: of a session, from the second start on a machine on, and of its first query.
 
-Each start is a process of its own. The archive of classes that the first session of a machine makes in the background
-is made before them, in a cache of their own.
+Each start is a new process. The class archive that the first session on a machine creates in the background is created
+before, in a cache of its own.
 """
 
 import json
@@ -26,11 +26,11 @@ def spark_starts(bootstrap: str, cluster: Cluster, folder: Path) -> Iterator[Out
     fill(cluster, FEW)
     environment = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache")}
     _run(environment, "tailrace.pipeline.jvm.class_archive")
-    told = [
+    seconds = [
         json.loads(_run(environment, "benchmarks.spark_start", bootstrap, FEW.topic, str(FEW.records)).splitlines()[-1])
         for _ in range(STARTS)
     ]
-    sessions, answers = zip(*told, strict=True)
+    sessions, answers = zip(*seconds, strict=True)
     yield _outcome("Spark session, second start", sessions, at_most=3.5)
     yield _outcome("Spark session, first query", answers, at_most=4.0)
 

@@ -1,4 +1,4 @@
-"""2,000 messages a second: until the answer, and until a consumer that waits has the message."""
+"""2,000 messages per second: latency until acknowledged, and until a waiting consumer has the message."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,9 +1,9 @@
-"""Transactions a second, of one message and of a hundred each, and what reading only committed records costs.
+"""Transactions per second, of one message and of a hundred, and the cost of reading only committed records.
 
-Twenty producers at once over the wire client say what the broker can do; one producer of librdkafka says what a person
-gets who commits one transaction after the other. What is read has every tenth transaction aborted; it is read with raw
-Fetch requests, all of it and then committed records only, in turns: the answers carry the same bytes, so the ratio is
-what the broker's last stable offset and its list of aborted transactions take.
+Twenty concurrent producers with the wire client show what the broker can do; one librdkafka producer shows what a user
+gets who commits one transaction after the other. For reading, every tenth transaction is aborted; raw Fetch requests
+read all records, and then only committed ones, in turns. The responses carry the same bytes, so the ratio is the cost
+of the last stable offset and of the list of aborted transactions.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ from tailrace.model.limits import KiB
 
 ROUNDS: Final = 3
 SECONDS: Final = 2.0
-SIZES: Final = (1, 100)  # messages of a transaction
+SIZES: Final = (1, 100)  # messages per transaction
 PRODUCERS: Final[dict[Kind, int]] = {"wire": 20, "librdkafka": 1}
 VALUE_BYTES: Final = 100
 READ_ROUNDS: Final = 9
@@ -44,7 +44,7 @@ def transactions(start: Start, folder: Path, fsync: Fsync) -> Iterator[Outcome]:
                     unit="transactions/s",
                     rounds=tuple(one.per_second for one in found),
                 )
-        if fsync == "never":  # what is read waits for no disk
+        if fsync == "never":  # reading does not depend on fsync
             yield reading(broker)
 
 
@@ -84,7 +84,7 @@ def reading(server: Server) -> Outcome:
 
 
 def filled(server: Server, topic: str, count: int) -> int:
-    """Some transactions of 100 KB, some of them aborted; where they end."""
+    """Fill a topic with transactions of 100 KB, some of them aborted, and return its end offset."""
     create_topic(server.host, server.port, topic)
     work = TransactionWork(
         kind="wire",
@@ -103,7 +103,7 @@ def filled(server: Server, topic: str, count: int) -> int:
 
 
 def both_ways(server: Server, topic: str, end: int, number: int) -> tuple[Measured, Measured]:
-    """Committed records, and all; who reads first changes from number to number."""
+    """Read committed records, and all records; which comes first alternates with `number`."""
     first = number % 2 == 0
     found = {one: caught_up(server, topic, end, committed=one) for one in (first, not first)}
     return found[True], found[False]

@@ -13,7 +13,7 @@ from typing import Any, Final
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from tailrace.testing import Cluster
-from tailrace.testing.transaction_history import Reader, Seen, TransactionHistory, violations
+from tailrace.testing.transaction_history import Reader, ReadRecord, TransactionHistory, violations
 from tests.chaos.diary import Diary
 from tests.chaos.storm import kept_on_failure, log_into, make_topic
 from tests.chaos.transformer import PATIENT
@@ -70,7 +70,7 @@ class CommittedReader(threading.Thread):
         )
         self._consumer.assign([TopicPartition(topic, one, 0) for one in range(PARTITIONS)])
         self._ended = threading.Event()
-        self.polls: list[tuple[Seen, ...]] = []
+        self.polls: list[tuple[ReadRecord, ...]] = []
         self.count = 0
         self.start()
 
@@ -78,7 +78,9 @@ class CommittedReader(threading.Thread):
         while not self._ended.is_set():
             got = [one for one in self._consumer.consume(100, 0.1) if one.error() is None]
             if got:
-                seen = [Seen(str(one.partition()), one.offset() or 0, (one.value() or b"").decode()) for one in got]
+                seen = [
+                    ReadRecord(str(one.partition()), one.offset() or 0, (one.value() or b"").decode()) for one in got
+                ]
                 self.polls.append(tuple(seen))
                 self.count += len(got)
         self._consumer.close()
@@ -158,14 +160,14 @@ class Pipeline:
         transactions = tuple(one for worker in self._workers for one in worker.transactions)
         self._diary.note(f"{len(transactions)} transactions, {self._committed} committed")
         history = TransactionHistory(transactions=transactions, readers=readers)
-        return [*miscounted(self._feeder.sent, readers[1].seen), *violations(history)]
+        return [*miscounted(self._feeder.sent, readers[1].records), *violations(history)]
 
     def stop_workers(self) -> None:
         for worker in self._workers:
             worker.kill()
 
 
-def miscounted(sent: Sequence[tuple[str, str]], seen: Iterable[Seen]) -> list[str]:
+def miscounted(sent: Sequence[tuple[str, str]], seen: Iterable[ReadRecord]) -> list[str]:
     """What does not stand in the output as often as it was put in, be it that it never was."""
     found = Counter((one.partition, one.value.partition("/")[0]) for one in seen)
     wanted = Counter(sent)

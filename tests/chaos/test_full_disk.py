@@ -14,8 +14,7 @@ from tailrace.ports.net import SystemNet
 from tailrace.records.build import build_batch
 from tailrace.records.opened import batches
 from tailrace.records.record import NewRecord
-from tailrace.testing import Broker
-from tailrace.testing.broker import BrokerFailed
+from tailrace.testing import Broker, BrokerFailed
 from tailrace.wire.client import WireClient
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.create_topics import CreateTopicsRequest, NewTopic
@@ -100,7 +99,7 @@ def test_a_broker_on_a_full_disk_refuses_reads_on_and_resumes(small_disk: Path) 
         assert make_topic(broker, "another") in (0, Error.KAFKA_STORAGE_ERROR)
         assert count(broker) == taken
         deadline = time.monotonic() + 10
-        while "could not be written" not in broker.log and "no checkpoint" not in broker.log:
+        while "could not be written" not in broker.log and "checkpoint failed" not in broker.log:
             assert time.monotonic() < deadline, broker.log
             produce(broker)
         ballast.unlink()

@@ -8,7 +8,7 @@ import pytest
 
 from tailrace.records.build import build_batch
 from tailrace.records.record import NewRecord
-from tailrace.testing.transaction_history import Seen
+from tailrace.testing.transaction_history import ReadRecord
 from tests.chaos import verdict
 from tests.chaos.exactly_once import miscounted
 from tests.chaos.readers import Found
@@ -91,7 +91,7 @@ def test_what_stands_other_than_once_in_an_output_is_named() -> None:
 
     def wrong(**more: list[str]) -> list[str]:
         both = [*read.items(), *((name.removeprefix("p"), values) for name, values in more.items())]
-        return miscounted(sent, [Seen(name, 0, value) for name, values in both for value in values])
+        return miscounted(sent, [ReadRecord(name, 0, value) for name, values in both for value in values])
 
     assert wrong() == []
     assert wrong(p0=["a/t3"]) == ["('0', 'a') stands 2 times, and was sent 1 times"]

@@ -64,7 +64,7 @@ def test_a_member_that_is_alone_stops_when_it_is_asked() -> None:
 
 def test_a_second_broker_with_a_number_that_is_taken_is_refused(cluster: Cluster, tmp_path: Path) -> None:
     why = why_not(Broker(data_dir=tmp_path, broker_id=2, join=cluster.bootstrap))
-    assert "does not take this broker in" in why
+    assert "refuses this broker" in why
     assert "broker 2 is alive at " + cluster.broker(2).bootstrap in why
     assert "the one that asks from 127.0.0.1 cannot be broker 2 too" in why
     assert "leave out --broker-id, or stop the other one first" in why
@@ -89,7 +89,7 @@ def test_nobody_at_the_address_to_join_is_an_error_after_a_while(tmp_path: Path,
     why = why_not(Broker(data_dir=tmp_path, join=nobody, join_timeout_ms=1000))
     assert "the cluster could not be joined within 1 s" in why
     assert nobody in why
-    assert "--join takes the client addresses of brokers that run" in why
+    assert "--join takes the Kafka listener addresses of running brokers" in why
 
 
 def test_somebody_silent_at_the_address_to_join_is_an_error_too(tmp_path: Path) -> None:

@@ -76,4 +76,4 @@ def damage_in(data_dir: Path) -> list[Problem]:
     folders = sorted(path for path in data_dir.iterdir() if path.is_dir())
     assert folders
     problems = [problem for folder in folders for problem in verify(disk, str(folder)).problems]
-    return [problem for problem in problems if not problem.reason.startswith("its records cannot be read")]
+    return [problem for problem in problems if not problem.reason.startswith("records cannot be decoded")]

@@ -1,6 +1,5 @@
 """One JVM and one Spark session for all tests of a worker; the tests that use it carry the mark `spark`."""
 
-import os
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tailrace.pipeline import crash_points
 from tailrace.pipeline.kafka.cluster import Cluster
 from tailrace.testing import Broker
+from tests.pipeline.crash_places import crash_variables
 from tests.pipeline.postgres_server import dsn
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ __all__ = ["dsn"]  # a fixture
 
 @pytest.fixture(scope="session")
 def crash_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where a test says at which place a process shall die; Spark's workers know of it from the start."""
+    """Where a test writes the place at which a process of the Spark session is to die (see `crash_places`)."""
     return tmp_path_factory.mktemp("crash") / "place"
 
 
@@ -29,11 +28,12 @@ def crash_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def spark(crash_file: Path) -> "Iterator[SparkSession]":
     from tailrace.pipeline import session
 
-    # For the JVM and its workers, not for this process, which shall not die.
-    os.environ[crash_points.VARIABLE] = str(crash_file)
     small = {"spark.sql.shuffle.partitions": "2", "spark.sql.warehouse.dir": str(crash_file.parent / "tables")}
-    spark = session("tests", master="local[2]", settings=small, brief=True, keep_classes=False)
-    del os.environ[crash_points.VARIABLE]
+    # Of the JVM and its workers; programs that tests start later are not to die.
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in crash_variables(crash_file).items():
+            patch.setenv(name, value)
+        spark = session("tests", master="local[2]", settings=small, brief=True, keep_classes=False)
     yield spark
     spark.stop()
 

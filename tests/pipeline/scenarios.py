@@ -1,14 +1,14 @@
-"""What each protection is there for: something goes wrong, it is done again, and what has come of it is counted.
+"""What each protection is there for: something fails, the work is done again, and the records are counted.
 
-No Spark is needed: its part, to run a task or a batch again, is played here. A process that dies is one that is left
-at that place for good.
+No Spark is needed: these functions play its part, which is to run a task or a batch again. A process that dies is
+played by a block that is left where it dies (`dying_at`).
 """
 
 import contextlib
 import random
 import shutil
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,8 @@ from tailrace.pipeline.histories.outlook import outlook
 from tailrace.pipeline.histories.writing import archive_range
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
 from tailrace.pipeline.kafka.fetching import Range
-from tailrace.pipeline.replaying.partition import ReplayRange, replay_partition
+from tailrace.pipeline.replaying.partition import replay_partition
+from tailrace.pipeline.replaying.wanted import ReplayRange
 from tailrace.pipeline.sink.committing import commit_all
 from tailrace.pipeline.sink.options import WriteOptions, write_options
 from tailrace.pipeline.sink.writing import Attempt, Written, write_rows
@@ -39,13 +40,10 @@ from tailrace.pipeline.upkeep.compact import _commit as commit_merged
 from tailrace.pipeline.upkeep.merging import merged
 from tailrace.pipeline.upkeep.vacuum import vacuum
 from tailrace.records.build import build_batch
+from tests.pipeline.crash_places import dying_at
 from tests.pipeline.damage import change_value
 from tests.pipeline.test_sink import seen
 from tests.pipeline.topics import make_topic, numbered, write
-
-
-class Died(BaseException):
-    """What is left of a process that was killed: nothing that it could catch."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -54,7 +52,6 @@ class Stage:
     cluster: Cluster
     topic: str
     folder: Path
-    dying_at: Callable[[str], contextlib.AbstractContextManager[None]]  # the process dies there, inside of it
 
     @property
     def of(self) -> TopicPartition:
@@ -87,7 +84,7 @@ def rows_seen(stage: Stage, tasks: int) -> str:
 
 def a_task_is_run_again(stage: Stage) -> str:
     make_topic(stage.cluster, stage.topic)
-    with stage.dying_at("sink: rows written"):
+    with dying_at("sink: rows written"):
         stage.task(0)
     commit_all(stage.sink(), [stage.task(0)])
     return rows_seen(stage, 1)
@@ -95,7 +92,7 @@ def a_task_is_run_again(stage: Stage) -> str:
 
 def a_driver_dies_between_two_commits(stage: Stage) -> str:
     make_topic(stage.cluster, stage.topic)
-    with stage.dying_at("sink: between two commits"):
+    with dying_at("sink: between two commits"):
         commit_all(stage.sink(), [stage.task(0), stage.task(1)])
     try:
         commit_all(stage.sink(), [stage.task(0), stage.task(1)])
@@ -108,7 +105,7 @@ def a_straggler_begins_anew(stage: Stage) -> str:
     """The same attempt once more, from a worker that the driver has given up; it has written nothing yet."""
     make_topic(stage.cluster, stage.topic)
     first = [stage.task(0), stage.task(1)]
-    with stage.dying_at("sink: transaction begun"):
+    with dying_at("sink: transaction begun"):
         stage.task(0)
     try:
         commit_all(stage.sink(), first)
@@ -152,7 +149,7 @@ def live_offsets(stage: Stage) -> str:
 
 def a_task_archives_again(stage: Stage) -> str:
     ten_records(stage)
-    with stage.dying_at("archive: files written"):
+    with dying_at("archive: files written"):
         stage.archived(0, 10)
     commit_batch(stage.folder, [stage.archived(0, 10)])
     return came_of(range(10), offsets_in(sorted(stage.folder.rglob("*.parquet"))))  # as another program reads it
@@ -278,7 +275,7 @@ def a_replay_is_run_again(stage: Stage) -> str:
     wanted = ReplayRange(
         replay_id=stage.topic, access=Access(bootstrap=stage.bootstrap), history=str(stage.folder), into=into
     )
-    with stage.dying_at("replay: committed"):
+    with dying_at("replay: committed"):
         replay_partition(told, asdict(wanted))
     replay_partition(told, asdict(wanted))
     return came_of([one.value for one in numbered(10)], seen(stage.cluster, into))

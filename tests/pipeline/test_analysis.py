@@ -9,12 +9,11 @@ from pyspark.sql.types import IntegerType, StructField, StructType
 
 from tailrace.pipeline import analyze, archive, parse_json
 from tailrace.pipeline.analysis.lag import COMMITTED_TOPIC
-from tailrace.pipeline.analysis.page import page
-from tailrace.pipeline.analysis.tables import Answer
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
 from tailrace.pipeline.kafka.offsets import commit_offsets
 from tailrace.records.record import NewRecord
 from tailrace.testing import Broker
+from tests.pipeline.report_pages import read, traces
 from tests.pipeline.topics import FIRST_TIME, make_topic, write
 
 if TYPE_CHECKING:
@@ -38,10 +37,9 @@ def test_tables_and_page(spark: "SparkSession", broker: Broker, cluster: Cluster
     assert found["Most frequent keys"].rows[0] == (topic, "a", 3, 75.0)
     assert found["Latency from the header sent-at to the record's timestamp"].rows == ((topic, 70, 70, 70, 70),)
     assert found["Dead letters by reason"].rows == ((topic, "too <old>", 3),)
-    text = (tmp_path / "r.html").read_text()
-    assert "too &lt;old&gt;" in text
-    assert "<svg" in text
-    assert "http" not in text.replace("<!doctype html>", "")
+    page = read((tmp_path / "r.html").read_text())
+    assert "too <old>" in page.text
+    assert (page.loads, list(page.figures)) == ([], ["over-time", "sizes", "shares"])
 
 
 @pytest.mark.spark
@@ -61,12 +59,20 @@ def test_how_far_groups_were_behind(
     ours = [row[3] for row in lag.rows if row[1] == f"{topic}-group"]
     assert (ours[0], ours[-1]) == (2, 22)
     assert lag.rows == tuple(sorted(lag.rows, key=lambda row: (row[1], row[2], row[0])))
-    assert f"<h3>{topic}-group, {topic}</h3><svg" in (tmp_path / "r.html").read_text()
+    trace = traces(read((tmp_path / "r.html").read_text()), "over-time")[f"{topic}-group on {topic}"]
+    assert (trace["y"][0], trace["y"][-1]) == (2, 22)
     assert [answer.rows[0][:2] for answer in found if answer.title == "Most frequent keys"] == [(topic, "0xFFFE")]
 
 
-def test_a_page_of_nothing() -> None:
-    assert "nothing" in page("empty", [Answer(title="Topics", columns=("topic",), rows=(), plot="topic")])
+@pytest.mark.spark
+def test_partitions_without_records_have_their_share(
+    spark: "SparkSession", broker: Broker, cluster: Cluster, topic: str, tmp_path: Path
+) -> None:
+    make_topic(cluster, topic, 12)
+    write(cluster, topic, [NewRecord(b"x", timestamp=FIRST_TIME)] * 6, partition=10)
+    archive(spark, broker.bootstrap, tmp_path / "h", topics=[topic], available_now=True)
+    (found,) = (answer for answer in analyze(spark, tmp_path / "h") if answer.title == "Partitions")
+    assert found.rows[8:11] == ((f"{topic}-8", 0, 0.0), (f"{topic}-9", 0, 0.0), (f"{topic}-10", 6, 12.0))
 
 
 @pytest.mark.spark

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tailrace.pipeline import archive, audit, history, replay
-from tailrace.pipeline.crash_points import VARIABLE
 from tailrace.pipeline.kafka.cluster import Cluster
 from tailrace.testing import Broker
+from tests.pipeline.crash_places import crash_variables
 from tests.pipeline.test_sink import seen
 from tests.pipeline.topics import make_topic, numbered, write
 
@@ -28,6 +28,7 @@ SOURCE_AND_SINK = [
     "sink: before the decision", "sink: decided", "sink: between two commits", "sink: committed", "sink: done",
 ]  # fmt: skip
 ARCHIVE_TASK = ["archive: records fetched", "archive: files written"]
+ARCHIVE_DRIVER = ["archive: before the commit", "archive: committed"]
 REPLAY_TASK = ["replay: records written", "replay: offsets moved", "replay: committed"]
 
 
@@ -105,7 +106,7 @@ def test_a_task_of_an_archive(
     assert audit(spark, tmp_path / "h").findings == ()
 
 
-@pytest.mark.parametrize("place", ["archive: before the commit", "archive: committed"])
+@pytest.mark.parametrize("place", ARCHIVE_DRIVER)
 def test_the_driver_of_an_archive(
     spark: "SparkSession", broker: Broker, cluster: Cluster, topic: str, tmp_path: Path, place: str
 ) -> None:
@@ -116,7 +117,7 @@ def test_the_driver_of_an_archive(
     words = ["pipeline", "archive", "--bootstrap", broker.bootstrap, "--topics", topic, "--to", str(tmp_path / "h")]
     driver = subprocess.run(
         [sys.executable, "-m", "tailrace", *words, "--available-now", "--master", "local[1]"],
-        env={**os.environ, VARIABLE: str(place_file)}, capture_output=True, timeout=100, check=False,
+        env={**os.environ, **crash_variables(place_file)}, capture_output=True, timeout=100, check=False,
     )  # fmt: skip
     assert driver.returncode == -signal.SIGKILL, driver.stderr
     write(cluster, topic, numbered(5, 10))

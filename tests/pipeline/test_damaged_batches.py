@@ -134,7 +134,8 @@ def larger_than_allowed() -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("make", "why"), [(in_an_unknown_codec, "compression 7"), (larger_than_allowed, "holds more than 268435456 bytes")]
+    ("make", "why"),
+    [(in_an_unknown_codec, "compression type id 7"), (larger_than_allowed, "holds more than 268435456 bytes")],
 )
 def test_what_cannot_be_decompressed_is_passed_over(make: Callable[[], bytes], why: str) -> None:
     before, after = (build_batch(numbered(10, start), base_offset=start, compression="zstd") for start in (0, 20))

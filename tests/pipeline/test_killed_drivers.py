@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tailrace.pipeline import archive, audit, history
-from tailrace.pipeline.crash_points import VARIABLE
 from tailrace.pipeline.histories.delta_log import read_log
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
 from tailrace.testing import Broker
+from tests.pipeline.crash_places import crash_variables
 from tests.pipeline.programs import root, run
 from tests.pipeline.test_crashes import ARCHIVE_TASK, REPLAY_TASK, SOURCE_AND_SINK
 from tests.pipeline.test_sink import seen
@@ -34,7 +34,7 @@ def killed_at(place: str, words: Sequence[str], tmp_path: Path) -> None:
     """Run a driver that dies there, and another one to the end."""
     command = [sys.executable, "-m", *words]
     file = tmp_path / "place"
-    driver = subprocess.Popen(command, cwd=root, env={**os.environ, VARIABLE: str(file)}, stderr=subprocess.DEVNULL)
+    driver = subprocess.Popen(command, cwd=root, env={**os.environ, **crash_variables(file)}, stderr=subprocess.DEVNULL)
     file.write_text(f"{place}\n{driver.pid}")  # long before it comes there
     assert driver.wait(400) == -signal.SIGKILL
     assert not file.exists()

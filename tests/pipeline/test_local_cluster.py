@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.pipeline.crash_points import VARIABLE
 from tailrace.pipeline.kafka.cluster import Cluster
 from tailrace.testing import Broker
+from tests.pipeline.crash_places import crash_variables
 from tests.pipeline.programs import root, without_java
 from tests.pipeline.test_sink import seen
 from tests.pipeline.topics import make_topic, numbered, write
@@ -30,10 +30,10 @@ def test_an_executor_that_is_killed(broker: Broker, cluster: Cluster, topic: str
     place = tmp_path / "place"
     place.write_text("sink: rows written\njava")
     words = [EXECUTORS, broker.bootstrap, topic, f"{topic}-out", str(tmp_path / "checkpoint")]
-    variables = without_java(tmp_path) if java == "from PyPI" else os.environ
+    given = without_java(tmp_path) if java == "from PyPI" else os.environ
     driver = subprocess.run(
         [sys.executable, "-m", "tests.pipeline.copying", *words],
-        cwd=root, env={**variables, VARIABLE: str(place)}, capture_output=True, text=True, timeout=400, check=False,
+        cwd=root, env={**given, **crash_variables(place)}, capture_output=True, text=True, timeout=400, check=False,
     )  # fmt: skip
     assert driver.returncode == 0, driver.stderr[:4000]
     assert not place.exists()

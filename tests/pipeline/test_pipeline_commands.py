@@ -9,11 +9,11 @@ import pytest
 
 from tailrace.cli.main import main
 from tailrace.cli.pipeline.spark import tasks_done
-from tailrace.pipeline.access import Access
 from tailrace.pipeline.histories.delta_log import read_log
 from tailrace.pipeline.kafka.cluster import Cluster
 from tailrace.testing import Broker
 from tests.pipeline.programs import root
+from tests.pipeline.report_pages import read, traces
 from tests.pipeline.test_upkeep import grown
 from tests.pipeline.topics import make_topic, numbered, write
 
@@ -63,7 +63,7 @@ def test_the_commands_of_the_readme(
     monkeypatch.setenv("TAILRACE_BOOTSTRAP", broker.bootstrap)
     for words in commands:
         assert main([topic if word == "payments" else word for word in words[1:]]) == 0
-    assert "<svg" in (tmp_path / "report.html").read_text()
+    assert topic in traces(read((tmp_path / "report.html").read_text()), "over-time")
 
 
 def test_how_far_spark_is_can_be_seen(spark: "SparkSession") -> None:
@@ -81,15 +81,9 @@ def test_what_cannot_be_told(spark: "SparkSession", tmp_path: Path, capsys: pyte
 
 
 def test_a_broker_that_does_not_answer(
-    spark: "SparkSession",
-    cluster: Cluster,
-    topic: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    cluster: Cluster, topic: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     grown(cluster, topic, tmp_path / "h", 1)
-    monkeypatch.setattr(Access, "cluster", lambda access: Cluster(access.bootstrap, patience_s=0.2))
     assert main(["pipeline", "audit", str(tmp_path / "h"), "--bootstrap", "127.0.0.1:1"]) == 2
     assert "cannot tell: no broker at 127.0.0.1:1" in capsys.readouterr().err
 

@@ -1,79 +1,99 @@
-"""Each protection is needed: with it every record is there once, and without it not, for the reason that is named."""
+"""Each protection is needed: with it every record is there once; without it not, for the reason that is named."""
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import get_args
+from typing import NamedTuple
 
 import pyarrow as pa
 import pytest
 
-from tailrace.pipeline import crash_points, protections
 from tailrace.pipeline.kafka.cluster import Cluster
 from tailrace.pipeline.postgres.columns import OWN, Column, progress_sql, table_sql
 from tailrace.pipeline.postgres.writer import PostgresWriter
 from tailrace.testing import Broker
-from tests.pipeline import scenarios
-from tests.pipeline.scenarios import Died, Stage, came_of
+from tests.pipeline import protections, scenarios
+from tests.pipeline.scenarios import Stage, came_of
 
-Scenario = Callable[[Stage], str]
 
-WITHOUT: dict[str, tuple[Scenario, str]] = {  # what it is there for, and what comes of it when it is left out
-    "source: a start at latest is kept": (scenarios.a_query_dies_in_its_first_batch, "lost"),
-    "source: batches fit their checksums": (scenarios.a_bit_is_flipped_on_the_way, "lost"),
-    "sink: rows are written in transactions": (scenarios.a_task_is_run_again, "twice"),
-    "sink: each attempt has a transaction of its own": (scenarios.the_first_of_two_attempts_wins, "refused"),
-    "sink: only what is open is decided": (scenarios.a_straggler_begins_anew, "lost"),
-    "sink: it is decided before the first commit": (scenarios.a_driver_dies_between_two_commits, "twice"),
-    "sink: what is decided is not written again": (scenarios.a_driver_dies_between_two_commits, "refused"),
-    "sink: what is decided is completed": (scenarios.a_driver_dies_between_two_commits, "lost"),
-    "sink: attempts that lost are aborted": (scenarios.two_attempts_run_beside_each_other, "lost"),
-    "archive: a range has one name": (scenarios.a_task_archives_again, "twice"),
-    "archive: every offset is accounted for": (scenarios.a_task_says_too_little, "lost"),
-    "archive: it goes on where the history ends": (scenarios.an_archive_is_run_again, "refused"),
-    "archive: a batch begins where the history ends": (scenarios.a_batch_that_does_not_follow, "lost"),
-    "archive: the number of a commit is taken once": (scenarios.two_writers_want_one_number, "lost"),
-    "compact: what is read is as it was written": (scenarios.a_damaged_file_is_to_be_merged, "lost"),
-    "compact: the history says the same as before": (scenarios.a_merged_range_has_too_little, "lost"),
-    "compact: what was replaced stays for a while": (scenarios.a_reader_has_listed_what_is_replaced, "lost"),
-    "replay: records and progress move together": (scenarios.a_replay_is_run_again, "twice"),
+class Needed(NamedTuple):
+    scenario: Callable[[Stage], str]  # what the protection is there for
+    without: Callable[[pytest.MonkeyPatch], None]  # takes it away
+    outcome: str  # of the scenario, then
+
+
+NEEDED = {
+    "source: a start at latest is kept": Needed(
+        scenarios.a_query_dies_in_its_first_batch, protections.start_at_latest_is_not_kept, "lost"
+    ),
+    "source: batches fit their checksums": Needed(
+        scenarios.a_bit_is_flipped_on_the_way, protections.checksums_are_not_compared, "lost"
+    ),
+    "sink: rows are written in transactions": Needed(
+        scenarios.a_task_is_run_again, protections.rows_are_written_without_transactions, "twice"
+    ),
+    "sink: each attempt has a transaction of its own": Needed(
+        scenarios.the_first_of_two_attempts_wins, protections.attempts_share_a_transaction, "refused"
+    ),
+    "sink: only what is open is decided": Needed(
+        scenarios.a_straggler_begins_anew, protections.closed_transactions_are_decided, "lost"
+    ),
+    "sink: it is decided before the first commit": Needed(
+        scenarios.a_driver_dies_between_two_commits, protections.commits_begin_before_the_decision, "twice"
+    ),
+    "sink: what is decided is not written again": Needed(
+        scenarios.a_driver_dies_between_two_commits, protections.decided_batches_are_written_again, "refused"
+    ),
+    "sink: what is decided is completed": Needed(
+        scenarios.a_driver_dies_between_two_commits, protections.decided_batches_are_not_completed, "lost"
+    ),
+    "sink: attempts that lost are aborted": Needed(
+        scenarios.two_attempts_run_beside_each_other, protections.attempts_that_lost_stay_open, "lost"
+    ),
+    "archive: a range has one name": Needed(
+        scenarios.a_task_archives_again, protections.a_range_has_many_names, "twice"
+    ),
+    "archive: every offset is accounted for": Needed(
+        scenarios.a_task_says_too_little, protections.offsets_are_not_accounted_for, "lost"
+    ),
+    "archive: it goes on where the history ends": Needed(
+        scenarios.an_archive_is_run_again, protections.an_archive_begins_with_the_log, "refused"
+    ),
+    "archive: a batch begins where the history ends": Needed(
+        scenarios.a_batch_that_does_not_follow, protections.a_batch_begins_anywhere, "lost"
+    ),
+    "archive: the number of a commit is taken once": Needed(
+        scenarios.two_writers_want_one_number, protections.a_commit_replaces_another, "lost"
+    ),
+    "compact: what is read is as it was written": Needed(
+        scenarios.a_damaged_file_is_to_be_merged, protections.damaged_files_are_merged, "lost"
+    ),
+    "compact: the history says the same as before": Needed(
+        scenarios.a_merged_range_has_too_little, protections.a_compaction_changes_the_history, "lost"
+    ),
+    "compact: what was replaced stays for a while": Needed(
+        scenarios.a_reader_has_listed_what_is_replaced, protections.replaced_files_go_at_once, "lost"
+    ),
+    "replay: records and progress move together": Needed(
+        scenarios.a_replay_is_run_again, protections.progress_moves_after_the_records, "twice"
+    ),
 }
-ELSEWHERE = ["postgres: rows are known by their offset"]  # tested below, with what it needs
 
 
 @pytest.fixture
-def stage(
-    broker: Broker, cluster: Cluster, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Callable[[str], Stage]:
-    @contextlib.contextmanager
-    def dying_at(place: str) -> Iterator[None]:
-        (tmp_path / "place").write_text(place)
-        with pytest.raises(Died):
-            yield
-
-    def die(_: list[int]) -> None:
-        raise Died
-
+def stage(broker: Broker, cluster: Cluster, topic: str, tmp_path: Path) -> Callable[[str], Stage]:
     def build(name: str) -> Stage:
         folder = tmp_path / name / "history"
-        named = f"{topic}-{name}"
-        return Stage(bootstrap=broker.bootstrap, cluster=cluster, topic=named, folder=folder, dying_at=dying_at)
+        return Stage(bootstrap=broker.bootstrap, cluster=cluster, topic=f"{topic}-{name}", folder=folder)
 
-    monkeypatch.setenv(crash_points.VARIABLE, str(tmp_path / "place"))
-    monkeypatch.setattr(crash_points, "die", die)  # this process plays many, and shall not die with the first
     return build
 
 
-@pytest.mark.parametrize("protection", WITHOUT)
+@pytest.mark.parametrize("protection", NEEDED)
 def test_it_is_needed(stage: Callable[[str], Stage], monkeypatch: pytest.MonkeyPatch, protection: str) -> None:
-    scenario, reason = WITHOUT[protection]
-    assert scenario(stage("with")) == "once"
-    monkeypatch.setenv(protections.VARIABLE, protection)
-    assert scenario(stage("without")) == reason
-
-
-def test_all_of_them_are_tried() -> None:
-    assert sorted([*WITHOUT, *ELSEWHERE]) == sorted(get_args(protections.Protection))
+    needed = NEEDED[protection]
+    assert needed.scenario(stage("with")) == "once"
+    needed.without(monkeypatch)
+    assert needed.scenario(stage("without")) == needed.outcome
 
 
 def test_rows_in_postgres_are_known_by_their_offset(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,5 +113,5 @@ def test_rows_in_postgres_are_known_by_their_offset(dsn: str, monkeypatch: pytes
         return came_of(range(3), [offset for (offset,) in rows])
 
     assert a_task_is_run_again("known") == "once"
-    monkeypatch.setenv(protections.VARIABLE, ELSEWHERE[0])
+    protections.rows_in_postgres_have_no_key(monkeypatch)
     assert a_task_is_run_again("unknown") == "twice"

@@ -8,8 +8,8 @@ import pytest
 from tailrace.pipeline.access import Access
 from tailrace.pipeline.kafka.cluster import Cluster
 from tailrace.pipeline.replaying import partition
-from tailrace.pipeline.replaying.job import bounded, default_id
-from tailrace.pipeline.replaying.partition import ReplayRange, replay_partition
+from tailrace.pipeline.replaying.partition import replay_partition
+from tailrace.pipeline.replaying.wanted import ReplayRange, bounded, default_id
 from tailrace.testing import Broker
 from tests.pipeline.test_histories import two_days
 from tests.pipeline.test_sink import seen

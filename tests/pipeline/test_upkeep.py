@@ -26,6 +26,7 @@ from tailrace.pipeline.upkeep import compact as compacting
 from tailrace.pipeline.upkeep.merging import merged
 from tailrace.pipeline.upkeep.planning import groups
 from tailrace.testing import Broker
+from tests.pipeline.crash_places import dying_at
 from tests.pipeline.damage import (
     change_value,
     delete,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 DAY_MS = 24 * 60 * 60 * 1000
+COMPACTION = ["compact: files merged", "compact: committed"]  # places where it may die
 
 
 def grown(cluster: Cluster, topic: str, folder: Path, batches: int = 4) -> list[ArchivedRange]:
@@ -254,21 +256,12 @@ def test_two_at_once(cluster: Cluster, topic: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("place", ["compact: files merged", "compact: committed"])
+@pytest.mark.parametrize("place", COMPACTION)
 def test_a_compaction_that_died_is_done_again(
-    spark: "SparkSession", cluster: Cluster, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+    spark: "SparkSession", cluster: Cluster, topic: str, tmp_path: Path, place: str
 ) -> None:
-    from tailrace.pipeline import crash_points
-    from tests.pipeline.scenarios import Died
-
-    def die(_: list[int]) -> None:
-        raise Died
-
     grown(cluster, topic, tmp_path / "h")
-    (tmp_path / "place").write_text(place)
-    monkeypatch.setenv(crash_points.VARIABLE, str(tmp_path / "place"))
-    monkeypatch.setattr(crash_points, "die", die)
-    with pytest.raises(Died):
+    with dying_at(place):
         compact(spark, tmp_path / "h")
     compact(spark, tmp_path / "h")
     assert len(read_log(tmp_path / "h").live) == 2

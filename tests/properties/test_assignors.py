@@ -1,102 +1,99 @@
-"""How work is shared out, for any members, topics and histories: all of it, to its readers, evenly, and sticky."""
+"""The server-side assignors, for any members, topics and previous targets: complete, valid, balanced and sticky."""
 
 from hypothesis import given, settings
-from hypothesis import strategies as some
+from hypothesis import strategies as st
 
-from tailrace.groups.consumer.assigning import ASSIGNORS
-from tailrace.groups.consumer.shares import Share
-from tailrace.groups.consumer.sharing import Wish, uniform
+from tailrace.groups.consumer.assignors import ASSIGNORS, AssignorMember, uniform_assignor
+from tailrace.groups.consumer.partition_sets import PartitionSet
 from tailrace.model.ids import Id, TopicPartition
 
-ids = [Id(bytes([number]) * 16) for number in range(1, 6)]
-topics = some.dictionaries(some.sampled_from(ids), some.integers(0, 12), min_size=1)
-names = some.lists(some.sampled_from("abcdefghij"), unique=True, min_size=1)
+Case = tuple[dict[str, AssignorMember], dict[Id, int]]  # members, and partition counts by topic
+
+topic_ids = [Id(bytes([number]) * 16) for number in range(1, 6)]
+topics = st.dictionaries(st.sampled_from(topic_ids), st.integers(0, 12), min_size=1)
+names = st.lists(st.sampled_from("abcdefghij"), unique=True, min_size=1)
+any_partition = st.builds(TopicPartition, st.sampled_from(topic_ids), st.integers(0, 14))
 
 
-@some.composite
-def wishes(draw: some.DrawFn, *, same: bool = False) -> tuple[dict[str, Wish], dict[Id, int]]:
+@st.composite
+def cases(draw: st.DrawFn, *, same_topics: bool = False) -> Case:
     partitions = draw(topics)
     all_topics = tuple(sorted(partitions))
-    found = {}
+    members = {}
     for name in draw(names):
-        reads = all_topics if same else tuple(one for one in all_topics if draw(some.booleans()))
-        has = draw(some.lists(some.builds(TopicPartition, some.sampled_from(ids), some.integers(0, 14)), unique=True))
-        found[name] = Wish(draw(some.none() | some.just("i" + name)), reads, tuple(sorted(has)))
-    read = {topic: None for wish in found.values() for topic in wish.topics}
-    return found, {topic: count for topic, count in partitions.items() if topic in read}
+        subscribed = all_topics if same_topics else tuple(one for one in all_topics if draw(st.booleans()))
+        previous = draw(st.lists(any_partition, unique=True))
+        members[name] = AssignorMember(draw(st.none() | st.just("i" + name)), subscribed, tuple(sorted(previous)))
+    used = {topic: None for member in members.values() for topic in member.topics}
+    return members, {topic: count for topic, count in partitions.items() if topic in used}
 
 
-def sizes(shares: dict[str, Share]) -> list[int]:
-    return [len(one) for one in shares.values()]
+def sizes(assignments: dict[str, PartitionSet]) -> list[int]:
+    return [len(one) for one in assignments.values()]
 
 
-@given(wishes(), some.sampled_from(sorted(ASSIGNORS)))
-def test_everything_goes_to_somebody_who_reads_it_and_to_nobody_else(
-    case: tuple[dict[str, Wish], dict[Id, int]], name: str
-) -> None:
+def with_previous(members: dict[str, AssignorMember], targets: dict[str, PartitionSet]) -> dict[str, AssignorMember]:
+    return {name: member._replace(previous=targets[name]) for name, member in members.items()}
+
+
+@given(cases(), st.sampled_from(sorted(ASSIGNORS)))
+def test_every_partition_is_assigned_to_exactly_one_subscriber(case: Case, name: str) -> None:
     members, partitions = case
-    shares = ASSIGNORS[name](members, partitions)
-    given_out = [one for share in shares.values() for one in share]
-    assert sorted(given_out) == [
-        TopicPartition(topic, n) for topic in sorted(partitions) for n in range(partitions[topic])
+    assignments = ASSIGNORS[name](members, partitions)
+    assigned = [one for some in assignments.values() for one in some]
+    assert sorted(assigned) == [
+        TopicPartition(topic, number) for topic in sorted(partitions) for number in range(partitions[topic])
     ]
-    for member, share in shares.items():
-        assert list(share) == sorted(share)
-        assert {one.topic_id for one in share} <= set(members[member].topics)
+    for member, some in assignments.items():
+        assert list(some) == sorted(some)
+        assert {one.topic_id for one in some} <= set(members[member].topics)
 
 
-@given(wishes(same=True))
-def test_uniform_shares_differ_by_one_at_most_where_all_read_the_same(
-    case: tuple[dict[str, Wish], dict[Id, int]],
-) -> None:
-    found = sizes(uniform(*case))
+@given(cases(same_topics=True))
+def test_uniform_assignments_differ_by_at_most_one_if_all_subscribe_to_the_same_topics(case: Case) -> None:
+    found = sizes(uniform_assignor(*case))
     assert max(found) - min(found) <= 1
 
 
-@given(wishes())
-def test_no_move_between_two_readers_would_make_uniform_shares_more_even(
-    case: tuple[dict[str, Wish], dict[Id, int]],
-) -> None:
+@given(cases())
+def test_no_move_between_two_subscribers_would_balance_uniform_assignments_better(case: Case) -> None:
     members, partitions = case
-    shares = uniform(members, partitions)
-    for giver, share in shares.items():
-        for one in share:
-            for taker, wish in members.items():
-                if one.topic_id in wish.topics:
-                    assert len(share) - len(shares[taker]) <= 1, f"{one} should go from {giver} to {taker}"
+    assignments = uniform_assignor(members, partitions)
+    for giver, some in assignments.items():
+        for one in some:
+            for taker, member in members.items():
+                if one.topic_id in member.topics:
+                    assert len(some) - len(assignments[taker]) <= 1, f"{one} should move from {giver} to {taker}"
 
 
-@given(wishes())
-def test_what_was_shared_out_once_stays_as_it_is(case: tuple[dict[str, Wish], dict[Id, int]]) -> None:
+@given(cases())
+def test_uniform_does_not_change_its_own_assignment(case: Case) -> None:
     members, partitions = case
-    first = uniform(members, partitions)
-    again = {name: wish._replace(has=first[name]) for name, wish in members.items()}
-    assert uniform(again, partitions) == first
+    first = uniform_assignor(members, partitions)
+    assert uniform_assignor(with_previous(members, first), partitions) == first
 
 
-@given(wishes(same=True))
+@given(cases(same_topics=True))
 @settings(max_examples=50)
-def test_who_comes_takes_only_its_part_and_who_goes_leaves_only_its_own(
-    case: tuple[dict[str, Wish], dict[Id, int]],
-) -> None:
+def test_uniform_moves_partitions_only_to_a_new_member_or_from_one_that_left(case: Case) -> None:
     members, partitions = case
-    first = uniform(members, partitions)
-    before = {name: wish._replace(has=first[name]) for name, wish in members.items()}
-    wish = next(iter(members.values()))
-    more = uniform({**before, "z": wish._replace(has=())}, partitions)
+    first = uniform_assignor(members, partitions)
+    before = with_previous(members, first)
+    new_member = next(iter(members.values()))._replace(previous=())
+    joined = uniform_assignor({**before, "z": new_member}, partitions)
     for name in before:
-        assert set(more[name]) <= set(first[name])
-    gone = next(iter(before))
-    fewer = uniform({name: one for name, one in before.items() if name != gone}, partitions)
-    for name in fewer:
-        assert set(fewer[name]) >= set(first[name])
+        assert set(joined[name]) <= set(first[name])
+    leaving = next(iter(before))
+    left = uniform_assignor({name: one for name, one in before.items() if name != leaving}, partitions)
+    for name in left:
+        assert set(left[name]) >= set(first[name])
 
 
-@given(wishes(same=True))
-def test_range_cuts_topics_of_a_size_at_the_same_places(case: tuple[dict[str, Wish], dict[Id, int]]) -> None:
+@given(cases(same_topics=True))
+def test_range_cuts_topics_of_equal_size_at_the_same_places(case: Case) -> None:
     members, partitions = case
-    same = dict.fromkeys(partitions, 7)
-    for share in ASSIGNORS["range"](members, same).values():
-        by_topic = [[one.partition for one in share if one.topic_id == topic] for topic in same]
+    equal = dict.fromkeys(partitions, 7)
+    for some in ASSIGNORS["range"](members, equal).values():
+        by_topic = [[one.partition for one in some if one.topic_id == topic] for topic in equal]
         assert all(one == by_topic[0] for one in by_topic)
         assert not by_topic or by_topic[0] == list(range(by_topic[0][0], by_topic[0][-1] + 1)) if by_topic[0] else True

@@ -1,4 +1,4 @@
-"""A log against a naive model of it: a list of records, through appends, retries, reads, chores, restarts and kills."""
+"""A log against a naive model, a list of records: appends, retries, reads, maintenance, restarts and kills."""
 
 import asyncio
 from pathlib import Path
@@ -14,7 +14,7 @@ from tailrace.log.log import Appended
 from tailrace.model.faults import OffsetOutOfRange, OutOfOrderSequence
 from tailrace.records.header import PREFIX_BYTES, check_batch, read_header
 from tailrace.records.opened import batches, open_batch
-from tests.properties.machines import MachineWithLog
+from tests.properties.log_state_machine import LogStateMachine
 from tests.unit.log.logs import NOW, image_of, one_batch, open_log, read, restore, segment_path, topic
 
 T = TypeVar("T")
@@ -36,7 +36,7 @@ class Sent(NamedTuple):
         return self.base + len(self.values)
 
 
-class LogMachine(MachineWithLog):
+class LogMachine(LogStateMachine):
     def __init__(self) -> None:
         super().__init__(small)
         self.sent: list[Sent] = []
@@ -57,7 +57,7 @@ class LogMachine(MachineWithLog):
         self.time = max(self.time, *times)
         identity = None if producer is None else (producer, 0, self.next_sequence(producer))
         batch = Sent(self.end, values, times, identity)
-        assert self.put(batch) == (self.end, self.end + len(values) - 1, False, -1)
+        assert self.put(batch)[:4] == (self.end, self.end + len(values) - 1, False, -1)
         self.sent.append(batch)
         self.end = batch.end
 
@@ -66,10 +66,10 @@ class LogMachine(MachineWithLog):
         mine = self.known(producer)
         if len(mine) >= back:
             original = mine[-back]
-            assert self.put(original) == (original.base, original.end - 1, True, -1)
+            assert self.put(original)[:4] == (original.base, original.end - 1, True, -1)
 
     @rule(producer=st.integers(1, 2))
-    def leave_a_gap(self, producer: int) -> None:
+    def skip_a_sequence(self, producer: int) -> None:
         if self.known(producer):
             identity = (producer, 0, self.next_sequence(producer) + 1)
             with pytest.raises(OutOfOrderSequence):
@@ -87,7 +87,7 @@ class LogMachine(MachineWithLog):
         return 0 if not mine else mine[-1].producer[2] + len(mine[-1].values)  # type: ignore[index]
 
     def known(self, producer: int) -> list[Sent]:
-        """The batches of a producer that the log must remember: what lies below its start may be forgotten."""
+        """The batches of a producer that the log must know; it may forget those below its start."""
         mine = [batch for batch in self.sent if batch.producer is not None and batch.producer[0] == producer]
         return [batch for batch in mine if batch.base >= self.start]
 
@@ -136,7 +136,7 @@ class LogMachine(MachineWithLog):
         rows = [(batch.base + at, time) for batch in self.sent for at, time in enumerate(batch.times)]
         return [row for row in rows if row[0] >= self.start]
 
-    # Chores
+    # Maintenance
 
     @rule()
     def checkpoint(self) -> None:
@@ -146,7 +146,7 @@ class LogMachine(MachineWithLog):
     def truncate(self, where: float) -> None:
         offset = self.start + round(where * (self.end - self.start))
         if any(batch.base < self.start <= offset < batch.end for batch in self.sent):
-            return  # it would cut below the start
+            return  # it would truncate below the log start
         self.run(self.log.truncate_to(offset))
         self.end = min([batch.base for batch in self.sent if batch.end > offset], default=self.end)
         self.sent = [batch for batch in self.sent if batch.end <= offset]
@@ -170,18 +170,18 @@ class LogMachine(MachineWithLog):
     @rule()
     def stop_and_start(self) -> None:
         self.point = self.run(self.log.close())
-        self.come_back(clean=True)
+        self.reopen(clean=True)
 
     @rule()
     def kill_and_start(self) -> None:
-        self.come_back(clean=False)
+        self.reopen(clean=False)
 
-    def come_back(self, *, clean: bool) -> None:
+    def reopen(self, *, clean: bool) -> None:
         self.log = self.run(self.opened(clean=clean))
         assert self.log.start <= self.start
         self.run(self.log.advance_start(self.start))  # as the metadata log would
 
-    # What always holds
+    # Invariants
 
     @invariant()
     def offsets_agree(self) -> None:
@@ -215,10 +215,10 @@ TestLog.settings = settings(
     lost=st.lists(st.integers(0, 11), max_size=3),
     torn=st.integers(0, 400),
 )
-def test_what_was_not_synced_may_be_lost_but_only_that(
+def test_only_what_was_not_fsynced_may_be_lost(
     tmp_path: Path, sizes: list[int], safe: int, lost: list[int], torn: int
 ) -> None:
-    """Any of the writes above the point may be zeros after a power cut, and the last one torn."""
+    """After a power cut any write above the recovery point may be zeros, and the last one torn."""
     safe = min(safe, len(sizes))
 
     async def run() -> None:
@@ -252,7 +252,7 @@ def test_what_was_not_synced_may_be_lost_but_only_that(
 
 
 def places(data: bytearray) -> list[slice]:
-    """Where each batch stands."""
+    """The bytes of each batch."""
     found, at = [], 0
     while at < len(data):
         size = read_header(data, at).length + PREFIX_BYTES

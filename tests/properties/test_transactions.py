@@ -1,7 +1,7 @@
-"""Transactions in a log against a naive model: what is stable, what was aborted, and what readers see of it.
+"""Transactions in a log against a naive model: last stable offset, aborted transactions, and what consumers read.
 
-The model is a list of batches and folds it anew for every question. The reader does what Kafka's consumers do with the
-list of aborted transactions that comes with each Fetch.
+The model is a list of batches, and computes every answer from the whole list. The consumer uses the list of aborted
+transactions in each Fetch answer as Kafka's consumers do.
 """
 
 from typing import Literal, NamedTuple, TypeVar
@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 
 from tailrace.log.state.aborted_index import Aborted
-from tailrace.records.build import build_batch, marker_batch
-from tailrace.records.control import Marker, read_control
+from tailrace.records.build import build_batch
+from tailrace.records.control import Marker, marker_batch, read_control
 from tailrace.records.header import read_header
 from tailrace.records.opened import batches, open_batch
 from tailrace.records.record import NewRecord
-from tests.properties.machines import MachineWithLog
+from tests.properties.log_state_machine import LogStateMachine
 from tests.unit.log.logs import NOW, read, topic
 
 T = TypeVar("T")
@@ -40,13 +40,15 @@ class Entry(NamedTuple):
 
 
 class Ended(NamedTuple):
+    """A transaction that has ended, in the model."""
+
     producer: int
     first: int
     marker: int
     aborted: bool
 
 
-class TransactionMachine(MachineWithLog):
+class TransactionMachine(LogStateMachine):
     def __init__(self) -> None:
         super().__init__(small)
         self.entries: list[Entry] = []
@@ -96,7 +98,7 @@ class TransactionMachine(MachineWithLog):
         known = self.log.producers.get(producer)
         return 0 if known is None or known.epoch != self.epochs[producer] else known.last_sequence + 1
 
-    # Chores
+    # The high watermark, truncation, retention and restarts
 
     @rule(where=st.floats(0, 1))
     def commit(self, where: float) -> None:
@@ -121,25 +123,25 @@ class TransactionMachine(MachineWithLog):
         self.start = self.log.start
 
     @rule(clean=st.booleans())
-    def come_back(self, clean: bool) -> None:
+    def restart(self, clean: bool) -> None:
         if clean:
             self.point = self.run(self.log.close())
         self.log = self.run(self.opened(clean=clean))
         self.run(self.log.advance_start(self.start))
 
     @rule(where=st.floats(0, 1))
-    def spoil_an_index(self, where: float) -> None:
-        """What can be made again from the batches is, when it is needed."""
+    def damage_an_index(self, where: float) -> None:
+        """The log rebuilds a damaged index from the batches."""
         files = sorted((self.folder / "p").glob("*.txnindex"))
         if files:
             file = files[round(where * (len(files) - 1))]
             file.write_bytes(file.read_bytes()[:-1])
-            self.come_back(clean=False)
+            self.restart(clean=False)
 
     # The model
 
     def fold(self) -> tuple[dict[int, int], list[Ended]]:
-        """What is open, by producer, and what has ended."""
+        """The first offsets of open transactions, by producer, and the transactions that have ended."""
         opened: dict[int, int] = {}
         ended: list[Ended] = []
         for entry in self.entries:
@@ -155,12 +157,12 @@ class TransactionMachine(MachineWithLog):
         return max(self.start, min([self.high_watermark, *undecided]))
 
     def committed(self) -> list[bytes]:
-        """What a reader of committed records sees from the start on."""
+        """The values that a `read_committed` consumer reads from the log start offset on."""
         _, ended = self.fold()
         values = []
         for entry in self.entries:
-            fate = [one for one in ended if one.producer == entry.producer and one.first <= entry.base < one.marker]
-            if entry.kind == "plain" or (entry.kind == "sent" and not fate[0].aborted if fate else False):
+            ends = [one for one in ended if one.producer == entry.producer and one.first <= entry.base < one.marker]
+            if entry.kind == "plain" or (entry.kind == "sent" and not ends[0].aborted if ends else False):
                 values += [
                     value
                     for offset, value in enumerate(entry.values, entry.base)
@@ -168,18 +170,18 @@ class TransactionMachine(MachineWithLog):
                 ]
         return values
 
-    # What always holds
+    # Invariants
 
     @invariant()
-    def stability_agrees(self) -> None:
+    def the_last_stable_offset_agrees(self) -> None:
         assert (self.log.start, self.log.end) == (self.start, self.end)
         assert self.log.last_stable(self.high_watermark) == self.stable()
         assert self.log.producers.transactions.open == self.fold()[0]
 
     @invariant()
-    def readers_see_what_was_committed(self) -> None:
+    def consumers_read_what_was_committed(self) -> None:
         for max_bytes in (1, 400):
-            assert self.run(self.seen(max_bytes)) == self.committed()
+            assert self.run(self.consumed(max_bytes)) == self.committed()
 
     @rule(where=st.floats(0, 1), size=st.integers(1, 12))
     def look_for_aborted(self, where: float, size: int) -> None:
@@ -195,8 +197,8 @@ class TransactionMachine(MachineWithLog):
         found = self.run(self.log.aborted_between_cold(offset, upto))
         assert [one[:3] for one in found] == expected
 
-    async def seen(self, max_bytes: int) -> list[bytes]:
-        """As Kafka's consumers read."""
+    async def consumed(self, max_bytes: int) -> list[bytes]:
+        """What a `read_committed` consumer of Kafka reads."""
         offset, stable, values = self.start, self.stable(), list[bytes]()
         while offset < stable:
             data, following = await read(self.log, offset, max_bytes, stable)
@@ -210,13 +212,13 @@ class TransactionMachine(MachineWithLog):
 
 def visible(data: bytes | bytearray | memoryview, offset: int, aborted: list[Aborted]) -> list[bytes]:
     coming = sorted(aborted, key=lambda one: one.first_offset)
-    hidden: list[int] = []  # producers whose transaction is being passed over
+    hidden: list[int] = []  # producers whose aborted transaction is being skipped
     values = []
     for batch, header in batches(data):
         while coming and coming[0].first_offset <= header.last_offset:
             hidden.append(coming.pop(0).producer_id)
-        if isinstance(said := read_control(batch), Marker):
-            if not said.committed and header.producer_id in hidden:
+        if isinstance(marker := read_control(batch), Marker):
+            if not marker.committed and header.producer_id in hidden:
                 hidden.remove(header.producer_id)
         elif header.producer_id not in hidden:
             values += [record.value or b"" for record in open_batch(batch) if record.offset >= offset]

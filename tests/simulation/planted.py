@@ -1,6 +1,6 @@
-"""Bugs to plant: each breaks one rule that keeps acknowledged records safe, in this process, for as long as asked.
+"""Bugs to plant in replication and the log: each breaks one rule that keeps acknowledged records safe.
 
-The simulator is worth what it finds; `mutants.py` shows that it finds every one of these.
+`mutants.py` shows that the simulator finds every one of them. `planted_coordination` has the bugs of coordinators.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,16 +14,16 @@ from tailrace.broker.replication.quorums import Quorums
 from tailrace.broker.replication.vote_journal import VoteJournal
 from tailrace.log.log import Appended, Log, Read
 from tailrace.log.recovery import recovery, truncation
-from tailrace.log.recovery.segment_walk import walk_in_turns
+from tailrace.log.segment_walk import walk_in_turns
 from tailrace.log.state.producers import ProducerStates
 from tailrace.log.syncing import Syncer
 from tailrace.model.ids import BrokerId, TopicPartition
 from tailrace.raft import following, leading
 from tailrace.raft.effects import EffectsBuilder, Vote
-from tailrace.raft.messages import FetchAnswer, Fetched, Message, Refusal, VoteRequest
-from tailrace.raft.standing import Standing
+from tailrace.raft.messages import FetchAnswer, Fetched, Message, VoteRefusal, VoteRequest
 from tailrace.raft.state import State
 from tailrace.raft.tracking import Leadership
+from tailrace.raft.votes import VoterState
 from tests.simulation import planted_coordination
 from tests.simulation.planting import Mutant, replaced
 
@@ -48,8 +48,8 @@ def vote_not_persisted() -> AbstractContextManager[None]:
 def follower_counted_before_its_fsync() -> AbstractContextManager[None]:
     right = Leadership.fetched
 
-    def fetched(ship: Leadership, fetch: Fetched, log_end: int, now: float) -> None:
-        right(ship, replace(fetch, durable=fetch.end), log_end, now)
+    def fetched(leadership: Leadership, fetch: Fetched, log_end: int, now: float) -> None:
+        right(leadership, replace(fetch, durable=fetch.end), log_end, now)
 
     return replaced(Leadership, "fetched", fetched)
 
@@ -91,55 +91,55 @@ def producer_state_not_rolled_back() -> AbstractContextManager[None]:
 
 
 def high_watermark_from_a_deposed_leader() -> AbstractContextManager[None]:
-    """Whoever answers as a leader is believed, in whichever epoch, and before the two logs are found to agree."""
-    right = following.answered
+    """A follower takes the high watermark from any fetch response, whatever its epoch, before the logs agree."""
+    right = following.fetch_answered
 
     def answered(state: State, answer: FetchAnswer, turn: EffectsBuilder) -> None:
         if answer.served and state.commit(min(answer.high_watermark, state.log_end)):
             turn.committed = state.high_watermark
         right(state, answer, turn)
 
-    return replaced(following, "answered", answered)
+    return replaced(following, "fetch_answered", answered)
 
 
 def vote_for_a_shorter_log() -> AbstractContextManager[None]:
-    return replaced(Standing, "good_enough", lambda standing, asked: True)
+    return replaced(VoterState, "is_up_to_date", lambda voter, request: True)
 
 
 def two_votes_in_one_epoch() -> AbstractContextManager[None]:
-    def refuses(standing: Standing, asked: VoteRequest) -> Refusal | None:
-        return None if standing.leader is None else Refusal.KNOWS_LEADER
+    def refusal(voter: VoterState, request: VoteRequest) -> VoteRefusal | None:
+        return None if voter.leader is None else VoteRefusal.KNOWS_LEADER
 
-    return replaced(Standing, "_refuses_vote", refuses)
+    return replaced(VoterState, "_vote_refusal", refusal)
 
 
 def epoch_cache_not_truncated() -> AbstractContextManager[None]:
-    right = truncation._cut
+    right = truncation._truncate
 
-    def cut(log: Log, number: int, end: int, position: int) -> None:
+    def truncate(log: Log, number: int, end: int, position: int) -> None:
         epochs, starts = list(log.epochs._epochs), list(log.epochs._starts)
         right(log, number, end, position)
         log.epochs._epochs, log.epochs._starts = epochs, starts
 
-    return replaced(truncation, "_cut", cut)
+    return replaced(truncation, "_truncate", truncate)
 
 
 @contextmanager
 def controller_without_quorum_answers() -> Iterator[None]:
-    """Whoever led once goes on as if it did, until somebody tells it otherwise."""
+    """A leader goes on as the leader without a quorum, until another replica's message deposes it."""
     with (
-        replaced(leading, "knows_quorum", lambda state, now: state.leadership is not None),
+        replaced(leading, "has_quorum", lambda state, now: state.leadership is not None),
         replaced(Partition, "hears_quorum", lambda partition: True),
     ):
         yield
 
 
 def vote_to_a_recreated_topic() -> AbstractContextManager[None]:
-    """Partitions named by their topic's name between brokers, not by its id."""
+    """Messages between brokers name a partition by its topic's name instead of its topic id."""
     right = Quorums.raft_messages
 
     def raft_messages(quorums: Quorums, sender: BrokerId, messages: Sequence[tuple[TopicPartition, Message]]) -> None:
-        image = quorums.find.__self__.replicas.image  # type: ignore[attr-defined]
+        image = quorums.find.__self__.hosted.image  # type: ignore[attr-defined]
         named = []
         for key, message in messages:
             heir = image.topics.get(image.removed.get(key.topic_id))
@@ -150,7 +150,7 @@ def vote_to_a_recreated_topic() -> AbstractContextManager[None]:
 
 
 def torn_tail_kept() -> AbstractContextManager[None]:
-    """What a crash left is taken for whole when its header looks so."""
+    """Recovery accepts a torn batch if its header is complete, without checking its checksum."""
 
     def unchecked(file: Any, position: int, stop: int, *, check: bool) -> Any:
         return walk_in_turns(file, position, stop, check=False)

@@ -1,4 +1,4 @@
-"""Bugs to plant in what coordinators and partitions do for consumer groups and transactions; see `planted`."""
+"""Bugs to plant in consumer groups and transactions, in their coordinators and in partitions; see `planted`."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -7,13 +7,13 @@ from dataclasses import replace
 from tailrace.broker.machines.runtime import M, MachineRuntime
 from tailrace.broker.partitions import partition as partitions
 from tailrace.broker.transactions.verification import Verification
+from tailrace.groups.classic.group import ClassicGroup
 from tailrace.groups.consumer import reconciling
 from tailrace.groups.consumer.group import ConsumerGroup
-from tailrace.groups.consumer.member import ConsumerMember, Standing
-from tailrace.groups.consumer.shares import Share
+from tailrace.groups.consumer.member import ConsumerMember, CurrentAssignment
+from tailrace.groups.consumer.partition_sets import PartitionSet
 from tailrace.groups.consumer.states import Step
-from tailrace.groups.group import ClassicGroup
-from tailrace.groups.kept import KeptGroups
+from tailrace.groups.replayed_groups import ReplayedGroups
 from tailrace.log.log import Log
 from tailrace.log.recovery import recovery
 from tailrace.log.state.aborted_index import AbortedIndexes
@@ -24,7 +24,7 @@ from tests.simulation.planting import Mutant, replaced
 
 
 def late_marker_hits_the_next_transaction() -> AbstractContextManager[None]:
-    """Every marker is written, however late it comes."""
+    """A partition writes every marker, also one that arrives late and repeats an old one."""
     return replaced(partitions, "marker_is_due", lambda *_: True)
 
 
@@ -33,12 +33,12 @@ def stable_offset_past_open_transactions() -> AbstractContextManager[None]:
 
 
 def aborted_transactions_forgotten_at_a_start() -> AbstractContextManager[None]:
-    return replaced(recovery, "found_aborted", lambda *_: AbortedIndexes())
+    return replaced(recovery, "aborted_at_open", lambda *_: AbortedIndexes())
 
 
 @contextmanager
 def transactions_not_verified() -> Iterator[None]:
-    """A batch that comes late opens a transaction that its coordinator knows nothing of (KIP-890)."""
+    """A late batch opens a transaction that its coordinator does not know (KIP-890)."""
     with (
         replaced(Verification, "is_needed", property(lambda _: False)),
         replaced(partitions, "require_part_of_transaction", lambda *_: None),
@@ -50,18 +50,18 @@ def decisions_forgotten_by_the_next_coordinator() -> AbstractContextManager[None
     def serve(machine: Transactions, turn: TransactionTurn) -> None:
         for transaction in list(machine.transactions.values()):
             if transaction.state is State.ONGOING:
-                machine._await_end(transaction, turn)
+                machine._set_timeout(transaction, turn)
 
     return replaced(Transactions, "serve", serve)
 
 
 def offsets_of_aborted_transactions_count() -> AbstractContextManager[None]:
-    right = KeptGroups._end
+    right = ReplayedGroups._end_transaction
 
-    def end(groups: KeptGroups, producer_id: int, is_committed: bool) -> None:
+    def end(groups: ReplayedGroups, producer_id: int, is_committed: bool) -> None:
         right(groups, producer_id, True)
 
-    return replaced(KeptGroups, "_end", end)
+    return replaced(ReplayedGroups, "_end_transaction", end)
 
 
 def coordinator_answers_before_it_is_committed() -> AbstractContextManager[None]:
@@ -76,16 +76,16 @@ def commits_of_an_old_generation() -> AbstractContextManager[None]:
 
 
 def partitions_given_before_they_are_given_up() -> AbstractContextManager[None]:
-    """KIP-848: a member gets all that it shall have at once, whoever has it."""
+    """KIP-848: a member gets its whole target assignment at once, before the current owners have revoked it."""
     right = reconciling._next
 
     def go_on(
-        group: ConsumerGroup, member: ConsumerMember, owned: Share | None, is_sure: bool
-    ) -> tuple[Step, Standing]:
-        step, standing = right(group, member, owned, is_sure)
+        group: ConsumerGroup, member: ConsumerMember, owned: PartitionSet | None, is_sure: bool
+    ) -> tuple[Step, CurrentAssignment]:
+        step, current = right(group, member, owned, is_sure)
         if step is not Step.WAIT:
-            return step, standing
-        return step, replace(standing, assigned=group.target.get(member.id, ()))
+            return step, current
+        return step, replace(current, assigned=group.target.get(member.id, ()))
 
     return replaced(reconciling, "_next", go_on)
 

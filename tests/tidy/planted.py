@@ -1,4 +1,4 @@
-"""A file with something planted in it, as a rule sees it."""
+"""A source file with a planted violation."""
 
 from textwrap import dedent
 

@@ -1,4 +1,4 @@
-"""No history may depend on the order of a set (DESIGN, section 3)."""
+"""The order rule: iteration over a set is found (DESIGN, section 3)."""
 
 import pytest
 
@@ -29,7 +29,7 @@ from tests.tidy.planted import planted
         "def f(names: AbstractSet[str]):\n    yield from names",
     ],
 )
-def test_a_walk_over_a_set_is_seen(code: str) -> None:
+def test_iteration_over_a_set_is_found(code: str) -> None:
     assert len(depends_on_set_order(planted(code))) == 1
 
 
@@ -48,15 +48,15 @@ def test_a_walk_over_a_set_is_seen(code: str) -> None:
         "flags = a | b\nfor x in flags: pass",
     ],
 )
-def test_where_the_order_cannot_show_is_left_alone(code: str) -> None:
+def test_iteration_whose_order_does_not_matter_is_allowed(code: str) -> None:
     assert depends_on_set_order(planted(code)) == []
 
 
 @pytest.mark.parametrize("name", ["wait", "TaskGroup", "all_tasks", "as_completed"])
-def test_the_parts_of_asyncio_that_keep_sets_are_seen(name: str) -> None:
+def test_the_parts_of_asyncio_that_keep_sets_are_found(name: str) -> None:
     assert len(depends_on_set_order(planted(f"import asyncio\nasyncio.{name}(tasks)"))) == 1
     assert depends_on_set_order(planted(f"from asyncio import {name} as w\nw(tasks)"))
 
 
-def test_above_the_doors_sets_may_be_walked() -> None:
+def test_rooms_above_the_doors_may_iterate_over_sets() -> None:
     assert depends_on_set_order(planted("for x in {1, 2}: pass", "src/tailrace/cli/main.py")) == []

@@ -1,8 +1,8 @@
-"""Pure rooms know neither the loop nor the shell (DESIGN, section 3)."""
+"""The purity rule: imports of asyncio, ports, log and broker in pure rooms are found (DESIGN, section 3)."""
 
 import pytest
 
-from checks.purity import knows_the_shell
+from checks.purity import impure_imports
 from tests.tidy.planted import planted
 
 
@@ -18,14 +18,14 @@ from tests.tidy.planted import planted
         "from tailrace.broker import node",
     ],
 )
-def test_the_shell_is_seen(room: str, code: str) -> None:
-    assert len(knows_the_shell(planted(code, f"src/tailrace/{room}/machine.py"))) == 1
+def test_an_impure_import_is_found(room: str, code: str) -> None:
+    assert len(impure_imports(planted(code, f"src/tailrace/{room}/machine.py"))) == 1
 
 
-def test_lower_pure_rooms_and_look_alikes_are_fine() -> None:
+def test_lower_rooms_and_similar_names_are_allowed() -> None:
     code = "from tailrace.model import ids\nfrom tailrace.records.header import stamp\nimport asyncio_of_ours"
-    assert knows_the_shell(planted(code, "src/tailrace/raft/machine.py")) == []
+    assert impure_imports(planted(code, "src/tailrace/raft/machine.py")) == []
 
 
-def test_the_shell_may_know_itself() -> None:
-    assert knows_the_shell(planted("import asyncio", "src/tailrace/broker/node.py")) == []
+def test_the_rule_does_not_apply_to_the_broker() -> None:
+    assert impure_imports(planted("import asyncio", "src/tailrace/broker/node.py")) == []

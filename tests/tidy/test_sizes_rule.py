@@ -1,4 +1,4 @@
-"""The bounds on files and functions: each is seen when crossed, and not one line before."""
+"""The size rule: a file or function one line over its bound is found, one at its bound is not."""
 
 from checks.sizes import FILE_MAX_LINES, FUNCTION_MAX_LINES, too_large
 from checks.tree import Source
@@ -13,14 +13,14 @@ def function_of(lines: int) -> Source:
     return planted("def f():\n" + "    x = 1\n" * (lines - 1))
 
 
-def test_a_file_over_the_bound_is_named() -> None:
+def test_a_file_over_the_bound_is_found() -> None:
     assert too_large([file_of(FILE_MAX_LINES)]) == []
     (finding,) = too_large([file_of(FILE_MAX_LINES + 1)])
     assert finding.path == "src/tailrace/log/planted.py"
-    assert f"{FILE_MAX_LINES + 1} lines; the most is {FILE_MAX_LINES}" in finding.wrong
+    assert f"{FILE_MAX_LINES + 1} lines; at most {FILE_MAX_LINES}" in finding.wrong
 
 
-def test_a_function_over_the_bound_is_named_with_its_line() -> None:
+def test_a_function_over_the_bound_is_found_with_its_line() -> None:
     assert too_large([function_of(FUNCTION_MAX_LINES)]) == []
     (finding,) = too_large([function_of(FUNCTION_MAX_LINES + 1)])
     assert (finding.line, finding.wrong.startswith("f has")) == (1, True)

@@ -1,54 +1,54 @@
-"""Empty names, promises without an issue, paths of somebody's machine."""
+"""The rules about words: vague names, TODO without an issue number, paths of one machine."""
 
 import pytest
 
-from checks.words import empty_names, machine_paths, promises
+from checks.words import machine_paths, todo_without_issue, vague_names
 from tests.tidy.planted import planted
 
-PROMISE = "TO" + "DO"  # in two halves, or the rule would find it here
+TODO = "TO" + "DO"  # split, so that the rule does not find it here
 HOME = "/" + "root/tailrace"
 
 
 @pytest.mark.parametrize(
     "path", ["src/tailrace/log/utils.py", "src/tailrace/common/x.py", "docs/helpers.md", "tests/unit/test_util.py"]
 )
-def test_a_file_called_for_nothing_is_seen(path: str) -> None:
-    assert len(empty_names(planted("", path))) == 1
+def test_a_vague_file_name_is_found(path: str) -> None:
+    assert len(vague_names(planted("", path))) == 1
 
 
 @pytest.mark.parametrize("word", ["util", "utils", "helper", "helpers", "manager", "common"])
-def test_every_empty_word_is_seen(word: str) -> None:
-    assert len(empty_names(planted(f"def the_{word}(): ..."))) == 1
+def test_every_banned_word_is_found(word: str) -> None:
+    assert len(vague_names(planted(f"def the_{word}(): ..."))) == 1
 
 
 @pytest.mark.parametrize("code", ["class LogManager: ...", "def common_part(): ...", "async def open_helper(): ..."])
-def test_a_definition_called_for_nothing_is_seen(code: str) -> None:
-    assert len(empty_names(planted(code))) == 1
+def test_a_vague_definition_is_found(code: str) -> None:
+    assert len(vague_names(planted(code))) == 1
 
 
-def test_words_that_only_contain_one_are_fine() -> None:
+def test_longer_words_that_contain_a_banned_word_are_allowed() -> None:
     assert (
-        empty_names(planted("class Commonwealth: ...\ndef utility(): ...\nfrom contextlib import contextmanager")) == []
+        vague_names(planted("class Commonwealth: ...\ndef utility(): ...\nfrom contextlib import contextmanager")) == []
     )
 
 
 @pytest.mark.parametrize("path", ["src/tailrace/log/x.py", "Makefile", "docs/x.md", ".ci/run"])
-def test_a_promise_without_an_issue_is_seen(path: str) -> None:
-    (finding,) = promises(planted(f"\n# {PROMISE}: later", path))
+def test_a_todo_without_an_issue_is_found(path: str) -> None:
+    (finding,) = todo_without_issue(planted(f"\n# {TODO}: later", path))
     assert finding.line == 2
 
 
 @pytest.mark.parametrize(
-    "text", [f"# {PROMISE} #12: later", f"# {PROMISE}(#12) later", f"# the word `{PROMISE}`", f"x = '{PROMISE}'"]
+    "text", [f"# {TODO} #12: later", f"# {TODO}(#12) later", f"# the word `{TODO}`", f"x = '{TODO}'"]
 )
-def test_a_promise_with_an_issue_or_the_mere_word_is_fine(text: str) -> None:
-    assert promises(planted(text)) == []
+def test_a_todo_with_an_issue_or_the_quoted_word_is_allowed(text: str) -> None:
+    assert todo_without_issue(planted(text)) == []
 
 
 @pytest.mark.parametrize("path", ["src/tailrace/log/x.py", "docs/x.md", "Makefile"])
-def test_a_path_of_one_machine_is_seen(path: str) -> None:
+def test_a_path_of_one_machine_is_found(path: str) -> None:
     assert len(machine_paths(planted(f"# see {HOME}/log", path))) == 1
 
 
-def test_paths_that_every_machine_has_are_fine() -> None:
+def test_paths_of_every_machine_are_allowed() -> None:
     assert machine_paths(planted("# /tmp/x /usr/bin ./work/x src/work/y https://host.example/work/")) == []

@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 
 from tailrace.broker.metadata.may_not_vote import MayNotVote
 from tailrace.log.recovery import damage_mark, refill
-from tailrace.log.recovery.truncation_mark import store_cut
+from tailrace.log.recovery.truncation import store_mark
 from tailrace.log.state.gaps import write_gap
 from tailrace.log.state.voters import write_voters
 from tailrace.model import ids
@@ -183,7 +183,7 @@ async def write_marks(folder: str) -> None:
     voters = ((1, ids.Id(b"a" * 16)), (2, ids.Id(b"b" * 16)))
     write_gap(disk, folder, 5, 9).close()
     write_voters(disk, folder, 3, voters).close()
-    await store_cut(disk, folder, 7)
+    await store_mark(disk, folder, 7)
     await damage_mark.mark(disk, folder, 8)
     await refill._mark(disk, folder, "filling", voters)
     may_not_vote = MayNotVote(disk, folder)

@@ -1,7 +1,7 @@
-"""What a broker does with a log that a later release has written: it says so, and stops.
+"""A log with records of a later release: the broker reports it and stops.
 
-A state machine that skipped a record would no longer be the one that its log describes, and a broker that no longer
-follows the metadata would serve from an old image. So neither goes on.
+A state machine that skipped a record would diverge from the other replicas, and a broker that stopped following the
+metadata log would serve from an outdated image. So the broker does neither.
 """
 
 from tailrace import __version__
@@ -10,13 +10,13 @@ from tailrace.wire.stored import UnknownRecord
 
 
 class LaterRelease(Exception):
-    """What was met in which log, and what to do: a sentence for the person who runs this broker."""
+    """A log or the cluster needs a later release; the message tells the operator which, and what to do."""
 
 
 def unknown_record(log: str, offset: int, error: UnknownRecord) -> LaterRelease:
     return LaterRelease(
-        f"{log} holds a record that tailrace {__version__} does not know, at offset {offset}: {error}. A later release "
-        "has written it: start this broker with that release; its data directory is as it was"
+        f"{log} holds a record that tailrace {__version__} does not know, at offset {offset}: {error}. It was written "
+        "by a later release: start this broker with that release; its data directory was not changed"
     )
 
 

@@ -1,4 +1,4 @@
-"""All commands but `serve`, on typer."""
+"""The typer application: all commands except `serve`, which `main` runs without typer."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -30,17 +30,19 @@ app = typer.Typer(
 )
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _print_version(requested: bool) -> None:
+    if requested:
         print(f"tailrace {__version__}")
         raise typer.Exit
 
 
 @app.callback()
 def tailrace(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
 ) -> None:
-    """Tailrace: a message queue that any Kafka client can use. One log, many doors."""
+    """Tailrace: a distributed message queue that any Kafka client can use."""
 
 
 @app.command(add_help_option=False, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
@@ -67,11 +69,11 @@ app.command(cls=Command)(doctor.doctor)
 
 
 def run(words: Sequence[str]) -> int:
-    """The exit code."""
+    """Run a command and return its exit code."""
     try:
         app(words, prog_name="tailrace")
     except SystemExit as ended:
-        if isinstance(ended.__context__, BrokenPipeError):  # typer and rich make exit code 1 of it
+        if isinstance(ended.__context__, BrokenPipeError):  # typer and rich turn it into exit code 1
             raise ended.__context__ from None
         return ended.code if isinstance(ended.code, int) else 0
-    raise Failed("the command did not end as commands do")
+    raise Failed(f"internal error: `tailrace {' '.join(words)}` returned without an exit code.")

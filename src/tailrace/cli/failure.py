@@ -1,4 +1,4 @@
-"""How a command fails: with a sentence, never with a traceback."""
+"""Failures of commands: reported as a sentence on standard error, never as a traceback."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -8,29 +8,29 @@ T = TypeVar("T")
 
 
 class Failed(Exception):
-    """The operation did not work; the message says what happened, which value was wrong, and what to do."""
+    """The command failed (exit code 1); the message says what happened, to which value, and what to do."""
 
 
-class NotThere(Failed):
-    """What was named does not exist. What else was named may."""
+class NotFound(Failed):
+    """One of the named things does not exist; the command still shows the others."""
 
 
 class Misused(Exception):
-    """The command line or a setting makes no sense."""
+    """An argument, option or setting is invalid (exit code 2)."""
 
 
-def looked_up(names: Sequence[str], look: Callable[[str], T]) -> tuple[list[T], NotThere | None]:
-    """What there is of what was named, and the failure to end with when that is not all."""
+def find_all(names: Sequence[str], find: Callable[[str], T]) -> tuple[list[T], NotFound | None]:
+    """The things that exist, and a failure that names those that do not, for the command to raise at its end."""
     found, missing = [], []
     for name in names:
         try:
-            found.append(look(name))
-        except NotThere as failure:
+            found.append(find(name))
+        except NotFound as failure:
             missing.append(str(failure))
-    return found, NotThere("\n".join(missing)) if missing else None
+    return found, NotFound("\n".join(missing)) if missing else None
 
 
 def report(error: Failed | Misused) -> int:
-    """Tell the person; the exit code that scripts see."""
+    """Print the error and return the exit code."""
     print(f"tailrace: {error}", file=sys.stderr)
     return 1 if isinstance(error, Failed) else 2

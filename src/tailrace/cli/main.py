@@ -1,7 +1,7 @@
-"""`tailrace …`: look at the first word, import what that command needs, run it.
+"""Entry point of `tailrace`: import what the given command needs, and run it.
 
-`serve` does not pass through typer: its flags are rows of the settings table, which argparse takes as they are,
-and a broker should not carry a command-line framework in its memory.
+`serve` does not use typer: its flags are generated from the settings table, for which argparse is enough, and a broker
+process should not hold a command-line framework in memory.
 """
 
 import os
@@ -11,16 +11,16 @@ from typing import Final
 
 from tailrace.cli.failure import Failed, Misused, report
 
-INTERRUPTED: Final = 130  # what shells use for a program that Ctrl-C ended
+INTERRUPTED: Final = 130  # the shells' exit code for a program ended by Ctrl-C
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         code = _run(words)
-        sys.stdout.flush()  # here, where a reader that is gone can still be met
+        sys.stdout.flush()  # here, where a closed pipe can still be handled
     except BrokenPipeError:
-        # `… | head` has seen enough. What Python still holds for it must go nowhere, not raise again at exit.
+        # The reader, such as `head`, closed the pipe: no failure. Buffered output must not raise again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (Failed, Misused) as error:
@@ -36,7 +36,7 @@ def _run(words: list[str]) -> int:
 
         try:
             return serve(words[1:])
-        except SystemExit as ended:  # argparse's way to end after --help or a wrong flag
+        except SystemExit as ended:  # argparse raises it after --help or a wrong flag
             return ended.code if isinstance(ended.code, int) else 0
     from tailrace.cli.app import run
 

@@ -1,4 +1,4 @@
-"""What commands print: tables for people, JSON for scripts; progress on standard error, when it is a terminal."""
+"""Output of commands: tables for people, JSON for scripts, and progress bars on standard error if it is a terminal."""
 
 import json
 import sys
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def say(text: str) -> None:
-    """A line for the person at the terminal, never mixed with data."""
+    """Print a message to standard error, so that it never mixes with data."""
     print(text, file=sys.stderr)
 
 
@@ -20,7 +20,7 @@ def print_json(value: object) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str | None = None) -> None:
-    """A table on standard output. Columns that hold only numbers stand to the right; nothing is cut off in a pipe."""
+    """Print a table to standard output. Numeric columns are right-aligned; nothing is truncated in a pipe."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -49,7 +49,7 @@ def _cell(value: object) -> str:
 
 @contextmanager
 def progress(*, shown: bool = True) -> Iterator["Progress"]:
-    """A progress bar on standard error; invisible when that is no terminal."""
+    """A progress bar on standard error; hidden if standard error is not a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 

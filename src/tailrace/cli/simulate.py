@@ -1,4 +1,4 @@
-"""`tailrace simulate`: a whole cluster in one process, on virtual time, under every fault there is."""
+"""`tailrace simulate`: a whole cluster in one process, on virtual time, with injected faults."""
 
 import logging
 import os
@@ -8,24 +8,24 @@ import typer
 
 from tailrace.cli.failure import Failed
 
-TROUBLE_DEFAULT_MINUTES: Final = 0.2
+FAULTS_DEFAULT_MINUTES: Final = 0.2
 
 
 def simulate(
-    seed: Annotated[int, typer.Option("--seed", "-s", min=0, help="The first seed: one seed, one history.")] = 1,
-    seeds: Annotated[int, typer.Option("--seeds", "-n", min=1, help="How many, from the first on.")] = 1,
+    seed: Annotated[int, typer.Option("--seed", "-s", min=0, help="First seed. A seed determines the whole run.")] = 1,
+    seeds: Annotated[int, typer.Option("--seeds", "-n", min=1, help="Number of seeds to run.")] = 1,
     minutes: Annotated[
-        float, typer.Option("--minutes", "-m", min=0.01, help="How long the trouble lasts in each, in virtual time.")
-    ] = TROUBLE_DEFAULT_MINUTES,
+        float, typer.Option("--minutes", "-m", min=0.01, help="Virtual minutes of faults per seed.")
+    ] = FAULTS_DEFAULT_MINUTES,
     workers: Annotated[
-        int | None, typer.Option("--workers", "-w", min=1, help="Processes that share the seeds; one for each core.")
+        int | None, typer.Option("--workers", "-w", min=1, help="Worker processes.", show_default="one per core")
     ] = None,
-    trace: Annotated[bool, typer.Option("--trace", help="Print all that happens, line by line.")] = False,
+    trace: Annotated[bool, typer.Option("--trace", help="Print every event of the seed's run.")] = False,
 ) -> None:
-    """Run real brokers in a simulated world that crashes, cuts and slows them, and check what must hold.
+    """Run brokers in a simulated cluster with crashes, network partitions and delays, and check the invariants.
 
-    Each seed prints a line with the digest of its history. A seed that fails says which promise was broken, and how to
-    see it again: the same seed gives the same history, always.
+    Prints one line per seed, with the digest of its history. For a seed that fails, it prints the broken invariant and
+    the command that reproduces it: the same seed always gives the same history.
 
     \b
     Examples:
@@ -44,19 +44,22 @@ def simulate(
         campaign.add(run)
         print(run, flush=True)
         if run.failure:
-            print(f"  see it again: tailrace simulate --seed {run.seed} --minutes {minutes:g}", flush=True)
+            print(f"  reproduce with: tailrace simulate --seed {run.seed} --minutes {minutes:g}", flush=True)
     print(campaign)
     if not campaign.passed:
-        raise Failed(f"{len(campaign.failed)} of {campaign.seeds} seeds failed, or too little was met; see above.")
+        raise Failed(
+            f"{len(campaign.failed)} of {campaign.seeds} seeds failed, or too few of the required events happened; "
+            "see above."
+        )
 
 
 def _print_history(seed: int, minutes: float) -> None:
-    from tailrace.testing.scenarios.cluster.campaign import told
-    from tailrace.testing.scenarios.cluster.story import trace_cluster
+    from tailrace.testing.scenarios.cluster.campaign import describe_failure
+    from tailrace.testing.scenarios.cluster.scenario import trace_cluster
     from tailrace.testing.simulation import SimulationFailed
 
     try:
         for line in trace_cluster(seed, minutes * 60):
             print(line)
     except (AssertionError, SimulationFailed) as error:
-        raise Failed(told(error)) from None
+        raise Failed(describe_failure(error)) from None

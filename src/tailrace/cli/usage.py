@@ -1,4 +1,4 @@
-"""Commands whose usage line reads `produce [OPTIONS] TOPIC`, where typer would write `{TOPIC}`."""
+"""The class of all commands: their usage line reads `produce [OPTIONS] TOPIC`, where typer would print `{TOPIC}`."""
 
 from typing import Any
 

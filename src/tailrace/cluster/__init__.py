@@ -1,3 +1,3 @@
-"""The cluster's metadata, pure: the records of `__cluster_metadata`, the image they fold into, and the controller
-that proposes them. Nothing here waits, writes or asks what time it is.
+"""The cluster's metadata, as pure code: the records of `__cluster_metadata`, the image that they build, and the
+controller that proposes them. There is no I/O and no clock here.
 """

@@ -1,7 +1,7 @@
-"""What the cluster's metadata says: a fold over the records of `__cluster_metadata`.
+"""The metadata image: the state that results from replaying the records of `__cluster_metadata`.
 
-Only `replay` changes an image, live and at start-up alike. The controller folds records as it appends them; every
-broker folds them when they are committed, and serves from that.
+Only `replay` changes an image, both at start-up and later. The controller replays records as it appends them; every
+broker replays them once they are committed, and serves requests from its image.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ from tailrace.model.ids import NO_EPOCH, NOBODY, BrokerId, Epoch, Id
 
 
 class Resource(IntEnum):
-    """What a setting belongs to, in Kafka's numbers."""
+    """The kinds of resources that have settings, with Kafka's numbers."""
 
     TOPIC = 2
     BROKER = 4
@@ -38,15 +38,15 @@ class Resource(IntEnum):
 
 @dataclass(slots=True)
 class PartitionPlace:
-    """Where one partition lives, who leads it, and where its records begin."""
+    """The replicas, leader, ISR and log start offset of one partition."""
 
     replicas: tuple[BrokerId, ...]  # the preferred leader first
-    founders: tuple[BrokerId, ...]  # who held it first: they vote until its log says otherwise
-    directories: tuple[Id, ...]  # the founders' disks
-    leader: BrokerId = NOBODY  # of `epoch`; another leads only in a later one
-    epoch: Epoch = NO_EPOCH  # never falls; -1: nobody has led yet
-    in_sync: tuple[BrokerId, ...] = ()  # as the leader saw it last
-    start: int = 0  # never falls: DeleteRecords moved the log's start here
+    founders: tuple[BrokerId, ...]  # the first replicas: the voters, until the log has a voter set
+    directories: tuple[Id, ...]  # the directory ids (disks) of the founders
+    leader: BrokerId = NOBODY  # of `epoch`; another leader has a later epoch
+    epoch: Epoch = NO_EPOCH  # never decreases; -1: there was no leader yet
+    in_sync: tuple[BrokerId, ...] = ()  # the ISR, as last reported by the leader
+    start: int = 0  # the log start offset that DeleteRecords set; never decreases
 
 
 @dataclass(slots=True)
@@ -54,16 +54,16 @@ class Topic:
     name: str
     id: Id
     partitions: list[PartitionPlace] = field(default_factory=list)  # by partition number
-    settings: dict[str, str] = field(default_factory=dict)  # its own; the rest are the broker's defaults
+    settings: dict[str, str] = field(default_factory=dict)  # the topic's own; the broker's defaults apply to the rest
 
 
 def plain(name: str) -> str:
-    """A topic's name in a metric, which cannot tell "." from "_"."""
+    """A topic's name as in metrics, which have "_" in place of "."."""
     return name.replace(".", "_")
 
 
 def is_news(place: PartitionPlace, report: PartitionLed) -> bool:
-    """Whether a leader's report counts: reports can overtake each other, and one epoch has one leader."""
+    """Whether a leader's report is new: reports may arrive out of order, and an epoch has only one leader."""
     if report.epoch == place.epoch:
         return report.leader == place.leader and report.in_sync != place.in_sync
     return report.epoch > place.epoch
@@ -71,16 +71,16 @@ def is_news(place: PartitionPlace, report: PartitionLed) -> bool:
 
 @dataclass(slots=True)
 class Image:
-    brokers: dict[BrokerId, Broker] = field(default_factory=dict)  # all that ever joined, by number
+    brokers: dict[BrokerId, Broker] = field(default_factory=dict)  # all brokers that ever joined
     load: Load = field(default_factory=Load)  # of all partitions of all topics
     topics: dict[str, Topic] = field(default_factory=dict)
     topics_by_id: dict[Id, Topic] = field(default_factory=dict)
-    names_by_plain: dict[str, str] = field(default_factory=dict)  # topics' names by what metrics make of them
-    removed: dict[Id, str] = field(default_factory=dict)  # topics that were here: their folders may be deleted
+    names_by_plain: dict[str, str] = field(default_factory=dict)  # topic names by their form in metrics
+    removed: dict[Id, str] = field(default_factory=dict)  # deleted topics: brokers may remove their directories
     broker_settings: dict[str, dict[str, str]] = field(default_factory=dict)  # by broker id as text; "": all brokers
-    group_settings: dict[str, dict[str, str]] = field(default_factory=dict)  # by group, which need not be there
+    group_settings: dict[str, dict[str, str]] = field(default_factory=dict)  # by group id; the group need not exist
     features: dict[str, int] = field(default_factory=dict)  # the levels in force, which never fall, by name
-    next_producer_id: int = 0  # never falls: ids below are somebody's
+    next_producer_id: int = 0  # never decreases: lower ids are taken
 
     def replay(self, record: MetadataRecord) -> None:
         match record:
@@ -167,11 +167,11 @@ class Image:
 
     @property
     def live(self) -> Sequence[BrokerId]:
-        """The brokers that serve, in the order of their numbers."""
+        """The live brokers, in the order of their ids."""
         return sorted(broker.id for broker in self.brokers.values() if not broker.fenced)
 
     def place(self, topic_id: Id, partition: int) -> PartitionPlace | None:
-        """Where a partition lives; None when there is no such partition, or not any more."""
+        """The state of a partition; None: it does not exist."""
         topic = self.topics_by_id.get(topic_id)
         if topic is None or not 0 <= partition < len(topic.partitions):
             return None

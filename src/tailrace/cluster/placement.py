@@ -1,17 +1,17 @@
-"""Which brokers hold a new partition's replicas, its preferred leader first.
+"""Replica placement: which brokers get the replicas of new partitions, the preferred leader first.
 
-Each partition is placed in turn, by what every broker has got so far. A partition of the same topic weighs more than
-all others together, because partitions of one topic are busy at the same time: so a new topic spreads over all
-brokers, and what does not divide evenly goes to those that hold least.
+Partitions are placed one after the other, by the load of each broker so far. A partition of the same topic weighs more
+than all partitions of other topics together, because partitions of one topic are busy at the same time. So a new topic
+spreads over all brokers, and the remainder of the division goes to the least loaded ones.
 
-- The leader is the broker that fewest partitions name first; among equals, in the rack that leads and holds least.
-- Each follower is the broker that holds fewest; among equals, in the rack that holds least, and then one that has its
-  share of leaderships already: who has not is about to get a replica anyway.
-- Racks go before load: while another rack is left, no two replicas of a partition share one. A broker without a rack
-  is a rack of its own.
-- What is equal in all of this is told apart by a scramble of place and load. It is not chance, the same brokers get the
-  same partitions each time; but a broker's partitions have their other replicas here and there, so that its work
-  falls on many when it dies.
+- The leader is the broker that is preferred leader of the fewest partitions; among equals, one in the rack with the
+  fewest leaders and replicas.
+- Each follower is the broker with the fewest replicas; among equals, one in the rack with the fewest replicas, then the
+  one with the most leaderships: a broker with fewer will get a replica soon anyway, as leader.
+- Racks take precedence over load: replicas of a partition share a rack only if there are fewer racks than replicas. A
+  broker without a rack counts as a rack of its own.
+- Remaining ties are broken by a hash of broker id and load. It is deterministic: the same brokers always get the same
+  partitions. But the other replicas of a broker's partitions are on many brokers, which share its work when it fails.
 """
 
 from collections.abc import Sequence
@@ -23,25 +23,27 @@ from tailrace.model.ids import BrokerId
 
 BY_DEFAULT: Final = -1
 REPLICAS_BY_DEFAULT_MAX: Final = 3
-OWN_WEIGHT: Final = 1 << 32  # of a partition of the same topic, against 1 for one of another
+OWN_WEIGHT: Final = 1 << 32  # the weight of a partition of the same topic; one of another topic has 1
 
 ReplicaList = tuple[BrokerId, ...]
 
 
 def factor_for(wanted: int, live: int) -> int:
-    """How many replicas there will be; -1 asks for three, or as many as there are live brokers."""
+    """The replication factor for a requested one; -1: three, or the number of live brokers if it is less."""
     factor = min(REPLICAS_BY_DEFAULT_MAX, live) if wanted == BY_DEFAULT else wanted
     if not 0 < factor <= live:
         raise InvalidReplicationFactor(
-            f"replication factor {wanted} cannot be met: it must be from 1 to the number of live brokers, {live}"
+            f"The target replication factor of {wanted} cannot be reached: it must be from 1 to the number of live "
+            f"brokers, {live}"
         )
     return factor
 
 
 def place(partitions: int, factor: int, brokers: Sequence[Broker], load: Load, own: Load) -> list[ReplicaList]:
-    """Replicas for new partitions, over brokers in the order of their numbers.
+    """Replicas for new partitions, on brokers in the order of their ids.
 
-    `load` is what there is on each broker, `own` the part of it that belongs to the same topic."""
+    `load` is the current load of each broker, `own` the part of it that belongs to the same topic.
+    """
     scales = _Scales(brokers, load, own)
     return [scales.place(factor) for _ in range(partitions)]
 
@@ -49,13 +51,13 @@ def place(partitions: int, factor: int, brokers: Sequence[Broker], load: Load, o
 def widen(
     places: Sequence[ReplicaList], factor: int, brokers: Sequence[Broker], load: Load, own: Load
 ) -> list[ReplicaList]:
-    """More replicas for partitions that have fewer than `factor`. Whoever leads least of them becomes the first."""
+    """Add replicas to partitions with fewer than `factor`; the replica with the fewest leaderships comes first."""
     scales = _Scales(brokers, load, own)
     return [scales.widen(one, factor) for one in places]
 
 
 class _Scales:
-    """What each broker holds, with the order in which they are chosen kept beside it."""
+    """The load of each broker, and the sort keys by which brokers are chosen."""
 
     def __init__(self, brokers: Sequence[Broker], load: Load, own: Load) -> None:
         self._brokers = [broker.id for broker in brokers]
@@ -115,7 +117,7 @@ class _Scales:
 
 
 def _scramble(broker: int, held: int) -> int:
-    """A number that tells little about the two it is made of: what a multiplicative hash is for."""
+    """A multiplicative hash of a broker id and its load, to break ties."""
     mixed = (broker * 0x9E3779B1 + held * 0x85EBCA77) & 0xFFFFFFFF
     mixed = (mixed ^ mixed >> 15) * 0x2C1B3C6D & 0xFFFFFFFF
     return mixed ^ mixed >> 12

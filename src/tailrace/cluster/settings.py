@@ -1,4 +1,4 @@
-"""How a request changes settings of a topic, a broker or a group: set, delete, append to or subtract from a list."""
+"""Changes to the settings of a topic, a broker or a group: set, delete, append to or subtract from a list."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from enum import IntEnum
@@ -22,7 +22,7 @@ CHANGEABLE_BROKER_SETTINGS: Final = tuple(
 
 
 class Operation(IntEnum):
-    """Kafka's numbers for what IncrementalAlterConfigs may do."""
+    """The operations of IncrementalAlterConfigs, with Kafka's numbers."""
 
     SET = 0
     DELETE = 1
@@ -40,10 +40,10 @@ class SettingChange:
 def changed_settings(
     resource: Resource, own: Mapping[str, str], changes: Sequence[SettingChange]
 ) -> Iterator[tuple[str, str | None]]:
-    """The settings that change, with their new values; None: back to the default. `InvalidSetting` says why not."""
+    """The changed settings with their new values; None: back to the default. Raises `InvalidSetting`."""
     names = [change.name for change in changes]
     if len(dict.fromkeys(names)) != len(names):
-        raise InvalidSetting(f"a setting is named twice: {', '.join(names)}")
+        raise InvalidSetting(f"Error due to duplicate config keys: {', '.join(names)}")
     after = dict(own)
     for change in changes:
         value = _new_value(own, change)
@@ -60,11 +60,11 @@ def _new_value(own: Mapping[str, str], change: SettingChange) -> str | None:
     if change.operation is Operation.DELETE:
         return None
     if change.value is None:
-        raise InvalidSetting(f"{change.name} is set to nothing; delete it instead")
+        raise InvalidSetting(f"{change.name} has no value; use DELETE to reset it to its default")
     if change.operation is Operation.SET:
         return change.value
     if change.name not in LIST_SETTINGS:
-        raise InvalidSetting(f"{change.name} is no list: nothing can be appended to it or subtracted from it")
+        raise InvalidSetting(f"{change.name} is not a list: APPEND and SUBTRACT are not allowed")
     current = [item for item in own.get(change.name, _default(change.name)).split(",") if item]
     given = [item for item in change.value.split(",") if item]
     if change.operation is Operation.APPEND:
@@ -85,9 +85,9 @@ def check_setting(resource: Resource, name: str, value: str) -> None:
         return
     one = rows().get(name)
     if one is None:
-        raise InvalidSetting(f"there is no broker setting {name}")
+        raise InvalidSetting(f"Unknown broker config name: {name}")
     if name not in CHANGEABLE_BROKER_SETTINGS:
-        raise InvalidSetting(f"{name} cannot change while the broker runs: set it in its configuration and restart it")
+        raise InvalidSetting(f"Cannot update {name} dynamically: change the broker's configuration and restart it")
     try:
         check(row(one), parse(name, kind_of(one), value))
     except SettingError as error:

@@ -1,6 +1,6 @@
-"""How topics begin and grow: checked, placed, and put into records.
+"""Creating topics, and adding partitions and replicas to them: checks, placement, and the resulting records.
 
-New partitions are placed by `load`: what brokers hold, with what was proposed just now and no image says yet.
+New partitions are placed by `load`: the replicas on each broker, including those proposed but not yet in the image.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -27,14 +27,14 @@ from tailrace.model.topics import INTERNAL_TOPICS, check_topic_name, check_topic
 
 @frozen
 class NewTopic:
-    """A topic somebody wants. Where `assignment` names replicas for each partition, the two numbers are -1."""
+    """A topic to be created. If `assignment` has the replicas of each partition, the two numbers are -1."""
 
     name: str
     partitions: int
     replication_factor: int  # -1: three, or as many as there are live brokers
     assignment: Mapping[int, Sequence[int]] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
-    internal: bool = False  # one of the brokers' own, under a name that nobody else can have
+    internal: bool = False  # one of the internal topics, whose names clients cannot use
 
 
 @frozen
@@ -44,12 +44,12 @@ class TopicCreated:
     partitions: int
     replication_factor: int
     settings: Mapping[str, str]
-    warning: str | None  # what whoever asked may not have meant, for the log
+    warning: str | None  # for the log: a choice that the user may not have intended
 
 
 @frozen
 class MorePartitions:
-    """A topic shall have `total` partitions; `assignment` may name the new ones' replicas."""
+    """The topic shall have `total` partitions; `assignment` may give the replicas of the new ones."""
 
     topic: str
     total: int
@@ -83,10 +83,10 @@ def create(image: Image, load: Load, wanted: NewTopic, new_id: Callable[[], Id])
 def grow(image: Image, load: Load, topic: Topic, wanted: MorePartitions) -> Proposal[Topic]:
     now = len(topic.partitions)
     if topic.name in INTERNAL_TOPICS:
-        raise InvalidTopicName(f"{topic.name} is one of the broker's own topics, and cannot grow: keys would move")
+        raise InvalidTopicName(f"{topic.name} is an internal topic; adding partitions to it would move its keys")
     if not now < wanted.total <= PARTITIONS_PER_TOPIC_MAX:
         raise InvalidPartitions(
-            f"{topic.name} has {now} partitions; the new total must be from {now + 1} "
+            f"The topic {topic.name} currently has {now} partition(s); the new total must be from {now + 1} "
             f"to {PARTITIONS_PER_TOPIC_MAX}, not {wanted.total}"
         )
     brokers, more = _live(image), wanted.total - now
@@ -94,7 +94,7 @@ def grow(image: Image, load: Load, topic: Topic, wanted: MorePartitions) -> Prop
         factor = factor_for(len(topic.partitions[0].replicas), len(brokers))
         places = place(more, factor, brokers, load, _own(topic))
     elif len(wanted.assignment) != more:
-        raise InvalidReplicaAssignment(f"{more} new partitions, but replicas for {len(wanted.assignment)}")
+        raise InvalidReplicaAssignment(f"{more} new partitions, but {len(wanted.assignment)} replica assignments")
     else:
         places = [_checked(brokers, replicas) for replicas in wanted.assignment]
     _check_room(image.load, places)
@@ -102,7 +102,7 @@ def grow(image: Image, load: Load, topic: Topic, wanted: MorePartitions) -> Prop
 
 
 def widen(image: Image, load: Load, topic: Topic, wanted: int) -> Proposal[None]:
-    """Let its partitions have as many replicas as is usual, once there are so many brokers to hold them."""
+    """Add replicas to partitions that have fewer than `wanted`, once there are enough live brokers."""
     factor = REPLICAS_BY_DEFAULT_MAX if wanted == BY_DEFAULT else wanted
     brokers = _live(image)
     live = [broker.id for broker in brokers]
@@ -134,27 +134,27 @@ def _check_name(image: Image, wanted: NewTopic) -> None:
     name = wanted.name
     check_topic_name(name)
     if wanted.internal != (name in INTERNAL_TOPICS):
-        raise InvalidTopicName(f"{name} is one of the broker's own topics")
+        raise InvalidTopicName(f"{name} is an internal topic")
     if (close := image.names_by_plain.get(plain(name))) is not None:
         raise too_close(name, close)
 
 
 def too_close(name: str, other: str) -> TopicExists | InvalidTopicName:
-    """Metric names cannot tell "." from "_", so Kafka allows only one of such a pair; its users expect the same."""
+    """Metric names have "_" in place of ".", so Kafka refuses topics whose names differ only in that; so do we."""
     if name == other:
-        return TopicExists(f"topic {name} exists already")
-    return InvalidTopicName(f"{name} is too close to topic {other}: they differ only in '.' and '_'")
+        return TopicExists(f"Topic '{name}' already exists.")
+    return InvalidTopicName(f"Topic '{name}' collides with existing topic: {other}; they differ only in '.' and '_'")
 
 
 def _places(image: Image, load: Load, wanted: NewTopic) -> list[ReplicaList]:
     brokers = _live(image)
     if wanted.assignment:
         if sorted(wanted.assignment) != list(range(len(wanted.assignment))):
-            raise InvalidReplicaAssignment(f"{wanted.name}: partitions must be numbered from 0 without a gap")
+            raise InvalidReplicaAssignment(f"{wanted.name}: partitions must be a consecutive 0-based integer sequence")
         return [_checked(brokers, wanted.assignment[index]) for index in range(len(wanted.assignment))]
     if not 0 < wanted.partitions <= PARTITIONS_PER_TOPIC_MAX:
         raise InvalidPartitions(
-            f"{wanted.name}: {wanted.partitions} partitions; it must be from 1 to {PARTITIONS_PER_TOPIC_MAX}"
+            f"{wanted.name}: number of partitions {wanted.partitions}; it must be from 1 to {PARTITIONS_PER_TOPIC_MAX}"
         )
     factor = factor_for(wanted.replication_factor, len(brokers))
     return place(wanted.partitions, factor, brokers, load, Load())
@@ -168,7 +168,7 @@ def _checked(brokers: Sequence[Broker], replicas: Sequence[int]) -> ReplicaList:
     known = {int(broker.id): broker.id for broker in brokers}
     if not replicas or len(dict.fromkeys(replicas)) != len(replicas) or any(one not in known for one in replicas):
         raise InvalidReplicaAssignment(
-            f"replicas {list(replicas)}: each must be one of the live brokers {list(known)}, once"
+            f"invalid replicas {list(replicas)}: they must be distinct, and among the live brokers {list(known)}"
         )
     return tuple(known[one] for one in replicas)
 
@@ -180,8 +180,8 @@ def _check_room(load: Load, places: Sequence[ReplicaList]) -> None:
     for broker, held in after.replicas.items():
         if held > PARTITIONS_PER_BROKER_MAX and held > load.replicas.get(broker, 0):
             raise PolicyViolation(
-                f"{len(places)} more partitions: broker {broker} would hold {held} replicas, and "
-                f"{PARTITIONS_PER_BROKER_MAX} are the most for one; delete topics, or add a broker"
+                f"with {len(places)} more partitions, broker {broker} would hold {held} replicas, more than the limit "
+                f"of {PARTITIONS_PER_BROKER_MAX}; delete topics, or add a broker"
             )
 
 
@@ -201,6 +201,6 @@ def _warning(name: str, places: Sequence[ReplicaList]) -> str | None:
     if not any(len(replicas) == 2 for replicas in places):
         return None
     return (
-        f"topic {name} has two replicas, and both are needed to write: it stops when either broker does; "
-        "three replicas go on without one"
+        f"topic {name} has two replicas, and both are needed to write: it is unavailable when either broker fails; "
+        "three replicas tolerate the failure of one"
     )

@@ -1,32 +1,41 @@
-"""The groups whose state is kept in one partition of `__consumer_offsets`: the machine that its leader runs.
+"""The coordinator of the groups in one partition of `__consumer_offsets`, as a state machine without I/O.
 
-Requests come as calls with a `GroupTurn`, which gathers the records to append and the answers to give. A refusal is
-raised, and then nothing has changed. `replay` alone changes what is in the log: offsets, and which generation stands.
-The order that the shell must keep: append, replay, and answer when committed; drop the machine if the append fails.
+Each request is a method call with a `GroupTurn`, which collects the records to append and the answers to give. A
+refused request raises a fault and changes nothing. Whatever is in the log changes by `replay` only: committed offsets,
+the generation of a classic group, everything of a consumer group. The rest (waiting requests, alarms) is known to the
+active coordinator alone.
+
+The driver must keep this order: append the turn's records, replay them, and give the answers when the records are
+committed. If the append fails, it discards the machine and rebuilds it from the log.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
-from tailrace.groups import joining, kinds, migration, offsets, rebalance, syncing
-from tailrace.groups.alarms import Alarm
+from tailrace.groups import migration, offsets
+from tailrace.groups.any_group import (
+    AnyGroup,
+    check_committer,
+    check_epoch,
+    check_generation,
+    require_consumer_group,
+)
+from tailrace.groups.classic import joining, rebalance, syncing
+from tailrace.groups.classic.group import ClassicGroup
+from tailrace.groups.classic.states import Cause, State
 from tailrace.groups.consumer import classic_members, heartbeat, leaving
 from tailrace.groups.consumer.draft import Draft
-from tailrace.groups.consumer.expressions import Tried
+from tailrace.groups.consumer.expressions import KnownMatches
 from tailrace.groups.consumer.group import ConsumerGroup
-from tailrace.groups.consumer.member import AWAY
-from tailrace.groups.consumer.requests import JOINING as JOINING_EPOCH
-from tailrace.groups.consumer.requests import Heartbeat, HeartbeatAnswer, check
-from tailrace.groups.consumer.subscribing import untried
-from tailrace.groups.group import ClassicGroup
-from tailrace.groups.kept import KeptGroups
-from tailrace.groups.kinds import AnyGroup
-from tailrace.groups.offsets import Committed, Place
+from tailrace.groups.consumer.member import STATIC_LEAVE_EPOCH
+from tailrace.groups.consumer.requests import JOIN_EPOCH, Heartbeat, HeartbeatAnswer, check_heartbeat
+from tailrace.groups.consumer.target_assignment import names_to_match
+from tailrace.groups.offsets import Committed
 from tailrace.groups.records import Entry, GroupMetadataKey
-from tailrace.groups.requests import Joining, MemberId, Syncing, Ticket
-from tailrace.groups.states import Cause, State
+from tailrace.groups.replayed_groups import ReplayedGroups
+from tailrace.groups.requests import JoinRequest, MemberId, SyncRequest, Ticket
 from tailrace.groups.topics import Topics
-from tailrace.groups.turn import GroupTurn
+from tailrace.groups.turn import Alarm, GroupTurn
 from tailrace.model.alarms import Alarms
 from tailrace.model.faults import (
     Fault,
@@ -39,162 +48,176 @@ from tailrace.model.faults import (
     SubscribedToTopic,
     UnknownMember,
 )
+from tailrace.model.ids import PartitionName
 from tailrace.model.proposal import InTransaction
 
 K = TypeVar("K", ClassicGroup, ConsumerGroup)
 
 
-class Groups(KeptGroups):
+class Groups(ReplayedGroups):
     def __init__(self) -> None:
         super().__init__()
         self.alarms: Alarms[Alarm] = Alarms()
 
     def serve(self, turn: GroupTurn) -> None:
-        """The log is read: members have a session from now on to be heard of."""
-        self._serves = True
+        """Become active after the log is loaded: every member's session timeout starts over."""
+        self._is_active = True
         for group_id in self.offsets:
             self._group(group_id)
         for group in self.groups.values():
             if isinstance(group, ConsumerGroup):
-                leaving.expect_all(group, turn)
+                leaving.start_alarms(group, turn)
                 continue
             for member in group.members.values():
-                group.hear(member, turn)
+                group.restart_session(member, turn)
             if len(group.members) > turn.rules.max_size:
-                rebalance.prepare(group, turn)
+                rebalance.prepare_rebalance(group, turn)
 
-    # Members
+    # Members of the classic protocol
 
-    def join(self, group_id: str, wanted: Joining, ticket: Ticket, new_id: str, turn: GroupTurn) -> None:
-        _check_id(group_id)
+    def join(self, group_id: str, request: JoinRequest, ticket: Ticket, new_id: str, turn: GroupTurn) -> None:
+        _check_group_id(group_id)
         known = self.groups.get(group_id)
-        if known is None and wanted.who.member_id:
-            raise _unknown(group_id, wanted.who)
+        if known is None and request.identity.member_id:
+            raise _unknown_group(group_id, request.identity)
         if isinstance(known, ConsumerGroup) and not known.is_empty:
-            joining.check_member(wanted, turn)
-            classic_members.join(known, wanted, ticket, new_id, turn)
+            joining.check_member(request, turn)
+            classic_members.join(known, request, ticket, new_id, turn)
             return
         group = known if isinstance(known, ClassicGroup) else ClassicGroup(group_id)
-        joining.join(group, wanted, ticket, new_id, turn)
+        joining.join(group, request, ticket, new_id, turn)
         if isinstance(known, ConsumerGroup):
-            Draft(known, turn).end()
+            Draft(known, turn).delete_group()
         self.groups[group_id] = group
 
-    def sync(self, group_id: str, wanted: Syncing, ticket: Ticket, turn: GroupTurn) -> None:
-        group = self._of_member(group_id, wanted.who)
+    def sync(self, group_id: str, request: SyncRequest, ticket: Ticket, turn: GroupTurn) -> None:
+        group = self._group_of(group_id, request.identity)
         if isinstance(group, ConsumerGroup):
-            classic_members.sync(group, wanted, ticket, turn)
+            classic_members.sync(group, request, ticket, turn)
         else:
-            syncing.sync(group, wanted, ticket, turn)
+            syncing.sync(group, request, ticket, turn)
 
-    def heartbeat(self, group_id: str, who: MemberId, generation: int, turn: GroupTurn) -> None:
-        group = self._of_member(group_id, who)
+    def heartbeat(self, group_id: str, identity: MemberId, generation: int, turn: GroupTurn) -> None:
+        group = self._group_of(group_id, identity)
         if isinstance(group, ConsumerGroup):
-            classic_members.heartbeat(group, who, generation, turn)
+            classic_members.heartbeat(group, identity, generation, turn)
         else:
-            syncing.heartbeat(group, who, generation, turn)
+            syncing.heartbeat(group, identity, generation, turn)
 
-    def leave(self, group_id: str, who: Sequence[MemberId], turn: GroupTurn) -> list[Fault | None]:
-        """What became of each."""
-        _check_id(group_id)
+    def leave(self, group_id: str, identities: Sequence[MemberId], turn: GroupTurn) -> list[Fault | None]:
+        """Returns one result for each member; None: it has left."""
+        _check_group_id(group_id)
         group = self.groups.get(group_id)
         if isinstance(group, ConsumerGroup):
-            return self._leave_consumers(group, who, turn)
+            return self._leave_consumer_group(group, identities, turn)
         results: list[Fault | None] = []
-        for one in who:
+        for identity in identities:
             try:
                 if group is None:
-                    raise _unknown(group_id, one)
-                syncing.leave(group, one, turn)
-                self._drop_if_nothing(group, turn)
+                    raise _unknown_group(group_id, identity)
+                syncing.leave(group, identity, turn)
+                self._drop_if_unused(group, turn)
                 results.append(None)
             except Fault as fault:
                 results.append(fault.with_traceback(None))
         return results
 
-    def _leave_consumers(self, group: ConsumerGroup, who: Sequence[MemberId], turn: GroupTurn) -> list[Fault | None]:
-        """Members of the classic protocol go from a consumer group, all at once: each changes what is left."""
+    def _leave_consumer_group(
+        self, group: ConsumerGroup, identities: Sequence[MemberId], turn: GroupTurn
+    ) -> list[Fault | None]:
+        """Remove members of the classic protocol, all in one step: one new epoch, one decision about a downgrade."""
         results: list[Fault | None] = []
-        gone: dict[str, None] = {}
-        for one in who:
+        leaving_ids: dict[str, None] = {}
+        for identity in identities:
             try:
-                gone[classic_members.find_classic(group, one).id] = None
+                leaving_ids[classic_members.find_classic(group, identity).id] = None
                 results.append(None)
             except Fault as fault:
                 results.append(fault)
-        if gone:
-            self._let_go(group, list(gone), turn)
+        if leaving_ids:
+            self._remove_members(group, list(leaving_ids), turn)
         return results
 
-    def _let_go(self, group: ConsumerGroup, gone: list[str], turn: GroupTurn) -> None:
-        if migration.is_to_go_back(group, gone, turn):
-            classic = self.groups[group.id] = migration.downgraded(group, gone, turn)
-            rebalance.prepare(classic, turn)
+    def _remove_members(self, group: ConsumerGroup, member_ids: list[str], turn: GroupTurn) -> None:
+        if migration.must_downgrade(group, member_ids, turn):
+            classic = self.groups[group.id] = migration.downgraded(group, member_ids, turn)
+            rebalance.prepare_rebalance(classic, turn)
         else:
-            leaving.let_go(group, gone, turn)
+            leaving.remove_members(group, member_ids, turn)
 
-    def _of_member(self, group_id: str, who: MemberId) -> AnyGroup:
-        _check_id(group_id)
+    def _group_of(self, group_id: str, identity: MemberId) -> AnyGroup:
+        _check_group_id(group_id)
         group = self.groups.get(group_id)
         if group is None:
-            raise _unknown(group_id, who)
+            raise _unknown_group(group_id, identity)
         return group
 
-    def beat(self, group_id: str, beat: Heartbeat, turn: GroupTurn) -> HeartbeatAnswer:
-        """A member of a consumer group is there, comes or goes (KIP-848)."""
+    # Members of the consumer protocol (KIP-848)
+
+    def consumer_heartbeat(self, group_id: str, beat: Heartbeat, turn: GroupTurn) -> HeartbeatAnswer:
+        """ConsumerGroupHeartbeat: a member joins, stays or leaves."""
         if not group_id:
-            raise InvalidRequest("a group needs a name")
-        check(beat, turn.rules.assignors)
+            raise InvalidRequest("GroupId can't be empty.")
+        check_heartbeat(beat, turn.rules.assignors)
         known = self.groups.get(group_id)
         if beat.epoch < 0:
-            return self._go(kinds.consumer_group(known, group_id), beat, turn)
-        if isinstance(known, ConsumerGroup) or beat.epoch != JOINING_EPOCH:
-            return heartbeat.heartbeat(kinds.consumer_group(known, group_id), beat, turn)
+            return self._consumer_leave(require_consumer_group(known, group_id), beat, turn)
+        if isinstance(known, ConsumerGroup) or beat.epoch != JOIN_EPOCH:
+            return heartbeat.heartbeat(require_consumer_group(known, group_id), beat, turn)
         if known is None:
             return heartbeat.heartbeat(ConsumerGroup(group_id), beat, turn)
         group, records = migration.upgraded(known, turn)
-        told = heartbeat.heartbeat(group, beat, turn)
+        answer = heartbeat.heartbeat(group, beat, turn)
         turn.records[:0] = records
-        migration.give_way(known, group, turn)
-        return told
+        migration.hand_over(known, group, turn)
+        return answer
 
-    def untried(self, group_id: str, expression: str | None, topics: Topics, tried: Tried) -> dict[str, list[str]]:
-        """What a heartbeat with this expression would have to try, and whoever runs the machine should before."""
+    def names_to_match(
+        self, group_id: str, expression: str | None, topics: Topics, known_matches: KnownMatches
+    ) -> dict[str, list[str]]:
+        """The topic names that a heartbeat with this expression would match, by expression.
+
+        The driver matches them before the turn, in time slices, and passes the results in `GroupTurn.known_matches`."""
         known = self.groups.get(group_id)
-        return untried(known if isinstance(known, ConsumerGroup) else None, expression, topics, tried)
+        return names_to_match(known if isinstance(known, ConsumerGroup) else None, expression, topics, known_matches)
 
-    def _go(self, group: ConsumerGroup, beat: Heartbeat, turn: GroupTurn) -> HeartbeatAnswer:
-        member = heartbeat.find(group, beat.who)
-        if beat.epoch == AWAY:
-            leaving.step_out(group, member, turn)
+    def _consumer_leave(self, group: ConsumerGroup, beat: Heartbeat, turn: GroupTurn) -> HeartbeatAnswer:
+        member = heartbeat.find_member(group, beat.identity)
+        if beat.epoch == STATIC_LEAVE_EPOCH:
+            leaving.leave_temporarily(group, member, turn)
         else:
-            self._let_go(group, [member.id], turn)
+            self._remove_members(group, [member.id], turn)
         return HeartbeatAnswer(member_id=member.id, epoch=beat.epoch)
 
+    # Time
+
     def ring(self, turn: GroupTurn) -> None:
-        """Do what is due. Members of a consumer group go together, for each of them changes what is left."""
-        gone: dict[str, list[str]] = {}
+        """Handle the alarms that are due.
+
+        Expired members of a consumer group are removed in one step: one new epoch, one decision about a downgrade."""
+        expired: dict[str, list[str]] = {}
         for alarm in self.alarms.rung(turn.now):
             group = self.groups.get(alarm.group_id)
             if isinstance(group, ClassicGroup):
-                self._due(group, alarm, turn)
-            elif group is not None and leaving.must_go(group, alarm):
-                gone.setdefault(group.id, []).append(alarm.member_id)
-        for group_id, members in gone.items():
-            self._let_go(kinds.consumer_group(self.groups[group_id], group_id), list(dict.fromkeys(members)), turn)
+                self._ring_classic(group, alarm, turn)
+            elif group is not None and leaving.removes_member(group, alarm):
+                expired.setdefault(group.id, []).append(alarm.member_id)
+        for group_id, members in expired.items():
+            group = require_consumer_group(self.groups[group_id], group_id)
+            self._remove_members(group, list(dict.fromkeys(members)), turn)
 
-    def _due(self, group: ClassicGroup, alarm: Alarm, turn: GroupTurn) -> None:
+    def _ring_classic(self, group: ClassicGroup, alarm: Alarm, turn: GroupTurn) -> None:
         match alarm.what:
             case "join":
-                rebalance.time_to_join_is_up(group, turn)
+                rebalance.join_expired(group, turn)
             case "sync":
-                rebalance.time_to_sync_is_up(group, turn)
+                rebalance.sync_expired(group, turn)
             case _:
-                rebalance.session_is_over(group, alarm.member_id, turn)
-        self._drop_if_nothing(group, turn)
+                rebalance.session_expired(group, alarm.member_id, turn)
+        self._drop_if_unused(group, turn)
 
-    def _drop_if_nothing(self, group: ClassicGroup, turn: GroupTurn) -> None:
-        """Somebody was to join, and never came: nothing of this group is in the log."""
+    def _drop_if_unused(self, group: ClassicGroup, turn: GroupTurn) -> None:
+        """Drop a group that has no records in the log: it was created for a member that never joined."""
         unused = group.state is State.EMPTY and not group.pending and not group.generation
         if unused and not self.offsets.get(group.id) and not self.pending.places(group.id):
             group.move(Cause.REMOVED, turn)
@@ -205,129 +228,133 @@ class Groups(KeptGroups):
     def commit(
         self,
         group_id: str,
-        who: MemberId,
+        identity: MemberId,
         generation: int,
-        wanted: Mapping[Place, Committed],
+        wanted: Mapping[PartitionName, Committed],
         turn: GroupTurn,
         *,
         knows_epochs: bool = True,
     ) -> None:
-        """Write down how far a group has read; `generation` below 0: by somebody who is not in it.
+        """OffsetCommit. A generation below 0: the client is not a member.
 
-        In a consumer group it is the member's epoch. `knows_epochs`: the request can say so."""
+        In a consumer group the generation is the member's epoch; `knows_epochs`: the request's version has it."""
         group = self.groups.get(group_id)
         if group is None:
             if generation >= 0:
-                raise GroupNotFound(f"there is no group {group_id}, and so no generation {generation}")
+                raise GroupNotFound(f"Group {group_id} not found; commit has generation {generation}.")
         elif isinstance(group, ConsumerGroup):
-            kinds.check_committer(group, who.member_id, generation, knows_epochs=knows_epochs)
+            check_committer(group, identity.member_id, generation, knows_epochs=knows_epochs)
         elif generation >= 0 or group.state is not State.EMPTY:
-            self._check_committer(group, who, generation, turn)
+            self._check_classic_committer(group, identity, generation, turn)
         turn.records += [offsets.entry(group_id, place, one) for place, one in wanted.items()]
 
-    def _check_committer(self, group: ClassicGroup, who: MemberId, generation: int, turn: GroupTurn) -> None:
-        member = group.find(who)
+    def _check_classic_committer(
+        self, group: ClassicGroup, identity: MemberId, generation: int, turn: GroupTurn
+    ) -> None:
+        member = group.find(identity)
         group.require_generation(generation)
         if group.state is State.COMPLETING:
-            raise RebalanceInProgress(f"group {group.id} is being shared out")
-        group.hear(member, turn)
+            raise RebalanceInProgress(f"Group {group.id} is rebalancing.")
+        group.restart_session(member, turn)
 
     def commit_in_transaction(
         self,
         group_id: str,
-        who: MemberId,
+        identity: MemberId,
         generation: int,
         producer: tuple[int, int],
-        wanted: Mapping[Place, Committed],
+        wanted: Mapping[PartitionName, Committed],
         turn: GroupTurn,
     ) -> None:
-        """The same by a transaction's producer, for when that is committed. Older clients do not say who they are."""
+        """TxnOffsetCommit: offsets that count when the producer's transaction is committed.
+
+        Clients before TxnOffsetCommit version 3 send no member id and no generation, and are not checked."""
         group = self.groups.get(group_id)
         if group is None and generation >= 0:
-            raise IllegalGeneration(f"there is no group {group_id}, and so no generation {generation}")
-        named = generation >= 0 or who.member_id or who.instance_id is not None
-        if group is not None and named and (generation >= 0 or not group.is_empty):
-            kinds.check_generation(group, who, generation)
+            raise IllegalGeneration(f"Group {group_id} not found; commit has generation {generation}.")
+        is_identified = generation >= 0 or identity.member_id or identity.instance_id is not None
+        if group is not None and is_identified and (generation >= 0 or not group.is_empty):
+            check_generation(group, identity, generation)
         turn.records += [InTransaction(*producer, offsets.entry(group_id, place, one)) for place, one in wanted.items()]
 
-    def check_reader(self, group_id: str, member_id: str | None, epoch: int) -> None:
-        """Whether somebody may be told how far a group has read: a member only while it is in its epoch."""
+    def check_offset_fetch(self, group_id: str, member_id: str | None, epoch: int) -> None:
+        """OffsetFetch by a member of a consumer group needs its current epoch."""
         group = self.groups.get(group_id)
         if isinstance(group, ConsumerGroup) and not (member_id is None and epoch < 0):
-            kinds.check_epoch(group, member_id or "", epoch)
+            check_epoch(group, member_id or "", epoch)
 
-    def forget(self, group_id: str, places: Sequence[Place], turn: GroupTurn) -> list[Fault | None]:
-        """Forget offsets of topics that a group does not read; what became of each."""
-        _check_id(group_id)
+    def delete_offsets(self, group_id: str, places: Sequence[PartitionName], turn: GroupTurn) -> list[Fault | None]:
+        """OffsetDelete, for topics that the group is not subscribed to; returns one result for each partition."""
+        _check_group_id(group_id)
         group = self.find(group_id)
         subscribed = group.subscribed if group.members else frozenset()
         if subscribed is None:
-            raise NonEmptyGroup(f"group {group_id} has members, and does not say what they read")
+            raise NonEmptyGroup(f"Group {group_id} has members whose subscriptions are unknown.")
         known = self._places(group_id)
         results: list[Fault | None] = []
         for place in places:
             if place.topic in subscribed:
-                results.append(SubscribedToTopic(f"group {group_id} reads {place.topic}"))
+                results.append(SubscribedToTopic(f"Group {group_id} is subscribed to topic {place.topic}."))
                 continue
             results.append(None)
             if place in known:
                 turn.records.append(offsets.entry(group_id, place, None))
         return results
 
-    def _places(self, group_id: str) -> dict[Place, None]:
-        """Of which an offset is known, or waits for a transaction's end."""
+    def _places(self, group_id: str) -> dict[PartitionName, None]:
+        """The partitions with a committed or a pending offset."""
         return dict.fromkeys(self.committed(group_id)) | self.pending.places(group_id)
 
-    # Ends
+    # Groups as a whole
 
     def find(self, group_id: str) -> AnyGroup:
         if group_id not in self.groups:
-            raise GroupNotFound(f"there is no group {group_id}")
+            raise GroupNotFound(f"Group {group_id} not found.")
         return self.groups[group_id]
 
     def find_kind(self, group_id: str, kind: type[K]) -> K:
         group = self.find(group_id)
         if not isinstance(group, kind):
-            raise GroupNotFound(f"group {group_id} is no {kind.kind} group")
+            raise GroupNotFound(f"Group {group_id} is not a {kind.kind} group.")
         return group
 
     def delete(self, group_id: str, turn: GroupTurn) -> None:
-        """Forget a group that nobody is in, and how far it has read."""
+        """DeleteGroups: delete a group without members, and its offsets."""
         group = self.find(group_id)
         if not group.is_empty:
-            raise NonEmptyGroup(f"group {group_id} has members")
+            raise NonEmptyGroup(f"Group {group_id} is not empty.")
         self._delete(group, turn)
 
     def _delete(self, group: AnyGroup, turn: GroupTurn) -> None:
         turn.records += [offsets.entry(group.id, place, None) for place in self._places(group.id)]
         if isinstance(group, ConsumerGroup):
-            Draft(group, turn).end()
+            Draft(group, turn).delete_group()
             return
         turn.records.append(Entry(GroupMetadataKey(group=group.id), None))
         for pending in group.pending:
-            turn.alarms.cancel(group.session_of(pending))
+            turn.alarms.cancel(group.session_alarm(pending))
         group.move(Cause.REMOVED, turn)
 
     def expire(self, group_ids: Sequence[str], turn: GroupTurn) -> None:
-        """Forget what need not be kept: old offsets, those of topics that are gone, groups of which nothing is left."""
+        """Delete expired offsets, offsets of deleted topics, and groups that have nothing left."""
         retention_ms = turn.rules.offsets_retention_ms
         for group in [self.groups[one] for one in group_ids if one in self.groups]:
-            kept = self.committed(group.id)
-            old = offsets.expired(group, kept, turn.wall_ms, retention_ms)
-            over = {place: None for place, one in kept.items() if self.is_gone(place, one)} | dict.fromkeys(old)
-            pending = self.pending.places(group.id)  # and what is forgotten is not pending either
-            over = {place: None for place in over if place not in pending}
-            nothing_left = len(over) == len(kept) and not pending
-            if nothing_left and (group.is_old(turn.wall_ms, retention_ms) or (over and group.is_unused)):
+            committed = self.committed(group.id)
+            expired = {place: None for place, one in committed.items() if self.is_of_deleted_topic(place, one)}
+            expired |= dict.fromkeys(offsets.expired(group, committed, turn.wall_ms, retention_ms))
+            pending = self.pending.places(group.id)  # a tombstone would drop the pending offset too, so these wait
+            expired = {place: None for place in expired if place not in pending}
+            nothing_left = len(expired) == len(committed) and not pending
+            if nothing_left and (group.is_expired(turn.wall_ms, retention_ms) or (expired and group.is_unused)):
                 self._delete(group, turn)
             else:
-                turn.records += [offsets.entry(group.id, place, None) for place in over]
+                turn.records += [offsets.entry(group.id, place, None) for place in expired]
 
 
-def _check_id(group_id: str) -> None:
+def _check_group_id(group_id: str) -> None:
     if not group_id:
-        raise InvalidGroupId("a group needs a name")
+        raise InvalidGroupId("GroupId can't be empty.")
 
 
-def _unknown(group_id: str, who: MemberId) -> UnknownMember:
-    return UnknownMember(f"{who.member_id or who.instance_id or 'nobody'} is not in group {group_id}: there is none")
+def _unknown_group(group_id: str, identity: MemberId) -> UnknownMember:
+    return UnknownMember(f"Member {identity} is unknown: group {group_id} not found.")

@@ -1,24 +1,29 @@
-"""A group changes its kind while members run, as `group.consumer.migration.policy` allows.
+"""Online migration of a group between the classic and the consumer protocol (`group.consumer.migration.policy`).
 
-The first member of the consumer protocol makes a consumer group of a classic one: its members go on with what they
-have, in an epoch that is their generation, and are made to join again as soon as there is something to do. When the
-last one goes, the group is classic again, and its members share out the work themselves.
+Upgrade: the first member that joins with the consumer protocol turns a classic group into a consumer group. The other
+members keep their partitions, and their generation becomes their epoch. They are told to rejoin when the target
+assignment asks something of them. Downgrade: when the last member of the consumer protocol leaves, the group becomes
+classic again and rebalances.
 """
 
 from collections.abc import Container, Sequence
 from dataclasses import replace
 
+from tailrace.groups.classic.group import ClassicGroup
+from tailrace.groups.classic.member import ClassicMember
+from tailrace.groups.classic.states import State
 from tailrace.groups.consumer.draft import Draft
-from tailrace.groups.consumer.embedded import assignment, assignment_of, subscription_of
 from tailrace.groups.consumer.group import ConsumerGroup
-from tailrace.groups.consumer.member import ConsumerMember, Profile, Standing
+from tailrace.groups.consumer.member import ConsumerMember, CurrentAssignment, Profile
+from tailrace.groups.consumer.partition_sets import PartitionSet
 from tailrace.groups.consumer.records import ClassicMemberMetadata, ClassicProtocol
-from tailrace.groups.consumer.shares import Share
-from tailrace.groups.group import ClassicGroup
-from tailrace.groups.member import ClassicMember
+from tailrace.groups.consumer_protocol import (
+    CONSUMER_PROTOCOL,
+    decode_assignment,
+    decode_subscription,
+    encode_assignment,
+)
 from tailrace.groups.records import Entry, GroupMetadataKey
-from tailrace.groups.states import State
-from tailrace.groups.subscription import CONSUMER_PROTOCOL
 from tailrace.groups.turn import GroupTurn
 from tailrace.model.alarms import Alarms
 from tailrace.model.faults import Fault, GroupNotFound, RebalanceInProgress
@@ -26,40 +31,40 @@ from tailrace.model.ids import TopicPartition
 
 
 def upgraded(group: ClassicGroup, turn: GroupTurn) -> tuple[ConsumerGroup, list[Entry]]:
-    """What a classic group becomes, and the records that make it so; nothing has happened yet."""
-    gone = Entry(GroupMetadataKey(group=group.id), None)
+    """The consumer group that a classic group becomes, and the records of that change; the turn stays unchanged."""
+    tombstone = Entry(GroupMetadataKey(group=group.id), None)
     if group.is_empty:
-        return ConsumerGroup(group.id), [gone]
+        return ConsumerGroup(group.id), [tombstone]
     _check_upgrade(group, turn)
-    aside = replace(turn, records=[], alarms=Alarms())
-    draft = Draft(ConsumerGroup(group.id), aside)
-    draft.begin(group.generation)
+    scratch = replace(turn, records=[], alarms=Alarms())
+    draft = Draft(ConsumerGroup(group.id), scratch)
+    draft.set_epoch(group.generation)
     taken: dict[TopicPartition, None] = {}
     for member in group.members.values():
-        had = assignment_of(member.assignment, turn.topics)
-        _take_over(draft, group, member, tuple(one for one in had if one not in taken))
-        taken |= dict.fromkeys(had)
-    draft.aimed(group.generation)
-    return draft.group, [gone, *(one for one in aside.records if isinstance(one, Entry))]
+        owned = decode_assignment(member.assignment, turn.topics)
+        _add_classic_member(draft, group, member, tuple(one for one in owned if one not in taken))
+        taken |= dict.fromkeys(owned)
+    draft.set_assignment_epoch(group.generation)
+    return draft.group, [tombstone, *(one for one in scratch.records if isinstance(one, Entry))]
 
 
 def _check_upgrade(group: ClassicGroup, turn: GroupTurn) -> None:
     may = turn.rules.may_upgrade and group.protocol_type == CONSUMER_PROTOCOL
     if not may or len(group.members) > turn.rules.consumer_max_size:
-        raise GroupNotFound(f"group {group.id} is no consumer group, and cannot be made one while it has members")
+        raise GroupNotFound(f"Group {group.id} is not a consumer group and cannot be upgraded while it has members.")
     try:
         for member in group.members.values():
-            subscription_of(_subscription(group, member))
+            decode_subscription(_subscription(group, member))
     except Fault as fault:
-        raise GroupNotFound(f"group {group.id} is no consumer group, and cannot be made one: {fault}") from None
+        raise GroupNotFound(f"Group {group.id} is not a consumer group and cannot be upgraded: {fault}") from None
 
 
 def _subscription(group: ClassicGroup, member: ClassicMember) -> bytes:
     return member.protocols.get(group.protocol or "", next(iter(member.protocols.values()), b""))
 
 
-def _take_over(draft: Draft, group: ClassicGroup, member: ClassicMember, has: Share) -> None:
-    subscription = subscription_of(_subscription(group, member))
+def _add_classic_member(draft: Draft, group: ClassicGroup, member: ClassicMember, owned: PartitionSet) -> None:
+    subscription = decode_subscription(_subscription(group, member))
     profile = Profile(
         instance_id=member.instance_id,
         rack_id=subscription.rack_id,
@@ -76,63 +81,65 @@ def _take_over(draft: Draft, group: ClassicGroup, member: ClassicMember, has: Sh
             ),
         ),
     )
-    draft.describe(member.id, profile)
-    draft.aim(member.id, has)
-    draft.stand(member.id, Standing(epoch=group.generation, previous_epoch=group.generation, assigned=has))
+    draft.set_profile(member.id, profile)
+    draft.set_target(member.id, owned)
+    draft.set_current(
+        member.id, CurrentAssignment(epoch=group.generation, previous_epoch=group.generation, assigned=owned)
+    )
 
 
-def give_way(group: ClassicGroup, instead: ConsumerGroup, turn: GroupTurn) -> None:
-    """A consumer group takes the place of a classic one: whoever waits there is told to join again."""
+def hand_over(group: ClassicGroup, upgraded: ConsumerGroup, turn: GroupTurn) -> None:
+    """A consumer group replaces a classic one: answer waiting requests with REBALANCE_IN_PROGRESS, move the alarms."""
     for member in group.members.values():
-        again = RebalanceInProgress(f"group {group.id} is shared out by its coordinator from now on")
-        turn.answer(member.joining, again)
-        turn.answer(member.syncing, again)
+        rejoin = RebalanceInProgress(f"Group {group.id} was upgraded to a consumer group.")
+        turn.answer(member.joining, rejoin)
+        turn.answer(member.syncing, rejoin)
     for pending in group.pending:
-        turn.alarms.cancel(group.session_of(pending))
+        turn.alarms.cancel(group.session_alarm(pending))
     turn.alarms.cancel(group.join_alarm)
     turn.alarms.cancel(group.sync_alarm)
-    for one in instead.members.values():
+    for one in upgraded.members.values():
         if one.is_classic:
-            instead.hear(one, turn)
+            upgraded.restart_session(one, turn)
 
 
-def is_to_go_back(group: ConsumerGroup, without: Container[str], turn: GroupTurn) -> bool:
-    """Whether a group without these members is a classic one again."""
-    left = [one for one in group.members.values() if one.id not in without]
-    may = turn.rules.may_downgrade and 0 < len(left) <= turn.rules.max_size
-    return may and all(one.is_classic for one in left)
+def must_downgrade(group: ConsumerGroup, leaving: Container[str], turn: GroupTurn) -> bool:
+    """Whether only members of the classic protocol remain when these leave."""
+    remaining = [one for one in group.members.values() if one.id not in leaving]
+    may = turn.rules.may_downgrade and 0 < len(remaining) <= turn.rules.max_size
+    return may and all(one.is_classic for one in remaining)
 
 
-def downgraded(group: ConsumerGroup, gone: Sequence[str], turn: GroupTurn) -> ClassicGroup:
-    """The classic group that a consumer group becomes, which is written down; its members share out anew."""
+def downgraded(group: ConsumerGroup, leaving: Sequence[str], turn: GroupTurn) -> ClassicGroup:
+    """Write the records of the downgrade; returns the classic group, which the caller must rebalance."""
     classic = ClassicGroup(group.id)
     classic.state, classic.generation, classic.protocol_type = State.STABLE, group.epoch, CONSUMER_PROTOCOL
     for member in group.members.values():
-        if member.id not in gone:
+        if member.id not in leaving:
             classic.add(_as_classic(member))
-    classic.protocol = classic.best_protocol()
-    parts = {
-        one.id: assignment(group.target.get(one.id, ()), turn.topics, next(iter(one.protocols.values())))
+    classic.protocol = classic.select_protocol()
+    assignments = {
+        one.id: encode_assignment(group.target.get(one.id, ()), turn.topics, next(iter(one.protocols.values())))
         for one in classic.members.values()
     }
     for one in classic.members.values():
-        one.assignment = parts[one.id]
-    Draft(group, turn).end()
-    turn.records.append(classic.entry(parts, turn.wall_ms))
+        one.assignment = assignments[one.id]
+    Draft(group, turn).delete_group()
+    turn.records.append(classic.entry(assignments, turn.wall_ms))
     for one in classic.members.values():
-        classic.hear(one, turn)
+        classic.restart_session(one, turn)
     return classic
 
 
 def _as_classic(member: ConsumerMember) -> ClassicMember:
-    profile, said = member.profile, member.profile.classic_member_metadata
-    assert said is not None, "only members of the classic protocol are left"
+    profile, classic = member.profile, member.profile.classic_member_metadata
+    assert classic is not None, "a downgraded group has only members of the classic protocol"
     return ClassicMember(
         id=member.id,
         instance_id=profile.instance_id,
         client_id=profile.client_id,
         client_host=profile.client_host,
         rebalance_timeout_ms=profile.rebalance_timeout_ms,
-        session_timeout_ms=said.session_timeout_ms,
-        protocols={one.name: one.metadata for one in said.supported_protocols},
+        session_timeout_ms=classic.session_timeout_ms,
+        protocols={one.name: one.metadata for one in classic.supported_protocols},
     )

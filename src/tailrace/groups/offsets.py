@@ -1,37 +1,33 @@
-"""How far groups have read: offsets with a note and the leader's epoch, until they expire.
+"""Committed offsets: their values, their records, and when they expire.
 
-An offset is kept while its group reads the topic. It is forgotten `offsets.retention.minutes` after that: after the
-last member went, or, in a group that only commits and never had members, after the last commit. A consumer group of
-KIP-848 does not know when its last member went: there the last commit counts, as with Kafka.
+An offset is kept while its group is subscribed to the topic, and for `offsets.retention.minutes` after that. In a
+classic group the retention time begins when the last member leaves; in a group that never had members (offsets
+committed by an assigning consumer) it begins at the last commit. A consumer group of KIP-848 does not record when its
+last member left, so there too it begins at the last commit, as in Kafka.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import field
-from typing import NamedTuple
 
+from tailrace.groups.any_group import AnyGroup
+from tailrace.groups.classic.states import State
 from tailrace.groups.consumer.group import ConsumerGroup
-from tailrace.groups.kinds import AnyGroup
 from tailrace.groups.records import Entry, OffsetCommitKey, OffsetCommitValue
-from tailrace.groups.states import State
 from tailrace.model.faults import OffsetMetadataTooLarge
 from tailrace.model.frozen import frozen
-
-
-class Place(NamedTuple):
-    topic: str
-    partition: int
+from tailrace.model.ids import PartitionName
 
 
 @frozen
 class Committed:
-    """The next offset to read."""
+    """A committed offset of one partition."""
 
-    offset: int
+    offset: int  # the next one to read
     leader_epoch: int = -1
     metadata: str = ""
     committed_ms: int = -1
-    expires_ms: int = -1  # -1: as the broker says
-    order: int = field(default=0, compare=False)  # how late it was written, of all in one log
+    expires_ms: int = -1  # -1: `offsets.retention.minutes` applies
+    order: int = field(default=0, compare=False)  # position among all commits of the log; a later commit has a higher
 
 
 def committed_of(value: OffsetCommitValue, order: int = 0) -> Committed:
@@ -45,8 +41,8 @@ def committed_of(value: OffsetCommitValue, order: int = 0) -> Committed:
     )
 
 
-def entry(group_id: str, place: Place, committed: Committed | None) -> Entry:
-    """For the log; None: it is forgotten."""
+def entry(group_id: str, place: PartitionName, committed: Committed | None) -> Entry:
+    """The record of a commit; with None, the tombstone that deletes the offset."""
     key = OffsetCommitKey(group=group_id, topic=place.topic, partition=place.partition)
     if committed is None:
         return Entry(key, None)
@@ -60,30 +56,32 @@ def entry(group_id: str, place: Place, committed: Committed | None) -> Entry:
     return Entry(key, value)
 
 
-def check_metadata(metadata: str, most: int) -> None:
-    """Kafka's setting says bytes, and what it compares is the length of a string in Java: units of UTF-16."""
+def check_metadata(metadata: str, max_size: int) -> None:
+    """`offset.metadata.max.bytes` is named in bytes, but Kafka compares a Java string's length: UTF-16 code units."""
     size = len(metadata.encode("utf-16-le")) // 2
-    if size > most:
-        raise OffsetMetadataTooLarge(f"a note of {size} characters; offset.metadata.max.bytes is {most}")
+    if size > max_size:
+        raise OffsetMetadataTooLarge(f"Offset metadata of {size} characters; offset.metadata.max.bytes is {max_size}.")
 
 
-def expired(group: AnyGroup, offsets: Mapping[Place, Committed], now_ms: int, retention_ms: int) -> list[Place]:
-    """Which offsets of a group need not be kept any more."""
+def expired(
+    group: AnyGroup, offsets: Mapping[PartitionName, Committed], now_ms: int, retention_ms: int
+) -> list[PartitionName]:
+    """The partitions whose committed offsets have expired."""
     since = _unused_since(group)
-    return [place for place, one in offsets.items() if _is_over(one, since(place, one), now_ms, retention_ms)]
+    return [place for place, one in offsets.items() if _is_expired(one, since(place, one), now_ms, retention_ms)]
 
 
-def _is_over(one: Committed, since_ms: int | None, now_ms: int, retention_ms: int) -> bool:
-    if since_ms is None:
+def _is_expired(one: Committed, unused_since_ms: int | None, now_ms: int, retention_ms: int) -> bool:
+    if unused_since_ms is None:
         return False
-    return now_ms >= (one.expires_ms if one.expires_ms >= 0 else since_ms + retention_ms)
+    return now_ms >= (one.expires_ms if one.expires_ms >= 0 else unused_since_ms + retention_ms)
 
 
-def _unused_since(group: AnyGroup) -> Callable[[Place, Committed], int | None]:
-    """Since when nobody uses an offset; None: somebody does."""
+def _unused_since(group: AnyGroup) -> Callable[[PartitionName, Committed], int | None]:
+    """A function that returns when an offset's retention time began; None: the offset is in use."""
     if isinstance(group, ConsumerGroup):
-        read = group.subscribed
-        return lambda place, one: None if place.topic in read else one.committed_ms
+        topics = group.subscribed
+        return lambda place, one: None if place.topic in topics else one.committed_ms
     if group.protocol_type is None:
         return lambda place, one: one.committed_ms
     if group.state is State.EMPTY:

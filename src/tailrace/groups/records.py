@@ -1,8 +1,9 @@
-"""The records of `__consumer_offsets`, in Kafka's own form: other people's tools read them.
+"""The records of `__consumer_offsets`, in Kafka's format, so that Kafka's tools can read them.
 
-A key begins with its type, a value with its version, both two bytes; the rest is as declared. A record without value
-takes back what the key names. The values here are written in version 3 (`cluster.features` says at which level), which
-all Kafka releases of today read, and read in all versions there are; those of KIP-848 are in `consumer.records`.
+A key begins with its type and a value with its version, two bytes each; the declared fields follow. A record without a
+value is a tombstone: it deletes what the key names. The values declared here are written in version 3
+(`cluster/features.py` says at which metadata.version), which all current Kafka releases can read, and are read in every
+version. Those of KIP-848 are in `consumer/records.py`.
 """
 
 import struct
@@ -20,12 +21,12 @@ from tailrace.wire.schema import Int32, Int64, declaration, record, wire
 from tailrace.wire.schema import struct as part
 from tailrace.wire.stored import UnknownRecord, check_version
 
-NUMBER: Final = struct.Struct(">h")
+NUMBER: Final = struct.Struct(">h")  # a key's type, a value's version
 
 
 @record(type=1, versions="0-1", flexible="none")
 class OffsetCommitKey:
-    """How far a group has read a partition; types 0 and 1 are the same."""
+    """The committed offset of a group for a partition. Key types 0 and 1 have the same fields."""
 
     group: str
     topic: str
@@ -34,13 +35,13 @@ class OffsetCommitKey:
 
 @record(type=1, versions="0-4", flexible="4+")
 class OffsetCommitValue:
-    """The next offset to read."""
+    """A committed offset."""
 
-    offset: Int64
+    offset: Int64  # the next one to read
     leader_epoch: Int32 = wire(since=3, default=-1, ignorable=True)
     metadata: str
     commit_timestamp: Int64
-    expire_timestamp: Int64 = wire(since=1, until=1, default=-1)  # -1: as the broker says
+    expire_timestamp: Int64 = wire(since=1, until=1, default=-1)  # -1: `offsets.retention.minutes` applies
     topic_id: Id = wire(since=4, tag=0, default=NO_ID)
 
 
@@ -53,7 +54,7 @@ class GroupMetadataKey:
 
 @part
 class StoredMember:
-    """A member, in the protocol that its generation uses."""
+    """A member; `subscription` is its metadata for the generation's protocol."""
 
     member_id: str
     group_instance_id: str | None = wire(since=3, nullable="3+", default=None, ignorable=True)
@@ -67,7 +68,7 @@ class StoredMember:
 
 @record(type=2, versions="0-4", flexible="4+")
 class GroupMetadataValue:
-    """A generation whose work was shared out, or a group that nobody is in."""
+    """A generation whose assignment is complete, or a group without members."""
 
     protocol_type: str
     generation: Int32
@@ -82,7 +83,7 @@ Value = OffsetCommitValue | GroupMetadataValue | ConsumerValue
 
 
 class Entry(NamedTuple):
-    """One record; without value, what the key names is gone."""
+    """One record; without a value it is a tombstone."""
 
     key: Key
     value: Value | None
@@ -102,7 +103,7 @@ KINDS: Final[Mapping[int, tuple[type[Key], type[Value]]]] = MappingProxyType(
 
 
 def encode_entry(entry: Entry, level: int, timestamp_ms: int) -> NewRecord:
-    """An entry as it is written at a level of metadata.version."""
+    """The record of an entry at a level of metadata.version."""
     key_type = declaration(type(entry.key)).number
     key = NUMBER.pack(key_type) + encode(entry.key, key_type)
     version = record_version(level, KINDS[key_type][1].__name__)
@@ -112,7 +113,7 @@ def encode_entry(entry: Entry, level: int, timestamp_ms: int) -> NewRecord:
 
 def _value(value: Value, version: int) -> bytes:
     if isinstance(value, OffsetCommitValue) and value.expire_timestamp != -1:
-        version = 1  # the only one that can say so
+        version = 1  # the only version with an expiry time
     return NUMBER.pack(version) + encode(value, version)
 
 
@@ -137,6 +138,6 @@ def _version_if_any(stored: Record) -> int:
 
 def _number(data: bytes) -> int:
     if len(data) < NUMBER.size:
-        raise WireError(f"a record of {len(data)} bytes ends before its type or version")
+        raise WireError(f"record key or value of {len(data)} bytes is too short for its type or version")
     found: int = NUMBER.unpack_from(data)[0]
     return found

@@ -1,4 +1,4 @@
-"""The topics of the cluster, as far as groups have to know them: whoever runs the machine knows them all."""
+"""The cluster's topics as the group state machine needs them; the driver passes an implementation with each turn."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -15,18 +15,20 @@ class KnownTopic(NamedTuple):
 class Topics(Protocol):
     @property
     def revision(self) -> int:
-        """Another one whenever a topic appeared, grew or vanished."""
+        """Changes whenever a topic is created or deleted, or gets more partitions."""
 
     def find(self, name: str) -> KnownTopic | None: ...
 
     def name_of(self, topic_id: Id) -> str | None: ...
 
     def names(self) -> Mapping[str, None]:
-        """Those that a regular expression may match: no internal ones. The same mapping for the same revision."""
+        """The topics that a regular expression may match, which excludes internal ones.
+
+        Returns the same mapping object for the same revision."""
 
 
 class NoTopics:
-    """A cluster without any."""
+    """A cluster without topics."""
 
     revision = 0
 

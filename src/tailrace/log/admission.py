@@ -1,9 +1,9 @@
-"""What a topic's settings say about a batch before it is appended: its size, its times, and that records have keys.
+"""Checks of a client's batch against the topic's settings before it is appended: size, timestamps, record keys.
 
-A header tells the first record's time and, if it is honest, the highest. That is enough where a topic leaves times at
-their defaults. Where it limits them itself every record counts, and so it does where the topic is compacted: there a
-record needs a key. Such batches are opened, up to the key of each record: on the loop, so within bounds. Doors
-see to it that others are served between one such batch and the next.
+The header has the first record's timestamp and, if the producer is honest, the highest one. That is enough while the
+topic leaves its timestamp limits at their defaults. Where a topic sets limits of its own every record's timestamp is
+checked, and in a compacted topic every record needs a key. Such batches are opened as far as the key of each record.
+This happens on the event loop, so the size of these batches is bounded; the doors let other requests run between them.
 """
 
 from typing import Final
@@ -20,17 +20,19 @@ AFTER_UNOPENED_MS: Final = (TOPIC_SETTINGS["message.timestamp.after.max.ms"].def
 
 
 def check_limits(settings: TopicSettings, size: int, header: BatchHeader, now_ms: int, *, append_time: bool) -> None:
-    """Whether a client's batch may be appended; `append_time`: the topic stamps its own times, so any will do."""
+    """Check size and header. `append_time`: the topic uses LogAppendTime, so the producer's timestamps are ignored."""
     if size > settings.max_message_bytes:
-        raise BatchTooLarge(f"the batch has {size} bytes, max.message.bytes is {settings.max_message_bytes}")
+        raise BatchTooLarge(
+            f"the record batch has {size} bytes, which exceeds max.message.bytes={settings.max_message_bytes}"
+        )
     if header.attributes & LOG_APPEND_TIME_BIT:
-        raise InvalidTimestamp("the batch says that its times are the broker's own; only a broker may say so")
+        raise InvalidTimestamp("the batch has the timestamp type LogAppendTime, which only a broker may set")
     if not append_time and header.max_timestamp > now_ms + settings.message_timestamp_after_max_ms:
-        raise _ahead(header.max_timestamp, now_ms + settings.message_timestamp_after_max_ms)
+        raise _too_new(header.max_timestamp, now_ms + settings.message_timestamp_after_max_ms)
 
 
 def looks_at_records(settings: TopicSettings) -> bool:
-    """Whether batches must pass `check_records`, too: most topics never open one."""
+    """Whether batches must pass `check_records`, too; for most topics no batch is opened."""
     return _limits_times(settings) or is_compacted(settings.cleanup_policy)
 
 
@@ -41,29 +43,33 @@ def _limits_times(settings: TopicSettings) -> bool:
 
 
 def check_records(settings: TopicSettings, batch: memoryview, header: BatchHeader, now_ms: int) -> None:
-    """Whether each of its records may be appended."""
+    """Check each record of the batch."""
     if header.records > ADMITTED_OPEN_MAX_RECORDS:
         raise BatchTooLarge(
-            f"the batch has {header.records} records; to look at each, as this topic's settings ask, "
-            f"at most {ADMITTED_OPEN_MAX_RECORDS} are taken: send smaller batches"
+            f"the batch has {header.records} records; this topic's settings require a check of each record, "
+            f"for which at most {ADMITTED_OPEN_MAX_RECORDS} are accepted: send smaller batches"
         )
     timed, keyed = _limits_times(settings), is_compacted(settings.cleanup_policy)
-    late = now_ms + settings.message_timestamp_after_max_ms
-    early = now_ms - settings.message_timestamp_before_max_ms
+    latest = now_ms + settings.message_timestamp_after_max_ms
+    earliest = now_ms - settings.message_timestamp_before_max_ms
     for timestamp, has_key in walk_heads(batch, max(ADMITTED_OPEN_MAX_BYTES, len(batch))):
         if timed:
-            _check_time(timestamp, early, late)
+            _check_time(timestamp, earliest, latest)
         if keyed and not has_key:
-            raise InvalidBatch("a record has no key, and the topic is compacted, by key: give it one")
+            raise InvalidBatch("Compacted topic cannot accept message without key: give every record a key")
 
 
-def _check_time(timestamp: int, early: int, late: int) -> None:
-    """A record that has no time is in time."""
-    if timestamp > late:
-        raise _ahead(timestamp, late)
-    if timestamp < early and timestamp != NO_TIMESTAMP:
-        raise InvalidTimestamp(f"timestamp {timestamp} lies too far back; at least {early} is allowed now")
+def _check_time(timestamp: int, earliest: int, latest: int) -> None:
+    """A record without a timestamp passes."""
+    if timestamp > latest:
+        raise _too_new(timestamp, latest)
+    if timestamp < earliest and timestamp != NO_TIMESTAMP:
+        raise InvalidTimestamp(
+            f"timestamp {timestamp} is out of range: message.timestamp.before.max.ms allows {earliest} or later"
+        )
 
 
-def _ahead(timestamp: int, late: int) -> InvalidTimestamp:
-    return InvalidTimestamp(f"timestamp {timestamp} lies too far ahead; at most {late} is allowed now")
+def _too_new(timestamp: int, latest: int) -> InvalidTimestamp:
+    return InvalidTimestamp(
+        f"timestamp {timestamp} is out of range: message.timestamp.after.max.ms allows {latest} or earlier"
+    )

@@ -1,4 +1,4 @@
-"""How the files of a partition's folder are called."""
+"""Names of the files in a partition's folder: twenty digits of an offset and a suffix, or a fixed name."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -12,16 +12,16 @@ GAP_SUFFIX: Final = ".gap"
 VOTERS_SUFFIX: Final = ".voters"
 UNFINISHED_SUFFIX: Final = ".new"
 EPOCHS_NAME: Final = "leader-epochs"
-CUT_NAME: Final = "truncated"
+TRUNCATED_NAME: Final = "truncated"
 DAMAGED_NAME: Final = "damaged"
 REFILLING_NAME: Final = "refilling"
 
 
-def named(offset: int, suffix: str) -> str:
+def file_name(offset: int, suffix: str) -> str:
     return f"{offset:020d}{suffix}"
 
 
 def offsets_named(names: Iterable[str], suffix: str) -> list[int]:
-    """The offsets of the files with this suffix, rising; names that are not ours are left alone."""
+    """The offsets of the files with this suffix, ascending; files that are not named by an offset are skipped."""
     stems = (name[: -len(suffix)] for name in names if name.endswith(suffix))
     return sorted(int(stem) for stem in stems if len(stem) == 20 and stem.isdecimal())

@@ -1,15 +1,15 @@
-"""A follower's append: batches as the leader has them, offsets, epochs and all.
+"""A follower's append: batches exactly as the leader has them, with their offsets and epochs.
 
-They must be intact and follow on what is there. A leader whose log was compacted sends batches that skip offsets: such
-a gap is written down before the batch behind it is (`gaps`). A new follower begins where its leader's log does.
+Batches must be intact and continue the log: offsets and epochs do not fall. A leader whose log was compacted sends
+batches that skip offsets; such a gap is written to a file before the batch behind it (`gaps`). An empty log begins at
+the first offset that the leader sends.
 """
 
 from typing import TYPE_CHECKING
 
-from tailrace.log.disk_faults import refused
 from tailrace.log.state.gaps import write_gap
 from tailrace.log.state.voters import write_control
-from tailrace.log.writing import write
+from tailrace.log.writing import write, write_fault
 from tailrace.model.faults import CorruptBatch, StorageFailed
 from tailrace.records.header import CONTROL_BIT, BatchHeader, check_intact
 from tailrace.records.opened import batches
@@ -28,8 +28,8 @@ def append_as_is(log: "Log", data: memoryview, now_ms: int) -> int:
             log.start = log.end = log.durable = header.base_offset
         if header.base_offset < log.end or header.leader_epoch < log.epochs.last:
             raise CorruptBatch(
-                f"offset {header.base_offset} of epoch {header.leader_epoch} cannot follow on "
-                f"{log.end - 1} of epoch {log.epochs.last}"
+                f"a batch with offset {header.base_offset}, epoch {header.leader_epoch} cannot follow "
+                f"offset {log.end - 1}, epoch {log.epochs.last}"
             )
         _append(log, batch, header, now_ms)
         count += 1
@@ -50,10 +50,10 @@ def _append(log: "Log", batch: memoryview, header: BatchHeader, now_ms: int) -> 
         log.aborted.add(log.segments[-1].base, aborted)
 
 
-def _write_gap(log: "Log", goes_on: int) -> None:
+def _write_gap(log: "Log", next_offset: int) -> None:
     try:
-        file = write_gap(log.ports.disk, log.folder, log.end, goes_on)
+        file = write_gap(log.ports.disk, log.folder, log.end, next_offset)
     except OSError as error:
-        raise refused(log.folder, error) from error
+        raise write_fault(log.folder, error) from error
     log.syncer.files[file] = None
     log.syncer.folders[log.folder] = None

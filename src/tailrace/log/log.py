@@ -1,12 +1,13 @@
-"""A partition's log, as the broker sees it: append, read, sync, and the chores that keep it small and safe.
+"""A partition's log, as the broker uses it: append, read, fsync and maintenance.
 
-Offsets: `start` ≤ `end`; `durable` is what may be promised. With fsync `always` it is the end that was noted when the
-last finished round of syncs began; otherwise it is the end. Opening a log whose folder does not exist touches nothing:
-the folder appears with the first batch.
+Offsets: log start `start` ≤ log end `end`. Everything below `durable` may be acknowledged: with fsync `always` it is
+the log end at the moment when the last completed round of fsyncs began, otherwise it is the log end. Opening a log
+whose folder does not exist touches nothing: the folder is made with the first batch.
 
-Appends and reads are synchronous and never wait. Chores (`checkpoint`, `retain`, `truncate_to`, …) wait for the disk
-and for each other; appends and reads go on meanwhile. An append that the disk refuses leaves nothing behind, and the
-next one may work. A sync that fails closes the log for good, as does damage: `failed` and `damage` say why.
+Appends and reads are synchronous and never wait. Maintenance (`checkpoint`, `retain`, `truncate_to`, …) waits for the
+disk and runs one operation at a time, while appends and reads go on. An append that the disk refuses leaves nothing
+behind, and the next one may succeed. A failed fsync takes the log offline until the broker restarts (`failed` says
+why). Damage closes it to appends (`damage` says where).
 """
 
 import asyncio
@@ -16,14 +17,13 @@ from typing import Final, NamedTuple
 
 from tailrace.log import follower_append, maintenance
 from tailrace.log.admission import check_limits, check_records, looks_at_records
-from tailrace.log.checked_batches import Read
 from tailrace.log.file_names import SEGMENT_SUFFIX
 from tailrace.log.index import time_lookup
 from tailrace.log.index.time_lookup import Timed
-from tailrace.log.reader import Reader
+from tailrace.log.reader import Read, Reader
 from tailrace.log.recovery import damage_mark, refill, truncation
-from tailrace.log.recovery.found import Damage, Recovered, RecoveryPoint
-from tailrace.log.recovery.recovery import Recovery, unreadable
+from tailrace.log.recovery.recovered import Damage, Recovered, RecoveryPoint
+from tailrace.log.recovery.recovery import Recovery, unreadable_log
 from tailrace.log.segment import Segment
 from tailrace.log.state.aborted_index import Aborted
 from tailrace.log.state.aborted_index_files import aborted_between
@@ -41,14 +41,15 @@ from tailrace.records.header import CONTROL_BIT, TRANSACTIONAL_BIT, BatchHeader,
 __all__ = ["Appended", "Damage", "Log", "Read", "RecoveryPoint", "Timed"]
 
 logger: Final = logging.getLogger(__name__)
-CREATE_TIME: Final = -1  # the append time of a batch that keeps its producer's times
+CREATE_TIME: Final = -1  # the append time of a batch that keeps its producer's timestamps
 
 
 class Appended(NamedTuple):
     base_offset: int
     last_offset: int
-    duplicate: bool  # of a batch that is in the log already; the offsets are its own
+    duplicate: bool  # the batch was in the log already; the offsets are those of the original
     append_time_ms: int  # -1 unless the topic has LogAppendTime
+    log_start: int = 0
 
 
 def _ignore() -> None:
@@ -56,39 +57,39 @@ def _ignore() -> None:
 
 
 class Log:
-    def __init__(self, folder: str, ports: Ports, settings: TopicSettings, fsync: Fsync, found: Recovered) -> None:
+    def __init__(self, folder: str, ports: Ports, settings: TopicSettings, fsync: Fsync, recovered: Recovered) -> None:
         self.folder = folder
         self.ports = ports
-        self.segments = found.segments  # by rising base offset; the last one is active
-        self.start = found.start
-        self.end = found.end
-        self.durable = found.end
-        self.epochs = found.epochs
-        self.producers = found.producers
-        self.aborted = found.aborted
-        self.voter_sets = found.voter_sets  # who votes from which offset on, rising: what control batches have said
-        self.damage = found.damage
+        self.segments = recovered.segments  # by ascending base offset; the last one is active
+        self.start = recovered.start
+        self.end = recovered.end
+        self.durable = recovered.end
+        self.epochs = recovered.epochs
+        self.producers = recovered.producers
+        self.aborted = recovered.aborted
+        self.voter_sets = recovered.voter_sets  # by ascending offsets of the control batches that set them
+        self.damage = recovered.damage
         self.failed: StorageFailed | None = None
-        self.on_durable: Callable[[], None] = _ignore  # `durable` has moved by a sync; not called from `append`
+        self.on_durable: Callable[[], None] = _ignore  # an fsync has moved `durable`; not called by `append`
         self.on_failed: Callable[[], None] = _ignore
         self.on_damaged: Callable[[], None] = _ignore
-        self.begin_syncing()
-        self._chores = asyncio.Lock()
+        self.reset_syncer()
+        self._maintenance = asyncio.Lock()
         self._reader = Reader(self)
-        self.point: RecoveryPoint | None = None  # the last that `checkpoint` gave, or that this log was opened with
-        self.recorded_offset = 0  # where the point lies that the caller has surely recorded
-        self.saved = False  # whether the files of `point` hold all that belongs to it
-        self.settled = False  # the last `checkpoint` or `close` put all on disk: a stop is clean if all did
-        self.known_whole = found.damage is None  # whether all of the log is known, so that a checkpoint can be made
-        self.cut_at: int | None = None  # where the log was truncated, while a recorded point may lie above
-        self.cut_covered = False  # whether a point has been recorded since
+        self.recovery_point: RecoveryPoint | None = None  # of the last checkpoint, or that this log was opened with
+        self.recorded_offset = 0  # of the recovery point that the caller has durably recorded
+        self.point_saved = False  # whether the state files that belong to `recovery_point` are complete
+        self.stops_clean = False  # whether the last `checkpoint` or `close` covered everything: a stop now is clean
+        self.can_checkpoint = recovered.damage is None  # false when damaged at the start, offline, closed or deleted
+        self.truncated_at: int | None = None  # where it was truncated, while a recorded point may lie above
+        self.truncation_covered = False  # whether a recovery point was recorded since
         self._always = fsync == "always"
-        self.refusing = False  # the last write found no room, or another reason not to be taken
+        self.writes_refused = False  # whether the disk refused the last write, for lack of room or another reason
         self._unsynced_records = 0
         self._unsynced_since_ms: int | None = None
-        self.voters_before: VoterIds = ()  # who voted when it was thrown away: they do until it names others
-        self.refilling = False  # it was thrown away, and what it held has not all come back yet: it vouches for nothing
-        self.refusal = None if found.damage is None else f"damaged: {found.damage}"
+        self.voters_before: VoterIds = ()  # when the log was discarded; in force until the log has others
+        self.refilling = False  # discarded and not complete yet: its replica must not vote, nor count for the quorum
+        self.refusal = None if recovered.damage is None else f"damaged: {recovered.damage}"  # why appends are refused
         self.use(settings)
 
     @classmethod
@@ -102,32 +103,33 @@ class Log:
         recovery: RecoveryPoint | None,
         clean: bool,
         producer_expiration_ms: int,
-        may_cut: bool = True,
+        may_truncate: bool = True,
     ) -> "Log":
-        """Open a log, its folder there or not; after an unclean stop, scan what `recovery` does not cover.
+        """Open a log, whether its folder exists or not; after an unclean stop, scan everything above `recovery`.
 
-        `may_cut` says that `recovery` is all that was promised, so that bad bytes above it are a torn tail.
+        `may_truncate`: the recovery points are known, so bad bytes above them are a torn tail and are truncated.
         """
         now_ms = ports.clock.wall_ms()
         try:
             voters_before = await refill.resume(ports.disk, folder)
             opening = Recovery(ports.disk, folder, settings.index_interval_bytes, producer_expiration_ms, now_ms)
             marked = damage_mark.load_mark(ports.disk, folder)
-            found = await opening.run(recovery, clean=clean, may_cut=may_cut, marked=marked)
-            if marked is not None and found.damage is None:
-                found.damage = await damage_mark.look_again(ports.disk, folder, found, marked)
+            recovered = await opening.run(recovery, clean=clean, may_truncate=may_truncate, marked=marked)
+            if marked is not None and recovered.damage is None:
+                recovered.damage = await damage_mark.check_again(ports.disk, folder, recovered, marked)
         except OSError as error:
-            voters_before, found = None, unreadable(folder, recovery, producer_expiration_ms, error)
-        log = cls(folder, ports, settings, fsync, found)
+            voters_before, recovered = None, unreadable_log(folder, recovery, producer_expiration_ms, error)
+        log = cls(folder, ports, settings, fsync, recovered)
         log.refilling = voters_before is not None
         log.voters_before = voters_before or ()
-        log.point, log.saved, log.cut_at = found.held_to or recovery, found.saved, found.cut_at
-        log.settled = clean
+        log.recovery_point = recovered.point_past_damage or recovery
+        log.point_saved, log.truncated_at = recovered.point_saved, recovered.truncated_at
+        log.stops_clean = clean
         log.recorded_offset = 0 if recovery is None else recovery.offset
         return log
 
     def use(self, settings: TopicSettings) -> None:
-        """Go by these settings from now on."""
+        """Apply these settings from now on."""
         self.settings = settings
         self._append_time = settings.message_timestamp_type == "LogAppendTime"
         self.looks_at_records = looks_at_records(settings)
@@ -143,12 +145,12 @@ class Log:
     def append(
         self, batch: memoryview, header: BatchHeader, epoch: int, now_ms: int, *, internal: bool = False
     ) -> Appended:
-        """Append a leader's batch, already checked: stamp it in place, write it. `internal`: it is a broker's own."""
+        """Append a batch as the leader: stamp offset and epoch in place, and write it. `internal`: not a client's."""
         if self.refusal is not None:
             raise StorageFailed(f"{self.folder} is {self.refusal}")
         producer = header.producer_id >= 0
         if producer and not internal and (sent := self.producers.check(header)) is not None:
-            return Appended(sent.base_offset, sent.last_offset, True, sent.append_time_ms)
+            return Appended(sent.base_offset, sent.last_offset, True, sent.append_time_ms, self.start)
         if not internal:
             check_limits(self.settings, len(batch), header, now_ms, append_time=self._append_time)
             if self.looks_at_records:
@@ -166,23 +168,23 @@ class Log:
         if new_epoch:
             self.epochs.begin(epoch, base)
         if header.attributes & TRANSACTIONAL_BIT:
-            self._note_transaction(header, batch, base, append_time, now_ms)
+            self._apply_transactional(header, batch, base, append_time, now_ms)
         elif producer:
-            self.producers.sent(header, base, append_time, now_ms)
-        return Appended(base, self.end - 1, False, append_time)
+            self.producers.add_batch(header, base, append_time, now_ms)
+        return Appended(base, self.end - 1, False, append_time, self.start)
 
-    def _note_transaction(
+    def _apply_transactional(
         self, header: BatchHeader, batch: memoryview, base: int, append_time_ms: int, now_ms: int
     ) -> None:
-        if (aborted := self.producers.note(header, batch, base, append_time_ms, now_ms)) is not None:
+        if (aborted := self.producers.apply(header, batch, base, append_time_ms, now_ms)) is not None:
             self.aborted.add(self.segments[-1].base, aborted)
 
     def append_as_is(self, data: memoryview, now_ms: int) -> int:
-        """Append a leader's batches as a follower got them: their offsets and epochs stand. How many were whole."""
+        """Append batches as a follower, with the leader's offsets and epochs; returns how many were whole."""
         return follower_append.append_as_is(self, data, now_ms)
 
-    def written(self, file: File, records: int, now_ms: int) -> None:
-        """A file has grown by so many records: they will be synced when the settings say so."""
+    def note_written(self, file: File, records: int, now_ms: int) -> None:
+        """Records were written to a file: schedule its fsync as the settings demand."""
         self.syncer.files[file] = None
         if self._always:
             self.syncer.soon()
@@ -197,122 +199,122 @@ class Log:
     # Reading
 
     def read(self, offset: int, max_bytes: int, limit: int) -> Read | None:
-        """Whole batches from the one that holds `offset`, below `limit`; None when the disk must be waited for.
+        """Whole batches below `limit`, from the one that holds `offset` on; None when `read_cold` must be used.
 
-        About `max_bytes`, but one batch at least when there is one; from one segment.
+        At most `max_bytes`, but at least one batch if there is one; all from one segment.
         """
         return self._reader.read(offset, max_bytes, limit)
 
     async def read_cold(self, offset: int, max_bytes: int, limit: int) -> Read:
-        """As `read`, off the loop."""
+        """Like `read`, but awaits the disk."""
         return await self._reader.read_cold(offset, max_bytes, limit)
 
     def last_stable(self, high_watermark: int) -> int:
-        """Below this offset, which is not above the high watermark, every transaction is decided."""
+        """The last stable offset: every transaction that begins below it is decided. Never above the high watermark."""
         transactions = self.producers.transactions
         if not transactions.any:
             return high_watermark
         return max(self.start, transactions.last_stable(high_watermark))
 
     def aborted_between(self, offset: int, upto: int) -> list[Aborted] | None:
-        """Aborted transactions that a reader of these offsets must know of; None when the disk must be waited for."""
+        """The aborted transactions that overlap these offsets; None when `aborted_between_cold` must be used."""
         found = self.aborted.find(offset, upto)
         return None if isinstance(found, int) else found
 
     async def aborted_between_cold(self, offset: int, upto: int) -> list[Aborted]:
-        """As `aborted_between`, off the loop."""
+        """Like `aborted_between`, but awaits the disk."""
         return await aborted_between(self, offset, upto)
 
     async def offset_for_time(self, timestamp_ms: int, limit: int) -> Timed | None:
-        """The first record below `limit` that is not older than `timestamp_ms`."""
+        """The first record below `limit` whose timestamp is `timestamp_ms` or later."""
         return await time_lookup.offset_for_time(self, timestamp_ms, limit)
 
     async def max_timestamp(self, limit: int) -> Timed | None:
-        """The first of the records with the highest timestamp below `limit`."""
+        """The first record with the highest timestamp below `limit`."""
         return await time_lookup.max_timestamp(self, limit)
 
-    # Chores
+    # Maintenance
 
     async def checkpoint(self) -> RecoveryPoint | None:
-        """Put everything on the disk; up to where a recovery need not look any more. None: there is nothing yet.
+        """Make everything durable; returns the recovery point, above which the next start scans. None: an empty log.
 
-        Once the caller has written it down, durably, it says so with `recorded`.
+        The caller records the point durably, and then calls `recorded`.
         """
-        async with self._chores:
+        async with self._maintenance:
             return await maintenance.checkpoint(self)
 
     @property
-    def is_put_down(self) -> bool:
-        """Whether a checkpoint would find nothing to do."""
-        return maintenance.is_put_down(self)
+    def is_checkpointed(self) -> bool:
+        """Whether a checkpoint would have nothing to do."""
+        return maintenance.is_checkpointed(self)
 
     def recorded(self, point: RecoveryPoint) -> None:
-        """The next start will be told of `point`: what only earlier ones needed may go."""
-        if self.cut_at is not None and not self.cut_covered:
-            if not (self.saved and point == self.point):
-                return  # given before the cut
-            self.cut_covered = True
+        """`point` is durably recorded for the next start: files that only earlier points need may be removed."""
+        if self.truncated_at is not None and not self.truncation_covered:
+            if not (self.point_saved and point == self.recovery_point):
+                return  # the point is older than the truncation
+            self.truncation_covered = True
         self.recorded_offset = point.offset
 
     async def retain(self, now_ms: int, high_watermark: int) -> int:
-        """Remove the segments that retention no longer keeps; how many."""
-        async with self._chores:
+        """Remove the oldest segments that `retention.ms` or `retention.bytes` no longer keep; returns how many."""
+        async with self._maintenance:
             return await maintenance.retain(self, now_ms, high_watermark)
 
     async def advance_start(self, offset: int) -> None:
-        """Let the log begin at `offset`; segments that lie wholly below are removed."""
-        async with self._chores:
+        """Move the log start to `offset`; segments that lie wholly below it are removed."""
+        async with self._maintenance:
             await maintenance.advance_start(self, offset)
 
-    async def begin_anew(self, offset: int) -> None:
-        """Let the log be empty and go on at `offset`, past its end: what lay between is lost."""
-        async with self._chores:
-            await maintenance.begin_anew(self, offset)
+    async def truncate_fully_and_start_at(self, offset: int) -> None:
+        """Remove all records and continue at `offset`, which lies past the log end."""
+        async with self._maintenance:
+            await maintenance.truncate_fully_and_start_at(self, offset)
 
     async def truncate_to(self, offset: int) -> None:
-        """Cut the log at `offset`, or at the batch that holds it, with all that was derived from it."""
-        async with self._chores:
+        """Truncate the log at `offset`, or at the start of the batch that holds it, and roll back all derived state."""
+        async with self._maintenance:
             await truncation.truncate_to(self, offset)
 
     async def start_over(self) -> None:
-        """Throw everything away, damage too: an empty log that begins at 0, or wherever its leader's log does."""
-        async with self._chores:
+        """Discard everything, including the damage: an empty log, to be refilled from the leader's log start on."""
+        async with self._maintenance:
             await refill.start_over(self)
 
     async def refilled(self) -> None:
-        """All that this log held before it started over has come back, as far as its leader has it."""
-        async with self._chores:
+        """The refill is complete: the log has everything that its leader has."""
+        async with self._maintenance:
             await refill.refilled(self)
 
     async def close(self) -> RecoveryPoint | None:
-        """Write everything down and close the files."""
-        async with self._chores:
+        """Make a checkpoint and close the files."""
+        async with self._maintenance:
             return await maintenance.close(self)
 
     async def delete(self) -> None:
-        """Remove the folder with all that is in it."""
-        async with self._chores:
+        """Remove the folder and everything in it."""
+        async with self._maintenance:
             await maintenance.delete(self)
 
-    # Syncing
+    # Fsync
 
-    def begin_syncing(self) -> None:
-        """What is there is on the disk, and nothing has been written since."""
+    def reset_syncer(self) -> None:
+        """Start with everything up to the log end durable, and nothing to fsync."""
         self.syncer = Syncer(self.ports.disk, lambda: self.end, self._synced, self._sync_failed, self.end)
 
     def sync_soon(self) -> None:
-        """Force what was written to the disk, soon and once, however often asked."""
+        """Start an fsync of everything written so far; repeated calls are combined."""
         if self.syncer.files or self.syncer.folders:
             self.syncer.soon()
 
     def sync_if_due(self, now_ms: int) -> None:
-        """Honour `flush.ms`: to be called from time to time."""
+        """Start an fsync when `flush.ms` has passed; called periodically."""
         since = self._unsynced_since_ms
         if since is not None and now_ms - since >= self.settings.flush_ms:
             self.sync_soon()
 
     def flush(self) -> "asyncio.Future[None]":
-        """Done when everything appended before this call is on the disk."""
+        """Done when everything appended before this call is durable."""
         return self.syncer.flush()
 
     def _synced(self) -> None:
@@ -322,29 +324,36 @@ class Log:
             self.durable = self.syncer.synced
             self.on_durable()
 
-    # What can go wrong
+    # Damage and failures
 
     def found_damage(self, segment: Segment, position: int, offset: int, reason: str) -> None:
-        """Bytes that were good are not any more: say so, and write no further."""
+        """Report stored bytes that cannot be read, and refuse appends from now on."""
         if segment.removed or (self.damage is not None and self.damage.offset <= offset):
             return
         self.damage = Damage(file=segment.path_of(SEGMENT_SUFFIX), position=position, offset=offset, reason=reason)
-        logger.error("damaged: %s", self.damage)
-        self.refusal = self.refusal or f"damaged: {self.damage}"
+        logger.error("log damaged, appends to it are refused: %s", self.damage)
+        self.refuse_if_damaged()
         self.on_damaged()
 
+    def refuse_if_damaged(self) -> None:
+        if self.damage is not None:
+            self.refusal = self.refusal or f"damaged: {self.damage}"
+
     async def mark_damage(self) -> None:
-        """Let the next start know where to look."""
+        """Mark the damage on disk, so that the next start checks that offset."""
         if self.damage is not None:
             await damage_mark.mark(self.ports.disk, self.folder, self.damage.offset)
 
     def _sync_failed(self, error: BaseException) -> None:
-        self.close_for_good(f"{self.folder} could not be synced, what was written last may be lost: {error}")
+        self.take_offline(
+            f"fsync failed in {self.folder}, records since the last successful fsync may be lost: {error}"
+        )
 
-    def close_for_good(self, reason: str) -> None:
+    def take_offline(self, reason: str) -> None:
+        """Refuse all appends until the broker restarts and recovers this log."""
         if self.failed is None:
             self.failed = StorageFailed(reason)
-            self.known_whole = self.settled = False
+            self.can_checkpoint = self.stops_clean = False
             self.refusal = f"offline: {reason}"
-            logger.critical("offline until restart: %s", reason)
+            logger.critical("log offline until the broker restarts: %s", reason)
             self.on_failed()

@@ -1,12 +1,12 @@
-"""Group commit: one sync under way at a time, and whatever arrives meanwhile is covered by the next.
+"""Group commit: one round of fsyncs at a time; what is written meanwhile is covered by the next round.
 
-A round starts by noting the log's end and ends when every file written since the last round, and every folder in which
-names changed, has been synced: only then is what lay below that end durable. So durability never jumps over an earlier
-segment, nor counts bytes in a file whose name could still vanish. A round starts from the loop, not from the append
-that asked for it: all batches of one turn of the loop share it.
+A round captures the log end when it starts, and ends when every file written since the last round, and every folder in
+which file names changed, has been fsynced. Only then is everything below the captured end durable. So durability never
+skips an earlier segment, and never counts bytes in a file whose name could still be lost. A round is started by the
+event loop, not by the append that requests it: all batches of one turn of the loop share it.
 
-A failed sync ends it all: the system may have dropped what it could not write, and a second sync would say all is
-well. Rounds are chained by callbacks; there is no task.
+A failed fsync is final. The kernel may have dropped the pages it could not write, and a second fsync would succeed
+without them. Rounds are chained by callbacks; there is no task.
 """
 
 import asyncio
@@ -29,25 +29,25 @@ class Syncer:
         self._moved = moved
         self._failed = failed
         self._loop = asyncio.get_running_loop()
-        self.synced = synced  # everything below is on the disk
+        self.synced = synced  # every offset below is durable
         self.files: dict[File, None] = {}  # written since the last round began
-        self.folders: dict[str, None] = {}  # changed names since the last round began
+        self.folders: dict[str, None] = {}  # file names in them changed since the last round began
         self.failure: BaseException | None = None
         self._scheduled = False
-        self._under_way = 0  # syncs of this round that have not ended
-        self._captured = synced
+        self._under_way = 0  # fsyncs of this round that have not ended
+        self._captured = synced  # the log end when this round began
         self._waiting: list[asyncio.Future[None]] = []  # for this round
         self._waiting_next: list[asyncio.Future[None]] = []
 
     def soon(self) -> None:
-        """Start a round on the loop's next turn, or after the one under way; once, however often asked."""
+        """Start a round in the loop's next turn, or after the one under way; repeated calls are combined."""
         if not self._scheduled and self.failure is None:
             self._scheduled = True
             if not self._under_way:
                 self._loop.call_soon(self._start)
 
     def flush(self) -> "asyncio.Future[None]":
-        """Done when everything written before this call is on the disk."""
+        """Done when everything written before this call is durable."""
         done: asyncio.Future[None] = self._loop.create_future()
         if self.failure is not None:
             done.set_exception(self.failure)
@@ -59,18 +59,18 @@ class Syncer:
         return done
 
     def truncated(self, end: int) -> None:
-        """The log ends earlier now; a round under way says nothing about what will be written there."""
+        """The log was truncated to `end`: a round under way does not cover what is written there afterwards."""
         self._captured = min(self._captured, end)
         self.synced = min(self.synced, end)
 
     def forget(self, path: str) -> None:
-        """A file is about to be removed: sync it no more."""
+        """A file is about to be removed: do not fsync it."""
         for file in [file for file in self.files if file.path == path]:
             del self.files[file]
             file.close()
 
     def abandon(self, reason: OSError) -> None:
-        """What was written will be removed: sync none of it, and tell those who wait."""
+        """The whole log is about to be removed: fsync nothing, and fail everything that waits for a round."""
         self.files.clear()
         self.folders.clear()
         self._give_up(reason)
@@ -97,7 +97,7 @@ class Syncer:
 
     def _ended(self, sync: "asyncio.Future[None]") -> None:
         self._under_way -= 1
-        error = OSError("the sync was cancelled") if sync.cancelled() else sync.exception()
+        error = OSError("the fsync was cancelled") if sync.cancelled() else sync.exception()
         if error is not None:
             self._fail(error)
         elif self._under_way == 0 and self.failure is None:

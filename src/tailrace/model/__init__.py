@@ -1,1 +1,1 @@
-"""The shared vocabulary: ids, faults, limits, settings. Imports nothing of ours."""
+"""Shared basics: ids, faults, limits, settings. Imports no other package of Tailrace."""

@@ -1,4 +1,4 @@
-"""Addresses as people write them: HOST:PORT, several with commas; an IPv6 host stands in brackets."""
+"""Addresses as text: HOST:PORT, several separated by commas; an IPv6 host is in brackets."""
 
 import re
 from typing import Final, NamedTuple
@@ -16,7 +16,7 @@ class Address(NamedTuple):
 
 
 def parse_addresses(text: str) -> tuple[Address, ...]:
-    """The addresses in their order; none where nothing is written. ValueError names what is no address."""
+    """The addresses in order; none for an empty text. ValueError names the part that is not an address."""
     if not text.strip():
         return ()
     return tuple(_parse_address(one.strip()) for one in text.split(","))

@@ -1,7 +1,7 @@
-"""What is due when: many deadlines, most of which are put off before they come, as heartbeats do.
+"""Alarms: many deadlines, most of which are postponed before they are due, as by heartbeats.
 
-Putting one off costs a dictionary entry; the heap finds out when it gets there. An alarm is whatever its owner tells
-apart: values that can be compared.
+Postponing an alarm only updates a dictionary; the heap entry is corrected when it comes up. An alarm is a tuple that
+identifies it for its owner; tuples of one owner must be comparable.
 """
 
 from collections.abc import Iterator
@@ -16,14 +16,14 @@ A = TypeVar("A", bound=tuple[object, ...])
 class Alarms(Generic[A]):
     def __init__(self) -> None:
         self._due: dict[A, float] = {}
-        self._queued: dict[A, float] = {}  # the heap's entry that counts; never later than due
+        self._queued: dict[A, float] = {}  # the time of the valid heap entry; never later than `_due`
         self._heap: list[tuple[float, A]] = []
 
     def __len__(self) -> int:
         return len(self._due)
 
     def set(self, alarm: A, at: float) -> None:
-        """Let it ring at `at`, and not when it was to ring before."""
+        """Set or move the alarm to the time `at`."""
         self._due[alarm] = at
         if alarm not in self._queued or at < self._queued[alarm]:
             self._queue(alarm, at)
@@ -37,17 +37,18 @@ class Alarms(Generic[A]):
 
     @property
     def first(self) -> float | None:
-        """When to look next; perhaps there is nothing then. None: no alarm is set."""
+        """When to call `take` next, though no alarm may be due then. None: no alarm is set."""
         return self._heap[0][0] if self._heap else None
 
     def take(self, now: float) -> A | None:
-        """The first that is due now, which is not set any more; None: nothing is due.
+        """Remove and return the first alarm that is due; None: none is.
 
-        One at a time: what one of them brings about may put off the next."""
+        One at a time, because the handling of one alarm may postpone the next.
+        """
         while self._heap and self._heap[0][0] <= now:
             at, alarm = heappop(self._heap)
             if self._queued.get(alarm) != at:
-                continue  # another entry counts
+                continue  # an outdated entry
             del self._queued[alarm]
             due = self._due.get(alarm)
             if due is not None and due > now:
@@ -58,7 +59,7 @@ class Alarms(Generic[A]):
         return None
 
     def rung(self, now: float) -> Iterator[A]:
-        """Those that are due now, as `take` has them; no more than a turn can take: the rest rings in the next."""
+        """The alarms that are due, as from `take`; at most `ALARMS_PER_TURN_MAX`, the rest in the next turn."""
         for _ in range(ALARMS_PER_TURN_MAX):
             alarm = self.take(now)
             if alarm is None:

@@ -1,15 +1,32 @@
-"""What can go wrong with a request, in one closed list. Every door answers all of them in its own words.
+"""Faults: everything that can go wrong with a request, as one closed list.
 
-A `Fault` is the caller's or the world's, never a bug of ours: bugs raise what they raise and crash loudly.
-`retry` says whether the same request may succeed later without anybody changing it.
-Doors match on `AnyFault` and end with `assert_never`, so a new fault is a type error until every door knows it.
+A `Fault` is caused by the caller or the environment, never by a bug: bugs raise other exceptions and crash the broker.
+`retry` says whether the same request may succeed later, unchanged. Each door maps every fault to an answer of its
+protocol: it matches on `AnyFault` and ends with `assert_never`, so a new fault is a type error until all doors map it.
 """
 
 from typing import ClassVar
 
-from tailrace.model.fault import Fault as Fault
 from tailrace.model.ids import NO_EPOCH, NOBODY, BrokerId, Epoch
-from tailrace.model.transaction_faults import AnyTransactionFault
+from tailrace.model.limits import FAULT_TEXT_MAX_CHARS
+
+
+class Fault(Exception):
+    """The base of all faults. `str(fault)` is a message for the user."""
+
+    retry: ClassVar[bool] = False
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+    def __str__(self) -> str:
+        if len(self.message) > FAULT_TEXT_MAX_CHARS:
+            return self.message[:FAULT_TEXT_MAX_CHARS] + "…"
+        return self.message
+
+
+# Topics, settings and requests
 
 
 class UnknownTopic(Fault):
@@ -35,8 +52,12 @@ class InvalidReplicationFactor(Fault): ...
 class InvalidReplicaAssignment(Fault): ...
 
 
+class TopicDeletionDisabled(Fault):
+    """`delete.topic.enable` is false."""
+
+
 class InvalidSetting(Fault):
-    """A setting's name or value that is not there, not allowed, or would not be honoured."""
+    """The name or value of a setting is unknown, not allowed, or not supported."""
 
 
 class InvalidRequest(Fault): ...
@@ -55,22 +76,28 @@ class InvalidUpdateVersion(Fault):
 class PolicyViolation(Fault): ...
 
 
+# Record batches
+
+
 class CorruptBatch(Fault):
-    """Bytes that are no record batch, or whose checksum disagrees."""
+    """The bytes are not a record batch, or do not match its checksum."""
 
 
 class InvalidBatch(Fault):
-    """A whole batch that says what it may not: counts that disagree, unknown attributes, control bits, missing keys."""
+    """An intact batch whose content is not allowed: wrong counts, unknown attributes, control bits, missing keys."""
 
 
 class UnsupportedFormat(Fault):
-    """Message formats 0 and 1."""
+    """The batch has message format 0 or 1."""
 
 
 class InvalidTimestamp(Fault): ...
 
 
 class BatchTooLarge(Fault): ...
+
+
+# Reading and idempotent producers
 
 
 class OffsetOutOfRange(Fault): ...
@@ -83,22 +110,66 @@ class StaleProducerEpoch(Fault):
     """The producer's epoch is older than one the partition has seen."""
 
 
+# Transactions
+
+
 class CoordinatorFenced(Fault):
-    """A marker from a coordinator after which another has written one."""
+    """A transaction marker came from a coordinator with an older epoch than that of the last marker."""
 
 
 class InvalidTransactionState(Fault):
-    """What is asked for does not fit the state that the transaction is in."""
+    """The request is not allowed in the current state of the transaction."""
 
 
 class Unverified(Fault):
-    """Whether a batch is part of a transaction could not be found out, or is not so any more; nothing was appended."""
+    """A batch could not be verified as part of an ongoing transaction (KIP-890); nothing was appended."""
 
     retry: ClassVar[bool] = True
 
 
+class ProducerFenced(Fault):
+    """Another producer uses the transactional id, with a higher epoch."""
+
+
+class UnknownProducerId(Fault):
+    """The transactional id is unknown, or belongs to another producer id."""
+
+
+class ConcurrentTransactions(Fault):
+    """The previous transaction is still being completed."""
+
+    retry: ClassVar[bool] = True
+
+
+class InvalidTransactionTimeout(Fault): ...
+
+
+class TransactionNotFound(Fault): ...
+
+
+class NotInTransaction(Fault):
+    """A partition is not part of the transaction, which can only be aborted."""
+
+
+class UnstableOffset(Fault):
+    """An ongoing transaction has committed an offset that is still pending."""
+
+    retry: ClassVar[bool] = True
+
+
+class NotAttempted(Fault):
+    """Nothing was done for this partition, because another one of the request was refused."""
+
+
+class TopicNotAllowed(Fault):
+    """Clients may not write to this topic."""
+
+
+# Leaders and replicas
+
+
 class NotLeader(Fault):
-    """Another broker leads, or nobody knows yet who; `leader` and `epoch` are a hint, -1 when there is none."""
+    """This broker is not the leader of the partition; `leader` and `epoch` are hints, -1 if unknown."""
 
     retry: ClassVar[bool] = True
 
@@ -117,19 +188,19 @@ class UnknownLeaderEpoch(Fault):
 
 
 class NotEnoughReplicas(Fault):
-    """Too few replicas are in sync; nothing was appended."""
+    """The ISR is smaller than `min.insync.replicas`; nothing was appended."""
 
     retry: ClassVar[bool] = True
 
 
 class NotEnoughReplicasAfterAppend(Fault):
-    """The batch is in the leader's log, but too few replicas are in sync by now; it may still be committed."""
+    """The batch was appended, but the ISR is smaller than `min.insync.replicas` now; it may still be committed."""
 
     retry: ClassVar[bool] = True
 
 
 class OffsetNotAvailable(Fault):
-    """The offset is in the log, and not known to be committed yet."""
+    """The offset is in the log, but not yet known to be committed."""
 
     retry: ClassVar[bool] = True
 
@@ -143,11 +214,14 @@ class EligibleLeadersNotAvailable(Fault):
 
 
 class ElectionNotNeeded(Fault):
-    """Who should lead does so already."""
+    """The preferred replica is the leader already."""
+
+
+# Other brokers
 
 
 class NotController(Fault):
-    """Another broker is the controller, or nobody knows yet who; `controller` is a hint, -1 when there is none."""
+    """This broker is not the controller; `controller` is a hint, -1 if unknown."""
 
     retry: ClassVar[bool] = True
 
@@ -157,29 +231,38 @@ class NotController(Fault):
 
 
 class RefusedElsewhere(Fault):
-    """Another broker decided, and refused: `code` is the error that it gave, in Kafka's numbers; -1: it knew none."""
+    """Another broker refused the request; `code` is its Kafka error code, -1 if it gave none."""
 
     def __init__(self, message: str, code: int = -1) -> None:
         super().__init__(message)
         self.code = code
 
 
+class RefusedElsewhereForNow(RefusedElsewhere):
+    """As `RefusedElsewhere`, by an error that clients may retry."""
+
+    retry: ClassVar[bool] = True
+
+
 class BrokerNotAvailable(Fault):
-    """The broker that would have to act is not there, or cannot be reached."""
+    """The broker that has to handle the request is unknown, fenced or unreachable."""
 
     retry: ClassVar[bool] = True
 
 
 class DuplicateBroker(Fault):
-    """Another broker has this number, and is alive."""
+    """Another live broker is registered with this broker id."""
 
 
 class InconsistentCluster(Fault):
-    """Somebody means another cluster than this."""
+    """The request is for another cluster id."""
 
 
 class TimedOut(Fault):
     retry: ClassVar[bool] = True
+
+
+# Coordinators and groups
 
 
 class CoordinatorUnavailable(Fault):
@@ -187,13 +270,13 @@ class CoordinatorUnavailable(Fault):
 
 
 class CoordinatorLoading(Fault):
-    """The coordinator is being built from its log."""
+    """The coordinator is still loading its log."""
 
     retry: ClassVar[bool] = True
 
 
 class NotCoordinator(Fault):
-    """Another broker coordinates this, or none does yet."""
+    """This broker is not the coordinator of the group or transactional id."""
 
     retry: ClassVar[bool] = True
 
@@ -214,7 +297,7 @@ class UnknownMember(Fault): ...
 
 
 class MemberIdRequired(Fault):
-    """A new member shall come back with the id that it is given here: one that is gone by then was never in."""
+    """A new member must join again with this member id (KIP-394). If it never does, it was never in the group."""
 
     def __init__(self, message: str, member_id: str = "") -> None:
         super().__init__(message)
@@ -222,36 +305,36 @@ class MemberIdRequired(Fault):
 
 
 class FencedInstance(Fault):
-    """Another client has come as the same static member."""
+    """Another client has joined as the same static member."""
 
 
 class IllegalGeneration(Fault): ...
 
 
 class FencedMemberEpoch(Fault):
-    """A member that is not where it should be: it gives up all it has, and joins anew (KIP-848)."""
+    """The member's epoch was fenced: it must give up its partitions and join again (KIP-848)."""
 
 
 class StaleMemberEpoch(Fault):
-    """A member has a newer epoch by now, and hears of it in its next heartbeat (KIP-848)."""
+    """The member has a newer epoch, which its next heartbeat response brings (KIP-848)."""
 
 
 class UnreleasedInstance(Fault):
-    """A static member is there still."""
+    """The group instance id is still in use by another member."""
 
 
 class UnsupportedAssignor(Fault): ...
 
 
 class InvalidExpression(Fault):
-    """A subscription that is no regular expression."""
+    """The subscription is not a valid regular expression."""
 
 
 class RebalanceInProgress(Fault): ...
 
 
 class InconsistentProtocol(Fault):
-    """A member that cannot share work with the others."""
+    """The member has no protocol in common with the rest of the group."""
 
 
 class InvalidSessionTimeout(Fault): ...
@@ -261,11 +344,14 @@ class OffsetMetadataTooLarge(Fault): ...
 
 
 class SubscribedToTopic(Fault):
-    """The group reads the topic whose offsets shall be forgotten."""
+    """The group is subscribed to the topic whose offsets are to be deleted."""
+
+
+# Storage and fetch sessions
 
 
 class StorageFailed(Fault):
-    """The disk is full, a sync failed, or the bytes asked for are damaged."""
+    """The disk is full, an fsync failed, or the requested records are damaged."""
 
     retry: ClassVar[bool] = True
 
@@ -290,6 +376,7 @@ AnyFault = (
     | InvalidPartitions
     | InvalidReplicationFactor
     | InvalidReplicaAssignment
+    | TopicDeletionDisabled
     | InvalidSetting
     | InvalidRequest
     | InvalidAcks
@@ -307,7 +394,15 @@ AnyFault = (
     | CoordinatorFenced
     | InvalidTransactionState
     | Unverified
-    | AnyTransactionFault
+    | ProducerFenced
+    | UnknownProducerId
+    | ConcurrentTransactions
+    | InvalidTransactionTimeout
+    | TransactionNotFound
+    | NotInTransaction
+    | UnstableOffset
+    | NotAttempted
+    | TopicNotAllowed
     | NotLeader
     | FencedLeaderEpoch
     | UnknownLeaderEpoch

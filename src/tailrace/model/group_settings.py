@@ -1,4 +1,4 @@
-"""Settings that a consumer group may have of its own: each takes the place of the broker's, and has its bounds."""
+"""Settings that a consumer group may have of its own. Each overrides a broker setting, with the same bounds."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -14,7 +14,7 @@ BROKER_NAMES: Final = MappingProxyType({name: f"group.{name}" for name in (SESSI
 
 def check_group_setting(name: str, value: str) -> None:
     if name not in BROKER_NAMES:
-        raise InvalidSetting(f"there is no setting {name} of groups, only {', '.join(BROKER_NAMES)}")
+        raise InvalidSetting(f"Unknown group config name: {name}; supported are {', '.join(BROKER_NAMES)}")
     one = rows()[BROKER_NAMES[name]]
     try:
         check(row(one), parse(name, kind_of(one), value))
@@ -23,7 +23,7 @@ def check_group_setting(name: str, value: str) -> None:
 
 
 def check_group(own: Mapping[str, str]) -> None:
-    """Whoever is heard of less often than its session lasts would be out, again and again."""
+    """A member whose heartbeat interval is not below its session timeout would be removed again and again."""
     session_ms, beat_ms = (int(own.get(one, str(rows()[BROKER_NAMES[one]].default))) for one in BROKER_NAMES)
     if beat_ms >= session_ms:
         raise InvalidSetting(f"{HEARTBEAT_INTERVAL}={beat_ms} must be less than {SESSION_TIMEOUT}={session_ms}")

@@ -1,7 +1,7 @@
-"""Names of things: offsets, epochs, brokers, topics, partitions.
+"""Ids: offsets, epochs, brokers, topics, partitions.
 
-Ids of topics, directories and clusters are 16 random bytes; people see them as Kafka shows them, in
-URL-safe base64 without padding. Zero bytes mean "no id" and never name anything.
+The ids of topics, directories and clusters are 16 random bytes, shown as in Kafka: in URL-safe base64 without padding.
+Sixteen zero bytes mean "no id".
 """
 
 import base64
@@ -18,7 +18,7 @@ NO_EPOCH: Final = Epoch(-1)
 
 
 class TopicPartition(NamedTuple):
-    """One partition, by its topic's id: a recreated topic of the same name is another one."""
+    """A partition by its topic's id, so that it differs from one of a recreated topic with the same name."""
 
     topic_id: Id
     partition: int
@@ -27,18 +27,25 @@ class TopicPartition(NamedTuple):
         return f"{show_id(self.topic_id)}-{self.partition}"
 
 
+class PartitionName(NamedTuple):
+    """A partition by its topic's name: as in requests of clients, committed offsets and transactions."""
+
+    topic: str
+    partition: int
+
+
 def show_id(value: bytes) -> str:
     return base64.urlsafe_b64encode(value).decode().rstrip("=")
 
 
 def parse_id(text: str) -> Id:
-    """The id that `show_id` wrote; ValueError if it is none."""
+    """The id whose text `show_id` returns; ValueError if the text is not an id."""
     try:
         raw = base64.b64decode(text + "==", altchars=b"-_", validate=True)
-    except ValueError as error:  # of binascii, or of text that is not ASCII
-        raise ValueError(f"{text!r} is no id: {error}") from error
+    except ValueError as error:  # from binascii, or for text that is not ASCII
+        raise ValueError(f"{text!r} is not an id: {error}") from error
     if len(raw) != 16:
-        raise ValueError(f"{text!r} is no id: it has {len(raw)} bytes, an id has 16")
-    if show_id(raw) != text:  # an id has one text: other letters, padding or stray low bits would give it a second
-        raise ValueError(f"{text!r} is no id; {show_id(raw)!r} would be")
+        raise ValueError(f"{text!r} is not an id: it has {len(raw)} bytes, an id has 16")
+    if show_id(raw) != text:  # an id has one text form: no padding, no other alphabet, no stray low bits
+        raise ValueError(f"{text!r} is not an id; did you mean {show_id(raw)!r}?")
     return Id(raw)

@@ -1,6 +1,6 @@
-"""What a pure coordinator answers to a request: records to append, and what to say once they are committed.
+"""Proposals: a coordinator's result for a request: the records to append, and the answer once they are committed.
 
-Records may be part of a producer's transaction. Then all of a proposal are.
+Records may be part of a producer's transaction; then all records of the proposal are.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ class InTransaction:
 
 @frozen(kw_only=False)
 class TransactionEnded:
-    """A marker in the log: what the producer has written in its transaction counts now, or never will."""
+    """A marker in the log: the records of the producer's transaction are committed or aborted."""
 
     producer_id: int
     committed: bool
@@ -31,4 +31,4 @@ class TransactionEnded:
 @frozen(kw_only=False)
 class Proposal(Generic[T]):
     answer: T
-    records: Sequence[object] = ()  # appended and replayed in this order, all or none
+    records: Sequence[object] = ()  # appended and replayed in this order, all or none of them

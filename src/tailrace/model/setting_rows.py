@@ -1,8 +1,8 @@
-"""How one setting is declared, named and read.
+"""How one setting is declared, named and parsed.
 
-A row gives it its Kafka name; from that come its form in YAML (`log_retention_ms`) and its environment variable
-(`TAILRACE_LOG_RETENTION_MS`); where `flag` is set it has a flag on the command line too. `check` and `wants` say what
-it can be, to code and to people.
+A row has the setting's Kafka name, from which its YAML name (`log_retention_ms`) and its environment variable
+(`TAILRACE_LOG_RETENTION_MS`) follow; with `flag` it has a command-line flag, too. `check` tests a value, and `wants`
+describes the allowed values to users.
 """
 
 import re
@@ -13,16 +13,16 @@ from typing import Any, Final, cast
 from tailrace.model.frozen import frozen
 
 VARIABLE_PREFIX: Final = "TAILRACE_"
-WHOLE_NUMBER: Final = re.compile(r"[+-]?[0-9]+")  # int() alone also takes 1_000 and digits of other scripts
+WHOLE_NUMBER: Final = re.compile(r"[+-]?[0-9]+")  # int() would also accept 1_000 and digits of other scripts
 
 
 class SettingError(ValueError):
-    """A setting that is not there, or a value it cannot take."""
+    """An unknown setting, or a value that it does not allow."""
 
 
 @frozen(kw_only=False)
 class Row:
-    """One setting, as people see it."""
+    """The declaration of one setting."""
 
     name: str
     help: str
@@ -70,11 +70,11 @@ def check(row: Row, value: object) -> None:
 
 
 def parse(kafka_name: str, kind: type, given: object) -> object:
-    """A value from YAML, the environment or a client's text, as its type."""
+    """A value from YAML, the environment or a Kafka client, converted to the type of the setting."""
     if given is None:
-        raise SettingError(f"{kafka_name} has no value: give it one, or leave it out")
+        raise SettingError(f"{kafka_name} has no value: set one, or remove the setting")
     if not isinstance(given, (str, int, float)):
-        raise SettingError(f"{kafka_name}={given}: it must be one value")
+        raise SettingError(f"{kafka_name}={given}: it must be a single value")
     text = str(given).strip()
     if kind is bool:
         if text.lower() in ("true", "false"):
@@ -83,7 +83,7 @@ def parse(kafka_name: str, kind: type, given: object) -> object:
     if kind is int:
         try:
             if WHOLE_NUMBER.fullmatch(text):
-                return int(text)  # refuses thousands of digits
+                return int(text)  # raises ValueError for thousands of digits
         except ValueError:
             pass
         raise SettingError(f"{kafka_name}={given}: it must be a whole number")
@@ -92,8 +92,8 @@ def parse(kafka_name: str, kind: type, given: object) -> object:
             return float(text)
         except ValueError:
             raise SettingError(f"{kafka_name}={given}: it must be a number") from None
-    if isinstance(given, bool):  # YAML's own idea of yes, no, on and off
-        raise SettingError(f"{kafka_name}={given}: it must be text; put it in quotes")
+    if isinstance(given, bool):  # YAML reads an unquoted yes, no, on or off as a boolean
+        raise SettingError(f"{kafka_name}={given}: it must be a string; put it in quotes")
     return text
 
 

@@ -1,8 +1,8 @@
-"""The only door to the world: clock, random, disk, net, offload, host.
+"""Ports to the outside world: clock, random numbers, disk, network, threads and processes, host.
 
-Each module holds the protocol that the rest of Tailrace is written against, and the real thing.
-The simulated ones live in `tailrace.testing`. From `model/` up to `doors/` nothing else may touch
-time, randomness, sockets, threads or files: that is what makes a whole broker replayable from a seed.
+Each module has the protocol that the rest of Tailrace uses, and its real implementation; `tailrace.testing` has the
+simulated ones. Of the rooms of a broker no other code may access time, randomness, sockets, threads or files: so a
+whole broker can be replayed from a seed.
 """
 
 from tailrace.model.frozen import frozen
@@ -31,7 +31,7 @@ __all__ = [
 
 @frozen
 class Ports:
-    """All a broker knows of the world. One value per broker."""
+    """All ports of one broker."""
 
     clock: Clock
     random: Random
@@ -42,7 +42,7 @@ class Ports:
 
 
 def system_ports() -> Ports:
-    """The real world."""
+    """The real implementations."""
     offload = SystemOffload()
     return Ports(
         clock=SystemClock(),

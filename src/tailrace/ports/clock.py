@@ -1,4 +1,4 @@
-"""What time it is."""
+"""The clock: monotonic time and wall-clock time."""
 
 import time
 from typing import Protocol
@@ -6,11 +6,11 @@ from typing import Protocol
 
 class Clock(Protocol):
     def monotonic(self) -> float:
-        """Seconds that only grow; the origin means nothing."""
+        """Seconds that never decrease, from an arbitrary origin."""
         ...
 
     def wall_ms(self) -> int:
-        """Milliseconds since 1970, as people's clocks show; may jump either way."""
+        """Milliseconds since 1970 by the wall clock, which may jump in either direction."""
         ...
 
 

@@ -1,15 +1,15 @@
-"""Files, as the log needs them.
+"""The disk: files and directories, as the log needs them.
 
 Rules that callers rely on:
 
-- Writes are synchronous and land in the file at once, for every reader in this process; they are *durable*
-  only when a `sync` that started after them has ended. A new or renamed name is durable only when a
-  `sync_dir` of its folder, started after it, has ended.
-- A failed write may have left a part: the caller truncates or writes over it.
-- A failed `sync` says that anything written since the last good one may be lost, now or later. It is never retried.
+- Writes are synchronous and visible to every reader in this process at once. They are *durable* only when a `sync` that
+  started after them has ended. A created or renamed file name is durable only when a `sync_dir` of its directory, which
+  started after it, has ended.
+- A failed write may have written a part of the data: the caller truncates or overwrites it.
+- After a failed `sync`, anything written since the last successful one may be lost, now or later. It is never retried.
 - Positions are absolute; a file has no cursor. Nothing is memory-mapped: a read error must be an error, not a signal.
-- Descriptors are the disk's affair: `open` is cheap, and a file at rest may hold none. So a file is closed before its
-  name, or that of a folder above it, is changed or removed: a handle kept past that may fail with FileNotFoundError.
+- The disk manages file descriptors: `open` is cheap, and an idle file may have none. So a file is closed before it, or
+  a directory above it, is renamed or removed: a handle used after that may fail with FileNotFoundError.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ class File(Protocol):
     def size(self) -> int: ...
 
     def modified_ms(self) -> int:
-        """When it was written or truncated last, by the wall clock."""
+        """When the file was last written or truncated, by the wall clock."""
         ...
 
     def write(self, data: Buffer, position: int) -> None:
@@ -33,27 +33,27 @@ class File(Protocol):
         ...
 
     def read(self, position: int, size: int) -> bytes:
-        """Read, waiting for the disk if need be: for start-up and tools, never on a serving loop.
+        """Read, waiting for the disk if necessary: for start-up and tools, never on the event loop of a serving broker.
 
-        Short at the end of the file.
+        Shorter than `size` at the end of the file.
         """
         ...
 
     def read_cached(self, position: int, size: int) -> Buffer | None:
-        """What the page cache holds from `position` on, up to `size`, without waiting.
+        """The bytes from `position` on that are in the page cache, at most `size`, without waiting for the disk.
 
-        None when its first byte would need the disk.
+        None if the first byte is not cached.
         """
         ...
 
     def read_cold(self, position: int, size: int) -> "asyncio.Future[bytes]":
-        """Read off the loop. Short at the end of the file."""
+        """Read in a thread. Shorter than `size` at the end of the file."""
         ...
 
     def truncate(self, size: int) -> None: ...
 
     def sync(self) -> "asyncio.Future[None]":
-        """Everything written before this call is on the disk when the future is done."""
+        """Sync: when the future is done, everything written before this call is on disk."""
         ...
 
     def close(self) -> None: ...
@@ -65,37 +65,37 @@ class Lock(Protocol):
 
 class Disk(Protocol):
     def open(self, path: str) -> File:
-        """A file to read and write, created empty when it is missing (FileNotFoundError when its folder is)."""
+        """Open a file to read and write; it is created if missing (FileNotFoundError if its directory is missing)."""
         ...
 
     def exists(self, path: str) -> bool: ...
 
     def names(self, path: str) -> list[str]:
-        """The names in a folder, sorted; FileNotFoundError when there is no such folder."""
+        """The names in a directory, sorted; FileNotFoundError if it does not exist."""
         ...
 
     def make_dir(self, path: str) -> None:
-        """Make a folder and those above it; nothing happens when it is there."""
+        """Create a directory and its parents, unless they exist."""
         ...
 
     def rename(self, old: str, new: str) -> None:
-        """Atomic; replaces `new`."""
+        """Rename atomically; an existing `new` is replaced."""
         ...
 
     def remove(self, path: str) -> None: ...
 
     def remove_dir(self, path: str) -> None:
-        """Remove a folder with all that is in it, waiting for the disk: for start-up."""
+        """Remove a directory and its content, waiting for the disk: for start-up."""
         ...
 
     def remove_dir_cold(self, path: str) -> "asyncio.Future[None]":
-        """As `remove_dir`, off the loop: to free gigabytes takes its time."""
+        """As `remove_dir`, in a thread: freeing gigabytes takes time."""
         ...
 
     def sync_dir(self, path: str) -> "asyncio.Future[None]": ...
 
     def lock(self, path: str, owner: str) -> Lock:
-        """Hold a file for this process alone until released or dead. `InUse` names the owner that holds it."""
+        """Lock a file for this process until `release` or the end of the process. `InUse` has the current owner."""
         ...
 
     def free_bytes(self, path: str) -> int: ...
@@ -104,16 +104,16 @@ class Disk(Protocol):
 
 
 class InUse(Exception):
-    """Another process holds the lock."""
+    """Another process has the lock."""
 
     def __init__(self, path: str, owner: str) -> None:
-        super().__init__(f"{path} is held by {owner or 'another process'}")
+        super().__init__(f"{path} is locked by {owner or 'another process'}")
         self.path = path
         self.owner = owner
 
 
 def read_file(disk: Disk, path: str) -> bytes:
-    """The whole of a small file."""
+    """The content of a small file."""
     file = disk.open(path)
     try:
         return file.read(0, file.size())
@@ -122,7 +122,7 @@ def read_file(disk: Disk, path: str) -> bytes:
 
 
 async def write_new(disk: Disk, path: str, data: bytes) -> None:
-    """Put `data` on disk beside the small file it will replace; the caller renames `….new`, and syncs the folder."""
+    """Write and sync `path`.new, which will replace a small file; the caller renames it and syncs the directory."""
     fresh = disk.open(path + ".new")
     try:
         fresh.truncate(0)
@@ -133,7 +133,7 @@ async def write_new(disk: Disk, path: str, data: bytes) -> None:
 
 
 async def replace_file(disk: Disk, path: str, data: bytes) -> None:
-    """Put `data` in place of a small file: after a crash it holds the old or the new, whole."""
+    """Replace a small file atomically: after a crash it has either the old or the new content."""
     folder, _, _ = path.rpartition("/")
     await write_new(disk, path, data)
     disk.rename(path + ".new", path)
@@ -141,12 +141,12 @@ async def replace_file(disk: Disk, path: str, data: bytes) -> None:
 
 
 async def make_lasting_dir(disk: Disk, path: str) -> None:
-    """Make a folder and those above it, so that none of the new names is lost with the power."""
-    fresh, folder = [], path.rstrip("/")
+    """Create a directory and its parents durably: no new name is lost in a power failure."""
+    created, folder = [], path.rstrip("/")
     while folder and not disk.exists(folder):
-        fresh.append(folder)
+        created.append(folder)
         folder = folder.rpartition("/")[0]
     disk.make_dir(path)
-    for folder in fresh:
-        above = folder.rpartition("/")[0] or ("/" if folder.startswith("/") else ".")
-        await disk.sync_dir(above)
+    for folder in created:
+        parent = folder.rpartition("/")[0] or ("/" if folder.startswith("/") else ".")
+        await disk.sync_dir(parent)

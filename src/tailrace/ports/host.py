@@ -9,13 +9,13 @@ from typing import Protocol
 
 class Host(Protocol):
     def boot_id(self) -> str:
-        """Names this boot of the machine: what was not synced before another boot may be gone."""
+        """The id of this boot of the machine: data that was not synced before an earlier boot ended may be lost."""
         ...
 
     def process_id(self) -> int: ...
 
     def on_stop(self, callback: Callable[[], None]) -> None:
-        """Call back on the loop when the user or the system asks the process to stop."""
+        """Call `callback` on the event loop when the process gets SIGINT or SIGTERM."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Streams of bytes between hosts, as asyncio transports for a `BufferedProtocol`."""
+"""TCP connections, as asyncio transports for a `BufferedProtocol`."""
 
 import asyncio
 import socket
@@ -15,17 +15,17 @@ class Listener(Protocol):
     def port(self) -> int: ...
 
     def close(self) -> None:
-        """Accept no more; open connections stay."""
+        """Accept no more connections; open ones stay open."""
         ...
 
 
 class Net(Protocol):
     async def listen(self, factory: Callable[[], asyncio.BaseProtocol], host: str, port: int) -> Listener:
-        """Accept connections; port 0 picks a free one. OSError when the address cannot be had."""
+        """Accept connections; port 0: any free port. OSError if the address is not available."""
         ...
 
     async def connect(self, factory: Callable[[], P], host: str, port: int) -> P:
-        """Open a connection and return its protocol. OSError when nobody answers."""
+        """Open a connection and return its protocol. OSError if it cannot be opened."""
         ...
 
 
@@ -52,10 +52,11 @@ class SystemNet:
 
 
 def give_up_after(transport: asyncio.BaseTransport, seconds: float) -> None:
-    """Fail a connection when what was sent on it does not arrive for so long.
+    """Close a connection whose sent data is not acknowledged for this long (TCP_USER_TIMEOUT).
 
-    TCP would try for a quarter of an hour, at ever longer intervals: for as long again as a network was down, two
-    hosts would not hear each other. Where the system has no such option, or there is no socket, nothing changes.
+    By default TCP retransmits for a quarter of an hour, at growing intervals: after a network failure two hosts could
+    stay unable to communicate for as long again as the failure lasted. Without that option or a socket, this does
+    nothing.
     """
     found = transport.get_extra_info("socket")
     option = getattr(socket, "TCP_USER_TIMEOUT", None)

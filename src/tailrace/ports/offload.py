@@ -1,4 +1,4 @@
-"""Work that must not run on the event loop."""
+"""Threads and a worker process, for work that must not block the event loop."""
 
 import asyncio
 import concurrent.futures
@@ -8,27 +8,27 @@ from typing import Final, Protocol, TypeVar
 
 T = TypeVar("T")
 
-THREADS_MAX: Final = 16  # of each kind
+THREADS_MAX: Final = 16  # of each pool
 
 
 class Offload(Protocol):
     def thread(self, call: Callable[[], T]) -> "asyncio.Future[T]":
-        """Run a call that releases the GIL and changes the disk (fsync, removal) beside the loop."""
+        """Run a call that changes the disk (fsync, removal) in a thread; it must release the GIL."""
         ...
 
     def read(self, call: Callable[[], T]) -> "asyncio.Future[T]":
-        """As `thread`, for a call that only reads: it never waits behind syncs, nor they behind it."""
+        """As `thread`, for a call that only reads; in another pool, so that reads and syncs do not delay each other."""
         ...
 
     def process(self, call: Callable[..., T], *arguments: object) -> "asyncio.Future[T]":
-        """Run Python that computes in a worker process; call, arguments and answer are pickled."""
+        """Run a computation in a worker process; the call, its arguments and its result are pickled."""
         ...
 
     def close(self) -> None: ...
 
 
 class SystemOffload:
-    """Threads of two kinds and one worker process, all started at first use."""
+    """Two thread pools and one worker process, each started at first use."""
 
     def __init__(self) -> None:
         self._threads: concurrent.futures.ThreadPoolExecutor | None = None
@@ -47,7 +47,7 @@ class SystemOffload:
 
     def process(self, call: Callable[..., T], *arguments: object) -> "asyncio.Future[T]":
         if self._processes is None:
-            # "spawn": a fork of a process that runs threads may copy a held lock
+            # "spawn", because a forked process may inherit a lock that a thread of its parent holds
             context = multiprocessing.get_context("spawn")
             self._processes = concurrent.futures.ProcessPoolExecutor(1, mp_context=context)
         return asyncio.get_running_loop().run_in_executor(self._processes, call, *arguments)

@@ -1,4 +1,4 @@
-"""One generator of chance per broker; ids come from it too."""
+"""Random numbers and ids; one generator per broker."""
 
 import random
 from typing import Protocol
@@ -10,16 +10,16 @@ class Random(Protocol):
     def uniform(self, low: float, high: float) -> float: ...
 
     def below(self, bound: int) -> int:
-        """A whole number from 0 to bound - 1."""
+        """A random integer from 0 to `bound` - 1."""
         ...
 
     def new_id(self) -> Id:
-        """Sixteen random bytes, never zero, whose text form does not look like a command-line flag."""
+        """A random id, never `NO_ID`, whose text form does not begin with "-", as command-line flags do."""
         ...
 
 
 class SeededRandom:
-    """Chance from a `random.Random`: the simulator seeds it, the real broker takes the system's."""
+    """Random numbers from a `random.Random`, which the simulator seeds."""
 
     def __init__(self, source: random.Random) -> None:
         self._source = source
@@ -34,17 +34,17 @@ class SeededRandom:
         raw = bytearray(self._source.getrandbits(8) for _ in range(16))
         raw[6] = raw[6] & 0x0F | 0x40  # version and variant of RFC 9562, which some clients check
         raw[8] = raw[8] & 0x3F | 0x80
-        if raw[0] >> 2 == 0b111110:  # its text would begin with "-"
+        if raw[0] >> 2 == 0b111110:  # the text form would begin with "-"
             raw[0] &= 0x7F
         return Id(bytes(raw))
 
 
 class SystemRandom(SeededRandom):
-    """Ids from the system. Waits and jitter need nobody's guess to be hard, and are drawn for each event: from here."""
+    """Ids from the system's entropy. Jitter need not be hard to guess and is drawn often: from a faster generator."""
 
     def __init__(self) -> None:
         super().__init__(random.SystemRandom())
-        self._quick = random.Random()
+        self._fast = random.Random()
 
     def uniform(self, low: float, high: float) -> float:
-        return self._quick.uniform(low, high)
+        return self._fast.uniform(low, high)

@@ -1,11 +1,11 @@
-"""The real disk: plain files, their descriptors kept in an LRU.
+"""The real disk: plain files, whose descriptors are kept in an LRU cache.
 
-A file opens its descriptor at first use and may lose it again when more than `DESCRIPTORS_OPEN_MAX` are open.
-It never loses it between a write and the sync that covers it, nor while a call runs in a thread: the kernel
-reports a failed write-back to the descriptors that were open when it failed. So the bound is a soft one: past it, files
-that were written and not synced for the longest time are synced, a few at a time, and lose theirs then. If such a sync
-fails, the next one that is asked for says so. A file that is opened again is never created again: if its name has gone
-in the meantime, that is an error, not an empty file.
+A file opens its descriptor at first use, and the descriptor may be closed again when more than `DESCRIPTORS_OPEN_MAX`
+are open. It stays open between a write and the sync that covers it, because the kernel reports a failed write-back only
+to descriptors that were open when it failed; and while a call runs in a thread. So the bound is a soft one: beyond it,
+the least recently used files with unsynced writes are synced, a few at a time, and their descriptors closed. If such a
+background sync fails, the next requested sync fails. Reopening a file never creates it: if its name was removed in the
+meantime, that is an error, not an empty file.
 """
 
 import asyncio
@@ -26,9 +26,9 @@ from tailrace.ports.offload import Offload
 T = TypeVar("T")
 
 NO_WAIT: Final = getattr(os, "RWF_NOWAIT", 0)
-IDLE_STEPS_MAX: Final = 8  # so many files are looked at when a descriptor is wanted: an append must not wait for more
-REMOVED_HERE_MAX_BYTES: Final = MiB
-OWN_SYNCS_MAX: Final = 8  # under way at once, of files that nobody has asked to sync
+IDLE_STEPS_MAX: Final = 8  # files that are examined when a descriptor is opened: an append must not wait for more
+REMOVED_HERE_MAX_BYTES: Final = MiB  # larger files are freed in a thread
+BACKGROUND_SYNCS_MAX: Final = 8  # at once
 
 
 class SystemFile:
@@ -40,7 +40,7 @@ class SystemFile:
         self._writes = 0
         self._writes_synced = 0
         self._calls_in_threads = 0
-        self._failure: BaseException | None = None  # of a sync that nobody asked for
+        self._failure: BaseException | None = None  # of a background sync
         self._closed = False
 
     @property
@@ -48,8 +48,8 @@ class SystemFile:
         return self._path
 
     @property
-    def at_rest(self) -> bool:
-        """Whether the descriptor may be taken away."""
+    def idle(self) -> bool:
+        """Whether the descriptor may be closed: all writes are synced, and no call runs in a thread."""
         return self._calls_in_threads == 0 and self._writes == self._writes_synced
 
     def size(self) -> int:
@@ -78,7 +78,7 @@ class SystemFile:
         except BlockingIOError:
             return None
         except OSError as error:
-            if error.errno == errno.EOPNOTSUPP:  # a file system that cannot promise not to wait, tmpfs among them
+            if error.errno == errno.EOPNOTSUPP:  # file systems without RWF_NOWAIT, such as tmpfs
                 return None
             raise
         return memoryview(buffer)[:got]
@@ -97,24 +97,24 @@ class SystemFile:
             return failed
         return self._in_thread(self._disk.offload.thread, partial(os.fdatasync, self._open()), self._synced_up_to())
 
-    def come_to_rest(self) -> bool:
-        """Sync, unasked, unless that is under way; whether one was started."""
+    def start_background_sync(self) -> bool:
+        """Sync, so that the descriptor can be closed; False: a call is running already, or a sync failed before."""
         if self._calls_in_threads or self._failure is not None:
             return False
-        own = self._in_thread(self._disk.offload.thread, partial(os.fdatasync, self._descriptor), self._synced_up_to())
-        own.add_done_callback(self._came_to_rest)
+        sync = self._in_thread(self._disk.offload.thread, partial(os.fdatasync, self._descriptor), self._synced_up_to())
+        sync.add_done_callback(self._background_sync_ended)
         return True
 
-    def _came_to_rest(self, done: "asyncio.Future[None]") -> None:
-        self._failure = OSError("a sync was cancelled") if done.cancelled() else done.exception()
-        self._disk.own_sync_ended(self)
+    def _background_sync_ended(self, done: "asyncio.Future[None]") -> None:
+        self._failure = OSError("a background sync was cancelled") if done.cancelled() else done.exception()
+        self._disk.background_sync_ended(self)
 
     def close(self) -> None:
         self._closed = True
         if self._calls_in_threads == 0:
-            self.give_up_descriptor()
+            self.close_descriptor()
 
-    def give_up_descriptor(self) -> None:
+    def close_descriptor(self) -> None:
         if self._descriptor >= 0:
             self._disk.closed(self)
             os.close(self._descriptor)
@@ -139,7 +139,7 @@ class SystemFile:
         self._calls_in_threads += 1
         running = run(call)
         running.add_done_callback(partial(self._thread_ended, ended))
-        # whoever waits may give up; the thread does not, and its descriptor stays open until it ends
+        # shielded: the caller may stop waiting, but the thread goes on and needs the descriptor
         return asyncio.shield(running)
 
     def _thread_ended(self, ended: Callable[["asyncio.Future[T]"], None] | None, done: "asyncio.Future[T]") -> None:
@@ -147,14 +147,14 @@ class SystemFile:
         if ended is not None:
             ended(done)
         if self._closed and self._calls_in_threads == 0:
-            self.give_up_descriptor()
+            self.close_descriptor()
 
     def _synced_up_to(self) -> Callable[["asyncio.Future[None]"], None]:
         return partial(self._synced, self._writes)
 
     def _synced(self, writes: int, done: "asyncio.Future[None]") -> None:
         if not done.cancelled() and done.exception() is None:
-            self._writes_synced = max(self._writes_synced, writes)  # two syncs may end in either order
+            self._writes_synced = max(self._writes_synced, writes)  # two syncs may end in any order
 
 
 class SystemLock:
@@ -172,11 +172,11 @@ class SystemDisk:
         self.offload = offload
         self._descriptors_max = descriptors_max
         self._open: OrderedDict[SystemFile, None] = OrderedDict()  # least recently used first
-        self._own_syncs = 0  # under way
+        self._background_syncs = 0  # running now
 
     def open(self, path: str) -> File:
         file = SystemFile(path, self)
-        file.size()  # a missing folder shows now, not at the first write
+        file.size()  # a missing directory is an error now, not at the first write
         return file
 
     def used(self, file: SystemFile) -> None:
@@ -188,26 +188,26 @@ class SystemDisk:
             self._close_idle(file)
 
     def _close_idle(self, needed: SystemFile | None) -> None:
-        """Back below the bound, as far as a few of the oldest files allow."""
+        """Close descriptors to get below the bound, examining only a few of the least recently used files."""
         for _ in range(IDLE_STEPS_MAX):
             if len(self._open) <= self._descriptors_max:
                 return
             oldest = next(iter(self._open))
             if oldest is needed:
                 return
-            if oldest.at_rest:
-                oldest.give_up_descriptor()
+            if oldest.idle:
+                oldest.close_descriptor()
                 continue
             self._open.move_to_end(oldest)
-            if self._own_syncs < OWN_SYNCS_MAX and oldest.come_to_rest():
-                self._own_syncs += 1
+            if self._background_syncs < BACKGROUND_SYNCS_MAX and oldest.start_background_sync():
+                self._background_syncs += 1
 
-    def own_sync_ended(self, file: SystemFile) -> None:
-        self._own_syncs -= 1
+    def background_sync_ended(self, file: SystemFile) -> None:
+        self._background_syncs -= 1
         if len(self._open) <= self._descriptors_max:
             return
-        if file.at_rest:
-            file.give_up_descriptor()
+        if file.idle:
+            file.close_descriptor()
         self._close_idle(None)
 
     def closed(self, file: SystemFile) -> None:
@@ -226,7 +226,7 @@ class SystemDisk:
         os.replace(old, new)
 
     def remove(self, path: str) -> None:
-        """The name goes at once; a large file's bytes are freed in a thread, when its last descriptor is closed."""
+        """Remove a file. The space of a large file is freed in a thread, by closing its last descriptor."""
         held = -1
         if os.lstat(path).st_size > REMOVED_HERE_MAX_BYTES:
             with suppress(OSError):
@@ -235,9 +235,9 @@ class SystemDisk:
             os.remove(path)
         finally:
             if held >= 0:
-                self._close_beside_the_loop(held)
+                self._close_in_thread(held)
 
-    def _close_beside_the_loop(self, descriptor: int) -> None:
+    def _close_in_thread(self, descriptor: int) -> None:
         try:
             asyncio.get_running_loop()
         except RuntimeError:

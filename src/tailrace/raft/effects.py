@@ -1,4 +1,4 @@
-"""What a replica asks of its shell, as one value."""
+"""Effects: what the shell must do after one event, as one value."""
 
 from dataclasses import dataclass, field
 from enum import Enum
@@ -12,21 +12,21 @@ from tailrace.raft.voters import Voter, Voters
 
 @frozen
 class Vote:
-    """Who gets this voter's vote in `epoch`; `no_voter`: only the epoch is stored so far. On disk before it counts."""
+    """This voter's vote in `epoch`; `NO_VOTER`: only the epoch is stored so far. It counts once it is on disk."""
 
     epoch: Epoch
     voter: Voter
 
 
-class NotNow(Enum):
-    """Why a hand-over or a change of voters was refused."""
+class ChangeRefusal(Enum):
+    """Why a leadership transfer or a voter change was refused."""
 
-    NOT_LEADER = "this replica does not lead"
-    NOT_A_VOTER = "that is no voter"
-    ALREADY_A_VOTER = "that broker votes already; with another disk, the old one is removed first"
-    LAST_VOTER = "nobody would be left"
-    CHANGE_UNDER_WAY = "another change of voters is not committed yet"
-    EPOCH_NOT_COMMITTED = "nothing of the leader's own epoch is committed yet"
+    NOT_LEADER = "this replica is not the leader"
+    NOT_A_VOTER = "that replica is not a voter"
+    ALREADY_A_VOTER = "that broker has a voter already; to replace its disk, remove the old voter first"
+    LAST_VOTER = "the last voter cannot be removed"
+    CHANGE_UNDER_WAY = "another voter change is not committed yet"
+    EPOCH_NOT_COMMITTED = "no entry of the leader's own epoch is committed yet"
     NOT_CAUGHT_UP = "that replica has not caught up"
 
 
@@ -34,20 +34,22 @@ class NotNow(Enum):
 class Effects:
     """What the shell must do before the next event, in this order.
 
-    1. `truncate_to`: cut the log there, and report `Truncated`. Only then fetch on.
-    2. `store_vote`: put it on disk, then report `VoteStored`. This may take its time: what nobody may hear before, the
-       machine itself holds back until then. A later vote may take the place of one that is not stored yet.
-    3. `append_leader_change`: append a control batch of the new epoch, then `progress`; serve clients only after.
-       `append_voters`: append a control batch that names them, report `VotersAppended`, then `progress`. When
-       the append fails, report nothing: the change was never made.
-    4. `append_fetched`: append the entries that came with the `FetchAnswer`, report those that name voters, then
-       `progress`. Without it, throw them away: they are stale.
-    5. `send`: in any order, and once. What gets lost is repeated by the machine where it matters. An answer goes to who
-       asked; none may come when the epoch moves on before a vote is stored, and any refusal will do then.
-    6. `committed`: the high watermark is there now. Answer who waited for it.
+    1. `truncate_to`: truncate the log and report `Truncated`. Fetch again only after that.
+    2. `store_vote`: write the vote to disk, then report `VoteStored`. The write may take its time: the machine holds
+       back the messages that would reveal the vote until it is stored. A later vote may replace one that is not stored
+       yet.
+    3. `append_leader_change`: append a leader-change control batch of the new epoch, then call `progress`; serve
+       clients only after that. `append_voters`: append a control batch with these voters, report `VotersAppended`,
+       then call `progress`. If the append fails, report nothing: the change was not made.
+    4. `append_fetched`: append the entries of the `FetchAnswer`, report `VotersAppended` for voter sets among them,
+       then call `progress`. Without `append_fetched` discard the entries: they are stale.
+    5. `send`: send each message once, in any order. The machine repeats lost messages where it matters. An answer goes
+       to the sender of the request. A vote request gets no answer if the epoch changes before the vote is stored; any
+       refusal is a correct answer then.
+    6. `committed`: the new high watermark. Complete the requests that waited for it.
 
-    `moves` are the rows of the state table that were taken: who led, waits or watches must be told.
-    `refused` says why a `Transfer`, `AddVoter` or `RemoveVoter` was not taken up.
+    `moves` are the transitions that were made, for those that depend on the role.
+    `refused` is the reason why a `Transfer`, `AddVoter` or `RemoveVoter` was refused.
     """
 
     moves: tuple[Move, ...] = ()
@@ -58,12 +60,12 @@ class Effects:
     append_fetched: bool = False
     send: tuple[Message, ...] = ()
     committed: Offset | None = None
-    refused: NotNow | None = None
+    refused: ChangeRefusal | None = None
 
 
 @dataclass(slots=True)
 class EffectsBuilder:
-    """One event's time and chance, and the effects as they come together."""
+    """Collects the effects of one event; `now` and `chance`, from [0, 1), are that event's."""
 
     now: float
     chance: float
@@ -75,7 +77,7 @@ class EffectsBuilder:
     append_fetched: bool = False
     send: list[Message] = field(default_factory=list)
     committed: Offset | None = None
-    refused: NotNow | None = None
+    refused: ChangeRefusal | None = None
 
     def effects(self) -> Effects:
         return Effects(

@@ -1,4 +1,4 @@
-"""What can happen to a replica beside the messages of its peers; its own shell tells it."""
+"""The events of a replica, beside messages from its peers; its shell reports them."""
 
 from tailrace.model.frozen import frozen
 from tailrace.model.ids import BrokerId, Epoch, Offset
@@ -8,17 +8,17 @@ from tailrace.raft.voters import Voter, Voters
 
 @frozen(kw_only=False)
 class Tick:
-    """Time has passed: due when `Replica.deadline` is reached, harmless at any time."""
+    """Time has passed. Due when `Replica.deadline` is reached; harmless at any other time."""
 
 
 @frozen(kw_only=False)
 class Campaign:
-    """Stand for election at once, without asking first: a sole voter's way to lead."""
+    """Start an election at once, without pre-votes: how a sole voter becomes leader."""
 
 
 @frozen(kw_only=False)
-class LeaderGone:
-    """The connection to `leader` was reset. `live` are the brokers that this one is connected to."""
+class LeaderDisconnected:
+    """The connection to `leader` was lost. `live` are the brokers that this broker is connected to."""
 
     leader: BrokerId
     live: tuple[BrokerId, ...] = ()
@@ -26,7 +26,7 @@ class LeaderGone:
 
 @frozen(kw_only=False)
 class VoteStored:
-    """The vote given in `epoch` is on disk; None: whoever it was for."""
+    """The vote of `epoch` is on disk; `voter` None: whichever voter it was for."""
 
     epoch: Epoch
     voter: Voter | None = None
@@ -34,12 +34,12 @@ class VoteStored:
 
 @frozen(kw_only=False)
 class Resign:
-    """Stop leading, and do not stand again in this life. Votes are given and entries fetched as before."""
+    """Stop leading, and start no election until the next restart. The replica still votes and fetches."""
 
 
 @frozen(kw_only=False)
 class Transfer:
-    """Hand leadership to `successor`, once it has the whole log (Raft dissertation §3.10)."""
+    """Hand leadership over to `successor` once it has the whole log (Raft dissertation §3.10)."""
 
     successor: Voter
 
@@ -56,7 +56,7 @@ class RemoveVoter:
 
 @frozen(kw_only=False)
 class VotersAppended:
-    """An entry at `offset` that names the voters was appended, or found at the start; told in the log's order."""
+    """A voter set at `offset` was appended, or found in the log at start; reported in log order."""
 
     offset: Offset
     voters: Voters
@@ -64,21 +64,21 @@ class VotersAppended:
 
 @frozen(kw_only=False)
 class Truncated:
-    """The log was cut, and ends at `end` now."""
+    """The log was truncated to `end`."""
 
     end: Offset
 
 
 @frozen(kw_only=False)
 class Repaired:
-    """A replica that may not vote has again, on its disk, all that its leader had at some time since its return."""
+    """A replica that may not vote has caught up on disk with a log end that its leader had after the restart."""
 
 
 Event = (
     Message
     | Tick
     | Campaign
-    | LeaderGone
+    | LeaderDisconnected
     | VoteStored
     | Resign
     | Transfer

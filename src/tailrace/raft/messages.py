@@ -1,9 +1,9 @@
-"""What replicas say to each other. What one sends, the other takes as an event.
+"""The messages between replicas; a message that one replica sends is an event for its receiver.
 
-Each names the epoch its sender is in. A message of an older epoch is stale; one of a higher epoch ends whatever its
-receiver does in its own. All may be lost, repeated, late and out of order.
+Each message carries the epoch of its sender. A message of an older epoch is stale; one of a higher epoch makes its
+receiver leave its own epoch. Messages may be lost, duplicated, delayed and reordered.
 
-Pre-vote is a flag of the vote (KIP-996); the field `why` is for people and need not travel.
+A pre-vote is a flag of the vote messages (KIP-996). `VoteAnswer.why` is for logs and transcripts and is not sent.
 """
 
 from enum import Enum
@@ -15,10 +15,10 @@ from tailrace.raft.voters import Voter, Voters
 
 
 class Pulse(Protocol):
-    """When a peer was last heard on something that many partitions share, such as a fetch session (KIP-227).
+    """The time of the last contact with a peer, shared by all partitions of a fetch session (KIP-227).
 
-    The shell moves it, once for all partitions; replicas only look. It counts as a fetch, or an answer, that says
-    "as before".
+    The shell updates it once for all partitions; replicas only read it. An update counts, for every partition of the
+    session, as a fetch or an answer in which nothing has changed.
     """
 
     @property
@@ -26,28 +26,28 @@ class Pulse(Protocol):
 
 
 class EpochEnd(NamedTuple):
-    """An epoch, and the offset after its last entry in somebody's log."""
+    """An epoch, and the offset after its last entry in a leader's log."""
 
     epoch: int
     end: int
 
 
-class Refusal(Enum):
-    """Why a vote was not given."""
+class VoteRefusal(Enum):
+    """Why a vote or pre-vote was refused."""
 
-    OLD_EPOCH = "that epoch is over"
-    OTHER_DISK = "meant for another disk"
-    MAY_NOT_VOTE = "may not vote: it may have lost entries"
-    LEADS = "leads"
-    HEARS_LEADER = "hears from the leader"
-    KNOWS_LEADER = "knows who leads in this epoch"
-    VOTED = "has voted for another"
-    SHORTER_LOG = "has a better log"
+    OLD_EPOCH = "stale epoch"
+    OTHER_DISK = "the request is for another disk"
+    MAY_NOT_VOTE = "may not vote: its log may have lost entries"
+    LEADS = "is the leader"
+    HEARS_LEADER = "still hears from the leader"
+    KNOWS_LEADER = "knows the leader of this epoch"
+    VOTED = "has voted for another candidate"
+    LOG_BEHIND = "the candidate's log is behind"
 
 
 @frozen
 class VoteRequest:
-    """A candidate asks for a vote in `epoch`; a prospective (`pre`) whether it would get one after `epoch`."""
+    """A candidate asks for a vote in `epoch`; with `pre`, a prospective asks for a pre-vote for a later epoch."""
 
     sender: Voter
     to: Voter
@@ -65,12 +65,12 @@ class VoteAnswer:
     granted: bool
     pre: bool = False
     leader: Voter | None = None  # of `epoch`, as far as the sender knows
-    why: Refusal | None = None
+    why: VoteRefusal | None = None
 
 
 @frozen
 class BeginEpoch:
-    """The sender leads in `epoch` (Kafka's BeginQuorumEpoch). Repeated until the voter fetches."""
+    """The sender is the leader of `epoch` (Kafka's BeginQuorumEpoch). Repeated until the voter fetches."""
 
     sender: Voter
     to: Voter
@@ -79,7 +79,7 @@ class BeginEpoch:
 
 @frozen
 class EndEpoch:
-    """The sender led in `epoch`, and gives it up (EndQuorumEpoch). The first successor stands at once."""
+    """The leader of `epoch` resigns (Kafka's EndQuorumEpoch). The first successor starts an election at once."""
 
     sender: Voter
     to: Voter
@@ -89,7 +89,7 @@ class EndEpoch:
 
 @frozen
 class EpochSeen:
-    """`epoch` has begun, and `leader` leads in it if anybody is known to: told to whoever lives in an older one."""
+    """Answer to a message of an older epoch: `epoch` has begun, and `leader` is its leader, if known."""
 
     sender: Voter
     to: Voter
@@ -99,9 +99,9 @@ class EpochSeen:
 
 @frozen
 class Fetched:
-    """A replica asks for what comes after `end`; it has everything below `durable` on its disk.
+    """A replica fetches from `end`, its log end; everything below `durable` is on its disk.
 
-    With `last_epoch`, the epoch of its last entry, this says all about its log (Raft §5.3, the Log Matching Property).
+    `end` and `last_epoch`, the epoch of the last entry, identify the log (Raft §5.3, the Log Matching Property).
     """
 
     peer: Voter
@@ -109,13 +109,13 @@ class Fetched:
     epoch: Epoch
     end: Offset
     last_epoch: int
-    durable: Offset  # -1: it vouches for nothing
-    pulse: Pulse | None = None  # added by the shell of whoever receives it
+    durable: Offset  # -1: do not count this replica, its log may have lost entries
+    pulse: Pulse | None = None  # set by the receiver's shell
 
 
 @frozen
 class FetchAnswer:
-    """The answer to a fetch at `end` and `last_epoch`. Unless `served`, it says only who leads."""
+    """The answer to a fetch at `end` and `last_epoch`. Unless `served`, it only names the leader, if known."""
 
     sender: Voter
     to: Voter
@@ -123,17 +123,17 @@ class FetchAnswer:
     leader: Voter | None
     end: Offset
     last_epoch: int
-    served: bool  # the sender leads in this epoch, and the asker was in it, too
+    served: bool  # the sender is the leader of this epoch, and the fetch was of the same epoch
     high_watermark: Offset
-    diverging: EpochEnd | None = None  # the asker's log is not a prefix of the leader's: no entries came along
-    pulse: Pulse | None = None  # added by the shell of whoever receives it
+    diverging: EpochEnd | None = None  # the follower's log is not a prefix of the leader's: no entries are sent
+    pulse: Pulse | None = None  # set by the receiver's shell
 
 
 @frozen
 class Synced:
-    """An fsync ended at a replica whose fetch, at `end` and `last_epoch`, is parked.
+    """An fsync ended at a replica whose fetch, at `end` and `last_epoch`, is waiting at the leader.
 
-    It names the log it speaks of: what was durable before a truncation says nothing about what came after it.
+    It identifies its log by these: entries that were durable before a truncation may have been replaced since.
     """
 
     peer: Voter

@@ -1,11 +1,11 @@
-"""The states of a replica, and the table of what leads from one to the next.
+"""The roles of a replica, and the table of transitions between them.
 
-The table *is* the machine: a cause that it does not list for a role is stale news, and changes nothing. The diagram in
-docs/raft.md is made from it, and every row is taken by some transcript in tests/transcripts/raft.
+The table *is* the state machine: a cause without a row for the current role is stale and changes nothing. The diagram
+in docs/raft.md is generated from the table, and every row is taken by some transcript in tests/transcripts/raft.
 
-A leader is found in two steps (KIP-996). A *prospective* asks whether it would be elected, in the epoch there is; only
-who gets a majority of such pre-votes becomes a *candidate*, and begins a new epoch. So a voter that was cut off, and
-is sure to lose, disturbs nobody when it returns.
+An election has two steps (KIP-996). A *prospective* replica asks for pre-votes in its current epoch: would the others
+vote for it? Only with a majority of pre-votes does it become a *candidate* and begin a new epoch. So a voter that was
+cut off from the others, and cannot win, does not depose a healthy leader when it returns.
 """
 
 from collections.abc import Mapping
@@ -15,30 +15,30 @@ from typing import Final, NamedTuple
 
 
 class Role(Enum):
-    UNATTACHED = "unattached"  # knows an epoch, follows and leads nobody
+    UNATTACHED = "unattached"  # knows an epoch, but no leader in it
     FOLLOWER = "follower"
-    PROSPECTIVE = "prospective"  # asks for pre-votes: would it be elected?
-    CANDIDATE = "candidate"  # has voted for itself, and asks the others to
+    PROSPECTIVE = "prospective"  # asks for pre-votes
+    CANDIDATE = "candidate"  # has begun an epoch, voted for itself, and asks for votes
     LEADER = "leader"
-    RESIGNED = "resigned"  # led, and gave it up
-    OBSERVER = "observer"  # fetches like a follower; does not stand, and does not count
+    RESIGNED = "resigned"  # led in this epoch, and gave leadership up
+    OBSERVER = "observer"  # fetches like a follower, but does not vote and does not count for commits
 
 
 class Cause(Enum):
     HIGHER_EPOCH = "sees a higher epoch"
-    LEADER_FOUND = "learns who leads"
-    SILENCE = "hears from no leader in time"
-    CALLED = "is told to stand at once"
-    PRE_VOTED = "a majority would elect it"
-    ELECTED = "a majority elects it"
-    RESIGNS = "is told to resign, or hands over"
-    QUORUM_LOST = "no majority fetched in time"
-    REMOVED = "is no voter any more"
-    ADDED = "is a voter now"
+    LEADER_FOUND = "learns who the leader is"
+    TIMEOUT = "times out without a leader"
+    CAMPAIGN = "is told to start an election at once"
+    PRE_VOTE_WON = "wins a majority of pre-votes"
+    ELECTED = "wins a majority of votes"
+    RESIGNS = "is told to resign, or hands over leadership"
+    QUORUM_LOST = "has no majority fetching from it"
+    REMOVED = "stops being a voter"
+    ADDED = "becomes a voter"
 
 
 class Move(NamedTuple):
-    """One row of the table, taken."""
+    """A transition that was made: one row of the table."""
 
     role: Role
     cause: Cause
@@ -49,24 +49,24 @@ TRANSITIONS: Final[Mapping[tuple[Role, Cause], Role]] = MappingProxyType(
     {
         (Role.UNATTACHED, Cause.HIGHER_EPOCH): Role.UNATTACHED,
         (Role.UNATTACHED, Cause.LEADER_FOUND): Role.FOLLOWER,
-        (Role.UNATTACHED, Cause.SILENCE): Role.PROSPECTIVE,
-        (Role.UNATTACHED, Cause.CALLED): Role.CANDIDATE,
+        (Role.UNATTACHED, Cause.TIMEOUT): Role.PROSPECTIVE,
+        (Role.UNATTACHED, Cause.CAMPAIGN): Role.CANDIDATE,
         (Role.UNATTACHED, Cause.RESIGNS): Role.RESIGNED,
         (Role.UNATTACHED, Cause.REMOVED): Role.OBSERVER,
         (Role.FOLLOWER, Cause.HIGHER_EPOCH): Role.UNATTACHED,
         (Role.FOLLOWER, Cause.LEADER_FOUND): Role.FOLLOWER,
-        (Role.FOLLOWER, Cause.SILENCE): Role.PROSPECTIVE,
-        (Role.FOLLOWER, Cause.CALLED): Role.CANDIDATE,
+        (Role.FOLLOWER, Cause.TIMEOUT): Role.PROSPECTIVE,
+        (Role.FOLLOWER, Cause.CAMPAIGN): Role.CANDIDATE,
         (Role.FOLLOWER, Cause.REMOVED): Role.OBSERVER,
         (Role.PROSPECTIVE, Cause.HIGHER_EPOCH): Role.UNATTACHED,
         (Role.PROSPECTIVE, Cause.LEADER_FOUND): Role.FOLLOWER,
-        (Role.PROSPECTIVE, Cause.SILENCE): Role.PROSPECTIVE,
-        (Role.PROSPECTIVE, Cause.PRE_VOTED): Role.CANDIDATE,
-        (Role.PROSPECTIVE, Cause.CALLED): Role.CANDIDATE,
+        (Role.PROSPECTIVE, Cause.TIMEOUT): Role.PROSPECTIVE,
+        (Role.PROSPECTIVE, Cause.PRE_VOTE_WON): Role.CANDIDATE,
+        (Role.PROSPECTIVE, Cause.CAMPAIGN): Role.CANDIDATE,
         (Role.PROSPECTIVE, Cause.RESIGNS): Role.RESIGNED,
         (Role.CANDIDATE, Cause.HIGHER_EPOCH): Role.UNATTACHED,
         (Role.CANDIDATE, Cause.LEADER_FOUND): Role.FOLLOWER,
-        (Role.CANDIDATE, Cause.SILENCE): Role.PROSPECTIVE,
+        (Role.CANDIDATE, Cause.TIMEOUT): Role.PROSPECTIVE,
         (Role.CANDIDATE, Cause.ELECTED): Role.LEADER,
         (Role.CANDIDATE, Cause.RESIGNS): Role.RESIGNED,
         (Role.LEADER, Cause.HIGHER_EPOCH): Role.UNATTACHED,
@@ -76,10 +76,10 @@ TRANSITIONS: Final[Mapping[tuple[Role, Cause], Role]] = MappingProxyType(
         (Role.LEADER, Cause.REMOVED): Role.RESIGNED,
         (Role.RESIGNED, Cause.HIGHER_EPOCH): Role.UNATTACHED,
         (Role.RESIGNED, Cause.LEADER_FOUND): Role.FOLLOWER,
-        (Role.RESIGNED, Cause.SILENCE): Role.UNATTACHED,
+        (Role.RESIGNED, Cause.TIMEOUT): Role.UNATTACHED,
         (Role.OBSERVER, Cause.HIGHER_EPOCH): Role.OBSERVER,
         (Role.OBSERVER, Cause.LEADER_FOUND): Role.OBSERVER,
-        (Role.OBSERVER, Cause.SILENCE): Role.OBSERVER,
+        (Role.OBSERVER, Cause.TIMEOUT): Role.OBSERVER,
         (Role.OBSERVER, Cause.ADDED): Role.UNATTACHED,
     }
 )

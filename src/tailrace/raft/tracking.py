@@ -1,10 +1,10 @@
-"""What a leader knows of those who fetch from it.
+"""What a leader knows about each replica that fetches from it.
 
-- *Commit*: the high watermark is the majority of durable offsets, the leader's own included, and moves only over
-  entries of its own epoch (Raft §5.4.2, figure 8). An offset counts once the log it belongs to was found to be a prefix
-  of the leader's, in this epoch.
+- *Commit*: the high watermark is the offset that a majority of voters, the leader included, has durable. It advances
+  only over entries of the leader's own epoch (Raft §5.4.2, figure 8). A replica's offset counts once its log was found,
+  in this epoch, to be a prefix of the leader's.
 - *Check-quorum*: a leader that a majority has not fetched from for a while may have been replaced without knowing it.
-- *In sync*: a replica is, for clients, when it was at the log's end not longer than `replica.lag.time.max.ms` ago.
+- *In sync* (ISR): a voter is in sync if it was at the leader's log end within the last `replica.lag.time.max.ms`.
 """
 
 from dataclasses import dataclass
@@ -19,20 +19,20 @@ FOREVER: Final = float("inf")
 
 @dataclass(slots=True)
 class Tracker:
-    """One replica, as its fetches in this epoch show it."""
+    """One replica, as known from its fetches in this epoch."""
 
-    fetched: float  # when it last fetched; before the first time, when the leader was elected
-    end: int = -1  # the end of its log, which is a prefix of ours; -1: it has not fetched in this epoch
-    last_epoch: int = -1  # of the last entry there
-    durable: int = -1  # what it has on disk of that; -1: it does not count
-    caught_up: float = -FOREVER  # when it last had all that we had then
-    our_end: int = 0  # our log end when it last fetched
-    pulse: Pulse | None = None  # its fetch session: a fetch there that names no change repeats the last one
-    early: Synced | None = None  # news of a log that it has not fetched with yet: they overtook that fetch
+    fetched: float  # when it last fetched; before its first fetch, when the leader was elected
+    end: int = -1  # its log end; its log is a prefix of the leader's. -1: it has not fetched in this epoch
+    last_epoch: int = -1  # the epoch of its last entry
+    durable: int = -1  # how far its log is on disk; -1: it does not count
+    caught_up: float = -FOREVER  # when it last had the leader's whole log of that moment
+    leader_end: int = 0  # the leader's log end when it last fetched
+    pulse: Pulse | None = None  # of its fetch session: a fetch without changes repeats the last one
+    early: Synced | None = None  # about a log that it has not fetched with yet: the message overtook the fetch
 
     @property
     def counts(self) -> bool:
-        """Whether it vouches for what it has, as far as it has shown."""
+        """Whether its log may count; assumed until its first fetch."""
         return self.durable >= 0 or self.end < 0
 
     @property
@@ -45,7 +45,7 @@ class Tracker:
 
 @frozen
 class PeerProgress:
-    """One line of DescribeQuorum."""
+    """One replica in DescribeQuorum."""
 
     replica: Voter
     votes: bool
@@ -58,32 +58,32 @@ class PeerProgress:
 class Leadership:
     def __init__(self, me: Voter, voters: Voters, epoch_start: int, now: float) -> None:
         self._me = me
-        self.epoch_start = epoch_start  # where this leader's own entries begin; it commits nothing by counting below
-        self.trackers: dict[Voter, Tracker] = {}  # of voters and observers, without ourselves
-        self.announced = now  # when the voters were last told who leads
-        self.successor: Voter | None = None  # leadership goes there as soon as it has the whole log
+        self.epoch_start = epoch_start  # where the entries of its own epoch begin; below, majorities do not commit
+        self.trackers: dict[Voter, Tracker] = {}  # of voters and observers, without the leader
+        self.announced = now  # when BeginEpoch was last sent
+        self.successor: Voter | None = None  # takes over leadership once it has the whole log
         self.successor_until = FOREVER
-        self.voters_are(voters, now)
+        self.set_voters(voters, now)
 
-    def voters_are(self, voters: Voters, now: float) -> None:
+    def set_voters(self, voters: Voters, now: float) -> None:
         self._voters = voters
         self._alone = voters == (self._me,)
         for voter in voters:
             if voter != self._me and voter not in self.trackers:
-                self.trackers[voter] = Tracker(now, caught_up=now)  # until it had time to show
+                self.trackers[voter] = Tracker(now, caught_up=now)  # assumed in sync until it had time to fetch
 
-    # What is told
+    # Events
 
     def fetched(self, fetch: Fetched, log_end: int, now: float) -> None:
-        """Who fetched has our log up to where it is."""
+        """`fetch.peer` fetched, and its log is a prefix of the leader's."""
         tracker, end = self.trackers.setdefault(fetch.peer, Tracker(now)), fetch.end
         if end >= log_end:
             tracker.caught_up = now
-        elif tracker.end >= 0 and end >= tracker.our_end:  # all that we had when it asked before
+        elif tracker.end >= 0 and end >= tracker.leader_end:  # the whole log as of its previous fetch
             tracker.caught_up = max(tracker.caught_up, tracker.fetched)
         tracker.fetched = now
         tracker.pulse = fetch.pulse
-        tracker.our_end = log_end
+        tracker.leader_end = log_end
         tracker.end = end
         tracker.last_epoch = fetch.last_epoch
         tracker.durable = min(fetch.durable, end)
@@ -91,22 +91,22 @@ class Leadership:
         if early is not None and fetch.durable >= 0 and (early.end, early.last_epoch) == (end, fetch.last_epoch):
             tracker.durable = max(tracker.durable, min(early.durable, end))
 
-    def heard(self, peer: Voter, now: float) -> None:
-        """`peer` fetched, but what it has is not ours."""
+    def diverged(self, peer: Voter, now: float) -> None:
+        """`peer` fetched, but its log diverges from the leader's: only the contact counts."""
         tracker = self.trackers.setdefault(peer, Tracker(now))
         tracker.fetched = now
 
-    def synced(self, news: Synced) -> None:
-        tracker = self.trackers.get(news.peer)
+    def synced(self, event: Synced) -> None:
+        tracker = self.trackers.get(event.peer)
         if tracker is None:
             return
-        if (tracker.end, tracker.last_epoch) == (news.end, news.last_epoch):
-            tracker.durable = min(news.durable, tracker.end)
+        if (tracker.end, tracker.last_epoch) == (event.end, event.last_epoch):
+            tracker.durable = min(event.durable, tracker.end)
         else:
-            tracker.early = news
+            tracker.early = event
 
     def grows(self, log_end: int) -> None:
-        """Our log is about to grow beyond `log_end`: who was there was in sync until now."""
+        """The leader's log is about to grow beyond `log_end`: replicas at that end were caught up until now."""
         for tracker in self.trackers.values():
             if tracker.end >= log_end:
                 tracker.caught_up = tracker.seen
@@ -116,34 +116,34 @@ class Leadership:
             if tracker.seen < silent_since and peer not in self._voters:
                 del self.trackers[peer]
 
-    # What follows
+    # Queries
 
     def committed(self, own_durable: int) -> int:
         """The offset up to which a majority has everything on disk."""
         if self._alone:
             return own_durable
-        return self.held_by(majority(len(self._voters)), own_durable)
+        return self.durable_on(majority(len(self._voters)), own_durable)
 
-    def held_by(self, count: int, own_durable: int) -> int:
-        """The offset up to which `count` voters have everything on disk; -1: there are not so many."""
+    def durable_on(self, count: int, own_durable: int) -> int:
+        """The offset up to which `count` voters have everything on disk; -1: there are fewer voters."""
         durable = sorted(own_durable if voter == self._me else self.trackers[voter].durable for voter in self._voters)
         return durable[-count] if count <= len(durable) else -1
 
     @property
-    def rests(self) -> bool:
-        """Whether every voter's liveness is a pulse, and nothing else is under way."""
+    def timed_by_pulse(self) -> bool:
+        """Whether every voter is tracked by a shared pulse, and no hand-over is under way."""
         return self.successor is None and all(
             voter == self._me or (self.trackers[voter].end >= 0 and self.trackers[voter].pulse is not None)
             for voter in self._voters
         )
 
     def heard_quorum_at(self) -> float:
-        """The last time at which a majority had fetched."""
+        """The latest time since which a majority, the leader included, has fetched."""
         seen = sorted(FOREVER if voter == self._me else self.trackers[voter].seen for voter in self._voters)
         return seen[-majority(len(seen))]
 
     def in_sync(self, log_end: int, since: float) -> Voters:
-        """The voters that had all we had at some time after `since`."""
+        """The voters that had the leader's whole log at some time after `since`."""
         return tuple(
             voter
             for voter in self._voters
@@ -151,19 +151,19 @@ class Leadership:
             or (self.trackers[voter].counts and self.trackers[voter].caught_up_at(log_end) >= since)
         )
 
-    def all_there(self, log_end: int, since: float) -> bool:
-        """Whether every voter has all that we have, and was heard of after `since`."""
+    def all_caught_up(self, log_end: int, since: float) -> bool:
+        """Whether every voter has the leader's whole log and has fetched after `since`."""
         return all(
             voter == self._me or (self.has_all(voter, log_end) and self.trackers[voter].seen >= since)
             for voter in self._voters
         )
 
     def unheard(self) -> Voters:
-        """Voters that have not fetched in this epoch: they may not know that it has begun."""
+        """The voters that have not fetched in this epoch: they may not know that it has begun."""
         return tuple(voter for voter in self._voters if voter != self._me and self.trackers[voter].end < 0)
 
     def successors(self) -> Voters:
-        """The other voters, the one with most of our log first; the named one before all."""
+        """The other voters: the chosen successor first, then by how much of the log they have."""
         others = [voter for voter in self._voters if voter != self._me]
         trackers = self.trackers
         others.sort(key=lambda voter: (voter != self.successor, not trackers[voter].counts, -trackers[voter].end))

@@ -1,1 +1,1 @@
-"""Record batches, Kafka's format v2: read their header, build, open, compress."""
+"""Record batches in Kafka's format v2: header, building, reading, compression, control batches."""

@@ -1,13 +1,14 @@
-"""The four compressions of record batches, in the framing Kafka gives each of them.
+"""The four compression codecs of record batches, in the framing that Kafka uses for each.
 
-- gzip and zstd are plain streams of those formats; lz4 is the frame format with independent blocks, since Kafka's own
-  reader knows no linked ones.
-- snappy is what snappy-java writes: a header of 16 bytes, then blocks of at most 32 KiB, each a raw snappy
-  block behind its length in four bytes. Other clients write one raw block alone; both are read.
+- gzip and zstd are plain streams of those formats; lz4 is the frame format with independent blocks, because Kafka's
+  reader does not support linked ones.
+- snappy has the framing of snappy-java: a header of 16 bytes, then blocks of at most 32 KiB, each a raw snappy block
+  after its length in four bytes. Some clients write a single raw block without framing; both forms are read.
 
-Decompression never allocates more than it is allowed: a few kilobytes can claim to be gigabytes, and most frames do not
-say how large they are. So output goes into a buffer of fixed size, and when it is full, another try gets a larger
-one, up to the bound. The tries cost at most a third on top, and a bomb costs one buffer of the bound.
+Decompression never allocates more than its bound: a few kilobytes may decompress to gigabytes, and most frames do not
+contain their decompressed size. So the output goes into a buffer of fixed size; when it is full, decompression starts
+again with a larger buffer, up to the bound. The retries cost at most a third more work, and a decompression bomb costs
+one buffer of the size of the bound.
 """
 
 from struct import Struct
@@ -20,7 +21,7 @@ from tailrace.model.limits import DECOMPRESSED_MAX_BYTES, KiB
 from tailrace.ports.disk import Buffer
 
 Compression = Literal["none", "gzip", "snappy", "lz4", "zstd"]
-COMPRESSIONS: Final[tuple[Compression, ...]] = ("none", "gzip", "snappy", "lz4", "zstd")  # by number in the attributes
+COMPRESSIONS: Final[tuple[Compression, ...]] = ("none", "gzip", "snappy", "lz4", "zstd")  # by id in the attributes
 
 FIRST_TRY_MIN_BYTES: Final = 64 * KiB
 GROWTH: Final = 4
@@ -33,7 +34,7 @@ SNAPPY_MAGIC: Final = SNAPPY_HEADER[:8]
 SNAPPY_BLOCK_BYTES: Final = 32 * KiB
 SNAPPY_RATIO_MAX: Final = 22  # no element of a snappy block yields more than 64 bytes from 3
 _LENGTH: Final = Struct(">i")
-_BUFFER_FULL: Final = "failed to write whole buffer"  # how cramjam says so; it has no exception of its own for it
+_BUFFER_FULL: Final = "failed to write whole buffer"  # in cramjam's error; it has no separate exception for this
 
 
 def compress(codec: Compression, data: Buffer) -> bytes:
@@ -51,11 +52,12 @@ def compress(codec: Compression, data: Buffer) -> bytes:
 
 
 def decompress(codec: int, data: Buffer, max_bytes: int = DECOMPRESSED_MAX_BYTES) -> bytes:
-    """The bytes behind `data`, whose attributes name `codec`.
+    """`data`, decompressed with the codec of this id.
 
-    `CorruptBatch` when it is no stream of that codec, `BatchTooLarge` when it holds more than `max_bytes`."""
+    `CorruptBatch` if it is not a stream of that codec, `BatchTooLarge` if it holds more than `max_bytes`.
+    """
     if not 0 <= codec < len(COMPRESSIONS):
-        raise InvalidBatch(f"compression {codec} is not known")
+        raise InvalidBatch(f"unknown compression type id {codec}")
     name = COMPRESSIONS[codec]
     if name == "none":
         return bytes(data)
@@ -64,7 +66,7 @@ def decompress(codec: int, data: Buffer, max_bytes: int = DECOMPRESSED_MAX_BYTES
             return _decompress_snappy(memoryview(data), max_bytes)
         return _decompress_stream(name, data, max_bytes)
     except cramjam.DecompressionError as error:
-        raise CorruptBatch(f"the {name} stream in the batch cannot be read: {error}") from None
+        raise CorruptBatch(f"cannot decompress the {name} stream of the batch: {error}") from None
 
 
 def _decompress_stream(name: Literal["gzip", "lz4", "zstd"], data: Buffer, max_bytes: int) -> bytes:
@@ -77,7 +79,7 @@ def _decompress_stream(name: Literal["gzip", "lz4", "zstd"], data: Buffer, max_b
 
 
 def _decompress_within(name: Literal["gzip", "lz4", "zstd"], data: Buffer, size: int) -> bytes | None:
-    """The whole output, or None when it is larger than `size`."""
+    """The whole output; None: it is larger than `size`."""
     codec = {"gzip": cramjam.gzip, "lz4": cramjam.lz4, "zstd": cramjam.zstd}[name]
     out = bytearray(size)
     try:
@@ -107,7 +109,7 @@ def _decompress_snappy(data: memoryview, max_bytes: int) -> bytes:
         start = position + _LENGTH.size
         size = _LENGTH.unpack_from(data, position)[0] if start <= len(data) else -1
         if not 0 <= size <= len(data) - start:
-            raise CorruptBatch("a snappy block in the batch is longer than the batch")
+            raise CorruptBatch("a snappy block of the batch is longer than the batch")
         out += _decompress_block(data[start : start + size], max_bytes - len(out))
         position = start + size
     return bytes(out)
@@ -116,15 +118,15 @@ def _decompress_snappy(data: memoryview, max_bytes: int) -> bytes:
 def _decompress_block(block: memoryview, max_bytes: int) -> bytes:
     size = cramjam.snappy.decompress_raw_len(block)
     if size > SNAPPY_RATIO_MAX * len(block):
-        raise CorruptBatch(f"a snappy block of {len(block)} bytes cannot hold {size}")
+        raise CorruptBatch(f"a snappy block of {len(block)} bytes cannot hold {size} bytes")
     if size > max_bytes:
         raise _too_large("snappy", max_bytes)
     output = bytearray(size)
     written = cramjam.snappy.decompress_raw_into(block, output)
     if written != size:
-        raise CorruptBatch(f"a snappy block says it holds {size} bytes, and holds {written}")
+        raise CorruptBatch(f"a snappy block holds {written} bytes, its header says {size}")
     return bytes(output)
 
 
 def _too_large(name: str, max_bytes: int) -> BatchTooLarge:
-    return BatchTooLarge(f"the {name} stream in the batch holds more than {max_bytes} bytes")
+    return BatchTooLarge(f"the {name} stream of the batch holds more than {max_bytes} bytes")

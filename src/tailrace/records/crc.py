@@ -1,7 +1,7 @@
-"""CRC-32C, from the `crc32c` package's extension alone.
+"""CRC-32C, from the extension module of the `crc32c` package.
 
-The package looks up its own version when it is imported, in the metadata of all that is installed. That takes a tenth
-of a broker's start, so the extension is loaded without it; where it is not found, the package has its way.
+When the package is imported it looks up its own version in the metadata of all installed packages, which takes a tenth
+of a broker's start-up time. So the extension is loaded directly; if it is not found, the package is imported.
 """
 
 from importlib import import_module

@@ -1,9 +1,9 @@
-"""Take record batches apart. Nothing in them is believed: batches come from producers, and a broker looks inside late.
+"""Read the records of batches. The content is not trusted: producers write it, and a broker stores it unread.
 
-Rules that a batch must keep, or it is a `CorruptBatch`: its checksum fits; every length stays within the bytes left,
-and every record within its own; offsets rise and stay within the header's last offset; timestamps fit 64 bits; there
-are exactly as many records as the header says, and nothing behind them. A compacted batch has fewer records than
-offsets, perhaps none.
+A batch that breaks one of these rules is a `CorruptBatch`: its checksum is right; every length stays within the bytes
+left, and every field within its record; offsets rise and stay within the last offset of the header; timestamps fit in
+64 bits; the batch has exactly as many records as the header says, and no bytes after them. A compacted batch has fewer
+records than offsets, perhaps none.
 """
 
 from collections.abc import Iterator
@@ -31,16 +31,17 @@ TIMESTAMP_END: Final = 2**63
 
 
 def batches(data: Buffer) -> Iterator[tuple[memoryview, BatchHeader]]:
-    """The batches that stand one after another in `data`, unchecked but for their frame.
+    """The consecutive batches in `data`; only their sizes are checked.
 
-    The last may be cut short, as fetched bytes may be: it is left out."""
+    An incomplete last batch, which a fetch may return, is left out.
+    """
     view = memoryview(data)
     position = 0
     while len(view) - position > MAGIC_AT:
         check_magic(view[position + MAGIC_AT])
         size = PREFIX_BYTES + PREFIX.unpack_from(view, position)[1]
         if size < BATCH_HEADER_BYTES:
-            raise CorruptBatch(f"the batch at byte {position} says it has {size} bytes; none has so few")
+            raise CorruptBatch(f"record batch at byte {position} has size {size}, less than a header")
         if size > len(view) - position:
             return
         yield view[position : position + size], read_header(view, position)
@@ -48,105 +49,105 @@ def batches(data: Buffer) -> Iterator[tuple[memoryview, BatchHeader]]:
 
 
 def open_batch(data: Buffer, max_bytes: int = DECOMPRESSED_MAX_BYTES) -> list[Record]:
-    """The records of the one batch that `data` is."""
+    """The records of `data`, a single batch."""
     return list(walk_batch(data, max_bytes))
 
 
 def walk_batch(data: Buffer, max_bytes: int = DECOMPRESSED_MAX_BYTES) -> Iterator[Record]:
-    """The records of a batch one by one, for those who need not hold them all; a fault may come after the first."""
-    header, body = _unpacked(data, max_bytes)
+    """The records of a batch one by one, without holding all of them; it may raise after the first record."""
+    header, body = _decompressed(data, max_bytes)
     try:
         yield from _records(header, body)
     except IndexError:
-        raise _cut_short() from None
+        raise _truncated() from None
 
 
 def walk_heads(data: Buffer, max_bytes: int) -> Iterator[tuple[int, bool]]:
-    """Of each record its timestamp, and whether it has a key. What stands behind the key is not looked at."""
-    header, body = _unpacked(data, max_bytes)
+    """For each record its timestamp, and whether it has a key. The rest of the record is not read."""
+    header, body = _decompressed(data, max_bytes)
     try:
-        for _, stamp, position, _ in _begun(header, body):
+        for _, stamp, position, _ in _record_heads(header, body):
             yield stamp, read_varint(body, position)[0] >= 0
     except IndexError:
-        raise _cut_short() from None
+        raise _truncated() from None
 
 
-def _unpacked(data: Buffer, max_bytes: int) -> tuple[BatchHeader, bytes]:
+def _decompressed(data: Buffer, max_bytes: int) -> tuple[BatchHeader, bytes]:
     view = memoryview(data)
     header = check_intact(view)
     body = decompress(header.compression, view[BATCH_HEADER_BYTES:], max_bytes)
     if not 0 <= header.records <= header.last_offset_delta + 1:
-        raise CorruptBatch(f"{header.records} records with last offset delta {header.last_offset_delta}")
+        raise CorruptBatch(f"{header.records} records in a batch with last offset delta {header.last_offset_delta}")
     if header.records * RECORD_MIN_BYTES > len(body):
-        raise CorruptBatch(f"{header.records} records cannot stand in {len(body)} bytes")
+        raise CorruptBatch(f"{header.records} records do not fit in {len(body)} bytes")
     return header, body
 
 
-def _cut_short() -> CorruptBatch:
-    return CorruptBatch("the last record of the batch is cut short")
+def _truncated() -> CorruptBatch:
+    return CorruptBatch("the last record of the batch is truncated")
 
 
-def _begun(header: BatchHeader, body: bytes) -> Iterator[tuple[int, int, int, int]]:
-    """Of each record its offset delta, its timestamp, where its key begins, and where it ends."""
+def _record_heads(header: BatchHeader, body: bytes) -> Iterator[tuple[int, int, int, int]]:
+    """For each record its offset delta, its timestamp, where its key begins, and where the record ends."""
     append_time = header.max_timestamp if header.attributes & LOG_APPEND_TIME_BIT else None
     position, last_delta = 0, -1
     for _ in range(header.records):
         size, position = read_varint(body, position)
         end = position + size
         if not position < end <= len(body):
-            raise CorruptBatch(f"a record of {size} bytes, where {len(body) - position} are left")
-        timestamp, position = read_varint(body, position + 1)  # the byte before holds attributes: none are defined
+            raise CorruptBatch(f"record of {size} bytes with {len(body) - position} bytes left")
+        timestamp, position = read_varint(body, position + 1)  # after the record attributes: none are defined
         delta, position = read_varint(body, position)
         if position >= end:
-            raise CorruptBatch(f"a record of {size} bytes ends before its key")
+            raise CorruptBatch(f"record of {size} bytes ends before its key")
         if not last_delta < delta <= header.last_offset_delta:
-            raise CorruptBatch(f"offset delta {delta} after {last_delta}, last is {header.last_offset_delta}")
+            raise CorruptBatch(f"offset delta {delta} after {last_delta}, last offset delta {header.last_offset_delta}")
         last_delta = delta
         stamp = header.base_timestamp + timestamp if append_time is None else append_time
         if not -TIMESTAMP_END <= stamp < TIMESTAMP_END:
-            raise CorruptBatch(f"timestamp {header.base_timestamp} and {timestamp} more do not fit 64 bits")
+            raise CorruptBatch(f"timestamp {header.base_timestamp} + {timestamp} does not fit in 64 bits")
         yield delta, stamp, position, end
         position = end
     if position != len(body):
-        raise CorruptBatch(f"{len(body) - position} bytes stand behind the last record of the batch")
+        raise CorruptBatch(f"{len(body) - position} bytes after the last record of the batch")
 
 
 def _records(header: BatchHeader, body: bytes) -> Iterator[Record]:
     headers: Headers
-    for delta, stamp, begin, end in _begun(header, body):
+    for delta, stamp, begin, end in _record_heads(header, body):
         key, position = _read_bytes(body, begin, end)
         value, position = _read_bytes(body, position, end)
         if body[position]:
             headers, position = _read_headers(body, position, end)
-        else:  # none: so it is for most records
+        else:  # most records have no headers
             headers, position = (), position + 1
         if position != end:
-            raise CorruptBatch(f"a record ends {position - end:+} bytes from where it says")
+            raise CorruptBatch(f"record ends {position - end:+} bytes from the end that its length says")
         yield Record(header.base_offset + delta, stamp, key, value, headers)
 
 
 def _read_bytes(body: bytes, position: int, end: int) -> tuple[bytes | None, int]:
     size = body[position]
-    if size < 0x80:  # spares a call for most fields
+    if size < 0x80:  # saves a call for most fields
         size, position = size >> 1 ^ -(size & 1), position + 1
     else:
         size, position = read_varint(body, position)
     if size == -1:
         return None, position
     if not 0 <= size <= end - position:
-        raise CorruptBatch(f"a field of {size} bytes in a record that has {end - position} left")
+        raise CorruptBatch(f"field of {size} bytes in a record with {end - position} bytes left")
     return body[position : position + size], position + size
 
 
 def _read_headers(body: bytes, position: int, end: int) -> tuple[Headers, int]:
     count, position = read_varint(body, position)
-    if not 0 <= count <= (end - position) // 2:  # a header has two lengths at least
-        raise CorruptBatch(f"{count} headers in a record that has {end - position} bytes left")
+    if not 0 <= count <= (end - position) // 2:  # a header has at least two lengths
+        raise CorruptBatch(f"{count} headers in a record with {end - position} bytes left")
     headers = []
     for _ in range(count):
         name, position = _read_bytes(body, position, end)
         if name is None:
-            raise CorruptBatch("a record header without a name")
+            raise CorruptBatch("record header without a name")
         value, position = _read_bytes(body, position, end)
         headers.append((name.decode("utf-8", "surrogateescape"), value))
     return tuple(headers), position

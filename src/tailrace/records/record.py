@@ -1,15 +1,15 @@
-"""One record: as somebody wants it written, and as it stands in the log."""
+"""One record: `NewRecord` to be appended, and `Record` as read from a log."""
 
 from collections.abc import Sequence
 from typing import Final, NamedTuple, Protocol
 
-Headers = tuple[tuple[str, bytes | None], ...]  # in the order given; a name may come twice
+Headers = tuple[tuple[str, bytes | None], ...]  # in order; names may repeat
 
 NO_TIMESTAMP: Final = -1
 
 
 class RecordLike(Protocol):
-    """What a batch is built from."""
+    """A record that a batch can be built from."""
 
     @property
     def key(self) -> bytes | None: ...
@@ -22,7 +22,7 @@ class RecordLike(Protocol):
 
 
 class NewRecord(NamedTuple):
-    """A record on its way to a log: the log will give it an offset."""
+    """A record to be appended; the log assigns its offset."""
 
     value: bytes | None
     key: bytes | None = None
@@ -31,7 +31,7 @@ class NewRecord(NamedTuple):
 
 
 class Record(NamedTuple):
-    """A record of a log. Header names that are not UTF-8 keep their bytes as lone surrogates."""
+    """A record of a log. Header names that are not UTF-8 keep their bytes as surrogate escapes."""
 
     offset: int
     timestamp: int

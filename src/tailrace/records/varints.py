@@ -1,14 +1,14 @@
-"""Whole numbers of variable length, as they stand inside records.
+"""Varints: integers of variable length, as in records.
 
-Seven bits a byte, low bits first, the high bit says that more follow; zigzag puts the sign into the lowest bit, so
-that -1 is as short as 1. Lengths and deltas are mostly small: those come from a table.
+Each byte has seven bits of the number, low bits first; its high bit is set if more bytes follow. The zigzag encoding
+puts the sign into the lowest bit, so -1 is as short as 1. Lengths and deltas are mostly small: a table has those.
 """
 
 from typing import Final
 
 from tailrace.model.faults import CorruptBatch
 
-VARINT_MAX_BYTES: Final = 10  # of 64 bits
+VARINT_MAX_BYTES: Final = 10  # for 64 bits
 
 
 def unsigned_varint(value: int) -> bytes:
@@ -20,18 +20,18 @@ def unsigned_varint(value: int) -> bytes:
     return bytes(out)
 
 
-_READY: Final = tuple(unsigned_varint(value << 1) for value in range(2048))
+_SMALL_VARINTS: Final = tuple(unsigned_varint(value << 1) for value in range(2048))
 
 
 def varint(value: int) -> bytes:
-    """The zigzag form of any number of 64 bits."""
+    """The zigzag varint of a 64-bit integer."""
     if 0 <= value < 2048:
-        return _READY[value]
+        return _SMALL_VARINTS[value]
     return unsigned_varint(value << 1 if value >= 0 else ~(value << 1))
 
 
 def read_varint(data: bytes, position: int) -> tuple[int, int]:
-    """The number at `position` and the position after it. IndexError at the end of the data: the caller's to catch."""
+    """The integer at `position`, and the position after it; IndexError past the end of the data."""
     byte = data[position]
     if byte < 0x80:
         return byte >> 1 ^ -(byte & 1), position + 1
@@ -45,10 +45,10 @@ def read_varint(data: bytes, position: int) -> tuple[int, int]:
         if byte < 0x80:
             return value >> 1 ^ -(value & 1), following + 1
         shift += 7
-    raise CorruptBatch(f"a number in the batch has more than {VARINT_MAX_BYTES} bytes")
+    raise CorruptBatch(f"varint in the batch has more than {VARINT_MAX_BYTES} bytes")
 
 
 def read_unsigned_varint(data: bytes, position: int) -> tuple[int, int]:
-    """As `read_varint`, for a number without a sign: control records have them."""
+    """As `read_varint`, for the unsigned varints of control records."""
     number, position = read_varint(data, position)
     return (number << 1 if number >= 0 else ~(number << 1)), position

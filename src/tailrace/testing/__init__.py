@@ -1,7 +1,7 @@
-"""What users need to test against Tailrace: brokers and clusters to embed, and the simulator. Part of the product.
+"""For tests against Tailrace: brokers and clusters to start and to break, and the simulator. Part of the product.
 
-The pytest plugin is loaded into every test run of whoever has Tailrace installed, so what speaks the wire is imported
-when it is first asked for.
+The pytest plugin is loaded into every test run where Tailrace is installed. So `Cluster`, which imports the wire
+protocol, is imported on first use.
 """
 
 from typing import TYPE_CHECKING

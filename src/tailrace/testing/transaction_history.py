@@ -1,15 +1,16 @@
-"""What producers and readers of committed records saw, and checks of it in the manner of Jepsen's Kafka tests.
+"""What transactional producers and read_committed consumers did, with checks in the manner of Jepsen's Kafka tests.
 
-A history is made of transactions, each with what it wrote and how it ended as far as its client knows, and of polls by
-readers that want committed records only. Values are unique: whoever writes one twice cannot tell a duplicate. The
-checks need nothing but the history, so they hold for any broker:
+A history holds the transactions, each with its writes and its outcome as its client knows it, and the polls of readers
+with isolation level read_committed. Every value must be unique, or duplicates could not be detected. The checks need
+nothing but the history, so they work with any broker:
 
-- **no lost write**: what a committed transaction wrote is read, once a reader has come so far;
-- **no aborted read**: what an aborted transaction wrote is never read;
-- **monotonic polls**: no reader goes back, or meets an offset twice;
-- **no duplicates**: no value stands at two offsets, of one partition or of two, and no offset has two values;
-- **no write cycles**: if a transaction's write stands before another's in one partition, then in every one. Brokers do
-  not promise that to transactions that run at the same time and share partitions; it is for those that take turns.
+- **no lost writes**: every write of a committed transaction is read, once a reader has reached its offset;
+- **no aborted reads**: no write of an aborted transaction is read;
+- **monotonic polls**: within a partition each reader reads offsets in rising order;
+- **no duplicates**: no value is at two offsets or in two partitions, and no offset has two values;
+- **no write cycles**: if one transaction writes before another in some partition, it does so in every partition.
+  Brokers do not guarantee this for concurrent transactions that share partitions, so check it only where transactions
+  run one after the other.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,17 +23,17 @@ from tailrace.model.frozen import frozen
 class Outcome(Enum):
     COMMITTED = "committed"
     ABORTED = "aborted"
-    UNKNOWN = "unknown"  # its client was killed, or heard nothing
+    UNKNOWN = "unknown"  # the client was killed, or got no response
 
 
 class Write(NamedTuple):
     partition: str
     value: str
-    offset: int = -1  # -1: the producer does not know where it stands
+    offset: int = -1  # -1: unknown to the producer
 
 
-class Seen(NamedTuple):
-    """One record that a poll has brought."""
+class ReadRecord(NamedTuple):
+    """One record that a poll returned."""
 
     partition: str
     offset: int
@@ -48,80 +49,81 @@ class Transaction:
 
 @frozen
 class Reader:
-    """One reader's polls in their order, each with its records in theirs, from an assignment to the next."""
+    """The polls of one reader during one assignment, in order, each with its records in order."""
 
     name: str
-    polls: tuple[tuple[Seen, ...], ...]
+    polls: tuple[tuple[ReadRecord, ...], ...]
 
     @property
-    def seen(self) -> Iterator[Seen]:
-        return (one for poll in self.polls for one in poll)
+    def records(self) -> Iterator[ReadRecord]:
+        return (record for poll in self.polls for record in poll)
 
 
 @frozen
 class TransactionHistory:
     transactions: tuple[Transaction, ...]
     readers: tuple[Reader, ...]
-    is_read_to_end: bool = True  # all partitions were, after the last transaction
+    is_read_to_end: bool = True  # all partitions were read to their end after the last transaction
 
 
-def violations(history: TransactionHistory, *, write_cycles: bool = True) -> list[str]:
-    """Everything that is wrong, in sentences; nothing: the history is as it should be."""
-    found = [*lost_writes(history), *aborted_reads(history), *unsteady_polls(history), *duplicates(history)]
-    return [*found, *cycles_of_writes(history)] if write_cycles else found
+def violations(history: TransactionHistory, *, check_write_cycles: bool = True) -> list[str]:
+    """A sentence for each violation; an empty list if there is none."""
+    found = [*lost_writes(history), *aborted_reads(history), *nonmonotonic_polls(history), *duplicates(history)]
+    return [*found, *write_cycles(history)] if check_write_cycles else found
 
 
 def lost_writes(history: TransactionHistory) -> Iterator[str]:
-    read = {(seen.partition, seen.value): None for reader in history.readers for seen in reader.seen}
-    ends: dict[str, int] = {}
-    for seen in (one for reader in history.readers for one in reader.seen):
-        ends[seen.partition] = max(seen.offset, ends.get(seen.partition, -1))
-    for one in history.transactions:
-        for write in one.writes if one.outcome is Outcome.COMMITTED else ():
-            passed = 0 <= write.offset <= ends.get(write.partition, -1)
-            if (write.partition, write.value) not in read and (history.is_read_to_end or passed):
-                yield f"lost write: {write.value} of {one.name}, committed, was not read from {write.partition}"
+    all_read = [record for reader in history.readers for record in reader.records]
+    read = {(record.partition, record.value): None for record in all_read}
+    last_offsets: dict[str, int] = {}
+    for record in all_read:
+        last_offsets[record.partition] = max(record.offset, last_offsets.get(record.partition, -1))
+    for transaction in history.transactions:
+        for write in transaction.writes if transaction.outcome is Outcome.COMMITTED else ():
+            is_passed = 0 <= write.offset <= last_offsets.get(write.partition, -1)
+            if (write.partition, write.value) not in read and (history.is_read_to_end or is_passed):
+                yield f"lost write: {write.value} of {transaction.name}, committed, was not read from {write.partition}"
 
 
 def aborted_reads(history: TransactionHistory) -> Iterator[str]:
     aborted = {
-        (write.partition, write.value): one.name
-        for one in history.transactions
-        if one.outcome is Outcome.ABORTED
-        for write in one.writes
+        (write.partition, write.value): transaction.name
+        for transaction in history.transactions
+        if transaction.outcome is Outcome.ABORTED
+        for write in transaction.writes
     }
     for reader in history.readers:
-        for seen in reader.seen:
-            name = aborted.get((seen.partition, seen.value))
+        for record in reader.records:
+            name = aborted.get((record.partition, record.value))
             if name is not None:
-                yield f"aborted read: {reader.name} read {seen.value} of {name} at {seen.partition}@{seen.offset}"
+                yield f"aborted read: {reader.name} read {record.value} of {name} at {record.partition}@{record.offset}"
 
 
-def unsteady_polls(history: TransactionHistory) -> Iterator[str]:
+def nonmonotonic_polls(history: TransactionHistory) -> Iterator[str]:
     for reader in history.readers:
         last: dict[str, int] = {}
-        for seen in reader.seen:
-            before = last.get(seen.partition, -1)
-            if seen.offset <= before:
-                yield f"unsteady poll: {reader.name} read {seen.partition}@{seen.offset} after @{before}"
-            last[seen.partition] = max(before, seen.offset)
+        for record in reader.records:
+            before = last.get(record.partition, -1)
+            if record.offset <= before:
+                yield f"nonmonotonic poll: {reader.name} read {record.partition}@{record.offset} after @{before}"
+            last[record.partition] = max(before, record.offset)
 
 
 def duplicates(history: TransactionHistory) -> Iterator[str]:
     values: dict[tuple[str, int], str] = {}
     places: dict[str, tuple[str, int]] = {}
-    for seen in sorted({one: None for reader in history.readers for one in reader.seen}):
-        at = (seen.partition, seen.offset)
-        if values.setdefault(at, seen.value) != seen.value:
-            yield f"duplicate: {seen.partition}@{seen.offset} is {values[at]} and {seen.value}"
-        partition, offset = places.setdefault(seen.value, at)
+    for record in sorted({record: None for reader in history.readers for record in reader.records}):
+        at = (record.partition, record.offset)
+        if values.setdefault(at, record.value) != record.value:
+            yield f"duplicate: {record.partition}@{record.offset} is {values[at]} and {record.value}"
+        partition, offset = places.setdefault(record.value, at)
         if (partition, offset) != at:
-            yield f"duplicate: {seen.value} stands at {partition}@{offset} and {seen.partition}@{seen.offset}"
+            yield f"duplicate: {record.value} is at {partition}@{offset} and {record.partition}@{record.offset}"
 
 
-def cycles_of_writes(history: TransactionHistory) -> Iterator[str]:
-    """Transactions that stand before each other, each in some partition: a way round in the graph of who is next."""
-    after = _order(history)
+def write_cycles(history: TransactionHistory) -> Iterator[str]:
+    """Cycles of transactions in which each writes before the next in some partition; the first one is reported."""
+    after = _write_order(history)
     done: dict[str, None] = {}
     for start in after:
         cycle = _cycle(start, after, done)
@@ -131,7 +133,7 @@ def cycles_of_writes(history: TransactionHistory) -> Iterator[str]:
 
 
 def _cycle(start: str, after: Mapping[str, Sequence[str]], done: dict[str, None]) -> list[str]:
-    """A way from `start` that comes back to itself, by depth first; `done` are those from where no way does."""
+    """A cycle that is reachable from `start`, by depth-first search; `done` collects nodes that lead to no cycle."""
     path: dict[str, Iterator[str]] = {}
     node: str | None = start if start not in done else None
     while node is not None:
@@ -149,18 +151,22 @@ def _cycle(start: str, after: Mapping[str, Sequence[str]], done: dict[str, None]
     return []
 
 
-def _order(history: TransactionHistory) -> dict[str, list[str]]:
-    """Who stands directly after whom, in any partition."""
-    writers = {(write.partition, write.value): one.name for one in history.transactions for write in one.writes}
+def _write_order(history: TransactionHistory) -> dict[str, list[str]]:
+    """For each transaction those that write directly after it in some partition."""
+    writers = {
+        (write.partition, write.value): transaction.name
+        for transaction in history.transactions
+        for write in transaction.writes
+    }
     by_partition: dict[str, dict[int, str]] = {}
     for reader in history.readers:
-        for seen in reader.seen:
-            writer = writers.get((seen.partition, seen.value))
+        for record in reader.records:
+            writer = writers.get((record.partition, record.value))
             if writer is not None:
-                by_partition.setdefault(seen.partition, {})[seen.offset] = writer
+                by_partition.setdefault(record.partition, {})[record.offset] = writer
     after: dict[str, list[str]] = {}
-    for placed in by_partition.values():
-        for before, then in _neighbours(placed[offset] for offset in sorted(placed)):
+    for by_offset in by_partition.values():
+        for before, then in _neighbours(by_offset[offset] for offset in sorted(by_offset)):
             after.setdefault(before, []).append(then)
     return after
 

@@ -1,1 +1,1 @@
-"""Transactions, pure: events in, records, markers and answers out; `transactions` is the machine."""
+"""Transactions, without I/O: requests in, records and markers out; `transactions.Transactions` is the state machine."""

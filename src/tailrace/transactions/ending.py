@@ -1,106 +1,107 @@
-"""How transactions end: by EndTxn, or because their producer is gone.
+"""The end of a transaction: by EndTxn, or because its producer is fenced.
 
-Clients of transactions v1 keep their epoch over many transactions, so an EndTxn that is sent again can be told from
-another only by the state: one for a transaction that ended in the same way is answered as before. Clients of v2 get a
-new epoch at each end: the epoch says which transaction is meant, and a late EndTxn never touches the next one.
+With transactions v1 a producer keeps its epoch over many transactions. So a repeated EndTxn can be recognised by the
+state only: if the last transaction ended in the same way, the answer is the same. With transactions v2 the epoch is
+bumped at each end. The epoch says which transaction is meant, and a late EndTxn never ends the next one.
 """
 
 from dataclasses import replace
 
-from tailrace.model.faults import InvalidTransactionState
-from tailrace.model.transaction_faults import ConcurrentTransactions, ProducerFenced, UnknownProducerId
+from tailrace.model.faults import ConcurrentTransactions, InvalidTransactionState, ProducerFenced, UnknownProducerId
 from tailrace.transactions.states import Cause, State
 from tailrace.transactions.transaction import (
-    FIRST_EPOCH_VERSION,
-    LAST_EPOCH_OF_AN_ID,
+    LAST_EPOCH,
     NOTHING,
+    TRANSACTIONS_V2,
     Producer,
     Transaction,
 )
 from tailrace.transactions.turn import TransactionTurn
 
 
-def has_ended(transaction: Transaction, who: Producer, committed: bool, version: int) -> bool:
-    """Whether this was done already, and is to be answered as before. Raises what else stands against it."""
-    if version < FIRST_EPOCH_VERSION:
-        return _has_ended_v1(transaction, who, committed)
+def is_repeated_end(transaction: Transaction, producer: Producer, committed: bool, version: int) -> bool:
+    """Whether an EndTxn is a retry of one that was carried out; raises the fault of one that is not allowed."""
+    if version < TRANSACTIONS_V2:
+        return _is_repeated_v1(transaction, producer, committed)
     if transaction.is_prepared:
         raise _concurrent(transaction)
-    again = _is_asked_again(transaction, who)
-    if who.id != transaction.producer_id and not again:
-        raise _other_id(transaction, who)
-    if not again:
-        _require_epoch(transaction, who)
-    if again:
-        _require_end(transaction, committed)
+    is_repeated = _is_repeated_v2(transaction, producer)
+    if producer.id != transaction.producer_id and not is_repeated:
+        raise _wrong_producer_id(transaction, producer)
+    if not is_repeated:
+        _require_epoch(transaction, producer)
+    if is_repeated:
+        _require_outcome(transaction, committed)
         return True
     if committed and transaction.state is not State.ONGOING:
-        raise InvalidTransactionState(f"{transaction.transactional_id} has nothing to commit")
+        raise InvalidTransactionState(
+            f"Transactional id {transaction.transactional_id} has no ongoing transaction to commit."
+        )
     return False
 
 
-def _has_ended_v1(transaction: Transaction, who: Producer, committed: bool) -> bool:
-    if who.id != transaction.producer_id:
-        raise _other_id(transaction, who)
-    _require_epoch(transaction, who)
+def _is_repeated_v1(transaction: Transaction, producer: Producer, committed: bool) -> bool:
+    if producer.id != transaction.producer_id:
+        raise _wrong_producer_id(transaction, producer)
+    _require_epoch(transaction, producer)
     if transaction.state is State.ONGOING:
         return False
-    _require_end(transaction, committed)
+    _require_outcome(transaction, committed)
     if transaction.is_prepared:
         raise _concurrent(transaction)
     return True
 
 
-def _is_asked_again(transaction: Transaction, who: Producer) -> bool:
-    """Whether a client of v2 has missed the answer to its last EndTxn: since then it has another epoch."""
-    ended = transaction.state in (State.COMPLETE_COMMIT, State.COMPLETE_ABORT)
-    if not ended or transaction.client_version < FIRST_EPOCH_VERSION or who.epoch != transaction.last_epoch:
+def _is_repeated_v2(transaction: Transaction, producer: Producer) -> bool:
+    """Whether the producer still has the epoch before the last end: it missed the answer to its EndTxn."""
+    has_ended = transaction.state in (State.COMPLETE_COMMIT, State.COMPLETE_ABORT)
+    if not has_ended or transaction.client_version < TRANSACTIONS_V2 or producer.epoch != transaction.last_epoch:
         return False
-    return who.id == (transaction.producer_id if transaction.epoch else transaction.previous_producer_id)
+    return producer.id == (transaction.producer_id if transaction.epoch else transaction.previous_producer_id)
 
 
-def _require_end(transaction: Transaction, committed: bool) -> None:
+def _require_outcome(transaction: Transaction, committed: bool) -> None:
     ends = (State.PREPARE_COMMIT, State.COMPLETE_COMMIT) if committed else (State.PREPARE_ABORT, State.COMPLETE_ABORT)
     if transaction.state not in ends:
         raise InvalidTransactionState(
-            f"{transaction.transactional_id} is in state {transaction.state.value}, and cannot be "
-            f"{'committed' if committed else 'aborted'}"
+            f"Transactional id {transaction.transactional_id} is in state {transaction.state.value}, and cannot be "
+            f"{'committed' if committed else 'aborted'}."
         )
 
 
 def prepare(
     transaction: Transaction, committed: bool, version: int, new_producer_id: int, turn: TransactionTurn
 ) -> Transaction:
-    """Decide how it ends, as its producer asked."""
-    bumps = version >= FIRST_EPOCH_VERSION
-    if bumps and transaction.is_exhausted and new_producer_id == NOTHING:
-        raise ConcurrentTransactions(f"{transaction.transactional_id} needs another producer id: ask again")
+    """Write the decision that EndTxn asks for; with transactions v2, bump the epoch."""
+    bumps_epoch = version >= TRANSACTIONS_V2
+    if bumps_epoch and transaction.is_exhausted and new_producer_id == NOTHING:
+        raise ConcurrentTransactions(f"Transactional id {transaction.transactional_id} needs a new producer id: retry.")
     state = turn.step(transaction, Cause.COMMITTED if committed else Cause.ABORTED)
     started = transaction.started_ms if transaction.state is State.ONGOING else turn.wall_ms
     ending = replace(transaction, state=state, client_version=version, started_ms=started)
-    if bumps:
-        follower = new_producer_id if transaction.is_exhausted else NOTHING
-        ending = replace(ending, epoch=_after(transaction), last_epoch=transaction.epoch, next_producer_id=follower)
+    if bumps_epoch:
+        next_id = new_producer_id if transaction.is_exhausted else NOTHING
+        ending = replace(ending, epoch=_next_epoch(transaction), last_epoch=transaction.epoch, next_producer_id=next_id)
     return turn.write(ending)
 
 
 def fence(transaction: Transaction, turn: TransactionTurn) -> Transaction:
-    """Take it from its producer, and abort it: nobody has the epoch in which it ends."""
+    """Fence the producer and abort its transaction, with an epoch that no producer has."""
     fenced = replace(
         transaction,
         state=turn.step(transaction, Cause.FENCED),
-        epoch=_after(transaction),
+        epoch=_next_epoch(transaction),
         last_epoch=NOTHING,
     )
     return turn.write(replace(fenced, state=turn.step(fenced, Cause.ABORTED)))
 
 
-def _after(transaction: Transaction) -> int:
-    return min(transaction.epoch, LAST_EPOCH_OF_AN_ID) + 1
+def _next_epoch(transaction: Transaction) -> int:
+    return min(transaction.epoch, LAST_EPOCH) + 1
 
 
 def complete(transaction: Transaction, turn: TransactionTurn) -> Transaction:
-    """All its partitions have their markers."""
+    """All markers are written."""
     done = replace(transaction, state=turn.step(transaction, Cause.MARKED), places=(), next_producer_id=NOTHING)
     if transaction.next_producer_id != NOTHING:
         done = replace(
@@ -109,31 +110,37 @@ def complete(transaction: Transaction, turn: TransactionTurn) -> Transaction:
     return turn.write(done)
 
 
-def for_the_next(ending: Transaction) -> Producer:
-    """Who its producer is from now on."""
+def next_producer(ending: Transaction) -> Producer:
+    """The id and epoch with which the producer continues after this end."""
     if ending.next_producer_id != NOTHING:
         return Producer(ending.next_producer_id, 0)
     return ending.producer
 
 
-def check_producer(transaction: Transaction, who: Producer) -> None:
-    """Whether somebody may go on with a transaction."""
+def check_producer(transaction: Transaction, producer: Producer) -> None:
+    """Whether the producer may add to the transaction, or begin the next one."""
     if transaction.is_prepared:
         raise _concurrent(transaction)
-    if who.id != transaction.producer_id:
-        raise _other_id(transaction, who)
-    _require_epoch(transaction, who)
+    if producer.id != transaction.producer_id:
+        raise _wrong_producer_id(transaction, producer)
+    _require_epoch(transaction, producer)
 
 
-def _require_epoch(transaction: Transaction, who: Producer) -> None:
-    """That somebody has the epoch that holds, and not the one that nobody has: it is there to fence."""
-    if who.epoch != transaction.epoch or who.epoch > LAST_EPOCH_OF_AN_ID:
-        raise ProducerFenced(f"{transaction.transactional_id} has epoch {transaction.epoch} by now, not {who.epoch}")
+def _require_epoch(transaction: Transaction, producer: Producer) -> None:
+    """The epoch is current, and not the one above `LAST_EPOCH`, which only fences."""
+    if producer.epoch != transaction.epoch or producer.epoch > LAST_EPOCH:
+        raise ProducerFenced(
+            f"Transactional id {transaction.transactional_id} has epoch {transaction.epoch}, not {producer.epoch}."
+        )
 
 
 def _concurrent(transaction: Transaction) -> ConcurrentTransactions:
-    return ConcurrentTransactions(f"the transaction before of {transaction.transactional_id} is being ended")
+    return ConcurrentTransactions(
+        f"The previous transaction of transactional id {transaction.transactional_id} is still ending."
+    )
 
 
-def _other_id(transaction: Transaction, who: Producer) -> UnknownProducerId:
-    return UnknownProducerId(f"{transaction.transactional_id} is not used by producer {who.id}")
+def _wrong_producer_id(transaction: Transaction, producer: Producer) -> UnknownProducerId:
+    return UnknownProducerId(
+        f"Transactional id {transaction.transactional_id} has producer id {transaction.producer_id}, not {producer.id}."
+    )

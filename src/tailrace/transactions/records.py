@@ -1,11 +1,11 @@
-"""The records of `__transaction_state`, in Kafka's own form: other people's tools read them.
+"""The records of `__transaction_state`, in Kafka's format, so that Kafka's tools can read them.
 
-A key begins with its version, as does a value, both two bytes; the rest is as declared. A record without value forgets
-what the key names. Values are written in version 1 (`cluster.features` says at which level), which knows of
-transactions v2, and read in both.
+A key and a value each begin with their version, two bytes; the declared fields follow. A record without a value is a
+tombstone: it deletes the transactional id. Values are written in version 1 (`cluster/features.py` says at which
+metadata.version), which supports transactions v2, and read in both versions.
 
-`last_epoch` is our own, in a tag that others skip: Kafka's coordinators forget it, and a producer whose answer was lost
-with its coordinator is fenced there.
+`last_epoch` is a field of Tailrace, in a tag that other readers skip. Kafka's coordinators keep that epoch in memory
+only, so a producer that missed an answer is fenced after a failover there, and not here.
 """
 
 import struct
@@ -20,13 +20,13 @@ from tailrace.wire.schema import Int8, Int16, Int32, Int64, record, wire
 from tailrace.wire.schema import struct as part
 from tailrace.wire.stored import UnknownRecord, check_version
 
-NUMBER: Final = struct.Struct(">h")
+VERSION_LAYOUT: Final = struct.Struct(">h")
 KEY_VERSION: Final = 0
 
 
 @record(type=0, versions="0-0", flexible="none")
 class TransactionLogKey:
-    """A transactional id."""
+    """Names a transactional id."""
 
     transactional_id: str
 
@@ -41,7 +41,7 @@ class StoredPartitions:
 
 @record(type=0, versions="0-1", flexible="1+")
 class TransactionLogValue:
-    """What its coordinator has to know."""
+    """The state of a transactional id."""
 
     producer_id: Int64
     previous_producer_id: Int64 = wire(since=1, tag=0, default=-1)
@@ -57,37 +57,37 @@ class TransactionLogValue:
 
 
 class Entry(NamedTuple):
-    """One record; without value, the transactional id is forgotten."""
+    """One record; without a value it is a tombstone."""
 
     key: TransactionLogKey
     value: TransactionLogValue | None
 
 
 def encode_entry(entry: Entry, level: int, timestamp_ms: int) -> NewRecord:
-    """An entry as it is written at a level of metadata.version."""
+    """The record of an entry at a level of metadata.version."""
     version = record_version(level, TransactionLogValue.__name__)
-    key = NUMBER.pack(KEY_VERSION) + encode(entry.key, KEY_VERSION)
-    value = None if entry.value is None else NUMBER.pack(version) + encode(entry.value, version)
+    key = VERSION_LAYOUT.pack(KEY_VERSION) + encode(entry.key, KEY_VERSION)
+    value = None if entry.value is None else VERSION_LAYOUT.pack(version) + encode(entry.value, version)
     return NewRecord(key=key, value=value, timestamp=timestamp_ms)
 
 
 def decode_entry(stored: Record) -> Entry:
-    version = _number(stored.key or b"")
+    version = _version(stored.key or b"")
     if version != KEY_VERSION:
         raise UnknownRecord("key", version, f"version {KEY_VERSION}")
-    key, _ = decode(TransactionLogKey, version, stored.key or b"", NUMBER.size)
+    key, _ = decode(TransactionLogKey, version, stored.key or b"", VERSION_LAYOUT.size)
     if stored.value is None:
         return Entry(key, None)
-    value_version = _number(stored.value)
+    value_version = _version(stored.value)
     check_version(TransactionLogValue, TransactionLogValue.__name__, value_version)
-    value, _ = decode(TransactionLogValue, value_version, stored.value, NUMBER.size)
+    value, _ = decode(TransactionLogValue, value_version, stored.value, VERSION_LAYOUT.size)
     if value.transaction_status not in STATES_BY_NUMBER:
-        raise WireError(f"the record at offset {stored.offset} has state {value.transaction_status}: there is none")
+        raise WireError(f"record at offset {stored.offset} has unknown state {value.transaction_status}")
     return Entry(key, value)
 
 
-def _number(data: bytes) -> int:
-    if len(data) < NUMBER.size:
-        raise WireError(f"a record of {len(data)} bytes ends before its version")
-    found: int = NUMBER.unpack_from(data)[0]
+def _version(data: bytes) -> int:
+    if len(data) < VERSION_LAYOUT.size:
+        raise WireError(f"record key or value of {len(data)} bytes is too short for its version")
+    found: int = VERSION_LAYOUT.unpack_from(data)[0]
     return found

@@ -1,12 +1,12 @@
-"""The states of a transactional id, and the table of what leads from one to the next.
+"""The states of a transactional id, and the table of transitions between them.
 
-The table *is* the machine: a cause that it does not list for a state is a bug of ours. The diagram in
-docs/transactions.md is made from it, and every row is taken by some transcript in tests/transcripts/transactions.
+The table *is* the state machine: a cause that is not listed for a state is a bug. The diagram in docs/transactions.md
+is generated from it, and the transcripts in tests/transcripts/transactions take every row.
 
-A producer takes a name, the transactional id, and runs one transaction after the other under it. A transaction is
-*ongoing* from its first partition on. How it ends is decided by one record: it is *prepared*. From then on nothing can
-change that. Markers go to all its partitions, as often as it takes, and when all have one it is *complete*; only then
-may the next begin. So a marker never meets a transaction that it was not written for.
+A producer initialises a transactional id and runs one transaction after another with it. A transaction is *ongoing*
+from its first partition on. One record decides its outcome: then it is *prepared*, and the outcome is final. Markers
+are sent to all its partitions until each has written its own; then it is *complete*, and only then can the next
+transaction begin. So a marker never ends a transaction other than its own.
 """
 
 from collections.abc import Mapping
@@ -16,30 +16,30 @@ from typing import Final, NamedTuple
 
 
 class State(Enum):
-    """In Kafka's words, which tools show."""
+    """By Kafka's names, which tools show."""
 
-    EMPTY = "Empty"  # a producer has come, and has begun nothing
+    EMPTY = "Empty"  # a producer has initialised it and not begun a transaction
     ONGOING = "Ongoing"
-    PREPARE_COMMIT = "PrepareCommit"  # decided; markers are on their way
+    PREPARE_COMMIT = "PrepareCommit"  # decided; markers are being sent
     PREPARE_ABORT = "PrepareAbort"
-    COMPLETE_COMMIT = "CompleteCommit"  # markers are everywhere
+    COMPLETE_COMMIT = "CompleteCommit"  # all markers are written
     COMPLETE_ABORT = "CompleteAbort"
-    DEAD = "Dead"  # forgotten
-    PREPARE_EPOCH_FENCE = "PrepareEpochFence"  # taken from its producer; it is aborted in the same breath
+    DEAD = "Dead"  # expired
+    PREPARE_EPOCH_FENCE = "PrepareEpochFence"  # the producer is fenced; in the same turn the transaction is aborted
 
 
 class Cause(Enum):
-    INITIALISED = "gets a producer"
-    ADDED = "takes in a partition"
-    COMMITTED = "is to be committed"
-    ABORTED = "is to be aborted"
-    FENCED = "is taken from its producer, or its time is up"
-    MARKED = "has its markers everywhere"
-    EXPIRED = "was not used for long"
+    INITIALISED = "is initialised by a producer"
+    ADDED = "gets partitions added"
+    COMMITTED = "is committed"
+    ABORTED = "is aborted"
+    FENCED = "has its producer fenced, or times out"
+    MARKED = "has all markers written"
+    EXPIRED = "expires"
 
 
 class Move(NamedTuple):
-    """One row of the table, taken."""
+    """A transition that was taken: one row of the table."""
 
     state: State
     cause: Cause
@@ -70,7 +70,7 @@ TRANSITIONS: Final[Mapping[tuple[State, Cause], State]] = MappingProxyType(
     }
 )
 
-# The numbers that Kafka writes into its log.
+# The numbers in Kafka's records.
 STATUS_NUMBERS: Final[Mapping[State, int]] = MappingProxyType({state: number for number, state in enumerate(State)})
 STATES_BY_NUMBER: Final[Mapping[int, State]] = MappingProxyType(dict(enumerate(State)))
 PREPARED: Final = (State.PREPARE_COMMIT, State.PREPARE_ABORT)

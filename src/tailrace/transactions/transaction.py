@@ -1,31 +1,25 @@
-"""A transactional id and the transaction that runs under it, as a value: each change makes another one.
+"""A transactional id and its current transaction, as a frozen value.
 
-Epochs fence. Whoever takes the name gets a higher epoch, and nobody with a lower one is listened to any more. A client
-of transactions v2 gets a new one at each end, too, so that what is late is known by its epoch (KIP-890). The markers of
-such an end carry the new epoch: partitions refuse what is older from then on. An epoch has 15 bits; before they run out
-the name goes on under another producer id.
+Producer epochs fence. A producer that initialises the transactional id gets a higher epoch, and requests with a lower
+one are refused. With transactions v2 (KIP-890) the epoch is also bumped at the end of each transaction, so that late
+requests are recognised by their epoch; the markers of that end carry the new epoch, and partitions then refuse batches
+with an older one. An epoch has 15 bits; before they are exhausted, the transactional id gets a new producer id.
 """
 
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from tailrace.model.frozen import frozen
+from tailrace.model.ids import PartitionName
 from tailrace.transactions.records import Entry, StoredPartitions, TransactionLogKey, TransactionLogValue
 from tailrace.transactions.states import PREPARED, STATES_BY_NUMBER, STATUS_NUMBERS, State
 
-NOTHING: Final = -1  # no id, no epoch, no time
-LAST_EPOCH_OF_AN_ID: Final = 2**15 - 2  # the one after it is for fencing only
-FIRST_EPOCH_VERSION: Final = 2  # of transactions, that has a new epoch at each end
-
-
-class Place(NamedTuple):
-    topic: str
-    partition: int
+NOTHING: Final = -1  # no producer id, no epoch, no time
+LAST_EPOCH: Final = 2**15 - 2  # that a producer can have; the one after it only fences
+TRANSACTIONS_V2: Final = 2  # the transaction version from which the epoch is bumped at each end
 
 
 class Producer(NamedTuple):
-    """Who writes, in which of its lives."""
-
     id: int
     epoch: int
 
@@ -33,17 +27,17 @@ class Producer(NamedTuple):
 @frozen
 class Transaction:
     transactional_id: str
-    producer_id: int = NOTHING  # nothing: nobody has come yet
+    producer_id: int = NOTHING  # nothing: no producer has initialised it
     epoch: int = NOTHING
-    last_epoch: int = NOTHING  # of the same client; nothing: another one has come since
+    last_epoch: int = NOTHING  # the epoch before, of the same client; nothing: that was another client
     previous_producer_id: int = NOTHING
-    next_producer_id: int = NOTHING  # which takes over when the end that is prepared is complete
+    next_producer_id: int = NOTHING  # replaces `producer_id` when the prepared end is complete
     timeout_ms: int
     state: State = State.EMPTY
-    places: tuple[Place, ...] = ()  # no two are the same
+    places: tuple[PartitionName, ...] = ()  # its partitions, without duplicates
     started_ms: int = NOTHING  # wall clock
     updated_ms: int = NOTHING
-    client_version: int = 0  # of transactions, as its producer speaks
+    client_version: int = 0  # the transaction version that its producer uses
 
     @property
     def producer(self) -> Producer:
@@ -51,16 +45,17 @@ class Transaction:
 
     @property
     def is_prepared(self) -> bool:
-        """Whether its end is decided, and under way."""
+        """Its outcome is decided, and markers are being sent."""
         return self.state in PREPARED
 
     @property
     def is_exhausted(self) -> bool:
-        return self.epoch >= LAST_EPOCH_OF_AN_ID
+        """The producer id has no more epochs."""
+        return self.epoch >= LAST_EPOCH
 
 
 def entry(transaction: Transaction) -> Entry:
-    """For the log."""
+    """The record of this state."""
     topics: dict[str, list[int]] = {}
     for place in transaction.places:
         topics.setdefault(place.topic, []).append(place.partition)
@@ -81,7 +76,7 @@ def entry(transaction: Transaction) -> Entry:
 
 
 def _stored(topics: Mapping[str, list[int]]) -> tuple[StoredPartitions, ...] | None:
-    """As Kafka writes it: no list where there are none."""
+    """As Kafka writes it: null if there are none."""
     return tuple(StoredPartitions(topic=one, partition_ids=tuple(ids)) for one, ids in topics.items()) or None
 
 
@@ -96,7 +91,9 @@ def transaction_of(key: TransactionLogKey, value: TransactionLogValue) -> Transa
         timeout_ms=value.transaction_timeout_ms,
         state=STATES_BY_NUMBER[value.transaction_status],
         places=tuple(
-            Place(one.topic, number) for one in value.transaction_partitions or () for number in one.partition_ids
+            PartitionName(one.topic, number)
+            for one in value.transaction_partitions or ()
+            for number in one.partition_ids
         ),
         started_ms=value.transaction_start_timestamp_ms,
         updated_ms=value.transaction_last_update_timestamp_ms,

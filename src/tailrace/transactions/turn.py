@@ -1,7 +1,8 @@
-"""One turn of the machine: when it is, which rules hold, and what comes of it.
+"""The inputs and outputs of one call of the transaction state machine.
 
-The shell appends `records` and replays them, and only when they are committed sends `markers`. Until each partition of
-a marker has it, or is gone, it is sent again, and the machine is told (`Transactions.marked`).
+The driver (`broker/transactions/partition_coordinator.py`) fills in the time and the settings, appends and replays
+`records`, and sends `markers` only when the records are committed. It sends a marker again until the partition has
+written it or is deleted, and reports that with `Transactions.marked`.
 """
 
 from collections.abc import Sequence
@@ -10,13 +11,14 @@ from typing import NamedTuple
 
 from tailrace.model.alarms import Alarms
 from tailrace.model.frozen import frozen
+from tailrace.model.ids import PartitionName
 from tailrace.transactions.records import Entry
 from tailrace.transactions.states import TRANSITIONS, Cause, Move, State
-from tailrace.transactions.transaction import Place, Producer, Transaction, entry
+from tailrace.transactions.transaction import Producer, Transaction, entry
 
 
 class Alarm(NamedTuple):
-    """A transaction's time is up."""
+    """The timeout of a transaction."""
 
     transactional_id: str
 
@@ -31,33 +33,33 @@ class Rules:
 
 @frozen
 class Markers:
-    """How a transaction ends, for its partitions."""
+    """The markers of a transaction's end, for all its partitions."""
 
     transactional_id: str
-    producer: Producer  # with the epoch that the markers carry
+    producer: Producer  # its epoch is that of the markers
     committed: bool
     client_version: int
-    places: Sequence[Place]
+    places: Sequence[PartitionName]
 
 
 @dataclass(slots=True, kw_only=True)
 class TransactionTurn:
-    now: float  # seconds of a clock that never goes back
+    now: float  # monotonic clock, in seconds
     wall_ms: int
     rules: Rules
     alarms: Alarms[Alarm]
     records: list[Entry] = field(default_factory=list)
     markers: list[Markers] = field(default_factory=list)
-    moves: list[tuple[str, Move]] = field(default_factory=list)  # of which transactional id
+    moves: list[tuple[str, Move]] = field(default_factory=list)  # state transitions, by transactional id
 
     def step(self, transaction: Transaction, cause: Cause) -> State:
-        """The state that the table says; the move is told."""
+        """The next state by the table; the transition is recorded in `moves`."""
         to = TRANSITIONS[transaction.state, cause]
         self.moves.append((transaction.transactional_id, Move(transaction.state, cause, to)))
         return to
 
     def write(self, transaction: Transaction) -> Transaction:
-        """Put down how it stands from now on."""
+        """Write the record of a transaction's new state; returns it with its update time."""
         written = replace(transaction, updated_ms=self.wall_ms)
         self.records.append(entry(written))
         return written

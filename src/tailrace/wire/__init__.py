@@ -1,1 +1,1 @@
-"""Kafka's messages, declared once each, and the codecs compiled from them."""
+"""The Kafka protocol: one declaration per message, and the codecs compiled from the declarations."""

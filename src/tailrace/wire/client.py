@@ -1,7 +1,8 @@
-"""A small Kafka client: one connection, requests out, answers back in order. For simulation, benchmarks and tests.
+"""A minimal Kafka client for simulation, benchmarks and tests: one connection, responses in the order of the requests.
 
-It knows no retries, no metadata and no batching: what is sent is what the caller says. Requests may be pipelined; each
-`call` waits for its own answer. It runs wherever the Net port runs, the simulated world included.
+There are no retries, no metadata and no batching: the client sends exactly the requests it is given. Requests may be
+pipelined; each `call` waits for its own response. The client uses the Net port, so it also runs on the simulated
+network.
 """
 
 import asyncio
@@ -20,44 +21,44 @@ from tailrace.wire.schema import declaration
 
 
 class ConnectionLost(ConnectionError):
-    """The other side is gone; requests under way may or may not have been carried out."""
+    """The connection closed; requests without a response may or may not have been executed."""
 
 
-class _Expected(NamedTuple):
-    """An answer that is due."""
+class _Pending(NamedTuple):
+    """A request that was sent and has no response yet."""
 
     correlation_id: int
     api_key: int
     version: int
-    done: "asyncio.Future[Any]"
+    response: "asyncio.Future[Any]"
 
 
 class WireClient(FramedProtocol):
     def __init__(self, client_id: str) -> None:
         super().__init__(FRAME_MAX_BYTES)
         self._client_id = client_id
-        self._expected: deque[_Expected] = deque()
-        self._next_id = 0
+        self._pending: deque[_Pending] = deque()  # in the order sent, which is the order of the responses
+        self._correlation_id = 0  # of the newest request
 
     @classmethod
     async def connect(cls, net: Net, host: str, port: int, client_id: str = "tailrace-wire") -> "WireClient":
         return await net.connect(lambda: cls(client_id), host, port)
 
     async def call(self, request: object, version: int) -> Any:
-        """Send one request and wait for its answer. `ConnectionLost` when it does not come any more."""
+        """Send one request and wait for its response. Raises `ConnectionLost` when the connection closes first."""
         return await self.send(request, version)
 
     def send(self, request: object, version: int) -> "asyncio.Future[Any]":
-        """Send one request; the future is its answer. Several may be under way."""
+        """Send one request and return a future of its response. Several requests may be in flight."""
         api_key = declaration(type(request)).number
-        done = self._expect(api_key, version)
+        response = self._add_pending(api_key, version)
         frame = bytearray(LENGTH_BYTES)
         flexible = is_flexible(type(request), version)
-        frame += request_header(api_key, version, self._next_id, self._client_id, flexible)
+        frame += request_header(api_key, version, self._correlation_id, self._client_id, flexible)
         encode_into(frame, request, version)
         LENGTH_LAYOUT.pack_into(frame, 0, len(frame) - LENGTH_BYTES)
         self.send_raw(frame)
-        return done
+        return response
 
     def send_raw(self, data: Buffer) -> None:
         if self.transport is None:
@@ -68,45 +69,46 @@ class WireClient(FramedProtocol):
         if self.transport is not None:
             self.transport.close()
 
-    def _expect(self, api_key: int, version: int) -> "asyncio.Future[Any]":
-        self._next_id = (self._next_id + 1) & 0x7FFFFFFF
-        done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    def _add_pending(self, api_key: int, version: int) -> "asyncio.Future[Any]":
+        self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
+        response: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         if self.transport is None:
             raise ConnectionLost("the connection is closed")
-        self._expected.append(_Expected(self._next_id, api_key, version, done))
-        return done
+        self._pending.append(_Pending(self._correlation_id, api_key, version, response))
+        return response
 
     def frame_received(self, frame: memoryview) -> None:
-        if not self._expected:
-            self._lose("an answer that nobody asked for")
+        if not self._pending:
+            self._fail_pending("the broker sent a response without a request")
             return
-        expected = self._expected.popleft()
-        response = MESSAGES[expected.api_key].response
+        pending = self._pending.popleft()
+        response_class = MESSAGES[pending.api_key].response
         try:
-            flexible = is_flexible(response, expected.version)
-            correlation_id, at = read_response_header(frame, 0, expected.api_key, flexible)
-            if correlation_id != expected.correlation_id:
-                raise WireError(f"answer {correlation_id} came where {expected.correlation_id} was due")
-            answer: Any = decode_whole(response, expected.version, bytes(frame), at)
+            flexible = is_flexible(response_class, pending.version)
+            correlation_id, at = read_response_header(frame, 0, pending.api_key, flexible)
+            if correlation_id != pending.correlation_id:
+                raise WireError(f"response has correlation id {correlation_id}, expected {pending.correlation_id}")
+            response: Any = decode_whole(response_class, pending.version, bytes(frame), at)
         except WireError as error:
-            if not expected.done.done():
-                expected.done.set_exception(error)
-            self._lose(str(error))
+            if not pending.response.done():
+                pending.response.set_exception(error)
+            self._fail_pending(str(error))
             return
-        if not expected.done.done():
-            expected.done.set_result(answer)
+        if not pending.response.done():
+            pending.response.set_result(response)
 
     def frame_refused(self, error: FrameError) -> None:
-        self._lose(str(error))
+        self._fail_pending(str(error))
 
     def connection_lost(self, error: Exception | None) -> None:
-        self._lose("the other side closed it" if error is None else str(error))
+        self._fail_pending("the broker closed the connection" if error is None else str(error))
 
-    def _lose(self, why: str) -> None:
+    def _fail_pending(self, reason: str) -> None:
+        """Close the connection and fail every request that has no response yet."""
         transport, self.transport = self.transport, None
         if transport is not None:
             transport.close()
-        expected, self._expected = self._expected, deque()
-        for one in expected:
-            if not one.done.done():
-                one.done.set_exception(ConnectionLost(f"no answer: {why}"))
+        pending, self._pending = self._pending, deque()
+        for one in pending:
+            if not one.response.done():
+                one.response.set_exception(ConnectionLost(f"no response: {reason}"))

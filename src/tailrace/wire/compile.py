@@ -1,10 +1,10 @@
-"""Values to bytes and back: the codec of (message, version) is compiled at its first use and kept.
+"""Encode messages to bytes and decode them: the codec of a (message, version) is compiled on first use and cached.
 
     request, end = decode(MetadataRequest, 9, frame, position)
     body = encode(MetadataResponse(…), 9)
 
-Whatever is wrong with bytes or value comes out as one `WireError`. Buffers of any kind are read in place: `Records`
-come out as views of the buffer and are valid as long as it is, everything else is copied.
+Every malformed message and every value that cannot be encoded raises `WireError`. Any buffer type is read in place:
+`Records` fields are views of the buffer, valid as long as the buffer is; all other values are copied.
 """
 
 import struct
@@ -22,24 +22,24 @@ T = TypeVar("T")
 
 
 def decode(cls: type[T], version: int, buffer: Buffer, position: int = 0, at_most: int = ELEMENTS_MAX) -> tuple[T, int]:
-    """The message at `position`, and where it ends; `at_most` so many elements may its arrays hold together."""
+    """The message at `position`, and where it ends. Its arrays may hold `at_most` elements in total."""
     declared: type = cls
     read = _decoder(declared, version)
     view = memoryview(buffer)
     try:
         value, end = read(view, position, len(view), [at_most])
     except (struct.error, IndexError) as error:
-        raise WireError(f"{cls.__name__} version {version} goes on after the last of {len(view)} bytes") from error
+        raise WireError(f"{cls.__name__} version {version} is truncated: it ends at byte {len(view)}") from error
     except UnicodeDecodeError as error:
-        raise WireError(f"{cls.__name__} version {version} holds text that is not UTF-8: {error}") from error
+        raise WireError(f"{cls.__name__} version {version} contains text that is not UTF-8: {error}") from error
     return value, end
 
 
 def decode_whole(cls: type[T], version: int, buffer: Buffer, position: int = 0) -> T:
-    """The message that reaches from `position` to the end of the buffer."""
+    """The message from `position` to the end of the buffer; trailing bytes are an error."""
     value, end = decode(cls, version, buffer, position)
     if end != len(buffer):
-        raise WireError(f"{cls.__name__} version {version} is followed by {len(buffer) - end} bytes too many")
+        raise WireError(f"{cls.__name__} version {version} has {len(buffer) - end} trailing bytes")
     return value
 
 
@@ -50,21 +50,21 @@ def encode(value: object, version: int) -> bytes:
 
 
 def encode_into(out: bytearray, value: object, version: int) -> None:
-    """Append the message to `out`; after a WireError `out` may hold a part of it."""
+    """Append the message to `out`; after a WireError `out` may hold part of the message."""
     cls: type = type(value)
     write = _encoder(cls, version)
     try:
         write(value, out)
     except (struct.error, UnicodeEncodeError) as error:
-        raise WireError(f"{cls.__name__} version {version} cannot be written: {error}") from error
+        raise WireError(f"{cls.__name__} version {version} cannot be encoded: {error}") from error
 
 
 def is_flexible(cls: type, version: int) -> bool:
     """Whether this version has compact lengths and tagged fields; WireError if there is no such version."""
-    said = declaration(cls)
-    if version not in said.versions:
-        raise WireError(f"{cls.__name__} has no version {version}, only {said.versions}")
-    return version in said.flexible
+    declared = declaration(cls)
+    if version not in declared.versions:
+        raise WireError(f"{cls.__name__} has no version {version}, only {declared.versions}")
+    return version in declared.flexible
 
 
 @cache

@@ -1,15 +1,16 @@
-"""Compile "read this struct in this version" into one plain function, `decode(view, at, limit, left)`.
+"""Compiler of decoders: the fields of a struct in one version become one function, `decode(view, at, limit, left)`.
 
-It answers the value and the position after it. Values of fixed width are read in runs, one `struct.unpack` each.
-Nothing is allocated on the word of a length: a size is held against the bytes left before its limit, a count against
-the bytes its elements need at least, and what all arrays hold together against how many are `left`, a list of that one
-number; plain numbers do not count, they are unpacked in one go. Reading a fixed value past the end raises
-`struct.error` or IndexError, which `wire.compile` turns into WireError: so the good path pays nothing for it.
+The function returns the value and the position after it. Consecutive values of fixed width are read by one
+`struct.unpack`. No allocation trusts a declared length: a size is checked against the bytes before `limit`, an element
+count against the minimum size of so many elements, and the elements of all arrays together against `left`, a list with
+one number, the elements that the message may still have. Arrays of plain numbers do not count towards `left`, because
+one `unpack` reads them. Reading a fixed value past the end raises `struct.error` or IndexError, which `wire.compile`
+turns into WireError: valid messages pay nothing for that check.
 
     def decode(view, at, limit, left):
         error_code, partition, leader_id, size_1 = UNPACK_2(view, at)
         at += 14
-        if not 0 <= size_1 <= 1000000 or size_1 * 4 > limit - at: raise count_beyond(...)
+        if not 0 <= size_1 <= 1000000 or size_1 * 4 > limit - at: raise count_too_large(…)
         replica_nodes = array_unpacker('i', size_1)(view, at)
         at += size_1 * 4
         return NEW_3(error_code=error_code, …), at
@@ -21,7 +22,7 @@ from functools import cache
 from typing import Any, assert_never
 
 from tailrace.model.limits import ARRAY_MAX_ELEMENTS, CLIENT_TEXT_MAX_BYTES, TAGGED_FIELDS_MAX
-from tailrace.model.source import Source
+from tailrace.model.python_source import Source
 from tailrace.wire import primitives
 from tailrace.wire.schema import ID_KIND, Array, Field, Fixed, Kind, Sized, Struct, fields_of
 
@@ -39,7 +40,7 @@ class _Decoder:
         self._version = version
         self._flexible = flexible
         self._limit = "limit"
-        self._run: list[tuple[str, str]] = []  # struct codes and the names to fill, not yet read
+        self._run: list[tuple[str, str]] = []  # fixed values to read next: struct codes and variable names
         self._source = Source(vars(primitives))
 
     def compile(self) -> Decode:
@@ -86,9 +87,9 @@ class _Decoder:
 
     def _sized(self, form: str, name: str, size: str, label: str) -> None:
         if form == "text":
-            bound, refusal = f"0 <= {size} <= {CLIENT_TEXT_MAX_BYTES}", "text_beyond"
+            bound, refusal = f"0 <= {size} <= {CLIENT_TEXT_MAX_BYTES}", "text_too_long"
         else:
-            bound, refusal = f"0 <= {size}", "size_beyond"
+            bound, refusal = f"0 <= {size}", "size_too_large"
         with self._source.block(f"if not {bound} or {size} > {self._limit} - at:"):
             self._source.line(f"raise {refusal}({label!r}, {size}, {self._limit} - at)")
         piece = f"view[at:at + {size}]"
@@ -97,16 +98,16 @@ class _Decoder:
         self._source.line(f"at += {size}")
 
     def _array(self, element: Kind, name: str, size: str, label: str) -> None:
-        least = max(1, _least_bytes(element, self._version, self._flexible))
-        refused = f"not 0 <= {size} <= {ARRAY_MAX_ELEMENTS} or {size} * {least} > {self._limit} - at"
+        element_min_bytes = max(1, _min_bytes(element, self._version, self._flexible))
+        refused = f"not 0 <= {size} <= {ARRAY_MAX_ELEMENTS} or {size} * {element_min_bytes} > {self._limit} - at"
         with self._source.block(f"if {refused}:"):
-            self._source.line(f"raise count_beyond({label!r}, {size}, {least}, {self._limit} - at)")
+            self._source.line(f"raise count_too_large({label!r}, {size}, {element_min_bytes}, {self._limit} - at)")
         if isinstance(element, Fixed) and element != ID_KIND:
             self._source.line(f"{name} = array_unpacker({element.code!r}, {size})(view, at)")
-            self._source.line(f"at += {size} * {least}")
+            self._source.line(f"at += {size} * {element_min_bytes}")
             return
         self._source.line(f"left[0] -= {size}")
-        self._source.line(f"if left[0] < 0: raise many_elements({label!r})")
+        self._source.line(f"if left[0] < 0: raise too_many_elements({label!r})")
         items, item = self._source.fresh("items"), self._source.fresh("item")
         self._source.line(f"{items} = []")
         with self._source.block(f"for _ in range({size}):"):
@@ -140,14 +141,15 @@ class _Decoder:
             self._source.line(f"v_{field.name} = {default}")
         count = self._uvarint("count")
         with self._source.block(f"if {count} > {TAGGED_FIELDS_MAX}:"):
-            self._source.line(f"raise many_tags({self._cls.__name__!r}, {count})")
+            self._source.line(f"raise too_many_tags({self._cls.__name__!r}, {count})")
         with self._source.block(f"for _ in range({count}):"):
             self._tag(tagged)
 
     def _tag(self, tagged: list[Field]) -> None:
         tag, size = self._uvarint("tag"), self._uvarint("size")
+        label = f"a tagged field of {self._cls.__name__}"
         with self._source.block(f"if {size} > limit - at:"):
-            self._source.line(f"raise size_beyond({f'a tagged field of {self._cls.__name__}'!r}, {size}, limit - at)")
+            self._source.line(f"raise size_too_large({label!r}, {size}, limit - at)")
         self._source.line(f"end = at + {size}")
         self._limit = "end"
         for field in tagged:
@@ -160,7 +162,7 @@ class _Decoder:
         self._source.line("at = end")
 
     def _length(self, code: str) -> str:
-        """A name that holds a length; negative is null."""
+        """The variable that holds a length; negative means null."""
         if not self._flexible:
             size = self._source.fresh("size")
             self._run.append((code, size))
@@ -189,8 +191,8 @@ class _Decoder:
         self._source.line(f"at += {layout.size}")
 
 
-def _least_bytes(kind: Kind, version: int, flexible: bool) -> int:
-    """How many bytes a value of this kind takes at least; null counts as present, which is never more."""
+def _min_bytes(kind: Kind, version: int, flexible: bool) -> int:
+    """The size of the smallest encoding of this kind; a null text or array is as small as an empty one."""
     match kind:
         case Fixed():
             return kind.size
@@ -200,12 +202,12 @@ def _least_bytes(kind: Kind, version: int, flexible: bool) -> int:
             return 1 if flexible else 4
         case Struct(declared):
             present = [field for field in fields_of(declared) if version in field.versions and field.tag is None]
-            return int(flexible) + sum(_least_field_bytes(field, version, flexible) for field in present)
+            return int(flexible) + sum(_min_field_bytes(field, version, flexible) for field in present)
         case _:
             assert_never(kind)
 
 
-def _least_field_bytes(field: Field, version: int, flexible: bool) -> int:
+def _min_field_bytes(field: Field, version: int, flexible: bool) -> int:
     if isinstance(field.kind, Struct) and version in field.nullable:
         return 1
-    return _least_bytes(field.kind, version, flexible)
+    return _min_bytes(field.kind, version, flexible)

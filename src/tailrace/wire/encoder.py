@@ -1,7 +1,7 @@
-"""Compile "write this struct in this version" into one plain function, `encode(value, out)`.
+"""Compiler of encoders: the fields of a struct in one version become one function, `encode(value, out)`.
 
-Values of fixed width wait in a run until something of another kind comes, and then leave in one `struct.pack`.
-Lengths and counts of the old form join the run. Everything else is written where it stands:
+Consecutive values of fixed width, lengths of versions that are not flexible among them, are written by one
+`struct.pack`. All other values are written one by one:
 
     def encode(value, out):
         out += PACK_1(value.error_code, value.partition, value.leader_id)
@@ -18,9 +18,9 @@ from functools import cache
 from typing import Any, Final, assert_never
 
 from tailrace.model.limits import CLIENT_TEXT_MAX_BYTES
-from tailrace.model.source import Source
+from tailrace.model.python_source import Source
 from tailrace.wire import primitives
-from tailrace.wire.schema import ID_KIND, NOWHERE, Array, Field, Fixed, Kind, Sized, Struct, fields_of
+from tailrace.wire.schema import ID_KIND, NO_VERSIONS, Array, Field, Fixed, Kind, Sized, Struct, fields_of
 
 Encode = Callable[[Any, bytearray], None]
 
@@ -42,7 +42,7 @@ class _Encoder:
         self._version = version
         self._flexible = flexible
         self._out = "out"
-        self._run: list[tuple[str, str]] = []  # struct codes and the expressions to pack, not yet written
+        self._run: list[tuple[str, str]] = []  # fixed values to write next: struct codes and expressions
         self._source = Source(vars(primitives))
 
     def compile(self) -> Encode:
@@ -67,7 +67,7 @@ class _Encoder:
             return
         default = self._source.bind("default", field.default)
         with self._source.block(f"if value.{field.name} != {default}:"):
-            self._source.line(f"raise absent_in({field.label!r}, {self._version}, value.{field.name})")
+            self._source.line(f"raise field_not_in_version({field.label!r}, {self._version}, value.{field.name})")
 
     def _field(self, field: Field, expression: str) -> None:
         if isinstance(field.kind, Fixed) and field.kind != ID_KIND:
@@ -78,9 +78,9 @@ class _Encoder:
         if self._version in field.nullable:
             self._nullable(field, name)
             return
-        if field.nullable != NOWHERE:  # in other versions: elsewhere the type checker keeps None away
+        if field.nullable != NO_VERSIONS:  # nullable in other versions, so the type checker lets None through
             with self._source.block(f"if {name} is None:"):
-                self._source.line(f"raise null_in({f'{field.label} in version {self._version}'!r})")
+                self._source.line(f"raise null_not_allowed({f'{field.label} in version {self._version}'!r})")
         self._value(field.kind, name, field.label)
 
     def _nullable(self, field: Field, name: str) -> None:
@@ -126,7 +126,7 @@ class _Encoder:
         raw = self._source.fresh("raw")
         self._source.line(f"{raw} = {name}.encode()")
         with self._source.block(f"if len({raw}) > {CLIENT_TEXT_MAX_BYTES}:"):
-            self._source.line(f"raise text_beyond({label!r}, len({raw}), 0)")
+            self._source.line(f"raise text_too_long({label!r}, len({raw}), 0)")
         self._length(f"len({raw})", "h")
         self._raw(raw)
 

@@ -1,7 +1,7 @@
-"""Kafka's error codes, each knowing whether asking again may help.
+"""Kafka's error codes, as of Kafka 4.3, and which of them are retriable.
 
-`retriable` is what clients act on: they send the same request again, after new metadata where that is what the code
-calls for. The list ends where Kafka 4.3's does.
+A client retries a request that failed with a `retriable` code, and refreshes its metadata first if the code calls
+for it.
 """
 
 from enum import IntEnum

@@ -1,11 +1,17 @@
-"""Every fault in Kafka's words: for the door of its clients, and for peers, who borrow them."""
+"""The Kafka error code of every fault, for the Kafka door and for requests between brokers.
 
-from typing import assert_never, cast
+The `match` over all faults is split into four functions; each passes the faults that it does not list to the next.
+`assert_never` at the end makes a fault without an error code a type error.
+"""
 
-from tailrace.model import faults, transaction_faults
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, assert_never, cast
+
+from tailrace.model import faults
 from tailrace.wire.errors import Error
 
-# Those of coordinators and groups.
+# Faults of group coordinators and of groups.
 GroupFault = (
     faults.CoordinatorUnavailable
     | faults.CoordinatorLoading
@@ -30,16 +36,24 @@ GroupFault = (
     | faults.SubscribedToTopic
 )
 
-# Those of producers and their transactions.
+# Faults of producers and transactions.
 TransactionFault = (
     faults.StaleProducerEpoch
     | faults.CoordinatorFenced
     | faults.InvalidTransactionState
     | faults.Unverified
-    | transaction_faults.AnyTransactionFault
+    | faults.ProducerFenced
+    | faults.UnknownProducerId
+    | faults.ConcurrentTransactions
+    | faults.InvalidTransactionTimeout
+    | faults.TransactionNotFound
+    | faults.NotInTransaction
+    | faults.UnstableOffset
+    | faults.NotAttempted
+    | faults.TopicNotAllowed
 )
 
-# Those of who leads and who is there; whatever is in no list is a type error.
+# Faults of leadership, replication and cluster membership, and those that `_cluster_error` passes on.
 ClusterFault = (
     faults.NotLeader
     | faults.FencedLeaderEpoch
@@ -78,6 +92,8 @@ def error_of(fault: faults.Fault) -> Error:
             return Error.INVALID_REPLICATION_FACTOR
         case faults.InvalidReplicaAssignment():
             return Error.INVALID_REPLICA_ASSIGNMENT
+        case faults.TopicDeletionDisabled():
+            return Error.TOPIC_DELETION_DISABLED
         case faults.InvalidSetting():
             return Error.INVALID_CONFIG
         case faults.InvalidAcks():
@@ -113,10 +129,10 @@ def error_of(fault: faults.Fault) -> Error:
         case faults.FetchSessionNamesMixed():
             return Error.FETCH_SESSION_TOPIC_ID_ERROR
         case _:
-            return _of_the_cluster(one)
+            return _cluster_error(one)
 
 
-def _of_the_cluster(one: ClusterFault) -> Error:
+def _cluster_error(one: ClusterFault) -> Error:
     match one:
         case faults.NotLeader():
             return Error.NOT_LEADER_OR_FOLLOWER
@@ -147,10 +163,10 @@ def _of_the_cluster(one: ClusterFault) -> Error:
         case faults.InvalidUpdateVersion():
             return Error.INVALID_UPDATE_VERSION
         case _:
-            return _of_groups(one)
+            return _group_error(one)
 
 
-def _of_groups(one: GroupFault | TransactionFault) -> Error:
+def _group_error(one: GroupFault | TransactionFault) -> Error:
     match one:
         case faults.CoordinatorUnavailable():
             return Error.COORDINATOR_NOT_AVAILABLE
@@ -195,10 +211,10 @@ def _of_groups(one: GroupFault | TransactionFault) -> Error:
         case faults.SubscribedToTopic():
             return Error.GROUP_SUBSCRIBED_TO_TOPIC
         case _:
-            return _of_transactions(one)
+            return _transaction_error(one)
 
 
-def _of_transactions(one: TransactionFault) -> Error:
+def _transaction_error(one: TransactionFault) -> Error:
     match one:
         case faults.StaleProducerEpoch():
             return Error.INVALID_PRODUCER_EPOCH
@@ -206,21 +222,56 @@ def _of_transactions(one: TransactionFault) -> Error:
             return Error.TRANSACTION_COORDINATOR_FENCED
         case faults.InvalidTransactionState():
             return Error.INVALID_TXN_STATE
-        case transaction_faults.ProducerFenced():
+        case faults.ProducerFenced():
             return Error.PRODUCER_FENCED
-        case transaction_faults.UnknownProducerId():
+        case faults.UnknownProducerId():
             return Error.INVALID_PRODUCER_ID_MAPPING
-        case transaction_faults.ConcurrentTransactions():
+        case faults.ConcurrentTransactions():
             return Error.CONCURRENT_TRANSACTIONS
-        case transaction_faults.InvalidTransactionTimeout():
+        case faults.InvalidTransactionTimeout():
             return Error.INVALID_TRANSACTION_TIMEOUT
-        case transaction_faults.TransactionNotFound():
+        case faults.TransactionNotFound():
             return Error.TRANSACTIONAL_ID_NOT_FOUND
-        case transaction_faults.NotInTransaction():
+        case faults.NotInTransaction():
             return Error.TRANSACTION_ABORTABLE
-        case transaction_faults.UnstableOffset():
+        case faults.UnstableOffset():
             return Error.UNSTABLE_OFFSET_COMMIT
+        case faults.NotAttempted():
+            return Error.OPERATION_NOT_ATTEMPTED
+        case faults.TopicNotAllowed():
+            return Error.TOPIC_AUTHORIZATION_FAILED
         case faults.Unverified():
-            return Error.NOT_ENOUGH_REPLICAS  # the one that every client answers by sending the same again
+            return Error.NOT_ENOUGH_REPLICAS  # the code on which every client retries the same batch
         case _:
             assert_never(one)
+
+
+# Faults that another broker's answer can stand for, where a broker reacts to which one it is.
+FAULTS_BY_ERROR: Final[Mapping[Error, type[faults.Fault]]] = MappingProxyType(
+    {
+        Error.NOT_CONTROLLER: faults.NotController,
+        Error.NOT_LEADER_OR_FOLLOWER: faults.NotLeader,
+        Error.REQUEST_TIMED_OUT: faults.TimedOut,
+        Error.BROKER_NOT_AVAILABLE: faults.BrokerNotAvailable,
+        Error.DUPLICATE_BROKER_REGISTRATION: faults.DuplicateBroker,
+        Error.UNSUPPORTED_VERSION: faults.UnsupportedVersion,
+        Error.TOPIC_ALREADY_EXISTS: faults.TopicExists,
+        Error.CONCURRENT_TRANSACTIONS: faults.ConcurrentTransactions,
+        Error.PRODUCER_FENCED: faults.ProducerFenced,
+        Error.INVALID_PRODUCER_EPOCH: faults.StaleProducerEpoch,
+        Error.TRANSACTION_ABORTABLE: faults.NotInTransaction,
+        Error.TRANSACTION_COORDINATOR_FENCED: faults.CoordinatorFenced,
+    }
+)
+
+
+def fault_of(code: int, message: str = "") -> faults.Fault | None:
+    """The fault that an error code of another broker's answer stands for; None: there is no error."""
+    if code == Error.NONE:
+        return None
+    known = code in tuple(Error)
+    text = message or (f"the other broker answered {Error(code).name}" if known else f"unknown error {code}")
+    if known and (kind := FAULTS_BY_ERROR.get(Error(code))) is not None:
+        return kind(text)
+    retriable = known and Error(code).retriable
+    return faults.RefusedElsewhereForNow(text, code) if retriable else faults.RefusedElsewhere(text, code)

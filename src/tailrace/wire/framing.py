@@ -1,10 +1,9 @@
-"""Frames in place: a four-byte length, then that many bytes, cut out of one receive buffer without copying.
+"""Zero-copy framing: a frame is a four-byte length and that many bytes, passed on as a slice of the receive buffer.
 
-The transport reads straight into our buffer. A frame is handed on as a writable slice of it that is valid only during
-`frame_received`: whoever keeps bytes longer copies them. Small frames arrive many at a time; while a large one is under
-way we ask the transport for exactly what is missing, so that it ends where the buffer's content ends and nothing is
-moved.
-The buffer grows with the bytes that really came, never with the length that a client claims.
+The transport reads directly into the buffer. A frame is a writable slice of that buffer, valid only during
+`frame_received`; code that keeps bytes longer must copy them. Small frames arrive many per read. While a large frame is
+incomplete, `get_buffer` offers the transport exactly the missing bytes: the frame then ends where the buffered data
+ends, and nothing has to be moved. The buffer grows with the bytes received, never with the length a client declares.
 """
 
 import asyncio
@@ -16,23 +15,23 @@ from tailrace.model.limits import FRAME_READ_BYTES
 LENGTH_LAYOUT: Final = struct.Struct(">i")
 LENGTH_BYTES: Final = LENGTH_LAYOUT.size
 BUFFER_START_BYTES: Final = 16 * 1024
-BUFFER_KEPT_MAX_BYTES: Final = 2 * 1024 * 1024  # a larger one is given back once its frame is done
+BUFFER_KEPT_MAX_BYTES: Final = 2 * 1024 * 1024  # a larger buffer is released once its frames are handled
 
 
 class FrameError(ValueError):
-    """A frame whose length cannot be: the connection has lost its place and must close."""
+    """A frame length out of bounds: frame boundaries are lost, and the connection must be closed."""
 
 
 class FramedProtocol(asyncio.BufferedProtocol):
-    """Base of both ends of a Kafka connection: subclasses take frames, this class finds them."""
+    """Base of both ends of a Kafka connection: cuts received bytes into frames, which the subclass handles."""
 
     def __init__(self, frame_max_bytes: int) -> None:
         self._frame_max_bytes = frame_max_bytes
         self._buffer = bytearray(BUFFER_START_BYTES)
         self._view = memoryview(self._buffer)
-        self._begin = 0  # first byte not yet handed on
+        self._begin = 0  # first byte not yet passed to `frame_received`
         self._end = 0  # first byte not yet received
-        self._wanted = 0  # size of the frame under way with its length, 0 when that is not known yet
+        self._wanted = 0  # size of the incomplete frame with its length prefix; 0: not known yet
         self.transport: asyncio.Transport | None = None
         self.paused = False  # when set, frames stay in the buffer until `resume_frames`
 
@@ -40,14 +39,14 @@ class FramedProtocol(asyncio.BufferedProtocol):
         self.transport = cast(asyncio.Transport, transport)
 
     def frame_received(self, frame: memoryview) -> None:
-        """One frame without its length; the slice dies when this returns."""
+        """One frame without its length prefix; the slice is invalid after this returns."""
         raise NotImplementedError
 
     def frames_done(self) -> None:
-        """All frames that had arrived are handed on: the moment to send what was gathered."""
+        """All complete frames were passed to `frame_received`: the time to send batched responses."""
 
     def frame_refused(self, error: FrameError) -> None:
-        """The stream is broken: close."""
+        """A frame length is out of bounds: close the connection."""
         raise NotImplementedError
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -66,7 +65,7 @@ class FramedProtocol(asyncio.BufferedProtocol):
     def buffer_updated(self, count: int) -> None:
         self._end += count
         if self._end == len(self._buffer) and self._end < FRAME_READ_BYTES:
-            self._grow_to(2 * len(self._buffer))  # it came in fuller than we can hold: read more at once next time
+            self._grow_to(2 * len(self._buffer))  # one read filled the buffer: allow larger reads
         self._cut_frames()
 
     @property
@@ -74,7 +73,7 @@ class FramedProtocol(asyncio.BufferedProtocol):
         return self._end - self._begin
 
     def resume_frames(self) -> None:
-        """Hand on what waited while `paused` was set."""
+        """Clear `paused` and pass on the frames that were buffered meanwhile."""
         self.paused = False
         self._cut_frames()
 
@@ -99,7 +98,7 @@ class FramedProtocol(asyncio.BufferedProtocol):
         self.frames_done()
 
     def _make_room(self, count: int) -> None:
-        """Have at least `count` free bytes behind what is there: move it to the front, grow if that is too little."""
+        """Make `count` bytes free after the buffered data: move the data to the front, or grow the buffer."""
         used = self._end - self._begin
         if self._end + count <= len(self._buffer):
             return
@@ -116,5 +115,5 @@ class FramedProtocol(asyncio.BufferedProtocol):
         self._begin, self._end = 0, len(kept)
 
     def _resize(self, size: int) -> None:
-        self._buffer = bytearray(size)  # a new one: the old may still be seen through a slice
+        self._buffer = bytearray(size)  # not resized in place: slices of the old buffer may still be in use
         self._view = memoryview(self._buffer)

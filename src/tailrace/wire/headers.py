@@ -1,8 +1,9 @@
-"""The few bytes before a message: which API, which version, and the number that pairs answer with question.
+"""Request and response headers: API key, API version, correlation id and client id.
 
-A request has header version 1, or 2 when its API's version is flexible: the same and tagged fields. The client's name
-keeps the old string form in both. A response has header version 0, or 1 with tagged fields when flexible, but for
-ApiVersions: its header is always version 0, because the client does not know yet what we speak.
+A request of a flexible API version has header version 2, which ends with tagged fields; other requests have header
+version 1. The client id is a string with an int16 length in both. A response has header version 1, with tagged fields,
+if its version is flexible, else header version 0. ApiVersions is the exception: its response header is always version
+0, because the client does not know yet which versions the broker supports.
 """
 
 import struct
@@ -10,9 +11,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from tailrace.ports.disk import Buffer
-from tailrace.wire.primitives import WireError, size_beyond, skip_tags
+from tailrace.wire.primitives import WireError, size_too_large, skip_tags
 
-REQUEST_START: Final = struct.Struct(">hhih")  # API key, version, correlation id, length of the client's name
+REQUEST_START: Final = struct.Struct(">hhih")  # API key, version, correlation id, length of the client id
 RESPONSE_START: Final = struct.Struct(">i")
 REQUEST_START_BYTES: Final = REQUEST_START.size
 RESPONSE_START_BYTES: Final = RESPONSE_START.size
@@ -25,10 +26,10 @@ API_VERSIONS_KEY: Final = 18
 def read_request_header(
     buffer: Buffer, position: int, flexible_since: Mapping[int, int]
 ) -> tuple[int, int, int, str | None, int]:
-    """API key, version, correlation id, the client's name, and where the body begins.
+    """API key, version, correlation id, client id, and the position of the body.
 
-    `flexible_since` says from which version on an API is flexible. Of an API that is not in it only the start is read:
-    there is no telling what follows.
+    `flexible_since` maps an API key to its first flexible version. An API that is missing there is unknown: its header
+    is read as version 1, and whether tagged fields follow cannot be known.
     """
     try:
         api_key, version, correlation_id, size = REQUEST_START.unpack_from(buffer, position)
@@ -37,7 +38,7 @@ def read_request_header(
         if size >= 0:
             end = position + size
             if end > len(buffer):
-                raise size_beyond("the client id", size, len(buffer) - position)
+                raise size_too_large("the client id", size, len(buffer) - position)
             client_id = str(buffer[position:end], "utf-8")
             position = end
         if version >= flexible_since.get(api_key, NEVER_FLEXIBLE):
@@ -46,7 +47,7 @@ def read_request_header(
             else:
                 position += 1
     except (struct.error, IndexError) as error:
-        raise WireError(f"a request header goes on after the last of {len(buffer)} bytes") from error
+        raise WireError(f"the request header is truncated: it ends at byte {len(buffer)}") from error
     except UnicodeDecodeError as error:
         raise WireError(f"the client id is not UTF-8: {error}") from error
     return api_key, version, correlation_id, client_id, position
@@ -58,7 +59,7 @@ def request_header(api_key: int, version: int, correlation_id: int, client_id: s
     try:
         start = REQUEST_START.pack(api_key, version, correlation_id, size)
     except struct.error as error:
-        raise WireError(f"a request header cannot be written: {error}") from error
+        raise WireError(f"the request header cannot be encoded: {error}") from error
     return start + name + NO_TAGS if flexible else start + name
 
 
@@ -73,12 +74,12 @@ def response_header(api_key: int, correlation_id: int, flexible: bool) -> bytes:
 
 
 def read_response_header(buffer: Buffer, position: int, api_key: int, flexible: bool) -> tuple[int, int]:
-    """Correlation id, and where the body begins."""
+    """The correlation id and the position of the body."""
     try:
         (correlation_id,) = RESPONSE_START.unpack_from(buffer, position)
         position += RESPONSE_START_BYTES
         if has_flexible_response_header(api_key, flexible):
             position = skip_tags(memoryview(buffer), position, len(buffer))
     except (struct.error, IndexError) as error:
-        raise WireError(f"a response header goes on after the last of {len(buffer)} bytes") from error
+        raise WireError(f"the response header is truncated: it ends at byte {len(buffer)}") from error
     return correlation_id, position

@@ -1,8 +1,8 @@
-"""Reading and packing by hand, for the two hot messages: a frame and a position in, a value and the next position out.
+"""Primitives of the hand-written codecs of Produce and Fetch: a frame and a position in, a value and the next out.
 
-Bounds are checked by the reading itself: past the end, `struct` and indexing raise, and the callers turn that into one
-`WireError`. Slices do not raise, so whatever slices asks for the length first. Bytes after the last field are passed
-over, as in every request: some clients send a few.
+Reading itself checks most bounds: past the end of the frame `struct` and indexing raise, and the callers turn that into
+one `WireError`. Slicing does not raise, so functions that slice check the length first. Bytes after the last field are
+ignored, as in every request: some clients send a few.
 """
 
 import struct
@@ -12,12 +12,12 @@ from typing import Any, Final, NamedTuple
 from tailrace.model.limits import CLIENT_TEXT_MAX_BYTES, PARTITIONS_PER_REQUEST_MAX, TAGGED_FIELDS_MAX
 from tailrace.wire.primitives import (
     WireError,
-    many_tags,
     read_uvarint,
-    size_beyond,
+    size_too_large,
     skip_tags,
     tag_size_wrong,
-    text_beyond,
+    text_too_long,
+    too_many_tags,
     uvarint,
 )
 
@@ -25,11 +25,11 @@ INT16: Final = struct.Struct(">h")
 INT32: Final = struct.Struct(">i")
 INT64: Final = struct.Struct(">q")
 
-Tags = dict[int, memoryview]  # what stands under each tag
+Tags = dict[int, memoryview]  # the encoded value of each tagged field
 
 
 class Endpoint(NamedTuple):
-    """Where clients reach a leader that an answer names (KIP-951)."""
+    """The address of a leader that a response names (KIP-951)."""
 
     broker: int
     host: str
@@ -54,9 +54,9 @@ def compact_string(frame: memoryview, at: int) -> tuple[str | None, int]:
 
 def text(frame: memoryview, at: int, size: int) -> str:
     if size > CLIENT_TEXT_MAX_BYTES:
-        raise text_beyond("a name", size, len(frame) - at)
+        raise text_too_long("a name", size, len(frame) - at)
     if at + size > len(frame):
-        raise IndexError(f"a text of {size} bytes at {at}, {len(frame) - at} are left")
+        raise IndexError(f"text of {size} bytes at byte {at}, {len(frame) - at} are left")
     return str(frame[at : at + size], "utf-8")
 
 
@@ -64,34 +64,34 @@ def slice_of(frame: memoryview, at: int, size: int) -> tuple[memoryview | None, 
     if size < 0:
         return None, at
     if at + size > len(frame):
-        raise IndexError(f"{size} bytes of records at {at}, {len(frame) - at} are left")
+        raise IndexError(f"records of {size} bytes at byte {at}, {len(frame) - at} are left")
     return frame[at : at + size], at + size
 
 
 def bounded(count: int, frame: memoryview, at: int) -> int:
     if count > len(frame) - at or count > PARTITIONS_PER_REQUEST_MAX:
-        raise WireError(f"a count of {count} with {len(frame) - at} bytes left")
+        raise WireError(f"an array declares {count} elements, {len(frame) - at} bytes are left")
     return max(count, 0)
 
 
 def read_tags(frame: memoryview, at: int) -> tuple[Tags, int]:
-    """The tagged fields at `at`, unopened, and the position after them."""
+    """The tagged fields at `at`, not decoded, and the position after them."""
     count, at = read_uvarint(frame, at)
     if count > TAGGED_FIELDS_MAX:
-        raise many_tags("a struct", count)
+        raise too_many_tags("a struct", count)
     tags: Tags = {}
     for _ in range(count):
         tag, at = read_uvarint(frame, at)
         size, at = read_uvarint(frame, at)
         if size > len(frame) - at:
-            raise size_beyond("a tagged field", size, len(frame) - at)
+            raise size_too_large("a tagged field", size, len(frame) - at)
         tags[tag] = frame[at : at + size]
         at += size
     return tags, at
 
 
 def tagged_value(tags: Tags, tag: int, layout: struct.Struct) -> Any:
-    """The one value of fixed width under a tag, and nothing else; None where the tag is not there."""
+    """The value of a tagged field that is one value of fixed width; None if the tag is absent."""
     value = tags.get(tag)
     if value is None:
         return None
@@ -101,7 +101,7 @@ def tagged_value(tags: Tags, tag: int, layout: struct.Struct) -> Any:
 
 
 def tagged_struct(tags: Tags, tag: int, layout: struct.Struct) -> tuple[Any, ...] | None:
-    """The fields of a struct of fixed width under a tag; it may have tags of its own, which nobody knows."""
+    """The fields of a tagged struct of fixed width; None if the tag is absent. Tags inside the struct are skipped."""
     value = tags.get(tag)
     if value is None:
         return None
@@ -111,7 +111,7 @@ def tagged_struct(tags: Tags, tag: int, layout: struct.Struct) -> tuple[Any, ...
 
 
 def endpoints_tags(endpoints: Sequence[Endpoint]) -> bytes:
-    """The tags at the end of an answer: none, or tag 0 with the brokers it names."""
+    """The tagged fields at the end of a response: none, or NodeEndpoints (tag 0)."""
     if not endpoints:
         return b"\0"
     value = bytearray(uvarint(len(endpoints) + 1))

@@ -1,8 +1,9 @@
-"""Fetch by hand: read into tuples, answered as a list of buffers in which record batches are never copied.
+"""Hand-written codec of Fetch: requests are read into tuples, responses are lists of buffers.
 
-The slow twin is the declaration in `wire/messages/fetch.py`; tests hold the two together. Consumers send no tags: they
-are read only where there are some. Between brokers there are two of our own, which every other reader skips: how much
-of its log a follower has on its disk, and where the leader's log ends, for a replica that may not vote.
+Record batches are never copied into a response. The declaration in `wire/messages/fetch.py` is the reference, and
+tests compare the two in every version. Tagged fields are decoded only if a partition has some: consumers send none.
+Two tags of Tailrace's own are used between brokers, and skipped by every other reader: the follower's durable offset
+(its log is on disk below it), and the leader's log end offset, for a replica that may not vote.
 """
 
 import struct
@@ -34,12 +35,12 @@ FIRST_WITH_ENDPOINTS: Final = 16
 FIRST_WITH_DIRECTORY: Final = 17
 FIRST_BETWEEN_BROKERS: Final = 18
 
-REPLICA_STATE_TAG: Final = 1  # of a request
-DIRECTORY_TAG: Final = 0  # of a partition that is wanted
-DURABLE_TAG: Final = 10_000  # our own
-DIVERGING_TAG: Final = 0  # of a partition that is answered
+REPLICA_STATE_TAG: Final = 1  # of the request
+DIRECTORY_TAG: Final = 0  # of a partition in the request
+DURABLE_TAG: Final = 10_000  # Tailrace's own
+DIVERGING_TAG: Final = 0  # of a partition in the response
 LEADER_TAG: Final = 1
-LOG_END_TAG: Final = 10_000  # our own
+LOG_END_TAG: Final = 10_000  # Tailrace's own
 
 _HEAD: Final = struct.Struct(">iiiib")
 _HEAD_WITHOUT_REPLICA: Final = struct.Struct(">iiib")
@@ -56,7 +57,7 @@ _ABORTED: Final = struct.Struct(">qq")
 REPLICA_STATE_LAYOUT: Final = struct.Struct(">iq")
 _ID: Final = struct.Struct("16s")
 _USUAL_TAGS: Final = struct.Struct(">3s16s3sq")  # directory and durable offset, as `hot_replica_fetch` writes them
-_BEFORE_DIRECTORY: Final = b"\2" + uvarint(DIRECTORY_TAG) + b"\x10"  # two tags; the first is this, of sixteen bytes
+_BEFORE_DIRECTORY: Final = b"\2" + uvarint(DIRECTORY_TAG) + b"\x10"  # two tags, the first has sixteen bytes
 _BEFORE_DURABLE: Final = uvarint(DURABLE_TAG) + b"\x08"
 DIVERGING_LAYOUT: Final = struct.Struct(">iq")
 LEADER_LAYOUT: Final = struct.Struct(">ii")
@@ -64,12 +65,12 @@ LEADER_LAYOUT: Final = struct.Struct(">ii")
 
 class PartitionWanted(NamedTuple):
     partition: int
-    leader_epoch: int  # what the client believes; -1: it does not say
+    leader_epoch: int  # the current leader epoch as the client knows it; -1: not given
     offset: int
     max_bytes: int
-    last_epoch: int = -1  # of the last batch that a follower has; -1: it does not say
-    directory: Id = NO_ID  # the follower's disk
-    durable: int = -1  # the follower has all below on that disk; -1: it does not say
+    last_epoch: int = -1  # epoch of the last batch that the follower has; -1: not given
+    directory: Id = NO_ID  # id of the follower's data directory
+    durable: int = -1  # the follower's log is on disk below this offset; -1: not given
 
 
 class TopicWanted(NamedTuple):
@@ -97,22 +98,22 @@ class PartitionFetched(NamedTuple):
     last_stable: int = -1
     log_start: int = -1
     records: Buffer = b""
-    leader: int = -1  # with its epoch a hint, version 12 on
+    leader: int = -1  # hint at the current leader and its epoch, from version 12
     leader_epoch: int = -1
-    diverging: tuple[int, int] | None = None  # the largest epoch the logs share, and where the leader's part of it ends
-    log_end: int = -1  # the leader's, for a replica that may not vote
-    preferred_replica: int = -1  # read there, it is nearer (KIP-392), version 11 on
-    aborted: Sequence[tuple[int, int]] | None = None  # producers, and where what they aborted began; None: not asked
+    diverging: tuple[int, int] | None = None  # largest epoch common to both logs, and its end offset on the leader
+    log_end: int = -1  # the leader's log end offset, for a replica that may not vote
+    preferred_replica: int = -1  # a nearer replica to read from (KIP-392), from version 11
+    aborted: Sequence[tuple[int, int]] | None = None  # aborted transactions: producer id, first offset; None: null
 
 
 def read_fetch(frame: memoryview, at: int, version: int) -> FetchHead:
-    """The body that begins at `at`, in versions 4 to 18."""
+    """The request body at `at`, in versions 4 to 18."""
     try:
         if version >= FIRST_FLEXIBLE:
             return _read_flexible(frame, at, version)
         return _read_old(frame, at, version)
     except (struct.error, IndexError, UnicodeDecodeError) as error:
-        raise WireError(f"Fetch version {version} is cut short or garbled: {error}") from None
+        raise WireError(f"Fetch version {version} is truncated or malformed: {error}") from None
 
 
 def _read_old(frame: memoryview, at: int, version: int) -> FetchHead:
@@ -229,7 +230,7 @@ def _forgotten_flexible(frame: memoryview, at: int, *, by_id: bool) -> tuple[lis
 
 
 def _with_tags(wanted: PartitionWanted, frame: memoryview, at: int, version: int) -> tuple[PartitionWanted, int]:
-    """What only followers say of a partition."""
+    """The partition with its tagged fields, which only followers send."""
     if version >= FIRST_BETWEEN_BROKERS and len(frame) - at >= _USUAL_TAGS.size:
         before, directory, between, durable = _USUAL_TAGS.unpack_from(frame, at)
         if before == _BEFORE_DIRECTORY and between == _BEFORE_DURABLE:
@@ -250,9 +251,9 @@ def write_fetched(
     topics: Sequence[tuple[str | Id, list[PartitionFetched]]],
     endpoints: Sequence[Endpoint] = (),
 ) -> list[Buffer]:
-    """The whole answer with its length and header, as buffers to send one after the other.
+    """The whole response with its length and header, as buffers to send one after the other.
 
-    `endpoints` are those of the leaders that partitions name, for versions that have room for them."""
+    `endpoints` are the addresses of the leaders named in `topics`; versions below 16 have no field for them."""
     out: list[Buffer] = []
     body = bytearray(8)
     flexible = version >= FIRST_FLEXIBLE
@@ -297,7 +298,7 @@ def _partition_flexible(out: list[Buffer], body: bytearray, version: int, one: P
     partition, error, high_watermark, last_stable, log_start, records = one[:6]
     leader, epoch, diverging, log_end, preferred, aborted = one[6:]
     if not aborted:
-        count = 0 if aborted is None else 1  # null, or none at all
+        count = 0 if aborted is None else 1  # compact length of null, of an empty array
         body += _ANSWER_12.pack(partition, error, high_watermark, last_stable, log_start, count, preferred)
     else:
         body += _ANSWER_5.pack(partition, error, high_watermark, last_stable, log_start)

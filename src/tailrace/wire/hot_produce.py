@@ -1,8 +1,8 @@
-"""Produce by hand: the hottest request, read without building objects and answered by packing structs.
+"""Hand-written codec of Produce, the most frequent request: read into tuples, answered by packing structs.
 
-Its slow twin is the declaration in `wire/messages/produce.py`; tests hold the two together, every version, byte by
-byte. Record batches stay slices of the frame. Truncated input shows as `struct.error` or `IndexError` of the reading
-itself, and becomes one `WireError`.
+The declaration in `wire/messages/produce.py` is the reference; tests compare the two byte by byte in every version.
+Record batches stay slices of the frame. Reading truncated input raises `struct.error` or `IndexError`, which becomes
+one `WireError`.
 """
 
 import struct
@@ -26,11 +26,11 @@ _INDEX_SIZE: Final = struct.Struct(">ii")
 
 class PartitionData(NamedTuple):
     partition: int
-    records: memoryview | None  # a slice of the frame: writable, and gone when the frame is
+    records: memoryview | None  # a writable slice of the frame, valid as long as the frame is
 
 
 class TopicData(NamedTuple):
-    topic: str | Id  # its name, from version 13 on its id
+    topic: str | Id  # the topic's name, from version 13 its id
     partitions: list[PartitionData]
 
 
@@ -48,18 +48,18 @@ class PartitionAnswer(NamedTuple):
     append_time_ms: int = -1
     log_start: int = -1
     message: str | None = None
-    leader: int = -1  # with its epoch a hint for NOT_LEADER_OR_FOLLOWER, version 10 on (KIP-951)
+    leader: int = -1  # with NOT_LEADER_OR_FOLLOWER: hint at the leader and its epoch, from version 10 (KIP-951)
     leader_epoch: int = -1
 
 
 def read_produce(frame: memoryview, at: int, version: int) -> ProduceHead:
-    """The body that begins at `at`, in versions 3 to 13."""
+    """The request body at `at`, in versions 3 to 13."""
     try:
         if version >= FIRST_FLEXIBLE:
             return _read_flexible(frame, at, by_id=version >= FIRST_BY_TOPIC_ID)
         return _read_old(frame, at)
     except (struct.error, IndexError, UnicodeDecodeError) as error:
-        raise WireError(f"Produce version {version} is cut short or garbled: {error}") from None
+        raise WireError(f"Produce version {version} is truncated or malformed: {error}") from None
 
 
 def _read_old(frame: memoryview, at: int) -> ProduceHead:
@@ -71,11 +71,11 @@ def _read_old(frame: memoryview, at: int) -> ProduceHead:
     for _ in range(bounded(topic_count, frame, at)):
         name, at = string(frame, at)
         if name is None:
-            raise WireError("Produce: a topic without a name")
+            raise WireError("a topic in the Produce request has no name")
         (count,) = INT32.unpack_from(frame, at)
         at += 4
         partition_count = bounded(count, frame, at)
-        left = _left(left, partition_count)
+        left = _partitions_left(left, partition_count)
         partitions = []
         for _ in range(partition_count):
             index, size = _INDEX_SIZE.unpack_from(frame, at)
@@ -87,7 +87,7 @@ def _read_old(frame: memoryview, at: int) -> ProduceHead:
 
 
 def _read_flexible(frame: memoryview, at: int, *, by_id: bool) -> ProduceHead:
-    # Lengths of one byte and empty tags are by far the most common: they are read in place, the rest by functions.
+    # Lengths of one byte and empty tagged fields are by far the most common: they are read inline, others by functions.
     end = len(frame)
     transactional_id = None
     if frame[at]:
@@ -105,9 +105,9 @@ def _read_flexible(frame: memoryview, at: int, *, by_id: bool) -> ProduceHead:
         else:
             topic, at = compact_string(frame, at)
         if topic is None:
-            raise WireError("Produce: a topic without a name")
+            raise WireError("a topic in the Produce request has no name")
         partition_count, at = _count(frame, at)
-        left = _left(left, partition_count)
+        left = _partitions_left(left, partition_count)
         partitions = []
         for _ in range(partition_count):
             partition, size = _PARTITION_AND_SIZE.unpack_from(frame, at)
@@ -117,7 +117,7 @@ def _read_flexible(frame: memoryview, at: int, *, by_id: bool) -> ProduceHead:
             records = None
             if size:
                 if at + size - 1 > end:
-                    raise IndexError(f"{size - 1} bytes of records at {at}, {end - at} are left")
+                    raise IndexError(f"records of {size - 1} bytes at byte {at}, {end - at} are left")
                 records = frame[at : at + size - 1]
                 at += size - 1
             at = skip_tags(frame, at, end) if frame[at] else at + 1
@@ -138,10 +138,10 @@ def _count(frame: memoryview, at: int) -> tuple[int, int]:
     return bounded(count - 1, frame, at), at
 
 
-def _left(left: int, count: int) -> int:
-    """How many partitions the rest of a request may name: each costs an object and a place in the answer."""
+def _partitions_left(left: int, count: int) -> int:
+    """How many partitions the rest of the request may have; bounded, as each costs an object and a response entry."""
     if count > left:
-        raise WireError(f"more than {PARTITIONS_PER_REQUEST_MAX} partitions in one request")
+        raise WireError(f"the Produce request has more than {PARTITIONS_PER_REQUEST_MAX} partitions")
     return left - count
 
 
@@ -151,7 +151,7 @@ def write_produced(
     topics: Sequence[tuple[str | Id, list[PartitionAnswer]]],
     endpoints: Sequence[Endpoint] = (),
 ) -> bytes:
-    """The whole answer with its length and header; `endpoints` are those of the leaders that partitions name."""
+    """The whole response with its length and header; `endpoints` are the addresses of the leaders named in `topics`."""
     body = bytearray(_HEAD_OLD.size)
     if version >= FIRST_FLEXIBLE:
         _write_flexible(body, version, topics)
@@ -181,14 +181,14 @@ def _write_old(body: bytearray, version: int, topics: Sequence[tuple[str | Id, l
                 continue
             body += _PARTITION_FROM_5.pack(index, error, base_offset, append_time_ms, log_start)
             if version >= 8:
-                body += b"\0\0\0\0"  # no single records to blame
+                body += b"\0\0\0\0"  # no record errors
                 text = None if message is None else message.encode()
                 body += b"\xff\xff" if text is None else INT16.pack(len(text)) + text
     body += b"\0\0\0\0"  # throttle time
 
 
 def _write_flexible(body: bytearray, version: int, topics: Sequence[tuple[str | Id, list[PartitionAnswer]]]) -> None:
-    body += b"\0"  # the header's tags
+    body += b"\0"  # tagged fields of the header
     body += uvarint(len(topics) + 1)
     for topic, answers in topics:
         if isinstance(topic, str):
@@ -202,8 +202,8 @@ def _write_flexible(body: bytearray, version: int, topics: Sequence[tuple[str | 
             text = None if message is None else message.encode()
             body += b"\1\0" if text is None else b"\1" + uvarint(len(text) + 1) + text
             if version >= FIRST_WITH_HINTS and leader >= 0:
-                body += b"\1\0\x09" + _INDEX_SIZE.pack(leader, epoch) + b"\0"  # one tag: 0, nine bytes
+                body += b"\1\0\x09" + _INDEX_SIZE.pack(leader, epoch) + b"\0"  # one tagged field: tag 0, nine bytes
             else:
                 body += b"\0"
         body += b"\0"
-    body += b"\0\0\0\0"  # throttle time; the tags are the caller's
+    body += b"\0\0\0\0"  # throttle time; the caller adds the tagged fields

@@ -1,10 +1,10 @@
-"""The follower's side of Fetch by hand, in version 18: its question in one frame, the answer without a copy of a batch.
+"""Hand-written codec of the follower's side of Fetch, in version 18. Record batches of the response are not copied.
 
-    question   length, header version 2 (key, version, correlation id, "replica-N", tags), body
-    answer     length, header version 1 (correlation id, tags), body
+    request    length, header version 2 (API key, version, correlation id, "replica-N", tags), body
+    response   length, header version 1 (correlation id, tags), body
 
-Leader and follower may be of different releases, so unknown tags are passed over; all else that is not as it should be
-is one `WireError`. What a follower has to remember of its fetch session is not in here.
+Leader and follower may run different releases, so unknown tags are skipped; any other malformed input raises
+`WireError`. The state of the follower's fetch session is kept elsewhere, in `broker/replication/follower_session.py`.
 """
 
 import struct
@@ -27,14 +27,14 @@ from tailrace.wire.hot_fetch import (
     PartitionFetched,
     PartitionWanted,
 )
-from tailrace.wire.primitives import WireError, null_in, read_uvarint, skip_tags, uvarint
+from tailrace.wire.primitives import WireError, null_not_allowed, read_uvarint, skip_tags, uvarint
 
 FETCH_KEY: Final = 1
 VERSION: Final = 18
 
 _HEAD: Final = struct.Struct(">iiibii")  # max wait, min and max bytes, isolation level, session id and epoch
 _WANTED: Final = struct.Struct(">iiqiqi")
-_DIRECTORY: Final = uvarint(DIRECTORY_TAG) + b"\x10"  # sixteen bytes follow
+_DIRECTORY: Final = uvarint(DIRECTORY_TAG) + b"\x10"  # tag and size; sixteen bytes follow
 _DURABLE: Final = uvarint(DURABLE_TAG) + b"\x08"
 _CLUSTER_TAG: Final = 0
 _READ_UNCOMMITTED: Final = 0
@@ -50,7 +50,7 @@ class FetchedHead(NamedTuple):
     correlation_id: int
     error: int
     session_id: int
-    topics: list[tuple[Id, list[PartitionFetched]]]  # their records are slices of the frame
+    topics: list[tuple[Id, list[PartitionFetched]]]  # `records` are slices of the frame
 
 
 def write_replica_fetch(
@@ -87,11 +87,11 @@ def write_replica_fetch(
 def _put_wanted(frame: bytearray, one: PartitionWanted) -> None:
     partition, leader_epoch, offset, max_bytes, last_epoch, directory, durable = one
     frame += _WANTED.pack(partition, leader_epoch, offset, last_epoch, _UNKNOWN, max_bytes)
-    named, synced = directory != NO_ID, durable >= 0
-    frame.append(named + synced)
-    if named:
+    has_directory, has_durable = directory != NO_ID, durable >= 0
+    frame.append(has_directory + has_durable)
+    if has_directory:
         frame += _DIRECTORY + directory
-    if synced:
+    if has_durable:
         frame += _DURABLE + INT64.pack(durable)
 
 
@@ -112,11 +112,11 @@ def _put_tags(frame: bytearray, replica_id: int, cluster_id: str | None) -> None
 
 
 def read_fetched(frame: memoryview) -> FetchedHead:
-    """A leader's whole answer, without its length."""
+    """The leader's whole response, without its length prefix."""
     try:
         return _read(frame)
     except (struct.error, IndexError) as error:
-        raise WireError(f"an answer to Fetch is cut short or garbled: {error}") from None
+        raise WireError(f"the Fetch response is truncated or malformed: {error}") from None
 
 
 def _read(frame: memoryview) -> FetchedHead:
@@ -135,7 +135,7 @@ def _read(frame: memoryview) -> FetchedHead:
         at = skip_tags(frame, at, len(frame))
         topics.append((topic, partitions))
     if skip_tags(frame, at, len(frame)) != len(frame):
-        raise WireError(f"an answer to Fetch goes on after its last field, at {at} of {len(frame)} bytes")
+        raise WireError(f"the Fetch response has bytes after its last field, at byte {at} of {len(frame)}")
     return FetchedHead(correlation_id, error, session_id, topics)
 
 
@@ -164,7 +164,7 @@ def _with_tags(one: PartitionFetched, frame: memoryview, at: int) -> tuple[Parti
 
 
 def _skip_aborted(frame: memoryview, at: int) -> int:
-    """Step over aborted transactions: a follower finds the markers in the log."""
+    """The position after the aborted transactions, which a follower does not need: the log has the markers."""
     if not frame[at]:
         return at + 1
     count, at = _count(frame, at)
@@ -177,5 +177,5 @@ def _count(frame: memoryview, at: int) -> tuple[int, int]:
     """The length of a compact array that cannot be null."""
     count, at = read_uvarint(frame, at)
     if not count:
-        raise null_in("an array")
+        raise null_not_allowed("an array")
     return bounded(count - 1, frame, at), at

@@ -1,12 +1,12 @@
-"""The atoms of Kafka's encoding, and the one error for bytes that are not what they say.
+"""Primitive types of Kafka's encoding, and `WireError`, raised for everything that cannot be decoded or encoded.
 
-A length or count comes in two forms. The old one is a signed int16 or int32, -1 for null. The compact one, of
-"flexible" versions, is an unsigned varint of the length plus one, 0 for null. A varint carries seven bits a byte,
-lowest first; ours have 32 bits, so at most five bytes. Flexible structs end with tagged fields: a count, then
-(tag, size, bytes) each; a reader skips those it does not know.
+A length or count has two forms. The classic form is a signed int16 or int32, -1 for null. The compact form, of flexible
+versions, is an unsigned varint of the length plus one, 0 for null. A varint has seven bits per byte, lowest bits first;
+Kafka's have 32 bits, hence at most five bytes. Structs of flexible versions end with tagged fields: a count, then tag,
+size and bytes of each; a reader skips tags that it does not know.
 
-Functions whose names begin with a noun answer a `WireError` to be raised: the compiled codecs keep only the
-condition inline, the sentence is made here.
+The functions at the end build a `WireError` for the caller to raise: compiled codecs have only the condition inline,
+the message text is made here.
 """
 
 import struct
@@ -21,14 +21,14 @@ UINT32_MAX: Final = 2**32 - 1
 
 
 class WireError(ValueError):
-    """Bytes that are no message, or a message that cannot be bytes; `str(error)` says where and why."""
+    """Bytes that cannot be decoded, or a value that cannot be encoded; `str(error)` says which field and why."""
 
 
 def uvarint(value: int) -> bytes:
     if value < 128:
         return bytes((value,))
     if value > UINT32_MAX:
-        raise WireError(f"{value} does not fit the 32 bits of a varint")
+        raise WireError(f"{value} does not fit into a 32-bit varint")
     out = bytearray()
     while value > 127:
         out.append(value & 127 | 128)
@@ -38,7 +38,7 @@ def uvarint(value: int) -> bytes:
 
 
 def read_uvarint(view: memoryview, position: int) -> tuple[int, int]:
-    """The value and the position after it; IndexError where the bytes end, as in the compiled codecs."""
+    """The value and the position after it; IndexError if it is truncated, as in the compiled codecs."""
     value = view[position]
     if value < 128:
         return value, position + 1
@@ -46,7 +46,7 @@ def read_uvarint(view: memoryview, position: int) -> tuple[int, int]:
 
 
 def read_long_uvarint(first: int, view: memoryview, position: int) -> tuple[int, int]:
-    """A varint whose first byte has been read and says that more follow."""
+    """The rest of a varint of several bytes, given its first byte."""
     value = first & 127
     for shift in range(7, 7 * VARINT_MAX_BYTES, 7):
         byte = view[position]
@@ -54,21 +54,21 @@ def read_long_uvarint(first: int, view: memoryview, position: int) -> tuple[int,
         value |= (byte & 127) << shift
         if byte < 128:
             if value > UINT32_MAX:
-                raise WireError(f"a varint of {value} has more than 32 bits")
+                raise WireError(f"varint {value} has more than 32 bits")
             return value, position
-    raise WireError(f"a varint goes on after {VARINT_MAX_BYTES} bytes")
+    raise WireError(f"a varint has more than {VARINT_MAX_BYTES} bytes")
 
 
 def skip_tags(view: memoryview, position: int, limit: int) -> int:
-    """Step over tagged fields none of which is known here."""
+    """The position after tagged fields, none of which the caller knows."""
     count, position = read_uvarint(view, position)
     if count > TAGGED_FIELDS_MAX:
-        raise many_tags("a struct", count)
+        raise too_many_tags("a struct", count)
     for _ in range(count):
         _, position = read_uvarint(view, position)
         size, position = read_uvarint(view, position)
         if size > limit - position:
-            raise size_beyond("a tagged field", size, limit - position)
+            raise size_too_large("a tagged field", size, limit - position)
         position += size
     return position
 
@@ -83,45 +83,45 @@ def array_unpacker(code: str, count: int) -> Callable[[memoryview, int], tuple[A
     return struct.Struct(f">{count}{code}").unpack_from
 
 
-def many_elements(what: str) -> WireError:
-    return WireError(f"with {what} the arrays hold more elements than such a message may have: ask for less at once")
+def too_many_elements(what: str) -> WireError:
+    return WireError(f"{what}: the arrays of this message have too many elements in total; send smaller requests")
 
 
-def size_beyond(what: str, size: int, left: int) -> WireError:
+def size_too_large(what: str, size: int, left: int) -> WireError:
     if size < 0:
-        return null_in(what)
-    return WireError(f"{what} says it has {size} bytes, {left} are left")
+        return null_not_allowed(what)
+    return WireError(f"{what} declares {size} bytes, {left} are left")
 
 
-def text_beyond(what: str, size: int, left: int) -> WireError:
+def text_too_long(what: str, size: int, left: int) -> WireError:
     if size > CLIENT_TEXT_MAX_BYTES:
-        return WireError(f"{what} says it has {size} bytes, text has at most {CLIENT_TEXT_MAX_BYTES}")
-    return size_beyond(what, size, left)
+        return WireError(f"{what} declares {size} bytes, text may have at most {CLIENT_TEXT_MAX_BYTES}")
+    return size_too_large(what, size, left)
 
 
-def count_beyond(what: str, count: int, element_min_bytes: int, left: int) -> WireError:
+def count_too_large(what: str, count: int, element_min_bytes: int, left: int) -> WireError:
     if count < 0:
-        return null_in(what)
+        return null_not_allowed(what)
     if count > ARRAY_MAX_ELEMENTS:
-        return WireError(f"{what} says it has {count} elements, an array has at most {ARRAY_MAX_ELEMENTS}")
-    return WireError(f"{what} says it has {count} elements of at least {element_min_bytes} bytes, {left} are left")
+        return WireError(f"{what} declares {count} elements, an array may have at most {ARRAY_MAX_ELEMENTS}")
+    return WireError(f"{what} declares {count} elements of at least {element_min_bytes} bytes, {left} are left")
 
 
-def null_in(what: str) -> WireError:
+def null_not_allowed(what: str) -> WireError:
     return WireError(f"{what} cannot be null")
 
 
-def absent_in(what: str, version: int, value: object) -> WireError:
+def field_not_in_version(what: str, version: int, value: object) -> WireError:
     return WireError(f"{what} is not part of version {version}, so it cannot be {value!r}")
 
 
-def many_tags(what: str, count: int) -> WireError:
-    return WireError(f"{what} says it has {count} tagged fields, it may have {TAGGED_FIELDS_MAX}")
+def too_many_tags(what: str, count: int) -> WireError:
+    return WireError(f"{what} declares {count} tagged fields, at most {TAGGED_FIELDS_MAX} are allowed")
 
 
 def tag_size_wrong(what: str, tag: int, size: int) -> WireError:
-    return WireError(f"tagged field {tag} of {what} is not the {size} bytes it says")
+    return WireError(f"tagged field {tag} of {what} does not fill the {size} bytes it declares")
 
 
 def id_size_wrong(what: str, value: bytes) -> WireError:
-    return WireError(f"{what} has {len(value)} bytes, an id has 16")
+    return WireError(f"{what} has {len(value)} bytes, an id must have 16")

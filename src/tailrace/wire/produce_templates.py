@@ -1,32 +1,33 @@
-"""What one connection's Produce requests have in common, and their answers.
+"""Produce templates: a fast path for a Produce request that repeats the previous one of its connection.
 
-Most clients send one batch to the same topic as the last time. Then all bytes between the correlation id and the
-partition's number are the same, the client's name among them, as is all of the answer but a few numbers: neither is
-taken apart, or put together, again. Whatever differs in any other byte is read in full, as is a request that says so
-much before its batch that keeping it would cost memory (a name of kilobytes, tagged fields).
+Most clients send one batch per request, to the same topic as before. All bytes between the correlation id and the
+partition number, the client id among them, are then the same as in the previous request, and the response differs only
+in a few numbers. A template keeps those bytes: a request that matches them is not parsed again, and its response is one
+`pack`. Any other request is parsed in full. There is no template for a request whose bytes before the batch are too
+many to keep (a client id of kilobytes, tagged fields).
 """
 
 import struct
 from typing import Final
 
-from tailrace.model.limits import ALIKE_MAX_BYTES
+from tailrace.model.limits import PRODUCE_TEMPLATE_MAX_BYTES
 from tailrace.wire.hot_produce import FIRST_FLEXIBLE, ProduceHead
 from tailrace.wire.primitives import read_uvarint, uvarint
 
-_SAME_FROM: Final = 8  # API key, version and correlation id come before
+_CONSTANT_FROM: Final = 8  # the constant bytes begin after API key, version and correlation id
 _NO_TAGS: Final = memoryview(b"\0\0\0")  # of the partition, the topic and the request
-_NO_BLAME: Final = b"\1\0\0\0\0\0\0\0\0"  # no records to blame, no message, tags; tags; throttle time, tags
+_NO_ERRORS: Final = b"\1\0\0\0\0\0\0\0\0"  # no record errors, no message, tags; tags of the topic; throttle time, tags
 
 
-class Alike:
+class ProduceTemplate:
     __slots__ = (
-        "_answer",
-        "_answer_bytes",
+        "_constant",
         "_layout",
         "_length_at",
-        "_named",
-        "_same",
+        "_response",
+        "_response_bytes",
         "_start",
+        "_topic_bytes",
         "acks",
         "client_id",
         "timeout_ms",
@@ -38,20 +39,20 @@ class Alike:
         self.acks, self.timeout_ms, self.topic = head.acks, head.timeout_ms, head.topics[0].topic
         self.version, self.client_id = version, client_id
         self._length_at = length_at
-        self._layout = struct.Struct(f">4si{length_at - 4 - _SAME_FROM}si")
-        self._start, _, self._same, _ = self._layout.unpack_from(frame)
+        self._layout = struct.Struct(f">4si{length_at - 4 - _CONSTANT_FROM}si")
+        self._start, _, self._constant, _ = self._layout.unpack_from(frame)
         name = self.topic.encode() if isinstance(self.topic, str) else self.topic
-        self._named = name if name is self.topic else uvarint(len(name) + 1) + name
-        self._answer = struct.Struct(f">iiBB{len(self._named)}sBihqqq{len(_NO_BLAME)}s")
-        self._answer_bytes = self._answer.size - 4
+        self._topic_bytes = name if name is self.topic else uvarint(len(name) + 1) + name
+        self._response = struct.Struct(f">iiBB{len(self._topic_bytes)}sBihqqq{len(_NO_ERRORS)}s")
+        self._response_bytes = self._response.size - 4
 
     def read(self, frame: memoryview) -> tuple[int, int, memoryview] | None:
-        """Correlation id, partition and batch of a request that differs in nothing else; None: it does, or has none."""
+        """Correlation id, partition and batch of a request that matches the template; None if it does not match."""
         at, end = self._length_at, len(frame) - len(_NO_TAGS)
         if end <= at:
             return None
-        start, correlation_id, same, partition = self._layout.unpack_from(frame)
-        if same != self._same or start != self._start:
+        start, correlation_id, constant, partition = self._layout.unpack_from(frame)
+        if constant != self._constant or start != self._start:
             return None
         size = frame[at]
         if size < 128:
@@ -68,25 +69,27 @@ class Alike:
         return correlation_id, partition, frame[at:end]
 
     def answer(self, correlation_id: int, partition: int, base_offset: int, time_ms: int, log_start: int) -> bytes:
-        """The whole answer: the batch was appended."""
-        return self._answer.pack(
-            self._answer_bytes,
+        """The whole response: the batch was appended."""
+        return self._response.pack(
+            self._response_bytes,
             correlation_id,
             0,  # no tags
             2,  # one topic
-            self._named,
+            self._topic_bytes,
             2,  # one partition
             partition,
             0,  # no error
             base_offset,
             time_ms,
             log_start,
-            _NO_BLAME,
+            _NO_ERRORS,
         )
 
 
-def alike(frame: memoryview, version: int, client_id: str | None, head: ProduceHead) -> Alike | None:
-    """What the next request may have in common with this one; None where that is not the usual."""
+def produce_template(
+    frame: memoryview, version: int, client_id: str | None, head: ProduceHead
+) -> ProduceTemplate | None:
+    """The template of a parsed request; None unless it is one batch, without a transaction, with acks 1 or all."""
     if version < FIRST_FLEXIBLE or head.transactional_id is not None or head.acks not in (1, -1):
         return None
     if len(head.topics) != 1 or len(head.topics[0].partitions) != 1:
@@ -96,6 +99,6 @@ def alike(frame: memoryview, version: int, client_id: str | None, head: ProduceH
         return None
     length = uvarint(len(records) + 1)
     length_at = len(frame) - len(_NO_TAGS) - len(records) - len(length)
-    if length_at > ALIKE_MAX_BYTES or frame[length_at : length_at + len(length)] != length:
+    if length_at > PRODUCE_TEMPLATE_MAX_BYTES or frame[length_at : length_at + len(length)] != length:
         return None
-    return Alike(frame, length_at, version, client_id, head)
+    return ProduceTemplate(frame, length_at, version, client_id, head)

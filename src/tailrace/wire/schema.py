@@ -1,20 +1,21 @@
-"""How a message is declared: one typed class for all of its versions.
+"""Declarations of messages: one typed class for all versions of a message.
 
     @message(api=3, versions="0-13", flexible="9+")
     class MetadataRequest:
         topics: tuple[TopicWanted, ...] | None = wire(nullable="1+")
         allow_auto_topic_creation: bool = wire(since=4, default=True)
 
-The annotation says what travels: `Int16` and its kin an integer of that width, `str`, `bool`, `bytes`, `Id` sixteen
-bytes, `Records` record batches left unopened, `tuple[X, ...]` an array, another declared class a struct.
-`wire(...)` says since and until which version, where null is allowed, the tag, the default. The order of the fields
-is their order on the wire. `@struct` declares a nested part; its versions are those of the message around it.
+The annotation gives the type on the wire: `Int16` and the like an integer of that width, `str`, `bool`, `bytes`, `Id`
+sixteen bytes, `Records` record batches that are not parsed, `tuple[X, ...]` an array, another declared class a struct.
+`wire(...)` gives the first and last version of a field, the versions in which it is nullable, its tag and its default.
+The order of the fields is their order on the wire. `@struct` declares a nested struct; its versions are those of the
+message that contains it.
 
-Rules, checked when a field list is first asked for:
-- a field that some version lacks has a default: that is its value when such a version is read;
-- a value other than the default is refused by a version that lacks the field, unless it is `ignorable`;
-- an annotation allows None exactly where `nullable` names versions;
-- a tagged field has a default: that value is not sent.
+Rules:
+- a field that some version lacks has a default, which is its value after decoding such a version;
+- encoding a version that lacks the field fails for any other value, unless the field is `ignorable`;
+- an annotation allows None if and only if `nullable` names versions;
+- a tagged field has a default, and is not sent while it has that value.
 """
 
 import struct as bytes_layout
@@ -36,12 +37,12 @@ class Decorator(Protocol):
     def __call__(self, cls: type[T], /) -> type[T]: ...
 
 
-ENDLESS: Final = 32767  # versions are int16
+VERSION_MAX: Final = 32767  # versions are int16
 
 
 @frozen(kw_only=False)
 class Fixed:
-    """A value of fixed width, by its code in Python's `struct`."""
+    """A value of fixed width, given as a format code of Python's `struct`."""
 
     code: str
 
@@ -52,7 +53,7 @@ class Fixed:
 
 @frozen(kw_only=False)
 class Sized:
-    """Bytes behind their length."""
+    """Bytes preceded by their length."""
 
     form: typing.Literal["text", "bytes", "records"]
 
@@ -85,7 +86,7 @@ PLAIN_KINDS: typing.Final[Mapping[object, Kind]] = types.MappingProxyType(
 
 
 class Versions(NamedTuple):
-    """A range of versions, both ends in it; `none` holds no version."""
+    """A range of versions, both ends included; `none` is the empty range."""
 
     first: int
     last: int
@@ -96,7 +97,7 @@ class Versions(NamedTuple):
         if text == "none":
             return cls(1, 0)
         if text.endswith("+"):
-            return cls(int(text[:-1]), ENDLESS)
+            return cls(int(text[:-1]), VERSION_MAX)
         first, _, last = text.partition("-")
         return cls(int(first), int(last or first))
 
@@ -107,13 +108,13 @@ class Versions(NamedTuple):
         return f"{self.first}-{self.last}"
 
 
-NOWHERE: Final = Versions.parse("none")
-EVERYWHERE: Final = Versions.parse("0+")
+NO_VERSIONS: Final = Versions.parse("none")
+ALL_VERSIONS: Final = Versions.parse("0+")
 
 
 @frozen
-class Wire:
-    """What `wire(...)` said about one field."""
+class FieldOptions:
+    """The options that `wire(...)` gave for one field."""
 
     versions: Versions
     nullable: Versions
@@ -123,23 +124,23 @@ class Wire:
 
 @frozen
 class Field:
-    """One field, ready to be compiled."""
+    """One field, as the compilers of encoders and decoders need it."""
 
     name: str
-    label: str  # the class and the field, for error messages
+    label: str  # "Class.field", for error messages
     kind: Kind
     versions: Versions
     nullable: Versions
     tag: int | None
-    default: object  # MISSING where there is none
+    default: object  # MISSING: the field has no default
     ignorable: bool
 
 
 @frozen
 class Declaration:
-    """What a decorator said about a whole message or stored record."""
+    """The options that `@message` or `@record` gave for a class."""
 
-    number: int  # the API key, or the type of a stored record
+    number: int  # the API key of a message, the type number of a stored record
     versions: Versions
     flexible: Versions
 
@@ -147,19 +148,20 @@ class Declaration:
 def wire(
     *,
     since: int = 0,
-    until: int = ENDLESS,
+    until: int = VERSION_MAX,
     nullable: str = "none",
     tag: int | None = None,
     default: Any = MISSING,
     ignorable: bool = False,
 ) -> Any:
-    said = Wire(versions=Versions(since, until), nullable=Versions.parse(nullable), tag=tag, ignorable=ignorable)
-    return field(default=default, metadata={"wire": said})
+    versions = Versions(since, until)
+    options = FieldOptions(versions=versions, nullable=Versions.parse(nullable), tag=tag, ignorable=ignorable)
+    return field(default=default, metadata={"wire": options})
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(wire,))
 def struct(cls: type[T]) -> type[T]:
-    """A part of messages."""
+    """A struct nested in messages or stored records."""
     return frozen(cls)
 
 
@@ -171,57 +173,57 @@ def message(*, api: int, versions: str, flexible: str) -> Decorator:
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(wire,))
 def record(*, type: int, versions: str, flexible: str = "0+") -> Decorator:
-    """A record that we store in a partition of our own; see `wire.stored`."""
+    """A record that Tailrace stores in one of its internal partitions; see `wire.stored`."""
     return _declare(type, versions, flexible)
 
 
 def _declare(number: int, versions: str, flexible: str) -> Decorator:
-    said = Declaration(number=number, versions=Versions.parse(versions), flexible=Versions.parse(flexible))
+    declared = Declaration(number=number, versions=Versions.parse(versions), flexible=Versions.parse(flexible))
 
     def declare(cls: type[T]) -> type[T]:
-        made = struct(cls)
-        made.__wire__ = said  # type: ignore[attr-defined]
-        return made
+        decorated = struct(cls)
+        decorated.__wire__ = declared  # type: ignore[attr-defined]
+        return decorated
 
     return declare
 
 
 def declaration(cls: type) -> Declaration:
-    said = getattr(cls, "__wire__", None)
-    if not isinstance(said, Declaration):
+    declared = getattr(cls, "__wire__", None)
+    if not isinstance(declared, Declaration):
         raise TypeError(f"{cls.__name__} is not declared with @message or @record")
-    return said
+    return declared
 
 
 @cache
 def fields_of(cls: type) -> tuple[Field, ...]:
-    """The fields in the order of the wire."""
+    """The fields in their order on the wire; raises TypeError if a declaration breaks a rule above."""
     hints = typing.get_type_hints(cls, include_extras=True)
     return tuple(_field(cls, one.name, hints[one.name], one.metadata, one.default) for one in fields(cls))
 
 
 def _field(cls: type, name: str, hint: Any, metadata: Any, default: object) -> Field:
-    said: Wire = metadata.get("wire") or wire().metadata["wire"]
+    options: FieldOptions = metadata.get("wire") or wire().metadata["wire"]
     label = f"{cls.__name__}.{name}"
     kind, optional = _kind(label, hint)
-    if optional != (said.nullable != NOWHERE):
+    if optional != (options.nullable != NO_VERSIONS):
         raise TypeError(f"{label}: the annotation and nullable= disagree")
-    if default is MISSING and (said.tag is not None or said.versions != EVERYWHERE):
+    if default is MISSING and (options.tag is not None or options.versions != ALL_VERSIONS):
         raise TypeError(f"{label}: a field that may be missing from the bytes needs a default")
     return Field(
         name=name,
         label=label,
         kind=kind,
-        versions=said.versions,
-        nullable=said.nullable,
-        tag=said.tag,
+        versions=options.versions,
+        nullable=options.nullable,
+        tag=options.tag,
         default=default,
-        ignorable=said.ignorable,
+        ignorable=options.ignorable,
     )
 
 
 def _kind(label: str, hint: Any) -> tuple[Kind, bool]:
-    """What travels for an annotation, and whether None may."""
+    """The kind of an annotation, and whether it allows None."""
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
         inner = [part for part in parts if part is not types.NoneType]
@@ -235,4 +237,4 @@ def _kind(label: str, hint: Any) -> tuple[Kind, bool]:
         return PLAIN_KINDS[hint], False
     if isinstance(hint, type) and hasattr(hint, "__dataclass_fields__"):
         return Struct(hint), False
-    raise TypeError(f"{label}: {hint} has no form on the wire; for whole numbers use Int8, Int16, Int32 or Int64")
+    raise TypeError(f"{label}: {hint} has no encoding; for integers use Int8, Int16, Int32 or Int64")

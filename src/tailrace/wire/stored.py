@@ -1,4 +1,4 @@
-"""Records that we keep in partitions of our own: declared like messages, framed as Kafka frames its metadata.
+"""Records of Tailrace's internal partitions: declared like messages, framed like Kafka's metadata records.
 
     frame version (1)   record type   record version   body          the first three are varints
 
@@ -27,7 +27,7 @@ class UnknownRecord(WireError):
 
 
 def record_types(*classes: type) -> Mapping[int, type]:
-    """Classes declared with `@record` by their type, for `decode_record`."""
+    """Classes declared with `@record`, by type number, for `decode_record`."""
     found: dict[int, type] = {}
     for cls in classes:
         number = declaration(cls).number
@@ -58,7 +58,7 @@ def decode_record(types: Mapping[int, type], data: Buffer) -> Any:
         number, position = read_uvarint(view, position)
         version, position = read_uvarint(view, position)
     except IndexError as error:
-        raise WireError(f"a record of {len(view)} bytes ends before its body") from error
+        raise WireError(f"a stored record of {len(view)} bytes is truncated: it ends before its body") from error
     if frame != FRAME_VERSION:
         raise UnknownRecord("record frame", frame, f"version {FRAME_VERSION}")
     cls = types.get(number)

@@ -1,4 +1,4 @@
-"""The floor and the load generator must mean the same bytes, or their ratios mean nothing."""
+"""The floor and the load generator count the same bytes; otherwise their ratios would be wrong."""
 
 import os
 import socket

@@ -1,4 +1,4 @@
-"""Medians, ratios and verdicts."""
+"""Medians, ratios and thresholds of outcomes."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the load generator sends is what Kafka's protocol says, and an error in an answer is never overlooked."""
+"""The load generator's requests follow Kafka's protocol, and it notices every error in a response."""
 
 import socket
 import struct
@@ -66,12 +66,14 @@ def test_answers_are_counted_byte_by_byte() -> None:
         assert answers.taken == 2
 
 
-@pytest.mark.parametrize(("correlation", "error", "said"), [(0, 6, "error 6"), (1, 0, "answer 1 came where 0 was due")])
-def test_a_wrong_answer_is_refused(correlation: int, error: int, said: str) -> None:
+@pytest.mark.parametrize(
+    ("correlation", "error", "expected"), [(0, 6, "error 6"), (1, 0, "response has correlation id 1, expected 0")]
+)
+def test_a_wrong_answer_is_refused(correlation: int, error: int, expected: str) -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         theirs.sendall(produce_answer(correlation, error))
-        with pytest.raises(Refused, match=said):
+        with pytest.raises(Refused, match=expected):
             Answers(ours, frames.produce_error_at("t")).take()
 
 

@@ -1,4 +1,4 @@
-"""The load of transactions commits and aborts what it says, and what reads it back knows which is which."""
+"""The transaction load commits and aborts as requested, and reading it back distinguishes the two."""
 
 from pathlib import Path
 
@@ -49,4 +49,4 @@ def test_every_transaction_ends_as_it_should(tmp_path: Path) -> None:
         assert end == 10 * (3 + 1)  # a transaction's records, and its marker
         assert (aborted(broker, committed=True), aborted(broker, committed=False)) == (4, 0)
         sizes = [read_bytes(broker, end, committed=committed) for committed in (True, False)]
-        assert sizes[0] == sizes[1], "the same bytes, whoever reads them"
+        assert sizes[0] == sizes[1], "both isolation levels read the same bytes"

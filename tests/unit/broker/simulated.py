@@ -16,9 +16,11 @@ from typing import Any, Final
 
 from tailrace.broker.node import Node
 from tailrace.broker.partitions.partition import Partition
+from tailrace.broker.starting import Startup
 from tailrace.cluster.features import SUPPORTED_FEATURES, Features
 from tailrace.doors.kafka import KafkaDoor, open_door
 from tailrace.model.settings import Settings
+from tailrace.ports import Ports
 from tailrace.records.build import build_batch
 from tailrace.records.record import NewRecord
 from tailrace.testing.simulation import Delay, Machine, Odds, World
@@ -68,13 +70,7 @@ class Brokers:
         own = {"host": f"b{broker}", "data_dir": DATA_DIR, "kafka_port": KAFKA_PORT, "join": join, **self._settings}
         ports = self.machine(broker).boot()
 
-        async def start() -> Node:
-            node = Node(ports, Settings(**{**own, **more}))
-            node.supported_features = features
-            await node.start()
-            return node
-
-        node = self._nodes[broker] = await self.machine(broker).run(start())
+        node = self._nodes[broker] = await self.machine(broker).run(_start(ports, {**own, **more}, features))
         if serves:
             self._doors[broker] = await self.machine(broker).run(open_door(node))
 
@@ -177,3 +173,7 @@ def simulated(
         return run
 
     return decorate
+
+
+async def _start(ports: Ports, settings: dict[str, Any], features: Features) -> Node:
+    return await Startup(ports, Settings(**settings), features).run()

@@ -1,4 +1,4 @@
-"""The command line is tested as people use it: real processes against a real broker, one for each module."""
+"""Tests of the command line run real processes against a real broker, one broker per test module."""
 
 import uuid
 from collections.abc import Iterator
@@ -24,5 +24,5 @@ def tailrace(broker: Broker) -> Program:
 
 @pytest.fixture
 def topic() -> str:
-    """A name that no other test has."""
+    """A topic name that no other test uses."""
     return f"topic-{uuid.uuid4().hex[:8]}"

@@ -1,4 +1,4 @@
-"""`tailrace … | head -1`: a reader that has seen enough is no failure, whatever the command."""
+"""`tailrace … | head -1`: a reader that closes the pipe is no failure of the command."""
 
 import os
 import subprocess
@@ -31,7 +31,7 @@ def filled(broker: Broker) -> Broker:
 
 
 @pytest.mark.parametrize("command", commands)
-def test_nobody_reads(filled: Broker, data: Path, command: str) -> None:
+def test_a_closed_pipe_is_no_failure(filled: Broker, data: Path, command: str) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     ran = subprocess.run(

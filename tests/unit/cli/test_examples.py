@@ -1,4 +1,4 @@
-"""What we tell people to run, runs."""
+"""The programs and files in `examples/` work."""
 
 import subprocess
 import sys

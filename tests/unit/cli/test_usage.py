@@ -1,21 +1,34 @@
-"""What the command line says to those who do not know it yet, or hold it wrong. No broker is needed to be told."""
+"""Help texts and usage errors. No broker is needed for them."""
 
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import pytest
+import typer
 
+from tailrace.cli.app import app
 from tests.unit.cli.program import NOBODY, environment, run_tailrace
 
-commands = (
-    ("serve",), ("demo",), ("produce",), ("consume",), ("bench",), ("log", "dump"), ("log", "verify"),
-    ("cluster", "up"), ("cluster", "status"),
-    ("topic", "create"), ("topic", "list"), ("topic", "describe"), ("topic", "alter"), ("topic", "delete"),
-)  # fmt: skip
+GROUPS_WITH_EXAMPLES = (("topic",), ("group",), ("transaction",), ("log",))
 
 
-@pytest.mark.parametrize("command", commands, ids=" ".join)
+def commands_of(application: typer.Typer, *prefix: str) -> Iterator[tuple[str, ...]]:
+    """Every command of the application, as the words to type."""
+    for command in application.registered_commands:
+        assert command.callback is not None
+        yield (*prefix, command.name or command.callback.__name__)
+    for group in application.registered_groups:
+        assert group.typer_instance is not None
+        assert group.name is not None
+        yield from commands_of(group.typer_instance, *prefix, group.name)
+
+
+commands = sorted(commands_of(app))
+
+
+@pytest.mark.parametrize("command", [*commands, *GROUPS_WITH_EXAMPLES], ids=" ".join)
 def test_every_command_shows_examples(command: tuple[str, ...]) -> None:
     shown = run_tailrace(*command, "--help")
     assert shown.code == 0
@@ -24,13 +37,13 @@ def test_every_command_shows_examples(command: tuple[str, ...]) -> None:
     assert f"tailrace {' '.join(command)}" in shown.out.partition("xample")[2]
 
 
-def test_the_list_of_commands_names_them_all() -> None:
+def test_the_list_of_commands_is_complete() -> None:
     shown = run_tailrace("--help").out
     assert all(any(line.split()[:1] == [one[0]] for line in shown.splitlines()) for one in commands)
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "expected"),
     [
         (("tpic",), "tpic"),
         (("topic", "alter", "t"), "nothing to change"),
@@ -52,10 +65,10 @@ def test_the_list_of_commands_names_them_all() -> None:
         (("serve", "--no-such-flag"), "--no-such-flag"),
     ],
 )
-def test_usage_errors_have_exit_code_2_and_name_the_value(words: tuple[str, ...], said: str) -> None:
+def test_usage_errors_have_exit_code_2_and_name_the_value(words: tuple[str, ...], expected: str) -> None:
     ran = run_tailrace(*words)
     assert (ran.code, ran.out) == (2, "")
-    assert said in ran.err
+    assert expected in ran.err
     assert "Traceback" not in ran.err
 
 
@@ -70,14 +83,14 @@ def test_settings_for_scripts_have_typed_defaults_and_all_columns() -> None:
     assert topic["retention.ms"]["default"] == 604_800_000
 
 
-def test_where_no_broker_is() -> None:
+def test_no_broker_at_the_address() -> None:
     ran = run_tailrace("topic", "list")
     assert ran.code == 1
     assert ran.err.startswith(f"tailrace: no broker at {NOBODY}: Connection refused.")
     assert "tailrace serve" in ran.err
 
 
-def test_without_the_client_it_says_how_to_get_it() -> None:
+def test_without_the_kafka_client_the_error_says_how_to_install_it() -> None:
     hide = "import sys; sys.modules['confluent_kafka'] = None; from tailrace.cli.main import main; sys.exit(main())"
     ran = subprocess.run(
         [sys.executable, "-c", hide, "topic", "list"], capture_output=True, text=True, env=environment()

@@ -1,4 +1,4 @@
-"""A controller with a log of bytes, so that every record is written and read back on its way."""
+"""A controller with a log in memory; every record is encoded and decoded on its way."""
 
 from collections.abc import Callable
 from typing import TypeVar, cast

@@ -1,4 +1,4 @@
-"""The controller proposes; replaying its proposals is the only thing that changes an image."""
+"""The controller proposes records; only replaying them changes the image."""
 
 import pytest
 

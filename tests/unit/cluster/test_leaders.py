@@ -1,4 +1,4 @@
-"""Who leads what, as leaders report it: reports may come late, twice, or for topics that are gone."""
+"""Leaders report themselves: reports may be late, repeated, or about deleted topics."""
 
 from tailrace.cluster.image import PartitionPlace
 from tailrace.cluster.records import PartitionLed
@@ -11,7 +11,7 @@ def led(topic: Id, leader: int, epoch: int, *in_sync: int, partition: int = 0) -
 
 
 def report(cluster: Cluster, *reports: PartitionLed) -> int:
-    """How many of the reports were written."""
+    """Report leaders; the number of records written."""
     before = len(cluster.log)
     cluster.write(lambda controller: controller.report_leaders(reports))
     assert cluster.replayed().image == cluster.image
@@ -38,7 +38,9 @@ def test_in_one_epoch_only_those_in_sync_change() -> None:
     report(cluster, led(topic, 2, 4, 1, 2, 3))
     assert report(cluster, led(topic, 2, 4, 2, 3)) == 1
     assert seen(place) == (2, 4, (2, 3))
-    assert report(cluster, led(topic, 2, 4, 2, 3), led(topic, 3, 4, 1, 2, 3)) == 0, "old news, and a lie"
+    assert report(cluster, led(topic, 2, 4, 2, 3), led(topic, 3, 4, 1, 2, 3)) == 0, (
+        "a repeated report, and another leader in the same epoch"
+    )
     assert seen(place) == (2, 4, (2, 3))
 
 
@@ -48,8 +50,8 @@ def test_news_of_an_older_epoch_is_none() -> None:
     place = cluster.image.topics["t"].partitions[0]
     report(cluster, led(topic, 2, 4, 2))
     assert report(cluster, led(topic, 1, 3, 1, 2, 3)) == 0
-    assert report(cluster, led(topic, 1, 6, 1), led(topic, 3, 5, 3)) == 2, "neither was known when they came"
-    assert seen(place) == (1, 6, (1,)), "whichever order they are replayed in"
+    assert report(cluster, led(topic, 1, 6, 1), led(topic, 3, 5, 3)) == 2, "both were new when they were proposed"
+    assert seen(place) == (1, 6, (1,)), "in any order of replay"
 
 
 def test_reports_for_what_is_not_there_are_dropped() -> None:
@@ -60,7 +62,7 @@ def test_reports_for_what_is_not_there_are_dropped() -> None:
     cluster.create("t")
     assert report(cluster, led(topic, 1, 9, 1), led(numbered(77), 1, 9, 1)) == 0
     cluster.image.replay(led(topic, 1, 9, 1))
-    assert cluster.image.topics["t"].partitions[0].epoch == NO_EPOCH, "a recreated topic is another one"
+    assert cluster.image.topics["t"].partitions[0].epoch == NO_EPOCH, "a recreated topic has another id"
 
 
 def test_replicas_are_known_with_their_disks() -> None:

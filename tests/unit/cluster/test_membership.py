@@ -1,4 +1,4 @@
-"""How brokers come and go: a number, a disk, and who may have which."""
+"""Joining, registering and fencing brokers: which disk may have which broker id."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Where new replicas go: evenly, in different racks as far as there are any, and each time the same."""
+"""Replica placement is even, uses different racks if there are enough, and is deterministic."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -32,7 +32,7 @@ def counted(places: Sequence[ReplicaList]) -> Load:
 
 
 def off_even(counts: dict[BrokerId, int], brokers: int) -> float:
-    """How far the broker that is worst off is from the average."""
+    """The largest distance of a broker from the average."""
     average = sum(counts.values()) / brokers
     return max(abs(counts.get(BrokerId(number), 0) - average) for number in range(1, brokers + 1))
 
@@ -102,7 +102,7 @@ def test_a_new_broker_does_not_get_a_whole_new_topic() -> None:
     brokers = brokers_in([None] * 4)
     held = counted([(BrokerId(1 + number % 3),) for number in range(300)])
     leaders = [one[0] for one in place(5, 1, brokers, held, Load())]
-    assert sorted(leaders)[-2:] == [4, 4], "what does not divide evenly goes to the one that is empty"
+    assert sorted(leaders)[-2:] == [4, 4], "the remainder goes to the empty broker"
     assert [leaders.count(BrokerId(number)) for number in (1, 2, 3)] == [1, 1, 1]
 
 
@@ -135,7 +135,7 @@ def test_nobody_says_how_many(live: int, factor: int) -> None:
 
 @pytest.mark.parametrize(("wanted", "live"), [(4, 3), (0, 3), (-2, 3), (1, 0), (-1, 0)])
 def test_what_cannot_be_met_is_refused_with_the_numbers(wanted: int, live: int) -> None:
-    with pytest.raises(InvalidReplicationFactor, match=f"factor {wanted} cannot be met.* live brokers, {live}$"):
+    with pytest.raises(InvalidReplicationFactor, match=f"factor of {wanted} cannot be reached.* live brokers, {live}$"):
         factor_for(wanted, live)
 
 
@@ -153,7 +153,7 @@ def test_what_one_broker_held_is_spread_over_three_others_included(racks: Racks,
     others = [
         load.replicas.get(BrokerId(number), 0)
         for number, rack in enumerate(racks, 1)
-        if number > 1 and (rack is None or rack != racks[0])  # what shares a rack with the first gets nothing
+        if number > 1 and (rack is None or rack != racks[0])  # brokers in the rack of the first replica get none
     ]
     assert len(set(racks) - {None}) in (1, 2) or max(others) - min(others) <= 1
     assert max(load.preferred.values()) <= partitions / 2 + 1

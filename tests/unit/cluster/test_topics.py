@@ -1,4 +1,4 @@
-"""What a new topic gets: replicas on live brokers, on their disks, beside what else the request makes."""
+"""Creating topics: their replicas are on live brokers and their disks, spread together with the same request's."""
 
 from functools import partial
 
@@ -48,7 +48,7 @@ def test_fenced_brokers_get_nothing_new() -> None:
     cluster.write(lambda controller: controller.fence(BrokerId(2)))
     create(cluster, "t", 6)
     assert all(sorted(place.replicas) == [1, 3, 4] for place in places(cluster, "t"))
-    with pytest.raises(InvalidReplicationFactor, match=r"factor 4 cannot be met.* live brokers, 3$"):
+    with pytest.raises(InvalidReplicationFactor, match=r"factor of 4 cannot be reached.* live brokers, 3$"):
         create(cluster, "u", factor=4)
     wanted = NewTopic(name="u", partitions=-1, replication_factor=-1, assignment={0: [1, 2]})
     with pytest.raises(InvalidReplicaAssignment, match=r"\[1, 2\].* live brokers \[1, 3, 4\]"):
@@ -122,7 +122,7 @@ def test_asking_whether_a_topic_could_be_made_takes_no_name_and_no_room(monkeypa
     for _ in range(9):
         cluster.controller.create_topic(one_partition("t"), cluster.new_id)
     assert create(cluster, "t", 3).partitions == 3
-    with pytest.raises(PolicyViolation, match="broker 1 would hold 4 replicas, and 3 are the most"):
+    with pytest.raises(PolicyViolation, match="broker 1 would hold 4 replicas, more than the limit of 3"):
         create(cluster, "u")
 
 

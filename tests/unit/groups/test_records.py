@@ -1,4 +1,4 @@
-"""`__consumer_offsets` byte by byte, as Kafka writes it: its own tools must be able to read ours, and we theirs."""
+"""The records of `__consumer_offsets`, byte by byte as Kafka writes them: its tools read ours, and we read theirs."""
 
 import pytest
 
@@ -74,7 +74,7 @@ def test_bytes_and_back(entry: Entry, key: bytes, value: bytes | None) -> None:
     assert decode_entry(Record(0, 99, key, value)) == entry
 
 
-def test_an_offset_that_says_when_it_ends_is_written_as_only_version_1_can() -> None:
+def test_an_offset_with_an_expiry_time_is_written_in_version_1_which_alone_has_it() -> None:
     expires = OffsetCommitValue(offset=7, metadata="", commit_timestamp=1, expire_timestamp=2)
     written = encode_entry(Entry(offset, expires), 1, 0)
     assert written.value == b"\0\1" + bytes(7) + b"\7" + b"\0\0" + bytes(7) + b"\1" + bytes(7) + b"\2"
@@ -93,6 +93,6 @@ def test_older_and_newer_versions_are_read() -> None:
 
 
 @pytest.mark.parametrize(("key", "value"), [(b"", b""), (b"\0", b""), (b"\0\x63g", b""), (OFFSET_KEY, b"\0\x09")])
-def test_what_is_not_known_is_refused(key: bytes, value: bytes) -> None:
+def test_unknown_types_and_versions_are_refused(key: bytes, value: bytes) -> None:
     with pytest.raises(WireError):
         decode_entry(Record(5, 0, key, value))

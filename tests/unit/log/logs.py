@@ -1,4 +1,4 @@
-"""Logs in a temporary folder, batches to put in them, and disks that fail or wait when told to."""
+"""Logs in a temporary folder, batches to append, and a disk that a test can make full, cold or slow."""
 
 import asyncio
 import errno
@@ -28,7 +28,7 @@ opened: list[Ports] = []
 
 
 def on_loop(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
-    """Run an async test on a loop of its own."""
+    """Run an async test on its own event loop."""
 
     @functools.wraps(test)
     def run(*arguments: Any, **fixtures: Any) -> None:
@@ -45,12 +45,12 @@ def on_loop(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
 
 
 def give_up_descriptors() -> None:
-    """Tests leave logs open, as a crash does; the process that runs them goes on."""
+    """Close the descriptors of logs that a test left open, as a crash does: the test process has only so many."""
     while opened:
         disk = opened.pop().disk
         if isinstance(disk, SystemDisk):
             for file in list(disk._open):
-                file.give_up_descriptor()
+                file.close_descriptor()
 
 
 def topic(**settings: int | str) -> TopicSettings:
@@ -95,7 +95,7 @@ async def open_log(
     fsync: Fsync = "never",
     recovery: RecoveryPoint | None = None,
     clean: bool = False,
-    may_cut: bool = True,
+    may_truncate: bool = True,
     ports: Ports | None = None,
 ) -> Log:
     ports = ports or system_ports()
@@ -107,7 +107,7 @@ async def open_log(
         fsync=fsync,
         recovery=recovery,
         clean=clean,
-        may_cut=may_cut,
+        may_truncate=may_truncate,
         producer_expiration_ms=DAY_MS,
     )
 
@@ -119,7 +119,7 @@ async def read(log: Log, offset: int, max_bytes: int = 1 << 20, limit: int | Non
 
 
 async def everything(log: Log, limit: int | None = None) -> list[Record]:
-    """All records from the start on, as a consumer would get them."""
+    """All records from the log start on, as a consumer would get them."""
     offset, records = log.start, []
     limit = log.end if limit is None else limit
     while offset < limit:
@@ -181,7 +181,7 @@ class TroubleFile(SystemFile):
 
 
 class TroubleDisk(SystemDisk):
-    """A disk that can be full, cold, or slow to sync: `held` syncs end when the test says so."""
+    """A disk that can be full, cold, or slow: `held` fsyncs end when the test releases them."""
 
     def __init__(self, offload: SystemOffload) -> None:
         super().__init__(offload)
@@ -206,7 +206,7 @@ class TroubleDisk(SystemDisk):
         return sorted(os.path.basename(path) for path, _ in self.held)
 
     async def release(self) -> None:
-        """Let the held syncs end well, and what waits for them run."""
+        """Let the held fsyncs succeed, and run what waits for them."""
         held, self.held = self.held, []
         for _, future in held:
             future.set_result(None)
@@ -220,6 +220,6 @@ def trouble() -> tuple[TroubleDisk, Ports]:
 
 
 async def turns(count: int = 5) -> None:
-    """Let the loop run what is ready."""
+    """Let the event loop run what is ready."""
     for _ in range(count):
         await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""Retention by time and by size, and a start that moves: whole segments, below the high watermark, oldest first."""
+"""Checkpoints, retention by time and by size, and a log start that moves."""
 
 import asyncio
 import os
@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.log.log import Log
+from tailrace.log.file_names import offsets_named
+from tailrace.log.log import Log, RecoveryPoint
 from tailrace.model.faults import OffsetOutOfRange
 from tailrace.model.topics import TopicSettings
 from tests.unit.log.logs import (
@@ -21,7 +22,114 @@ from tests.unit.log.logs import (
     segment_path,
     topic,
     trouble,
+    turns,
 )
+
+
+@on_loop
+async def test_a_checkpoint_that_changes_nothing_writes_nothing(tmp_path: Path) -> None:
+    log = await open_log(tmp_path / "p", settings=topic(segment_bytes=1024))
+    for _ in range(20):
+        put(log, one_batch(producer=None))
+    point = await log.checkpoint()
+
+    def stamps() -> list[tuple[str, int]]:
+        return [(name, (tmp_path / "p" / name).stat().st_mtime_ns) for name in names(tmp_path / "p")]
+
+    before = stamps()
+    assert await log.checkpoint() == point
+    assert stamps() == before
+    again = await open_log(tmp_path / "p", settings=topic(segment_bytes=1024), recovery=point, clean=True)
+    assert await again.checkpoint() == point
+    assert stamps() == before
+
+
+@on_loop
+async def test_snapshots_stay_until_a_later_point_is_recorded(tmp_path: Path) -> None:
+    def kept() -> list[int]:
+        return offsets_named(names(tmp_path / "p"), ".producers")
+
+    log = await open_log(tmp_path / "p")
+    points = []
+    for _ in range(5):
+        put(log)
+        points.append(await log.checkpoint())
+    assert kept() == [1, 2, 3, 4, 5]  # none is recorded: the next start may use any of the points, or none
+    assert points[2] is not None
+    log.recorded(points[2])
+    put(log)
+    await log.checkpoint()
+    assert kept() == [3, 4, 5, 6]
+
+
+@on_loop
+async def test_a_checkpoint_fsyncs_few_files_and_all_at_once(tmp_path: Path) -> None:
+    disk, ports = trouble()
+    log = await open_log(tmp_path / "p", ports=ports)
+    put(log)
+    await log.checkpoint()
+    epochs = (tmp_path / "p" / "leader-epochs").stat().st_ino
+    put(log, one_batch(timestamps=[NOW + 1]))
+    disk.hold = True
+    checkpoint = asyncio.ensure_future(log.checkpoint())
+    await turns()
+    assert disk.held_names() == [f"{0:020d}.log", f"{0:020d}.timeindex", f"{2:020d}.producers.new"]
+    await disk.release()
+    assert disk.held_names() == ["p"]
+    await disk.release()
+    assert await checkpoint == RecoveryPoint(offset=2)
+    assert (tmp_path / "p" / "leader-epochs").stat().st_ino == epochs  # unchanged epochs are not written again
+    put(log, epoch=5)
+    disk.hold = False
+    await log.checkpoint()
+    assert (tmp_path / "p" / "leader-epochs").stat().st_ino != epochs
+
+
+@on_loop
+async def test_epochs_that_could_not_be_written_are_written_next_time(tmp_path: Path) -> None:
+    disk, ports = trouble()
+    log = await open_log(tmp_path / "p", ports=ports)
+    put(log, epoch=3)
+    await log.flush()
+    disk.hold = True
+    checkpoint = asyncio.ensure_future(log.checkpoint())
+    await turns()
+    for name, held in disk.held:
+        held.set_exception(OSError("no")) if name.endswith("leader-epochs.new") else held.set_result(None)
+    assert await checkpoint is None
+    disk.hold = False
+    assert await log.checkpoint() == RecoveryPoint(offset=1)
+    assert "3 0\n" in (tmp_path / "p" / "leader-epochs").read_text()
+
+
+@on_loop
+async def test_entries_that_come_while_a_segment_is_saved_and_sealed_are_saved_too(tmp_path: Path) -> None:
+    settings = topic(segment_bytes=1024, index_interval_bytes=150)
+    disk, ports = trouble()
+    log = await open_log(tmp_path / "p", settings=settings, ports=ports)
+    for number in range(6):
+        put(log, one_batch([b"v"], timestamps=[NOW + number]))
+    await log.flush()
+    disk.hold = True
+    checkpoint = asyncio.ensure_future(log.checkpoint())
+    while not any(name.endswith(".index") for name in disk.held_names()):
+        await disk.release()
+    while len(log.segments) == 1:
+        put(log, one_batch([b"v"], timestamps=[NOW + log.end]))
+    disk.hold = False
+    await disk.release()
+    await checkpoint
+    sealed = log.segments[0]
+    last = log.segments[1].base - 1
+    point = await log.close()
+    log = await open_log(tmp_path / "p", settings=settings, recovery=point, clean=True)
+    assert await log.segments[0].max_timestamp() == NOW + last
+    found = await log.offset_for_time(NOW + last - 1, log.end)
+    assert found is not None
+    assert found.offset == last - 1
+    indexes = await log.segments[0].load()
+    assert indexes is not None
+    assert indexes.lookup(last)[1] > sealed.size - 400
 
 
 def kept_for(ms: int = -1, size: int = -1) -> TopicSettings:
@@ -29,7 +137,7 @@ def kept_for(ms: int = -1, size: int = -1) -> TopicSettings:
 
 
 async def filled(folder: Path, settings: TopicSettings) -> Log:
-    """Five segments of one batch each, a minute apart, the last of them just now."""
+    """Five segments of one batch each, a minute apart, the last one with the timestamp NOW."""
     log = await open_log(folder, settings=settings)
     for number in range(5):
         put(log, one_batch([b"x" * 900, b"y"], timestamps=[NOW - (4 - number) * 60_000] * 2))
@@ -38,7 +146,7 @@ async def filled(folder: Path, settings: TopicSettings) -> Log:
 
 
 @on_loop
-async def test_old_segments_go(tmp_path: Path) -> None:
+async def test_old_segments_are_removed(tmp_path: Path) -> None:
     log = await filled(tmp_path / "p", kept_for(ms=120_000))
     assert await log.retain(NOW, log.end) == 2
     assert (log.start, log.end) == (4, 10)
@@ -49,17 +157,17 @@ async def test_old_segments_go(tmp_path: Path) -> None:
 
 
 @on_loop
-async def test_times_of_sealed_segments_are_known_after_a_restart(tmp_path: Path) -> None:
+async def test_timestamps_of_sealed_segments_are_known_after_a_restart(tmp_path: Path) -> None:
     log = await filled(tmp_path / "p", kept_for(ms=120_000))
     point = await log.close()
     (tmp_path / "p" / f"{2:020d}.timeindex").unlink()
     log = await open_log(tmp_path / "p", settings=kept_for(ms=120_000), recovery=point, clean=True)
     assert await log.retain(NOW, log.end) == 2
-    assert log.segments[1].indexes is None  # twelve bytes were enough
+    assert log.segments[1].indexes is None  # the last entry of the time index was enough
 
 
 @on_loop
-async def test_a_segment_whose_records_have_no_time_goes_by_that_of_its_file(tmp_path: Path) -> None:
+async def test_a_segment_without_timestamps_expires_by_its_modification_time(tmp_path: Path) -> None:
     log = await open_log(tmp_path / "p", settings=kept_for(ms=120_000))
     for _ in range(3):
         put(log, one_batch([b"x" * 900, b"y"], timestamps=[-1, -1]))
@@ -75,7 +183,7 @@ async def test_a_segment_whose_records_have_no_time_goes_by_that_of_its_file(tmp
 
 
 @on_loop
-async def test_nothing_above_the_high_watermark_goes(tmp_path: Path) -> None:
+async def test_nothing_above_the_high_watermark_is_removed(tmp_path: Path) -> None:
     log = await filled(tmp_path / "p", kept_for(ms=1))
     assert await log.retain(NOW + DAY_MS, 5) == 2
     assert log.start == 4
@@ -83,7 +191,7 @@ async def test_nothing_above_the_high_watermark_goes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("batches", [1, 5])
 @on_loop
-async def test_what_comes_while_retention_looks_stays(tmp_path: Path, batches: int) -> None:
+async def test_appends_during_retention_are_kept(tmp_path: Path, batches: int) -> None:
     log = await filled(tmp_path / "p", kept_for(ms=1))
     put(log, one_batch(timestamps=[NOW]))  # so that there is room in the active segment
     point = await log.close()
@@ -92,24 +200,24 @@ async def test_what_comes_while_retention_looks_stays(tmp_path: Path, batches: i
     await asyncio.sleep(0)
     assert not retaining.done()
     for _ in range(batches):
-        put(log, one_batch(timestamps=[NOW]), now_ms=NOW + DAY_MS)  # old by its own account, and not committed
+        put(log, one_batch(timestamps=[NOW]), now_ms=NOW + DAY_MS)  # old by its timestamps, but not committed
     await retaining
     assert [record.offset for record in await everything(log)][-batches:] == list(range(11, 11 + batches))
 
 
 @on_loop
-async def test_by_size(tmp_path: Path) -> None:
+async def test_retention_by_size(tmp_path: Path) -> None:
     log = await filled(tmp_path / "p", kept_for(size=0))
     one = log.segments[0].size
     log.use(kept_for(size=3 * one + 1))
     assert await log.retain(NOW, log.end) == 1
     log.use(kept_for(size=0))
-    assert await log.retain(NOW, log.end) == 3  # the active one stays
+    assert await log.retain(NOW, log.end) == 3  # the active segment stays
     assert log.start == 8
 
 
 @on_loop
-async def test_for_ever(tmp_path: Path) -> None:
+async def test_unlimited_retention(tmp_path: Path) -> None:
     log = await filled(tmp_path / "p", kept_for())
     assert await log.retain(NOW + 1000 * DAY_MS, log.end) == 0
 
@@ -122,7 +230,7 @@ async def test_an_active_segment_that_is_all_too_old_is_rolled_first(tmp_path: P
     assert [name for name in names(tmp_path / "p") if name.endswith(".log")] == [f"{10:020d}.log"]
     assert await log.retain(NOW + DAY_MS, log.end) == 0
     again = await open_log(tmp_path / "p", settings=kept_for())
-    assert (again.start, again.end) == (10, 10)  # where the log ends is not forgotten with the records
+    assert (again.start, again.end) == (10, 10)  # the log end survives the removal of all records
     point = await log.checkpoint()
     again = await open_log(tmp_path / "p", settings=kept_for(), recovery=point)
     assert (again.start, again.end, again.epochs.last) == (10, 10, 1)
@@ -130,7 +238,7 @@ async def test_an_active_segment_that_is_all_too_old_is_rolled_first(tmp_path: P
 
 
 @on_loop
-async def test_the_next_name_is_on_disk_before_the_last_records_go(tmp_path: Path) -> None:
+async def test_the_next_segment_is_durable_before_the_last_records_are_removed(tmp_path: Path) -> None:
     disk, ports = trouble()
     log = await open_log(tmp_path / "p", settings=kept_for(ms=1), ports=ports)
     put(log, one_batch(timestamps=[NOW]))
@@ -156,11 +264,11 @@ async def test_producers_expire_with_time(tmp_path: Path) -> None:
 
 
 @on_loop
-async def test_the_start_moves_and_whole_segments_go(tmp_path: Path) -> None:
+async def test_the_log_start_moves_and_whole_segments_are_removed(tmp_path: Path) -> None:
     log = await filled(tmp_path / "p", kept_for())
     await log.advance_start(5)
     assert (log.start, [segment.base for segment in log.segments]) == (5, [4, 6, 8])
-    await log.advance_start(3)  # never back
+    await log.advance_start(3)  # the log start never moves back
     assert log.start == 5
     assert [record.offset for record in await everything(log)] == list(range(5, 10))
     await log.advance_start(10)

@@ -1,4 +1,4 @@
-"""Group commit: what is durable when, and what a failed sync means."""
+"""Group commit: what is durable when, and what a failed fsync means."""
 
 import asyncio
 from pathlib import Path
@@ -38,7 +38,7 @@ async def test_the_first_batch_waits_for_its_folders_too(tmp_path: Path) -> None
 
 
 @on_loop
-async def test_durable_is_the_end_when_the_sync_started(tmp_path: Path) -> None:
+async def test_durable_is_the_log_end_when_the_fsync_started(tmp_path: Path) -> None:
     log, disk, moves = await held_log(tmp_path / "p")
     put(log)
     put(log)  # the same turn of the loop: the same round
@@ -49,14 +49,14 @@ async def test_durable_is_the_end_when_the_sync_started(tmp_path: Path) -> None:
     assert len([name for name in disk.held_names() if name == FIRST_LOG]) == 1  # one at a time
     await disk.release()
     assert (log.durable, moves) == (2, [2])
-    assert disk.held_names() == [FIRST_LOG]  # whatever came meanwhile is in the next
+    assert disk.held_names() == [FIRST_LOG]  # what was appended meanwhile is in the next round
     await disk.release()
     assert (log.durable, moves) == (4, [2, 4])
     assert disk.held == []
 
 
 @on_loop
-async def test_asking_often_costs_one_sync(tmp_path: Path) -> None:
+async def test_repeated_requests_share_one_fsync(tmp_path: Path) -> None:
     log, disk, _ = await held_log(tmp_path / "p")
     put(log)
     for _ in range(3):
@@ -87,7 +87,7 @@ async def test_durable_never_jumps_over_an_earlier_segment(tmp_path: Path) -> No
 
 
 @on_loop
-async def test_a_new_segments_name_is_synced_before_it_counts(tmp_path: Path) -> None:
+async def test_a_new_segments_name_is_fsynced_before_it_counts_as_durable(tmp_path: Path) -> None:
     log, disk, _ = await held_log(tmp_path / "p", segment_bytes=1024)
     put(log, one_batch([b"x" * 900]))
     await turns()
@@ -112,10 +112,10 @@ async def test_flush_waits_for_what_was_written_before(tmp_path: Path) -> None:
 
 
 @on_loop
-async def test_a_failed_sync_is_final(tmp_path: Path) -> None:
+async def test_a_failed_fsync_is_final(tmp_path: Path) -> None:
     log, disk, moves = await held_log(tmp_path / "p")
-    told: list[str] = []
-    log.on_failed = lambda: told.append(str(log.failed))
+    reported: list[str] = []
+    log.on_failed = lambda: reported.append(str(log.failed))
     put(log)
     flushed = log.flush()
     await turns()
@@ -123,8 +123,8 @@ async def test_a_failed_sync_is_final(tmp_path: Path) -> None:
         sync.set_exception(OSError(5, "Input/output error"))
     disk.held.clear()
     await turns()
-    assert len(told) == 1
-    assert "could not be synced" in told[0]
+    assert len(reported) == 1
+    assert "fsync failed" in reported[0]
     assert isinstance(flushed.exception(), OSError)
     with pytest.raises(StorageFailed, match="offline"):
         put(log)
@@ -138,7 +138,7 @@ async def test_a_failed_sync_is_final(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("fsync", ["interval", "never"])
 @on_loop
-async def test_without_always_durable_is_the_end(tmp_path: Path, fsync: str) -> None:
+async def test_without_fsync_always_durable_is_the_log_end(tmp_path: Path, fsync: str) -> None:
     disk, ports = trouble()
     log = await open_log(tmp_path / "p", fsync=fsync, ports=ports)  # type: ignore[arg-type]
     disk.hold = True
@@ -188,25 +188,25 @@ async def test_flush_ms_is_honoured(tmp_path: Path) -> None:
     assert disk.held == []
 
 
-async def begun_to_cut(log: Log, end: int) -> "asyncio.Task[None]":
-    """The log is shorter, and its disk has not been asked, or has not answered."""
-    cutting = asyncio.create_task(log.truncate_to(end))
+async def begin_truncation(log: Log, end: int) -> "asyncio.Task[None]":
+    """Start a truncation; returns when the log is shorter, before the truncation is durable."""
+    truncating = asyncio.create_task(log.truncate_to(end))
     while log.end > end:  # noqa: ASYNC110
         await asyncio.sleep(0)
-    return cutting
+    return truncating
 
 
 @on_loop
-async def test_a_round_under_way_says_nothing_about_what_replaces_the_tail(tmp_path: Path) -> None:
+async def test_a_round_under_way_does_not_cover_what_replaces_the_tail(tmp_path: Path) -> None:
     log, disk, moves = await held_log(tmp_path / "p")
     for _ in range(4):
         put(log)
     await turns()
-    cutting = await begun_to_cut(log, 1)
+    truncating = await begin_truncation(log, 1)
     await disk.release()
     assert (log.durable, moves) == (1, [1])
     await disk.release()
-    await cutting
+    await truncating
     put(log, one_batch([b"other"]))
     await turns()
     await disk.release()
@@ -214,24 +214,24 @@ async def test_a_round_under_way_says_nothing_about_what_replaces_the_tail(tmp_p
 
 
 @on_loop
-async def test_nothing_is_written_over_a_cut_that_is_not_on_the_disk(tmp_path: Path) -> None:
-    """A crash could leave a part of each otherwise, and nothing to tell that they do not belong together."""
+async def test_appends_are_refused_until_a_truncation_is_durable(tmp_path: Path) -> None:
+    """Otherwise a crash could leave parts of the old and of the new tail, which nothing tells apart."""
     log, disk, _ = await held_log(tmp_path / "p")
     for _ in range(3):
         put(log)
     await turns()
     await disk.release()
-    cutting = await begun_to_cut(log, 1)
+    truncating = await begin_truncation(log, 1)
     with pytest.raises(StorageFailed, match="being truncated"):
         put(log, one_batch([b"other"]))
     await turns()
     await disk.release()
-    await cutting
+    await truncating
     assert put(log, one_batch([b"other"])).base_offset == 1
 
 
 @on_loop
-async def test_real_syncs_arrive(tmp_path: Path) -> None:
+async def test_a_real_fsync_moves_durable(tmp_path: Path) -> None:
     log = await open_log(tmp_path / "p", fsync="always")
     moved = asyncio.Event()
     log.on_durable = moved.set
@@ -243,7 +243,7 @@ async def test_real_syncs_arrive(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("waiting", [False, True])
 @on_loop
-async def test_a_log_that_is_deleted_is_not_synced_first(tmp_path: Path, waiting: bool) -> None:
+async def test_a_deleted_log_is_not_fsynced_first(tmp_path: Path, waiting: bool) -> None:
     disk, ports = trouble()
     log = await open_log(tmp_path / "p", ports=ports)
     disk.hold = True
@@ -259,7 +259,7 @@ async def test_a_log_that_is_deleted_is_not_synced_first(tmp_path: Path, waiting
         while disk.held_names() == under_way:
             await turns()
     assert len(disk.held) == len(under_way) + 1
-    assert disk.held[-1][0] == str(tmp_path)  # where the folder's name was
+    assert disk.held[-1][0] == str(tmp_path)  # the parent of the log's folder
     await disk.release()
     await deleting
     assert not (tmp_path / "p").exists()

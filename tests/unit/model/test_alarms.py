@@ -1,8 +1,8 @@
-"""Alarms against the simplest thing that could be right: a dictionary that is walked."""
+"""Alarms, compared with a simple model: a dictionary that is searched."""
 
 import random
 
-from tailrace.groups.alarms import Alarm
+from tailrace.groups.turn import Alarm
 from tailrace.model.alarms import Alarms
 from tailrace.model.limits import ALARMS_PER_TURN_MAX
 
@@ -14,7 +14,7 @@ def ring(alarms: Alarms[Alarm], now: float) -> list[Alarm]:
     return found
 
 
-def test_any_order_of_setting_putting_off_and_cancelling() -> None:
+def test_any_order_of_setting_postponing_and_cancelling() -> None:
     for seed in range(200):
         chance = random.Random(seed)
         alarms: Alarms[Alarm] = Alarms()
@@ -38,7 +38,7 @@ def test_any_order_of_setting_putting_off_and_cancelling() -> None:
             assert not simple or (alarms.first or now) <= min(simple.values())
 
 
-def test_what_is_put_off_again_and_again_costs_one_entry() -> None:
+def test_an_alarm_that_is_postponed_often_has_one_heap_entry() -> None:
     alarms: Alarms[Alarm] = Alarms()
     for at in range(1000):
         alarms.set(Alarm("g", "session", "m"), float(at + 10))
@@ -47,7 +47,7 @@ def test_what_is_put_off_again_and_again_costs_one_entry() -> None:
     assert alarms.first == 1009.0
 
 
-def test_when_all_are_due_at_once_the_rest_rings_in_the_next_turn() -> None:
+def test_alarms_beyond_the_bound_are_due_in_the_next_turn() -> None:
     alarms: Alarms[Alarm] = Alarms()
     for number in range(ALARMS_PER_TURN_MAX + 1):
         alarms.set(Alarm("g", "session", str(number)), 1.0)

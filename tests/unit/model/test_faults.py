@@ -1,4 +1,4 @@
-"""The list of faults is closed, and a fault survives the way from a worker process."""
+"""The list of faults is closed, and faults can be pickled, for worker processes."""
 
 import pickle
 from typing import get_args
@@ -16,12 +16,12 @@ def test_every_fault_is_in_the_closed_list() -> None:
     assert set(get_args(AnyFault)) == set(Fault.__subclasses__())
 
 
-def test_a_fault_is_its_sentence() -> None:
+def test_the_text_of_a_fault_is_its_message() -> None:
     for kind in get_args(AnyFault):
         assert str(kind("what happened")) == "what happened"
 
 
-def test_faults_travel_between_processes() -> None:
+def test_faults_can_be_pickled() -> None:
     sent = NotLeader("ask broker 5", leader=BrokerId(5), epoch=Epoch(9))
     received = pickle.loads(pickle.dumps(sent))
     assert isinstance(received, NotLeader)
@@ -47,5 +47,5 @@ def test_faults_travel_between_processes() -> None:
         (faults.BrokerNotAvailable, Error.BROKER_NOT_AVAILABLE),
     ],
 )
-def test_kafkas_word_for_what_goes_wrong_between_brokers(fault: type[Fault], error: Error) -> None:
+def test_faults_between_brokers_have_kafkas_errors(fault: type[Fault], error: Error) -> None:
     assert error_of(fault("what happened")) is error

@@ -1,4 +1,4 @@
-"""Frozen values behave as the dataclasses that they stand in for."""
+"""Frozen values behave like frozen dataclasses."""
 
 import copy
 import pickle
@@ -42,7 +42,7 @@ class Twin:
 class Empty: ...
 
 
-def test_values_are_made_by_name_with_their_defaults() -> None:
+def test_fields_are_keyword_only_and_have_defaults() -> None:
     point = Point(x=1)
     assert (point.x, point.y, point.seen, point.note) == (1, 2, [], "")
     assert Point(x=1).seen is not point.seen
@@ -53,13 +53,13 @@ def test_values_are_made_by_name_with_their_defaults() -> None:
         Point()  # type: ignore[call-arg]
 
 
-def test_by_place_where_it_says_so() -> None:
+def test_fields_may_be_declared_positional() -> None:
     assert Pair(1) == Pair(first=1, second="b") != Pair(1, "c")
     assert repr(Pair(1)) == repr(Twin(1)).replace("Twin", "Pair")
     assert hash(Pair(1)) == hash(Twin(1))
 
 
-def test_equal_are_those_of_one_class_whose_compared_fields_are() -> None:
+def test_values_of_one_class_are_equal_if_their_compared_fields_are() -> None:
     assert Point(x=1, note="a") == Point(x=1, note="b")
     assert Point(x=1) != Point(x=2)
     assert Point(x=1) != Deep(x=1)
@@ -70,7 +70,7 @@ def test_equal_are_those_of_one_class_whose_compared_fields_are() -> None:
         hash(Point(x=1))
 
 
-def test_what_is_inherited_counts() -> None:
+def test_inherited_fields_count() -> None:
     deep = Deep(x=1, z=5)
     assert repr(deep) == "Deep(x=1, y=2, seen=[], z=5)"
     assert deep != Deep(x=2, z=5)
@@ -78,7 +78,7 @@ def test_what_is_inherited_counts() -> None:
         Deep(x=1, z=-1)
 
 
-def test_nothing_can_be_changed() -> None:
+def test_values_cannot_be_changed() -> None:
     pair = Pair(1)
     with pytest.raises(FrozenInstanceError, match=r"Pair\.first"):
         pair.first = 2  # type: ignore[misc]
@@ -89,6 +89,6 @@ def test_nothing_can_be_changed() -> None:
 
 
 @pytest.mark.parametrize("one", [Point(x=1, seen=[2]), Deep(x=7), Pair(1, "z"), Empty()])
-def test_they_can_be_copied_sent_and_replaced(one: Point | Pair | Empty) -> None:
+def test_values_can_be_copied_pickled_and_replaced(one: Point | Pair | Empty) -> None:
     assert copy.copy(one) == copy.deepcopy(one) == pickle.loads(pickle.dumps(one)) == replace(one) == one
     assert [one.name for one in fields(Deep)] == ["x", "y", "seen", "note", "z"]

@@ -1,4 +1,4 @@
-"""Ids are shown as Kafka shows them, and each has one text."""
+"""Ids are shown as in Kafka, and each id has one text form."""
 
 import random
 import uuid
@@ -17,7 +17,7 @@ def test_an_id_is_shown_as_kafka_shows_it() -> None:
     assert str(TopicPartition(known, 3)) == "8wvJ1CoeTXCcWwp9EfLmuA-3"
 
 
-def test_ids_come_back() -> None:
+def test_a_shown_id_can_be_parsed() -> None:
     chance = SeededRandom(random.Random(1))
     for _ in range(200):
         one = chance.new_id()
@@ -38,6 +38,6 @@ def test_ids_come_back() -> None:
         "f30bc9d4-2a1e-4d70-9c5b-0a7d11f2e6b8",
     ],
 )
-def test_what_is_no_id_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="is no id"):
+def test_text_that_is_not_an_id_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="is not an id"):
         parse_id(text)

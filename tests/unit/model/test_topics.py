@@ -1,4 +1,4 @@
-"""Topic names and topic settings, by Kafka's own rules."""
+"""Topic names and topic settings follow Kafka's rules."""
 
 import pytest
 
@@ -49,9 +49,9 @@ DOCUMENTED = {
     "segment.ms": "604800000",
     "unclean.leader.election.enable": "false",
 }
-# Where we do otherwise and cannot be told to do as Kafka, what we do is shown.
+# Where Tailrace behaves differently and cannot be configured, its own behaviour is shown.
 OURS = DOCUMENTED | {"file.delete.delay.ms": "0"}
-HONOURED_NOW = [
+SUPPORTED = [
     "cleanup.policy",
     "flush.messages",
     "flush.ms",
@@ -68,7 +68,7 @@ HONOURED_NOW = [
 ]
 
 
-def test_the_table_is_kafkas_but_for_what_we_do_otherwise() -> None:
+def test_the_settings_and_defaults_are_kafkas_except_where_tailrace_differs() -> None:
     assert {name: default_text(one, Settings()) for name, one in TOPIC_SETTINGS.items()} == OURS
 
 
@@ -77,33 +77,33 @@ def test_every_default_may_be_set() -> None:
         check_topic_setting(name, text)
 
 
-def test_a_setting_is_honoured_or_pinned() -> None:
-    # Never silently ignored: what code does not ask for can only be set to what happens anyway.
-    assert [name for name, one in TOPIC_SETTINGS.items() if one.only is None] == HONOURED_NOW
-    assert sorted(field.replace("_", ".") for field in TopicSettings.__dataclass_fields__) == sorted(HONOURED_NOW)
+def test_a_setting_is_supported_or_has_one_value() -> None:
+    # Never silently ignored: an unsupported setting can only be set to the value that describes the behaviour.
+    assert [name for name, one in TOPIC_SETTINGS.items() if one.only is None] == SUPPORTED
+    assert sorted(field.replace("_", ".") for field in TopicSettings.__dataclass_fields__) == sorted(SUPPORTED)
 
 
-@pytest.mark.parametrize("name", [name for name in DOCUMENTED if name not in HONOURED_NOW])
-def test_what_would_not_be_honoured_is_refused_by_name(name: str) -> None:
+@pytest.mark.parametrize("name", [name for name in DOCUMENTED if name not in SUPPORTED])
+def test_an_unsupported_value_is_refused_by_name(name: str) -> None:
     other = {"int": "7", "float": "0.75", "bool": "true", "str": "other"}[TOPIC_SETTINGS[name].kind.__name__]
-    with pytest.raises(InvalidSetting, match=f"{name}={other} would not be honoured"):
+    with pytest.raises(InvalidSetting, match=f"{name}={other} is not supported"):
         check_topic_setting(name, other)
 
 
-def test_removed_files_are_not_said_to_be_kept() -> None:
-    with pytest.raises(InvalidSetting, match=r"file\.delete\.delay\.ms=60000 would not be honoured yet; only '0'"):
+def test_a_delay_before_removing_files_is_not_supported() -> None:
+    with pytest.raises(InvalidSetting, match="ms=60000 is not supported; the only supported value is '0'"):
         check_topic_setting("file.delete.delay.ms", "60000")
 
 
 @pytest.mark.parametrize(("name", "text"), [("preallocate", "False"), ("min.cleanable.dirty.ratio", "0.50")])
-def test_the_same_value_in_another_form_is_the_same(name: str, text: str) -> None:
+def test_the_supported_value_may_be_written_differently(name: str, text: str) -> None:
     check_topic_setting(name, text)
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "said"),
+    ("name", "value", "message"),
     [
-        ("retention", "1", "there is no topic setting retention"),
+        ("retention", "1", "Unknown topic config name: retention"),
         ("retention.ms", "-2", "from -1 to"),
         ("retention.ms", "week", "whole number"),
         ("retention.ms", "", "whole number"),
@@ -119,12 +119,12 @@ def test_the_same_value_in_another_form_is_the_same(name: str, text: str) -> Non
         ("cleanup.policy", "delete,", "delete, compact or both"),
     ],
 )
-def test_a_wrong_value_is_refused_with_what_it_must_be(name: str, value: str, said: str) -> None:
-    with pytest.raises(InvalidSetting, match=said):
+def test_an_invalid_value_is_refused_with_the_allowed_ones(name: str, value: str, message: str) -> None:
+    with pytest.raises(InvalidSetting, match=message):
         check_topic_setting(name, value)
 
 
-def test_a_topics_own_settings_lie_over_the_brokers() -> None:
+def test_a_topics_own_settings_override_the_brokers_defaults() -> None:
     broker = Settings(log_retention_ms=5, log_segment_bytes=2048, min_insync_replicas=2)
     values = TopicSettings.of({"retention.ms": "7", "cleanup.policy": "delete"}, broker)
     assert (values.retention_ms, values.segment_bytes, values.min_insync_replicas) == (7, 2048, 2)
@@ -134,32 +134,32 @@ def test_a_topics_own_settings_lie_over_the_brokers() -> None:
 @pytest.mark.parametrize(
     ("policy", "kept_ms"), [("delete", 7), ("compact", -1), ("compact,delete", 7), ("compact, delete", 7)]
 )
-def test_what_is_compacted_is_not_deleted_by_age_unless_told_so_too(policy: str, kept_ms: int) -> None:
+def test_a_compacted_topic_has_no_retention_limits_without_delete(policy: str, kept_ms: int) -> None:
     check_topic_setting("cleanup.policy", policy)
     values = TopicSettings.of({"cleanup.policy": policy, "retention.bytes": "7"}, Settings(log_retention_ms=7))
     assert (values.retention_ms, values.retention_bytes) == (kept_ms, kept_ms)
 
 
 @pytest.mark.parametrize("name", ["a", "A.b_c-9", "...", "x" * 249, "__mine", *INTERNAL_TOPICS])
-def test_a_good_name(name: str) -> None:
+def test_a_valid_name(name: str) -> None:
     check_topic_name(name)
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
-        ("", "needs a name"),
-        (".", "cannot be"),
-        ("..", "cannot be"),
-        ("x" * 250, "at most 249"),
-        ("a b", "made of letters"),
-        ("a/b", "made of letters"),
-        ("é", "made of letters"),
-        ("a\n", "made of letters"),
-        ("a\0", "made of letters"),
-        ("٣", "made of letters"),
+        ("", "the empty string is not allowed"),
+        (".", "is not allowed"),
+        ("..", "is not allowed"),
+        ("x" * 250, "longer than the max allowed length 249"),
+        ("a b", "other than ASCII alphanumerics"),
+        ("a/b", "other than ASCII alphanumerics"),
+        ("é", "other than ASCII alphanumerics"),
+        ("a\n", "other than ASCII alphanumerics"),
+        ("a\0", "other than ASCII alphanumerics"),
+        ("٣", "other than ASCII alphanumerics"),
     ],
 )
-def test_a_bad_name(name: str, said: str) -> None:
-    with pytest.raises(InvalidTopicName, match=said):
+def test_an_invalid_name(name: str, message: str) -> None:
+    with pytest.raises(InvalidTopicName, match=message):
         check_topic_name(name)

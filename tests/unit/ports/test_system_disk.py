@@ -1,4 +1,4 @@
-"""The real disk: descriptors come and go, bytes and errors do not."""
+"""The real disk: descriptors are closed and reopened without losing data or errors."""
 
 import asyncio
 import errno
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Gated(SystemOffload):
-    """Real threads that wait at a gate first, so that a test can look while they run."""
+    """Real threads that wait for the test to open a gate."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -40,7 +40,7 @@ def has_descriptor(file: File) -> bool:
     return file._descriptor >= 0
 
 
-def test_files_at_rest_lose_their_descriptors_and_get_them_back(tmp_path: Path) -> None:
+def test_descriptors_of_idle_files_are_closed_and_reopened(tmp_path: Path) -> None:
     async def main() -> None:
         disk = SystemDisk(SystemOffload(), descriptors_max=3)
         files = [disk.open(f"{tmp_path}/{number}") for number in range(10)]
@@ -82,7 +82,7 @@ def test_a_dirty_file_keeps_its_descriptor_until_its_sync_has_ended(tmp_path: Pa
     asyncio.run(main())
 
 
-def test_files_that_nobody_syncs_come_to_rest_all_the_same(tmp_path: Path) -> None:
+def test_files_that_are_never_synced_get_background_syncs(tmp_path: Path) -> None:
     async def main() -> None:
         disk = SystemDisk(SystemOffload(), descriptors_max=20)
         files = [disk.open(f"{tmp_path}/{number}") for number in range(100)]
@@ -99,7 +99,7 @@ def test_files_that_nobody_syncs_come_to_rest_all_the_same(tmp_path: Path) -> No
     asyncio.run(main())
 
 
-def test_a_sync_that_nobody_asked_for_fails_the_next_one_that_somebody_does(
+def test_a_failed_background_sync_fails_the_next_requested_sync(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(descriptor: int) -> None:
@@ -113,7 +113,7 @@ def test_a_sync_that_nobody_asked_for_fails_the_next_one_that_somebody_does(
             patched.setattr(os, "fdatasync", fail)
             disk.open(f"{tmp_path}/other")
             async with asyncio.timeout(10):
-                while disk._own_syncs:
+                while disk._background_syncs:
                     await disk.offload.thread(int)
         with pytest.raises(OSError, match="Input/output"):
             await dirty.sync()
@@ -123,7 +123,7 @@ def test_a_sync_that_nobody_asked_for_fails_the_next_one_that_somebody_does(
     asyncio.run(main())
 
 
-def test_large_files_are_freed_beside_the_loop(tmp_path: Path) -> None:
+def test_large_files_are_freed_in_a_thread(tmp_path: Path) -> None:
     async def main() -> None:
         offload = Gated()
         disk = SystemDisk(offload)
@@ -161,7 +161,7 @@ def test_reads_do_not_wait_behind_syncs(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
-def test_a_descriptor_outlasts_a_caller_that_gave_up_waiting(tmp_path: Path) -> None:
+def test_a_descriptor_stays_open_after_the_caller_cancelled(tmp_path: Path) -> None:
     async def main() -> None:
         offload = Gated()
         disk = SystemDisk(offload)
@@ -183,7 +183,7 @@ def test_a_descriptor_outlasts_a_caller_that_gave_up_waiting(tmp_path: Path) -> 
     asyncio.run(main())
 
 
-def test_a_file_opened_again_after_its_name_has_gone_is_an_error_not_an_empty_file(tmp_path: Path) -> None:
+def test_reopening_a_removed_file_is_an_error_and_creates_no_file(tmp_path: Path) -> None:
     disk = SystemDisk(SystemOffload(), descriptors_max=1)
     file = disk.open(f"{tmp_path}/f")
     disk.open(f"{tmp_path}/g")
@@ -207,12 +207,12 @@ def test_a_held_lock_is_refused_and_names_the_owner(tmp_path: Path) -> None:
         disk.lock(f"{tmp_path}/lock", "another")
     assert caught.value.owner == "process 4711, a broker with a rather long name"
     lock.release()
-    lock.release()  # once is enough, twice does no harm
+    lock.release()  # a second release has no effect
     disk.lock(f"{tmp_path}/lock", "another").release()
     assert read_file(disk, f"{tmp_path}/lock") == b"another"
 
 
-def test_where_the_file_system_cannot_promise_not_to_wait_nothing_is_cached(
+def test_cached_reads_return_none_on_file_systems_without_nowait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = SystemDisk(SystemOffload()).open(f"{tmp_path}/f")

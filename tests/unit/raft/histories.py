@@ -1,6 +1,6 @@
-"""Random histories: several replicas on a bus that loses, repeats, delays and reorders, on disks that forget.
+"""Random histories: replicas on a network that loses, duplicates, delays and reorders messages, and on volatile disks.
 
-One seed, one history. What is not synced is lost in a crash, or survives in part. Votes take their time to be stored.
+A seed determines a history. A crash loses all or some of the unsynced entries. Storing a vote takes time.
 """
 
 from collections import Counter
@@ -9,18 +9,18 @@ from random import Random
 
 from tailrace.model.ids import BrokerId
 from tailrace.raft.effects import Effects
-from tailrace.raft.events import AddVoter, Event, LeaderGone, RemoveVoter, Transfer
+from tailrace.raft.events import AddVoter, Event, LeaderDisconnected, RemoveVoter, Transfer
 from tailrace.raft.replica import Replica
 from tailrace.raft.roles import Role
 from tailrace.raft.timing import Timing
 from tailrace.raft.voters import Voter
 from tests.unit.raft.invariants import Invariants, Violated
-from tests.unit.raft.toy import Disk, Envelope, Member, progress, voter
+from tests.unit.raft.minimal_shell import Disk, Envelope, Member, synced, voter
 
 IN_FLIGHT_MAX = 40
 LATE_MAX = 60
-HEALED_S = 6.0
-# An impatient quorum: more elections in less time.
+CONVERGENCE_S = 6.0
+# Short timeouts: more elections in less time.
 timing = Timing(
     fetch_timeout_s=0.4,
     check_quorum_s=0.4,
@@ -40,9 +40,9 @@ class History:
         self.met: Counter[str] = Counter()
         self.in_flight: list[Envelope] = []
         self.late: list[Envelope] = []
-        self.cut: list[frozenset[int]] = []
+        self.broken_links: list[frozenset[int]] = []
         first = tuple(voter(one) for one in range(1, size + 1))
-        self.members = {one: self._member(voter(one), first) for one in range(1, size + 2)}  # the last is no voter yet
+        self.members = {one: self._member(voter(one), first) for one in range(1, size + 2)}  # the last is an observer
         self.values = 0
         for member in self.members.values():
             member.machine = machine
@@ -54,21 +54,21 @@ class History:
             self.invariants.sent(me, envelope)
             self.in_flight.append(envelope)
 
-        member = Member(me, first, Disk(), post, self._happened)
+        member = Member(me, first, Disk(), post, self._observe)
         member.slow_votes = True
         return member
 
     def run(self, steps: int) -> None:
-        # Swarm testing: each history has its own kinds of trouble, some often, some never.
-        moods = {action: often * self.chance.choice((0, 1, 3)) for action, often in TROUBLE.items()}
-        actions, weights = [*LIFE, *moods], [*LIFE.values(), *moods.values()]
+        # Swarm testing: in each history every kind of fault is rare, frequent or absent.
+        fault_weights = {action: weight * self.chance.choice((0, 1, 3)) for action, weight in FAULTS.items()}
+        actions, weights = [*NORMAL, *fault_weights], [*NORMAL.values(), *fault_weights.values()]
         for _ in range(steps):
             self.now += self.chance.random() * 0.006
             action = self.chance.choices(actions, weights)[0]
             action(self)
         self.heal_and_converge()
 
-    # What can happen
+    # Actions
 
     def deliver(self) -> None:
         if not self.in_flight:
@@ -78,22 +78,22 @@ class History:
         envelope = self.in_flight.pop(self.chance.randrange(min(8, len(self.in_flight))))
         luck = self.chance.random()
         if luck < 0.1:
-            self.in_flight.append(envelope)  # it comes again
+            self.in_flight.append(envelope)  # a duplicate
         if luck < 0.92:
             self._arrive(envelope)
         elif luck < 0.97:
             self.late.append(envelope)
 
     def arrive_late(self) -> None:
-        """Some messages take so long that another epoch has begun."""
+        """Deliver a message that is so late that another epoch may have begun."""
         if self.late:
             self._arrive(self.late.pop(self.chance.randrange(len(self.late))))
         del self.late[:-LATE_MAX]
 
     def _arrive(self, envelope: Envelope) -> None:
-        sender, to = envelope.way()
+        sender, to = envelope.route()
         member = self.members.get(to)
-        if member is not None and member.alive and frozenset((sender, to)) not in self.cut:
+        if member is not None and member.alive and frozenset((sender, to)) not in self.broken_links:
             self._step(member, envelope.message, envelope)
 
     def tick(self) -> None:
@@ -119,12 +119,12 @@ class History:
             member.start_sync()
 
     def finish_sync(self) -> None:
-        member = self._anybody()
+        member = self._any_alive()
         member.finish_sync()
         self._check(member)
-        asked = member.replica.fetch()
-        if asked is not None:
-            member.post(Envelope(progress(asked)))
+        fetch = member.replica.fetch()
+        if fetch is not None:
+            member.post(Envelope(synced(fetch)))
 
     def finish_vote(self) -> None:
         for member in self._alive():
@@ -134,7 +134,7 @@ class History:
 
     def crash(self) -> None:
         leaders = self._leaders()
-        member = self.chance.choice(leaders) if leaders and self.chance.random() < 0.4 else self._anybody()
+        member = self.chance.choice(leaders) if leaders and self.chance.random() < 0.4 else self._any_alive()
         unsynced = len(member.disk.entries) - member.disk.durable
         self.met["entries lost in a crash"] += unsynced
         member.crash(kept=self.chance.randrange(unsynced + 1) if unsynced and self.chance.random() < 0.3 else 0)
@@ -149,19 +149,19 @@ class History:
         ids = list(self.members)
         self.chance.shuffle(ids)
         one_side = ids[: self.chance.randrange(1, len(ids))]
-        self.cut = [frozenset((a, b)) for a in one_side for b in ids if b not in one_side]
+        self.broken_links = [frozenset((a, b)) for a in one_side for b in ids if b not in one_side]
 
     def cut_leader_off(self) -> None:
-        """What it appends now is bound to be lost, unless enough others are on its side."""
+        """Isolate the leader, alone or with one other replica; unless they are a majority, what it appends is lost."""
         for member in self._leaders():
             one_side = [int(member.me.broker), self.chance.choice(list(self.members))]
-            self.cut = [frozenset((a, b)) for a in one_side for b in self.members if b not in one_side]
+            self.broken_links = [frozenset((a, b)) for a in one_side for b in self.members if b not in one_side]
             self.append()
             if self.chance.random() < 0.3:
                 self.change_voters()
 
     def leave_a_tail(self) -> None:
-        """A leader writes what nobody else has yet, and goes down with it on its disk."""
+        """A leader appends and syncs entries that no other replica has, and crashes."""
         for member in self._leaders():
             for _ in range(self.chance.randrange(1, 5)):
                 self.append()
@@ -171,13 +171,13 @@ class History:
             member.crash()
 
     def heal(self) -> None:
-        self.cut = []
+        self.broken_links = []
 
     def lose_leader(self) -> None:
-        member = self._anybody()
+        member = self._any_alive()
         if member.replica.leader is not None:
             live = tuple(BrokerId(one) for one in self.members if self.chance.random() < 0.5)
-            self._step(member, LeaderGone(member.replica.leader.broker, live))
+            self._step(member, LeaderDisconnected(member.replica.leader.broker, live))
 
     def transfer(self) -> None:
         for member in self._leaders():
@@ -192,13 +192,13 @@ class History:
             elif len(voters) >= self.size:
                 self._step(member, RemoveVoter(other))
 
-    # The end
+    # Convergence
 
     def heal_and_converge(self) -> None:
         self.heal()
         while len(self._alive()) < len(self.members):
             self.restart()
-        until = self.now + HEALED_S
+        until = self.now + CONVERGENCE_S
         while self.now < until:
             self.now += 0.03
             for member in self._alive():
@@ -217,12 +217,12 @@ class History:
     def _converged(self) -> None:
         leader = max(self._leaders(), key=lambda member: member.replica.epoch, default=None)
         if leader is None:
-            raise Violated("healed, and nobody leads")
+            raise Violated("no leader after the faults ended")
         for member in self._alive():
             if member.disk.entries != leader.disk.entries or member.replica.high_watermark != len(leader.disk.entries):
-                raise Violated(f"healed, and {member.me} is not where {leader.me} is")
+                raise Violated(f"after the faults ended, {member.me} has not converged with {leader.me}")
 
-    # Inside
+    # Internals
 
     def _start(self, member: Member) -> None:
         member.start(self.now, self.chance.random())
@@ -236,7 +236,7 @@ class History:
     def _check(self, member: Member) -> None:
         self.invariants.check(member)
 
-    def _happened(self, member: Member, event: Event, effects: Effects) -> None:
+    def _observe(self, member: Member, event: Event, effects: Effects) -> None:
         if effects.truncate_to is not None:
             self.invariants.truncated(member, effects.truncate_to)
             self.met["truncations"] += 1
@@ -247,7 +247,7 @@ class History:
     def _alive(self) -> list[Member]:
         return [member for member in self.members.values() if member.alive]
 
-    def _anybody(self) -> Member:
+    def _any_alive(self) -> Member:
         if not self._alive():
             self.restart()
         return self.chance.choice(self._alive())
@@ -257,7 +257,7 @@ class History:
 
 
 Action = Callable[[History], None]
-LIFE: dict[Action, int] = {
+NORMAL: dict[Action, int] = {
     History.deliver: 700,
     History.arrive_late: 20,
     History.fetch: 40,
@@ -269,7 +269,7 @@ LIFE: dict[Action, int] = {
     History.restart: 20,
     History.heal: 25,
 }
-TROUBLE: dict[Action, int] = {
+FAULTS: dict[Action, int] = {
     History.crash: 4,
     History.cut_links: 3,
     History.cut_leader_off: 6,

@@ -1,7 +1,7 @@
 """The runner of transcripts: several replicas, one command at a time, messages delivered at once and in order.
 
-Nobody fetches, syncs or looks at the clock but when told to, or while time elapses; then everybody does, every 50 ms.
-Each replica's chance is a tenth of its number, so that 1 is always the least patient.
+Replicas fetch, sync and check their deadlines only on a command, or during `elapse`: then all of them do, every 50 ms.
+The `chance` of each replica is a tenth of its number, so replica 1 always has the shortest election timeout.
 """
 
 import re
@@ -11,27 +11,27 @@ from itertools import groupby
 
 from tailrace.model.ids import BrokerId, Epoch
 from tailrace.raft.effects import Effects, Vote
-from tailrace.raft.events import AddVoter, Campaign, Event, LeaderGone, RemoveVoter, Repaired, Resign, Transfer
-from tailrace.raft.leading import knows_quorum
+from tailrace.raft.events import AddVoter, Campaign, Event, LeaderDisconnected, RemoveVoter, Repaired, Resign, Transfer
+from tailrace.raft.leading import has_quorum
 from tailrace.raft.roles import Move
 from tailrace.raft.voters import NO_VOTER, Voter
-from tests.unit.raft.telling import name, names, told
-from tests.unit.raft.toy import Disk, Entry, Envelope, Member, progress, voter
+from tests.unit.raft.minimal_shell import Disk, Entry, Envelope, Member, synced, voter
+from tests.unit.raft.transcript_lines import described, name, names
 
 STEP_MS = 50
 
 
 class Stage:
     def __init__(self) -> None:
-        self.moves: dict[Move, None] = {}  # rows of the state table that were taken
+        self.moves: dict[Move, None] = {}  # the transitions that were made
         self._clear()
 
     def _clear(self) -> None:
         self.now_ms = 100_000
         self.members: dict[int, Member] = {}
         self.mail: deque[Envelope] = deque()
-        self.cut: list[int] = []
-        self.held: dict[int, list[Envelope]] = {}  # what a replica says is kept back
+        self.isolated: list[int] = []
+        self.held: dict[int, list[Envelope]] = {}  # by sender: messages that are held back
         self.lines: list[str] = []
         self.silent = True
 
@@ -42,13 +42,13 @@ class Stage:
             if found:
                 command(self, *found.groups(default=""))
                 self._deliver()
-                return _collapsed(self.lines) or ([] if command in SPEECHLESS else ["nothing"])
+                return _collapsed(self.lines) or ([] if command in WITHOUT_OUTPUT else ["nothing"])
         raise ValueError(f"no such command: {line}")
 
     # Setting up
 
     def voters(self, ids: str, leader: str, epoch: str, end: str) -> None:
-        """A quorum in the middle of its life, everything committed."""
+        """A running quorum, everything committed."""
         self._clear()
         first = tuple(voter(int(one)) for one in ids.split())
         before = Epoch(int(epoch) - 1 if leader else int(epoch))
@@ -59,12 +59,12 @@ class Stage:
         if leader:
             self._step(int(leader), Campaign())
             self._deliver()
-            self._everybody_fetches()
+            self._all_fetch_and_sync()
         self.silent = False
-        self.lines.append(self._standing())
+        self.lines.append(self._roles())
 
     def log(self, one: str, epochs: str, high_watermark: str) -> None:
-        """Give a replica another log, one number per entry, all of it durable."""
+        """Give a replica another log: the epoch of each entry, all of them durable."""
         member = self.members[int(one)]
         member.crash()
         entries = [Entry(int(epoch), f"of {epoch}") for epoch in epochs.split()]
@@ -77,19 +77,19 @@ class Stage:
         self.lines.append(f"{one} observer, epoch 0, end 0")
 
     def _join(self, me: Voter, first: tuple[Voter, ...], disk: Disk) -> None:
-        self.members[me.broker] = Member(me, first, disk, self.mail.append, self._happened)
+        self.members[me.broker] = Member(me, first, disk, self.mail.append, self._observe)
         self._start(me.broker)
 
     def _start(self, one: int, *, may_vote: bool = True) -> None:
         self.members[one].start(self.now_ms / 1000, one / 10, may_vote=may_vote)
 
-    # The world
+    # Network and time
 
     def isolate(self, ids: str) -> None:
-        self.cut += [int(one) for one in ids.split()]
+        self.isolated += [int(one) for one in ids.split()]
 
     def heal(self) -> None:
-        self.cut = []
+        self.isolated = []
 
     def hold(self, one: str) -> None:
         self.held[int(one)] = []
@@ -105,11 +105,11 @@ class Stage:
                 if member.alive:
                     before = member.replica.high_watermark
                     member.tick(self.now_ms / 1000, one / 10)
-                    self._tell_high_watermark(member, before)
+                    self._write_high_watermark(member, before)
                     self._deliver()
-            self._everybody_fetches()
+            self._all_fetch_and_sync()
 
-    def _everybody_fetches(self) -> None:
+    def _all_fetch_and_sync(self) -> None:
         for one, member in self.members.items():
             if member.alive:
                 self.fetch(str(one))
@@ -140,10 +140,10 @@ class Stage:
         before, durable = member.replica.high_watermark, member.disk.durable
         member.start_sync()
         member.finish_sync()
-        self._tell_high_watermark(member, before)
-        asked = member.replica.fetch()
-        if asked is not None and member.disk.durable > durable:  # its next fetch may be parked
-            self.mail.append(Envelope(progress(asked)))
+        self._write_high_watermark(member, before)
+        fetch = member.replica.fetch()
+        if fetch is not None and member.disk.durable > durable:  # its next fetch may be waiting at the leader
+            self.mail.append(Envelope(synced(fetch)))
 
     def slow_votes(self, one: str) -> None:
         self.members[int(one)].slow_votes = True
@@ -166,9 +166,9 @@ class Stage:
             f"high watermark {replica.high_watermark}"
         )
 
-    def hears_gone(self, one: str, leader: str) -> None:
+    def disconnect(self, one: str, leader: str) -> None:
         live = tuple(BrokerId(other) for other, member in self.members.items() if member.alive and other != int(one))
-        self._step(int(one), LeaderGone(BrokerId(int(leader)), live))
+        self._step(int(one), LeaderDisconnected(BrokerId(int(leader)), live))
 
     def campaign(self, one: str) -> None:
         self._step(int(one), Campaign())
@@ -186,10 +186,10 @@ class Stage:
         self._step(int(one), AddVoter(self.members[int(added)].me))
 
     def remove(self, one: str, removed: str) -> None:
-        gone = next(voter for voter in self.members[int(one)].replica.voters if voter.broker == int(removed))
-        self._step(int(one), RemoveVoter(gone))
+        old = next(voter for voter in self.members[int(one)].replica.voters if voter.broker == int(removed))
+        self._step(int(one), RemoveVoter(old))
 
-    # Looking
+    # Queries
 
     def show(self) -> None:
         for member in self.members.values():
@@ -207,47 +207,47 @@ class Stage:
         self.lines.append(names(self.members[int(one)].replica.in_sync(self.now_ms / 1000)))
 
     def show_quorum(self, one: str) -> None:
-        self.lines.append("yes" if knows_quorum(self.members[int(one)].replica, self.now_ms / 1000) else "no")
+        self.lines.append("yes" if has_quorum(self.members[int(one)].replica, self.now_ms / 1000) else "no")
 
-    # Inside
+    # Internals
 
     def _step(self, one: int, event: Event, entries: tuple[Entry, ...] = ()) -> None:
         member = self.members[one]
         before, end = member.replica.high_watermark, len(member.disk.entries)
         member.step(event, self.now_ms / 1000, one / 10, entries)
         if len(member.disk.entries) > end and entries:
-            self._tell(f"{name(member.me)} end {end} → {len(member.disk.entries)}")
-        self._tell_high_watermark(member, before)
+            self._write(f"{name(member.me)} end {end} → {len(member.disk.entries)}")
+        self._write_high_watermark(member, before)
 
     def _deliver(self) -> None:
         while self.mail:
             envelope = self.mail.popleft()
-            sender, to = envelope.way()
+            sender, to = envelope.route()
             if sender in self.held:
                 self.held[sender].append(envelope)
-            elif to in self.members and self.members[to].alive and not {sender, to} & set(self.cut):
+            elif to in self.members and self.members[to].alive and not {sender, to} & set(self.isolated):
                 self._step(to, envelope.message, envelope.entries)
 
-    def _happened(self, member: Member, event: Event, effects: Effects) -> None:
+    def _observe(self, member: Member, event: Event, effects: Effects) -> None:
         self.moves.update(dict.fromkeys(effects.moves))
-        for line in told(member, event, effects):
-            self._tell(line)
+        for line in described(member, event, effects):
+            self._write(line)
 
-    def _tell_high_watermark(self, member: Member, before: int) -> None:
+    def _write_high_watermark(self, member: Member, before: int) -> None:
         after = member.replica.high_watermark
         if after != before:
-            self._tell(f"{name(member.me)} high watermark {before} → {after}")
+            self._write(f"{name(member.me)} high watermark {before} → {after}")
 
-    def _tell(self, line: str) -> None:
+    def _write(self, line: str) -> None:
         if not self.silent:
             self.lines.append(line)
 
-    def _standing(self) -> str:
+    def _roles(self) -> str:
         return ", ".join(f"{name(one.me)} {one.replica.role.value}" for one in self.members.values())
 
 
 def _collapsed(lines: list[str]) -> list[str]:
-    """The same line again and again, told once."""
+    """Repeated lines, written once."""
     return [
         line if count == 1 else f"{line} ({count} times)"
         for line, count in ((line, len(list(group))) for line, group in groupby(lines))
@@ -258,10 +258,10 @@ commands: dict[str, Callable[..., None]] = {
     r"voters ([\d ]+)(?:, leader (\d))?, epoch (\d+)(?:, all at end (\d+))?": Stage.voters,
     r"log of (\d): ([\d ]+)(?:, high watermark (\d+))?": Stage.log,
     r"observer (\d)": Stage.observer,
-    r"cut ([\d ]+)": Stage.isolate,
+    r"isolate ([\d ]+)": Stage.isolate,
     r"heal": Stage.heal,
-    r"hold what (\d) says": Stage.hold,
-    r"release what (\d) says": Stage.release,
+    r"hold messages from (\d)": Stage.hold,
+    r"release messages from (\d)": Stage.release,
     r"elapse (\d+) ?(s|ms)": Stage.elapse,
     r"(\d) appends (\d+)": Stage.append,
     r"(\d) fetches": Stage.fetch,
@@ -271,7 +271,7 @@ commands: dict[str, Callable[..., None]] = {
     r"(\d) has stored its vote": Stage.store_vote,
     r"(\d) crashes": Stage.crash,
     r"(\d) restarts( damaged| with an empty disk)?": Stage.restart,
-    r"(\d) hears that (\d) is gone": Stage.hears_gone,
+    r"(\d) loses its connection to (\d)": Stage.disconnect,
     r"(\d) campaigns": Stage.campaign,
     r"(\d) resigns": Stage.resign,
     r"(\d) is repaired": Stage.repaired,
@@ -280,7 +280,7 @@ commands: dict[str, Callable[..., None]] = {
     r"(\d) removes (\d)": Stage.remove,
     r"show": Stage.show,
     r"voters of (\d)\?": Stage.show_voters,
-    r"in sync, says (\d)\?": Stage.show_in_sync,
-    r"does (\d) know its quorum\?": Stage.show_quorum,
+    r"in-sync replicas of (\d)\?": Stage.show_in_sync,
+    r"does (\d) have a quorum\?": Stage.show_quorum,
 }
-SPEECHLESS = (Stage.log, Stage.isolate, Stage.heal, Stage.hold, Stage.append, Stage.slow_votes, Stage.crash)
+WITHOUT_OUTPUT = (Stage.log, Stage.isolate, Stage.heal, Stage.hold, Stage.append, Stage.slow_votes, Stage.crash)

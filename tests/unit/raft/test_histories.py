@@ -1,4 +1,4 @@
-"""Every seed is another history. In each, the invariants hold after every step, and all converge when all is healed."""
+"""Random histories, one per seed: the invariants hold after every step, and all replicas converge after the faults."""
 
 from collections import Counter
 
@@ -11,7 +11,7 @@ SEEDS_PER_TEST = 15
 
 
 def histories(size: int, first: int, count: int) -> Counter[str]:
-    """Live through them; what was met on the way."""
+    """Run the histories of `count` seeds; how often each kind of event occurred."""
     met: Counter[str] = Counter()
     for seed in range(first, first + count):
         history = History(seed, size)
@@ -29,7 +29,7 @@ def histories(size: int, first: int, count: int) -> Counter[str]:
 @pytest.mark.parametrize("first", range(0, 30, SEEDS_PER_TEST))
 def test_random_histories_keep_the_invariants(size: int, first: int) -> None:
     met = histories(size, first, SEEDS_PER_TEST)
-    # A history in which nothing happens proves nothing.
+    # Histories without such events would prove nothing.
     assert met["elections won"] >= 8 * SEEDS_PER_TEST, met
     assert met["truncations"] >= 2 * SEEDS_PER_TEST, met
     assert met["voter changes"] >= 2, met

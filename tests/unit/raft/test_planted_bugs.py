@@ -1,6 +1,6 @@
-"""The histories are worth their time: each of these bugs, planted on purpose, is found.
+"""Mutation tests of the random histories: each of these planted bugs is found by some seed.
 
-Most break one rule of the machine; "vote not persisted" breaks the shell.
+Most break one rule of the machine; `vote_not_persisted` breaks the shell.
 """
 
 import sys
@@ -12,16 +12,15 @@ import pytest
 
 from tailrace.model.ids import Offset
 from tailrace.raft import electing, following, leading, tracking, voter_changes
-from tailrace.raft.ballot import Ballot
 from tailrace.raft.effects import EffectsBuilder
 from tailrace.raft.events import VoteStored
-from tailrace.raft.messages import FetchAnswer, Fetched, Refusal, Synced, VoteRequest
-from tailrace.raft.standing import Standing
+from tailrace.raft.messages import FetchAnswer, Fetched, Synced, VoteRefusal, VoteRequest
 from tailrace.raft.state import Inconsistent, State
+from tailrace.raft.votes import Ballot, VoterState
 from tests.unit.raft.histories import History
+from tests.unit.raft.minimal_shell import Member
 from tests.unit.raft.stage import Stage
 from tests.unit.raft.test_replica import test_a_deposed_leaders_high_watermark_is_not_taken
-from tests.unit.raft.toy import Member
 from tests.unit.state_tables import replay, transcripts_of
 
 SEEDS_MAX = 400
@@ -48,25 +47,25 @@ def vote_not_persisted(patch: pytest.MonkeyPatch) -> None:
 
 
 def vote_sent_before_it_is_stored(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(State, "say", lambda state, message, turn: turn.send.append(message))
+    patch.setattr(State, "send", lambda state, message, turn: turn.send.append(message))
 
 
 def follower_counted_before_it_is_durable(patch: pytest.MonkeyPatch) -> None:
     right = tracking.Leadership.fetched
 
-    def fetched(ship: Any, fetch: Fetched, *rest: Any) -> None:
-        right(ship, replace(fetch, durable=fetch.end), *rest)
+    def fetched(leadership: Any, fetch: Fetched, *rest: Any) -> None:
+        right(leadership, replace(fetch, durable=fetch.end), *rest)
 
     patch.setattr(tracking.Leadership, "fetched", fetched)
 
 
 def progress_of_another_log_counted(patch: pytest.MonkeyPatch) -> None:
-    """Found by these histories: a late word from before a truncation was taken for the log that came after it."""
+    """Found by these histories: a late `Synced` from before a truncation counted for the entries appended after it."""
 
-    def synced(ship: Any, news: Synced) -> None:
-        tracker = ship.trackers.get(news.peer)
+    def synced(leadership: Any, event: Synced) -> None:
+        tracker = leadership.trackers.get(event.peer)
         if tracker is not None:
-            tracker.durable = max(tracker.durable, min(news.durable, tracker.end))
+            tracker.durable = max(tracker.durable, min(event.durable, tracker.end))
 
     patch.setattr(tracking.Leadership, "synced", synced)
 
@@ -81,18 +80,18 @@ def leader_counted_before_it_is_durable(patch: pytest.MonkeyPatch) -> None:
 
 
 def vote_for_a_worse_log(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Standing, "good_enough", lambda standing, asked: True)
+    patch.setattr(VoterState, "is_up_to_date", lambda voter, request: True)
 
 
 def vote_for_a_longer_log_of_an_older_epoch(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Standing, "good_enough", lambda standing, asked: asked.end >= standing.end)
+    patch.setattr(VoterState, "is_up_to_date", lambda voter, request: request.end >= voter.end)
 
 
 def two_votes_in_one_epoch(patch: pytest.MonkeyPatch) -> None:
-    def refuses(standing: Standing, asked: VoteRequest) -> Refusal | None:
-        return None if standing.leader is None else Refusal.KNOWS_LEADER
+    def refusal(voter: VoterState, request: VoteRequest) -> VoteRefusal | None:
+        return None if voter.leader is None else VoteRefusal.KNOWS_LEADER
 
-    patch.setattr(Standing, "_refuses_vote", refuses)
+    patch.setattr(VoterState, "_vote_refusal", refusal)
 
 
 def votes_counted_twice(patch: pytest.MonkeyPatch) -> None:
@@ -107,11 +106,11 @@ def late_votes_counted(patch: pytest.MonkeyPatch) -> None:
         if state.ballot is not None and state.ballot.pre == answer.pre:
             electing._count(state, answer.sender, answer.granted, turn)
 
-    patch.setattr(electing, "answered", answered)
+    patch.setattr(electing, "vote_answered", answered)
 
 
 def high_watermark_before_logs_agree(patch: pytest.MonkeyPatch) -> None:
-    right = following.answered
+    right = following.fetch_answered
 
     def answered(state: State, answer: FetchAnswer, turn: EffectsBuilder) -> None:
         if answer.served and answer.epoch == state.epoch and state.following is not None:
@@ -119,39 +118,39 @@ def high_watermark_before_logs_agree(patch: pytest.MonkeyPatch) -> None:
             following.commit(state)
         right(state, answer, turn)
 
-    patch.setattr(following, "answered", answered)
+    patch.setattr(following, "fetch_answered", answered)
 
 
 def truncation_below_the_high_watermark(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(following, "cut", lambda epochs, log_end, theirs: max(0, theirs.end - 2))
-    patch.setattr(following, "_truncation", lambda state, end: Offset(end))
+    patch.setattr(following, "truncation_offset", lambda epochs, log_end, theirs: max(0, theirs.end - 2))
+    patch.setattr(following, "_checked_truncation", lambda state, end: Offset(end))
 
 
 def stale_answers_taken(patch: pytest.MonkeyPatch) -> None:
-    """Truncate, or append, whatever an answer to an older question says."""
+    """Truncate or append on the answer to an older fetch."""
 
-    right = following.answered
+    right = following.fetch_answered
 
     def answered(state: State, answer: FetchAnswer, turn: EffectsBuilder) -> None:
         right(state, replace(answer, end=state.log_end, last_epoch=state.epochs.last), turn)
 
-    patch.setattr(following, "answered", answered)
+    patch.setattr(following, "fetch_answered", answered)
 
 
 def two_voter_changes_at_once(patch: pytest.MonkeyPatch) -> None:
     right = voter_changes.changed
 
-    def changed(change: Any, history: Any, ship: Any, high_watermark: int, *rest: Any) -> Any:
-        return right(change, history, ship, 1 << 40, *rest)
+    def changed(change: Any, history: Any, leadership: Any, high_watermark: int, *rest: Any) -> Any:
+        return right(change, history, leadership, 1 << 40, *rest)
 
-    patch.setattr(leading, "changed", changed)
+    patch.setattr(voter_changes, "changed", changed)
 
 
 def voters_not_rolled_back(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("tailrace.raft.voters.VoterHistory.truncated", lambda history, end: None)
 
 
-# With a seed that finds each; `python -m tests.unit.raft.test_planted_bugs` looks for others when histories change.
+# Each with a seed that finds it; `python -m tests.unit.raft.test_planted_bugs` finds new seeds when histories change.
 BUGS: dict[Patch, int] = {
     commit_by_counting_an_old_epoch: 347,
     vote_not_persisted: 0,
@@ -188,28 +187,28 @@ def test_planted_bug_is_found(bug: Patch, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_high_watermark_from_a_deposed_leader_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An answer names the log it is for, so that this takes a rare history; a short one is written down instead."""
-    right = following.answered
+    """A fetch answer identifies its log, so random histories rarely find this bug; a written test does."""
+    right = following.fetch_answered
 
     def answered(state: State, answer: FetchAnswer, turn: EffectsBuilder) -> None:
         if answer.served:
             state.commit(min(answer.high_watermark, state.log_end))
         right(state, answer, turn)
 
-    monkeypatch.setattr(following, "answered", answered)
+    monkeypatch.setattr(following, "fetch_answered", answered)
     with pytest.raises(AssertionError):
         test_a_deposed_leaders_high_watermark_is_not_taken()
 
 
 def test_without_pre_vote_the_transcript_reads_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A returning voter that waits for no pre-vote deposes a healthy leader: a story breaks, no invariant does."""
+    """A returning voter without pre-votes deposes a healthy leader: that breaks a transcript, not an invariant."""
 
-    class Hasty(Ballot):
+    class NoPreVote(Ballot):
         @property
         def won(self) -> bool:
             return self.pre or super().won
 
-    monkeypatch.setattr(electing, "Ballot", Hasty)
+    monkeypatch.setattr(electing, "Ballot", NoPreVote)
     (text,) = [path.read_text() for path in transcripts_of("raft") if path.stem == "prevote"]
     assert "1 leader → unattached" not in text.split("\n\n")[0]
     assert "1 leader → unattached" in replay(text, Stage()).split("\n\n")[0]

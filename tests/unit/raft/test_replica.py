@@ -1,4 +1,4 @@
-"""What the transcripts cannot show: what many partitions share, what must fail loudly, and what the shell asks."""
+"""What the transcripts cannot show: shared pulses of fetch sessions, violated invariants, and queries of the shell."""
 
 from dataclasses import dataclass, replace
 
@@ -8,12 +8,12 @@ from tailrace.log.state.epochs import EpochCache
 from tailrace.model.ids import Epoch, Offset
 from tailrace.raft.effects import Vote
 from tailrace.raft.events import Campaign, Tick, VotersAppended, VoteStored
-from tailrace.raft.leading import knows_quorum
+from tailrace.raft.leading import has_quorum
 from tailrace.raft.messages import BeginEpoch, EpochEnd, EpochSeen, FetchAnswer, Fetched, VoteAnswer, VoteRequest
 from tailrace.raft.replica import Replica, Role
 from tailrace.raft.state import Inconsistent
 from tailrace.raft.voters import NO_VOTER, Voter, VoterHistory
-from tests.unit.raft.toy import progress, voter
+from tests.unit.raft.minimal_shell import synced, voter
 
 ONE, TWO, THREE, FOUR = voter(1), voter(2), voter(3), voter(4)
 ALL_THREE = (ONE, TWO, THREE)
@@ -31,7 +31,7 @@ def log_of_epoch(epoch: int) -> EpochCache:
 
 
 def replica(me: Voter, high_watermark: int = 10) -> Replica:
-    """In epoch 4, its log at end 10, all of it of epoch 3."""
+    """In epoch 4, with a log of 10 entries of epoch 3."""
     made = Replica(
         me=me,
         epoch=Epoch(4),
@@ -45,7 +45,7 @@ def replica(me: Voter, high_watermark: int = 10) -> Replica:
 
 
 def leader() -> Replica:
-    """`one` leads in epoch 5 since second 0."""
+    """Replica 1, elected leader of epoch 5 at second 0."""
     made = replica(ONE)
     made.step(Campaign())
     made.step(VoteStored(Epoch(5)))
@@ -55,7 +55,7 @@ def leader() -> Replica:
 
 
 def follower(high_watermark: int = 10) -> Replica:
-    """`two` follows `one` in epoch 5 since second 0."""
+    """Replica 2, a follower of replica 1 in epoch 5 since second 0."""
     made = replica(TWO, high_watermark)
     made.step(BeginEpoch(sender=ONE, to=TWO, epoch=Epoch(5)))
     made.step(VoteStored(Epoch(5)))
@@ -82,25 +82,25 @@ def answer(asked: Fetched, diverging: EpochEnd | None = None, pulse: Session | N
     )
 
 
-def test_a_session_that_goes_on_counts_as_fetches_of_all_its_partitions() -> None:
+def test_contact_in_a_fetch_session_counts_as_a_fetch_of_each_partition() -> None:
     led, session = leader(), Session(at=0.1)
     led.step(fetch(TWO, 10, session), now=0.1)
-    assert led.deadline == 0.5  # to announce itself to `three` again
+    assert led.deadline == 0.5  # to send BeginEpoch to replica 3 again
     led.step(fetch(THREE, 10), now=0.1)
     assert led.deadline == 0.1 + led.timing.check_quorum_s
-    session.at = 60.0  # nobody told this replica
+    session.at = 60.0  # without an event for this replica
     assert led.deadline == 60.0 + led.timing.check_quorum_s
-    assert knows_quorum(led, 61.0)
+    assert has_quorum(led, 61.0)
     assert led.step(Tick(), now=61.0).moves == ()
     assert led.in_sync(60.0) == (ONE, TWO)
-    led.progress(11, 11)  # now `two` lags, but only since a moment ago
+    led.progress(11, 11)  # replica 2 lags from now on
     assert led.in_sync(60.5) == (ONE, TWO)
     assert led.in_sync(90.5) == (ONE,)
-    assert not knows_quorum(led, 62.0)
+    assert not has_quorum(led, 62.0)
     assert led.step(Tick(), now=62.0).moves[-1].to is Role.RESIGNED
 
 
-def test_a_session_that_goes_on_counts_as_answers_to_all_its_partitions() -> None:
+def test_contact_in_a_fetch_session_counts_as_an_answer_to_each_partition() -> None:
     followed, session = follower(), Session(at=0.1)
     asked = followed.fetch()
     assert asked is not None
@@ -115,20 +115,20 @@ def test_a_session_that_goes_on_counts_as_answers_to_all_its_partitions() -> Non
     assert followed.step(Tick(), now=62.0).moves[-1].to is Role.PROSPECTIVE
 
 
-def test_progress_counts_for_the_log_it_speaks_of() -> None:
-    """A late word from before a truncation says nothing about what came after it."""
+def test_a_sync_report_counts_only_for_the_log_it_names() -> None:
+    """A late report from before a truncation must not count for the entries appended after it."""
     led = leader()
     assert isinstance(led.epochs, EpochCache)
     led.epochs.begin(5, 10)
     led.progress(12, 12)
     led.step(replace(fetch(TWO, 12), durable=Offset(10), last_epoch=5), now=0.1)
-    word = progress(replace(fetch(TWO, 12), durable=Offset(12)))
-    assert led.step(word, now=0.1).committed is None
-    assert led.step(replace(word, last_epoch=5), now=0.1).committed == 12
+    report = synced(replace(fetch(TWO, 12), durable=Offset(12)))
+    assert led.step(report, now=0.1).committed is None
+    assert led.step(replace(report, last_epoch=5), now=0.1).committed == 12
 
 
 def test_a_deposed_leaders_high_watermark_is_not_taken() -> None:
-    """In epoch 4 `three` led, had another log, and committed it; in epoch 5 `one` will say what of ours has to go."""
+    """A late answer of replica 3, leader of epoch 4 with another log, reaches a follower that is in epoch 5 already."""
     followed = follower(high_watermark=6)
     asked = followed.fetch()
     assert asked is not None
@@ -141,7 +141,7 @@ def test_a_deposed_leaders_high_watermark_is_not_taken() -> None:
     assert followed.high_watermark == 10
 
 
-def test_a_cut_below_the_high_watermark_is_refused_loudly() -> None:
+def test_a_truncation_below_the_high_watermark_raises() -> None:
     followed = follower()
     asked = followed.fetch()
     assert asked is not None
@@ -150,14 +150,14 @@ def test_a_cut_below_the_high_watermark_is_refused_loudly() -> None:
     assert followed.log_end == 10
 
 
-def test_two_leaders_of_one_epoch_are_refused_loudly() -> None:
+def test_two_leaders_in_one_epoch_raise() -> None:
     with pytest.raises(Inconsistent, match="epoch 5 has two leaders"):
         follower().step(EpochSeen(sender=THREE, to=TWO, epoch=Epoch(5), leader=THREE), now=0.1)
     with pytest.raises(Inconsistent, match="epoch 5 has two leaders"):
         leader().step(BeginEpoch(sender=THREE, to=ONE, epoch=Epoch(5)), now=0.1)
 
 
-def test_nobody_fetches_before_the_epoch_is_stored() -> None:
+def test_a_replica_does_not_fetch_before_its_epoch_is_stored() -> None:
     made = replica(TWO)
     effects = made.step(BeginEpoch(sender=ONE, to=TWO, epoch=Epoch(5)))
     assert effects.store_vote is not None
@@ -170,7 +170,7 @@ def test_nobody_fetches_before_the_epoch_is_stored() -> None:
     assert (asked.to, asked.epoch, asked.end, asked.last_epoch, asked.durable) == (ONE, 5, 10, 3, 10)
 
 
-def test_a_leader_is_asked_about_everybody() -> None:
+def test_a_leader_reports_the_progress_of_voters_and_observers() -> None:
     led = leader()
     led.step(fetch(TWO, 10), now=0.1)
     led.step(fetch(voter(4), 7), now=0.2)
@@ -183,13 +183,13 @@ def test_a_leader_is_asked_about_everybody() -> None:
     assert follower().in_sync(0.0) == ()
     led.step(fetch(TWO, 10), now=31.0)
     led.step(fetch(THREE, 10), now=31.0)
-    led.step(Tick(), now=31.0)  # an observer that is silent for long is forgotten
+    led.step(Tick(), now=31.0)  # an observer that stopped fetching is forgotten
     assert [peer.replica for peer in led.peers()] == [TWO, THREE]
 
 
 @pytest.mark.parametrize("restarts", [False, True])
-def test_an_observer_that_voted_asks_the_others_too(restarts: bool) -> None:
-    """The candidate may be gone for good, and whoever was elected instead does not know of this replica."""
+def test_an_observer_that_voted_also_asks_the_other_voters_for_the_leader(restarts: bool) -> None:
+    """The candidate may never return, and a leader elected instead does not announce itself to an observer."""
     observer = Replica(
         me=FOUR,
         epoch=Epoch(7 if restarts else 6),
@@ -212,24 +212,24 @@ def test_an_observer_that_voted_asks_the_others_too(restarts: bool) -> None:
     assert sorted(set(found)) == sorted(ALL_THREE)
 
 
-def test_a_sole_voter_waits_for_nobody() -> None:
+def test_a_sole_voter_has_no_deadline() -> None:
     alone = Replica(me=ONE, epoch=Epoch(0), log_end=Offset(0), high_watermark=Offset(0))
     alone.step(Campaign())
     alone.step(VoteStored(Epoch(1)))
-    assert knows_quorum(alone, 1e9)
+    assert has_quorum(alone, 1e9)
     assert alone.deadline == float("inf")
     assert alone.in_sync(1e9) == (ONE,)
     assert alone.fetch() is None
 
 
-def test_voters_found_in_the_log_win_over_those_of_the_metadata() -> None:
+def test_voters_in_the_log_replace_those_of_the_metadata() -> None:
     made = replica(THREE)
     effects = made.step(VotersAppended(Offset(8), (ONE, TWO)))
     assert made.voters == (ONE, TWO)
     assert [move.to for move in effects.moves] == [Role.OBSERVER]
 
 
-def test_voter_sets_are_kept_as_long_as_they_can_come_back() -> None:
+def test_voter_sets_are_kept_until_a_later_one_is_committed() -> None:
     history = VoterHistory((ONE,))
     history.appended(5, (ONE, TWO))
     history.appended(9, ALL_THREE)

@@ -1,6 +1,6 @@
 """The transcripts of `tests/transcripts/raft`.
 
-`python -m tests.unit.raft.test_transcripts` writes them anew, to be read before they are committed.
+`python -m tests.unit.raft.test_transcripts` rewrites them; read the difference before committing it.
 """
 
 from pathlib import Path

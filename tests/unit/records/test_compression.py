@@ -1,4 +1,4 @@
-"""Each codec in the framing Kafka expects, and bombs that cost their sender more than us."""
+"""Each codec has the framing that Kafka expects, and decompression bombs are stopped at the bound."""
 
 import subprocess
 import sys
@@ -22,13 +22,13 @@ number_of = {name: number for number, name in enumerate(COMPRESSIONS)}
 
 @pytest.mark.parametrize("data", [b"", b"x", text], ids=["empty", "one byte", "text"])
 @pytest.mark.parametrize("codec", COMPRESSIONS)
-def test_there_and_back(codec: Compression, data: bytes) -> None:
+def test_decompression_reverses_compression(codec: Compression, data: bytes) -> None:
     for form in (data, bytearray(data), memoryview(data)):
         assert decompress(number_of[codec], compress(codec, form)) == data
     assert decompress(number_of[codec], memoryview(compress(codec, data))) == data
 
 
-def test_other_libraries_read_ours() -> None:
+def test_other_libraries_decompress_our_streams() -> None:
     assert zlib.decompress(compress("gzip", text), wbits=31) == text
     assert lz4.frame.decompress(compress("lz4", text)) == text
     assert zstandard.ZstdDecompressor().decompress(compress("zstd", text)) == text
@@ -39,7 +39,7 @@ def test_lz4_blocks_are_independent() -> None:
     assert not lz4.frame.get_frame_info(compress("lz4", text))["block_linked"]
 
 
-def test_snappy_is_framed_as_java_does() -> None:
+def test_snappy_has_the_framing_of_snappy_java() -> None:
     framed = compress("snappy", text)
     assert framed[:16] == b"\x82SNAPPY\x00\x00\x00\x00\x01\x00\x00\x00\x01"
     size = int.from_bytes(framed[16:20], "big")
@@ -67,7 +67,7 @@ def test_the_bound_is_exact(codec: Compression) -> None:
 
 
 @pytest.mark.parametrize("codec", packed)
-def test_a_cut_stream_is_corrupt(codec: Compression) -> None:
+def test_a_truncated_stream_is_corrupt(codec: Compression) -> None:
     stream = compress(codec, text)
     for cut in (1, 3, 5, 17, len(stream) // 2, len(stream) - 1):
         with pytest.raises(CorruptBatch, match=codec):
@@ -81,10 +81,10 @@ def test_a_cut_stream_is_corrupt(codec: Compression) -> None:
         SNAPPY_HEADER + b"\0\0",
         SNAPPY_HEADER + b"\xff\xff\xff\xff",
         SNAPPY_HEADER + b"\x7f\xff\xff\xff" + b"x" * 20,
-        b"\xff\xff\xff\xff\x0f" + b"x" * 20,  # a block that says it holds 4 GiB
+        b"\xff\xff\xff\xff\x0f" + b"x" * 20,  # a block with a length of 4 GiB
     ],
 )
-def test_snappy_lengths_are_not_believed(stream: bytes) -> None:
+def test_wrong_snappy_lengths_are_corrupt(stream: bytes) -> None:
     with pytest.raises(CorruptBatch):
         decompress(number_of["snappy"], stream)
 
@@ -120,7 +120,7 @@ def snappy_bomb(mebibytes: int) -> bytes:
     [("gzip", gzip_bomb(64)), ("snappy", snappy_bomb(64)), ("lz4", lz4_bomb(64)), ("zstd", zstd_bomb(64))],
     ids=packed,
 )
-def test_a_bomb_costs_no_more_than_the_bound(codec: Compression, bomb: bytes) -> None:
+def test_a_bomb_allocates_no_more_than_the_bound(codec: Compression, bomb: bytes) -> None:
     tracemalloc.start()
     try:
         with pytest.raises(BatchTooLarge):
@@ -145,7 +145,7 @@ except BatchTooLarge:
 
 
 def test_ten_gigabytes_of_zeros_do_not_fill_the_memory() -> None:
-    # One frame of 1 GiB, ten times: what the codec itself allocates counts too, hence a process of its own.
+    # One frame of 1 GiB, ten times. In its own process, because the codec's own allocations count, too.
     bomb = zstd_bomb(1024) * 10
     answer = subprocess.run([sys.executable, "-c", MEASURE], input=bomb, capture_output=True, check=True, timeout=60)
     assert int(answer.stdout) < 64 * 1024  # kilobytes

@@ -1,4 +1,4 @@
-"""Control batches say what Kafka's do; ours are read back, others mean nothing, garbled ones are refused."""
+"""Control batches have Kafka's format and are read back; unknown ones are ignored, garbled ones are corrupt."""
 
 import uuid
 
@@ -10,8 +10,16 @@ from kio.serial import entity_reader
 
 from tailrace.model.faults import CorruptBatch
 from tailrace.model.ids import Id
-from tailrace.records.build import build_batch, leader_change_batch, marker_batch, voters_batch
-from tailrace.records.control import LeaderChange, Marker, VotersChange, read_control
+from tailrace.records.build import build_batch
+from tailrace.records.control import (
+    LeaderChange,
+    Marker,
+    VotersChange,
+    leader_change_batch,
+    marker_batch,
+    read_control,
+    voters_batch,
+)
 from tailrace.records.header import check_batch
 from tailrace.records.opened import open_batch
 from tailrace.records.record import NewRecord
@@ -40,7 +48,7 @@ def test_voters_are_read_back(ids: list[tuple[int, Id]]) -> None:
     assert read_control(batch) == VotersChange(voters=tuple(ids))
 
 
-def test_a_voters_record_is_kafkas() -> None:
+def test_a_voters_record_has_kafkas_format() -> None:
     batch = voters_batch(voters=[(1, HERE), (300, THERE)], base_offset=0, leader_epoch=0, timestamp=0)
     assert open_batch(batch)[0].key == bytes.fromhex("0000 0006")  # version 0, KRAFT_VOTERS
     raw = value_of(batch)
@@ -55,13 +63,31 @@ def test_a_voters_record_is_kafkas() -> None:
     assert (feature.min_supported_version, feature.max_supported_version) == (0, 1)
 
 
-def test_a_leader_change_is_told_apart() -> None:
+def test_a_leader_change_has_kafkas_format() -> None:
+    batch = leader_change_batch(
+        leader=2, voters=(1, 2, 3), granting=(2, 3), base_offset=8, leader_epoch=5, timestamp=77
+    )
+    header = check_batch(memoryview(batch))
+    assert header.is_control
+    assert (header.base_offset, header.leader_epoch, header.producer_id) == (8, 5, -1)
+    (opened,) = open_batch(batch)
+    assert opened.key == bytes.fromhex("0000 0002")  # version 0, LEADER_CHANGE
+    assert opened.value == bytes.fromhex(
+        "0000 00000002"  # version, leader
+        "04 00000001 00 00000002 00 00000003 00"  # three voters
+        "03 00000002 00 00000003 00"  # two granting ones
+        "00"  # no tagged fields
+    )
+    assert opened.timestamp == 77
+
+
+def test_a_leader_change_is_read_back() -> None:
     batch = leader_change_batch(leader=2, voters=(2,), granting=(2,), base_offset=0, leader_epoch=1, timestamp=0)
     assert read_control(batch) == LeaderChange(leader=2)
 
 
 @pytest.mark.parametrize("committed", [True, False])
-def test_a_marker_is_kafkas(committed: bool) -> None:
+def test_a_marker_has_kafkas_format(committed: bool) -> None:
     batch = marker_batch(committed=committed, producer_id=7, producer_epoch=2, coordinator_epoch=5, timestamp=77)
     header = check_batch(memoryview(batch))
     assert (header.producer_id, header.producer_epoch, header.base_sequence) == (7, 2, -1)
@@ -72,8 +98,8 @@ def test_a_marker_is_kafkas(committed: bool) -> None:
     assert read_control(batch) == Marker(committed=committed, coordinator_epoch=5)
 
 
-def test_what_another_kafka_writes_is_understood() -> None:
-    """With endpoints, and with tagged fields that we do not know."""
+def test_voters_with_endpoints_and_tagged_fields_are_read() -> None:
+    """As Apache Kafka, or a later version of it, writes them."""
     endpoint = b"\3ab\5host" + b"\x23\x84" + b"\1\x07\1x"
     one = bytes.fromhex("00000007") + HERE + b"\2" + endpoint + bytes(4) + b"\0\0"
     value = b"\0\0\2" + one + b"\1\x05\2ab"
@@ -87,20 +113,20 @@ def test_what_another_kafka_writes_is_understood() -> None:
         (b"", b"\0\0\1\0"),
         (bytes.fromhex("0000 0000"), b"garbled"),  # ABORT
         (bytes.fromhex("0000 0063"), b"\0\0garbled"),
-        (bytes.fromhex("0001 0006"), b"\0\0garbled"),  # another version of keys
-        (bytes.fromhex("0000 0006"), b"\0\1garbled"),  # another version of values
+        (bytes.fromhex("0001 0006"), b"\0\0garbled"),  # unknown key version
+        (bytes.fromhex("0000 0006"), b"\0\1garbled"),  # unknown value version
         (bytes.fromhex("0000 0006"), None),
     ],
 )
-def test_what_we_do_not_know_means_nothing(key: bytes | None, value: bytes | None) -> None:
+def test_unknown_control_records_are_ignored(key: bytes | None, value: bytes | None) -> None:
     assert read_control(control(key, value)) is None
 
 
-def test_a_batch_of_records_is_no_control_batch() -> None:
+def test_a_batch_without_the_control_bit_is_not_a_control_batch() -> None:
     assert read_control(build_batch([NewRecord(key=bytes.fromhex("0000 0006"), value=b"\0\0", timestamp=1)])) is None
 
 
-def test_voters_cut_short_or_followed_by_more_are_corrupt() -> None:
+def test_voters_that_are_truncated_or_followed_by_more_bytes_are_corrupt() -> None:
     key = bytes.fromhex("0000 0006")
     value = value_of(voters_batch(voters=[(1, HERE), (2, THERE)], base_offset=0, leader_epoch=0, timestamp=0))
     assert read_control(control(key, value)) is not None
@@ -113,7 +139,7 @@ def test_voters_cut_short_or_followed_by_more_are_corrupt() -> None:
 
 
 @given(some.binary(max_size=80))
-def test_whatever_stands_there_is_read_or_corrupt(value: bytes) -> None:
+def test_any_value_is_read_or_corrupt(value: bytes) -> None:
     for kind in (2, 6):
         try:
             read_control(control(bytes((0, 0, 0, kind)), b"\0\0" + value))
@@ -121,7 +147,7 @@ def test_whatever_stands_there_is_read_or_corrupt(value: bytes) -> None:
             continue
 
 
-def test_bytes_that_were_changed_are_corrupt() -> None:
+def test_a_changed_byte_is_corrupt() -> None:
     batch = voters_batch(voters=[(1, HERE)], base_offset=0, leader_epoch=0, timestamp=0)
     batch[-10] ^= 1
     with pytest.raises(CorruptBatch, match="checksum"):

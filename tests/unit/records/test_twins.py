@@ -1,4 +1,4 @@
-"""kafka-python and aiokafka as twins: they read what we build, and we read what they build."""
+"""Checked against kafka-python and aiokafka: they read our batches, and we read theirs."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,8 +7,9 @@ import pytest
 from aiokafka.record import default_records as aiokafka_records
 from kafka.record import default_records as kafka_python_records
 
-from tailrace.records.build import build_batch, leader_change_batch
+from tailrace.records.build import build_batch
 from tailrace.records.compress import COMPRESSIONS, Compression
+from tailrace.records.control import leader_change_batch
 from tailrace.records.header import check_batch
 from tailrace.records.opened import open_batch
 from tailrace.records.record import NewRecord
@@ -88,7 +89,7 @@ def test_uncompressed_batches_are_the_same_bytes(twin: str) -> None:
 
 
 @pytest.mark.parametrize("twin", READERS)
-def test_they_know_a_leader_change_for_a_control_batch(twin: str) -> None:
+def test_they_recognise_a_leader_change_as_a_control_batch(twin: str) -> None:
     reader: Callable[[bytes], Any] = READERS[twin]
     built = leader_change_batch(leader=1, voters=(1,), granting=(1,), base_offset=5, leader_epoch=2, timestamp=NOW)
     batch = reader(bytes(built))

@@ -1,7 +1,5 @@
-"""`tailrace.testing.Cluster`: three real brokers that are killed, paused, cut apart, and well again afterwards."""
+"""`tailrace.testing.Cluster`: three real brokers that are killed, paused and cut apart, and healthy again."""
 
-import os
-import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,16 +8,16 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from tailrace.local.cluster_view import NoView
 from tailrace.model.settings import SettingError
-from tailrace.testing import BrokerFailed, Cluster
-from tailrace.testing.cluster_view import NoView
+from tailrace.testing import Cluster
 
 DEADLINE_S = 60.0
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    """One for all tests of this module; each leaves it well."""
+    """One for all tests of this module; each leaves it healthy."""
     with Cluster(3, fsync="never") as cluster:
         yield cluster
         cluster.heal()
@@ -27,7 +25,7 @@ def cluster() -> Iterator[Cluster]:
 
 @pytest.fixture
 def topic(cluster: Cluster, request: pytest.FixtureRequest) -> str:
-    """A topic of the test's own, with three replicas, in a cluster that is well."""
+    """A topic of the test's own, with three replicas, in a healthy cluster."""
     name = str(request.node.name)
     make_topic(cluster, name)
     return name
@@ -41,7 +39,7 @@ def make_topic(cluster: Cluster, name: str) -> None:
 
 
 def send(cluster: Cluster, topic: str, value: bytes, *, without: int = 0) -> None:
-    """Returns when it is confirmed. A broker that is cut off does not know what the others do: begin `without` it."""
+    """Returns when the message is confirmed. Bootstrap `without` a broker that is cut off: its metadata is old."""
     bootstrap = ",".join(cluster.broker(one).bootstrap for one in others(cluster, without))
     settings = {"bootstrap.servers": bootstrap, "enable.idempotence": True, "log_level": 0}
     failed: list[object] = []
@@ -71,18 +69,9 @@ def others(cluster: Cluster, broker_id: int) -> list[int]:
 
 
 def leader_by(cluster: Cluster, broker_id: int, topic: str) -> int | None:
-    """Who leads, by the word of this broker."""
+    """The leader in this broker's metadata."""
     partition = cluster.look(broker_id).partition(topic, 0)
     return None if partition is None else partition.leader
-
-
-def test_every_broker_sees_all_of_them(cluster: Cluster, topic: str) -> None:
-    views = [cluster.look(one) for one in cluster.ids]
-    assert {view.cluster_id for view in views} == {views[0].cluster_id}
-    assert all([one.id for one in view.brokers] == [1, 2, 3] for view in views)
-    assert cluster.bootstrap == ",".join(one.bootstrap for one in cluster.brokers)
-    assert cluster.broker(2) is cluster.brokers[1]
-    assert cluster.leader_of(topic, 0) in cluster.ids
 
 
 def test_a_killed_leader_is_replaced_and_comes_back(cluster: Cluster, topic: str) -> None:
@@ -90,18 +79,14 @@ def test_a_killed_leader_is_replaced_and_comes_back(cluster: Cluster, topic: str
     killed = cluster.leader_of(topic, 0)
     cluster.kill(killed)
     assert not cluster.broker(killed).is_running
-    with pytest.raises(NoView, match="does not run"):
-        cluster.look(killed)
     send(cluster, topic, b"after")
     assert cluster.leader_of(topic, 0) != killed
-    with pytest.raises(BrokerFailed, match=f"not healthy within 0.1 s: broker {killed} does not answer|says: only"):
-        cluster.wait_until_healthy(0.1)
     cluster.restart(killed)
     cluster.wait_until_healthy(DEADLINE_S)
     assert values(cluster, topic, 2) == [b"before", b"after"]
 
 
-def test_a_paused_leader_is_replaced_and_learns_of_it(cluster: Cluster, topic: str) -> None:
+def test_a_paused_leader_is_replaced_and_finds_the_new_one(cluster: Cluster, topic: str) -> None:
     paused = cluster.leader_of(topic, 0)
     cluster.pause(paused)
     with pytest.raises(NoView, match="is paused"):
@@ -114,21 +99,21 @@ def test_a_paused_leader_is_replaced_and_learns_of_it(cluster: Cluster, topic: s
 
 
 def test_a_leader_that_is_cut_off_is_replaced(cluster: Cluster, topic: str) -> None:
-    lonely = cluster.leader_of(topic, 0)
-    for one in others(cluster, lonely):
-        cluster.partition(lonely, one)
-    wait_until(lambda: cluster.leader_of(topic, 0) != lonely, "it still leads")
-    send(cluster, topic, b"meanwhile", without=lonely)
+    isolated = cluster.leader_of(topic, 0)
+    for one in others(cluster, isolated):
+        cluster.partition(isolated, one)
+    wait_until(lambda: cluster.leader_of(topic, 0) != isolated, "it still leads")
+    send(cluster, topic, b"meanwhile", without=isolated)
     cluster.heal()
     cluster.wait_until_healthy(DEADLINE_S)
     assert values(cluster, topic, 1) == [b"meanwhile"]
 
 
-def test_a_leader_that_nobody_hears_is_replaced(cluster: Cluster, topic: str) -> None:
-    unheard = cluster.leader_of(topic, 0)
-    for one in others(cluster, unheard):
-        cluster.partition(unheard, one, one_way=True)
-    wait_until(lambda: cluster.leader_of(topic, 0) != unheard, "it still leads")
+def test_a_leader_whose_messages_do_not_arrive_is_replaced(cluster: Cluster, topic: str) -> None:
+    muted = cluster.leader_of(topic, 0)
+    for one in others(cluster, muted):
+        cluster.partition(muted, one, one_way=True)
+    wait_until(lambda: cluster.leader_of(topic, 0) != muted, "it still leads")
     cluster.heal()
     cluster.wait_until_healthy(DEADLINE_S)
 
@@ -141,17 +126,13 @@ def test_all_can_be_restarted_at_once(cluster: Cluster, topic: str) -> None:
     assert values(cluster, topic, 1) == [b"kept"]
 
 
-def test_numbers_that_nobody_has(cluster: Cluster) -> None:
-    with pytest.raises(ValueError, match="no broker 4; there are 1, 2, 3"):
-        cluster.kill(4)
-    with pytest.raises(ValueError, match="no broker 0"):
+def test_unknown_brokers_cannot_be_cut_off(cluster: Cluster) -> None:
+    with pytest.raises(ValueError, match="no broker 0; there are 1, 2, 3"):
         cluster.partition(1, 0)
-    with pytest.raises(BrokerFailed, match="nobody led partition 0 of no-such-topic"):
-        cluster.leader_of("no-such-topic", 0, timeout_s=0.1)
 
 
 def test_a_kept_cluster_is_found_again(tmp_path: Path) -> None:
-    """Also without the doors between its brokers: these are known by the same ports."""
+    """Also without the proxy: its brokers keep the peer ports that they advertise."""
     with Cluster(2, data_dir=tmp_path, fsync="never") as cluster:
         address = cluster.bootstrap
         send(cluster, "orders", b"kept")
@@ -162,19 +143,6 @@ def test_a_kept_cluster_is_found_again(tmp_path: Path) -> None:
             cluster.partition(1, 2)
 
 
-def test_a_failure_shows_the_logs() -> None:
-    with pytest.raises(AssertionError, match="the test's own") as caught, Cluster(1, fsync="never"):
-        raise AssertionError("the test's own")
-    (note,) = caught.value.__notes__
-    assert note.startswith("broker 1:\nIts log ends:\n")
-    assert "is up at" in note
-
-
-def test_a_broker_that_died_by_itself_is_a_failure() -> None:
-    with pytest.raises(BrokerFailed, match="broker 1: the broker ended with exit code -9"), Cluster(1) as cluster:
-        os.kill(cluster.broker(1).pid, signal.SIGKILL)
-
-
-def test_wrong_settings_show_before_anything_starts() -> None:
+def test_wrong_settings_are_refused_before_anything_starts() -> None:
     with pytest.raises(SettingError, match="did you mean 'num_partitions'"):
         Cluster(3, num_partition=3)

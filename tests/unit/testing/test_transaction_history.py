@@ -1,4 +1,4 @@
-"""Every check passes a good history, and fails on a bad one."""
+"""Every check accepts a correct history and reports a violation."""
 
 from dataclasses import replace
 
@@ -7,7 +7,7 @@ import pytest
 from tailrace.testing.transaction_history import (
     Outcome,
     Reader,
-    Seen,
+    ReadRecord,
     Transaction,
     TransactionHistory,
     Write,
@@ -16,7 +16,7 @@ from tailrace.testing.transaction_history import (
 
 
 def wrote(name: str, outcome: Outcome, *writes: str) -> Transaction:
-    """Each write as partition=value, or partition=value@offset."""
+    """A transaction; each write is given as partition=value, or partition=value@offset."""
     found = []
     for one in writes:
         partition, _, rest = one.partition("=")
@@ -26,12 +26,12 @@ def wrote(name: str, outcome: Outcome, *writes: str) -> Transaction:
 
 
 def reader(name: str, *polls: str) -> Reader:
-    """Each poll as partition@offset=value, with spaces."""
+    """A reader; each poll is given as partition@offset=value, several separated by spaces."""
 
-    def seen(text: str) -> Seen:
+    def seen(text: str) -> ReadRecord:
         place, _, value = text.partition("=")
         partition, _, offset = place.partition("@")
-        return Seen(partition, int(offset), value)
+        return ReadRecord(partition, int(offset), value)
 
     return Reader(name=name, polls=tuple(tuple(seen(one) for one in poll.split()) for poll in polls))
 
@@ -53,7 +53,8 @@ good = TransactionHistory(
 
 
 def only(history: TransactionHistory, what: str) -> None:
-    found = violations(history, write_cycles=what != "duplicate")  # what stands twice stands on both sides of others
+    # a value at two offsets is both before and after others, so duplicates also look like cycles
+    found = violations(history, check_write_cycles=what != "duplicate")
     assert found
     assert {one.partition(":")[0] for one in found} == {what}, found
 
@@ -67,7 +68,7 @@ def test_lost_writes() -> None:
     only(replace(good, readers=()), "lost write")
 
 
-def test_what_no_reader_has_come_to_is_not_lost() -> None:
+def test_a_write_above_all_offsets_that_were_read_is_not_lost() -> None:
     transactions = (wrote("t1", Outcome.COMMITTED, "p=a@5"), wrote("t2", Outcome.COMMITTED, "p=b"))
     short = TransactionHistory(transactions=transactions, readers=(reader("r", "p@4=x"),), is_read_to_end=False)
     assert violations(short) == []
@@ -79,8 +80,8 @@ def test_aborted_reads() -> None:
 
 
 @pytest.mark.parametrize("polls", [("p@4=e", "p@0=a"), ("p@4=e p@4=e",), ("p@0=a p@9=h p@4=e",)])
-def test_unsteady_polls(polls: tuple[str, ...]) -> None:
-    only(replace(good, readers=(*good.readers, reader("r3", *polls))), "unsteady poll")
+def test_nonmonotonic_polls(polls: tuple[str, ...]) -> None:
+    only(replace(good, readers=(*good.readers, reader("r3", *polls))), "nonmonotonic poll")
 
 
 def test_a_value_at_two_offsets_or_two_values_at_one() -> None:
@@ -100,10 +101,10 @@ def test_write_cycles() -> None:
     line = reader("r", "p@0=a p@1=b q@0=c q@1=d r@0=f r@1=e")
     assert violations(TransactionHistory(transactions=transactions, readers=(line,))) == []
     history = TransactionHistory(transactions=transactions, readers=(cycle,))
-    assert violations(history, write_cycles=False) == []
+    assert violations(history, check_write_cycles=False) == []
 
 
-def test_a_long_line_of_transactions_is_no_cycle() -> None:
+def test_a_long_chain_of_transactions_is_no_cycle() -> None:
     names = [f"t{number}" for number in range(5000)]
     transactions = tuple(wrote(name, Outcome.COMMITTED, f"p={name}") for name in names)
     line = reader("r", " ".join(f"p@{number}={name}" for number, name in enumerate(names)))

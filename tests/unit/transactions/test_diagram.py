@@ -1,14 +1,14 @@
-"""docs/transactions.md shows the state table as it is. `python -m tests.unit.transactions.test_diagram` draws it."""
+"""docs/transactions.md shows the state table; `python -m tests.unit.transactions.test_diagram` regenerates it."""
 
 from tailrace.transactions.states import TRANSITIONS
 from tests.unit.state_tables import Page
 
-page = Page("transactions.md", "transactions/states.py", {"Empty": "gets its first producer"})
+page = Page("transactions.md", "transactions/states.py", {"Empty": "is initialised the first time"})
 
 
-def test_the_page_shows_the_table_as_it_is() -> None:
+def test_the_page_shows_the_current_table() -> None:
     drawn = page.drawn(TRANSITIONS)
-    assert page.path.read_text() == drawn, "draw it: python -m tests.unit.transactions.test_diagram"
+    assert page.path.read_text() == drawn, "regenerate it: python -m tests.unit.transactions.test_diagram"
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """The transcripts of `tests/transcripts/transactions`.
 
-`python -m tests.unit.transactions.test_transcripts` writes them anew, to be read before they are committed.
+`python -m tests.unit.transactions.test_transcripts` regenerates them; read the diff before you commit it.
 """
 
 from pathlib import Path

@@ -1,6 +1,6 @@
-"""Random valid values of declared messages, made from the declarations themselves; one seed, one value.
+"""Random valid values of declared messages, generated from the declarations; deterministic by seed.
 
-Tags from 10,000 on are our own: nobody else's messages have them, so they are left out unless asked for.
+Tags from 10,000 on are Tailrace's own, unknown to other implementations: they are generated only with `private=True`.
 """
 
 import random
@@ -25,7 +25,7 @@ PRIVATE_TAGS_FROM = 10_000
 
 
 def name_of(parameter: object) -> str | None:
-    """How pytest shows a class among its parameters; the rest it shows well enough."""
+    """A class's name as the pytest id; None lets pytest choose the id."""
     return parameter.__name__ if isinstance(parameter, type) else None
 
 
@@ -33,7 +33,7 @@ def is_private(field: Field) -> bool:
     return field.tag is not None and field.tag >= PRIVATE_TAGS_FROM
 
 
-private_messages = [
+messages_with_private_tags = [
     (cls, version) for cls, version in every_message if cls.__name__.startswith(("Fetch", "DescribeCluster"))
 ]
 
@@ -67,9 +67,9 @@ class _Sampling:
             "log_append_time_ms",
             "retention_time_ms",
             "session_lifetime_ms",
-        ):  # the twin makes a date or a duration of it
+        ):  # kio turns these into dates and durations
             return self._chance.choice([-1, self._chance.randrange(4 * 10**12)])
-        if field.name == "transaction_start_time_ms":  # likewise, and it knows no -1 there
+        if field.name == "transaction_start_time_ms":  # likewise, and kio rejects -1
             return self._chance.randrange(4 * 10**12)
         return self._value(field.kind)
 

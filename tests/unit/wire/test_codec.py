@@ -1,4 +1,4 @@
-"""What a declaration may say, and the bytes that follow from it."""
+"""Declarations and the bytes they encode to."""
 
 from collections.abc import Callable
 from typing import Any
@@ -80,11 +80,11 @@ def everything(**changes: Any) -> Everything:
     ],
 )
 @pytest.mark.parametrize("version", range(4))
-def test_what_is_written_is_read(value: Everything, version: int) -> None:
+def test_encoded_values_decode_to_themselves(value: Everything, version: int) -> None:
     assert decode_whole(Everything, version, encode(value, version)) == value
 
 
-def test_the_old_form_byte_by_byte() -> None:
+def test_bytes_of_a_classic_version() -> None:
     assert encode(everything(), 0) == bytes.fromhex(
         "ffff ffffffff bfe0000000000000 01 000102030405060708090a0b0c0d0e0f"  # up to the id
         "00000003 726177 00000000 03 ff"  # raw, maybe_raw, inner, maybe_inner
@@ -95,7 +95,7 @@ def test_the_old_form_byte_by_byte() -> None:
     )
 
 
-def test_the_flexible_form_byte_by_byte() -> None:
+def test_bytes_of_a_flexible_version() -> None:
     value = everything(maybe_raw=None, maybe_inner=Inner(late=1), tagged_text=None, tagged_inner=Inner(number=9))
     assert encode(value, 2) == bytes.fromhex(
         "ffff ffffffff bfe0000000000000 01 000102030405060708090a0b0c0d0e0f"
@@ -112,7 +112,7 @@ def test_a_tagged_default_is_not_sent() -> None:
     assert decode_whole(Everything, 1, encode(everything(), 1)).tagged_text == "none"
 
 
-def test_a_value_that_the_version_lacks_is_refused_by_name() -> None:
+def test_a_value_of_a_field_that_the_version_lacks_is_rejected() -> None:
     with pytest.raises(WireError, match=r"Everything\.gone is not part of version 2, so it cannot be 5"):
         encode(everything(gone=5), 2)
     with pytest.raises(WireError, match=r"Inner\.late is not part of version 1"):
@@ -126,7 +126,7 @@ def test_an_ignorable_value_is_left_out_by_versions_that_lack_it() -> None:
     assert decode_whole(Everything, 3, encode(everything(whim="x"), 3)).whim == "x"
 
 
-def test_null_is_refused_by_versions_that_cannot_say_it() -> None:
+def test_null_is_rejected_by_versions_in_which_the_field_is_not_nullable() -> None:
     with pytest.raises(WireError, match=r"Everything\.maybe_raw in version 0 cannot be null"):
         encode(everything(maybe_raw=None), 0)
     with pytest.raises(WireError, match=r"TopicWanted\.name in version 9 cannot be null"):
@@ -145,7 +145,7 @@ def test_null_bytes_are_refused_where_they_are_not_allowed(version: int, null: b
     ("changes", "why"),
     [
         ({"small": 65536}, "65535"),
-        ({"id": b"short"}, "5 bytes, an id has 16"),
+        ({"id": b"short"}, "5 bytes, an id must have 16"),
         ({"texts": ("x" * 32768,)}, "at most 32767"),
         ({"texts": ("\ud800",)}, "surrogates"),
     ],

@@ -5,7 +5,7 @@ from kio.schema.errors import ErrorCode
 from tailrace.wire.errors import Error
 
 
-def test_names_codes_and_what_a_retry_does_equal_kio() -> None:
+def test_names_codes_and_retriability_equal_kio() -> None:
     ours = {error.name: (error.value, error.retriable) for error in Error}
     assert ours == {error.name.upper(): (error.value, error.retriable) for error in ErrorCode}
 

@@ -1,4 +1,4 @@
-"""Request and response headers, against kio's and against damage."""
+"""Request and response headers, compared with kio's, and damaged headers."""
 
 import io
 
@@ -18,22 +18,24 @@ UNKNOWN_TAG = b"\1" + uvarint(200) + b"\3abc"
 
 
 @pytest.mark.parametrize("client_id", ["me", "", "ü", None])
-@pytest.mark.parametrize(("version", "twin"), [(8, RequestHeader1), (9, RequestHeader2)])
-def test_request_headers_equal_kio(client_id: str | None, version: int, twin: type) -> None:
+@pytest.mark.parametrize(("version", "reference"), [(8, RequestHeader1), (9, RequestHeader2)])
+def test_request_headers_equal_kio(client_id: str | None, version: int, reference: type) -> None:
     data = request_header(3, version, -5, client_id, flexible=version >= 9)
     buffer = io.BytesIO()
-    theirs = twin(request_api_key=i16(3), request_api_version=i16(version), correlation_id=i32(-5), client_id=client_id)
-    entity_writer(twin)(buffer, theirs)
+    theirs = reference(
+        request_api_key=i16(3), request_api_version=i16(version), correlation_id=i32(-5), client_id=client_id
+    )
+    entity_writer(reference)(buffer, theirs)
     assert data == buffer.getvalue()
     framed = b"size" + data + b"body"
     assert read_request_header(framed, 4, FLEXIBLE_SINCE) == (3, version, -5, client_id, 4 + len(data))
 
 
-@pytest.mark.parametrize(("api_key", "twin"), [(3, ResponseHeader1), (18, ResponseHeader0)])
-def test_response_headers_equal_kio_and_api_versions_stays_with_the_first(api_key: int, twin: type) -> None:
+@pytest.mark.parametrize(("api_key", "reference"), [(3, ResponseHeader1), (18, ResponseHeader0)])
+def test_response_headers_equal_kio_and_that_of_api_versions_is_version_0(api_key: int, reference: type) -> None:
     data = response_header(api_key, 7, flexible=True)
     buffer = io.BytesIO()
-    entity_writer(twin)(buffer, twin(correlation_id=i32(7)))
+    entity_writer(reference)(buffer, reference(correlation_id=i32(7)))
     assert data == buffer.getvalue()
     assert read_response_header(b"size" + data, 4, api_key, flexible=True) == (7, 4 + len(data))
     assert response_header(api_key, 7, flexible=False) == b"\0\0\0\7"
@@ -47,12 +49,12 @@ def test_unknown_tags_are_skipped_in_any_buffer(kind: type) -> None:
     assert read_response_header(kind(answer), 0, 3, flexible=True) == (1, len(answer))
 
 
-def test_of_an_unknown_api_only_the_start_is_read() -> None:
+def test_the_header_of_an_unknown_api_is_read_as_version_1() -> None:
     data = request_header(4711, 99, 1, "me", flexible=False)
     assert read_request_header(data, 0, FLEXIBLE_SINCE) == (4711, 99, 1, "me", len(data))
 
 
-def test_no_prefix_is_a_header() -> None:
+def test_every_truncated_header_is_rejected() -> None:
     request = request_header(3, 9, 1, "me", flexible=True)[:-1] + UNKNOWN_TAG
     answer = response_header(3, 1, flexible=True)[:-1] + UNKNOWN_TAG
     for whole in (request, request_header(3, 8, 1, "me", flexible=False)):
@@ -64,11 +66,11 @@ def test_no_prefix_is_a_header() -> None:
             read_response_header(answer[:size], 0, 3, flexible=True)
 
 
-def test_a_name_that_is_not_utf8_is_refused() -> None:
+def test_a_client_id_that_is_not_utf8_is_rejected() -> None:
     with pytest.raises(WireError, match="not UTF-8"):
         read_request_header(b"\0\3\0\0\0\0\0\1\0\1\xff", 0, FLEXIBLE_SINCE)
 
 
-def test_a_name_too_long_is_refused() -> None:
-    with pytest.raises(WireError, match="cannot be written"):
+def test_a_client_id_too_long_is_rejected() -> None:
+    with pytest.raises(WireError, match="cannot be encoded"):
         request_header(3, 1, 1, "x" * 32768, flexible=False)

@@ -1,4 +1,4 @@
-"""Produce and Fetch by hand are held to their declarations: every version, random values, every truncation."""
+"""The hand-written codecs of Produce and Fetch against the declarations: every version, random values, truncations."""
 
 import random
 from contextlib import suppress
@@ -27,7 +27,7 @@ def view(raw: bytes) -> memoryview:
 
 
 @pytest.mark.parametrize("version", produce_versions)
-def test_produce_is_read_like_its_twin(version: int) -> None:
+def test_produce_is_read_as_declared(version: int) -> None:
     for request in samples(ProduceRequest, version, 30):
         head = read_produce(view(encode(request, version)), 0, version)
         assert (head.transactional_id, head.acks, head.timeout_ms) == (
@@ -44,7 +44,7 @@ def test_produce_is_read_like_its_twin(version: int) -> None:
 
 
 @pytest.mark.parametrize("version", fetch_versions)
-def test_fetch_is_read_like_its_twin(version: int) -> None:
+def test_fetch_is_read_as_declared(version: int) -> None:
     for request in samples(FetchRequest, version, 30, private=True):
         head = read_fetch(view(encode(request, version)), 0, version)
         assert (head.max_wait_ms, head.min_bytes, head.max_bytes) == (
@@ -80,7 +80,7 @@ def _wanted(one: Any, version: int) -> tuple[int, int, int, int, int, bytes, int
 
 
 @pytest.mark.parametrize("version", produce_versions)
-def test_produce_cut_short_is_refused_and_a_tail_passed_over(version: int) -> None:
+def test_truncated_produce_is_rejected_and_trailing_bytes_ignored(version: int) -> None:
     for request in samples(ProduceRequest, version, 3):
         raw = encode(request, version)
         for end in range(len(raw)):
@@ -90,7 +90,7 @@ def test_produce_cut_short_is_refused_and_a_tail_passed_over(version: int) -> No
 
 
 @pytest.mark.parametrize("version", fetch_versions)
-def test_fetch_cut_short_is_refused_and_a_tail_passed_over(version: int) -> None:
+def test_truncated_fetch_is_rejected_and_trailing_bytes_ignored(version: int) -> None:
     for request in samples(FetchRequest, version, 3, private=True):
         raw = encode(request, version)
         for end in range(len(raw)):
@@ -131,7 +131,7 @@ def body_of(answer: bytes, flexible: bool) -> bytes:
 
 
 @pytest.mark.parametrize("version", produce_versions)
-def test_produce_answers_are_those_of_the_twin(version: int) -> None:
+def test_produce_responses_are_as_declared(version: int) -> None:
     topic: str | Id = Id(b"i" * 16) if version >= 13 else "naïve"
     answers = [
         PartitionAnswer(0, 0, 12, 3456, 7),
@@ -156,7 +156,7 @@ def test_produce_answers_are_those_of_the_twin(version: int) -> None:
 
 @pytest.mark.parametrize("version", produce_versions)
 @pytest.mark.parametrize("name", ["t", "x" * 126, "x" * 127, "ß" * 64])
-def test_the_usual_answer_is_that_of_the_twin(version: int, name: str) -> None:
+def test_a_successful_produce_response_is_as_declared(version: int, name: str) -> None:
     topic: str | Id = Id(b"i" * 16) if version >= 13 else name
     raw = body_of(
         write_produced(CORRELATION_ID, version, [(topic, [PartitionAnswer(3, 0, 12, 3456, 7)])]), version >= 9
@@ -170,8 +170,8 @@ def test_the_usual_answer_is_that_of_the_twin(version: int, name: str) -> None:
 
 @pytest.mark.parametrize("version", produce_versions)
 @pytest.mark.parametrize(("leader", "named"), [(3, ()), (-1, ENDPOINTS)])
-def test_a_single_answer_keeps_its_hints(version: int, leader: int, named: tuple[Endpoint, ...]) -> None:
-    """A refusal without a message must not be taken for the usual answer, which has no room for hints."""
+def test_an_error_response_keeps_its_leader_hints(version: int, leader: int, named: tuple[Endpoint, ...]) -> None:
+    """An error without a message must not take the fast path of successful responses, which has no leader hints."""
     topic: str | Id = Id(b"i" * 16) if version >= 13 else "t"
     answer = PartitionAnswer(0, 6, leader=leader, leader_epoch=9)
     raw = body_of(write_produced(CORRELATION_ID, version, [(topic, [answer])], named), version >= 9)
@@ -183,7 +183,7 @@ def test_a_single_answer_keeps_its_hints(version: int, leader: int, named: tuple
 
 
 @pytest.mark.parametrize("version", fetch_versions)
-def test_fetch_answers_are_those_of_the_twin(version: int) -> None:
+def test_fetch_responses_are_as_declared(version: int) -> None:
     topic: str | Id = Id(b"i" * 16) if version >= 13 else "naïve"
     answers = [
         PartitionFetched(0, 0, 10, 9, 1, b"r" * 200),
@@ -214,7 +214,7 @@ def test_fetch_answers_are_those_of_the_twin(version: int) -> None:
 @pytest.mark.parametrize("diverging", [None, (7, 2**62)])
 @pytest.mark.parametrize("leader", [-1, 2])
 @pytest.mark.parametrize("log_end", [-1, 0, 2**62])
-def test_followers_are_answered_with_tags(
+def test_responses_to_followers_carry_tagged_fields(
     version: int, diverging: tuple[int, int] | None, leader: int, log_end: int
 ) -> None:
     answer = PartitionFetched(1, 0, records=b"r", leader=leader, diverging=diverging, log_end=log_end)
@@ -230,22 +230,22 @@ def test_followers_are_answered_with_tags(
 @pytest.mark.parametrize(
     ("tags", "why"),
     [
-        (b"\1\0\x0f" + bytes(15), "tagged field 0 of a struct is not the 15 bytes"),
-        (b"\1\x90\x4e\x09" + bytes(9), "tagged field 10000 of a struct is not the 9 bytes"),
-        (b"\1\0\x7f" + bytes(16), "says it has 127 bytes"),
-        (b"\xff\xff\x7f" + bytes(16), "may have 32"),
+        (b"\1\0\x0f" + bytes(15), "tagged field 0 of a struct does not fill the 15 bytes"),
+        (b"\1\x90\x4e\x09" + bytes(9), "tagged field 10000 of a struct does not fill the 9 bytes"),
+        (b"\1\0\x7f" + bytes(16), "declares 127 bytes"),
+        (b"\xff\xff\x7f" + bytes(16), "at most 32 "),
     ],
 )
-def test_a_followers_tags_have_exactly_their_bytes(tags: bytes, why: str) -> None:
+def test_a_followers_tagged_field_of_the_wrong_size_is_rejected(tags: bytes, why: str) -> None:
     partition = PartitionToFetch(partition=3, fetch_offset=4, partition_max_bytes=5)
     raw = encode(FetchRequest(max_wait_ms=0, min_bytes=1, topics=(TopicToFetch(partitions=(partition,)),)), 18)
-    assert raw.endswith(b"\0\0\1\1\0")  # tags of partition and topic, no forgotten topics, no rack, tags of the whole
+    assert raw.endswith(b"\0\0\1\1\0")  # tags of partition and topic, no forgotten topics, no rack, tags of the request
     with pytest.raises(WireError, match=why):
         read_fetch(view(raw[:-5] + tags + b"\0\1\1\0"), 0, 18)
 
 
 @pytest.mark.parametrize("version", produce_versions)
-def test_a_produce_may_name_so_many_partitions_however_they_are_spread_over_topics(version: int) -> None:
+def test_the_bound_on_partitions_of_a_produce_counts_all_topics(version: int) -> None:
     half = tuple(
         PartitionToProduce(partition=number, records=None) for number in range(PARTITIONS_PER_REQUEST_MAX // 2)
     )

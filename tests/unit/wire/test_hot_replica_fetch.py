@@ -1,4 +1,4 @@
-"""A follower's Fetch is understood by the leader, and the leader's answer by the follower, as their twins have it."""
+"""The follower's Fetch codec against the leader's and against the declarations."""
 
 import random
 from contextlib import suppress
@@ -69,20 +69,20 @@ def answered(*topics: tuple[Id, list[PartitionFetched]], endpoints: tuple[Endpoi
     cluster_id=some.none() | some.text(max_size=20),
 )
 @settings(max_examples=200, deadline=None)
-def test_the_leader_reads_what_the_follower_asked(topics: Any, forgotten: Any, cluster_id: str | None) -> None:
+def test_the_leader_reads_the_followers_request(topics: Any, forgotten: Any, cluster_id: str | None) -> None:
     raw = body_of(asked(topics=topics, forgotten=forgotten, cluster_id=cluster_id))
     head = read_fetch(raw, 0, VERSION)
     assert (head.replica_id, head.max_wait_ms, head.min_bytes, head.max_bytes) == (2, 500, 1, 1000)
     assert (head.session_id, head.session_epoch, head.isolation, head.rack) == (7, 8, 0, "")
     assert (head.topics, head.forgotten) == ([TopicWanted(*topic) for topic in topics], forgotten)
-    twin = decode_whole(FetchRequest, VERSION, raw)
-    assert encode(twin, VERSION) == raw
-    assert (twin.cluster_id, twin.replica_state.replica_id) == (cluster_id, 2)
+    declared = decode_whole(FetchRequest, VERSION, raw)
+    assert encode(declared, VERSION) == raw
+    assert (declared.cluster_id, declared.replica_state.replica_id) == (cluster_id, 2)
 
 
 @given(topics=some.lists(some.tuples(ids, some.lists(fetched, max_size=4)), max_size=3))
 @settings(max_examples=200, deadline=None)
-def test_the_follower_reads_what_the_leader_answered(topics: Any) -> None:
+def test_the_follower_reads_the_leaders_response(topics: Any) -> None:
     raw = memoryview(answered(*topics, endpoints=(Endpoint(3, "host", 9092, None),)))
     assert read_fetched(raw) == FetchedHead(4711, 70, 42, topics)
 
@@ -94,18 +94,18 @@ def test_record_batches_are_not_copied() -> None:
     assert records == b"behind"
 
 
-def test_every_cut_and_every_tail_is_refused() -> None:
+def test_truncated_responses_and_trailing_bytes_are_rejected() -> None:
     one = PartitionFetched(0, 0, 1, 2, 3, b"r" * 200, 4, 5, (6, 7), 8, 9)
     raw = answered((Id(b"i" * 16), [one, one]), (Id(b"j" * 16), []), endpoints=(Endpoint(3, "host", 9092, "rack"),))
     read_fetched(memoryview(raw))
     for end in range(len(raw)):
         with pytest.raises(WireError):
             read_fetched(memoryview(raw[:end]))
-    with pytest.raises(WireError, match="goes on after its last field"):
+    with pytest.raises(WireError, match="has bytes after its last field"):
         read_fetched(memoryview(raw + b"\0"))
 
 
-def test_every_cut_of_a_question_is_refused() -> None:
+def test_truncated_requests_are_rejected() -> None:
     one = PartitionWanted(0, 1, 2, 3, 4, Id(b"d" * 16), 5)
     raw = body_of(asked(topics=[(Id(b"i" * 16), [one, one])], forgotten=[(Id(b"j" * 16), [1])], cluster_id="c"))
     for end in range(len(raw)):
@@ -114,8 +114,8 @@ def test_every_cut_of_a_question_is_refused() -> None:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_the_follower_reads_garbled_answers_like_the_twin(seed: int) -> None:
-    """Or refuses them. It may read what the twin refuses: tags that it passes over, as those of brokers' addresses."""
+def test_the_follower_reads_damaged_responses_as_declared(seed: int) -> None:
+    """Or rejects them. It may accept damage in tagged fields that it skips, such as the endpoints of brokers."""
     chance = random.Random(seed)
     header = response_header(1, 4711, True)
     for response in samples(FetchResponse, VERSION, 10, private=True):
@@ -126,19 +126,19 @@ def test_the_follower_reads_garbled_answers_like_the_twin(seed: int) -> None:
             for _ in range(chance.choice([1, 1, 2])):
                 broken[chance.randrange(len(broken))] = chance.choice([0, 1, 127, 128, 255, chance.randrange(256)])
             try:
-                twin = decode_whole(FetchResponse, VERSION, broken)
+                declared = decode_whole(FetchResponse, VERSION, broken)
             except WireError:
                 with suppress(WireError):
                     read_fetched(memoryview(header + broken))
             else:
-                _compare(twin, header + broken)
+                _compare(declared, header + broken)
 
 
-def _compare(twin: Any, frame: bytes) -> None:
+def _compare(declared: Any, frame: bytes) -> None:
     head = read_fetched(memoryview(frame))
-    assert (head.error, head.session_id) == (twin.error_code, twin.session_id)
+    assert (head.error, head.session_id) == (declared.error_code, declared.session_id)
     assert [(topic, [_facts(one) for one in answers]) for topic, answers in head.topics] == [
-        (topic.topic_id, [_twin_facts(one) for one in topic.partitions]) for topic in twin.topics
+        (topic.topic_id, [_declared_facts(one) for one in topic.partitions]) for topic in declared.topics
     ]
 
 
@@ -146,7 +146,7 @@ def _facts(one: PartitionFetched) -> tuple[object, ...]:
     return (*one[:5], bytes(one.records), one.leader, one.leader_epoch, one.diverging or (-1, -1), *one[9:11])
 
 
-def _twin_facts(one: Any) -> tuple[object, ...]:
+def _declared_facts(one: Any) -> tuple[object, ...]:
     return (
         *(one.partition, one.error_code, one.high_watermark, one.last_stable_offset, one.log_start_offset),
         b"" if one.records is None else bytes(one.records),
@@ -166,22 +166,25 @@ AFTER_RECORDS = ONE_PARTITION + b"\0" + bytes(4) + b"\1"
     [
         (START + b"\0\0", "cannot be null"),
         (START + b"\2" + bytes(16) + b"\0\0\0", "cannot be null"),
-        (START + b"\xff\xff\xff\xff\x0f" + bytes(100), "a count of 4294967294"),
-        (START + b"\2" + bytes(16) + b"\xff\x7f" + bytes(100), "a count of 16382"),
-        (ONE_PARTITION + b"\xff\x7f" + bytes(100), "a count of 16382"),
-        (ONE_PARTITION + b"\0" + bytes(4) + b"\x7f" + bytes(100), "126 bytes of records"),
-        (AFTER_RECORDS + b"\1\0\x0c" + bytes(12) + b"\0\0", "tagged field 0 of a struct is not the 12 bytes"),
-        (AFTER_RECORDS + b"\1\0\x0e" + bytes(14) + b"\0\0", "tagged field 0 of a struct is not the 14 bytes"),
-        (AFTER_RECORDS + b"\1\1\x08" + bytes(8) + b"\0\0", "tagged field 1 of a struct is not the 8 bytes"),
-        (AFTER_RECORDS + b"\1\x90\x4e\x07" + bytes(7) + b"\0\0", "tagged field 10000 of a struct is not the 7 bytes"),
-        (AFTER_RECORDS + b"\1\1\x7f" + bytes(9), "says it has 127 bytes"),
+        (START + b"\xff\xff\xff\xff\x0f" + bytes(100), "declares 4294967294 elements"),
+        (START + b"\2" + bytes(16) + b"\xff\x7f" + bytes(100), "declares 16382 elements"),
+        (ONE_PARTITION + b"\xff\x7f" + bytes(100), "declares 16382 elements"),
+        (ONE_PARTITION + b"\0" + bytes(4) + b"\x7f" + bytes(100), "records of 126 bytes"),
+        (AFTER_RECORDS + b"\1\0\x0c" + bytes(12) + b"\0\0", "tagged field 0 of a struct does not fill the 12 bytes"),
+        (AFTER_RECORDS + b"\1\0\x0e" + bytes(14) + b"\0\0", "tagged field 0 of a struct does not fill the 14 bytes"),
+        (AFTER_RECORDS + b"\1\1\x08" + bytes(8) + b"\0\0", "tagged field 1 of a struct does not fill the 8 bytes"),
+        (
+            AFTER_RECORDS + b"\1\x90\x4e\x07" + bytes(7) + b"\0\0",
+            "tagged field 10000 of a struct does not fill the 7 bytes",
+        ),
+        (AFTER_RECORDS + b"\1\1\x7f" + bytes(9), "declares 127 bytes"),
     ],
 )
-def test_answers_that_lie_are_refused(frame: bytes, why: str) -> None:
+def test_malformed_responses_are_rejected(frame: bytes, why: str) -> None:
     with pytest.raises(WireError, match=why):
         read_fetched(memoryview(frame))
 
 
-def test_the_lies_above_are_the_only_ones_told() -> None:
+def test_the_malformed_responses_above_are_valid_otherwise() -> None:
     head = read_fetched(memoryview(AFTER_RECORDS + b"\1\1\x09" + bytes(9) + b"\0\0"))
     assert head.topics == [(NO_ID, [PartitionFetched(0, 0, 0, 0, 0, leader=0, leader_epoch=0, preferred_replica=0)])]

@@ -1,4 +1,4 @@
-"""Bytes that are not what they say: every one of them is a WireError, soon and without much memory."""
+"""Malformed bytes: each raises WireError, quickly and without large allocations."""
 
 import random
 import struct
@@ -19,7 +19,7 @@ from tests.unit.wire.samples import every_message, name_of, sample
 
 
 @pytest.mark.parametrize(("cls", "version"), every_message, ids=name_of)
-def test_no_prefix_is_a_message(cls: type, version: int) -> None:
+def test_every_truncated_message_is_rejected(cls: type, version: int) -> None:
     data = encode(sample(cls, version, 0), version)
     for size in range(len(data)):
         with pytest.raises(WireError):
@@ -27,7 +27,7 @@ def test_no_prefix_is_a_message(cls: type, version: int) -> None:
 
 
 @pytest.mark.parametrize(("cls", "version"), every_message, ids=name_of)
-def test_flipped_bytes_are_read_or_refused(cls: type, version: int) -> None:
+def test_damaged_messages_decode_or_raise_wire_error(cls: type, version: int) -> None:
     chance = random.Random(f"{cls.__name__} {version}")
     for seed in range(3):
         data = encode(sample(cls, version, seed), version)
@@ -42,17 +42,17 @@ def test_flipped_bytes_are_read_or_refused(cls: type, version: int) -> None:
 
 
 @pytest.mark.parametrize(("cls", "version"), every_message, ids=name_of)
-def test_bytes_after_the_message_are_refused(cls: type, version: int) -> None:
+def test_trailing_bytes_are_rejected(cls: type, version: int) -> None:
     data = encode(sample(cls, version, 1), version)
     assert decode(cls, version, data + b"\0")[1] == len(data)
-    with pytest.raises(WireError, match="followed by 1 bytes too many"):
+    with pytest.raises(WireError, match="1 trailing bytes"):
         decode_whole(cls, version, data + b"\0")
 
 
 def refused(cls: type, version: int, data: bytes, why: str) -> None:
-    """Refused for this reason, before anything of that size is allocated."""
+    """Assert that decoding fails for this reason, without allocating the declared size."""
     with pytest.raises(WireError):
-        decode(cls, version, data)  # compiles the codec, which takes memory of its own
+        decode(cls, version, data)  # compile the codec first: that allocates, too
     tracemalloc.start()
     try:
         with pytest.raises(WireError, match=why):
@@ -75,7 +75,7 @@ def test_a_count_above_the_bound_is_refused_though_the_bytes_are_there() -> None
 
 
 def test_elements_are_counted_by_the_bytes_they_need() -> None:
-    """Ten API ranges take sixty bytes; with fifty-nine there is no need to begin."""
+    """Ten API ranges take sixty bytes: with fifty-nine, decoding fails before the first element."""
     body = struct.pack(">hi", 0, 10) + bytes(59)
     refused(ApiVersionsResponse, 0, body, "10 elements of at least 6 bytes, 59 are left")
 
@@ -109,8 +109,8 @@ def test_text_that_is_not_utf8_is_refused() -> None:
     ("varint", "why"),
     [
         (b"\xff\xff\xff\xff\x1f", "more than 32 bits"),
-        (b"\x80\x80\x80\x80\x80\x00", "goes on after 5 bytes"),
-        (b"\x80\x80", "goes on after the last"),
+        (b"\x80\x80\x80\x80\x80\x00", "more than 5 bytes"),
+        (b"\x80\x80", "is truncated"),
     ],
 )
 def test_a_varint_has_32_bits_in_5_bytes(varint: bytes, why: str) -> None:
@@ -120,9 +120,9 @@ def test_a_varint_has_32_bits_in_5_bytes(varint: bytes, why: str) -> None:
 def test_more_tags_than_the_bound_are_refused() -> None:
     tag = uvarint(7) + uvarint(0)
     count = TAGGED_FIELDS_MAX + 1
-    refused(ApiVersionsRequest, 3, b"\1\1" + uvarint(count) + tag * count, f"may have {TAGGED_FIELDS_MAX}")
+    refused(ApiVersionsRequest, 3, b"\1\1" + uvarint(count) + tag * count, f"at most {TAGGED_FIELDS_MAX} ")
     answer = struct.pack(">hBi", 0, 1, 0)
-    refused(ApiVersionsResponse, 3, answer + uvarint(count) + tag * count, f"may have {TAGGED_FIELDS_MAX}")
+    refused(ApiVersionsResponse, 3, answer + uvarint(count) + tag * count, f"at most {TAGGED_FIELDS_MAX} ")
 
 
 def test_a_tag_longer_than_the_bytes_left_is_refused() -> None:
@@ -131,16 +131,16 @@ def test_a_tag_longer_than_the_bytes_left_is_refused() -> None:
 
 def test_a_known_tag_has_exactly_its_bytes() -> None:
     answer = struct.pack(">hBi", 0, 1, 0)
-    refused(ApiVersionsResponse, 3, answer + b"\1\1\x09" + bytes(9), "tagged field 1 .* is not the 9 bytes")
-    refused(ApiVersionsResponse, 3, answer + b"\1\1\x07" + bytes(9), "tagged field 1 .* is not the 7 bytes")
+    refused(ApiVersionsResponse, 3, answer + b"\1\1\x09" + bytes(9), "tagged field 1 .* does not fill the 9 bytes")
+    refused(ApiVersionsResponse, 3, answer + b"\1\1\x07" + bytes(9), "tagged field 1 .* does not fill the 7 bytes")
 
 
 def test_a_length_inside_a_tag_cannot_reach_beyond_it() -> None:
-    """The cluster id says four bytes, its tag has room for two; the bytes are there, but they are not its own."""
+    """The cluster id declares four bytes, its tagged field has two left; bytes after the tagged field do not count."""
     value = FetchRequest(max_wait_ms=0, min_bytes=0, topics=())
     data = encode(value, 12)
     assert data.endswith(b"\0")
-    refused(FetchRequest, 12, data[:-1] + b"\1\0\3\5abcdef", "says it has 4 bytes, 2 are left")
+    refused(FetchRequest, 12, data[:-1] + b"\1\0\3\5abcdef", "declares 4 bytes, 2 are left")
 
 
 def test_unknown_tags_are_skipped_at_every_level() -> None:
@@ -149,7 +149,9 @@ def test_unknown_tags_are_skipped_at_every_level() -> None:
     value = FetchRequest(max_wait_ms=0, min_bytes=1, topics=(topic,))
     data = encode(value, 17)
     unknown = b"\1" + uvarint(300) + uvarint(5) + b"later"
-    assert data.endswith(b"\0\0\1\1\0")  # tags of partition and topic, no forgotten topics, no rack, tags of the whole
+    assert data.endswith(
+        b"\0\0\1\1\0"
+    )  # tags of partition and topic, no forgotten topics, no rack, tags of the request
     assert decode_whole(FetchRequest, 17, data[:-5] + unknown * 2 + b"\1\1" + unknown) == value
 
 

@@ -1,4 +1,4 @@
-"""Declared classes are frozen, slotted, keyword-only values; a declaration that contradicts itself is refused."""
+"""Declared classes are frozen, slotted, keyword-only values; contradictory declarations are rejected."""
 
 import dataclasses
 
@@ -9,7 +9,7 @@ from tailrace.wire.messages import MESSAGES
 from tailrace.wire.messages.metadata import MetadataRequest, TopicWanted
 from tailrace.wire.schema import Int32, Versions, declaration, fields_of, struct, wire
 
-# What Kafka 4.3 offers, and since when each API is flexible; of Produce without versions 0 to 2, which only refuse.
+# The versions of each API in Kafka 4.3, and its first flexible version. Produce 0 to 2 are left out: always rejected.
 KAFKA_OFFERS = {
     0: ("Produce", "3-13", 9),
     1: ("Fetch", "4-18", 12),
@@ -103,12 +103,12 @@ def test_values_compare_hash_show_and_are_replaced_as_dataclasses() -> None:
     assert repr(TopicWanted(name="a")) == f"TopicWanted(topic_id={bytes(16)!r}, name='a')"
 
 
-def test_whole_numbers_need_their_width() -> None:
+def test_a_plain_int_annotation_is_rejected() -> None:
     @struct
     class Loose:
         number: int
 
-    with pytest.raises(TypeError, match=r"Loose\.number: .*int.* has no form on the wire; for whole numbers use Int8"):
+    with pytest.raises(TypeError, match=r"Loose\.number: .*int.* has no encoding; for integers use Int8"):
         fields_of(Loose)
 
 
@@ -126,7 +126,7 @@ def test_none_in_the_annotation_and_nullable_go_together() -> None:
             fields_of(cls)
 
 
-def test_what_may_be_missing_needs_a_default() -> None:
+def test_a_field_that_may_be_missing_needs_a_default() -> None:
     @struct
     class Late:
         number: Int32 = wire(since=3)

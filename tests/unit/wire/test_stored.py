@@ -1,4 +1,4 @@
-"""Records of our own partitions: framed, versioned, and never skipped when unknown."""
+"""Records of internal partitions: framed, versioned, and an error when unknown."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from tailrace.wire.stored import UnknownRecord, decode_record, encode_record, re
 
 @record(type=3, versions="0-1")
 class Moved:
-    """Something is elsewhere now."""
+    """A record with two versions and a tagged field."""
 
     name: str
     place: Int32
@@ -19,7 +19,7 @@ class Moved:
 
 @record(type=300, versions="0")
 class Stopped:
-    """Something is nowhere now."""
+    """A record whose type number takes two bytes."""
 
     name: str
 
@@ -28,12 +28,12 @@ types = record_types(Moved, Stopped)
 moved = Moved(name="a", place=7, speed=2, note="n")
 
 
-def test_the_frame_byte_by_byte() -> None:
+def test_bytes_of_a_framed_record() -> None:
     assert encode_record(moved, 1) == b"\1\3\1" + b"\2a" + b"\0\0\0\7" + b"\0\0\0\2" + b"\1\0\2\2n"
     assert encode_record(Stopped(name=""), 0) == b"\1\xac\2\0" + b"\1" + b"\0"
 
 
-def test_what_is_stored_is_read_back_by_its_type() -> None:
+def test_a_record_is_decoded_by_its_type() -> None:
     assert decode_record(types, encode_record(moved, 1)) == moved
     assert decode_record(types, memoryview(encode_record(Stopped(name="b"), 0))) == Stopped(name="b")
 
@@ -60,7 +60,7 @@ def test_a_kind_or_version_that_is_not_known_is_named(data: bytes, why: str) -> 
 
 
 def test_bytes_that_follow_a_record_are_no_later_release() -> None:
-    with pytest.raises(WireError, match="followed by 1 bytes") as refused:
+    with pytest.raises(WireError, match="1 trailing bytes") as refused:
         decode_record(types, encode_record(moved, 1) + b"x")
     assert not isinstance(refused.value, UnknownRecord)
 

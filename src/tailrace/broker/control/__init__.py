@@ -1,1 +1,1 @@
-"""The controller and the calls it serves, and what partition leaders report to it."""
+"""The controller role of a broker, the requests that the controller serves, and the duties of partition leaders."""

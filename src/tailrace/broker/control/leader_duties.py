@@ -1,14 +1,15 @@
-"""What a leader does beside leading: report that it leads and who keeps up, and give leadership back.
+"""The duties of a partition leader besides replication: report leader and ISR, rebalance leaders, adjust voters.
 
-Reports go to the controller, many in one call, soon after an election and when the in-sync set has changed; what could
-not be reported is tried again. A partition with one replica is not reported: nobody else can lead it.
-Leadership goes back to the first replica in assignment order once that has caught up, a few partitions at a time.
-A voter whose broker came back with another disk is replaced by the new one once that has caught up; a broker that is to
-hold it, too, becomes a voter then.
+- Reports (leader, epoch, ISR) go to the controller, many in one call: soon after an election, and when the ISR has
+  changed. A failed report is retried. A partition with one replica is not reported: no other broker can lead it.
+- Leadership moves to the preferred leader (the first replica of the assignment) once that replica has caught up, a few
+  partitions at a time.
+- If a voter's broker came back with another disk, the old voter is removed, and the new disk becomes a voter once it
+  has caught up. The same way, a broker that was added to the assignment becomes a voter.
 
-Partitions at rest are not looked at, and there may be thousands: one whose followers all have all of it, and are heard
-of, is let go until it *stirs*. It does when it grows, when a follower fetches anew, falls silent or leaves, when a
-broker comes or goes.
+There may be thousands of idle partitions, so they are not checked: a partition whose followers have all caught up and
+keep fetching is *at rest*. It is checked again when it *stirs*: when it grows, when a follower starts to fetch, falls
+silent or leaves, when a broker registers or is fenced.
 """
 
 import asyncio
@@ -31,11 +32,11 @@ from tailrace.wire.messages.peers.report_leaders import LedPartition, ReportLead
 
 logger: Final = logging.getLogger(__name__)
 
-REPORT_SOON_S: Final = 0.01
-REPORT_AGAIN_S: Final = 0.25
+REPORT_DELAY_S: Final = 0.01
+REPORT_RETRY_S: Final = 0.25
 REPORTS_PER_CALL_MAX: Final = 5_000
-IN_SYNC_LOOK_S: Final = 3.0
-HANDED_BACK_PER_TURN_MAX: Final = 100
+IN_SYNC_CHECK_S: Final = 3.0
+MOVED_PER_TURN_MAX: Final = 100
 
 CallController = Callable[[object], Awaitable[Any]]
 
@@ -49,9 +50,9 @@ class LeaderDuties:
         self._settings = settings
         self._call_controller = call_controller
         self._unreported: dict[Partition, None] = {}
-        self._reported: dict[Partition, tuple[int, ...]] = {}  # in-sync sets of partitions led here
-        self._stirred: dict[Partition, None] = {}  # of those, who has to be looked at
-        self._wanted = asyncio.Event()
+        self._reported: dict[Partition, tuple[int, ...]] = {}  # the last reported ISR of each partition led here
+        self._to_check: dict[Partition, None] = {}  # partitions led here that are not at rest
+        self._report_wanted = asyncio.Event()
 
     def leader_changed(self, member: QuorumMember) -> None:
         assert isinstance(member, Partition)
@@ -62,23 +63,24 @@ class LeaderDuties:
         self.stirred(member)
 
     def stirred(self, member: QuorumMember) -> None:
+        """The partition is no longer at rest: check it, if this broker leads it."""
         assert isinstance(member, Partition)
         member.at_rest = False
         if member.leads and self._is_shared(member):
-            self._stirred[member] = None
+            self._to_check[member] = None
             if member not in self._reported:  # it had one replica until now
                 self._report_soon(member)
         else:
-            self._stirred.pop(member, None)
+            self._to_check.pop(member, None)
 
     def brokers_changed(self) -> None:
-        """One has come, gone, or got another disk."""
+        """A broker has registered, perhaps with another disk, or was fenced."""
         for partition in self._hosted.all():
             if partition.at_rest:
                 self.stirred(partition)
 
     def widened(self, topic_id: Id) -> None:
-        """More brokers are to hold some of a topic's partitions."""
+        """Replicas were added to partitions of a topic."""
         for partition in self._hosted.of_topic(topic_id):
             self.stirred(partition)
 
@@ -90,25 +92,30 @@ class LeaderDuties:
 
     def _report_soon(self, partition: Partition) -> None:
         self._unreported[partition] = None
-        self._wanted.set()
+        self._report_wanted.set()
 
     async def report(self) -> None:
-        """Report what is new, for ever."""
+        """Report new leaders and changed ISRs to the controller, in an endless loop."""
         while True:
-            await self._wanted.wait()
-            await asyncio.sleep(REPORT_SOON_S)  # more are elected in the same breath
-            self._wanted.clear()
+            await self._report_wanted.wait()
+            await asyncio.sleep(REPORT_DELAY_S)  # elections come in bursts: report them in one call
+            self._report_wanted.clear()
             some = dict.fromkeys(list(self._unreported)[:REPORTS_PER_CALL_MAX])
             for partition in some:
                 del self._unreported[partition]
             try:
                 await self._report(list(some))
             except (Fault, ConnectionError) as error:
-                logger.debug("leaders could not be reported: %s", error)
+                logger.debug(
+                    "reporting %d leaders to the controller failed, retrying in %g s: %s",
+                    len(some),
+                    REPORT_RETRY_S,
+                    error,
+                )
                 self._unreported = some | self._unreported
-                await asyncio.sleep(REPORT_AGAIN_S)
+                await asyncio.sleep(REPORT_RETRY_S)
             if self._unreported:
-                self._wanted.set()
+                self._report_wanted.set()
 
     async def _report(self, partitions: list[Partition]) -> None:
         led = [partition for partition in partitions if partition.leads]
@@ -132,28 +139,29 @@ class LeaderDuties:
         return tuple(voter.broker for voter in partition.replica.in_sync(self._clock.monotonic()))
 
     async def watch_in_sync(self) -> None:
-        """Report in-sync sets that have changed, and let go who is at rest, for ever."""
+        """Report ISRs that have changed, and find partitions that are at rest, in an endless loop."""
         while True:
-            await asyncio.sleep(IN_SYNC_LOOK_S)
-            for number, partition in enumerate(list(self._stirred), 1):
-                self._look(partition)
+            await asyncio.sleep(IN_SYNC_CHECK_S)
+            for number, partition in enumerate(list(self._to_check), 1):
+                self._check(partition)
                 if number % PARTITIONS_PER_TURN_MAX == 0:
                     await asyncio.sleep(0)
 
-    def _look(self, partition: Partition) -> None:
-        told = self._reported.get(partition)
+    def _check(self, partition: Partition) -> None:
+        reported = self._reported.get(partition)
         if not partition.leads:
-            self._stirred.pop(partition, None)
-        elif told is not None and self._in_sync(partition) != told:
+            self._to_check.pop(partition, None)
+        elif reported is not None and self._in_sync(partition) != reported:
             self._report_soon(partition)
-        elif told is not None and self._is_well(partition, told):
+        elif reported is not None and self._is_settled(partition, reported):
             partition.at_rest = True
-            self._stirred.pop(partition, None)
+            self._to_check.pop(partition, None)
 
-    def _is_well(self, partition: Partition, in_sync: tuple[int, ...]) -> bool:
-        """Whether nothing is left to be done, or waited for."""
+    def _is_settled(self, partition: Partition, in_sync: tuple[int, ...]) -> bool:
+        """Whether every replica is a voter on its broker's current disk, caught up and in the ISR, and the leader is
+        the preferred one (where leaders are rebalanced); also if the topic was deleted."""
         brokers, place = self._hosted.image.brokers, self._hosted.image.place(*partition.key)
-        if place is None or not partition.replica.is_followed(self._clock.monotonic()):
+        if place is None or not partition.replica.all_voters_caught_up(self._clock.monotonic()):
             return place is None
         if self._settings.auto_leader_rebalance_enable and place.replicas[0] != partition.me.broker:
             return False
@@ -161,25 +169,26 @@ class LeaderDuties:
         disks = all(voter.broker in brokers and brokers[voter.broker].directory == voter.directory for voter in voters)
         return disks and sorted(in_sync) == sorted(place.replicas)
 
-    # Leadership where it belongs
+    # Preferred leaders and voters
 
-    async def give_back(self) -> None:
-        """Hand leadership to preferred leaders that are back, and put new disks in old ones' place, for ever."""
+    async def rebalance(self) -> None:
+        """Move leadership to preferred leaders, and adjust voters to the assignment, in an endless loop."""
         while True:
             await asyncio.sleep(self._settings.leader_imbalance_check_interval_seconds)
-            given = 0
-            for partition in list(self._stirred):
+            moved = 0
+            for partition in list(self._to_check):
                 place = self._hosted.image.place(*partition.key)
                 if place is not None and len(place.replicas) > 1 and partition.leads:
-                    self._look_at_disks(partition, place)
-                    if self._settings.auto_leader_rebalance_enable and given < HANDED_BACK_PER_TURN_MAX:
-                        given += self._give_back(partition, place)
+                    self._adjust_voters(partition, place)
+                    if self._settings.auto_leader_rebalance_enable and moved < MOVED_PER_TURN_MAX:
+                        moved += self._move_to_preferred(partition, place)
 
-    def _give_back(self, partition: Partition, place: PartitionPlace) -> bool:
+    def _move_to_preferred(self, partition: Partition, place: PartitionPlace) -> bool:
         preferred = place.replicas[0]
         return _fetches(partition, preferred) and self.hand_over(partition, preferred)
 
-    def _look_at_disks(self, partition: Partition, place: PartitionPlace) -> None:
+    def _adjust_voters(self, partition: Partition, place: PartitionPlace) -> None:
+        """Remove a voter whose broker has another disk now, or add one of the assignment. One change a turn."""
         brokers = self._hosted.image.brokers
         voters = partition.replica.voters
         for voter in voters:
@@ -192,18 +201,20 @@ class LeaderDuties:
                 partition.step(AddVoter(Voter(broker=broker, directory=brokers[broker].directory)))
                 return
 
-    # Going away
+    # Leadership transfer
 
     def hand_over(self, partition: Partition, to: BrokerId | None = None) -> bool:
-        """Ask a successor to lead, a named one or any that keeps up, who fetches here now before all; is there one?"""
+        """Start a transfer of leadership to a live replica of the ISR: to the named broker, or to any, preferably one
+        that fetches now. False: there is no such replica."""
         now, live = self._clock.monotonic(), self._hosted.image.live
-        there = [voter for voter in partition.replica.in_sync(now) if voter != partition.me and voter.broker in live]
-        wanted = [voter for voter in there if to in (None, voter.broker)]
-        if wanted:
-            partition.step(Transfer(min(wanted, key=lambda voter: not _fetches(partition, voter.broker))))
-        return bool(wanted)
+        in_sync = [voter for voter in partition.replica.in_sync(now) if voter != partition.me and voter.broker in live]
+        successors = [voter for voter in in_sync if to in (None, voter.broker)]
+        if successors:
+            partition.step(Transfer(min(successors, key=lambda voter: not _fetches(partition, voter.broker))))
+        return bool(successors)
 
 
 def _fetches(partition: Partition, broker: BrokerId) -> bool:
-    """Who does not may have died just now, and be in sync for a while yet: while we wait for it nothing is written."""
+    """Whether a broker fetches this partition now. One that does not may have died a moment ago, while it still counts
+    as in sync; a transfer to it would block writes until the transfer times out."""
     return any(session.broker == broker for session in partition.sessions)

@@ -1,13 +1,15 @@
-"""Preferred elections: let the first replicas of partitions lead again.
+"""Preferred leader elections: move leadership to the first replica of each partition's assignment.
 
-Any broker can hold them: it asks the present leaders, each once for all its partitions, to hand over. Where a leader
-has just changed it asks again, as long as there is time.
+Any broker can hold them: it sends each current leader one request to hand over its partitions. If a leader has just
+changed, it sends the request to the new one, until the time is up.
 """
 
 import asyncio
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Final
 
+from tailrace.broker.metadata.hosted_partitions import HostedPartitions
+from tailrace.broker.metadata.leaders import Leaders
 from tailrace.broker.peers import Unreachable
 from tailrace.model.faults import (
     BrokerNotAvailable,
@@ -15,88 +17,83 @@ from tailrace.model.faults import (
     Fault,
     NotLeader,
     PreferredLeaderNotAvailable,
-    RefusedElsewhere,
     UnknownTopic,
 )
-from tailrace.model.ids import NOBODY, BrokerId
-from tailrace.wire.errors import Error
+from tailrace.model.ids import NOBODY, BrokerId, PartitionName
+from tailrace.ports import Clock
+from tailrace.wire.faults import fault_of
 from tailrace.wire.messages.peers.hand_over import HandOver, HandOverAnswer, PartitionToHandOver
 
-if TYPE_CHECKING:
-    from tailrace.broker.node import Node
+RETRY_S: Final = 0.05
 
-ASK_AGAIN_S: Final = 0.05
+ToHandOver = dict[PartitionName, PartitionToHandOver]
+Ask = Callable[[BrokerId, HandOver, float], Awaitable[HandOverAnswer]]  # sends a request to a broker, or to this one
 
-Named = tuple[str, int]  # a topic's name and the number of a partition
-Asked = dict[Named, PartitionToHandOver]
+
+class PreferredElections:
+    def __init__(self, hosted: HostedPartitions, leaders: Leaders, clock: Clock, ask: Ask) -> None:
+        self.hosted = hosted
+        self.leaders = leaders
+        self.clock = clock
+        self.ask = ask
+
+    async def hold(self, named: Iterable[PartitionName], within_s: float) -> dict[PartitionName, Fault | None]:
+        """Elect the preferred leaders of partitions. Returns each partition's fault; None: its leader was elected."""
+        return await Election(self, named).hold(within_s)
 
 
 class Election:
-    def __init__(self, node: "Node", named: Iterable[Named]) -> None:
-        self._node = node
-        self._answers: dict[Named, Fault | None] = dict.fromkeys(named)
-        self._open = list(self._answers)  # what is not decided
+    def __init__(self, elections: PreferredElections, named: Iterable[PartitionName]) -> None:
+        self._elections = elections
+        self._answers: dict[PartitionName, Fault | None] = dict.fromkeys(named)
+        self._open = list(self._answers)  # partitions without a final result
 
-    async def hold(self, within_s: float) -> dict[Named, Fault | None]:
-        """Ask until all is decided or the time is up; what became of each partition, None: it was elected."""
-        clock = self._node.ports.clock
+    async def hold(self, within_s: float) -> dict[PartitionName, Fault | None]:
+        """Send requests until every partition has a final result or the time is up."""
+        clock = self._elections.clock
         deadline = clock.monotonic() + within_s
         while True:
-            asked, left_s = self._by_leader(), deadline - clock.monotonic()
-            await asyncio.gather(*(self._ask(leader, ones, left_s) for leader, ones in asked.items()))
+            by_leader, left_s = self._by_leader(), deadline - clock.monotonic()
+            await asyncio.gather(*(self._ask(leader, wanted, left_s) for leader, wanted in by_leader.items()))
             self._open = [one for one in self._open if isinstance(self._answers[one], NotLeader)]
-            if not self._open or clock.monotonic() + ASK_AGAIN_S > deadline:
+            if not self._open or clock.monotonic() + RETRY_S > deadline:
                 return self._answers
-            await asyncio.sleep(ASK_AGAIN_S)
+            await asyncio.sleep(RETRY_S)
 
-    def _by_leader(self) -> dict[BrokerId, Asked]:
-        """Whom to ask for what; the rest is answered now."""
-        asked: dict[BrokerId, Asked] = {}
+    def _by_leader(self) -> dict[BrokerId, ToHandOver]:
+        """The partitions that each leader is to hand over; for the others, note the fault."""
+        by_leader: dict[BrokerId, ToHandOver] = {}
         for one in self._open:
             try:
                 leader, wanted = self._leader_to_ask(*one)
-                asked.setdefault(leader, {})[one] = wanted
+                by_leader.setdefault(leader, {})[one] = wanted
             except Fault as fault:
                 self._answers[one] = fault
-        return asked
+        return by_leader
 
     def _leader_to_ask(self, name: str, index: int) -> tuple[BrokerId, PartitionToHandOver]:
-        image = self._node.hosted.image
+        image = self._elections.hosted.image
         topic = image.topics.get(name)
         if topic is None or not 0 <= index < len(topic.partitions):
-            raise UnknownTopic(f"there is no partition {index} of a topic {name}")
+            raise UnknownTopic(f"No such topic or partition: {name}-{index}")
         preferred = topic.partitions[index].replicas[0]
-        leader = self._node.leaders.one(topic, index).leader
+        leader = self._elections.leaders.one(topic, index).leader
         if leader == preferred:
-            raise ElectionNotNeeded(f"{name}-{index}: broker {preferred} leads already")
+            raise ElectionNotNeeded(f"Leader election not needed for {name}-{index}: broker {preferred} is the leader")
         if image.brokers[preferred].fenced:
-            raise PreferredLeaderNotAvailable(f"{name}-{index}: broker {preferred} is not there")
+            raise PreferredLeaderNotAvailable(f"{name}-{index}: the preferred leader, broker {preferred}, is fenced")
         if leader == NOBODY:
-            raise NotLeader(f"{name}-{index}: nobody leads it at the moment")
+            raise NotLeader(f"{name}-{index} has no leader at the moment")
         return leader, PartitionToHandOver(topic_id=topic.id, partition=index, to=preferred)
 
-    async def _ask(self, leader: BrokerId, asked: Asked, within_s: float) -> None:
-        request = HandOver(partitions=tuple(asked.values()))
+    async def _ask(self, leader: BrokerId, wanted: ToHandOver, within_s: float) -> None:
+        request = HandOver(partitions=tuple(wanted.values()))
         try:
-            answer = await self._call(leader, request, within_s)
+            answer = await self._elections.ask(leader, request, within_s)
         except Unreachable as error:
-            fault = BrokerNotAvailable(f"broker {leader}, which leads, does not answer: {error}")
-            self._answers.update(dict.fromkeys(asked, fault))
+            fault = BrokerNotAvailable(f"the leader, broker {leader}, does not answer: {error}")
+            self._answers.update(dict.fromkeys(wanted, fault))
             return
-        names = {(one.topic_id, one.partition): named for named, one in asked.items()}
+        names = {(one.topic_id, one.partition): named for named, one in wanted.items()}
         for one in answer.partitions:
-            self._answers[names[one.topic_id, one.partition]] = _fault(one.error_code, one.error_message or "")
-
-    async def _call(self, leader: BrokerId, request: HandOver, within_s: float) -> HandOverAnswer:
-        if leader == self._node.broker_id:
-            answer = await self._node.calls.serve(leader, request)
-        else:
-            answer = await self._node.quorums.peers.call(leader, request, within_s)
-        assert isinstance(answer, HandOverAnswer)
-        return answer
-
-
-def _fault(code: int, message: str) -> Fault | None:
-    if code == Error.NONE:
-        return None
-    return NotLeader(message) if code == Error.NOT_LEADER_OR_FOLLOWER else RefusedElsewhere(message, code)
+            self._answers[names[one.topic_id, one.partition]] = fault_of(one.error_code, one.error_message or "")

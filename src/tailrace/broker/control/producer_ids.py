@@ -1,8 +1,8 @@
-"""Producer ids for clients, out of blocks that the metadata log has given to this broker.
+"""Producer ids for clients, from blocks that the controller allocates to this broker in the metadata log.
 
-A block is taken as a whole before its first id is handed out, so ids never repeat, whatever crashes; what is left of a
-block at a restart is lost, which costs nothing. One is kept in hand: a broker that the controller cannot be reached
-from still has ids for the clients that ask it.
+A block is allocated as a whole before its first id is handed out, so ids never repeat, whatever crashes; the unused ids
+of a block are lost at a restart, which costs nothing. The next block is fetched in advance: a broker that cannot reach
+the controller still has ids for its clients.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from tailrace.wire.messages.peers.take_producer_ids import TakeProducerIds
 
 logger: Final = logging.getLogger(__name__)
 
-FEW: Final = 500  # so many left: time for another block
+REFILL_BELOW: Final = 500  # fetch another block when fewer ids are left
 
 
 class ProducerIds:
@@ -31,46 +31,46 @@ class ProducerIds:
         self._spawn = spawn
         self._block = range(0)
         self._next_block = range(0)
-        self._taking = asyncio.Lock()
-        self._tries = 0
-        self._refusal: Fault | None = None  # what came of the last try
+        self._fetching = asyncio.Lock()
+        self._attempts = 0
+        self._last_fault: Fault | None = None  # why the last attempt failed; None: it succeeded
 
     @property
     def in_hand(self) -> int:
         return len(self._block) + len(self._next_block)
 
     async def take(self) -> int:
-        """`CoordinatorLoading` where none can be had now: what clients take for a reason to ask again."""
+        """The next id. `CoordinatorLoading` if none is available: clients of every version retry on that error."""
         while not self.in_hand:
             try:
-                await self._take_block()
+                await self._fetch_block()
             except Fault as fault:
-                raise CoordinatorLoading(f"no producer id can be had: {fault}") from None
+                raise CoordinatorLoading(f"no producer id is available: {fault}") from None
         if not self._block:
             self._block, self._next_block = self._next_block, range(0)
         first, self._block = self._block[0], self._block[1:]
-        if self.in_hand < FEW and not self._taking.locked():
+        if self.in_hand < REFILL_BELOW and not self._fetching.locked():
             self._spawn(self.stock_up())
         return first
 
     async def stock_up(self) -> None:
-        """Have a block in hand; where there is none to be had, whoever comes next tries again."""
+        """Fetch the next block in advance. If that fails, the next `take` tries again."""
         try:
-            await self._take_block()
+            await self._fetch_block()
         except Fault as fault:
-            logger.warning("no producer ids could be had in advance: %s", fault)
+            logger.warning("fetching a block of producer ids in advance failed: %s", fault)
 
-    async def _take_block(self) -> None:
-        """One asks for all who wait meanwhile, and what it is told holds for them, too."""
-        tries = self._tries
-        async with self._taking:
-            if tries == self._tries and not self._next_block:
-                self._tries += 1
-                self._refusal = await self._try_for_block()
-            if self._refusal is not None and not self._next_block:
-                raise self._refusal
+    async def _fetch_block(self) -> None:
+        """Single-flight: waiters share one request to the controller and its result."""
+        attempts = self._attempts
+        async with self._fetching:
+            if attempts == self._attempts and not self._next_block:
+                self._attempts += 1
+                self._last_fault = await self._request_block()
+            if self._last_fault is not None and not self._next_block:
+                raise self._last_fault
 
-    async def _try_for_block(self) -> Fault | None:
+    async def _request_block(self) -> Fault | None:
         try:
             taken = await self._call_controller(TakeProducerIds(broker_id=self._broker))
         except Fault as fault:

@@ -5,24 +5,29 @@ made when the first name is looked for. Twelve partitions, and not Kafka's fifty
 dozen brokers: a broker's writes share the fsyncs of few files, and a failover moves few logs.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from struct import unpack
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
+from tailrace.broker.background import BackgroundTasks
+from tailrace.broker.control.controller_calls import ControllerCalls
 from tailrace.broker.coordination.partition_coordinator import PartitionCoordinator
+from tailrace.broker.metadata.hosted_partitions import HostedPartitions
+from tailrace.broker.metadata.leaders import Leaders
+from tailrace.broker.metadata.progress import MetadataProgress
 from tailrace.broker.partitions.member import QuorumMember
 from tailrace.broker.partitions.partition import Partition
 from tailrace.broker.timers import sleep_then_read
 from tailrace.cluster.image import Topic
 from tailrace.model.faults import CoordinatorUnavailable, Fault, NotCoordinator
+from tailrace.model.frozen import frozen
 from tailrace.model.ids import NOBODY, BrokerId, Id, TopicPartition
 from tailrace.model.limits import COORDINATOR_LOG_CUT_MIN_RECORDS
+from tailrace.model.settings import Settings
+from tailrace.ports import Ports
 from tailrace.wire.messages.peers.make_internal_topic import MakeInternalTopic
 from tailrace.wire.messages.peers.move_start import MoveStart
-
-if TYPE_CHECKING:
-    from tailrace.broker.node import Node
 
 LOOK_FOR_LONG_LOGS_S: Final = 300.0
 
@@ -38,9 +43,22 @@ class StateTopic(NamedTuple):
     replication_factor: int
 
 
+@frozen
+class CoordinatorParts:
+    """What coordinators need of their broker."""
+
+    hosted: HostedPartitions
+    leaders: Leaders
+    progress: MetadataProgress
+    controller: ControllerCalls
+    ports: Ports
+    settings: Settings
+    background: BackgroundTasks
+
+
 class Coordinator(Generic[S]):
-    def __init__(self, node: "Node", kept: StateTopic, take: Callable[[Partition], S]) -> None:
-        self._node = node
+    def __init__(self, parts: CoordinatorParts, kept: StateTopic, take: Callable[[Partition], S]) -> None:
+        self._parts = parts
         self._kept = kept
         self._take = take
         self._coordinators: dict[TopicPartition, S] = {}  # of partitions that this broker has led
@@ -50,7 +68,7 @@ class Coordinator(Generic[S]):
     async def find(self, name: str) -> BrokerId:
         """The coordinator of a name."""
         topic = await self.kept_in()
-        leader, _ = self._node.leaders.led_by(topic, partition_of(name, len(topic.partitions)))
+        leader, _ = self._parts.leaders.led_by(topic, partition_of(name, len(topic.partitions)))
         if leader == NOBODY:
             kept = self._kept
             raise CoordinatorUnavailable(f"nobody leads the partition of {kept.topic} that keeps {kept.kind} {name}")
@@ -62,7 +80,7 @@ class Coordinator(Generic[S]):
 
     @property
     def topic(self) -> Topic | None:
-        return self._node.hosted.image.topics.get(self._kept.topic)
+        return self._parts.hosted.image.topics.get(self._kept.topic)
 
     async def _make_topic(self) -> Topic:
         kept = self._kept
@@ -70,10 +88,10 @@ class Coordinator(Generic[S]):
             name=kept.topic, partitions=kept.partitions, replication_factor=kept.replication_factor
         )
         try:
-            made = await self._node.calls.controller(wanted)
+            made = await self._parts.controller.ask(wanted)
         except Fault as fault:
             raise CoordinatorUnavailable(f"{kept.topic} could not be made: {fault}") from fault
-        await self._node.until_led([Id(made.topic_id)])
+        await self._parts.progress.until_led([Id(made.topic_id)])
         topic = self.topic
         if topic is None:
             raise CoordinatorUnavailable(f"{kept.topic} is being made")
@@ -107,11 +125,16 @@ class Coordinator(Generic[S]):
         if begin is not None:
             key = coordinator.key
             with suppress(Fault):  # there is another time
-                await self._node.calls.controller(
-                    MoveStart(topic_id=key.topic_id, partition=key.partition, start=begin)
-                )
+                await self._parts.controller.ask(MoveStart(topic_id=key.topic_id, partition=key.partition, start=begin))
+
+    def background_work(self) -> Sequence[Coroutine[Any, Any, None]]:
+        """What runs as long as the broker does."""
+        return [self.keep_short()]
 
     # What happens to the partitions
+
+    def committed(self, records: Sequence[object]) -> None:
+        """Metadata records were committed, and are in the image."""
 
     def leader_changed(self, member: QuorumMember) -> None:
         topic = self.topic

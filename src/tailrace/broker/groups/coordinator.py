@@ -1,9 +1,9 @@
 """This broker as the coordinator of consumer groups: a machine for each partition of `__consumer_offsets` led here."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Coroutine, Sequence
+from typing import Any
 
-from tailrace.broker.coordination.coordinator import Coordinator, StateTopic
+from tailrace.broker.coordination.coordinator import Coordinator, CoordinatorParts, StateTopic
 from tailrace.broker.groups.partition_coordinator import GroupPartitionCoordinator
 from tailrace.broker.groups.topics import ClusterTopics
 from tailrace.broker.partitions.partition import Partition
@@ -14,35 +14,37 @@ from tailrace.model.ids import Id
 from tailrace.model.settings import Settings
 from tailrace.model.topics import OFFSETS_TOPIC
 
-if TYPE_CHECKING:
-    from tailrace.broker.node import Node
-
 
 class GroupCoordinator(Coordinator[GroupPartitionCoordinator]):
-    def __init__(self, node: "Node") -> None:
-        settings = node.settings
+    def __init__(self, parts: CoordinatorParts) -> None:
+        settings, hosted = parts.settings, parts.hosted
         partitions, replicas = settings.offsets_topic_num_partitions, settings.offsets_topic_replication_factor
-        super().__init__(node, StateTopic("group", OFFSETS_TOPIC, partitions, replicas), self._coordinate)
+        super().__init__(parts, StateTopic("group", OFFSETS_TOPIC, partitions, replicas), self._coordinate)
         self._rules = rules_of(settings)
-        self._topics = ClusterTopics(lambda: node.hosted.image)
+        self._topics = ClusterTopics(lambda: hosted.image)
 
     def _coordinate(self, partition: Partition) -> GroupPartitionCoordinator:
-        return GroupPartitionCoordinator(partition, self._rules, self._topics, self._node.ports, self._node.spawn)
+        return GroupPartitionCoordinator(
+            partition, self._rules, self._topics, self._parts.ports, self._parts.background.spawn
+        )
 
     def committed(self, records: Sequence[object]) -> None:
         """Offsets of a topic that was deleted are none of a topic that is made later under its name."""
         self._topics.committed(records)
-        removed = self._node.hosted.image.removed
+        removed = self._parts.hosted.image.removed
         gone = [removed[Id(record.topic_id)] for record in records if isinstance(record, TopicRemoved)]
         if gone:
             for coordinator in self.local_coordinators:
                 coordinator.topics_gone(gone)
-                self._node.spawn(coordinator.expire())
+                self._parts.background.spawn(coordinator.expire())
+
+    def background_work(self) -> Sequence[Coroutine[Any, Any, None]]:
+        return [self.forget_old(), *super().background_work()]
 
     async def forget_old(self) -> None:
         """Look for offsets that need not be kept, for ever."""
         while True:
-            await sleep_then_read(min(self._node.settings.offsets_retention_check_interval_ms / 1000, 86_400.0))
+            await sleep_then_read(min(self._parts.settings.offsets_retention_check_interval_ms / 1000, 86_400.0))
             for coordinator in self.local_coordinators:
                 await coordinator.expire()
 

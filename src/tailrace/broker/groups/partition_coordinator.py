@@ -16,15 +16,14 @@ from tailrace.broker.machines.runtime import Codec, MachineRuntime
 from tailrace.broker.partitions.partition import Partition
 from tailrace.broker.partitions.transaction_guards import Guards
 from tailrace.broker.timers import sleep_then_read
-from tailrace.groups.consumer.expressions import Tried
+from tailrace.groups.consumer.expressions import KnownMatches
 from tailrace.groups.groups import Groups
-from tailrace.groups.offsets import Place
 from tailrace.groups.records import decode_entry, encode_entry
 from tailrace.groups.requests import Answer
-from tailrace.groups.restating import restate, restate_offsets, size
+from tailrace.groups.rewriting import live_records_max, rewrite_groups, rewrite_offsets
 from tailrace.groups.turn import GroupTurn, Rules
 from tailrace.model.faults import Fault, NotCoordinator
-from tailrace.model.ids import Epoch
+from tailrace.model.ids import Epoch, PartitionName
 from tailrace.model.proposal import TransactionEnded
 from tailrace.ports import Ports
 
@@ -60,9 +59,9 @@ class GroupPartitionCoordinator(PartitionCoordinator[Groups, GroupTurn]):
             if ticket.done() and not ticket.cancelled():
                 ticket.exception()  # seen: the same fault was raised already
 
-    def untried(self, group_id: str, expression: str | None, tried: Tried) -> dict[str, list[str]]:
+    def untried(self, group_id: str, expression: str | None, tried: KnownMatches) -> dict[str, list[str]]:
         """Names that a member's next heartbeat would try expressions on, on the loop."""
-        return self._serving().machine.untried(group_id, expression, self._topics, tried)
+        return self._serving().machine.names_to_match(group_id, expression, self._topics, tried)
 
     @property
     def guards(self) -> Guards:
@@ -80,7 +79,7 @@ class GroupPartitionCoordinator(PartitionCoordinator[Groups, GroupTurn]):
     def topics_gone(self, names: Iterable[str]) -> None:
         """Topics are deleted: note how far what was committed can be theirs. A log that is being read is all before."""
         if self._term.runtime is not None:
-            self._term.runtime.machine.topics_gone(names)
+            self._term.runtime.machine.topics_deleted(names)
         else:
             self._missed.update(dict.fromkeys(names, self.epoch))
 
@@ -96,17 +95,19 @@ class GroupPartitionCoordinator(PartitionCoordinator[Groups, GroupTurn]):
     # Inside
 
     def _size(self, machine: Groups) -> int:
-        return size(machine)
+        return live_records_max(machine)
 
     async def _restate(self) -> bool:
         groups = await self.ask(lambda machine: list(machine.groups))
         for at in range(0, len(groups), GROUPS_PER_TURN):
             some = groups[at : at + GROUPS_PER_TURN]
-            if not (await self._say(restate, some) and await self._say(restate_offsets, await self._committed(some))):
+            if not (
+                await self._say(rewrite_groups, some) and await self._say(rewrite_offsets, await self._committed(some))
+            ):
                 return False
         return True
 
-    async def _committed(self, groups: Sequence[str]) -> list[tuple[str, Place]]:
+    async def _committed(self, groups: Sequence[str]) -> list[tuple[str, PartitionName]]:
         return await self.ask(lambda machine: [(one, place) for one in groups for place in machine.committed(one)])
 
     async def _say(self, say: Callable[[Groups, Sequence[T], GroupTurn], Sequence[T]], what: Sequence[T]) -> bool:
@@ -130,10 +131,10 @@ class GroupPartitionCoordinator(PartitionCoordinator[Groups, GroupTurn]):
     async def _begins(self, coordinator: MachineRuntime[Groups]) -> None:
         before, self._served = self._served, coordinator
         if before is not None and before is not coordinator and before.epoch == coordinator.epoch:
-            coordinator.machine.take_over_from(before.machine)
+            coordinator.machine.inherit_deleted_topics(before.machine)
         missed = [name for name, epoch in self._missed.items() if epoch == coordinator.epoch]
         self._missed.clear()
-        coordinator.machine.topics_gone([*missed, *self._topics.gone()])
+        coordinator.machine.topics_deleted([*missed, *self._topics.gone()])
         await super()._begins(coordinator)
 
     def _turn(self, machine: Groups) -> GroupTurn:

@@ -1,1 +1,1 @@
-"""A broker's life: find out which broker it is, join the cluster, register, work in the background, shut down."""
+"""The lifecycle of a broker: identity, joining a cluster, registration, periodic work, controlled shutdown."""

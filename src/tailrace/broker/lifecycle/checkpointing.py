@@ -1,4 +1,9 @@
-"""Writing down how far every log is recovered, so that a crash rescans little and a clean stop nothing."""
+"""Recovery checkpoints: after a crash, a log is scanned only from its recovery point on; after a clean shutdown, not at
+all.
+
+A checkpoint holds the recovery point and the high watermark of every log. It is written periodically and at shutdown;
+a clean shutdown is marked by a file of its own.
+"""
 
 import asyncio
 import logging
@@ -8,7 +13,7 @@ from typing import Final
 from tailrace.broker.partitions.partition import Partition
 from tailrace.log.directory.checkpoints import Checkpoint, store_checkpoints
 from tailrace.log.directory.meta import write_clean_marker
-from tailrace.log.recovery.found import RecoveryPoint
+from tailrace.log.recovery.recovered import RecoveryPoint
 from tailrace.model.ids import TopicPartition
 from tailrace.ports import Ports
 
@@ -22,22 +27,22 @@ class Checkpointing:
         self._ports = ports
         self._folder = folder
         self._partitions = partitions
-        self._recorded: dict[TopicPartition, Checkpoint] = {}  # the checkpoints on disk, as far as written in this life
-        self._unrecorded: dict[TopicPartition, Checkpoint] | None = None  # those that could not be written
+        self._recorded: dict[TopicPartition, Checkpoint] = {}  # on disk, as far as this run has written them
+        self._unrecorded: dict[TopicPartition, Checkpoint] | None = None  # the last ones, if writing them failed
 
     async def checkpoint(self) -> None:
         if self._unrecorded is not None:
             await self._record(self._unrecorded)
             if self._unrecorded is not None:
-                return  # logs rely on the last points being recorded before they give others
+                return  # a log must know that its last point is on disk before it gives a new one
         points: dict[Partition, RecoveryPoint | None] = {}
-        stirred = []
+        changed = []
         for partition in self._partitions():
-            points[partition] = partition.log.point
-            if not partition.log.is_put_down:  # most have nothing to do: there may be thousands at rest
-                stirred.append(partition)
-        for first in range(0, len(stirred), CHECKPOINTS_AT_ONCE):
-            group = stirred[first : first + CHECKPOINTS_AT_ONCE]
+            points[partition] = partition.log.recovery_point
+            if not partition.log.is_checkpointed:  # there may be thousands of idle partitions: skip them
+                changed.append(partition)
+        for first in range(0, len(changed), CHECKPOINTS_AT_ONCE):
+            group = changed[first : first + CHECKPOINTS_AT_ONCE]
             given = await asyncio.gather(*(partition.log.checkpoint() for partition in group))
             points.update(zip(group, given, strict=True))
         await self._record(
@@ -55,7 +60,7 @@ class Checkpointing:
         try:
             await store_checkpoints(self._ports.disk, self._folder, checkpoints)
         except OSError as error:
-            logger.error("the checkpoint could not be written, a crash would cost a longer scan: %s", error)
+            logger.error("writing the recovery checkpoint failed, a crash would cost a longer log scan: %s", error)
         else:
             self._recorded, self._unrecorded = checkpoints, None
             for partition in self._partitions():
@@ -63,11 +68,13 @@ class Checkpointing:
                     partition.log.recorded(stored.recovery)
 
     async def mark_clean(self) -> None:
-        """After everything is closed: say so, if everything is on the disk and written down as such."""
-        if self._unrecorded is not None or not all(partition.log.settled for partition in self._partitions()):
-            logger.error("this stop is not clean: not everything could be written down, the next start will scan")
+        """Mark the shutdown as clean, if all logs and their checkpoint are on disk. Call it after closing the logs."""
+        if self._unrecorded is not None or not all(partition.log.stops_clean for partition in self._partitions()):
+            logger.error(
+                "unclean shutdown: not all logs and checkpoints are on disk, the next start will scan the logs"
+            )
             return
         try:
             await write_clean_marker(self._ports.disk, self._folder, self._ports.host.boot_id())
         except OSError as error:
-            logger.error("this clean stop could not be marked, the next start will scan: %s", error)
+            logger.error("writing the clean-shutdown marker failed, the next start will scan the logs: %s", error)

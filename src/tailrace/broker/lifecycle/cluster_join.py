@@ -1,7 +1,8 @@
-"""Becoming a member of a cluster: find it by clients' addresses, ask its controller for an id, write that down.
+"""Joining a cluster: find its controller by bootstrap addresses, and get a broker id and the metadata voters from it.
 
-DescribeCluster, with a tag of our own, tells where peers are reached; the rest goes over their port. Any address of any
-broker will do, and what fails is tried again for a while: clusters are often started all at once.
+The addresses are those of the brokers' Kafka listeners; one broker that answers is enough. DescribeCluster, with a
+tagged field of Tailrace's own, returns the peer addresses of the brokers; the join request goes to a peer port. Failed
+attempts are repeated until a deadline, because all brokers of a cluster are often started at once.
 """
 
 import asyncio
@@ -20,7 +21,7 @@ from tailrace.model.ids import BrokerId, Id
 from tailrace.model.settings import Settings
 from tailrace.ports import Ports
 from tailrace.wire.client import WireClient
-from tailrace.wire.errors import Error
+from tailrace.wire.faults import fault_of
 from tailrace.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from tailrace.wire.messages.peers.hello import PeerHello
 from tailrace.wire.messages.peers.join_cluster import JoinCluster, JoinClusterAnswer
@@ -28,14 +29,14 @@ from tailrace.wire.primitives import WireError
 
 logger: Final = logging.getLogger(__name__)
 
-TRY_AGAIN_S: Final = 0.25
+RETRY_S: Final = 0.25
 ANSWER_WITHIN_S: Final = 5.0
-KNOWN_WITHIN_S: Final = 1.0
+CHECK_WITHIN_S: Final = 1.0
 DESCRIBE_CLUSTER_VERSION: Final = 2
 
 
 class CannotJoin(Exception):
-    """Why a broker is not taken in, in a sentence for the person who started it."""
+    """The broker cannot join the cluster; the message tells its operator why."""
 
 
 @frozen
@@ -63,43 +64,44 @@ class Joiner:
             if clock.monotonic() > deadline:
                 raise CannotJoin(
                     f"the cluster could not be joined within {within_s:g} s: {problem}.\n"
-                    "--join takes the client addresses of brokers that run."
+                    "--join takes the Kafka listener addresses of running brokers."
                 )
             if problem != reported:
-                logger.warning("not joined yet, trying again: %s", problem)
+                logger.warning("joining the cluster failed, retrying: %s", problem)
                 reported = problem
-            await asyncio.sleep(TRY_AGAIN_S)
+            await asyncio.sleep(RETRY_S)
 
     async def check(self, meta: Meta) -> None:
-        """A member was told to join: it needs nobody, but brokers of another cluster are not who it takes them for."""
+        """A broker that is a member already was started with --join: refuse addresses of another cluster."""
         for address in parse_addresses(self.settings.join):
             try:
-                answer = await self._describe(address, KNOWN_WITHIN_S)
+                answer = await self._describe(address, CHECK_WITHIN_S)
             except (TimeoutError, OSError, WireError):
-                continue  # perhaps the whole cluster starts
+                continue  # not an error: perhaps the whole cluster is starting
             if answer.cluster_id != meta.cluster_id:
                 raise CannotJoin(
                     f"{self.settings.data_dir} belongs to cluster {meta.cluster_id}, the broker at {address} to "
-                    f"{answer.cluster_id}.\nLeave out --join, or give this broker another place with --data-dir."
+                    f"{answer.cluster_id}.\nLeave out --join, or choose another directory with --data-dir."
                 )
             return
 
     async def _join_at(self, address: Address) -> Meta:
-        """Ask the peers that the broker at `address` knows, its controller first."""
-        last: OSError = ConnectionError("it knows no peers")
+        """Send the join request to the brokers that the broker at `address` lists, the controller first."""
+        last: OSError = ConnectionError("the broker lists no peer addresses")
         for peer in await self._peers_known_at(address):
             try:
                 answer = await self._ask(peer)
             except Refused as refused:
-                raise CannotJoin(f"the cluster at {address} does not take this broker in: {refused.why}.") from None
+                raise CannotJoin(f"the cluster at {address} refuses this broker: {refused.why}.") from None
             except OSError as error:
                 last = error
                 continue
-            if answer.error_code == Error.NONE:
+            fault = fault_of(answer.error_code, answer.error_message or "")
+            if fault is None:
                 return self._meta(answer)
-            if not Error(answer.error_code).retriable:
-                raise CannotJoin(f"the cluster at {address} does not take this broker in: {answer.error_message}.")
-            last = ConnectionError(answer.error_message or Error(answer.error_code).name)
+            if not fault.retry:
+                raise CannotJoin(f"the cluster at {address} refuses this broker: {fault}.")
+            last = ConnectionError(str(fault))
         raise last
 
     async def _peers_known_at(self, address: Address) -> Sequence[Address]:
@@ -132,7 +134,7 @@ class Joiner:
             broker_id=self.settings.broker_id,
             incarnation_id=self.incarnation,
             peer_host=self.advertised_host,
-            peer_port=0,  # told when it registers
+            peer_port=0,  # sent with the registration
             rack=self.settings.broker_rack or None,
             features=features_to_register(self.features),
         )

@@ -1,4 +1,7 @@
-"""Which broker of which cluster a data directory is: as it says itself; a fresh one founds a cluster, or joins one."""
+"""The identity of a broker: cluster id, broker id and directory id, from `meta.properties` in its data directory.
+
+An empty data directory gets a new identity: the broker joins a cluster, or founds one of its own.
+"""
 
 from tailrace.broker.lifecycle.cluster_join import Joiner
 from tailrace.cluster.features import Features
@@ -9,7 +12,7 @@ from tailrace.ports import Ports
 
 
 class WrongDirectory(Exception):
-    """Why a data directory cannot be this broker's, in a sentence for the person who started it."""
+    """The data directory cannot belong to this broker; the message tells its operator why."""
 
 
 async def identify(ports: Ports, settings: Settings, incarnation: Id, advertised_host: str, features: Features) -> Meta:
@@ -30,14 +33,14 @@ async def identify(ports: Ports, settings: Settings, incarnation: Id, advertised
         if disk.exists(f"{folder}/votes"):
             raise WrongDirectory(
                 f"{folder} holds a broker's logs, but its meta.properties is missing.\n"
-                "Put it back; or give this broker another place with --data-dir."
+                "Restore that file, or choose another directory with --data-dir."
             )
         meta = await joiner(ports.random.new_id()).join() if settings.join else _found(ports, wanted)
         await store_meta(disk, folder, meta)
     elif wanted not in (-1, meta.broker_id):
         raise WrongDirectory(
             f"{folder} belongs to broker {meta.broker_id}, not to {wanted}.\n"
-            "Leave out --broker-id, or give this broker another place with --data-dir."
+            "Leave out --broker-id, or choose another directory with --data-dir."
         )
     elif settings.join:
         await joiner(meta.directory_id).check(meta)
@@ -45,7 +48,7 @@ async def identify(ports: Ports, settings: Settings, incarnation: Id, advertised
 
 
 def _found(ports: Ports, wanted: int) -> Meta:
-    """A cluster of one's own."""
+    """The identity of the first broker of a new cluster."""
     broker_id, directory_id = BrokerId(1 if wanted < 0 else wanted), ports.random.new_id()
     return Meta(
         cluster_id=show_id(ports.random.new_id()),

@@ -1,68 +1,87 @@
-"""What time asks of a broker: retention, checkpoints, fsync at intervals, and an eye on the event loop itself."""
+"""Periodic work of a broker: retention, checkpoints, fsync at intervals, and detecting stalls of the event loop."""
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from tailrace.broker.background import Spawn
+from tailrace.broker.lifecycle.checkpointing import Checkpointing
+from tailrace.broker.metadata.hosted_partitions import HostedPartitions
+from tailrace.broker.partitions.partition import Partition
 from tailrace.model.faults import StorageFailed
-
-if TYPE_CHECKING:
-    from tailrace.broker.node import Node
+from tailrace.model.settings import Settings
+from tailrace.ports import Clock
 
 logger: Final = logging.getLogger(__name__)
 
-SETTLE_AGAIN_S: Final = 1.0  # what the disk refused is tried again
+SETTLE_AGAIN_S: Final = 1.0  # how often failed disk operations on hosted partitions are retried
 STALL_CHECK_S: Final = 0.05
 STALL_MIN_S: Final = 0.02
-STALL_WARNING_S: Final = 0.25  # shorter ones are a busy machine's, and told only to who wants to know
-STALL_REPORT_S: Final = 30.0  # at most one line in so long
+STALL_WARNING_S: Final = 0.25  # shorter stalls are normal on a busy machine, and logged at DEBUG
+STALL_REPORT_S: Final = 30.0  # at most one log line per interval
 FLUSH_CHECK_S: Final = 0.5  # how late `flush.ms` may be honoured
 
 
 class PeriodicTasks:
-    def __init__(self, node: "Node") -> None:
-        self._node = node
-        self.stalls = 0  # times the loop was late by more than `STALL_MIN_S`
+    def __init__(
+        self,
+        hosted: HostedPartitions,
+        metadata: Partition,
+        checkpointing: Checkpointing,
+        clock: Clock,
+        settings: Settings,
+        spawn: Spawn,
+    ) -> None:
+        self._hosted = hosted
+        self._metadata = metadata
+        self._checkpointing = checkpointing
+        self._clock = clock
+        self._settings = settings
+        self._spawn = spawn
+        self.stalls = 0  # how often the event loop was late by more than `STALL_MIN_S`
 
     def start(self) -> None:
-        node, settings = self._node, self._node.settings
-        node.spawn(_every(settings.log_retention_check_interval_ms / 1000, self.retain))
-        node.spawn(_every(settings.log_checkpoint_interval_ms / 1000, node.checkpoint))
-        node.spawn(_every(SETTLE_AGAIN_S, node.hosted.settle))
-        node.spawn(self._watch_loop())
+        settings, spawn = self._settings, self._spawn
+        spawn(_every(settings.log_retention_check_interval_ms / 1000, self.retain))
+        spawn(_every(settings.log_checkpoint_interval_ms / 1000, self._checkpointing.checkpoint))
+        spawn(_every(SETTLE_AGAIN_S, self._hosted.settle))
+        spawn(self._watch_loop())
         if settings.fsync == "interval":
-            node.spawn(_every(settings.fsync_interval_ms / 1000, self._sync))
+            spawn(_every(settings.fsync_interval_ms / 1000, self._sync))
         if settings.fsync != "always":
-            node.spawn(_every(FLUSH_CHECK_S, self._sync_what_is_due))
+            spawn(_every(FLUSH_CHECK_S, self._sync_what_is_due))
 
     async def retain(self) -> None:
-        """Delete segments that retention no longer keeps."""
-        now_ms = self._node.ports.clock.wall_ms()
-        for partition in list(self._node.hosted.all()):
+        """Delete segments that exceed the topic's retention."""
+        now_ms = self._clock.wall_ms()
+        for partition in list(self._hosted.all()):
             try:
                 deleted = await partition.log.retain(now_ms, partition.high_watermark)
             except (OSError, StorageFailed) as error:
-                logger.error("%s: retention must wait: %s", partition.name, error)
+                logger.error("%s: retention failed, retrying at the next check: %s", partition.name, error)
                 continue
             if deleted:
                 logger.info(
-                    "%s: retention removed %d segments, it begins at %d", partition.name, deleted, partition.log.start
+                    "%s: retention deleted %d segments, log start offset is now %d",
+                    partition.name,
+                    deleted,
+                    partition.log.start,
                 )
 
     async def _sync(self) -> None:
-        for partition in list(self._node.hosted.all()):
+        for partition in list(self._hosted.all()):
             partition.log.sync_soon()
-        self._node.metadata.log.sync_soon()
+        self._metadata.log.sync_soon()
 
     async def _sync_what_is_due(self) -> None:
-        replicas, now_ms = self._node.hosted, self._node.ports.clock.wall_ms()
-        if replicas.flush_by_time:
-            for partition in list(replicas.all()):
+        now_ms = self._clock.wall_ms()
+        if self._hosted.flush_by_time:
+            for partition in list(self._hosted.all()):
                 partition.log.sync_if_due(now_ms)
 
     async def _watch_loop(self) -> None:
-        clock = self._node.ports.clock
+        clock = self._clock
         reported_at, unreported, longest = clock.monotonic(), 0, 0.0
         while True:
             before = clock.monotonic()
@@ -74,7 +93,7 @@ class PeriodicTasks:
                 unreported, longest = unreported + 1, max(longest, late)
             if unreported and now - reported_at > STALL_REPORT_S:
                 level = logging.WARNING if longest > STALL_WARNING_S else logging.DEBUG
-                logger.log(level, "stalls of the event loop: %d, the longest of %d ms", unreported, longest * 1000)
+                logger.log(level, "the event loop stalled %d times, at most for %d ms", unreported, longest * 1000)
                 reported_at, unreported, longest = now, 0, 0.0
 
 

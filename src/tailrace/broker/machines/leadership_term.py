@@ -69,10 +69,12 @@ class LeadershipTerm(Generic[M]):
             if self.partition.leads and self.partition.epoch == epoch:
                 self.runtime = coordinator
         except Fault as fault:
-            logger.warning("%s could not be served in epoch %d: %s", self.partition.name, epoch, fault)
+            logger.warning(
+                "%s: cannot load the coordinator in epoch %d, retrying: %s", self.partition.name, epoch, fault
+            )
             asyncio.get_running_loop().call_later(AGAIN_S, self.leader_changed)
         except WireError as error:
-            logger.critical("%s holds what we cannot read, and is not served: %s", self.partition.name, error)
+            logger.critical("%s: unreadable record, the coordinator stays unavailable: %s", self.partition.name, error)
         finally:
             if self._loading == epoch:
                 self._loading = None
@@ -85,5 +87,5 @@ class LeadershipTerm(Generic[M]):
                 await self._begins(coordinator)
                 return
             except Fault as fault:
-                logger.info("%s: not all is well yet: %s", self.partition.name, fault)
+                logger.info("%s: first write as coordinator failed, retrying: %s", self.partition.name, fault)
                 await asyncio.sleep(AGAIN_S)

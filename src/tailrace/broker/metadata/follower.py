@@ -20,12 +20,10 @@ logger: Final = logging.getLogger(__name__)
 
 
 class MetadataFollower:
-    def __init__(
-        self, partition: Partition, committed: Callable[[Sequence[object]], None], supported: Features
-    ) -> None:
+    def __init__(self, partition: Partition, supported: Features) -> None:
         self._partition = partition
         self._supported = supported
-        self._committed = committed
+        self.on_committed: Callable[[Sequence[object]], None] = _ignore
         self._decode = codec_of(RECORD_KINDS).decode
         self._moved = asyncio.Event()
         self._waiting: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
@@ -41,7 +39,7 @@ class MetadataFollower:
             for record in records:
                 if isinstance(record, FeatureRaised):
                     check_level(self._supported, record.name, record.level)
-            self._committed(records)
+            self.on_committed(records)
         waiting, self._waiting = self._waiting, []
         for condition, done in waiting:
             if not done.done():
@@ -57,7 +55,7 @@ class MetadataFollower:
             try:
                 await self.catch_up()
             except Fault as fault:
-                logger.critical("the metadata cannot be followed any more: %s", fault)
+                logger.critical("cannot read the metadata log, stopped following it: %s", fault)
                 return
             await self._moved.wait()
 
@@ -67,3 +65,7 @@ class MetadataFollower:
             done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append((condition, done))
             await done
+
+
+def _ignore(records: Sequence[object]) -> None:
+    pass

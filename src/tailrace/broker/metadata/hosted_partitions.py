@@ -51,7 +51,7 @@ class HostedPartitions:
         self.settings = settings  # the broker's own; `effective` adds what the cluster says
         self._ports = ports
         self._folder = folder
-        self._me = quorums.me
+        self._me = self.me = quorums.me
         self._votes = votes
         self._quorums = quorums
         self._topics: dict[str | Id, list[Partition | None]] = {}  # by name and by id; None: other brokers hold it
@@ -61,7 +61,7 @@ class HostedPartitions:
         self._settling = asyncio.Lock()
         self._checkpoints: dict[TopicPartition, Checkpoint] = {}
         self._clean = False
-        self._may_cut = True
+        self._may_truncate = True
         self._may_have_lost = False
         self.may_not_vote = MayNotVote(ports.disk, folder)
 
@@ -74,7 +74,7 @@ class HostedPartitions:
         """
         self._checkpoints = checkpoints or {}
         self._clean = clean
-        self._may_cut = checkpoints is not None
+        self._may_truncate = checkpoints is not None
         self._may_have_lost = may_have_lost
 
     # Finding partitions
@@ -161,7 +161,11 @@ class HostedPartitions:
                     else:
                         await self._update(topic, effective)
                 except (OSError, StorageFailed) as error:
-                    logger.error("topic %s could not be brought up to date: %s", show_id(topic_id), error)
+                    logger.error(
+                        "topic %s: cannot apply its metadata to the partitions here, will retry: %s",
+                        show_id(topic_id),
+                        error,
+                    )
                     self._touched[topic_id] = None
                 except asyncio.CancelledError:
                     self._touched[topic_id] = None  # for whoever waits to settle behind us
@@ -198,7 +202,7 @@ class HostedPartitions:
         try:
             await self.may_not_vote.store()
         except OSError as error:
-            logger.error("%d partitions must wait, who may not vote cannot be noted: %s", len(self._fresh), error)
+            logger.error("cannot write may-not-vote: %d partitions stay closed: %s", len(self._fresh), error)
             return
         for number, partition in enumerate(list(self._fresh), 1):
             del self._fresh[partition]
@@ -229,7 +233,9 @@ class HostedPartitions:
             try:
                 await partition.log.delete()
             except OSError as error:
-                logger.error("%s could not be removed, the next start tries again: %s", partition.log.folder, error)
+                logger.error(
+                    "%s: cannot delete the folder, the next start tries again: %s", partition.log.folder, error
+                )
             self._votes.forget([partition.key])
             self.may_not_vote.remove([partition.key])
         for name in [name for name in self._topics if isinstance(name, str) and name not in self.image.topics]:
@@ -265,7 +271,7 @@ class HostedPartitions:
             recovery=None if checkpoint is None else checkpoint.recovery,
             clean=self._clean,
             producer_expiration_ms=self.settings.producer_id_expiration_ms,
-            may_cut=self._may_cut,
+            may_truncate=self._may_truncate,
         )
         sole = voters == (self._me,) and not log.voter_sets and not log.voters_before
         vote = self._votes.last(key)
@@ -298,9 +304,9 @@ class HostedPartitions:
     async def _answer_damage(self, name: str, log: Log, *, sole: bool) -> None:
         """Where others have what is damaged here, fetch all of it again; a sole voter keeps what is good."""
         if sole:
-            logger.error("%s is damaged, and read-only from there on: %s", name, log.damage)
+            logger.error("%s: log damaged and no other replica, read-only: %s", name, log.damage)
         else:
-            logger.error("%s is damaged, and fetched anew from its other replicas: %s", name, log.damage)
+            logger.error("%s: log damaged, fetching all of it from the leader: %s", name, log.damage)
             await self.may_not_vote.store()
             await log.start_over()
 
@@ -313,7 +319,9 @@ class HostedPartitions:
             await member.log.refilled()
             await self.may_not_vote.store()
         except (OSError, StorageFailed) as error:  # the next start takes them for unfit, which costs only time
-            logger.error("that replicas are whole again could not be written down: %s", error)
+            logger.error(
+                "%s: cannot remove it from may-not-vote, after a restart it must catch up again: %s", member.name, error
+            )
 
     def folder_of(self, key: TopicPartition) -> str:
         return f"{self._folder}/{key}"
@@ -330,9 +338,9 @@ class HostedPartitions:
                 try:
                     self._ports.disk.remove_dir(f"{self._folder}/{name}")
                 except OSError as error:
-                    logger.error("%s/%s of a deleted topic could not be removed: %s", self._folder, name, error)
+                    logger.error("%s/%s: cannot delete the folder of a deleted topic: %s", self._folder, name, error)
             elif topic_id not in self.image.topics_by_id and topic_id != METADATA_TOPIC_ID:
-                logger.warning("%s/%s belongs to no topic of this cluster; it is left alone", self._folder, name)
+                logger.warning("%s/%s: not a topic of this cluster, ignoring the folder", self._folder, name)
 
     def resign(self) -> None:
         """Lead nothing any more: from now on no log grows."""

@@ -85,7 +85,7 @@ class QuorumMember:
 
     def begin(self, patience_s: float = 0.0) -> None:
         """Take part: what the log says about voters, and how much of it there is."""
-        self.replica.take_part(self._now(), self.ports.chance(), patience_s)
+        self.replica.start_timeout(self._now(), self.ports.chance(), patience_s)
         for offset, voters in self.log.voter_sets:
             self.replica.step(VotersAppended(Offset(offset), _voters(voters)), self._now(), self.ports.chance())
         self.replica.progress(self.log.end, self.log.durable)
@@ -148,7 +148,7 @@ class QuorumMember:
                 self.announcing = False
                 self._deposed()
             self._turned()
-        if not replica.rests:
+        if not replica.timed_by_pulse:
             self.ports.wake(self)
         self.ports.fetch_changed(self)
 
@@ -178,7 +178,7 @@ class QuorumMember:
         try:
             self.append_control(of_leader(self.replica, self.log.end, now_ms), now_ms)
         except StorageFailed as fault:
-            logger.error("%s: its leader's first batch could not be written: %s", self.name, fault)
+            logger.error("%s: cannot write the leader-change batch: %s", self.name, fault)
             asyncio.get_running_loop().call_later(ANNOUNCE_AGAIN_S, self.announce)
 
     def append_control(self, batch: bytearray, now_ms: int) -> Appended:
@@ -193,10 +193,10 @@ class QuorumMember:
         try:
             self.log.append(view, read_header(view), self.epoch, now_ms, internal=True)
         except StorageFailed as fault:
-            logger.error("%s: a change of its voters could not be written: %s", self.name, fault)
+            logger.error("%s: cannot write the batch with the new voters: %s", self.name, fault)
             return
         self.log.sync_soon()  # whatever is promised otherwise: who forgets its voters may elect itself
-        logger.info("%s: its voters are %s", self.name, ", ".join(str(voter.broker) for voter in voters))
+        logger.info("%s: voters are now brokers %s", self.name, ", ".join(str(voter.broker) for voter in voters))
         self.step(VotersAppended(Offset(offset), tuple(voters)))
         self.progress()
 
@@ -206,7 +206,9 @@ class QuorumMember:
         try:
             self.log.append_as_is(records, self.ports.clock.wall_ms())
         except CorruptBatch as fault:
-            logger.error("%s: a batch from %s is not taken: %s", self.name, self.leader, fault)
+            logger.error(
+                "%s: corrupt batch fetched from leader %s, fetching it again: %s", self.name, self.leader, fault
+            )
             self.ports.fetch_again(self)
         except StorageFailed:  # the log has said so
             self.ports.fetch_again(self)
@@ -227,12 +229,14 @@ class QuorumMember:
                     self.go_offline(StorageFailed(f"{self.name} could not be cut at {end}: {error}"))
                     return
                 if not told:
-                    logger.error("%s cannot be cut at %d, trying again until it works: %s", self.name, end, error)
+                    logger.error("%s: cannot truncate the log to offset %d, retrying: %s", self.name, end, error)
                 told = True
                 await asyncio.sleep(CUT_AGAIN_S)
         if self.closed:
             return
-        logger.info("%s: cut from %d to %d, which its leader does not have", self.name, before, self.log.end)
+        logger.info(
+            "%s: log truncated from offset %d to %d: it diverged from the leader", self.name, before, self.log.end
+        )
         self._cutting = False
         self.step(Truncated(Offset(self.log.end)))
         self._go_on()
@@ -252,9 +256,11 @@ class QuorumMember:
 
     async def _begin_anew(self, start: int) -> None:
         try:
-            await self.log.begin_anew(start)
+            await self.log.truncate_fully_and_start_at(start)
         except (OSError, StorageFailed) as error:
-            logger.error("%s could not begin at %d: %s", self.name, start, error)
+            logger.error(
+                "%s: cannot restart the log at the leader's start offset %d, retrying: %s", self.name, start, error
+            )
             self.ports.fetch_again(self)
         self._go_on()
 
@@ -272,7 +278,7 @@ class QuorumMember:
         if wanted is None or wanted[0] != self.epoch or self.replica.may_vote or not self.fetches:
             return
         if self.log.durable >= wanted[1]:
-            logger.info("%s: what was lost is here again, it votes", self.name)
+            logger.info("%s: caught up after data loss; voting again", self.name)
             self.step(Repaired())
             self.ports.repaired(self)
 
@@ -329,7 +335,7 @@ class QuorumMember:
     def go_offline(self, fault: StorageFailed) -> None:
         if self.offline is not None or self.closed:
             return
-        logger.critical("%s is offline until the broker restarts: %s", self.name, fault)
+        logger.critical("%s: replica offline until the broker restarts: %s", self.name, fault)
         farewell = self.replica.step(Resign(), self._now(), self.ports.chance())
         self.offline = fault
         for message in farewell.send:

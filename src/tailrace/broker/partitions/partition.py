@@ -29,10 +29,10 @@ from tailrace.model.faults import (
 from tailrace.model.ids import NOBODY, Epoch, TopicPartition
 from tailrace.model.topics import INTERNAL_TOPICS
 from tailrace.raft.events import Event, Resign
-from tailrace.raft.leader_view import Following
+from tailrace.raft.leader_view import LeaderView
 from tailrace.raft.replica import Replica, Role
 from tailrace.raft.voters import majority
-from tailrace.records.build import marker_batch
+from tailrace.records.control import marker_batch
 from tailrace.records.header import CONTROL_BIT, TRANSACTIONAL_BIT, check_batch
 
 logger: Final = logging.getLogger(__name__)
@@ -56,6 +56,11 @@ class Partition(QuorumMember):
         self.leader_is_gone = False  # it was there a moment ago, and was reset or resigned: an election is under way
 
     # Writing
+
+    @property
+    def opens_records(self) -> bool:
+        """Whether appending opens batches, which takes long: the topic's settings are about single records."""
+        return self.log.looks_at_records
 
     def append(self, batch: memoryview, acks: int, guard: Guard | None = None) -> Appended:
         """Append one batch as a client sent it; it is checked, stamped in place and written. Faults leave nothing.
@@ -153,7 +158,7 @@ class Partition(QuorumMember):
         wanted = self.log.settings.min_insync_replicas
         if wanted <= len(self.replica.voters) // 2 + 1:
             return self.replica.high_watermark
-        return min(self.replica.high_watermark, self.replica.held_by(wanted))
+        return min(self.replica.high_watermark, self.replica.durable_on(wanted))
 
     def when_acknowledged(self, end: int, done: WhenReached) -> None:
         """Call `done(None)` once all that acks=all asks for is done up to `end`, or `done(fault)` when it cannot be."""
@@ -176,8 +181,10 @@ class Partition(QuorumMember):
         if start <= self.high_watermark:
             await self.log.advance_start(start)
         elif self.replica.voters == (self.me,) and start > self.log.end:  # where nothing forces records to disk
-            logger.error("%s: records %d to %d are lost", self.name, self.log.end, start - 1)
-            await self.log.begin_anew(start)
+            logger.error(
+                "%s: offsets %d to %d are lost; the log restarts behind them", self.name, self.log.end, start - 1
+            )
+            await self.log.truncate_fully_and_start_at(start)
             self.progress()
         else:
             return False
@@ -302,7 +309,7 @@ class Partition(QuorumMember):
             self.leader_is_gone = gone
             self.ports.leader_changed(self)
 
-    def _heard_lately(self, following: Following) -> bool:
+    def _heard_lately(self, following: LeaderView) -> bool:
         """A leader that fell silent may still be there for others; one that is gone a moment after it spoke is not."""
         return self._now() - following.heard_at < self.replica.timing.fetch_timeout_s
 

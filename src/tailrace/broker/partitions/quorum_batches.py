@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from tailrace.raft.replica import Replica, Voter
-from tailrace.records.build import leader_change_batch, voters_batch
+from tailrace.records.control import leader_change_batch, voters_batch
 
 
 def of_leader(replica: Replica, end: int, now_ms: int) -> bytearray:

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import NamedTuple, cast
 
 from tailrace.broker.partitions.partition import Partition
-from tailrace.log.checked_batches import Read
+from tailrace.log.reader import Read
 from tailrace.model.faults import Fault
 from tailrace.model.limits import (
     READ_AHEAD_KEPT_S,

@@ -15,11 +15,8 @@ from typing import Protocol
 
 from tailrace.log.state.producers import ProducerStates
 from tailrace.model.faults import Fault, InvalidBatch, Unverified
-from tailrace.model.ids import Epoch
+from tailrace.model.ids import Epoch, PartitionName
 from tailrace.records.header import CONTROL_BIT, BatchHeader
-from tailrace.wire.errors import Error
-
-NamedPartition = tuple[str, int]  # topic and number
 
 
 class Verifier(Protocol):
@@ -30,10 +27,10 @@ class Verifier(Protocol):
         transactional_id: str,
         producer_id: int,
         producer_epoch: int,
-        partitions: Sequence[NamedPartition],
+        partitions: Sequence[PartitionName],
         *,
         add: bool,
-    ) -> Mapping[NamedPartition, Error]:
+    ) -> Mapping[PartitionName, Fault]:
         """Which of these are no part of the producer's transaction, and why; none: all of them are.
 
         `add` makes them part of it. A `Fault` says that nobody could be asked; nothing is known then. It is asked once:

@@ -1,8 +1,8 @@
 """When to look at the clock for which partition.
 
-Partitions whose liveness is a pulse that others share are not here (`Replica.rests`): there are many, and whoever keeps
-the pulse looks after them. The others stand in a heap by the time their replica named; a replica that has moved it
-on meanwhile is put back when its time comes. Who does not lead may stand for election then, and is paced.
+Partitions whose liveness is a pulse that others share are not here (`Replica.timed_by_pulse`): there are many, and
+whoever keeps the pulse looks after them. The others stand in a heap by the time their replica named; a replica that has
+moved it on meanwhile is put back when its time comes. Who does not lead may stand for election then, and is paced.
 """
 
 import asyncio
@@ -63,7 +63,7 @@ class Deadlines:
         member.wakes_at = None
         if member.replica.deadline <= now:
             self._tick(member)
-        elif not member.replica.rests:
+        elif not member.replica.timed_by_pulse:
             self.wake(member)
 
     def _tick(self, member: QuorumMember) -> None:

@@ -22,7 +22,7 @@ from tailrace.model.ids import NO_ID, BrokerId, Epoch, Id, Offset, TopicPartitio
 from tailrace.model.limits import FETCH_NAMED_MAX
 from tailrace.model.settings import Settings
 from tailrace.ports import Clock
-from tailrace.raft.events import Event, LeaderGone, Tick
+from tailrace.raft.events import Event, LeaderDisconnected, Tick
 from tailrace.raft.messages import EpochEnd, FetchAnswer, Fetched
 from tailrace.raft.replica import Voter
 from tailrace.wire.errors import Error
@@ -267,7 +267,7 @@ class FollowerSession:
         self._crew.fetch_again(member)
         if member.leader == self.broker and member.epoch == fetched.leader_epoch:
             # it led in this epoch, and does not any more
-            self._crew.let(member, LeaderGone(self.broker, self._others_live()))
+            self._crew.let(member, LeaderDisconnected(self.broker, self._others_live()))
 
     def _others_live(self) -> tuple[BrokerId, ...]:
         return tuple(broker for broker in self._crew.live if broker != self.broker)
@@ -282,7 +282,7 @@ class FollowerSession:
     def lane_down(self) -> None:
         live = self._others_live()
         for member in list(self.members):
-            self._crew.let(member, LeaderGone(self.broker, live))
+            self._crew.let(member, LeaderDisconnected(self.broker, live))
 
     def _begin_anew(self) -> None:
         self._session, self._epoch = 0, OPENING

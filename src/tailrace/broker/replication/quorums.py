@@ -7,11 +7,12 @@ pulses of their sessions, a few times a second.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final
 
 from tailrace.broker.partitions.member import QuorumMember
-from tailrace.broker.peers import Lane, LaneKind, PeerConnection, Peers
+from tailrace.broker.partitions.member_ports import MemberPorts
+from tailrace.broker.peers import Lane, LaneKind, PeerConnection, PeerEvents, Peers
 from tailrace.broker.replication.deadlines import Deadlines
 from tailrace.broker.replication.election_limit import ElectionLimit
 from tailrace.broker.replication.follower_session import FollowerSession
@@ -37,7 +38,7 @@ FETCH_AGAIN_S: Final = 0.02  # at first; twice as long each time
 FETCH_AGAIN_MAX_S: Final = 0.5
 
 Spawn = Callable[[Coroutine[Any, Any, None]], None]
-Serve = Callable[[BrokerId, object], Awaitable[object]]
+Connect = Callable[["Quorums"], Peers]  # makes the connections to peers, which report to these quorums
 
 
 def timing_of(settings: Settings) -> Timing:
@@ -50,25 +51,24 @@ def timing_of(settings: Settings) -> Timing:
     )
 
 
-class Quorums:
+class Quorums(MemberPorts, PeerEvents):
     def __init__(
-        self, ports: Ports, settings: Settings, me: Voter, journal: VoteJournal, find: Find, spawn: Spawn, serve: Serve
+        self, ports: Ports, settings: Settings, me: Voter, journal: VoteJournal, spawn: Spawn, connect: Connect
     ) -> None:
         self.me = me
-        self.find = find
-        self.spawn = spawn
+        self._spawn = spawn
         self.timing = timing_of(settings)
-        self.peers: Peers  # set once the broker knows its cluster
+        self.peers = connect(self)
+        self.find: Find = _none_hosted
         self.on_leader_changed: Callable[[QuorumMember], None] = _nobody_listens
         self.on_stirred: Callable[[QuorumMember], None] = _nobody_listens
         self.on_repaired: Callable[[QuorumMember], None] = _nobody_listens
         self._ports = ports
         self._settings = settings
-        self._serve = serve
         self._vote_batches = VoteBatches(journal, spawn)
         self._election_limit = ElectionLimit(ports.clock)
         self._deadlines = Deadlines(ports.clock, self._election_limit)
-        self._inbox = RaftInbox(find, ports.clock)
+        self._inbox = RaftInbox(self._find, ports.clock)
         self._fetchers: dict[tuple[BrokerId, LaneKind], FollowerSession] = {}
         self._fetching: dict[QuorumMember, FollowerSession] = {}
         self._vain: dict[QuorumMember, float] = {}  # fetched in vain: how long to wait the next time
@@ -79,6 +79,9 @@ class Quorums:
         ] = {}  # leaders that a follower has left, and when to look at their quorums
         self._left_timer: asyncio.TimerHandle | None = None
         self._closed = False
+
+    def _find(self, key: TopicPartition) -> QuorumMember | None:
+        return self.find(key)
 
     # Partitions come and go
 
@@ -107,6 +110,9 @@ class Quorums:
 
     def now(self) -> float:
         return self._ports.clock.monotonic()
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        self._spawn(work)
 
     def chance(self) -> float:
         return self._ports.random.uniform(0.0, 1.0)
@@ -245,9 +251,6 @@ class Quorums:
         if fetcher is not None:
             fetcher.lane_down()
 
-    async def call(self, caller: BrokerId, request: object) -> object:
-        return await self._serve(caller, request)
-
     # Pulses
 
     def left(self, member: QuorumMember) -> None:
@@ -289,6 +292,10 @@ class Quorums:
             self._left_timer.cancel()
         for session in list(self._sessions.values()):
             session.close()
+
+
+def _none_hosted(key: TopicPartition) -> QuorumMember | None:
+    return None
 
 
 def _nobody_listens(member: QuorumMember) -> None:

@@ -63,7 +63,5 @@ class VoteBatches:
     def _report(self, problem: OSError) -> None:
         if str(problem) != str(self.problem):
             waiting = len(self._waiting)
-            logger.error(
-                "votes of %d partitions could not be stored: %s; trying again until it works", waiting, problem
-            )
+            logger.error("cannot store the votes of %d partitions, retrying: %s", waiting, problem)
         self.problem = problem

@@ -50,7 +50,7 @@ class VoteJournal:
             entry = data[at : at + ENTRY_BYTES - CHECKSUM_LAYOUT.size]
             (checksum,) = CHECKSUM_LAYOUT.unpack_from(data, at + ENTRY_LAYOUT.size)
             if crc32c(entry) != checksum:
-                logger.warning("%s at byte %d: a vote that cannot be read is left out", self._path, at)
+                logger.warning("%s: skipping the entry at byte %d: checksum mismatch", self._path, at)
                 continue
             topic_id, partition, epoch, broker, directory = ENTRY_LAYOUT.unpack(entry)
             voter = Voter(broker=BrokerId(broker), directory=Id(directory))
@@ -83,7 +83,7 @@ class VoteJournal:
             await self._file.sync()
         except OSError:
             self.failed = True
-            logger.critical("%s could not be synced; no partition gets a new leader before a restart", self._path)
+            logger.critical("%s: fsync failed; this broker casts no vote until it restarts", self._path)
             raise
 
     def forget(self, partitions: Sequence[TopicPartition]) -> None:

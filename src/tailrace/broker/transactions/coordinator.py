@@ -1,45 +1,49 @@
 """This broker as the coordinator of transactions: a machine for each partition of `__transaction_state` led here."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Coroutine, Sequence
+from typing import Any
 
-from tailrace.broker.coordination.coordinator import Coordinator, StateTopic
+from tailrace.broker.control.producer_ids import ProducerIds
+from tailrace.broker.coordination.coordinator import Coordinator, CoordinatorParts, StateTopic
 from tailrace.broker.partitions.partition import Partition
+from tailrace.broker.peers import Peers
 from tailrace.broker.timers import sleep_then_read
 from tailrace.broker.transactions.marker_delivery import MarkerDelivery
+from tailrace.broker.transactions.marker_writing import MarkerWriting
 from tailrace.broker.transactions.membership import TransactionMembership
 from tailrace.broker.transactions.partition_coordinator import TransactionPartitionCoordinator
+from tailrace.model.faults import ConcurrentTransactions
 from tailrace.model.topics import TRANSACTIONS_TOPIC
-from tailrace.model.transaction_faults import ConcurrentTransactions
 from tailrace.transactions.transaction import NOTHING, Producer
 from tailrace.transactions.turn import Rules
 
-if TYPE_CHECKING:
-    from tailrace.broker.node import Node
-
 
 class TransactionCoordinator(Coordinator[TransactionPartitionCoordinator]):
-    def __init__(self, node: "Node") -> None:
-        settings = node.settings
+    def __init__(
+        self, parts: CoordinatorParts, producer_ids: ProducerIds, markers: MarkerWriting, peers: Peers
+    ) -> None:
+        settings = parts.settings
         partitions = settings.transaction_state_log_num_partitions
         replicas = settings.transaction_state_log_replication_factor
         super().__init__(
-            node, StateTopic("transactional id", TRANSACTIONS_TOPIC, partitions, replicas), self._coordinate
+            parts, StateTopic("transactional id", TRANSACTIONS_TOPIC, partitions, replicas), self._coordinate
         )
         self._rules = Rules(
             max_timeout_ms=settings.transaction_max_timeout_ms,
             expiration_ms=settings.transactional_id_expiration_ms,
         )
-        self._delivery = MarkerDelivery(node)
-        self.membership = TransactionMembership(node)
+        self._producer_ids = producer_ids
+        self._delivery = MarkerDelivery(parts, markers)
+        self.membership = TransactionMembership(self, parts.hosted, peers.call)
 
     def _coordinate(self, partition: Partition) -> TransactionPartitionCoordinator:
         return TransactionPartitionCoordinator(
-            partition, self._rules, self._node.ports, self._node.spawn, self._delivery.send, self._level
+            partition, self._rules, self._parts.ports, self._parts.background.spawn, self._delivery.send, self._level
         )
 
     def _level(self) -> int:
         """The level of metadata.version in force, at which records are written."""
-        return self._node.hosted.image.level
+        return self._parts.hosted.image.level
 
     async def init(self, transactional_id: str, timeout_ms: int, expected: Producer | None) -> Producer:
         """Give a name to a producer."""
@@ -62,11 +66,14 @@ class TransactionCoordinator(Coordinator[TransactionPartitionCoordinator]):
 
     async def _new_id(self, coordinator: TransactionPartitionCoordinator, transactional_id: str) -> int:
         """Machines cannot wait for a producer id: where one will be needed it is taken first."""
-        return await self._node.producer_ids.take() if coordinator.needs_id(transactional_id) else NOTHING
+        return await self._producer_ids.take() if coordinator.needs_id(transactional_id) else NOTHING
+
+    def background_work(self) -> Sequence[Coroutine[Any, Any, None]]:
+        return [self.forget_unused(), *super().background_work()]
 
     async def forget_unused(self) -> None:
         """Look for names that need not be remembered, for ever."""
         while True:
-            await sleep_then_read(min(self._node.settings.transaction_remove_expired_interval_ms / 1000, 86_400.0))
+            await sleep_then_read(min(self._parts.settings.transaction_remove_expired_interval_ms / 1000, 86_400.0))
             for coordinator in self.local_coordinators:
                 await coordinator.expire()

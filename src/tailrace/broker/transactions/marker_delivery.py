@@ -11,30 +11,23 @@ import logging
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from tailrace.broker.coordination.coordinator import CoordinatorParts
 from tailrace.broker.peers import Unreachable
+from tailrace.broker.transactions.marker_writing import MarkerWriting
 from tailrace.broker.transactions.partition_coordinator import TransactionPartitionCoordinator
-from tailrace.model.faults import Fault
-from tailrace.model.ids import NO_EPOCH, NO_ID, NOBODY, BrokerId, Epoch
+from tailrace.model.faults import BrokerNotAvailable, CoordinatorFenced, Fault, StaleProducerEpoch
+from tailrace.model.ids import NO_EPOCH, NO_ID, NOBODY, BrokerId, Epoch, PartitionName
 from tailrace.model.limits import MARKS_PER_CALL_MAX
-from tailrace.transactions.transaction import Place
 from tailrace.transactions.transactions import Transactions
 from tailrace.transactions.turn import Markers, TransactionTurn
-from tailrace.wire.errors import Error
-from tailrace.wire.faults import error_of
 from tailrace.wire.messages.peers.write_markers import Marker, PartitionToMark
-
-if TYPE_CHECKING:
-    from tailrace.broker.node import Node
 
 logger: Final = logging.getLogger(__name__)
 
 AGAIN_FIRST_S: Final = 0.02
 AGAIN_MOST_S: Final = 1.0
-# Written, or not needed: a producer whose epoch is higher there has nothing open in this one.
-DONE: Final = (Error.NONE, Error.INVALID_PRODUCER_EPOCH)
-NOT_OURS: Final = Error.TRANSACTION_COORDINATOR_FENCED  # another coordinator has written there: it ends this
 
 
 class Order(NamedTuple):
@@ -43,7 +36,7 @@ class Order(NamedTuple):
     coordinator: TransactionPartitionCoordinator
     epoch: Epoch  # of the coordinator
     markers: Markers
-    place: Place
+    place: PartitionName
     tries: int = 0
 
     @property
@@ -52,8 +45,11 @@ class Order(NamedTuple):
 
 
 class MarkerDelivery:
-    def __init__(self, node: "Node") -> None:
-        self._node = node
+    def __init__(self, parts: CoordinatorParts, markers: MarkerWriting) -> None:
+        self._hosted = parts.hosted
+        self._leaders = parts.leaders
+        self._background = parts.background
+        self._markers = markers
         self._waiting: dict[BrokerId, list[Order]] = {}  # for a call; a broker is in it while it is called
 
     def send(self, coordinator: TransactionPartitionCoordinator, epoch: Epoch, markers: Markers) -> None:
@@ -72,19 +68,19 @@ class MarkerDelivery:
                 self._waiting[leader].append(order)
             else:
                 self._waiting[leader] = [order]
-                self._node.spawn(self._serve(leader))
+                self._background.spawn(self._serve(leader))
         if gone:
-            self._node.spawn(self._tell(gone))
+            self._background.spawn(self._tell(gone))
 
-    def _leader_of(self, place: Place) -> BrokerId:
-        topic = self._node.hosted.image.topics.get(place.topic)
+    def _leader_of(self, place: PartitionName) -> BrokerId:
+        topic = self._hosted.image.topics.get(place.topic)
         if topic is None or place.partition >= len(topic.partitions):
             return NOBODY
-        return self._node.leaders.led_by(topic, place.partition)[0]
+        return self._leaders.led_by(topic, place.partition)[0]
 
-    def _is_gone(self, place: Place) -> bool:
+    def _is_gone(self, place: PartitionName) -> bool:
         """Whether a partition was deleted. One that is merely not known here was made a moment ago."""
-        image = self._node.hosted.image
+        image = self._hosted.image
         topic = image.topics.get(place.topic)
         is_there = topic is not None and place.partition < len(topic.partitions)
         return not is_there and place.topic in image.removed.values()
@@ -99,35 +95,35 @@ class MarkerDelivery:
             asyncio.get_running_loop().call_later(delay_s, self._again, some)
 
     def _again(self, orders: Sequence[Order]) -> None:
-        if not self._node.stopping:
+        if not self._background.stopping:
             self._give_out([order for order in orders if order.stands])
 
     async def _serve(self, broker: BrokerId) -> None:
         """Send to one broker what there is for it, until there is no more."""
         while waiting := [order for order in self._waiting[broker] if order.stands]:
             orders, self._waiting[broker] = waiting[:MARKS_PER_CALL_MAX], waiting[MARKS_PER_CALL_MAX:]
-            codes = await self._call(broker, orders)
-            results = list(zip(orders, codes, strict=True))
-            self._later([order for order, code in results if code not in (*DONE, NOT_OURS)])
-            self._node.spawn(self._tell([order for order, code in results if code in DONE]))
+            faults = await self._call(broker, orders)
+            results = list(zip(orders, faults, strict=True))
+            self._later([order for order, fault in results if not (_is_done(fault) or _is_superseded(fault))])
+            self._background.spawn(self._tell([order for order, fault in results if _is_done(fault)]))
         del self._waiting[broker]
 
-    async def _call(self, broker: BrokerId, orders: Sequence[Order]) -> Sequence[Error]:
+    async def _call(self, broker: BrokerId, orders: Sequence[Order]) -> Sequence[Fault | None]:
         """What became of each."""
         try:
-            answers = await self._node.marker_writing.send(broker, [self._marker(order) for order in orders])
+            answers = await self._markers.send(broker, [self._marker(order) for order in orders])
         except Unreachable as error:
-            logger.info("markers did not reach broker %d: %s", broker, error)
-            return [Error.BROKER_NOT_AVAILABLE] * len(orders)
+            logger.info("cannot send transaction markers to broker %d, retrying: %s", broker, error)
+            return [BrokerNotAvailable(str(error))] * len(orders)
         except Fault as fault:
-            return [error_of(fault)] * len(orders)
-        return [code for (code,) in answers]
+            return [fault] * len(orders)
+        return [fault for (fault,) in answers]
 
     def _marker(self, order: Order) -> Marker:
-        topic = self._node.hosted.image.topics.get(order.place.topic)
+        topic = self._hosted.image.topics.get(order.place.topic)
         number, markers = order.place.partition, order.markers
         topic_id = NO_ID if topic is None else topic.id  # it has just gone
-        epoch = NO_EPOCH if topic is None else self._node.leaders.led_by(topic, number)[1]
+        epoch = NO_EPOCH if topic is None else self._leaders.led_by(topic, number)[1]
         return Marker(
             producer_id=markers.producer.id,
             producer_epoch=markers.producer.epoch,
@@ -139,11 +135,11 @@ class MarkerDelivery:
 
     async def _tell(self, orders: Sequence[Order]) -> None:
         """Tell the machines who needs no marker any more, each in one turn."""
-        by_seat: dict[TransactionPartitionCoordinator, list[Order]] = {}
+        by_coordinator: dict[TransactionPartitionCoordinator, list[Order]] = {}
         for order in orders:
             if order.stands:
-                by_seat.setdefault(order.coordinator, []).append(order)
-        for coordinator, some in by_seat.items():
+                by_coordinator.setdefault(order.coordinator, []).append(order)
+        for coordinator, some in by_coordinator.items():
             with suppress(Fault):  # then there is another coordinator, or will be, and it sends all again
                 await coordinator.act(partial(_marked, some))
 
@@ -151,3 +147,13 @@ class MarkerDelivery:
 def _marked(orders: Sequence[Order], machine: Transactions, turn: TransactionTurn) -> None:
     for order in orders:
         machine.marked(order.markers, [order.place], turn)
+
+
+def _is_done(fault: Fault | None) -> bool:
+    """Written, or not needed: a producer whose epoch is higher there has nothing open in this one."""
+    return fault is None or isinstance(fault, StaleProducerEpoch)
+
+
+def _is_superseded(fault: Fault | None) -> bool:
+    """A later coordinator has written there, and ends the transaction."""
+    return isinstance(fault, CoordinatorFenced)

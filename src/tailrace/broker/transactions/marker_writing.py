@@ -10,20 +10,19 @@ and one with a lower number than the last is refused, as is one for a leader tha
 """
 
 import asyncio
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping, Sequence
+from typing import Final
 
+from tailrace.broker.control.controller_calls import CallPeer
+from tailrace.broker.control.peer_requests import Handler
+from tailrace.broker.metadata.hosted_partitions import HostedPartitions
 from tailrace.broker.partitions.partition import Partition
-from tailrace.model.faults import Fault, InvalidRequest, InvalidTopicName
+from tailrace.model.faults import Fault, InvalidRequest, InvalidTopicName, TimedOut
 from tailrace.model.ids import NO_EPOCH, NO_ID, BrokerId, Id
 from tailrace.model.topics import OFFSETS_TOPIC
-from tailrace.wire.errors import Error
-from tailrace.wire.faults import error_of
+from tailrace.wire.faults import error_of, fault_of
 from tailrace.wire.messages.peers.write_markers import Marker, WriteMarkers, WriteMarkersAnswer
 from tailrace.wire.messages.write_txn_markers import MarkerToWrite
-
-if TYPE_CHECKING:
-    from tailrace.broker.node import Node
 
 MARKER_TIMEOUT_S: Final = 10.0
 COMMITTED_WITHIN_S: Final = 0.5  # where there is a majority it takes milliseconds
@@ -32,25 +31,32 @@ AnyMarker = Marker | MarkerToWrite
 
 
 class MarkerWriting:
-    def __init__(self, node: "Node") -> None:
-        self._node = node
+    def __init__(self, hosted: HostedPartitions, incarnation: Id, call_peer: CallPeer) -> None:
+        self._hosted = hosted
+        self._incarnation = incarnation
+        self._call_peer = call_peer
         self._number = 0  # of the last request sent
         self._heard: dict[BrokerId, tuple[Id, int]] = {}  # the life of each sender, and the number of its last request
 
     async def send(
         self, broker: BrokerId, markers: Sequence[Marker], timeout_s: float = MARKER_TIMEOUT_S
-    ) -> list[list[Error]]:
-        """Have a broker write markers; for each a code for each of its partitions. `Unreachable` when nobody knows."""
+    ) -> list[list[Fault | None]]:
+        """Have a broker write markers; for each of its partitions a fault, or None. `Unreachable` when nobody knows."""
         self._number += 1
-        request = WriteMarkers(life=self._node.incarnation, number=self._number, markers=tuple(markers))
-        if broker == self._node.broker_id:
+        request = WriteMarkers(life=self._incarnation, number=self._number, markers=tuple(markers))
+        if broker == self._hosted.me.broker:
             answer = await self.serve(broker, request)
         else:
-            answer = await self._node.quorums.peers.call(broker, request, timeout_s)
+            answer = await self._call_peer(broker, request, timeout_s)
         if answer.error_code:
-            return [[Error(answer.error_code)] * len(marker.partitions) for marker in markers]
+            fault = fault_of(answer.error_code, answer.error_message or "")
+            return [[fault] * len(marker.partitions) for marker in markers]
         codes = iter(answer.codes)
-        return [[Error(next(codes)) for _ in marker.partitions] for marker in markers]
+        return [[fault_of(next(codes)) for _ in marker.partitions] for marker in markers]
+
+    @property
+    def handlers(self) -> Mapping[type, Handler]:
+        return {WriteMarkers: self.serve}
 
     async def serve(self, caller: BrokerId, request: WriteMarkers) -> WriteMarkersAnswer:
         life, number = self._heard.get(caller, (NO_ID, 0))
@@ -62,14 +68,15 @@ class MarkerWriting:
             for marker in request.markers
             for place in marker.partitions
         ]
-        return WriteMarkersAnswer(codes=tuple(await asyncio.gather(*writes)))
+        faults = await asyncio.gather(*writes)
+        return WriteMarkersAnswer(codes=tuple(0 if fault is None else error_of(fault) for fault in faults))
 
     async def write(
         self, topic: str | Id, number: int, marker: AnyMarker, within_s: float, leader_epoch: int = NO_EPOCH
-    ) -> Error:
+    ) -> Fault | None:
         """Write a marker to a partition that this broker leads, in that epoch if it is known; what became of it."""
         try:
-            partition = self._node.hosted.find(topic, number)
+            partition = self._hosted.find(topic, number)
             _require_takes_part(partition)
             partition.require_epoch(leader_epoch)
             async with asyncio.timeout(within_s):
@@ -81,10 +88,10 @@ class MarkerWriting:
                     transaction_version=marker.transaction_version,
                 )
         except Fault as fault:
-            return error_of(fault)
+            return fault
         except TimeoutError:
-            return Error.REQUEST_TIMED_OUT
-        return Error.NONE
+            return TimedOut(f"the marker was not committed within {within_s} s")
+        return None
 
 
 def _require_takes_part(partition: Partition) -> None:

@@ -1,25 +1,37 @@
 """Asking the coordinator of a transaction, wherever it is, whether partitions take part in it; and answering that."""
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
 
-from tailrace.broker.partitions.transaction_guards import NamedPartition
+from tailrace.broker.control.peer_requests import Handler
+from tailrace.broker.coordination.coordinator import Coordinator
+from tailrace.broker.metadata.hosted_partitions import HostedPartitions
 from tailrace.broker.peers import Unreachable
 from tailrace.broker.transactions.partition_coordinator import TransactionPartitionCoordinator
-from tailrace.model.faults import CoordinatorLoading, CoordinatorUnavailable, Fault, NotCoordinator, UnknownTopic
-from tailrace.model.transaction_faults import NotInTransaction
-from tailrace.transactions.transaction import FIRST_EPOCH_VERSION, Place, Producer
-from tailrace.wire.errors import Error
-from tailrace.wire.faults import error_of
+from tailrace.model.faults import (
+    CoordinatorLoading,
+    CoordinatorUnavailable,
+    Fault,
+    NotCoordinator,
+    NotInTransaction,
+    UnknownTopic,
+)
+from tailrace.model.ids import BrokerId, PartitionName
+from tailrace.transactions.transaction import TRANSACTIONS_V2, Producer
+from tailrace.wire.faults import error_of, fault_of
 from tailrace.wire.messages.peers.take_part import PartitionTakingPart, TakePart, TakePartAnswer
-
-if TYPE_CHECKING:
-    from tailrace.broker.node import Node
 
 
 class TransactionMembership:
-    def __init__(self, node: "Node") -> None:
-        self._node = node
+    def __init__(
+        self,
+        coordinator: Coordinator[TransactionPartitionCoordinator],
+        hosted: HostedPartitions,
+        call_peer: Callable[[BrokerId, object], Awaitable[Any]],
+    ) -> None:
+        self._coordinator = coordinator
+        self._hosted = hosted
+        self._call_peer = call_peer
 
     # Asking
 
@@ -28,10 +40,10 @@ class TransactionMembership:
         transactional_id: str,
         producer_id: int,
         producer_epoch: int,
-        partitions: Sequence[NamedPartition],
+        partitions: Sequence[PartitionName],
         *,
         add: bool,
-    ) -> Mapping[NamedPartition, Error]:
+    ) -> Mapping[PartitionName, Fault]:
         """As `Verifier` says."""
         request = TakePart(
             transactional_id=transactional_id,
@@ -43,14 +55,15 @@ class TransactionMembership:
         answer = await self._ask(request)
         if answer.error_code or len(answer.codes) != len(partitions):
             raise CoordinatorUnavailable(f"the coordinator of {transactional_id} says: {answer.error_message}")
-        return {one: Error(code) for one, code in zip(partitions, answer.codes, strict=True) if code}
+        faults = ((one, fault_of(code)) for one, code in zip(partitions, answer.codes, strict=True))
+        return {one: fault for one, fault in faults if fault is not None}
 
     async def _ask(self, request: TakePart) -> TakePartAnswer:
-        coordinator = await self._node.transaction_coordinator.find(request.transactional_id)
-        if coordinator == self._node.broker_id:
-            return await self.serve(request)
+        coordinator = await self._coordinator.find(request.transactional_id)
+        if coordinator == self._hosted.me.broker:
+            return await self.serve(coordinator, request)
         try:
-            answer: TakePartAnswer = await self._node.quorums.peers.call(coordinator, request)
+            answer: TakePartAnswer = await self._call_peer(coordinator, request)
         except Unreachable as error:
             raise CoordinatorUnavailable(
                 f"the coordinator of {request.transactional_id}, broker {coordinator}, cannot be reached: {error}"
@@ -59,13 +72,17 @@ class TransactionMembership:
 
     # Answering
 
-    async def serve(self, request: TakePart) -> TakePartAnswer:
+    @property
+    def handlers(self) -> Mapping[type, Handler]:
+        return {TakePart: self.serve}
+
+    async def serve(self, caller: BrokerId, request: TakePart) -> TakePartAnswer:
         """What the coordinator here says of each partition. Faults say that there is none."""
-        coordinator = self._node.transaction_coordinator.local(request.transactional_id)
-        places = [Place(one.topic, one.partition) for one in request.partitions]
+        coordinator = self._coordinator.local(request.transactional_id)
+        places = [PartitionName(one.topic, one.partition) for one in request.partitions]
         try:
             if request.add:
-                _require_known(self._node, places)
+                _require_known(self._hosted, places)
             missing = await coordinator.when_free(
                 request.transactional_id, lambda: _missing(coordinator, request, places)
             )
@@ -74,22 +91,22 @@ class TransactionMembership:
         except Fault as fault:
             return TakePartAnswer(codes=(error_of(fault),) * len(places))
         none = error_of(NotInTransaction(""))
-        return TakePartAnswer(codes=tuple(none if one in missing else Error.NONE for one in places))
+        return TakePartAnswer(codes=tuple(none if one in missing else 0 for one in places))
 
 
-def _require_known(node: "Node", places: Sequence[Place]) -> None:
+def _require_known(hosted: HostedPartitions, places: Sequence[PartitionName]) -> None:
     """A coordinator that has not heard of a topic yet could not tell it from one that is gone."""
-    topics = node.hosted.image.topics
+    topics = hosted.image.topics
     for place in places:
         if place.topic not in topics or place.partition >= len(topics[place.topic].partitions):
             raise UnknownTopic(f"{place.topic}-{place.partition} is not known here")
 
 
 async def _missing(
-    coordinator: TransactionPartitionCoordinator, request: TakePart, places: Sequence[Place]
-) -> Sequence[Place]:
+    coordinator: TransactionPartitionCoordinator, request: TakePart, places: Sequence[PartitionName]
+) -> Sequence[PartitionName]:
     name, who = request.transactional_id, Producer(request.producer_id, request.producer_epoch)
     if not request.add:
         return await coordinator.ask(lambda machine: machine.missing(name, who, places))
-    await coordinator.act(lambda machine, turn: machine.add(name, who, places, FIRST_EPOCH_VERSION, turn))
+    await coordinator.act(lambda machine, turn: machine.add(name, who, places, TRANSACTIONS_V2, turn))
     return ()

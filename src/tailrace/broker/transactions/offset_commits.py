@@ -6,24 +6,27 @@ one, which nobody heard of here.
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from tailrace.broker.coordination.coordinator import partition_of
+from tailrace.broker.groups.coordinator import GroupCoordinator
 from tailrace.broker.groups.partition_coordinator import GroupPartitionCoordinator
-from tailrace.broker.partitions.transaction_guards import Guard
+from tailrace.broker.partitions.transaction_guards import Guard, Verifier
 from tailrace.groups.groups import Groups
-from tailrace.groups.offsets import Committed, Place
+from tailrace.groups.offsets import Committed
 from tailrace.groups.requests import MemberId
 from tailrace.groups.turn import GroupTurn
-from tailrace.model.faults import Fault, InvalidTransactionState, RefusedElsewhere, StaleProducerEpoch
+from tailrace.model.faults import (
+    ConcurrentTransactions,
+    Fault,
+    InvalidTransactionState,
+    NotInTransaction,
+    ProducerFenced,
+    StaleProducerEpoch,
+)
 from tailrace.model.frozen import frozen
+from tailrace.model.ids import PartitionName
 from tailrace.model.topics import OFFSETS_TOPIC
-from tailrace.model.transaction_faults import ConcurrentTransactions
 from tailrace.transactions.transaction import Producer
-from tailrace.wire.errors import Error
-
-if TYPE_CHECKING:
-    from tailrace.broker.node import Node
 
 
 @frozen
@@ -33,54 +36,61 @@ class TransactionalCommit:
     group_id: str
     who: MemberId
     generation: int  # below 0: it does not say
-    offsets: Mapping[Place, Committed]
     adds: bool  # the client leaves it to brokers to add partitions (transactions v2)
     says_abortable: bool  # it knows TRANSACTION_ABORTABLE
 
 
-async def commit(node: "Node", wanted: TransactionalCommit) -> None:
-    coordinator = node.group_coordinator.local(wanted.group_id)
-    producer, known = wanted.producer, coordinator.pending_epoch(wanted.producer.id)
-    if known is not None and producer.epoch < known:
-        raise StaleProducerEpoch(f"producer {producer.id} has epoch {known} by now, not {producer.epoch}")
-    guard = coordinator.guards.take(producer.id, producer.epoch, coordinator.epoch)
-    try:
-        if known != producer.epoch:
-            await _verify(node, wanted)
-        if wanted.adds and not guard.valid:  # by the marker before: the epoch says that this is the next transaction
-            guard.valid = True
-            await _verify(node, wanted)
-        await _write(coordinator, wanted, guard)
-    finally:
-        coordinator.guards.give_back(guard)
+class OffsetCommits:
+    """The leader's side of offsets that transactions commit; `verifier` asks their coordinators."""
+
+    def __init__(self, groups: GroupCoordinator, verifier: Verifier) -> None:
+        self._groups = groups
+        self.verifier = verifier
+
+    async def commit(self, wanted: TransactionalCommit, offsets: Mapping[PartitionName, Committed]) -> None:
+        coordinator = self._groups.local(wanted.group_id)
+        producer, known = wanted.producer, coordinator.pending_epoch(wanted.producer.id)
+        if known is not None and producer.epoch < known:
+            raise StaleProducerEpoch(f"producer {producer.id} has epoch {known} by now, not {producer.epoch}")
+        guard = coordinator.guards.take(producer.id, producer.epoch, coordinator.epoch)
+        try:
+            if known != producer.epoch:
+                await self._verify(wanted)
+            if wanted.adds and not guard.valid:  # by the last marker; the epoch says that this is the next
+                guard.valid = True
+                await self._verify(wanted)
+            await _write(coordinator, wanted, offsets, guard)
+        finally:
+            coordinator.guards.give_back(guard)
+
+    async def _verify(self, wanted: TransactionalCommit) -> None:
+        topic = await self._groups.kept_in()
+        place = PartitionName(OFFSETS_TOPIC, partition_of(wanted.group_id, len(topic.partitions)))
+        refused = await self.verifier.verify(
+            wanted.transactional_id, wanted.producer.id, wanted.producer.epoch, [place], add=wanted.adds
+        )
+        for fault in refused.values():
+            raise _refusal(wanted, fault)
 
 
-async def _verify(node: "Node", wanted: TransactionalCommit) -> None:
-    topic = await node.group_coordinator.kept_in()
-    place = (OFFSETS_TOPIC, partition_of(wanted.group_id, len(topic.partitions)))
-    refused = await node.verifier.verify(
-        wanted.transactional_id, wanted.producer.id, wanted.producer.epoch, [place], add=wanted.adds
-    )
-    for error in refused.values():
-        raise _refusal(wanted, error)
-
-
-def _refusal(wanted: TransactionalCommit, error: Error) -> Fault:
+def _refusal(wanted: TransactionalCommit, fault: Fault) -> Fault:
     """Clients are told what Kafka tells them, and what they know."""
-    what = f"the coordinator of {wanted.transactional_id} says {error.name}"
-    if error == Error.PRODUCER_FENCED:
-        return StaleProducerEpoch(what)
-    if error == Error.TRANSACTION_ABORTABLE and not wanted.says_abortable:
-        return InvalidTransactionState(what)
-    return RefusedElsewhere(what, error)
+    if isinstance(fault, ProducerFenced):
+        return StaleProducerEpoch(str(fault))
+    if isinstance(fault, NotInTransaction) and not wanted.says_abortable:
+        return InvalidTransactionState(str(fault))
+    return fault
 
 
-async def _write(coordinator: GroupPartitionCoordinator, wanted: TransactionalCommit, guard: Guard) -> None:
+async def _write(
+    coordinator: GroupPartitionCoordinator,
+    wanted: TransactionalCommit,
+    offsets: Mapping[PartitionName, Committed],
+    guard: Guard,
+) -> None:
     def write(machine: Groups, turn: GroupTurn) -> None:
         if not guard.valid or guard.leader_epoch != coordinator.epoch:
             raise ConcurrentTransactions(f"the transaction of {wanted.transactional_id} has ended meanwhile")
-        machine.commit_in_transaction(
-            wanted.group_id, wanted.who, wanted.generation, wanted.producer, wanted.offsets, turn
-        )
+        machine.commit_in_transaction(wanted.group_id, wanted.who, wanted.generation, wanted.producer, offsets, turn)
 
     await coordinator.act(write)

@@ -13,14 +13,12 @@ from typing import Final, TypeVar
 from tailrace.broker.coordination.partition_coordinator import PartitionCoordinator, Spawn
 from tailrace.broker.machines.runtime import Codec
 from tailrace.broker.partitions.partition import Partition
-from tailrace.model.faults import Fault
-from tailrace.model.ids import Epoch
+from tailrace.model.faults import ConcurrentTransactions, Fault
+from tailrace.model.ids import Epoch, PartitionName
 from tailrace.model.proposal import Proposal
-from tailrace.model.transaction_faults import ConcurrentTransactions
 from tailrace.ports import Ports
 from tailrace.transactions.records import decode_entry, encode_entry
 from tailrace.transactions.states import Cause
-from tailrace.transactions.transaction import Place
 from tailrace.transactions.transactions import Transactions
 from tailrace.transactions.turn import Markers, Rules, TransactionTurn
 
@@ -40,7 +38,7 @@ class TransactionPartitionCoordinator(PartitionCoordinator[Transactions, Transac
         self._send = send
         self._waiting: dict[str, asyncio.Event] = {}  # for the end of the transaction before
 
-    def awaits(self, epoch: Epoch, markers: Markers, place: Place) -> bool:
+    def awaits(self, epoch: Epoch, markers: Markers, place: PartitionName) -> bool:
         """Whether a marker is still to be sent. One that was built anew in the same epoch sends its own."""
         coordinator = self._term.runtime
         is_same = coordinator is not None and coordinator.epoch == epoch
@@ -58,7 +56,7 @@ class TransactionPartitionCoordinator(PartitionCoordinator[Transactions, Transac
         return await work()
 
     async def _free(self, transactional_id: str) -> None:
-        if transactional_id not in self._serving().machine.unmarked:
+        if transactional_id not in self._serving().machine.pending_markers:
             return  # it has ended while its refusal waited to be told
         freed = self._waiting.setdefault(transactional_id, asyncio.Event())
         with suppress(TimeoutError):
@@ -116,4 +114,4 @@ def _expire(names: Sequence[str], machine: Transactions, turn: TransactionTurn) 
 
 
 def _restate(names: Sequence[str], machine: Transactions, turn: TransactionTurn) -> None:
-    machine.restate(names, turn)
+    machine.rewrite(names, turn)

@@ -1,1 +1,1 @@
-"""`tailrace bench`: a load tool."""
+"""`tailrace bench`: measure the throughput and latency of a broker."""

@@ -1,4 +1,4 @@
-"""`tailrace bench`: a load tool, against any broker that speaks Kafka's protocol."""
+"""`tailrace bench`: measure the throughput and latency of any Kafka broker."""
 
 import secrets
 import signal
@@ -24,21 +24,24 @@ class Measure(StrEnum):
 
 
 def bench(
-    messages: Annotated[int, typer.Option("--messages", "-n", min=1, help="How many to send and to read.")] = 200_000,
-    size: Annotated[int, typer.Option("--size", "-s", min=8, help="Bytes of each message.")] = 1000,
-    partitions: Annotated[int, typer.Option("--partitions", "-p", min=1, help="Of the topic that is made.")] = 1,
+    messages: Annotated[int, typer.Option("--messages", "-n", min=1, help="Messages to send and to read.")] = 200_000,
+    size: Annotated[int, typer.Option("--size", "-s", min=8, help="Bytes per message.")] = 1000,
+    partitions: Annotated[int, typer.Option("--partitions", "-p", min=1, help="Partitions of the created topic.")] = 1,
     acks: AcksOption = Acks.all,
     compression: CompressionOption = Compression.none,
-    rate: Annotated[int, typer.Option("--rate", "-r", min=1, help="Messages a second, for latency.")] = 1000,
-    seconds: Annotated[float, typer.Option("--seconds", min=0.1, help="How long, for latency.")] = 5.0,
-    only: Annotated[list[Measure] | None, typer.Option("--only", help="Only this; may be repeated.")] = None,
+    rate: Annotated[int, typer.Option("--rate", "-r", min=1, help="Latency: messages per second.")] = 1000,
+    seconds: Annotated[float, typer.Option("--seconds", min=0.1, help="Latency: duration of the measurement.")] = 5.0,
+    only: Annotated[
+        list[Measure] | None, typer.Option("--only", help="Run only this measurement; may be repeated.")
+    ] = None,
     topic: Annotated[
-        str | None, typer.Option("--topic", "-t", help="One that is there; else one is made, and deleted at the end.")
+        str | None,
+        typer.Option("--topic", "-t", help="An existing topic. Without it, a topic is created and deleted at the end."),
     ] = None,
     json: Json = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """Measure a broker: messages in, out, and how long single ones take.
+    """Measure a broker: produce throughput, consume throughput, and the latency of single messages.
 
     \b
     Examples:
@@ -48,8 +51,10 @@ def bench(
     """
     wanted = list(dict.fromkeys(only or Measure))
     if Measure.consume in wanted and Measure.produce not in wanted and topic is None:
-        raise Misused("--only consume needs something to read: add --only produce, or give a --topic that is filled.")
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # whoever ends it, its topic goes with it
+        raise Misused(
+            "--only consume has no messages to read: add --only produce, or name a filled topic with --topic."
+        )
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as for Ctrl-C, delete the topic before the end
     with _topic(bootstrap, topic, partitions) as name:
         load = Load(
             bootstrap=bootstrap,
@@ -83,26 +88,26 @@ def _measure(measure: Measure, load: Load) -> Case:
 
 @contextmanager
 def _topic(bootstrap: str, given: str | None, partitions: int) -> Iterator[str]:
-    """The topic to load: the given one, or one of our own for as long as it takes."""
+    """The topic to use: the given one, or a new one that is deleted at the end."""
     client = admin(bootstrap)
     if given is not None:
         with asking(bootstrap, f"find topic {given}"):
-            there = given in client.list_topics(timeout=ANSWER_TIMEOUT_S).topics  # asking by name could make it
-        if not there:
-            raise Failed(f"there is no topic {given}.\n`tailrace topic list` shows what is there.")
+            exists = given in client.list_topics(timeout=ANSWER_TIMEOUT_S).topics  # a request by name could create it
+        if not exists:
+            raise Failed(f"there is no topic {given}.\n`tailrace topic list` lists the topics.")
         yield given
         return
     from confluent_kafka.admin import NewTopic
 
     name = f"tailrace-bench-{secrets.token_hex(4)}"
     try:
-        with asking(bootstrap, "make a topic to load"):
-            made = client.create_topics([NewTopic(name, partitions, -1)], request_timeout=ANSWER_TIMEOUT_S)
-        answer(made[name], bootstrap, f"create topic {name}")
+        with asking(bootstrap, f"create topic {name}"):
+            created = client.create_topics([NewTopic(name, partitions, -1)], request_timeout=ANSWER_TIMEOUT_S)
+        answer(created[name], bootstrap, f"create topic {name}")
         yield name
     finally:
-        with suppress(Failed):  # a failure to measure is the news, not one to tidy up
-            answer(client.delete_topics([name], request_timeout=ANSWER_TIMEOUT_S)[name], bootstrap, "tidy up")
+        with suppress(Failed):  # a failed deletion must not hide why the measurement failed
+            answer(client.delete_topics([name], request_timeout=ANSWER_TIMEOUT_S)[name], bootstrap, f"delete {name}")
 
 
 def _show(cases: list[Case]) -> None:
@@ -117,5 +122,5 @@ def _show(cases: list[Case]) -> None:
 
 
 def _latency_rows(case: dict[str, Any]) -> list[list[object]]:
-    spans = (("until confirmed", "confirmed_ms"), ("until a consumer has it", "end_to_end_ms"))
+    spans = (("until acknowledged", "confirmed_ms"), ("until consumed", "end_to_end_ms"))
     return [[label, *(case[key][name] for name in ("p50", "p99", "p999", "max"))] for label, key in spans]

@@ -1,8 +1,8 @@
-"""How long single messages take at a steady rate: until confirmed, and until a consumer has them.
+"""Latency of single messages at a steady rate: until acknowledged, and until consumed.
 
-The loop is open: messages are due by the clock and their time counts from when they were due, so that a broker
-that stalls cannot hide it by slowing the sender down. One thread waits for confirmations and one for
-arrivals, so that neither is noticed late because the sender sleeps.
+The load is open-loop: messages are due at fixed times, and latency counts from the due time, so a broker that stalls
+cannot hide the stall by slowing the sender down (coordinated omission). One thread polls for acknowledgements and one
+for messages, so that neither is noticed late while the sender sleeps.
 """
 
 import threading
@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from tailrace.cli.bench.load import QUIET_TIMEOUT_S, Case, Load, Progress, filler, purged_when_cut_short
+from tailrace.cli.bench.load import IDLE_TIMEOUT_S, Case, Load, Progress, filler, purged_on_interrupt
 from tailrace.cli.client.kafka_client import ANSWER_TIMEOUT_S, asking, consumer, producer
 from tailrace.cli.failure import Failed
 from tailrace.cli.messages.reading import places
@@ -18,7 +18,7 @@ from tailrace.cli.messages.reading import places
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError, Message, Producer
 
-DUE_BYTES: Final = 8  # at the head of each value: when it was due, in nanoseconds
+DUE_TIME_BYTES: Final = 8  # the start of each value: when it was due, in nanoseconds
 POLL_S: Final = 0.2
 
 
@@ -39,18 +39,21 @@ def measure_latency(load: Load, progress: Progress) -> Case:
         for thread in threads:
             thread.start()
         try:
-            with asking(load.bootstrap, f"send to {load.topic}"), purged_when_cut_short(sender):
+            with asking(load.bootstrap, f"send to {load.topic}"), purged_on_interrupt(sender):
                 _send(load, sender, total, confirmed_ms, progress)
-                sender.flush(QUIET_TIMEOUT_S)
-            threads[1].join(QUIET_TIMEOUT_S)
-        finally:  # a client that is closed while a thread waits in it never comes back
+                sender.flush(IDLE_TIMEOUT_S)
+            threads[1].join(IDLE_TIMEOUT_S)
+        finally:  # closing a client while a thread waits in it would hang
             over.set()
             for thread in threads:
                 thread.join()
     finally:
         reader.close()
     if len(confirmed_ms) < total or len(arrived_ms) < total:
-        raise Failed(f"of {total} messages {len(confirmed_ms)} were confirmed and {len(arrived_ms)} came out.")
+        raise Failed(
+            f"of {total} messages, {len(confirmed_ms)} were acknowledged and {len(arrived_ms)} consumed "
+            f"within {IDLE_TIMEOUT_S:g} s; the broker's log may say why."
+        )
     return {
         "name": "latency",
         "acks": load.acks,
@@ -63,29 +66,32 @@ def measure_latency(load: Load, progress: Progress) -> Case:
 
 
 def _warm_up(load: Load, sender: "Producer", reader: "Consumer") -> None:
-    """One message through each partition: what connecting takes is not what a message takes."""
+    """Send one message through each partition, so that connecting is not part of the measurement."""
     awaited = [place.partition for place in reader.assignment()]
     for partition in awaited:
         sender.produce(load.topic, b"", partition=partition)
-    sender.flush(QUIET_TIMEOUT_S)
-    deadline = time.monotonic() + QUIET_TIMEOUT_S
+    sender.flush(IDLE_TIMEOUT_S)
+    deadline = time.monotonic() + IDLE_TIMEOUT_S
     while awaited and time.monotonic() < deadline:
         message = reader.poll(POLL_S)
         if message is not None and message.error() is None:
             awaited = [one for one in awaited if one != message.partition()]
     if awaited:
-        raise Failed(f"a message sent to {load.topic} did not come out within {QUIET_TIMEOUT_S:g} s.")
+        raise Failed(
+            f"a message sent to {load.topic} could not be consumed within {IDLE_TIMEOUT_S:g} s; "
+            "the broker's log may say why."
+        )
 
 
 def _send(load: Load, sender: "Producer", total: int, confirmed_ms: list[float], progress: Progress) -> None:
-    rest = filler(max(0, load.size - DUE_BYTES))
+    rest = filler(max(0, load.size - DUE_TIME_BYTES))
     start = time.perf_counter_ns()
     for number in range(total):
         due = start + number * 1_000_000_000 // load.rate
         early = due - time.perf_counter_ns()
         if early > 0:
             time.sleep(early / 1e9)
-        sender.produce(load.topic, due.to_bytes(DUE_BYTES, "big") + rest, on_delivery=_timer(due, confirmed_ms))
+        sender.produce(load.topic, due.to_bytes(DUE_TIME_BYTES, "big") + rest, on_delivery=_timer(due, confirmed_ms))
         progress(number + 1)
 
 
@@ -108,11 +114,12 @@ def _wait_arrived(reader: "Consumer", over: threading.Event, total: int, times_m
         if message is not None and message.error() is None:
             value = message.value()
             assert isinstance(value, bytes)
-            times_ms.append((time.perf_counter_ns() - int.from_bytes(value[:DUE_BYTES], "big")) / 1e6)
+            times_ms.append((time.perf_counter_ns() - int.from_bytes(value[:DUE_TIME_BYTES], "big")) / 1e6)
 
 
 def _reader_at_end(load: Load) -> "Consumer":
-    """A consumer that misses nothing sent from now on: its offsets are numbers, not \"the end, whenever you ask\"."""
+    """A consumer of all messages sent from now on: it starts at the current end offsets, not at OFFSET_END, which
+    librdkafka resolves later."""
     reader = consumer(load.bootstrap, {})
     wanted = places(reader, load.topic, load.bootstrap, partition=None, from_beginning=False, offset=None)
     with asking(load.bootstrap, f"find the end of {load.topic}"):

@@ -1,7 +1,7 @@
-"""What `tailrace bench` does to a broker: fill a topic and empty it. (`latency.py` times single messages.)
+"""Throughput of producing and consuming a topic; `latency.py` measures single messages.
 
-All of it goes through librdkafka from one process, so on one machine the client takes part of what it measures:
-compare figures of one machine and one run.
+The load comes from one process with librdkafka. On the broker's machine the client competes with it for the CPU:
+compare only figures of one machine and one run.
 """
 
 import os
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Producer
 
 Case = dict[str, object]
-Progress = Callable[[int], None]  # told how many messages are done
+Progress = Callable[[int], None]  # called with the number of messages done
 
 PROGRESS_EVERY: Final = 2000
-QUIET_TIMEOUT_S: Final = 20.0  # how long a broker may say nothing
+IDLE_TIMEOUT_S: Final = 20.0  # without any progress for so long, the measurement fails
 BATCH_BYTES: Final = 1_000_000
 
 
@@ -31,15 +31,15 @@ class Load:
     bootstrap: str
     topic: str
     messages: int
-    size: int  # bytes of one value
+    size: int  # bytes per value
     acks: str
     compression: str
-    rate: int  # messages a second, when timing single ones
-    seconds: float  # how long single ones are timed
+    rate: int  # messages per second of the latency measurement
+    seconds: float  # duration of the latency measurement
 
 
 def measure_produce(load: Load, progress: Progress) -> Case:
-    """How fast messages go in, until the broker has confirmed all of them."""
+    """Throughput of sending, until the broker has acknowledged all messages."""
     failed: list[KafkaError] = []
     settings = {
         "acks": load.acks,
@@ -53,7 +53,7 @@ def measure_produce(load: Load, progress: Progress) -> Case:
     client = producer(load.bootstrap, settings)
     value = filler(load.size)
     start = time.perf_counter()
-    with asking(load.bootstrap, f"send to {load.topic}"), purged_when_cut_short(client):
+    with asking(load.bootstrap, f"send to {load.topic}"), purged_on_interrupt(client):
         for number in range(load.messages):
             while True:
                 try:
@@ -64,32 +64,32 @@ def measure_produce(load: Load, progress: Progress) -> Case:
             if number % PROGRESS_EVERY == 0:
                 client.poll(0)
                 progress(number)
-        left = client.flush(QUIET_TIMEOUT_S)
+        left = client.flush(IDLE_TIMEOUT_S)
     seconds = time.perf_counter() - start
     if failed or left:
-        reason = sentence(failed[0]) if failed else f"{left} messages were not confirmed within {QUIET_TIMEOUT_S:g} s"
+        reason = sentence(failed[0]) if failed else f"{left} messages were not acknowledged in {IDLE_TIMEOUT_S:g} s"
         raise Failed(f"cannot send to {load.topic}: {reason}.")
     return {"name": "produce", "acks": load.acks, "compression": load.compression} | _throughput(load, seconds)
 
 
 @contextmanager
-def purged_when_cut_short(client: "Producer") -> Iterator[None]:
-    """What waits in a producer when Ctrl-C comes must not go out later: it would make the deleted topic anew."""
+def purged_on_interrupt(client: "Producer") -> Iterator[None]:
+    """Drop the producer's queue on Ctrl-C: messages sent after the topic is deleted would create it again."""
     try:
         yield
     except BaseException:
         client.purge(in_flight=False)
-        client.flush(QUIET_TIMEOUT_S)
+        client.flush(IDLE_TIMEOUT_S)
         raise
 
 
 def measure_consume(load: Load, progress: Progress) -> Case:
-    """How fast messages come out, from the beginning of the topic."""
+    """Throughput of reading the topic from its beginning."""
     client = consumer(load.bootstrap, {})
     try:
         wanted = places(client, load.topic, load.bootstrap, partition=None, from_beginning=True, offset=None)
         client.assign(wanted)
-        reading = Reading(client, [], most=load.messages, timeout_s=QUIET_TIMEOUT_S, to_end=False)
+        reading = Reading(client, [], most=load.messages, timeout_s=IDLE_TIMEOUT_S, to_end=False)
         start = time.perf_counter()
         for _ in reading.lists():
             progress(reading.count)
@@ -97,7 +97,10 @@ def measure_consume(load: Load, progress: Progress) -> Case:
     finally:
         client.close()
     if not reading.complete:
-        raise Failed(f"{reading.count} of {load.messages} messages came out of {load.topic}.")
+        raise Failed(
+            f"only {reading.count} of {load.messages} messages of {load.topic} were consumed: "
+            f"none came for {IDLE_TIMEOUT_S:g} s."
+        )
     return {"name": "consume"} | _throughput(load, seconds)
 
 
@@ -112,5 +115,5 @@ def _throughput(load: Load, seconds: float) -> Case:
 
 
 def filler(size: int) -> bytes:
-    """Bytes that compress to about half, as text does."""
+    """Bytes that compress to about half their size, as text does."""
     return os.urandom((size + 1) // 2).hex().encode()[:size]

@@ -1,1 +1,1 @@
-"""How commands reach brokers: confluent-kafka, its configuration file, and requests of our own."""
+"""Clients of the commands: confluent-kafka, its configuration file, and requests over our own sockets."""

@@ -1,6 +1,7 @@
-"""`--client-config FILE`: how to reach brokers, in a file as Kafka's own tools take it, so that no secret is typed.
+"""`--client-config FILE`: client settings in a properties file, as Kafka's tools take it, to keep secrets off the
+command line.
 
-It may name brokers, too; `--bootstrap` wins over it, and it over the default.
+The file may set bootstrap.servers; `--bootstrap` overrides it, and it overrides the default.
 """
 
 from collections.abc import Mapping
@@ -13,7 +14,10 @@ from tailrace.cli.client.kafka_client import DEFAULT_BOOTSTRAP
 from tailrace.cli.failure import Misused
 
 ClientConfig = Annotated[
-    str, typer.Option("--client-config", metavar="FILE", help="Settings of Kafka's clients: security.protocol=SSL …")
+    str,
+    typer.Option(
+        "--client-config", metavar="FILE", help="Kafka client settings, one security.protocol=SSL … per line."
+    ),
 ]
 Brokers = Annotated[
     str,
@@ -26,23 +30,26 @@ COMMENTS: Final = ("#", "!")
 
 
 def client_options(path: str) -> dict[str, str]:
-    """What the file says, by the names that Spark's options have; nothing when there is none."""
+    """The settings in the file, under the names of Spark's options (kafka.…); none if no file is given."""
     if not path:
         return {}
     try:
         lines = Path(path).read_text().splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise Misused(f"--client-config {path}: {error}.") from None
+        raise Misused(f"--client-config {path}: cannot read the file: {error}.") from None
     found = {}
     for number, line in enumerate(map(str.strip, lines), 1):
         if line and not line.startswith(COMMENTS):
             name, equals, value = line.partition("=")
             if not equals:
-                raise Misused(f"--client-config {path}, line {number}: write it like security.protocol=SSL.")
+                raise Misused(
+                    f"--client-config {path}, line {number}: {line!r} has no '='; write NAME=VALUE, such as "
+                    "security.protocol=SSL."
+                )
             found[f"kafka.{name.strip()}"] = value.strip()
     return found
 
 
 def brokers(given: str, options: Mapping[str, str], default: str = DEFAULT_BOOTSTRAP) -> str:
-    """Those of the command line, else of the file."""
+    """The brokers given by --bootstrap, else those of the file, else the default."""
     return given or options.get("kafka.bootstrap.servers", default)

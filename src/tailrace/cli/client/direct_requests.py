@@ -1,6 +1,4 @@
-"""Brokers asked in Kafka's protocol over a socket of our own: for what the Kafka client behind the commands cannot ask.
-
-Like it, this works against any Kafka broker."""
+"""Kafka requests over our own socket, for APIs that confluent-kafka does not offer. Works with any Kafka broker."""
 
 import socket
 from collections.abc import Iterator
@@ -8,8 +6,8 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from tailrace.cli.failure import Failed, Misused
+from tailrace.local.blocking_request import ask, versions_of
 from tailrace.model.addresses import Address, parse_addresses
-from tailrace.testing.blocking_request import ask, versions_of
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.describe_cluster import DescribeClusterRequest
 from tailrace.wire.primitives import WireError
@@ -17,8 +15,8 @@ from tailrace.wire.primitives import WireError
 TIMEOUT_S: Final = 10.0
 
 
-class Asked:
-    """One broker, and the answers that it gives."""
+class BrokerConnection:
+    """A blocking connection to one broker; calling it with a request returns the response."""
 
     def __init__(self, address: Address) -> None:
         self._address = address
@@ -26,7 +24,7 @@ class Asked:
         self._versions = versions_of(self._connection)
 
     def __call__(self, request: object) -> Any:
-        with _failing(f"{self._address} did not answer"):
+        with _reported(f"{self._address} did not answer"):
             return ask(self._connection, request, self._versions)
 
     def knows(self, api_key: int) -> bool:
@@ -37,15 +35,15 @@ class Asked:
 
 
 @contextmanager
-def asking_any(bootstrap: str) -> Iterator[Asked]:
-    """The first broker of these that answers."""
+def connect_any(bootstrap: str) -> Iterator[BrokerConnection]:
+    """A connection to the first of these brokers that answers."""
     try:
         addresses = parse_addresses(bootstrap)
     except ValueError as error:
         raise Misused(f"--bootstrap {bootstrap}: {error}.") from None
     for at, address in enumerate(addresses):
         try:
-            asked = Asked(address)
+            connection = BrokerConnection(address)
         except (OSError, WireError) as error:
             if at + 1 < len(addresses):
                 continue
@@ -54,35 +52,36 @@ def asking_any(bootstrap: str) -> Iterator[Asked]:
                 "Start one with `tailrace serve`, or name another with --bootstrap or TAILRACE_BOOTSTRAP."
             ) from None
         try:
-            yield asked
+            yield connection
         finally:
-            asked.close()
+            connection.close()
         return
 
 
 @contextmanager
-def asking_one(host: str, port: int) -> Iterator[Asked]:
-    """A broker that the cluster has named."""
-    with _failing(f"{host}:{port} cannot be reached"):
-        asked = Asked(Address(host, port))
+def connect_to(host: str, port: int) -> Iterator[BrokerConnection]:
+    """A connection to this broker, whose address the cluster gave."""
+    with _reported(f"{host}:{port} cannot be reached"):
+        connection = BrokerConnection(Address(host, port))
     try:
-        yield asked
+        yield connection
     finally:
-        asked.close()
+        connection.close()
 
 
-def brokers(asked: Asked) -> list[Address]:
-    """All brokers of the cluster that are there."""
-    return [Address(one.host, one.port) for one in asked(DescribeClusterRequest()).brokers]
+def brokers(connection: BrokerConnection) -> list[Address]:
+    """The addresses of all live brokers of the cluster."""
+    return [Address(one.host, one.port) for one in connection(DescribeClusterRequest()).brokers]
 
 
-def name_of(code: int) -> str:
-    """An error as documentation knows it."""
+def error_name(code: int) -> str:
+    """The name of an error code in Kafka's documentation."""
     return Error(code).name
 
 
 @contextmanager
-def _failing(what: str) -> Iterator[None]:
+def _reported(what: str) -> Iterator[None]:
+    """Turn connection and protocol errors into `Failed`."""
     try:
         yield
     except (OSError, WireError) as error:

@@ -1,8 +1,8 @@
-"""The Kafka client behind `topic`, `produce`, `consume`, `bench` and `demo`: confluent-kafka, imported when needed.
+"""The Kafka client of `topic`, `group`, `produce`, `consume`, `bench` and `demo`: confluent-kafka, imported on use.
 
-They speak Kafka's protocol and nothing else, so they work against any Kafka broker. librdkafka waits long and silently
-for a broker that is not there; so we knock first. Whatever it says is turned into a sentence, its own log lines
-are kept off the terminal.
+These commands use only Kafka's protocol, so they work with any Kafka broker. librdkafka waits long and silently for a
+broker that is down, so the address is checked first. Its errors become sentences, and its own log lines are kept off
+the terminal.
 """
 
 import socket
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 DEFAULT_BOOTSTRAP: Final = "127.0.0.1:9092"
-KNOCK_TIMEOUT_S: Final = 5.0
+CONNECT_TIMEOUT_S: Final = 5.0
 ANSWER_TIMEOUT_S: Final = 10.0
 PORT_MAX: Final = 65535
 
@@ -48,7 +48,7 @@ def producer(bootstrap: str, settings: Mapping[str, object]) -> "Producer":
 
 
 def consumer(bootstrap: str, settings: Mapping[str, object]) -> "Consumer":
-    """A consumer by assignment: the client insists on a group id, but joins no group."""
+    """A consumer for use with `assign`: the client requires a group id, but joins no group."""
     basis = _settings(bootstrap) | {"group.id": "tailrace-cli", "enable.auto.commit": False}
     from confluent_kafka import Consumer
 
@@ -57,7 +57,7 @@ def consumer(bootstrap: str, settings: Mapping[str, object]) -> "Consumer":
 
 @contextmanager
 def asking(bootstrap: str, what: str) -> Iterator[None]:
-    """Turn the client's exceptions into a failure that says what was asked of whom."""
+    """Turn the client's exceptions into `Failed`: "cannot {what}: …", with the broker's address or error."""
     from confluent_kafka import KafkaError, KafkaException
 
     try:
@@ -72,25 +72,26 @@ def asking(bootstrap: str, what: str) -> Iterator[None]:
 
 
 def answer(future: "Future[T]", bootstrap: str, what: str) -> T:
-    """What the broker answered to one part of an admin request."""
+    """The broker's result for one part of an admin request."""
     with asking(bootstrap, what):
         return future.result(2 * ANSWER_TIMEOUT_S)
 
 
 def sentence(error: "KafkaError") -> str:
-    """What a Kafka error says, without librdkafka's prefixes, and with the name that documentation knows."""
+    """The text of a Kafka error without librdkafka's prefixes, and the name of its code in brackets."""
     text = str(error.str() or error.name()).strip().removeprefix("Broker: ").removeprefix("Local: ").rstrip(".")
     return f"{text} [{error.name()}]"
 
 
 def partitions_of(list_topics: Callable[..., Any], topic: str, bootstrap: str) -> list[int]:
-    """The numbers of a topic's partitions; `list_topics` is a client's method of that name.
+    """The partition numbers of a topic; `list_topics` is a client's method of that name.
 
-    A consumer's only looks; that of a producer or an admin client makes a topic that is not there, if brokers may."""
+    A consumer's `list_topics` never creates the topic; that of a producer or admin client does, if brokers have
+    auto.create.topics.enable."""
     with asking(bootstrap, f"find topic {topic}"):
         found = list_topics(topic, timeout=ANSWER_TIMEOUT_S).topics[topic]
     if found.error is not None:
-        raise Failed(f"cannot find topic {topic}: {sentence(found.error)}.\n`tailrace topic list` shows what is there.")
+        raise Failed(f"cannot find topic {topic}: {sentence(found.error)}.\n`tailrace topic list` lists the topics.")
     return sorted(found.partitions)
 
 
@@ -102,12 +103,12 @@ def _settings(bootstrap: str) -> dict[str, Any]:
             "this command needs the Kafka client confluent-kafka, which is not installed.\n"
             'Install it with: pip install "tailrace[client]"'
         ) from None
-    _knock(bootstrap)
+    _check_reachable(bootstrap)
     return {"bootstrap.servers": bootstrap, "client.id": "tailrace-cli", "log_level": 0, "error_cb": _ignore}
 
 
-def _knock(bootstrap: str) -> None:
-    """See whether any of the addresses accepts a connection."""
+def _check_reachable(bootstrap: str) -> None:
+    """Fail unless one of the addresses accepts a connection."""
     reason = ""
     for address in bootstrap.split(","):
         host, _, port = address.strip().rpartition(":")
@@ -116,9 +117,9 @@ def _knock(bootstrap: str) -> None:
                 f"--bootstrap {bootstrap}: {address.strip()!r} is not HOST:PORT, such as {DEFAULT_BOOTSTRAP}."
             )
         if not 1 <= int(port) <= PORT_MAX:
-            raise Misused(f"--bootstrap {bootstrap}: a port is a number from 1 to {PORT_MAX}, {port} is none.")
+            raise Misused(f"--bootstrap {bootstrap}: port {port} is out of range; ports are from 1 to {PORT_MAX}.")
         try:
-            socket.create_connection((host.strip("[]"), int(port)), KNOCK_TIMEOUT_S).close()
+            socket.create_connection((host.strip("[]"), int(port)), CONNECT_TIMEOUT_S).close()
         except OSError as error:
             reason = error.strerror or str(error)
         else:
@@ -130,4 +131,4 @@ def _knock(bootstrap: str) -> None:
 
 
 def _ignore(error: "KafkaError") -> None:
-    """Connection errors come back as the failed call's own exception."""
+    """Connection errors are reported by the call that fails because of them."""

@@ -8,10 +8,10 @@ import typer
 
 from tailrace.cli.client.kafka_client import DEFAULT_BOOTSTRAP, Bootstrap, Json
 from tailrace.cli.usage import Command
-from tailrace.testing.broker_places import BROKERS_MAX, BROKERS_USUAL, PORT_MAX
+from tailrace.local.places import BROKERS_DEFAULT, BROKERS_MAX, PORT_MAX
 
 commands = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="Run several brokers on this machine; see how a cluster is doing."
+    no_args_is_help=True, rich_markup_mode=None, help="Run several brokers on this machine; show a cluster's state."
 )
 
 
@@ -38,7 +38,7 @@ def up(
     brokers: Annotated[
         int | None,
         typer.Option(
-            "--brokers", "-n", min=1, max=BROKERS_MAX, help=f"How many. Default: those there are, or {BROKERS_USUAL}."
+            "--brokers", "-n", min=1, max=BROKERS_MAX, help=f"How many. Default: as DIR has, or {BROKERS_DEFAULT}."
         ),
     ] = None,
     data_dir: Annotated[
@@ -51,9 +51,9 @@ def up(
 ) -> None:
     """Run a cluster on this machine until Ctrl-C.
 
-    Standard output gets one line, "ready kafka=HOST:PORT,HOST:PORT,...", when all brokers have joined and one of them
-    controls the cluster. Logs go to standard error. A broker that dies is reported and not started again.
-    Variables such as TAILRACE_NUM_PARTITIONS set the same for all brokers.
+    Standard output gets one line, "ready kafka=HOST:PORT,HOST:PORT,...", when all brokers have joined and the cluster
+    has a controller. Logs go to standard error. A broker that dies is reported and not started again.
+    Brokers have the defaults of `tailrace serve`; variables such as TAILRACE_NUM_PARTITIONS set all of them.
 
     \b
     Examples:
@@ -72,7 +72,7 @@ def status(
     json: Json = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """Show the brokers of a cluster, and the partitions that are not well.
+    """Show the brokers of a cluster, and the partitions that are offline or under-replicated.
 
     \b
     Examples:

@@ -1,7 +1,7 @@
-"""`tailrace cluster status`: what one broker says of its cluster, for people and for scripts.
+"""`tailrace cluster status`: the cluster as one broker describes it, for people and for scripts.
 
-A partition is offline when nobody leads it, and under-replicated when fewer replicas are in sync than it has: what is
-offline is mostly both. The first broker of `--bootstrap` that answers is asked; it may be one that is cut off.
+A partition is offline when it has no leader, and under-replicated when fewer replicas are in sync than it has; most
+offline partitions are both. The first broker of `--bootstrap` that answers is asked; it may be cut off from the others.
 """
 
 import sys
@@ -9,14 +9,14 @@ import time
 from collections import Counter
 from typing import Final, TypedDict
 
-from tailrace.cli.cluster.local_pids import local_pids
 from tailrace.cli.failure import Failed, Misused
 from tailrace.cli.output import print_json, print_table
+from tailrace.local.cluster_view import ClusterView, NoView, PartitionView, look_at_any
+from tailrace.local.listening_pids import listening_pids
 from tailrace.model.addresses import parse_addresses
-from tailrace.testing.cluster_view import ClusterView, NoView, PartitionView, look_at_any
 
 LOOK_AGAIN_S: Final = 1.0
-SHOWN_MAX: Final = 20  # partitions that are not well, for people; JSON has them all
+SHOWN_MAX: Final = 20  # unhealthy partitions in the table; JSON has them all
 CLEAR_SCREEN: Final = "\x1b[H\x1b[2J"
 
 
@@ -77,7 +77,7 @@ def status_of(bootstrap: str) -> ClusterStatus:
 
 
 def _status(view: ClusterView) -> ClusterStatus:
-    pids = local_pids((one.host, one.port) for one in view.brokers)
+    pids = listening_pids((one.host, one.port) for one in view.brokers)
     leaders = Counter(one.leader for one in view.partitions)
     replicas = Counter(replica for one in view.partitions for replica in one.replicas)
     return {
@@ -114,7 +114,7 @@ def _partition(one: PartitionView) -> PartitionStatus:
 
 
 def _show_again(bootstrap: str, as_json: bool) -> None:
-    """For people on a clean screen. A cluster that does not answer may do so the next time."""
+    """One round of --watch; on a terminal it clears the screen. A cluster that does not answer may do so next time."""
     try:
         status, failure = status_of(bootstrap), ""
     except Failed as error:
@@ -136,20 +136,20 @@ def _show(status: ClusterStatus, as_json: bool) -> None:
         print_json(status)
         return
     brokers = status["brokers"]
-    controller = status["controller"] if status["controller"] is not None else "nobody"
-    voters = "" if status["voters"] is None else f", metadata voted on by {_ids(status['voters']) or 'nobody'}"
-    print(f"cluster {status['cluster_id']}, controlled by {controller}{voters}")
+    controller = status["controller"] if status["controller"] is not None else "none"
+    voters = "" if status["voters"] is None else f", metadata voters {_ids(status['voters']) or 'none'}"
+    print(f"cluster {status['cluster_id']}, controller {controller}{voters}")
     columns = ("broker", "state", "address", "rack", "pid", "leaders", "replicas")
     print_table(columns, [_row(one) for one in brokers])
-    unwell = {(one["topic"], one["partition"]): one for one in [*status["offline"], *status["under_replicated"]]}
-    if not unwell:
-        print(f"{_partitions(status)}, all led, all replicas in sync")
+    unhealthy = {(one["topic"], one["partition"]): one for one in [*status["offline"], *status["under_replicated"]]}
+    if not unhealthy:
+        print(f"{_partitions(status)}, all with a leader, all replicas in sync")
         return
     print(
         f"{_partitions(status)}, {len(status['offline'])} without a leader, "
         f"{len(status['under_replicated'])} under-replicated:"
     )
-    print_table(("topic", "partition", "leader", "replicas", "in sync"), _unwell_rows(list(unwell.values())))
+    print_table(("topic", "partition", "leader", "replicas", "in sync"), _unhealthy_rows(list(unhealthy.values())))
 
 
 def _partitions(status: ClusterStatus) -> str:
@@ -157,16 +157,19 @@ def _partitions(status: ClusterStatus) -> str:
 
 
 def _row(one: BrokerStatus) -> tuple[object, ...]:
-    address, pid = f"{one['host']}:{one['port']}", str(one["pid"] or "")  # as text: it is no quantity
+    address, pid = (
+        f"{one['host']}:{one['port']}",
+        str(one["pid"] or ""),
+    )  # as text: no thousands separators
     return one["id"], one["state"], address, one["rack"] or "", pid, one["leaders"], one["replicas"]
 
 
-def _unwell_rows(partitions: list[PartitionStatus]) -> list[tuple[object, ...]]:
+def _unhealthy_rows(partitions: list[PartitionStatus]) -> list[tuple[object, ...]]:
     rows: list[tuple[object, ...]] = [
         (
             one["topic"],
             one["partition"],
-            "nobody" if one["leader"] is None else one["leader"],
+            "none" if one["leader"] is None else one["leader"],
             _ids(one["replicas"]),
             _ids(one["in_sync"]),
         )

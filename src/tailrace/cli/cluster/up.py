@@ -1,7 +1,7 @@
-"""`tailrace cluster up`: one process for each broker, in the foreground, and nothing of them left behind.
+"""`tailrace cluster up`: a cluster in the foreground, one process for each broker.
 
-It starts them, tells when all is well, and then only watches: a broker that dies is news, told loudly, and not repaired
-in silence. Ctrl-C or SIGTERM asks all of them to stop, at the same time; whoever asks again does not want to wait.
+It starts the brokers, prints the ready line when the cluster is healthy, and then only watches: a broker that dies is
+reported and not started again. Ctrl-C or SIGTERM asks all brokers to stop at the same time; a second one kills them.
 Should this process itself be killed, its brokers see their standard input end, and stop.
 """
 
@@ -17,16 +17,15 @@ from typing import Final
 from tailrace.cli.failure import Failed, Misused
 from tailrace.cli.output import say
 from tailrace.cli.serve.command import settings_from
+from tailrace.local.broker import BrokerFailed, LocalBroker
+from tailrace.local.cluster import LocalCluster, local_cluster
+from tailrace.local.held_ports import is_free
+from tailrace.local.places import PLACE_SETTINGS, PlaceError
+from tailrace.local.process_log import last_lines
 from tailrace.model.settings import SettingError, rows, variable_name, yaml_name
-from tailrace.testing.broker import BrokerFailed
-from tailrace.testing.broker_log import last_lines
-from tailrace.testing.broker_places import NoSeat
-from tailrace.testing.cluster import Cluster
-from tailrace.testing.held_ports import is_free
 
 LOOK_AGAIN_S: Final = 0.2
-SAME_WISH_S: Final = 1.0  # `timeout` and process groups deliver one wish to stop twice
-OUR_OWN: Final = ("broker.id", "kafka.port", "peer.port", "advertised.peer.port", "join", "data.dir")
+SAME_REQUEST_S: Final = 1.0  # `timeout` sends a signal to the process and to its group: one request arrives twice
 
 
 def run_cluster(brokers: int | None, data_dir: Path, base_port: int | None, fsync: str | None) -> None:
@@ -39,25 +38,18 @@ def run_cluster(brokers: int | None, data_dir: Path, base_port: int | None, fsyn
     except BrokerFailed as error:
         raise Failed(f"cannot start the cluster: {error}") from None
     finally:
-        with suppress(BrokerFailed):  # what went wrong before is the news
+        with suppress(BrokerFailed):  # an earlier failure is reported, not this one
             cluster.close()
 
 
 def new_cluster(
     brokers: int | None, data_dir: Path | None, base_port: int | None, settings: dict[str, object], *, echo: bool
-) -> Cluster:
-    """Not started yet; what makes no sense, or is in the way, is said before anything starts."""
+) -> LocalCluster[LocalBroker]:
+    """A cluster that is not started yet. Wrong settings and ports in use are refused before any broker starts."""
+    on_log = _print_log if echo else None
     try:
-        cluster = Cluster(
-            brokers,
-            data_dir=data_dir,
-            base_port=base_port,
-            proxied=False,
-            racks=(),
-            on_log=_print_log if echo else None,
-            **settings,
-        )
-    except NoSeat as error:
+        cluster = local_cluster(brokers, data_dir=data_dir, base_port=base_port, on_log=on_log, **settings)
+    except PlaceError as error:
         raise Misused(f"{error}.\nGive another --data-dir, or leave --brokers and --base-port out.") from None
     except SettingError as error:
         raise Misused(f"{error}.") from None
@@ -65,11 +57,11 @@ def new_cluster(
         raise Failed(
             f"cannot use {data_dir}: {error.strerror or error}.\nGive another place with --data-dir."
         ) from None
-    for seat in cluster.seats:
-        for port in (seat.kafka_port, seat.peer_port):
+    for place in cluster.places:
+        for port in (place.kafka_port, place.peer_port):
             if not is_free(port):
                 raise Failed(
-                    f"cannot start: port {port} of broker {seat.id} is in use.\n"
+                    f"cannot start: port {port} of broker {place.id} is in use.\n"
                     f"Is the cluster in {cluster.data_dir} up already? Else stop that program, or start a new cluster "
                     "with --data-dir and another --base-port."
                 )
@@ -77,39 +69,42 @@ def new_cluster(
 
 
 class Stop:
-    """The wish to stop: the first time an exception in the main thread, later on the end of all brokers at once."""
+    """Handles SIGINT and SIGTERM: the first raises KeyboardInterrupt in the main thread, a later one kills all brokers.
 
-    def __init__(self, cluster: Cluster) -> None:
+    What arrives within `SAME_REQUEST_S` of the first counts as the same request.
+    """
+
+    def __init__(self, cluster: LocalCluster[LocalBroker]) -> None:
         self._is_asked = False
         self._cluster = cluster
-        self._patient_until = 0.0
+        self._same_until = 0.0
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._ask)
 
     def _ask(self, number: int, frame: FrameType | None) -> None:
         if not self._is_asked:
             self._is_asked = True
-            self._patient_until = time.monotonic() + SAME_WISH_S
+            self._same_until = time.monotonic() + SAME_REQUEST_S
             raise KeyboardInterrupt
-        if time.monotonic() > self._patient_until:
+        if time.monotonic() > self._same_until:
             for broker in self._cluster.brokers:
                 if broker.is_running:
                     os.kill(broker.pid, signal.SIGKILL)
 
 
 def _settings(fsync: str | None) -> dict[str, object]:
-    """What the environment says for all brokers; each one's own place is ours to give."""
-    settings_from({}, os.environ, {}, "")  # says what makes no sense
-    given = {name: os.environ.get(variable_name(name)) for name in rows() if name not in OUR_OWN}
-    told: dict[str, object] = {yaml_name(name): value for name, value in given.items() if value is not None}
-    return told if fsync is None else told | {"fsync": fsync}
+    """What all brokers get: the settings of the environment, but for those of one broker's place, and `--fsync`."""
+    settings_from({}, os.environ, {}, "")  # refuses wrong names and values
+    given = {name: os.environ.get(variable_name(name)) for name in rows() if name not in PLACE_SETTINGS}
+    settings: dict[str, object] = {yaml_name(name): value for name, value in given.items() if value is not None}
+    return settings if fsync is None else settings | {"fsync": fsync}
 
 
 def _print_log(broker_id: int, line: str) -> None:
     print(f"broker {broker_id} | {line}", file=sys.stderr, flush=True)
 
 
-def _run(cluster: Cluster) -> None:
+def _run(cluster: LocalCluster[LocalBroker]) -> None:
     cluster.start()
     print(f"ready kafka={cluster.bootstrap}", flush=True)
     alive = list(cluster.ids)
@@ -124,17 +119,17 @@ def _run(cluster: Cluster) -> None:
     raise Failed("no broker is left.")
 
 
-def _report(cluster: Cluster, broker_id: int, code: int) -> None:
-    seat, broker = cluster.seats[broker_id - 1], cluster.broker(broker_id)
+def _report(cluster: LocalCluster[LocalBroker], broker_id: int, code: int) -> None:
+    place, broker = cluster.places[broker_id - 1], cluster.broker(broker_id)
     how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
     say(
         f"tailrace: BROKER {broker_id} IS DOWN: it {how}. It is not started again.{last_lines(broker.log)}\n"
-        f"tailrace: to start it by hand: tailrace serve --data-dir {seat.data_dir} "
-        f"--kafka-port {seat.kafka_port} --peer-port {seat.peer_port}"
+        f"tailrace: to start it by hand: tailrace serve --data-dir {place.data_dir} "
+        f"--kafka-port {place.kafka_port} --peer-port {place.peer_port}"
     )
 
 
-def _stop(cluster: Cluster) -> None:
+def _stop(cluster: LocalCluster[LocalBroker]) -> None:
     say("tailrace: stopping all brokers")
     try:
         cluster.stop(*cluster.ids)

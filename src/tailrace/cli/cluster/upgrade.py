@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from tailrace import __version__
-from tailrace.cli.client.direct_requests import Asked, asking_any
+from tailrace.cli.client.direct_requests import BrokerConnection, connect_any
 from tailrace.cli.failure import Failed
 from tailrace.cli.output import print_json
 from tailrace.wire.errors import Error
@@ -34,7 +34,7 @@ class Step(NamedTuple):
 
 
 def run_upgrade(bootstrap: str, *, yes: bool, as_json: bool) -> None:
-    with asking_any(bootstrap) as asked:
+    with connect_any(bootstrap) as asked:
         if not asked.knows(declaration(UpdateFeaturesRequest).number):
             raise Failed(
                 "this broker cannot raise feature levels: it runs tailrace 0.1.0, or is no Tailrace broker.\n"
@@ -58,7 +58,7 @@ def _steps(versions: ApiVersionsResponse) -> list[Step]:
     return [step for step in found if step.level < step.newest]
 
 
-def _update(asked: Asked, steps: Sequence[Step], *, validate_only: bool) -> str:
+def _update(asked: BrokerConnection, steps: Sequence[Step], *, validate_only: bool) -> str:
     """Why the controller refuses; "" if it does not. While there is no controller it is asked again."""
     updates = tuple(FeatureToUpdate(feature=one.feature, max_version_level=one.newest) for one in steps)
     deadline = time.monotonic() + ANSWERED_WITHIN_S

@@ -1,4 +1,4 @@
-"""`tailrace demo`: see it work. Three real brokers, one of them killed under load, nothing lost; and how to go on."""
+"""`tailrace demo`: three real brokers, one of them killed under load, nothing lost; and how to connect to them."""
 
 import os
 import shutil
@@ -15,11 +15,11 @@ from tailrace.cli.client.kafka_client import ANSWER_TIMEOUT_S, DEFAULT_BOOTSTRAP
 from tailrace.cli.cluster.commands import BasePort
 from tailrace.cli.demo.load import Sending, read_back
 from tailrace.cli.failure import Failed
-from tailrace.testing.broker import BrokerFailed
-from tailrace.testing.broker_log import last_lines
+from tailrace.local.broker import BrokerFailed, LocalBroker
+from tailrace.local.process_log import last_lines
 
 if TYPE_CHECKING:
-    from tailrace.testing.cluster import Cluster
+    from tailrace.local.cluster import LocalCluster
 
 TOPIC: Final = "demo"
 LOOK_AGAIN_S: Final = 0.2
@@ -59,7 +59,7 @@ def demo(
     """
     from tailrace.cli.cluster.up import new_cluster
 
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a clean end, whoever asks for it
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # SIGTERM ends it cleanly, as Ctrl-C does
     cluster = new_cluster(3, data_dir if stay else None, base_port, {}, echo=False)
     start = time.perf_counter()
     try:
@@ -75,7 +75,7 @@ def demo(
     print("The brokers have stopped" + ("." if stay else "; their data is gone. `tailrace demo --stay` keeps both."))
 
 
-def _show(cluster: "Cluster") -> None:
+def _show(cluster: "LocalCluster[LocalBroker]") -> None:
     _create_topic(cluster.bootstrap)
     cluster.wait_until_healthy()
     leader = cluster.leader_of(TOPIC, 0)
@@ -88,7 +88,7 @@ def _show(cluster: "Cluster") -> None:
     cluster.restart(leader)
     cluster.wait_until_healthy()
     print(f"  Broker {leader} is back, and has caught up.")
-    first = cluster.seats[0].address
+    first = cluster.places[0].address
     flag = "" if first == DEFAULT_BOOTSTRAP else f" --bootstrap {first}"
     print(HOW_TO_CONNECT.format(first=first, flag=flag, program=_program()))
 
@@ -113,7 +113,7 @@ def _create_topic(bootstrap: str) -> None:
         answer(made[TOPIC], bootstrap, f"create topic {TOPIC}")
 
 
-def _stay(cluster: "Cluster", data_dir: Path) -> None:
+def _stay(cluster: "LocalCluster[LocalBroker]", data_dir: Path) -> None:
     print(f"They stay up, with their data in {data_dir}, until Ctrl-C.", flush=True)
     try:
         while True:
@@ -126,7 +126,7 @@ def _stay(cluster: "Cluster", data_dir: Path) -> None:
 
 
 def _program() -> str:
-    """What to type for this very program: its name where the shell finds it, else the path it was started with."""
+    """What to type to run this program: its name if the shell finds it, else the path it was started with."""
     started_as = sys.argv[0]
     if os.path.basename(started_as) == "__main__.py":
         return f"{sys.executable} -m tailrace"

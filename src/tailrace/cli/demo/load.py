@@ -1,4 +1,4 @@
-"""What `tailrace demo` does to a cluster: send, have the leader killed in the midst, and read all of it back."""
+"""The load of `tailrace demo`: send messages while the leader is killed, and read all of them back."""
 
 import time
 from collections.abc import Callable
@@ -19,7 +19,7 @@ ANSWER_MAX_S: Final = 30.0
 
 @frozen
 class Sent:
-    """Messages that were confirmed: how many, from where on, and the longest that a confirmation let us wait."""
+    """The messages that were confirmed, the offset of the first, and the longest pause between two confirmations."""
 
     confirmed: list[bytes]
     first_offset: int
@@ -27,7 +27,7 @@ class Sent:
 
 
 class Sending:
-    """Numbered messages to partition 0, and when each was confirmed."""
+    """Sends numbered messages to partition 0, and notes when each is confirmed."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         self._client = producer(bootstrap, {"acks": "all", "enable.idempotence": True, "linger.ms": 1})
@@ -40,7 +40,7 @@ class Sending:
 
     def send(self, in_the_midst: Callable[[], None]) -> Sent:
         self._send_one(0)
-        self._client.flush(ANSWER_MAX_S)  # the first finds the way to the leader: that is not what we measure
+        self._client.flush(ANSWER_MAX_S)  # connects to the leader, which is not to be measured
         self._longest_wait_s = 0.0
         for number in range(1, MESSAGES):
             if number == MESSAGES // 2:
@@ -69,7 +69,7 @@ class Sending:
 
 
 def read_back(bootstrap: str, topic: str, first_offset: int) -> list[bytes]:
-    """The values in partition 0 from there to its end."""
+    """The values in partition 0 from this offset to the end of the log."""
     client = consumer(bootstrap, {"enable.partition.eof": True})
     from confluent_kafka import TopicPartition
 

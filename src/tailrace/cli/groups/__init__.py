@@ -1,1 +1,1 @@
-"""`tailrace group …`."""
+"""`tailrace group …`: commands for consumer groups."""

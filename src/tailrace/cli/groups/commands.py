@@ -1,4 +1,4 @@
-"""`tailrace group …`: show consumer groups and their lag, set them back, delete them."""
+"""`tailrace group …`: show consumer groups and their lag, reset their offsets, delete them."""
 
 import time
 from typing import TYPE_CHECKING, Annotated
@@ -6,24 +6,29 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tailrace.cli.client.kafka_client import ANSWER_TIMEOUT_S, DEFAULT_BOOTSTRAP, Bootstrap, Json, admin, answer, asking
-from tailrace.cli.failure import Failed, looked_up
+from tailrace.cli.failure import Failed, find_all
 from tailrace.cli.groups.facts import GroupFacts, group_facts, words
-from tailrace.cli.groups.reset import Step, Wish, plan
+from tailrace.cli.groups.reset import OffsetChange, ResetTarget, plan
 from tailrace.cli.output import print_json, print_table, say
 from tailrace.cli.usage import Command
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
 
-commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Show, set back and delete consumer groups.")
+commands = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Show consumer groups and their lag, reset their offsets, delete them.",
+    epilog="Example: tailrace group describe billing",
+)
 
-Name = Annotated[str, typer.Argument(metavar="GROUP", help="The group's name.")]
-Names = Annotated[list[str], typer.Argument(metavar="GROUP", help="One or more.")]
+Name = Annotated[str, typer.Argument(metavar="GROUP", help="Group id.")]
+Names = Annotated[list[str], typer.Argument(metavar="GROUP", help="One or more group ids.")]
 
 
 @commands.command("list", cls=Command)
 def list_(json: Json = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> None:
-    """List groups, one a line.
+    """List groups, one per line.
 
     \b
     Examples:
@@ -34,7 +39,7 @@ def list_(json: Json = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> None:
     with asking(bootstrap, "list groups"):
         found = client.list_consumer_groups(request_timeout=ANSWER_TIMEOUT_S).result(2 * ANSWER_TIMEOUT_S)
     if found.errors:
-        raise Failed(f"not all brokers said which groups they have: {found.errors[0]}.")
+        raise Failed(f"cannot list groups: not every broker answered: {found.errors[0]}.")
     groups = sorted((one.group_id, one.type.name.lower(), words(one.state.name)) for one in found.valid)
     if json:
         print_json([{"group": name, "type": kind, "state": state} for name, kind, state in groups])
@@ -45,7 +50,7 @@ def list_(json: Json = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> None:
 
 @commands.command(cls=Command)
 def describe(names: Names, json: Json = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> None:
-    """Show groups: their members, how far they have read, and how far they lag behind. JSON is a list.
+    """Show the members, committed offsets and lag of groups. With --json: one list of groups.
 
     \b
     Examples:
@@ -53,7 +58,7 @@ def describe(names: Names, json: Json = False, bootstrap: Bootstrap = DEFAULT_BO
       tailrace group describe billing --json | jq '[.[0].offsets[].lag] | add'
     """
     client = admin(bootstrap)
-    facts, missing = looked_up(names, lambda name: group_facts(client, name, bootstrap))
+    facts, missing = find_all(names, lambda name: group_facts(client, name, bootstrap))
     if json and facts:
         print_json(facts)
     for one in [] if json else facts:
@@ -66,18 +71,28 @@ def describe(names: Names, json: Json = False, bootstrap: Bootstrap = DEFAULT_BO
 def reset_offsets(
     name: Name,
     topic: Annotated[
-        list[str] | None, typer.Option("--topic", "-t", help="Only these; else all that the group has read.")
+        list[str] | None,
+        typer.Option("--topic", "-t", help="Only this topic; may be repeated. Default: all with committed offsets."),
     ] = None,
-    to_earliest: Annotated[bool, typer.Option("--to-earliest", help="To what is there still.")] = False,
-    to_latest: Annotated[bool, typer.Option("--to-latest", help="To the end: only what comes.")] = False,
-    to_offset: Annotated[int | None, typer.Option("--to-offset", help="Or to the nearest there is.")] = None,
-    to_time: Annotated[str | None, typer.Option("--to-time", metavar="TIME", help="Local, or with a zone.")] = None,
-    back: Annotated[str | None, typer.Option("--back", metavar="DURATION", help="So long ago: 90m, 2h, 7d.")] = None,
-    execute: Annotated[bool, typer.Option("--execute", help="Do it; without, it is only shown.")] = False,
+    to_earliest: Annotated[bool, typer.Option("--to-earliest", help="To the first offset of each partition.")] = False,
+    to_latest: Annotated[bool, typer.Option("--to-latest", help="To the end of each partition.")] = False,
+    to_offset: Annotated[
+        int | None, typer.Option("--to-offset", help="To this offset, or the nearest that exists.")
+    ] = None,
+    to_time: Annotated[
+        str | None,
+        typer.Option("--to-time", metavar="TIME", help="To 2026-03-01T12:00:00, local time unless it has a zone."),
+    ] = None,
+    back: Annotated[
+        str | None, typer.Option("--back", metavar="DURATION", help="To the offsets of so long ago: 90m, 2h, 7d.")
+    ] = None,
+    execute: Annotated[
+        bool, typer.Option("--execute", help="Commit the new offsets; without it they are only shown.")
+    ] = False,
     json: Json = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """Let a group that nobody is in go on elsewhere. Shows what would change; --execute changes it.
+    """Set the committed offsets of a group without members. Shows the changes; --execute makes them.
 
     \b
     Examples:
@@ -85,21 +100,21 @@ def reset_offsets(
       tailrace group reset-offsets billing --topic orders --to-earliest --execute
     """
     client = admin(bootstrap)
-    wish = Wish(to_earliest, to_latest, to_offset, to_time, back)
-    steps = plan(client, name, topic or (), wish, int(time.time() * 1000), bootstrap)
+    target = ResetTarget(to_earliest, to_latest, to_offset, to_time, back)
+    changes = plan(client, name, topic or (), target, int(time.time() * 1000), bootstrap)
     if execute:
-        _commit(client, name, steps, bootstrap)
+        _commit(client, name, changes, bootstrap)
     if json:
-        print_json([step._asdict() for step in steps])
+        print_json([change._asdict() for change in changes])
     else:
-        rows = [(one.topic, one.partition, "-" if one.before is None else one.before, one.after) for one in steps]
+        rows = [(one.topic, one.partition, "-" if one.before is None else one.before, one.after) for one in changes]
         print_table(("topic", "partition", "before", "after"), rows)
-    say(f"reset {name}" if execute else "nothing was changed; --execute does it")
+    say(f"reset {name}" if execute else "nothing was changed; add --execute to commit these offsets")
 
 
 @commands.command(cls=Command)
 def delete(names: Names, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> None:
-    """Forget groups that nobody is in, and how far they have read.
+    """Delete groups without members, and their committed offsets.
 
     \b
     Example:
@@ -120,11 +135,11 @@ def delete(names: Names, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> None:
         raise Failed("\n".join(failures))
 
 
-def _commit(client: "AdminClient", group: str, steps: list[Step], bootstrap: str) -> None:
+def _commit(client: "AdminClient", group: str, changes: list[OffsetChange], bootstrap: str) -> None:
     from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 
     what = f"reset group {group}"
-    wanted = [TopicPartition(one.topic, one.partition, one.after) for one in steps]
+    wanted = [TopicPartition(one.topic, one.partition, one.after) for one in changes]
     with asking(bootstrap, what):
         (future,) = client.alter_consumer_group_offsets(
             [ConsumerGroupTopicPartitions(group, wanted)], request_timeout=ANSWER_TIMEOUT_S
@@ -132,11 +147,13 @@ def _commit(client: "AdminClient", group: str, steps: list[Step], bootstrap: str
     for one in answer(future, bootstrap, what).topic_partitions:
         if one.error is not None:
             problem = f"{one.topic}-{one.partition}: {one.error.str()}"
-            raise Failed(f"cannot {what}: {problem}.\nWhile it has members only they can. {_stop_members(group)}")
+            raise Failed(
+                f"cannot {what}: {problem}.\nOnly members can commit while the group has any. {_stop_members(group)}"
+            )
 
 
 def _stop_members(group: str) -> str:
-    return f"Stop them first: `tailrace group describe {group}` shows who they are."
+    return f"Stop its members first: `tailrace group describe {group}` lists them."
 
 
 def _show(facts: GroupFacts) -> None:

@@ -1,10 +1,10 @@
-"""What there is to know about a group: its members, and how far it has read."""
+"""Description of a group: its members, committed offsets and lag."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from tailrace.cli.client.kafka_client import ANSWER_TIMEOUT_S, answer, asking
-from tailrace.cli.failure import NotThere
+from tailrace.cli.failure import NotFound
 
 if TYPE_CHECKING:
     from confluent_kafka import TopicPartition
@@ -15,16 +15,16 @@ class MemberFacts(TypedDict):
     member: str
     client: str
     host: str
-    partitions: list[str]  # topic-number
+    partitions: list[str]  # each as "topic-partition"
 
 
 class OffsetFacts(TypedDict):
     topic: str
     partition: int
-    committed: int | None  # None: nothing is, though a member reads it
-    end: int | None  # None: the topic is gone
-    lag: int | None  # None: one of the two is not known
-    owner: str | None  # the member that reads it
+    committed: int | None  # None: assigned to a member, but nothing committed yet
+    end: int | None  # None: the topic does not exist any longer
+    lag: int | None  # None: `committed` or `end` is None
+    owner: str | None  # the member that it is assigned to
 
 
 class GroupFacts(TypedDict):
@@ -42,17 +42,17 @@ def group_facts(client: "AdminClient", group: str, bootstrap: str) -> GroupFacts
         (future,) = client.describe_consumer_groups([group], request_timeout=ANSWER_TIMEOUT_S).values()
     found = answer(future, bootstrap, f"describe group {group}")
     if found.state.name == "DEAD":
-        raise NotThere(f"there is no group {group}.\n`tailrace group list` shows what is there.")
+        raise NotFound(f"there is no group {group}.\n`tailrace group list` lists the groups.")
     members = [
         MemberFacts(
             member=one.member_id,
             client=one.client_id,
             host=one.host,
-            partitions=[f"{topic}-{number}" for topic, number in sorted(map(_place, one.assignment.topic_partitions))],
+            partitions=[f"{topic}-{number}" for topic, number in sorted(map(_key, one.assignment.topic_partitions))],
         )
         for one in found.members
     ]
-    owners = {_place(part): one.member_id for one in found.members for part in one.assignment.topic_partitions}
+    owners = {_key(part): one.member_id for one in found.members for part in one.assignment.topic_partitions}
     return GroupFacts(
         group=group,
         type=found.type.name.lower(),
@@ -64,56 +64,57 @@ def group_facts(client: "AdminClient", group: str, bootstrap: str) -> GroupFacts
     )
 
 
-def _place(part: "TopicPartition") -> tuple[str, int]:
+def _key(part: "TopicPartition") -> tuple[str, int]:
     return part.topic, part.partition
 
 
 def words(name: str) -> str:
-    """A state, as people read it."""
+    """The name of a state in plain words: PREPARING_REBALANCING is "preparing rebalancing"."""
     return name.lower().replace("_", " ")
 
 
 def committed(client: "AdminClient", group: str, bootstrap: str) -> "list[TopicPartition]":
-    """How far a group has read, as far as it has read anything."""
+    """The committed offsets of a group, sorted by topic and partition."""
     from confluent_kafka import ConsumerGroupTopicPartitions
 
-    with asking(bootstrap, f"ask what group {group} has read"):
+    what = f"get the committed offsets of group {group}"
+    with asking(bootstrap, what):
         wanted = [ConsumerGroupTopicPartitions(group)]
         (future,) = client.list_consumer_group_offsets(wanted, request_timeout=ANSWER_TIMEOUT_S).values()
-    found = answer(future, bootstrap, f"ask what group {group} has read").topic_partitions or []
+    found = answer(future, bootstrap, what).topic_partitions or []
     return sorted((one for one in found if one.offset >= 0), key=lambda one: (one.topic, one.partition))
 
 
 def _lags(
     client: "AdminClient", read: "Sequence[TopicPartition]", owners: Mapping[tuple[str, int], str], bootstrap: str
 ) -> list[OffsetFacts]:
-    """Of what a group has read, and of what its members read."""
+    """The lag of every partition that has a committed offset or is assigned to a member."""
     from confluent_kafka import KafkaException, TopicPartition
 
-    offsets: dict[tuple[str, int], int | None] = dict.fromkeys(owners) | {_place(one): one.offset for one in read}
-    places = [TopicPartition(*place) for place in sorted(offsets)]
+    offsets: dict[tuple[str, int], int | None] = dict.fromkeys(owners) | {_key(one): one.offset for one in read}
+    partitions = [TopicPartition(*key) for key in sorted(offsets)]
     ends: dict[tuple[str, int], int] = {}
-    for one, future in _asked(client, places, spec("latest"), bootstrap).items():
+    for one, future in _list_offsets(client, partitions, spec("latest"), bootstrap).items():
         try:
-            ends[_place(one)] = future.result(2 * ANSWER_TIMEOUT_S).offset
+            ends[_key(one)] = future.result(2 * ANSWER_TIMEOUT_S).offset
         except KafkaException:
-            continue  # the topic is gone
-    return [_lag(place, offset, ends.get(place), owners.get(place)) for place, offset in sorted(offsets.items())]
+            continue  # the topic was deleted
+    return [_lag(key, offset, ends.get(key), owners.get(key)) for key, offset in sorted(offsets.items())]
 
 
-def _lag(place: tuple[str, int], offset: int | None, end: int | None, owner: str | None) -> OffsetFacts:
+def _lag(key: tuple[str, int], offset: int | None, end: int | None, owner: str | None) -> OffsetFacts:
     lag = None if offset is None or end is None else max(0, end - offset)
-    return OffsetFacts(topic=place[0], partition=place[1], committed=offset, end=end, lag=lag, owner=owner)
+    return OffsetFacts(topic=key[0], partition=key[1], committed=offset, end=end, lag=lag, owner=owner)
 
 
 def spec(name: str, *timestamp_ms: int) -> Any:
-    """What to look up: `earliest`, `latest`, or `for_timestamp` with a time. The client has no types for it."""
+    """An OffsetSpec: `earliest`, `latest`, or `for_timestamp` with a time. The client's class has no types."""
     from confluent_kafka.admin import OffsetSpec
 
     return getattr(OffsetSpec, name)(*timestamp_ms)
 
 
-def _asked(
+def _list_offsets(
     client: "AdminClient", wanted: "Sequence[TopicPartition]", wanted_at: Any, bootstrap: str
 ) -> "dict[TopicPartition, Any]":
     from confluent_kafka import TopicPartition
@@ -121,16 +122,16 @@ def _asked(
     if not wanted:
         return {}
     with asking(bootstrap, "look up offsets"):
-        places = {TopicPartition(one.topic, one.partition): wanted_at for one in wanted}
-        return dict(client.list_offsets(places, request_timeout=ANSWER_TIMEOUT_S))
+        specs = {TopicPartition(one.topic, one.partition): wanted_at for one in wanted}
+        return dict(client.list_offsets(specs, request_timeout=ANSWER_TIMEOUT_S))
 
 
 def offsets_at(
     client: "AdminClient", wanted: "Sequence[TopicPartition]", wanted_at: Any, bootstrap: str
 ) -> dict[tuple[str, int], int]:
-    """Where partitions are at the beginning, at the end or at a time; -1: nothing is so late."""
-    asked = _asked(client, wanted, wanted_at, bootstrap)
+    """The offset of each partition at the start, at the end or at a time; -1 if no record is at or after that time."""
+    futures = _list_offsets(client, wanted, wanted_at, bootstrap)
     return {
         (one.topic, one.partition): answer(future, bootstrap, f"look up offsets of {one.topic}").offset
-        for one, future in asked.items()
+        for one, future in futures.items()
     }

@@ -1,4 +1,4 @@
-"""Where a group shall go on reading: one wish out of several, turned into offsets that exist."""
+"""The offsets of `tailrace group reset-offsets`: a target, such as a time, becomes an existing offset per partition."""
 
 import re
 from collections.abc import Sequence
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from confluent_kafka import TopicPartition
     from confluent_kafka.admin import AdminClient
 
-FIRST_YEAR: Final = 1969  # somewhere it still was, when time began
+FIRST_YEAR: Final = 1969  # 1970-01-01 UTC is still 1969 in western time zones
 UNITS_MS: Final = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
-class Step(NamedTuple):
-    """One partition: how far it was read, and where reading shall go on."""
+class OffsetChange(NamedTuple):
+    """The committed offset of one partition, before and after the reset."""
 
     topic: str
     partition: int
@@ -26,54 +26,56 @@ class Step(NamedTuple):
     after: int
 
 
-class Wish(NamedTuple):
-    """Exactly one of these is given."""
+class ResetTarget(NamedTuple):
+    """The options that say where to reset to; exactly one must be given."""
 
     earliest: bool
     latest: bool
     offset: int | None
     time: str | None
-    back: str | None  # how long ago
+    back: str | None  # a duration before now
 
     @property
-    def given(self) -> int:
+    def options_given(self) -> int:
         return self.earliest + self.latest + sum(one is not None for one in (self.offset, self.time, self.back))
 
 
 def plan(
-    client: "AdminClient", group: str, topics: Sequence[str], wish: Wish, now_ms: int, bootstrap: str
-) -> list[Step]:
-    """What would change; nothing does."""
-    if wish.given != 1:
-        raise Misused("say where to go on: one of --to-earliest, --to-latest, --to-offset, --to-time and --back.")
-    read = committed(client, group, bootstrap)
-    before = {(one.topic, one.partition): one.offset for one in read}
-    places = _places(client, read, topics, bootstrap)
-    if not places:
-        raise Failed(f"group {group} has read nothing: name topics with --topic.")
-    first = offsets_at(client, places, spec("earliest"), bootstrap)
-    last = offsets_at(client, places, spec("latest"), bootstrap)
-    moment = _time(wish, now_ms)
-    found = {} if moment is None else offsets_at(client, places, moment, bootstrap)
-    steps = []
-    for place in ((one.topic, one.partition) for one in places):
-        wanted = wish.offset
-        if moment is not None:
-            wanted = found[place] if found[place] >= 0 else last[place]  # nothing is so late
+    client: "AdminClient", group: str, topics: Sequence[str], target: ResetTarget, now_ms: int, bootstrap: str
+) -> list[OffsetChange]:
+    """The changes that the reset would make; nothing is committed."""
+    if target.options_given != 1:
+        raise Misused(
+            "reset to what? Give exactly one of --to-earliest, --to-latest, --to-offset, --to-time and --back."
+        )
+    current = committed(client, group, bootstrap)
+    before = {(one.topic, one.partition): one.offset for one in current}
+    partitions = _partitions_to_reset(client, current, topics, bootstrap)
+    if not partitions:
+        raise Failed(f"group {group} has no committed offsets: name the topics with --topic.")
+    first = offsets_at(client, partitions, spec("earliest"), bootstrap)
+    last = offsets_at(client, partitions, spec("latest"), bootstrap)
+    time_spec = _time_spec(target, now_ms)
+    found = {} if time_spec is None else offsets_at(client, partitions, time_spec, bootstrap)
+    changes = []
+    for key in ((one.topic, one.partition) for one in partitions):
+        wanted = target.offset
+        if time_spec is not None:
+            wanted = found[key] if found[key] >= 0 else last[key]  # no record is at or after that time
         elif wanted is None:
-            wanted = first[place] if wish.earliest else last[place]
-        steps.append(Step(*place, before.get(place), min(max(wanted, first[place]), last[place])))
-    return steps
+            wanted = first[key] if target.earliest else last[key]
+        changes.append(OffsetChange(*key, before.get(key), min(max(wanted, first[key]), last[key])))
+    return changes
 
 
-def _places(
-    client: "AdminClient", read: "Sequence[TopicPartition]", topics: Sequence[str], bootstrap: str
+def _partitions_to_reset(
+    client: "AdminClient", current: "Sequence[TopicPartition]", topics: Sequence[str], bootstrap: str
 ) -> "list[TopicPartition]":
-    """All partitions of the topics that are named; of none, those that were read."""
+    """All partitions of the named topics; without names, those that have committed offsets."""
     from confluent_kafka import TopicPartition
 
     if not topics:
-        return list(read)
+        return list(current)
     return [
         TopicPartition(topic, number)
         for topic in dict.fromkeys(topics)
@@ -82,7 +84,7 @@ def _places(
 
 
 def _partitions(client: "AdminClient", topic: str, bootstrap: str) -> list[int]:
-    """The numbers of a topic's partitions. An admin client's `list_topics` would make a topic that is not there."""
+    """The partition numbers of a topic. Not by an admin client's `list_topics`, which could create the topic."""
     from confluent_kafka import TopicCollection
 
     what = f"find topic {topic}"
@@ -91,28 +93,28 @@ def _partitions(client: "AdminClient", topic: str, bootstrap: str) -> list[int]:
     try:
         found = answer(future, bootstrap, what)
     except Failed as failure:
-        raise Failed(f"{failure}\n`tailrace topic list` shows what is there.") from None
+        raise Failed(f"{failure}\n`tailrace topic list` lists the topics.") from None
     return sorted(one.id for one in found.partitions)
 
 
-def _time(wish: Wish, now_ms: int) -> Any:
-    """A time to look up; None where none was given. What is before 1970 is the beginning: ListOffsets takes a negative
-    time for something else, -1 for the end."""
-    if wish.time is not None:
-        return spec("for_timestamp", max(0, _moment_ms(wish.time)))
-    if wish.back is not None:
-        amount = re.fullmatch(r"(\d{1,18})([smhd])", wish.back)
+def _time_spec(target: ResetTarget, now_ms: int) -> Any:
+    """The time to look up; None if the target is no time. A time before 1970 becomes 0, because negative timestamps
+    have a special meaning in ListOffsets: -1 is the end."""
+    if target.time is not None:
+        return spec("for_timestamp", max(0, _timestamp_ms(target.time)))
+    if target.back is not None:
+        amount = re.fullmatch(r"(\d{1,18})([smhd])", target.back)
         if amount is None:
-            raise Misused(f"--back {wish.back}: it must be a number and s, m, h or d, such as 90m.")
+            raise Misused(f"--back {target.back}: it must be a number and s, m, h or d, such as 90m.")
         return spec("for_timestamp", max(0, now_ms - int(amount[1]) * UNITS_MS[amount[2]]))
     return None
 
 
-def _moment_ms(text: str) -> int:
+def _timestamp_ms(text: str) -> int:
     try:
-        moment = datetime.fromisoformat(text)
-        if moment.year < FIRST_YEAR:
-            return 0  # in any zone; and the first years have no local time that can be told
-        return int(moment.timestamp() * 1000)
+        parsed = datetime.fromisoformat(text)
+        if parsed.year < FIRST_YEAR:
+            return 0  # before 1970 in any zone; `timestamp()` fails for the first years
+        return int(parsed.timestamp() * 1000)
     except (ValueError, OverflowError, OSError):
         raise Misused(f"--to-time {text}: it must be a time such as 2026-03-01T12:00:00.") from None

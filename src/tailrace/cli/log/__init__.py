@@ -1,1 +1,1 @@
-"""`tailrace log …`: look into a data directory without a broker."""
+"""`tailrace log …`: inspect a data directory without a broker."""

@@ -1,4 +1,4 @@
-"""`tailrace log …`: look into a data directory, with no broker needed. Nothing in it is changed."""
+"""`tailrace log …`: inspect a data directory without a broker. Nothing in it is changed."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,29 +18,31 @@ if TYPE_CHECKING:
     from tailrace.cli.log.rows import Row
     from tailrace.ports import Disk
 
-commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Look into a data directory, with no broker.")
+commands = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Inspect and verify a data directory; no broker is needed.",
+    epilog="Example: tailrace log verify --data-dir ./tailrace-data",
+)
 
-TABLE_ROWS_MAX: Final = 1000  # a table has to be held in memory to be laid out; JSON does not
+TABLE_ROWS_MAX: Final = 1000  # a table is laid out in memory; JSON is streamed
 COLUMNS_IN_ORDER: Final = (
     "base_offset", "last_offset", "offset", "records", "bytes", "time", "key", "key_base64", "value", "value_base64",
     "compression", "kind", "epoch", "producer_id", "sequence", "headers", "file", "position", "problem",
 )  # fmt: skip
-MAY_BE_NULL: Final = ("key", "value")
-ONLY_WIDE: Final = ("epoch", "producer_id", "sequence", "headers", "kind", "compression")
-OF_TRANSACTIONS: Final = (
-    "transactional",
-    "commit",
-    "abort",
-)  # kinds of batches that say who sent them even in a narrow table
+NULLABLE_COLUMNS: Final = ("key", "value")
+WIDE_COLUMNS: Final = ("epoch", "producer_id", "sequence", "headers", "kind", "compression")
+TRANSACTIONAL_KINDS: Final = ("transactional", "commit", "abort")  # narrow tables, too, show the producer of these
 
 What = Annotated[
     str | None,
-    typer.Argument(metavar="WHAT", help="A topic, a partition's folder or a data directory; else: everything."),
+    typer.Argument(metavar="WHAT", help="A topic, a partition folder or a data directory. Default: all partitions."),
 ]
 DataDir = Annotated[
-    str, typer.Option("--data-dir", "-d", envvar="TAILRACE_DATA_DIR", metavar="DIR", help="Where the logs live.")
+    str,
+    typer.Option("--data-dir", "-d", envvar="TAILRACE_DATA_DIR", metavar="DIR", help="The broker's data directory."),
 ]
-Partition = Annotated[int | None, typer.Option("--partition", "-p", min=0, help="Only this one.")]
+Partition = Annotated[int | None, typer.Option("--partition", "-p", min=0, help="Only this partition.")]
 
 
 @commands.command(cls=Command)
@@ -48,13 +50,13 @@ def dump(
     what: What = None,
     data_dir: DataDir = "./tailrace-data",
     partition: Partition = None,
-    records: Annotated[bool, typer.Option("--records", "-r", help="Open the batches and show their records.")] = False,
-    offset: Annotated[int, typer.Option("--offset", "-o", min=0, help="Where to begin.")] = 0,
-    most: Annotated[int | None, typer.Option("--max", "-n", min=1, help="How many rows of each partition.")] = None,
-    wide: Annotated[bool, typer.Option("--wide", "-w", help="All columns, as JSON has them.")] = False,
+    records: Annotated[bool, typer.Option("--records", "-r", help="Show records instead of batches.")] = False,
+    offset: Annotated[int, typer.Option("--offset", "-o", min=0, help="First offset to show.")] = 0,
+    most: Annotated[int | None, typer.Option("--max", "-n", min=1, help="Most rows per partition.")] = None,
+    wide: Annotated[bool, typer.Option("--wide", "-w", help="Show all columns, as --json does.")] = False,
     json: Json = False,
 ) -> None:
-    """Show what partitions hold: their batches, or their records.
+    """Show the batches, or with --records the records, of partitions.
 
     \b
     Examples:
@@ -78,13 +80,13 @@ def dump(
 def verify(
     what: What = None, data_dir: DataDir = "./tailrace-data", partition: Partition = None, json: Json = False
 ) -> None:
-    """Check every batch: whole, right checksum, offsets in order, records that can be read.
+    """Check every batch: complete, valid checksum, offsets in order, readable records.
 
-    Markers end transactions; those that have none yet are open.
+    The table counts the markers of ended transactions, and the transactions that are still open.
 
-    Exit code 1 when anything is wrong.
+    Exit code 1 if there is any problem.
 
-    After a crash the last bytes of a partition may be torn: a broker cuts those off when it starts.
+    After a crash the end of a partition may be a torn write: the broker truncates it at its next start.
 
     \b
     Examples:
@@ -127,23 +129,23 @@ def _show(folder: "PartitionFolder", rows: "Iterator[Row]", most: int, *, wide: 
     shown = list(islice(rows, most))
     print(f"{folder.topic} partition {folder.key.partition}  {folder.path}")
     used = [name for name in COLUMNS_IN_ORDER if any(_holds(row, name) for row in shown)]
-    hidden: tuple[str, ...] = () if wide else ONLY_WIDE
-    if any(row.get("kind") in OF_TRANSACTIONS for row in shown):
+    hidden: tuple[str, ...] = () if wide else WIDE_COLUMNS
+    if any(row.get("kind") in TRANSACTIONAL_KINDS for row in shown):
         hidden = tuple(name for name in hidden if name not in ("kind", "producer_id"))
     narrow = [name for name in used if name not in hidden]
     print_table([name.replace("_", " ") for name in narrow], [[_cell(row, name) for name in narrow] for row in shown])
     if next(rows, None) is not None:
-        say(f"Only the first {most} are shown: --max, --offset and --json show more.")
+        say(f"Only the first {most} rows are shown; --max, --offset or --json show more.")
 
 
 def _holds(row: "Row", name: str) -> bool:
-    return name in row and (name in MAY_BE_NULL or row[name] not in (None, []))
+    return name in row and (name in NULLABLE_COLUMNS or row[name] not in (None, []))
 
 
 def _cell(row: "Row", name: str) -> object:
-    """Nothing where a row has no such thing; a key or value that is null says so, which an empty one does not."""
+    """An empty cell if the row lacks the column; "(null)" tells a null key or value from an empty one."""
     value = row.get(name)
-    if value is None and name in row and name in MAY_BE_NULL:
+    if value is None and name in row and name in NULLABLE_COLUMNS:
         return "(null)"
     return "" if value in (None, []) else value
 
@@ -154,7 +156,7 @@ def _reading() -> "Iterator[Disk]":
 
     try:
         yield system_ports().disk
-    except BrokenPipeError:  # of our own output
+    except BrokenPipeError:  # standard output was closed
         raise
     except OSError as error:
         raise Failed(f"cannot read {error.filename}: {error.strerror}.") from None

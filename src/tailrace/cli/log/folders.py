@@ -1,13 +1,12 @@
-"""Which partition folders somebody means: of a whole data directory, of a topic, or one.
+"""Partition folders selected by the arguments of `tailrace log`: a data directory, a topic, or one folder.
 
-Folders are named by topic id and partition number. Names of topics are in the metadata log, which is a partition like
-the others: what can be read of it gives the names, and where it says nothing the id is shown.
+Folders are named by topic id and partition number. Topic names are in the metadata log, a partition like the others: a
+topic whose name cannot be read there is shown by its id.
 """
 
 import os
 from typing import Final, NamedTuple
 
-from tailrace.broker.node import METADATA_PARTITION
 from tailrace.cli.failure import Failed
 from tailrace.cluster.records import RECORD_KINDS, TopicAdded
 from tailrace.log.directory.inspect import stored_batches
@@ -15,40 +14,43 @@ from tailrace.log.directory.meta import META_NAME
 from tailrace.log.file_names import SEGMENT_SUFFIX, offsets_named
 from tailrace.model.faults import Fault
 from tailrace.model.ids import Id, TopicPartition, parse_id, show_id
-from tailrace.model.topics import METADATA_TOPIC
+from tailrace.model.topics import METADATA_PARTITION, METADATA_TOPIC
 from tailrace.ports.disk import Disk
 from tailrace.wire.primitives import WireError
 from tailrace.wire.stored import decode_record
 
-WANTED: Final = "a data directory with --data-dir, or a partition's folder"
+WANTED: Final = "a data directory with --data-dir, or a partition folder"
 
 
 class PartitionFolder(NamedTuple):
     path: str
-    topic: str  # its name, or its id when nobody knows the name
+    topic: str  # the topic's name, or its id if the metadata log has no name
     key: TopicPartition
 
 
 def partition_folders(disk: Disk, what: str | None, data_dir: str, partition: int | None) -> list[PartitionFolder]:
-    """`what` is a data directory, a partition's folder, a topic's name or its id; None: all in `data_dir`."""
+    """`what` is a data directory, a partition folder, a topic name or a topic id; None: all in `data_dir`."""
     if what is not None and os.path.isdir(what):
         folder = what.rstrip("/")
         if not disk.exists(f"{folder}/{META_NAME}"):
             return [_single(disk, folder)]
         data_dir, what = folder, None
-    if what is not None and "/" in what:  # a path, since no topic can be called so
+    if what is not None and "/" in what:  # a path: topic names have no slash
         raise Failed(f"{what} {'is a file' if os.path.exists(what) else 'does not exist'}.\nName {WANTED}.")
     if not os.path.isdir(data_dir):
         raise Failed(f"{data_dir} {'is a file' if os.path.exists(data_dir) else 'does not exist'}.\nName {WANTED}.")
     if not disk.exists(f"{data_dir}/{META_NAME}"):
-        raise Failed(f"{data_dir} is no data directory: it has no {META_NAME}.\nName {WANTED}.")
+        raise Failed(f"{data_dir} is not a data directory: it has no {META_NAME}.\nName {WANTED}.")
     found = [one for one in _all(disk, data_dir) if what in (None, one.topic, show_id(one.key.topic_id))]
     if not found:
-        raise Failed(f"{data_dir} holds nothing of a topic {what!r}.\n`tailrace log verify` lists what it holds.")
+        raise Failed(f"{data_dir} has no partition of topic {what!r}.\n`tailrace log verify` lists its partitions.")
     if partition is not None:
         found = [one for one in found if one.key.partition == partition]
         if not found:
-            raise Failed(f"{data_dir} holds no partition {partition} of {what or 'any topic'}.")
+            raise Failed(
+                f"{data_dir} has no partition {partition} of {what or 'any topic'}.\n"
+                "`tailrace log verify` lists its partitions."
+            )
     return found
 
 
@@ -62,15 +64,15 @@ def _all(disk: Disk, data_dir: str) -> list[PartitionFolder]:
 def _single(disk: Disk, folder: str) -> PartitionFolder:
     key = _key(os.path.basename(os.path.abspath(folder)))
     if key is None and not offsets_named(disk.names(folder), SEGMENT_SUFFIX):
-        raise Failed(f"{folder} is neither a data directory nor a partition's folder.")
-    if key is None:  # a copy under a name of its own
+        raise Failed(f"{folder} is neither a data directory nor a partition folder.\nName {WANTED}.")
+    if key is None:  # a copy of a partition folder under another name
         return PartitionFolder(folder, folder, TopicPartition(Id(bytes(16)), 0))
     names = _topic_names(disk, os.path.dirname(os.path.abspath(folder)))
     return PartitionFolder(folder, names.get(key.topic_id, show_id(key.topic_id)), key)
 
 
 def _key(name: str) -> TopicPartition | None:
-    """What a folder's name says; None when it is no partition's."""
+    """The partition of a folder name; None if it is not the name of a partition folder."""
     topic_id, _, number = name.rpartition("-")
     try:
         return TopicPartition(parse_id(topic_id), int(number))
@@ -89,6 +91,6 @@ def _topic_names(disk: Disk, data_dir: str) -> dict[Id, str]:
         try:
             records = [decode_record(RECORD_KINDS, record.value or b"") for record in batch.records()]
         except (Fault, WireError):
-            continue  # `verify` says what is wrong with it
+            continue  # `tailrace log verify` reports the damage
         names.update({one.topic_id: one.name for one in records if isinstance(one, TopicAdded)})
     return names

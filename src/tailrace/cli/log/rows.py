@@ -1,17 +1,17 @@
-"""What `tailrace log dump` shows of a partition: a row for each batch, or for each record."""
+"""Rows of `tailrace log dump`: one per batch, or one per record."""
 
 from collections.abc import Iterator
 from dataclasses import fields
 from datetime import UTC, datetime
 from typing import Any
 
-from tailrace.broker.node import METADATA_PARTITION
 from tailrace.cli.log.folders import PartitionFolder
 from tailrace.cli.messages.message_format import named_bytes
 from tailrace.cluster.records import RECORD_KINDS
 from tailrace.log.directory.inspect import Stored, stored_batches
 from tailrace.model.faults import CorruptBatch, InvalidBatch
 from tailrace.model.ids import show_id
+from tailrace.model.topics import METADATA_PARTITION
 from tailrace.ports import Disk
 from tailrace.records.compress import COMPRESSIONS
 from tailrace.records.control import Marker
@@ -24,7 +24,7 @@ Row = dict[str, object]
 
 
 def batch_rows(disk: Disk, folder: PartitionFolder, offset: int) -> Iterator[Row]:
-    """Batches from the one that holds `offset` on; where bytes are no batch, a row that says why."""
+    """The batches from the one that contains `offset`; for damaged bytes, a row with the problem."""
     for batch in stored_batches(disk, folder.path):
         where = _place(folder) | {"file": batch.file.rpartition("/")[2], "position": batch.position}
         if batch.header is None or batch.problem is not None:
@@ -34,7 +34,7 @@ def batch_rows(disk: Disk, folder: PartitionFolder, offset: int) -> Iterator[Row
 
 
 def record_rows(disk: Disk, folder: PartitionFolder, offset: int) -> Iterator[Row]:
-    """Records from `offset` on; where they cannot be read, a row that says why."""
+    """The records from `offset`; for records that cannot be read, a row with the problem."""
     for batch in stored_batches(disk, folder.path):
         if batch.problem is None and batch.header is not None and batch.header.last_offset < offset:
             continue
@@ -53,7 +53,7 @@ def _open(batch: Stored) -> tuple[list[Record], str | None]:
     if batch.problem is not None:
         return [], batch.problem
     if batch.header is not None and batch.header.is_control:
-        return [], None  # what leaders write to each other
+        return [], None  # control records have no user data
     try:
         return batch.records(), None
     except (CorruptBatch, InvalidBatch) as fault:
@@ -100,17 +100,17 @@ def _record(record: Record, *, is_metadata: bool) -> Row:
     value: Row = {**named_bytes("value", record.value)}
     if is_metadata:
         try:
-            value = {"value": _told(decode_record(RECORD_KINDS, record.value or b""))}
+            value = {"value": _metadata_text(decode_record(RECORD_KINDS, record.value or b""))}
         except WireError as error:
             value = {"problem": str(error)}
     headers = [{"name": name, **named_bytes("value", data)} for name, data in record.headers]
     return row | named_bytes("key", record.key) | value | {"headers": headers}
 
 
-def _told(record: Any) -> str:
-    """A metadata record as people read it: ids in the form that names folders."""
-    told = ((one.name, getattr(record, one.name)) for one in fields(record))
-    shown = (f"{name}={show_id(value) if isinstance(value, bytes) else repr(value)}" for name, value in told)
+def _metadata_text(record: Any) -> str:
+    """A metadata record as text, with ids in the form used for folder names."""
+    values = ((one.name, getattr(record, one.name)) for one in fields(record))
+    shown = (f"{name}={show_id(value) if isinstance(value, bytes) else repr(value)}" for name, value in values)
     return f"{type(record).__name__}({', '.join(shown)})"
 
 

@@ -1,6 +1,6 @@
-"""`tailrace consume`: read a topic's messages to standard output.
+"""`tailrace consume`: print the messages of a topic to standard output.
 
-All partitions are read by assignment: no group is joined and no offset is committed, so looking disturbs nobody.
+Partitions are assigned directly: no group is joined and no offset is committed, so other consumers are not affected.
 """
 
 import sys
@@ -17,7 +17,7 @@ from tailrace.cli.messages.reading import Reading, places
 if TYPE_CHECKING:
     from confluent_kafka import Consumer
 
-TOLD_MAX: Final = 5  # partitions that a message names
+PARTITIONS_SHOWN_MAX: Final = 5  # partitions that an error message names
 
 
 class Format(StrEnum):
@@ -26,37 +26,43 @@ class Format(StrEnum):
 
 
 def consume(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="What to read.")],
-    from_beginning: Annotated[bool, typer.Option("--from-beginning", help="Not only what comes from now on.")] = False,
-    partition: Annotated[int | None, typer.Option("--partition", "-p", min=0, help="Only this one.")] = None,
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Topic to read.")],
+    from_beginning: Annotated[
+        bool, typer.Option("--from-beginning", help="Start at the first message, not at the end.")
+    ] = False,
+    partition: Annotated[int | None, typer.Option("--partition", "-p", min=0, help="Only this partition.")] = None,
     offset: Annotated[
-        int | None, typer.Option("--offset", "-o", help="Where to begin; -5: five before the end.")
+        int | None, typer.Option("--offset", "-o", help="First offset to read; -5 is five before the end.")
     ] = None,
-    most: Annotated[int | None, typer.Option("--max", "-n", min=0, help="Stop after so many messages.")] = None,
+    most: Annotated[int | None, typer.Option("--max", "-n", min=0, help="Stop after this many messages.")] = None,
     to_end: Annotated[bool, typer.Option("--to-end", "-e", help="Stop at the end of the topic.")] = False,
     timeout: Annotated[
-        float | None, typer.Option("--timeout", min=0, metavar="SECONDS", help="Stop after so long without a message.")
+        float | None,
+        typer.Option("--timeout", min=0, metavar="SECONDS", help="Stop after this long without a message."),
     ] = None,
-    format: Annotated[Format, typer.Option("--format", "-f", help="Values, or a JSON object a line.")] = Format.text,
+    format: Annotated[
+        Format, typer.Option("--format", "-f", help="Print values, or one JSON object per line.")
+    ] = Format.text,
     key_separator: Annotated[
-        str | None, typer.Option("--key-separator", "-k", metavar="TEXT", help="In text: print the key too, and this.")
+        str | None,
+        typer.Option("--key-separator", "-k", metavar="TEXT", help="Text format: print the key and this first."),
     ] = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """Read messages until Ctrl-C, or as long as you say. No group is joined.
+    """Print messages until Ctrl-C, --max, --to-end or --timeout. No group is joined.
 
-    With --max or --to-end it is a failure (exit code 1) when the reading ends before so many messages, or
-    before the end. With --to-end it ends when nothing comes for 10 s, or for as long as --timeout says.
+    With --max or --to-end the exit code is 1 if reading stops before that many messages, or before the end.
+    With --to-end reading stops if no message arrives for 10 s, or for the time given by --timeout.
 
     \b
     Examples:
       tailrace consume orders --from-beginning
       tailrace consume orders --offset -10 --to-end
       tailrace consume orders --partition 2 --offset 1200 --max 5 --format json
-      tailrace consume orders --from-beginning --max 1 --timeout 5 || echo nothing there
+      tailrace consume orders --from-beginning --max 1 --timeout 5 || echo empty
     """
     if from_beginning and offset is not None:
-        raise Misused("--from-beginning and --offset both say where to begin: give one of them.")
+        raise Misused("--from-beginning and --offset both set the first offset: give only one of them.")
     client = consumer(bootstrap, {"enable.partition.eof": True})
     try:
         wanted = places(client, topic, bootstrap, partition=partition, from_beginning=from_beginning, offset=offset)
@@ -64,30 +70,32 @@ def consume(
         numbers = [one.partition for one in wanted]
         reading = Reading(client, numbers, most=most, timeout_s=timeout, to_end=to_end)
         interrupted = _print_all(reading, format, key_separator)
-        if reading.short_of_end:
-            raise Failed(_why_not_to_end(client, topic, reading, interrupted=interrupted))
+        if reading.partitions_before_end:
+            raise Failed(_end_not_reached_error(client, topic, reading, interrupted=interrupted))
     finally:
         client.close()
     if not reading.complete:
-        raise Failed(f"{reading.count} of {most} messages came.")
+        raise Failed(f"only {reading.count} of {most} messages were received.")
 
 
-def _why_not_to_end(client: "Consumer", topic: str, reading: Reading, *, interrupted: bool) -> str:
-    from tailrace.cli.messages.short_of_end import where_it_stands
+def _end_not_reached_error(client: "Consumer", topic: str, reading: Reading, *, interrupted: bool) -> str:
+    from tailrace.cli.messages.end_not_reached import describe_position
 
-    partitions = reading.short_of_end
-    told = [where_it_stands(client, topic, one, reading.next_offsets.get(one)) for one in partitions[:TOLD_MAX]]
-    if len(partitions) > TOLD_MAX:
-        told.append(f"so it is with {len(partitions) - TOLD_MAX} more partitions")
+    partitions = reading.partitions_before_end
+    shown = partitions[:PARTITIONS_SHOWN_MAX]
+    positions = [describe_position(client, topic, one, reading.next_offsets.get(one)) for one in shown]
+    if len(partitions) > len(shown):
+        positions.append(f"and {len(partitions) - len(shown)} more partitions")
     if interrupted:
-        return f"interrupted before the end: {'; '.join(told)}."
+        return f"interrupted before the end: {'; '.join(positions)}."
     return (
-        f"nothing came for {reading.quiet_max_s:g} s before the end: {'; '.join(told)}.\nThe broker's log may say why."
+        f"no message for {reading.idle_max_s:g} s before the end: {'; '.join(positions)}.\n"
+        "The broker's log may say why."
     )
 
 
 def _print_all(reading: Reading, format: Format, key_separator: str | None) -> bool:
-    """Whether Ctrl-C ended it, which is the usual way."""
+    """Print the messages; return whether Ctrl-C ended that, as it usually does."""
     out = sys.stdout.buffer
     try:
         for messages in reading.lists():

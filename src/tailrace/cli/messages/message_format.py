@@ -1,7 +1,7 @@
-"""How a message looks on standard output: its raw value, or a JSON object.
+"""Output formats of a message: its raw value, or a JSON object.
 
-Keys, values and headers are bytes. JSON shows them as text when they are UTF-8; when not, in base64 under a name
-that says so.
+Keys, values and headers are bytes. In JSON they are text if they are UTF-8, otherwise base64 under a name that ends
+with `_base64`.
 """
 
 import base64
@@ -15,7 +15,7 @@ TIME_KINDS: Final = {0: None, 1: "create", 2: "append"}
 
 
 def text_line(message: "Message", key_separator: str | None) -> bytes:
-    """The value, after the key and the separator when there is one."""
+    """The value, preceded by the key and the separator if a separator is given."""
     value = message.value() or b""
     if key_separator is None:
         return _bytes(value) + b"\n"

@@ -1,4 +1,4 @@
-"""`tailrace produce`: each line of standard input becomes a message."""
+"""`tailrace produce`: send each line of standard input as a message."""
 
 import sys
 import time
@@ -45,21 +45,24 @@ class Compression(StrEnum):
 
 
 AcksOption = Annotated[
-    Acks, typer.Option("--acks", "-a", help="Who confirms: all in sync, the leader (1), nobody (0).")
+    Acks, typer.Option("--acks", "-a", help="Acknowledged by: all in-sync replicas, the leader (1), none (0).")
 ]
-CompressionOption = Annotated[Compression, typer.Option("--compression", "-z", help="How batches are compressed.")]
+CompressionOption = Annotated[Compression, typer.Option("--compression", "-z", help="Compression of batches.")]
 
 
 def produce(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Where the messages go.")],
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Topic to send to.")],
     key_separator: Annotated[
-        str | None, typer.Option("--key-separator", "-k", metavar="TEXT", help="What ends the key on each line.")
+        str | None,
+        typer.Option("--key-separator", "-k", metavar="TEXT", help="Text between key and value on each line."),
     ] = None,
     header: Annotated[
         list[str] | None,
-        typer.Option("--header", "-H", metavar="NAME=VALUE", help="For every message; may be repeated."),
+        typer.Option("--header", "-H", metavar="NAME=VALUE", help="Header of every message; may be repeated."),
     ] = None,
-    partition: Annotated[int, typer.Option("--partition", "-p", min=-1, help="Always this one; -1: by key.")] = -1,
+    partition: Annotated[
+        int, typer.Option("--partition", "-p", min=-1, help="Partition of all messages; -1: chosen by key.")
+    ] = -1,
     acks: AcksOption = Acks.all,
     compression: CompressionOption = Compression.none,
     json: Json = False,
@@ -67,7 +70,7 @@ def produce(
 ) -> None:
     """Send each line of standard input as a message.
 
-    Ctrl-C sends what was read so far, says how much that was, and ends with exit code 130.
+    On Ctrl-C the lines read so far are sent and counted; the exit code is then 130.
 
     \b
     Examples:
@@ -77,16 +80,16 @@ def produce(
     """
     headers = [_header(text) for text in header or ()]
     if key_separator == "":
-        raise Misused("--key-separator needs at least one character.")
+        raise Misused("--key-separator is empty: it must have at least one character, such as ':'.")
     settings = {
         "acks": acks.value,
-        "enable.idempotence": acks is Acks.all,  # so that a retry neither doubles nor reorders
+        "enable.idempotence": acks is Acks.all,  # retries neither duplicate nor reorder messages
         "compression.type": compression.value,
         "linger.ms": 5,
         "message.timeout.ms": DELIVERY_TIMEOUT_MS,
     }
     client = producer(bootstrap, settings)
-    _find(client, topic, partition, bootstrap)
+    _check_topic(client, topic, partition, bootstrap)
     delivery = _Delivery(client, topic, partition, headers)
     interrupted = False
     try:
@@ -97,7 +100,7 @@ def produce(
     finally:
         delivery.finish()
     if delivery.error is not None:
-        raise Failed(f"cannot send to {topic}: {sentence(delivery.error)}; {delivery.sent} messages were sent before.")
+        raise Failed(f"cannot send to {topic}: {sentence(delivery.error)}; {delivery.sent} messages were sent.")
     if json:
         print_json({"topic": topic, "sent": delivery.sent})
     else:
@@ -106,8 +109,8 @@ def produce(
         raise KeyboardInterrupt
 
 
-def _find(client: "Producer", topic: str, partition: int, bootstrap: str) -> None:
-    """Fail at once when the topic is not there and is not made by asking for it; sending would try for long."""
+def _check_topic(client: "Producer", topic: str, partition: int, bootstrap: str) -> None:
+    """Fail early if the topic does not exist and is not auto-created; sending would retry until its timeout."""
     deadline = time.monotonic() + CREATION_TIMEOUT_S
     while True:
         try:
@@ -115,7 +118,7 @@ def _find(client: "Producer", topic: str, partition: int, bootstrap: str) -> Non
         except Failed:
             if time.monotonic() > deadline:
                 raise
-            time.sleep(CREATION_POLL_S)  # a broker may answer so while it makes the topic
+            time.sleep(CREATION_POLL_S)  # the broker may still be creating the topic
         else:
             break
     if partition not in (-1, *numbers):
@@ -126,7 +129,7 @@ def _send_lines(delivery: "_Delivery", key_separator: str | None) -> None:
     separator = key_separator.encode() if key_separator is not None else None
     typed = sys.stdin.isatty()
     if typed:
-        say("Type messages, one a line; Ctrl-D ends.")
+        say("Type messages, one per line; Ctrl-D ends.")
     with progress(shown=not typed) as bar:
         task = bar.add_task("sent", total=None)
         for number, line in enumerate(_lines(), 1):
@@ -149,8 +152,8 @@ def _split(line: bytes, separator: bytes | None, number: int) -> tuple[bytes | N
     key, found, value = line.partition(separator)
     if not found:
         raise Failed(
-            f"line {number} has no {separator.decode()!r} after its key; the lines before it were sent.\n"
-            "Mend it, or send without --key-separator."
+            f"line {number} has no key separator {separator.decode()!r}; the lines before it were sent.\n"
+            "Correct the line, or send without --key-separator."
         )
     return key, value
 
@@ -158,16 +161,16 @@ def _split(line: bytes, separator: bytes | None, number: int) -> tuple[bytes | N
 def _header(text: str) -> tuple[str, str | bytes | None]:
     name, equals, value = text.partition("=")
     if not name or not equals:
-        raise Misused(f"--header {text}: it must be NAME=VALUE.")
+        raise Misused(f"--header {text}: it must be NAME=VALUE, such as source=import.")
     return name, value.encode()
 
 
 class _Delivery:
-    """Messages on their way, and how they arrived."""
+    """Sends messages and counts the acknowledged ones."""
 
     def __init__(self, client: "Producer", topic: str, partition: int, headers: Headers) -> None:
         self.sent = 0
-        self.error: KafkaError | None = None  # the first that failed
+        self.error: KafkaError | None = None  # of the first message that failed
         self._client = client
         self._topic = topic
         self._partition = partition
@@ -182,9 +185,9 @@ class _Delivery:
                     key=key,
                     partition=self._partition,
                     headers=self._headers,
-                    on_delivery=self._arrived,
+                    on_delivery=self._delivered,
                 )
-            except BufferError:  # librdkafka's queue is full: let some arrive
+            except BufferError:  # librdkafka's queue is full: wait for acknowledgements
                 self._client.poll(0.1)
             else:
                 self._client.poll(0)
@@ -193,7 +196,7 @@ class _Delivery:
     def finish(self) -> None:
         self._client.flush()
 
-    def _arrived(self, error: "KafkaError | None", message: "Message") -> None:
+    def _delivered(self, error: "KafkaError | None", message: "Message") -> None:
         if error is None:
             self.sent += 1
         elif self.error is None:

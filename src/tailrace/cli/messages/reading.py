@@ -1,4 +1,4 @@
-"""Reading a topic by assignment: where to begin, when to stop, what to make of errors in between."""
+"""Reading partitions by assignment: where to start, when to stop, and which errors are fatal."""
 
 import time
 from collections.abc import Iterator
@@ -10,15 +10,15 @@ from tailrace.cli.failure import Failed
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
-POLL_S: Final = 0.1  # how long Ctrl-C, or a message that comes alone, may wait
+POLL_S: Final = 0.1  # the longest delay of Ctrl-C, or of a single message
 MESSAGES_PER_POLL_MAX: Final = 500
-QUIET_TO_END_S: Final = 10.0  # a broker that has more before the end, and sends nothing for so long, will not
+IDLE_TO_END_S: Final = 10.0  # with `to_end`: stop if a broker sends nothing for so long before the end
 
 
 def places(
     client: "Consumer", topic: str, bootstrap: str, *, partition: int | None, from_beginning: bool, offset: int | None
 ) -> "list[TopicPartition]":
-    """The partitions to read, each with its first offset; a negative `offset` counts from the end."""
+    """The partitions to read, each with the offset to start at; a negative `offset` counts from the end."""
     from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, TopicPartition
 
     numbers = partitions_of(client.list_topics, topic, bootstrap)
@@ -39,33 +39,33 @@ def places(
 
 
 class Reading:
-    """Messages of the assigned partitions, a list at a time, until there is a reason to stop."""
+    """Messages of the assigned partitions, in lists, until `most` messages, the end, or `timeout_s` without any."""
 
     def __init__(
         self, client: "Consumer", partitions: list[int], *, most: int | None, timeout_s: float | None, to_end: bool
     ) -> None:
         self.count = 0
-        self.next_offsets: dict[int, int] = {}  # after the last message of each partition that gave any
+        self.next_offsets: dict[int, int] = {}  # by partition, after its last message; empty before the first
         self._client = client
         self._most = most
-        self._quiet_max_s = QUIET_TO_END_S if to_end and timeout_s is None else timeout_s
+        self._idle_max_s = IDLE_TO_END_S if to_end and timeout_s is None else timeout_s
         self._progress_at = time.monotonic()
         self._to_end = to_end
-        self._before_end = dict.fromkeys(partitions) if to_end else {}  # partitions whose end we have not met
+        self._before_end = dict.fromkeys(partitions) if to_end else {}  # partitions whose end is not reached
 
     @property
     def complete(self) -> bool:
-        """Whether as many came as were asked for."""
+        """Whether `most` messages were received, if there is such a bound."""
         return self._most is None or self.count >= self._most
 
     @property
-    def quiet_max_s(self) -> float | None:
-        """How long nothing may come before the reading is over; None: for ever."""
-        return self._quiet_max_s
+    def idle_max_s(self) -> float | None:
+        """Reading stops after this long without a message; None: never."""
+        return self._idle_max_s
 
     @property
-    def short_of_end(self) -> list[int]:
-        """Partitions whose end was asked for and not met; none when enough messages came before it."""
+    def partitions_before_end(self) -> list[int]:
+        """With `to_end`, the partitions whose end was not reached; none if `most` messages were received."""
         return [] if self._most is not None and self.complete else list(self._before_end)
 
     def lists(self) -> "Iterator[list[Message]]":
@@ -76,7 +76,7 @@ class Reading:
                 self._progress_at = time.monotonic()
                 self.next_offsets |= {one.partition() or 0: (one.offset() or 0) + 1 for one in got}
                 yield got
-                self._progress_at = time.monotonic()  # a slow reader of ours is not a silent broker
+                self._progress_at = time.monotonic()  # the caller's processing does not count as idle time
 
     def _wanted(self) -> int:
         return MESSAGES_PER_POLL_MAX if self._most is None else min(MESSAGES_PER_POLL_MAX, self._most - self.count)
@@ -86,16 +86,16 @@ class Reading:
             return True
         if self._to_end and not self._before_end:
             return True
-        return self._quiet_max_s is not None and time.monotonic() - self._progress_at > self._quiet_max_s
+        return self._idle_max_s is not None and time.monotonic() - self._progress_at > self._idle_max_s
 
     def _is_message(self, message: "Message") -> bool:
         error = message.error()
         if error is None:
             return True
-        self._meet(error, message)
+        self._handle_error(error, message)
         return False
 
-    def _meet(self, error: "KafkaError", message: "Message") -> None:
+    def _handle_error(self, error: "KafkaError", message: "Message") -> None:
         from confluent_kafka import KafkaError
 
         if error.code() == KafkaError._PARTITION_EOF:
@@ -103,12 +103,12 @@ class Reading:
                 self._progress_at = time.monotonic()
         elif error.code() == KafkaError._AUTO_OFFSET_RESET:
             raise Failed(
-                f"partition {message.partition()} does not hold the offset asked for.\n"
+                f"the offset to start at does not exist in partition {message.partition()}.\n"
                 "`tailrace topic describe` shows its first and end offset."
             )
         elif not error.retriable() and error.code() not in (
             KafkaError._TRANSPORT,
             KafkaError._ALL_BROKERS_DOWN,
-            KafkaError.COORDINATOR_NOT_AVAILABLE,  # of the group that we do not use
+            KafkaError.COORDINATOR_NOT_AVAILABLE,  # irrelevant: no group is joined
         ):
             raise Failed(f"cannot read: {sentence(error)}.")

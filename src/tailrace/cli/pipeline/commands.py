@@ -9,7 +9,7 @@ from tailrace.cli.client.kafka_client import Json
 from tailrace.cli.failure import Failed, Misused
 from tailrace.cli.output import print_json, print_table, progress, say
 from tailrace.cli.pipeline.project import init
-from tailrace.cli.pipeline.spark import Master, failing, running, watching
+from tailrace.cli.pipeline.spark import Master, Verbose, failing, running, watching
 from tailrace.cli.pipeline.upkeep import History, compact, vacuum
 from tailrace.cli.usage import Command
 
@@ -38,6 +38,7 @@ def archive(
     bootstrap: Brokers = "",
     client_config: ClientConfig = "",
     master: Master = "local[*]",
+    verbose: Verbose = False,
     json: Json = False,
 ) -> None:
     """Copy topics into a Delta-logged Parquet history, each record exactly once, until Ctrl-C.
@@ -49,23 +50,22 @@ def archive(
     """
     if bool(topics) == bool(pattern):
         raise Misused("say what to archive: --topics orders,bills or --pattern 'orders-.*'.")
-    from tailrace.pipeline.histories.archive import archive as run
+    from tailrace.cli.pipeline_checks import check_archive, check_spark
 
     options = client_options(client_config)
-    with failing(), running(master) as spark, progress() as bar:
-        task = bar.add_task("archiving", total=None)
-        done = run(
-            spark,
-            brokers(bootstrap, options),
-            to,
-            topics=[name.strip() for name in topics.split(",") if name.strip()],
-            pattern=pattern,
-            available_now=available_now,
-            trigger_s=every,
-            options=options,
-            quarantine=quarantine,
-            on_batch=lambda ranges: bar.advance(task, sum(one.count for one in ranges)),
-        )
+    cluster, names = brokers(bootstrap, options), _names(topics)
+    with failing():
+        check_spark(master)
+        check_archive(cluster, to, topics=names, pattern=pattern, options=options)
+        with running(master, verbose=verbose) as spark, progress() as bar:
+            from tailrace.pipeline.histories.archive import archive as run
+
+            task = bar.add_task("archiving", total=None)
+            done = run(
+                spark, cluster, to, topics=names, pattern=pattern, available_now=available_now, trigger_s=every,
+                options=options, quarantine=quarantine,
+                on_batch=lambda ranges: bar.advance(task, sum(one.count for one in ranges)),
+            )  # fmt: skip
     counted = {"records": done.records, "files": done.files, "bytes": done.bytes, "commits": done.batches}
     counted["quarantined"] = done.quarantined
     if json:
@@ -84,6 +84,7 @@ def audit(
     ] = "",
     client_config: ClientConfig = "",
     master: Master = "local[*]",
+    verbose: Verbose = False,
     json: Json = False,
 ) -> None:
     """Prove that a history is complete: every offset once, in order, unchanged, or with the reason why it is not there.
@@ -95,12 +96,18 @@ def audit(
       tailrace pipeline audit ./history
       tailrace pipeline audit ./history --bootstrap 127.0.0.1:9092 --json
     """
-    from tailrace.pipeline.histories.audit import audit as run
+    from tailrace.cli.pipeline_checks import check_audit, check_spark
 
     options = client_options(client_config)
+    cluster = brokers(bootstrap, options, "")
     try:
-        with failing(), running(master) as spark, watching(spark, "auditing"):
-            found = run(spark, history, bootstrap=brokers(bootstrap, options, ""), options=options)
+        with failing():
+            check_spark(master)
+            check_audit(history, cluster, options)
+            with running(master, verbose=verbose) as spark, watching(spark, "auditing"):
+                from tailrace.pipeline.histories.audit import audit as run
+
+                found = run(spark, history, bootstrap=cluster, options=options)
     except Failed as failed:
         raise Misused(f"cannot tell: {failed}") from None  # its exit code is the one for what cannot be told
     if json:
@@ -126,6 +133,7 @@ def replay(
     bootstrap: Brokers = "",
     client_config: ClientConfig = "",
     master: Master = "local[*]",
+    verbose: Verbose = False,
     json: Json = False,
 ) -> None:
     """Write a history back into a topic, each record exactly once; interrupted, it goes on when it is run again.
@@ -135,15 +143,24 @@ def replay(
       tailrace pipeline replay ./history --topic orders --into orders --keep-partition --keep-timestamp
       tailrace pipeline replay ./history --topic orders --into again --from 2026-11-16T08:00 --where "key = '42'"
     """
-    from tailrace.pipeline.replaying.job import replay as run
+    from tailrace.cli.pipeline_checks import check_replay, check_spark
 
     options = client_options(client_config)
-    with failing(), running(master) as spark, watching(spark, "replaying"):
-        count = run(
-            spark, history, brokers(bootstrap, options), topic=topic, into=into, where=where, start=start, end=end,
-            key=key, keep_partition=keep_partition, keep_timestamp=keep_timestamp, per_second=rate,
-            replay_id=replay_id, options=options,
+    cluster = brokers(bootstrap, options)
+    with failing():
+        check_spark(master)
+        check_replay(
+            history, cluster, topic=topic, into=into, where=where, start=start, end=end, rate=rate,
+            keep_partition=keep_partition, options=options,
         )  # fmt: skip
+        with running(master, verbose=verbose) as spark, watching(spark, "replaying"):
+            from tailrace.pipeline.replaying.job import replay as run
+
+            count = run(
+                spark, history, cluster, topic=topic, into=into, where=where, start=start, end=end, key=key,
+                keep_partition=keep_partition, keep_timestamp=keep_timestamp, per_second=rate, replay_id=replay_id,
+                options=options,
+            )  # fmt: skip
     if json:
         print_json({"records": count})
     else:
@@ -155,6 +172,7 @@ def analyze(
     history: History,
     report: Annotated[str, typer.Option("--report", metavar="FILE.html", help="Write a page with plots.")] = "",
     master: Master = "local[*]",
+    verbose: Verbose = False,
     json: Json = False,
 ) -> None:
     """Say what is in a history: throughput, sizes, partitions, keys, latency, dead letters.
@@ -163,10 +181,15 @@ def analyze(
     Examples:
       tailrace pipeline analyze ./history --report history.html
     """
-    from tailrace.pipeline.analysis.job import analyze as run
+    from tailrace.cli.pipeline_checks import check_analyze, check_spark
 
-    with failing(), running(master) as spark, watching(spark, "analyzing"):
-        found = run(spark, history, report=report)
+    with failing():
+        check_spark(master)
+        check_analyze(history, report)
+        with running(master, verbose=verbose) as spark, watching(spark, "analyzing"):
+            from tailrace.pipeline.analysis.job import analyze as run
+
+            found = run(spark, history, report=report)
     for answer in found:
         if json:
             print_json({"title": answer.title, "rows": [list(map(str, row)) for row in answer.rows]})
@@ -185,6 +208,7 @@ def postgres(
     bootstrap: Brokers = "",
     client_config: ClientConfig = "",
     master: Master = "local[*]",
+    verbose: Verbose = False,
 ) -> None:
     """Write topics into a PostgreSQL table, each record exactly once, until Ctrl-C.
 
@@ -193,14 +217,25 @@ def postgres(
       tailrace pipeline sink postgres --topics orders --dsn "host=db dbname=shop" --table orders --checkpoint ./orders
         --schema "customer string, total int"
     """
-    options = client_options(client_config)
-    with failing(), running(master) as spark, watching(spark, "writing"):
-        from tailrace.pipeline.postgres.job import to_postgres
+    from tailrace.cli.pipeline_checks import check_postgres, check_spark
 
-        to_postgres(
-            spark, brokers(bootstrap, options), topics=topics, dsn=dsn, table=table, checkpoint=checkpoint,
-            schema=schema, available_now=available_now, options=options,
-        )  # fmt: skip
+    options = client_options(client_config)
+    cluster = brokers(bootstrap, options)
+    with failing():
+        check_spark(master)
+        check_postgres(cluster, topics=_names(topics), dsn=dsn, checkpoint=checkpoint, options=options)
+        with running(master, verbose=verbose) as spark, watching(spark, "writing"):
+            from tailrace.pipeline.postgres.job import to_postgres
+
+            to_postgres(
+                spark, cluster, topics=topics, dsn=dsn, table=table, checkpoint=checkpoint, schema=schema,
+                available_now=available_now, options=options,
+            )  # fmt: skip
+
+
+def _names(topics: str) -> list[str]:
+    """Of topics with commas between them."""
+    return [name.strip() for name in topics.split(",") if name.strip()]
 
 
 def _show(found: "Audit") -> None:

@@ -1,5 +1,6 @@
 """A Spark session for a command, how far it is, and its failures as sentences."""
 
+import logging
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,24 +17,49 @@ if TYPE_CHECKING:
 
 LOOK_EVERY_S: Final = 0.3
 
+LOG_LEVEL_VERBOSE: Final = "INFO"
+QUERY_LOGGERS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+SPARKS_OWN_BAR: Final = "spark.ui.showConsoleProgress"
+DRIVER_OPTIONS: Final = "spark.driver.extraJavaOptions"
+
 Master = Annotated[str, typer.Option("--master", envvar="TAILRACE_SPARK_MASTER", help="Where Spark runs.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show Spark's own log on standard error.")]
 
 
 @contextmanager
-def running(master: str) -> "Iterator[SparkSession]":
-    try:
-        from pyspark import SparkContext
+def running(master: str, *, verbose: bool) -> "Iterator[SparkSession]":
+    """A session for as long as this lasts; `pipeline_checks.check_spark` says first whether there can be one."""
+    from pyspark import SparkContext
 
-        from tailrace.pipeline.jvm.session import session
-    except ImportError as error:
-        raise Failed(f'this command needs Spark: pip install "tailrace[spark]" ({error}).') from None
+    from tailrace.pipeline.jvm.session import session
+
     is_ours = SparkContext._active_spark_context is None
-    spark = session("tailrace pipeline", master=master)
+    spark = session("tailrace pipeline", master=master, settings=_log_settings(master, verbose=verbose))
+    if not verbose:
+        _keep_quiet()
     try:
         yield spark
     finally:
         if is_ours:  # one that was there before us is somebody else's
             spark.stop()
+
+
+def _log_settings(master: str, *, verbose: bool) -> dict[str, str]:
+    """Settings for errors alone, or for all of Spark's log. Sessions of a local master need none to be quiet."""
+    from tailrace.pipeline.jvm.spark_log import LOG_LEVEL, log_options
+
+    level = {LOG_LEVEL: LOG_LEVEL_VERBOSE} if verbose else {}
+    if master.startswith("local"):
+        return level
+    return {**level, DRIVER_OPTIONS: " ".join(log_options(level)), SPARKS_OWN_BAR: "false"}
+
+
+def _keep_quiet() -> None:
+    """Spark's Python half logs each failed query as JSON, with a page of Java in it; the exception says the same."""
+    from pyspark.logger import PySparkLogger
+
+    for name in QUERY_LOGGERS:
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
 
 
 @contextmanager
@@ -70,9 +96,9 @@ def tasks_done(spark: "SparkSession") -> tuple[int, int]:
 
 @contextmanager
 def failing() -> Iterator[None]:
-    """Turn what Spark throws into a sentence."""
+    """Turn what the pipeline or Spark raises into a sentence."""
     from tailrace.pipeline.failure import PipelineFailed
-    from tailrace.pipeline.jvm.reasons import reason
+    from tailrace.pipeline.jvm.reasons import is_sparks_own, reason
 
     try:
         yield
@@ -81,4 +107,5 @@ def failing() -> Iterator[None]:
     except PipelineFailed as failed:
         raise Failed(f"{failed}.") from None
     except Exception as error:
-        raise Failed(f"{reason(error)}.") from None
+        hint = "\nWith --verbose, Spark's own log says more." if is_sparks_own(error) else ""
+        raise Failed(f"{reason(error)}.{hint}") from None

@@ -6,7 +6,7 @@ import typer
 
 from tailrace.cli.client.kafka_client import Json
 from tailrace.cli.output import print_json, print_table, progress, say
-from tailrace.cli.pipeline.spark import Master, failing, running
+from tailrace.cli.pipeline.spark import Master, Verbose, failing, running
 
 History = Annotated[str, typer.Argument(metavar="DIR", help="The folder of a history.")]
 
@@ -15,6 +15,7 @@ def compact(
     history: History,
     size: Annotated[int, typer.Option("--size", metavar="MIB", min=1, help="How large files may become.")] = 128,
     master: Master = "local[*]",
+    verbose: Verbose = False,
     json: Json = False,
 ) -> None:
     """Merge small files of a history into larger ones, checking every record before and after.
@@ -25,18 +26,23 @@ def compact(
     Examples:
       tailrace pipeline compact ./history
     """
+    from tailrace.cli.pipeline_checks import check_compact, check_spark
     from tailrace.model.limits import MiB
-    from tailrace.pipeline.upkeep.compact import compact as run
 
-    with failing(), running(master) as spark, progress() as bar:
-        task = bar.add_task("compacting", total=None)
-        done = run(
-            spark,
-            history,
-            target_bytes=size * MiB,
-            on_plan=lambda count: bar.update(task, total=count),
-            on_merged=lambda count: bar.advance(task, count),
-        )
+    with failing():
+        check_spark(master)
+        check_compact(history)
+        with running(master, verbose=verbose) as spark, progress() as bar:
+            from tailrace.pipeline.upkeep.compact import compact as run
+
+            task = bar.add_task("compacting", total=None)
+            done = run(
+                spark,
+                history,
+                target_bytes=size * MiB,
+                on_plan=lambda count: bar.update(task, total=count),
+                on_merged=lambda count: bar.advance(task, count),
+            )
     if json:
         print_json({"files_before": done.files_before, "files_after": done.files_after, "records": done.records})
     elif done.files_before:

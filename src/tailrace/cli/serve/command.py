@@ -1,7 +1,7 @@
-"""`tailrace serve`: from words on the command line to `Settings`, then run.
+"""`tailrace serve`: build the `Settings` from file, environment and flags, then run the broker.
 
-The flags are the rows of `model/settings.py` that have one. Every setting can also stand in the YAML file that
-`--config` names, or in the environment; flags win over the environment, the environment over the file.
+The flags are generated from the rows of `model/settings.py` that have one. Every setting can also be in the YAML file
+given by `--config`, or in the environment; flags override the environment, the environment overrides the file.
 """
 
 import argparse
@@ -15,28 +15,28 @@ from tailrace.model.settings import Row, SettingError, Settings, load, row, rows
 if TYPE_CHECKING:
     from yaml import Node
 
-CLIENT_VARIABLES: Final = ("TAILRACE_BOOTSTRAP",)  # those of client commands, which set nothing of a broker
+CLIENT_VARIABLES: Final = ("TAILRACE_BOOTSTRAP",)  # of client commands; not settings of a broker
 
 EPILOG: Final = """\
 examples:
   tailrace serve                                       one broker on 127.0.0.1:9092, data in ./tailrace-data
-  tailrace serve --kafka-port 0 --data-dir /tmp/try    a free port; the line "ready kafka=HOST:PORT …" tells which
-  tailrace serve --config examples/broker.yaml         settings from a file, one "name_of_setting: value" a line
+  tailrace serve --kafka-port 0 --data-dir /tmp/try    on a free port, printed as "ready kafka=HOST:PORT …"
+  tailrace serve --config examples/broker.yaml         settings from a file, one "name_of_setting: value" per line
   TAILRACE_NUM_PARTITIONS=4 tailrace serve             settings from the environment
   tailrace serve --join 10.0.0.1:9092 --host 0.0.0.0 --advertised-host 10.0.0.2 --rack b
-                                                       a broker of the cluster that 10.0.0.1 is in; it needs
-                                                       --join only once, and --peer-port where a firewall asks for it
+                                                       join the cluster of 10.0.0.1; --join is needed only at the
+                                                       first start, --peer-port only if a firewall needs a fixed port
 
-Standard output gets one line, "ready kafka=HOST:PORT peer=HOST:PORT", when clients can connect; logs go to standard
-error. `tailrace cluster up` runs several brokers on this machine.
-Exit codes: 0 stopped by Ctrl-C or SIGTERM, 1 could not start, 2 a flag or setting was wrong."""
+When clients can connect, one line is printed to standard output: "ready kafka=HOST:PORT peer=HOST:PORT". Logs go to
+standard error. `tailrace cluster up` runs several brokers on this machine.
+Exit codes: 0 stopped by Ctrl-C or SIGTERM, 1 could not start or failed, 2 a flag or setting is invalid."""
 
 
 def serve(words: Sequence[str]) -> int:
     given = vars(_parser().parse_args(words))
     config, until_eof = given.pop("config"), given.pop("until_eof")
     settings = settings_from(_read_yaml(config) if config else {}, os.environ, given, config or "")
-    from tailrace.cli.serve.running import run_broker  # after the flags are known to be good: --help stays quick
+    from tailrace.cli.serve.running import run_broker  # only after the flags are parsed: keeps --help fast
 
     return run_broker(settings, until_eof=until_eof)
 
@@ -50,7 +50,7 @@ def settings_from(
     except SettingError as error:
         text = str(error)
         stop = "" if text.endswith("?") else "."
-        raise Misused(f"{text}{stop}\n`tailrace settings` shows them all, with what each can be.") from None
+        raise Misused(f"{text}{stop}\n`tailrace settings` lists all settings and their values.") from None
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -71,7 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--until-eof",
         action="store_true",
-        help="Stop when standard input ends: for programs that start a broker and may die before it.",
+        help="Stop when standard input is closed: for a parent process that may die without stopping the broker.",
     )
     return parser
 
@@ -82,11 +82,11 @@ def _metavar(setting: Row) -> str:
 
 def _help(setting: Row, default: object) -> str:
     shown = f" Default: {default}." if default != "" else ""
-    return f"{setting.help}{shown} Variable: {variable_name(setting.name)}.".replace("%", "%%")
+    return f"{setting.help}{shown} Environment: {variable_name(setting.name)}.".replace("%", "%%")
 
 
 def _read_yaml(path: str) -> Mapping[str, object]:
-    import yaml  # 30 ms that only those pay who have a file
+    import yaml  # takes 30 ms, so only if there is a file
 
     try:
         with open(path, encoding="utf-8") as file:
@@ -94,23 +94,25 @@ def _read_yaml(path: str) -> Mapping[str, object]:
             file.seek(0)
             content = yaml.safe_load(file)
     except OSError as error:
-        raise Misused(f"cannot read the settings in {path}: {error.strerror}.") from None
+        raise Misused(f"--config {path}: cannot read the file: {error.strerror}.") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise Misused(f"{path} is no YAML: {' '.join(str(error).split())}.") from None
+        raise Misused(f"--config {path}: the file is not valid YAML: {' '.join(str(error).split())}.") from None
     if content is None:
         return {}
     if not isinstance(content, dict):
-        raise Misused(f"{path} must hold lines of `name_of_setting: value`, it holds a {type(content).__name__}.")
+        raise Misused(
+            f"--config {path}: the file must have lines of `name_of_setting: value`, but is a {type(content).__name__}."
+        )
     return {str(name).replace(".", "_"): value for name, value in content.items()}
 
 
 def _refuse_repeated_names(top: "Node | None", path: str) -> None:
-    """YAML itself lets the last of two lines win, in silence; with or without dots they are the same setting."""
+    """Reject a setting that occurs twice: YAML would silently use the last. `a.b` and `a_b` are the same setting."""
     from yaml import MappingNode
 
     lines: dict[str, int] = {}
     for key, _ in top.value if isinstance(top, MappingNode) else ():
         name, line = str(key.value).replace(".", "_"), key.start_mark.line + 1
         if name in lines:
-            raise Misused(f"{path} says {name} twice, in lines {lines[name]} and {line}: keep one of them.")
+            raise Misused(f"--config {path}: {name} is set twice, in lines {lines[name]} and {line}: remove one.")
         lines[name] = line

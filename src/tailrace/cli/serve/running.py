@@ -1,41 +1,45 @@
-"""Run one broker in this process: loop, log lines, signals, the ready line.
+"""Run one broker in this process: event loop, logging, signals and the ready line.
 
-Order matters: nothing is printed to standard output before clients can connect, and a broker that could not open
-its door stops its node again, so that the next start finds a clean data directory.
+The order matters: nothing is printed to standard output before clients can connect, and if the Kafka door cannot open
+its port, the node is stopped, so that the next start finds a cleanly closed data directory.
 """
 
 import asyncio
-import errno
 import logging
 import os
 import resource
 import sys
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final, TypeVar
 
 from tailrace.broker.later_release import LaterRelease
 from tailrace.broker.node import CannotStart, Node
+from tailrace.broker.starting import Startup
 from tailrace.cli.failure import Failed
-from tailrace.doors.kafka import open_door
+from tailrace.doors.door import CannotListen, Door, open_doors
+from tailrace.doors.kafka import KafkaDoor
 from tailrace.log.directory.state_file import Unreadable
+from tailrace.model.addresses import Address
 from tailrace.model.settings import Settings
-from tailrace.ports import Listener, system_ports
+from tailrace.ports import system_ports
 
 T = TypeVar("T")
 
-SWITCH_INTERVAL_S: Final = 0.0005  # at Python's 5 ms a thread that comes back from an fsync waits behind a busy loop
-SAME_WISH_S: Final = 1.0  # `timeout` and process groups deliver one wish to stop twice
+SWITCH_INTERVAL_S: Final = 0.0005  # with Python's 5 ms, a thread that returns from fsync waits for a busy event loop
+SAME_REQUEST_S: Final = 1.0  # `timeout` and process groups deliver one stop signal twice
 UNREADABLE_ADVICE: Final = (
-    "\nPut that file back from a copy of the directory, or give this broker another place "
-    "with --data-dir;\n`tailrace log dump` shows what the logs hold."
+    "\nRestore that file from a copy of the directory, or use another directory "
+    "with --data-dir;\n`tailrace log dump` shows the records in the logs."
 )
 logger = logging.getLogger("tailrace.serve")
 
 
 def run_broker(settings: Settings, *, until_eof: bool = False) -> int:
     if os.path.exists(settings.data_dir) and not os.path.isdir(settings.data_dir):
-        raise Failed(f"cannot start: {settings.data_dir} is a file, not a directory.\nGive one with --data-dir.")
+        raise Failed(
+            f"cannot start: {settings.data_dir} is a file, not a directory.\nName a directory with --data-dir."
+        )
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     _allow_many_descriptors()
     log_to_stderr(settings.log_level)
@@ -45,7 +49,7 @@ def run_broker(settings: Settings, *, until_eof: bool = False) -> int:
 
 
 def _allow_many_descriptors() -> None:
-    """Connections and files share the process's descriptors; systems allow many more than they give at first."""
+    """Raise the limit of open files to its maximum: connections and segments need many descriptors."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
@@ -53,43 +57,49 @@ def _allow_many_descriptors() -> None:
 async def _serve(settings: Settings, until_eof: bool) -> None:
     ports = system_ports()
     stop = _Stop()
-    ports.host.on_stop(stop.ask)
+    ports.host.on_stop(stop.request)
     if until_eof:
-        _at_eof(stop.ask)
-    node = Node(ports, settings)
-    node.failed.add_done_callback(lambda _: stop.asked.set())
+        _at_eof(stop.request)
+    startup = Startup(ports, settings)
+    failed = startup.background.failed
+    failed.add_done_callback(lambda _: stop.requested.set())
     try:
-        await node.start()
+        node = await startup.run()
     except CannotStart as error:
         advice = UNREADABLE_ADVICE if isinstance(error.__cause__, Unreadable) else ""
         raise Failed(f"cannot start: {error}{advice}") from None
     try:
-        listener = await _unless(stop.asked, _listen(node, settings))  # it may wait for long until it knows its cluster
-        if listener is not None:
-            _say_ready(node, listener, settings)
-            await stop.asked.wait()
-            listener.close()
+        doors: list[Door] = [KafkaDoor(node)]
+        is_open = await _unless(stop.requested, _open(node, doors))  # may take long: it waits for the cluster
+        if is_open:
+            _announce_ready(node, settings)
+            await stop.requested.wait()
+            for door in doors:
+                door.close()
+    except (CannotListen, CannotStart) as error:
+        raise Failed(f"cannot start: {error}") from None
     finally:
         await node.stop()
-    if node.failed.done():
-        failure = node.failed.exception()
+    if failed.done():
+        failure = failed.exception()
         if isinstance(failure, LaterRelease):
             raise Failed(f"stopped: {failure}.")
-        raise Failed(f"the broker failed and stopped: {failure!r}. The log above says where.")
+        raise Failed(f"the broker failed and stopped: {failure!r}. The log above has the details.")
     logger.info("stopped")
 
 
-def _say_ready(node: Node, listener: Listener, settings: Settings) -> None:
-    where = address(node.advertised_host, listener.port)
+def _announce_ready(node: Node, settings: Settings) -> None:
+    listeners = {**node.endpoints, "peer": Address(node.advertised_host, node.peer_port)}
+    where = node.endpoints["kafka"]
     logger.info("broker %d is up at %s, data in %s, fsync %s", node.broker_id, where, settings.data_dir, settings.fsync)
-    print(f"ready kafka={where} peer={address(node.advertised_host, node.peer_port)}", flush=True)
+    print("ready " + " ".join(f"{name}={one}" for name, one in listeners.items()), flush=True)
 
 
-async def _unless(asked: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None:
-    """What the work comes to; None, and it is given up, if somebody asks to stop before."""
-    working, asking = asyncio.ensure_future(work), asyncio.ensure_future(asked.wait())
-    await asyncio.wait((working, asking), return_when=asyncio.FIRST_COMPLETED)
-    asking.cancel()
+async def _unless(requested: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None:
+    """The result of the work; None if a stop is requested first, which cancels the work."""
+    working, stopping = asyncio.ensure_future(work), asyncio.ensure_future(requested.wait())
+    await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
     if working.done():
         return working.result()
     working.cancel()
@@ -97,50 +107,31 @@ async def _unless(asked: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | Non
     return None
 
 
-async def _listen(node: Node, settings: Settings) -> Listener:
-    try:
-        return await open_door(node)
-    except CannotStart as error:
-        raise Failed(f"cannot start: {error}") from None
-    except OSError as error:
-        raise Failed(f"cannot start: {_why_no_door(error, settings)}") from None
-
-
-def _why_no_door(error: OSError, settings: Settings) -> str:
-    if error.errno == errno.EADDRINUSE:
-        return (
-            f"port {settings.kafka_port} on {settings.host} is in use by another program.\n"
-            "Stop it, or give this broker another port with --kafka-port (0 picks a free one)."
-        )
-    if error.errno == errno.EACCES:
-        return (
-            f"port {settings.kafka_port} on {settings.host} is not for this user.\n"
-            "Choose one above 1023 with --kafka-port."
-        )
-    reason = error.strerror or str(error)
-    return f"cannot listen on {settings.host}: {reason}.\nGive an address of this machine with --host."
+async def _open(node: Node, doors: Sequence[Door]) -> bool:
+    await open_doors(node, doors)
+    return True
 
 
 class _Stop:
-    """The wish to stop, from a signal or the end of standard input. Whoever asks again later does not want to wait."""
+    """Requests to stop, by a signal or the end of standard input. A second request ends the process at once."""
 
     def __init__(self) -> None:
-        self.asked = asyncio.Event()
+        self.requested = asyncio.Event()
         self._loop = asyncio.get_running_loop()
-        self._patient_until = 0.0
+        self._graceful_until = 0.0
 
-    def ask(self) -> None:
-        if not self.asked.is_set():
+    def request(self) -> None:
+        if not self.requested.is_set():
             logger.info("stopping")
-            self._patient_until = self._loop.time() + SAME_WISH_S
-            self.asked.set()
-        elif self._loop.time() > self._patient_until:
-            print("tailrace: asked twice to stop: leaving at once; the next start will recover.", file=sys.stderr)
+            self._graceful_until = self._loop.time() + SAME_REQUEST_S
+            self.requested.set()
+        elif self._loop.time() > self._graceful_until:
+            print("tailrace: second stop request: exiting at once; the next start will recover.", file=sys.stderr)
             os._exit(1)
 
 
 def _at_eof(callback: Callable[[], None]) -> None:
-    # A thread, because standard input may be a file, which no event loop can watch.
+    # In a thread, because standard input may be a file, which an event loop cannot watch.
     loop = asyncio.get_running_loop()
 
     def watch() -> None:
@@ -149,10 +140,6 @@ def _at_eof(callback: Callable[[], None]) -> None:
         loop.call_soon_threadsafe(callback)
 
     threading.Thread(target=watch, name="stdin", daemon=True).start()
-
-
-def address(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -164,7 +151,7 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 class _OneLine(logging.Formatter):
-    """`2026-11-15 10:42:07.123 info    log.recovery: …`: time, how bad, where, what."""
+    """`2026-11-15 10:42:07.123 info    log.recovery: …`: time, level, module, message."""
 
     default_msec_format = "%s.%03d"
 

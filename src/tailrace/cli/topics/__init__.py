@@ -1,1 +1,1 @@
-"""`tailrace topic …`."""
+"""`tailrace topic …`: commands for topics."""

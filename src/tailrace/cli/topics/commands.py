@@ -1,4 +1,4 @@
-"""`tailrace topic …`: make, show, change and remove topics."""
+"""`tailrace topic …`: create, show, alter and delete topics."""
 
 from concurrent.futures import Future
 from typing import Annotated
@@ -11,28 +11,39 @@ from tailrace.cli.output import print_json, print_table, say
 from tailrace.cli.topics.facts import TopicFacts, topic_facts
 from tailrace.cli.usage import Command
 
-commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Make, show, change and remove topics.")
+commands = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Create, show, alter and delete topics.",
+    epilog="Example: tailrace topic create orders --partitions 4",
+)
 
-Name = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")]
-Names = Annotated[list[str], typer.Argument(metavar="TOPIC", help="One or more.")]
+Name = Annotated[str, typer.Argument(metavar="TOPIC", help="Topic name.")]
+Names = Annotated[list[str], typer.Argument(metavar="TOPIC", help="One or more topic names.")]
 Config = Annotated[
     list[str] | None,
-    typer.Option("--config", "-c", metavar="NAME=VALUE", help="A topic setting, as in Kafka; may be repeated."),
+    typer.Option(
+        "--config", "-c", metavar="NAME=VALUE", help="Topic setting such as retention.ms=60000; may be repeated."
+    ),
 ]
 
 
 @commands.command(cls=Command)
 def create(
     names: Names,
-    partitions: Annotated[int, typer.Option("--partitions", "-p", help="How many; -1: as the broker says.")] = -1,
+    partitions: Annotated[
+        int, typer.Option("--partitions", "-p", help="Number of partitions; -1: the broker's default.")
+    ] = -1,
     replication_factor: Annotated[
-        int, typer.Option("--replication-factor", "-r", help="Replicas of each; -1: as the broker says.")
+        int, typer.Option("--replication-factor", "-r", help="Replicas of each partition; -1: the broker's default.")
     ] = -1,
     config: Config = None,
-    if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="Fine when it is there already.")] = False,
+    if_not_exists: Annotated[
+        bool, typer.Option("--if-not-exists", help="No error if the topic exists already.")
+    ] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """Make topics.
+    """Create topics.
 
     \b
     Examples:
@@ -42,7 +53,7 @@ def create(
     settings = _pairs(config)
     for name in names:
         if names.count(name) > 1:
-            raise Misused(f"topic {name} is named twice: nothing was made.")
+            raise Misused(f"topic {name} is named twice: name each topic once. Nothing was created.")
     client = admin(bootstrap)
     from confluent_kafka.admin import NewTopic
 
@@ -54,11 +65,13 @@ def create(
 
 @commands.command("list", cls=Command)
 def list_(
-    internal: Annotated[bool, typer.Option("--internal", help="Also those whose names begin with __.")] = False,
+    internal: Annotated[
+        bool, typer.Option("--internal", help="Include internal topics, whose names start with __.")
+    ] = False,
     json: Json = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """List topics, one a line.
+    """List topics, one per line.
 
     \b
     Examples:
@@ -79,11 +92,13 @@ def list_(
 @commands.command(cls=Command)
 def describe(
     names: Names,
-    settings: Annotated[bool, typer.Option("--settings", help="All settings, not only the topic's own.")] = False,
+    settings: Annotated[
+        bool, typer.Option("--settings", help="Show all settings, not only those set on the topic.")
+    ] = False,
     json: Json = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """Show topics: their partitions, offsets and settings. JSON is a list, of one topic too.
+    """Show the partitions, offsets and settings of topics. With --json: one list of topics.
 
     \b
     Examples:
@@ -103,12 +118,15 @@ def alter(
     name: Name,
     config: Config = None,
     unset: Annotated[
-        list[str] | None, typer.Option("--unset", "-u", metavar="NAME", help="Back to the broker's default.")
+        list[str] | None,
+        typer.Option("--unset", "-u", metavar="NAME", help="Reset a setting to its default; may be repeated."),
     ] = None,
-    partitions: Annotated[int | None, typer.Option("--partitions", "-p", help="The new, larger number.")] = None,
+    partitions: Annotated[
+        int | None, typer.Option("--partitions", "-p", help="New number of partitions; it can only grow.")
+    ] = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """Change a topic's settings, or give it more partitions.
+    """Change the settings of a topic, or add partitions.
 
     \b
     Examples:
@@ -135,17 +153,17 @@ def alter(
     if partitions is not None:
         with asking(bootstrap, f"add partitions to {name}"):
             grown = client.create_partitions([NewPartitions(name, partitions)], request_timeout=ANSWER_TIMEOUT_S)
-        answer(grown[name], bootstrap, f"give {name} {partitions} partitions")
+        answer(grown[name], bootstrap, f"change {name} to {partitions} partitions")
     say(f"changed {name}")
 
 
 @commands.command(cls=Command)
 def delete(
     names: Names,
-    if_exists: Annotated[bool, typer.Option("--if-exists", help="Fine when it is not there.")] = False,
+    if_exists: Annotated[bool, typer.Option("--if-exists", help="No error if the topic does not exist.")] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """Remove topics with all that is in them.
+    """Delete topics and all their messages.
 
     \b
     Example:
@@ -157,12 +175,12 @@ def delete(
     _report(answers, bootstrap, "delete", "deleted", "UNKNOWN_TOPIC_OR_PART" if if_exists else None)
 
 
-def _report(answers: "dict[str, Future[None]]", bootstrap: str, verb: str, done: str, fine: str | None) -> None:
-    """Say how it went with each topic, and fail when it went wrong with any. `fine` names an error that is none."""
+def _report(answers: "dict[str, Future[None]]", bootstrap: str, verb: str, done: str, ignored: str | None) -> None:
+    """Print the result for each topic, and fail if any failed. `ignored` is the name of an error that is no failure."""
     failures = []
     for name, future in answers.items():
         error = future.exception(2 * ANSWER_TIMEOUT_S)
-        if error is not None and fine is not None and getattr(error.args[0], "name", str)() == fine:
+        if error is not None and ignored is not None and getattr(error.args[0], "name", str)() == ignored:
             say(f"{name}: nothing to do")
             continue
         try:

@@ -1,4 +1,4 @@
-"""What there is to know about one topic, gathered from three questions to the broker."""
+"""Description of a topic: its partitions, offsets and settings, from several requests to the broker."""
 
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
@@ -7,7 +7,7 @@ from tailrace.cli.client.kafka_client import ANSWER_TIMEOUT_S, answer, asking
 if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
 
-TOPICS_OWN: Final = 1  # DescribeConfigs' source of a setting that the topic itself carries
+SOURCE_TOPIC: Final = 1  # the source, in DescribeConfigs, of a setting that is set on the topic itself
 
 
 class PartitionFacts(TypedDict):
@@ -40,7 +40,7 @@ def topic_facts(client: "AdminClient", name: str, bootstrap: str, *, all_setting
     end = _offsets(client, name, numbers, OffsetSpec.latest())  # type: ignore[no-untyped-call]
     return {
         "name": name,
-        "id": str(topic.topic_id).translate({ord("+"): "-", ord("/"): "_"}),  # as Kafka's own tools write it
+        "id": str(topic.topic_id).translate({ord("+"): "-", ord("/"): "_"}),  # the form that Kafka's tools print
         "internal": bool(topic.is_internal),
         "partitions": [
             {
@@ -58,7 +58,7 @@ def topic_facts(client: "AdminClient", name: str, bootstrap: str, *, all_setting
 
 
 def _offsets(client: "AdminClient", name: str, numbers: list[int], spec: Any) -> dict[int, int]:
-    """One end of each partition; those that have no leader to ask are left out."""
+    """The first or end offset of each partition, without those that have no leader."""
     from confluent_kafka import TopicPartition
 
     wanted = {TopicPartition(name, number): spec for number in numbers}
@@ -78,4 +78,4 @@ def _settings(client: "AdminClient", name: str, bootstrap: str, all_settings: bo
     with asking(bootstrap, what):
         (future,) = client.describe_configs([resource], request_timeout=ANSWER_TIMEOUT_S).values()
     entries = answer(future, bootstrap, what)
-    return {key: one.value for key, one in sorted(entries.items()) if all_settings or one.source == TOPICS_OWN}
+    return {key: one.value for key, one in sorted(entries.items()) if all_settings or one.source == SOURCE_TOPIC}

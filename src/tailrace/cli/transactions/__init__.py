@@ -1,1 +1,1 @@
-"""`tailrace transaction …`."""
+"""`tailrace transaction …`: commands for transactions."""

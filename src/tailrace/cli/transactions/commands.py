@@ -1,16 +1,21 @@
-"""`tailrace transaction …`: show transactions, and abort those that hang."""
+"""`tailrace transaction …`: show transactions, and abort hanging ones."""
 
 from typing import Annotated
 
 import typer
 
 from tailrace.cli.client.kafka_client import DEFAULT_BOOTSTRAP, Bootstrap, Json
-from tailrace.cli.failure import looked_up
+from tailrace.cli.failure import find_all
 from tailrace.cli.output import print_json, print_table, say
 from tailrace.cli.transactions.facts import TransactionFacts, abort, facts_of, listed
 from tailrace.cli.usage import Command
 
-commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Show transactions, and abort them.")
+commands = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Show transactions, and abort hanging ones.",
+    epilog="Example: tailrace transaction list --state Ongoing",
+)
 
 Names = Annotated[list[str], typer.Argument(metavar="ID", help="One or more transactional ids.")]
 
@@ -18,12 +23,13 @@ Names = Annotated[list[str], typer.Argument(metavar="ID", help="One or more tran
 @commands.command("list", cls=Command)
 def list_(
     state: Annotated[
-        list[str] | None, typer.Option("--state", "-s", help="Only these: Empty, Ongoing, CompleteCommit, …")
+        list[str] | None,
+        typer.Option("--state", "-s", help="Only this state: Empty, Ongoing, CompleteCommit, …; may be repeated."),
     ] = None,
     json: Json = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """List transactional ids and the state of each.
+    """List transactional ids and their states.
 
     \b
     Examples:
@@ -39,14 +45,14 @@ def list_(
 
 @commands.command(cls=Command)
 def describe(names: Names, json: Json = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> None:
-    """Show transactions: who writes, how long one is open, on which partitions. JSON is a list.
+    """Show the producer, open time and partitions of transactions. With --json: one list of transactions.
 
     \b
     Examples:
       tailrace transaction describe payments-1
       tailrace transaction describe payments-1 --json | jq '.[0].partitions'
     """
-    facts, missing = looked_up(names, lambda name: facts_of(bootstrap, name))
+    facts, missing = find_all(names, lambda name: facts_of(bootstrap, name))
     if json and facts:
         print_json(facts)
     for one in [] if json else facts:
@@ -57,7 +63,7 @@ def describe(names: Names, json: Json = False, bootstrap: Bootstrap = DEFAULT_BO
 
 @commands.command("abort", cls=Command)
 def abort_(names: Names, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> None:
-    """Take transactional ids from their producers, which are fenced; what they have open is aborted.
+    """Fence the producers of transactional ids, and abort their open transactions.
 
     \b
     Example:
@@ -65,11 +71,14 @@ def abort_(names: Names, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> None:
     """
     for name in names:
         before = abort(bootstrap, name)
-        say(f"aborted {name}" if before == "Ongoing" else f"fenced {name}, which had nothing open ({before})")
+        say(f"aborted {name}" if before == "Ongoing" else f"fenced {name}, which had no open transaction ({before})")
 
 
 def _show(one: TransactionFacts) -> None:
     producer = f"producer {one['producer_id']} in epoch {one['producer_epoch']}"
     print(f"{one['transaction']}  {one['state']}, {producer}, coordinated by broker {one['coordinator']}")
     if one["open_ms"] is not None:
-        print(f"open for {one['open_ms'] / 1000:.1f} s of {one['timeout_ms'] / 1000:g}, {' '.join(one['partitions'])}")
+        print(
+            f"open for {one['open_ms'] / 1000:.1f} s (timeout {one['timeout_ms'] / 1000:g} s), "
+            f"partitions {' '.join(one['partitions'])}"
+        )

@@ -11,21 +11,23 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Coroutine
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from tailrace.doors.kafka.call import Answer, Call, Written
+from tailrace.broker.services import Caller
+from tailrace.broker.services.time_slices import TimeSlice
+from tailrace.doors.kafka.call import Answer, WireCall, Written
 from tailrace.doors.kafka.forwarding import serve
 from tailrace.doors.kafka.handlers.cluster.api_versions import unsupported_version
 from tailrace.doors.kafka.handlers.records.produce import produce_alike
 from tailrace.doors.kafka.registry import APIS, FLEXIBLE_SINCE, Api, unknown
-from tailrace.doors.kafka.time_slices import TimeSlice
 from tailrace.model.limits import REQUESTS_IN_FLIGHT_MAX, SMALL_REQUEST_MAX_BYTES
 from tailrace.ports.disk import Buffer
 from tailrace.wire.compile import decode, encode_into
 from tailrace.wire.framing import LENGTH_BYTES, LENGTH_LAYOUT, FramedProtocol, FrameError
 from tailrace.wire.headers import API_VERSIONS_KEY, PRODUCE_KEY, read_request_header, response_header
 from tailrace.wire.primitives import WireError
-from tailrace.wire.produce_templates import Alike
+from tailrace.wire.produce_templates import ProduceTemplate
 
 if TYPE_CHECKING:
     from tailrace.doors.kafka.door import KafkaDoor
@@ -42,18 +44,18 @@ PRODUCE_API: Final = APIS[PRODUCE_KEY]
 
 class KafkaConnection(FramedProtocol):
     def __init__(self, door: "KafkaDoor") -> None:
-        super().__init__(door.node.settings.socket_request_max_bytes)
+        super().__init__(door.settings.socket_request_max_bytes)
         self.door = door
-        self._node = door.node
-        self.apis = APIS
-        self.alike: Alike | None = None  # what the last Produce and the next may have in common
-        self._waiting: deque[Call] = deque()  # in request order; the first has no answer yet
-        self._holding: Call | None = None  # a waiting call that later ones wait for
+        self._clock = door.clock
+        self._caller = Caller()  # of the last request; its client id may change from one request to the next
+        self.alike: ProduceTemplate | None = None  # what the last Produce and the next may have in common
+        self._waiting: deque[WireCall] = deque()  # in request order; the first has no answer yet
+        self._holding: WireCall | None = None  # a waiting call that later ones wait for
         self._beside: dict[asyncio.Task[None], None] = {}
         self._out: list[Buffer] = []
         self._out_bytes = 0
         self._task: asyncio.Task[None] | None = None
-        self.turn = TimeSlice(door.turns, door.node.ports.clock)
+        self.time_slice = TimeSlice(door.slices, door.clock)
         self._ended = False  # the client has sent all that it will
         self._gathering = False  # inside a callback that flushes at its end
         self._choked = False  # the client does not read its answers
@@ -62,7 +64,7 @@ class KafkaConnection(FramedProtocol):
         self._lost = False
         self._linger: asyncio.TimerHandle | None = None
         self.peer = "?"
-        self.number = door.next_number()  # of those accepted: a later one has a higher number
+        self.link = door.next_link()
         self.used_at = 0.0
 
     # What the transport reports
@@ -70,9 +72,11 @@ class KafkaConnection(FramedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
         assert self.transport is not None
-        self.peer = "{}:{}".format(*transport.get_extra_info("peername", ("?", "?")))
+        host, port = transport.get_extra_info("peername", ("?", "?"))[:2]
+        self.peer = f"{host}:{port}"
+        self._caller = Caller(host=host, listener=self.door.listener_name)
         self.transport.set_write_buffer_limits(high=WRITE_BUFFER_MAX_BYTES)
-        self.used_at = self._node.ports.clock.monotonic()
+        self.used_at = self._clock.monotonic()
         self.paused = not self.door.is_open
         self.door.opened(self)
 
@@ -117,8 +121,8 @@ class KafkaConnection(FramedProtocol):
 
     def buffer_updated(self, count: int) -> None:
         self._gathering = True
-        self.used_at = self._node.ports.clock.monotonic()
-        self.turn.begin(self.used_at)
+        self.used_at = self._clock.monotonic()
+        self.time_slice.begin(self.used_at)
         super().buffer_updated(count)
         if self.paused and self._reading and self.buffered_bytes > BUFFERED_WHILE_PAUSED_MAX_BYTES:
             self._stop_reading()
@@ -135,7 +139,7 @@ class KafkaConnection(FramedProtocol):
             like = self.alike
             if like is not None and (again := like.read(frame)) is not None:
                 api, (correlation_id, partition, batch) = PRODUCE_API, again
-                call = Call(self._node, self, NO_FRAME, 0, like.version, correlation_id, like.client_id)
+                call = WireCall(self, NO_FRAME, 0, like.version, correlation_id, self._caller_named(like.client_id))
                 answer = produce_alike(call, like, partition, batch)
             else:
                 api, call, answer = self._take_up(frame)
@@ -153,13 +157,13 @@ class KafkaConnection(FramedProtocol):
             self._waiting.append(call)
         else:
             self._put(answer)
-        if self.turn.is_slow:
-            self.turn.is_slow = False
-            if self.turn.is_over and not self.turn.rests:
+        if self.time_slice.is_slow:
+            self.time_slice.is_slow = False
+            if self.time_slice.is_over and not self.time_slice.rests:
                 self.paused = True
-                self.turn.rest(self.go_on)
+                self.time_slice.rest(self.go_on)
 
-    def _take_up(self, frame: memoryview) -> tuple[Api, Call, Answer | None]:
+    def _take_up(self, frame: memoryview) -> tuple[Api, WireCall, Answer | None]:
         """Read a request's header and serve it, or begin to."""
         key, version, correlation_id, client_id, at = read_request_header(frame, 0, FLEXIBLE_SINCE)
         api = APIS.get(key)
@@ -167,13 +171,19 @@ class KafkaConnection(FramedProtocol):
             raise WireError(unknown(key))
         if len(frame) > SMALL_REQUEST_MAX_BYTES and not api.bulky:
             raise WireError(f"{api.name} with {len(frame)} bytes; allowed are {SMALL_REQUEST_MAX_BYTES}")
-        call = Call(self._node, self, frame, at, version, correlation_id, client_id)
+        call = WireCall(self, frame, at, version, correlation_id, self._caller_named(client_id))
         if not api.versions.first <= version <= api.versions.last:
             return api, call, self._refuse_version(api, call)
         if api.hot is not None:
             return api, call, api.hot(call)
         self._serve_in_task(api, call)
         return api, call, None
+
+    def _caller_named(self, client_id: str | None) -> Caller:
+        caller = self._caller
+        if caller.client_id != client_id:
+            caller = self._caller = replace(caller, client_id=client_id)
+        return caller
 
     def frame_refused(self, error: FrameError) -> None:
         self.close(str(error))
@@ -184,12 +194,12 @@ class KafkaConnection(FramedProtocol):
         if self._ended and not self.paused:
             self.close_quietly()
 
-    def _refuse_version(self, api: Api, call: Call) -> Answer:
+    def _refuse_version(self, api: Api, call: WireCall) -> Answer:
         if api.key == API_VERSIONS_KEY:
             return unsupported_version(call.correlation_id, api.versions)
         raise WireError(f"{api.name} has no version {call.version}, only {api.versions}")
 
-    def _serve_in_task(self, api: Api, call: Call) -> None:
+    def _serve_in_task(self, api: Api, call: WireCall) -> None:
         assert api.request is not None
         # What follows the last field is passed over, as Kafka does: librdkafka writes a null array as four bytes.
         request: Any = decode(api.request, call.version, call.frame, call.at, api.elements_max)[0]
@@ -197,7 +207,7 @@ class KafkaConnection(FramedProtocol):
             call.body = bytes(call.frame[call.at :])
         self._task = asyncio.get_running_loop().create_task(self._serve(api, call, request))
 
-    async def _serve(self, api: Api, call: Call, request: Any) -> None:
+    async def _serve(self, api: Api, call: WireCall, request: Any) -> None:
         try:
             response = await serve(api, request, call)
             out = bytearray(LENGTH_BYTES)
@@ -241,7 +251,7 @@ class KafkaConnection(FramedProtocol):
 
     # Answers
 
-    def _wait(self, call: Call, api: Api) -> None:
+    def _wait(self, call: WireCall, api: Api) -> None:
         if call.answer is not None and not self._waiting:  # it was answered before its handler returned
             self._put(call.answer)
             return
@@ -265,7 +275,7 @@ class KafkaConnection(FramedProtocol):
         if self.paused:
             self.go_on()
 
-    def let_go(self, call: Call) -> None:
+    def let_go(self, call: WireCall) -> None:
         """Later requests need not wait for this one any more."""
         if call is self._holding:
             self._holding = None
@@ -299,9 +309,8 @@ class KafkaConnection(FramedProtocol):
 
     def go_on(self) -> None:
         """Take up reading again, when nothing stands against it."""
-        if self._choked or self._holding is not None or self.turn.rests or self.transport is None or self._gathering:
-            return
-        if not self.door.is_open:
+        is_held = self._choked or self._holding is not None or self.time_slice.rests or self._gathering
+        if is_held or self.transport is None or not self.door.is_open:
             return
         if len(self._waiting) >= REQUESTS_IN_FLIGHT_MAX // 2:
             return
@@ -309,7 +318,7 @@ class KafkaConnection(FramedProtocol):
             self._reading = True
             self.transport.resume_reading()
         self._gathering = True
-        self.turn.begin()
+        self.time_slice.begin()
         self.resume_frames()
 
     def silent_for(self, now: float) -> float:

@@ -1,19 +1,17 @@
-"""The door itself: it listens, counts its connections, and closes those that fall silent.
-
-It listens before the cluster can be told at which port. Until this broker's own metadata says that it is there,
-requests wait: an answer from before would name no brokers and no topics, and clients would forget what they know.
-"""
+"""The Kafka door: it listens, counts its connections, and closes those that are idle for too long."""
 
 import asyncio
 import logging
-from functools import partial
 from typing import Final
 
-from tailrace.broker.node import Node
+from tailrace.broker.services.time_slices import SliceQueue
+from tailrace.doors.door import CannotListen, Host, open_doors
 from tailrace.doors.kafka.connection import KafkaConnection
-from tailrace.doors.kafka.forwarding import serve_forwarded
+from tailrace.doors.kafka.fetch_sessions import FetchSessions
+from tailrace.doors.kafka.forwarding import ForwardedRequests
 from tailrace.doors.kafka.handlers.topics.encoded_topics import EncodedTopics
-from tailrace.doors.kafka.time_slices import Turns
+from tailrace.doors.kafka.registry import APIS
+from tailrace.model.addresses import Address
 from tailrace.model.limits import ANSWERS_UNSENT_MAX_BYTES, FETCH_ANSWER_MAX_BYTES, FETCH_ANSWER_SCARCE_BYTES
 from tailrace.ports import Listener
 
@@ -23,34 +21,42 @@ WARNINGS_KEPT_MAX: Final = 100
 
 
 class KafkaDoor:
-    """Connections of Kafka clients to one node. Closing it closes them, too."""
+    """Connections of Kafka clients to one broker. Closing it closes them, too."""
 
-    def __init__(self, node: Node) -> None:
-        self.node = node
+    listener_name: Final = "kafka"
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self.services = host.services
+        self.settings = host.settings
+        self.clock = host.ports.clock
+        self.apis = APIS
         self.is_open = False  # requests are answered
-        self.encoded_topics = EncodedTopics(node)
-        self.turns = Turns()
+        self.fetch_sessions = FetchSessions(host.ports.random, host.ports.clock)
+        self.encoded_topics = EncodedTopics(host.services.topics)
+        self.slices = SliceQueue()
         self._connections: dict[KafkaConnection, None] = {}
         self.unsent_bytes = 0  # answers that clients do not take in, as far as they were seen
         self._listener: Listener | None = None
         self._warned: dict[str, None] = {}
         self._accepted = 0
+        self._forwarded = ForwardedRequests(self)
 
-    def next_number(self) -> int:
+    def next_link(self) -> int:
+        """A number for a connection: one that is accepted later has a higher number."""
         self._accepted += 1
         return self._accepted
 
     async def listen(self) -> None:
-        settings = self.node.settings
-        self._listener = await self.node.ports.net.listen(
-            lambda: KafkaConnection(self), settings.host, settings.kafka_port
-        )
-        self.node.kafka_port = self._listener.port
-        self.node.calls.serve_forwarded = partial(serve_forwarded, self.node)
-        self.node.spawn(self.close_silent())
+        host, port = self.settings.host, self.settings.kafka_port
+        try:
+            self._listener = await self._host.ports.net.listen(lambda: KafkaConnection(self), host, port)
+        except OSError as error:
+            raise CannotListen(self.listener_name, host, port, "--kafka-port", error) from None
+        self.services.admin.serve_forwarded_with(self._forwarded.serve)
+        self._host.spawn(self.close_idle())
 
     def open(self) -> None:
-        """Answer those who have waited, and all who come."""
         self.is_open = True
         for connection in list(self._connections):
             connection.go_on()
@@ -60,8 +66,12 @@ class KafkaDoor:
         assert self._listener is not None
         return self._listener.port
 
+    @property
+    def endpoint(self) -> Address:
+        return Address(self._host.advertised_host, self.port)
+
     def opened(self, connection: KafkaConnection) -> None:
-        if len(self._connections) >= self.node.settings.max_connections:
+        if len(self._connections) >= self.settings.max_connections:
             connection.close(f"there are {len(self._connections)} connections already, max.connections allows no more")
             return
         self._connections[connection] = None
@@ -71,11 +81,11 @@ class KafkaDoor:
 
     @property
     def answer_max_bytes(self) -> int:
-        """How large a Fetch's answer may be: small, while clients that do not read hold much of our memory."""
+        """How large a Fetch's answer may be: small, while clients that do not read theirs hold much of our memory."""
         return FETCH_ANSWER_MAX_BYTES if self.unsent_bytes < ANSWERS_UNSENT_MAX_BYTES else FETCH_ANSWER_SCARCE_BYTES
 
     def warn_once(self, text: str) -> None:
-        """Log something that clients would make us repeat; once each, and not for ever."""
+        """Log something that clients would make us repeat; once each, and not until the broker stops."""
         if text not in self._warned and len(self._warned) < WARNINGS_KEPT_MAX:
             self._warned[text] = None
             logger.warning("%s", text)
@@ -83,12 +93,12 @@ class KafkaDoor:
     def __len__(self) -> int:
         return len(self._connections)
 
-    async def close_silent(self) -> None:
-        """Close connections that have sent nothing for longer than `connections.max.idle.ms`, for ever."""
-        idle_max_s = self.node.settings.connections_max_idle_ms / 1000
+    async def close_idle(self) -> None:
+        """Keep closing connections that have sent nothing for longer than `connections.max.idle.ms`."""
+        idle_max_s = self.settings.connections_max_idle_ms / 1000
         while True:
             await asyncio.sleep(min(idle_max_s / 2, 60.0))
-            now = self.node.ports.clock.monotonic()
+            now = self.clock.monotonic()
             for connection in list(self._connections):
                 if connection.silent_for(now) > idle_max_s:
                     connection.close(f"it was silent for {idle_max_s:.0f} s")
@@ -100,14 +110,8 @@ class KafkaDoor:
             connection.close_quietly()
 
 
-async def open_door(node: Node) -> KafkaDoor:
-    """Listen on the node's host and Kafka port; done when clients are served."""
-    door = KafkaDoor(node)
-    await door.listen()
-    try:
-        await node.register()
-    except BaseException:
-        door.close()
-        raise
-    door.open()
+async def open_door(host: Host) -> KafkaDoor:
+    """A Kafka door of a broker that has no other; done when clients are served."""
+    door = KafkaDoor(host)
+    await open_doors(host, [door])
     return door

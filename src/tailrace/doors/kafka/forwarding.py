@@ -1,52 +1,54 @@
-"""Requests that only the controller can serve, asked of any broker (as Kafka's KIP-590 does).
+"""Requests that only the controller can serve, sent to any broker (as with Kafka's KIP-590).
 
-They go there in the client's own bytes and come back as the bytes of the answer. Where the controller cannot be reached
-in the time that the client allows the request is served here, and each of its parts is answered with NOT_CONTROLLER,
-which clients retry.
+The broker forwards them to the controller in the client's own bytes, with the client's principal, and passes the bytes
+of the answer back. Where the controller cannot be reached in the time that the client allows, the request is served
+here, and each of its parts is answered with NOT_CONTROLLER, which clients retry.
 """
 
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any
 
-from tailrace.cluster.features import may_forward
-from tailrace.doors.kafka.call import Call, Written
+from tailrace.broker.services import Caller
+from tailrace.broker.services.time_slices import TimeSlice
+from tailrace.broker.services.transactions import NO_CONNECTION
+from tailrace.doors.kafka.call import Call, WireCall, Written
 from tailrace.doors.kafka.registry import APIS, Api
 from tailrace.doors.kafka.request_timeout import request_timeout_s
 from tailrace.model.faults import Fault, InvalidRequest
 from tailrace.wire.compile import decode, encode
-from tailrace.wire.messages.peers.forward import Forward
 
 if TYPE_CHECKING:
-    from tailrace.broker.node import Node
-    from tailrace.doors.kafka.connection import KafkaConnection
-
-NO_FRAME: Final = memoryview(b"")
+    from tailrace.doors.kafka.door import KafkaDoor
 
 
-async def serve(api: Api, request: Any, call: Call) -> Any:
-    """Serve a request here, or have it served."""
+async def serve(api: Api, request: Any, call: WireCall) -> Any:
+    """Serve a request here, or have the controller serve it."""
     assert api.handler is not None
-    if api.by_controller and not call.node.is_controller and _is_known_to_controller(call.node, api.key, call.version):
+    admin = call.services.admin
+    if api.by_controller and not admin.is_controller and admin.may_forward(api.key, call.version):
         try:
-            forward = Forward(api_key=api.key, api_version=call.version, body=call.body)
-            answer = await call.node.calls.controller(forward, request_timeout_s(request))
+            body = await admin.forward(call.caller, api.key, call.version, call.body, request_timeout_s(request))
         except Fault:
             return await api.handler(request, call)
-        return Written(answer.body)
+        return Written(body)
     return await api.handler(request, call)
 
 
-def _is_known_to_controller(node: "Node", key: int, version: int) -> bool:
-    """Whether the controller's release can serve this request. One that is not known yet may."""
-    controller = node.hosted.image.brokers.get(node.controller_id)
-    return controller is None or may_forward(controller.features, key, version)
+class ForwardedRequests:
+    """Requests that other brokers forward to this one, the controller: their clients have no connection here."""
 
+    link = NO_CONNECTION
 
-async def serve_forwarded(node: "Node", key: int, version: int, body: bytes) -> bytes:
-    """The body of the answer to a request that another broker has passed on."""
-    api = APIS.get(key)
-    if api is None or not api.by_controller or api.request is None or api.handler is None:
-        raise InvalidRequest(f"API {key} is not passed on between brokers")
-    request: Any = decode(api.request, version, memoryview(body), 0, api.elements_max)[0]
-    nobodys = cast("KafkaConnection", None)  # what is passed on needs no connection
-    response = await api.handler(request, Call(node, nobodys, NO_FRAME, 0, version, 0, None))
-    return encode(response, version)
+    def __init__(self, door: "KafkaDoor") -> None:
+        self.door = door
+
+    @property
+    def time_slice(self) -> TimeSlice:
+        return TimeSlice(self.door.slices, self.door.clock)
+
+    async def serve(self, who: Caller, key: int, version: int, body: bytes) -> bytes:
+        """The body of the answer to a forwarded request."""
+        api = APIS.get(key)
+        if api is None or not api.by_controller or api.request is None or api.handler is None:
+            raise InvalidRequest(f"API {key} is not forwarded between brokers")
+        request: Any = decode(api.request, version, memoryview(body), 0, api.elements_max)[0]
+        return encode(await api.handler(request, Call(self, version, who)), version)

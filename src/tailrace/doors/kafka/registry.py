@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from types import MappingProxyType
 from typing import Any, Final
 
-from tailrace.doors.kafka.call import Answer, Call
+from tailrace.doors.kafka.call import Answer, Call, WireCall
 from tailrace.doors.kafka.handlers.cluster.api_versions import api_versions
 from tailrace.doors.kafka.handlers.cluster.describe_cluster import describe_cluster
 from tailrace.doors.kafka.handlers.cluster.describe_log_dirs import describe_log_dirs
@@ -57,7 +57,7 @@ from tailrace.wire.messages import MESSAGES
 from tailrace.wire.schema import Versions, declaration
 
 Handler = Callable[[Any, Call], Awaitable[Any]]
-HotHandler = Callable[[Call], Answer | None]
+HotHandler = Callable[[WireCall], Answer | None]
 
 
 @frozen

@@ -1,8 +1,8 @@
-"""What a request names, each thing once and no more of them than a request may.
+"""Bounds on what one request names: each thing once, and no more things than a request may name.
 
-A number of four bytes can stand for an answer of megabytes: who names the same partition or group a million times would
-otherwise have them all, and hold up the loop meanwhile. Clients name nothing twice, nor more than a broker has; who
-does is not told so thing by thing, but loses its connection, as with every frame that lies about its size.
+Four bytes of a request can stand for megabytes of an answer: a client that names the same partition or group a million
+times would otherwise get them all, and block the event loop meanwhile. Real clients name nothing twice, nor more than a
+broker has; one that does loses its connection, as with every frame that lies about its size.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ A = TypeVar("A")
 
 
 def once(names: Iterable[T], at_most: int = NAMES_PER_REQUEST_MAX) -> dict[T, None]:
-    """What is named, in the order in which it first is."""
+    """The names, each in its first place."""
     found = dict.fromkeys(names)
     require_few(len(found), at_most)
     return found
@@ -26,7 +26,7 @@ def once(names: Iterable[T], at_most: int = NAMES_PER_REQUEST_MAX) -> dict[T, No
 def partitions_once(
     named: Iterable[tuple[T, Sequence[int]]], at_most: int = NAMES_PER_REQUEST_MAX
 ) -> dict[T, dict[int, None]]:
-    """The partitions that are named of each topic, in the order in which they first are."""
+    """The partitions that are named of each topic, each in its first place."""
     found: dict[T, dict[int, None]] = {}
     for topic, numbers in named:
         found.setdefault(topic, {}).update(dict.fromkeys(numbers))
@@ -35,7 +35,7 @@ def partitions_once(
 
 
 async def each(names: Iterable[T], ask: Callable[[T], Awaitable[A]]) -> list[A]:
-    """What is said of one name after the other; others have their turn now and then."""
+    """The answers for one name after the other, yielding to the loop now and then."""
     answers: list[A] = []
     for count, name in enumerate(names, 1):
         answers.append(await ask(name))
@@ -45,7 +45,7 @@ async def each(names: Iterable[T], ask: Callable[[T], Awaitable[A]]) -> list[A]:
 
 
 async def together(names: Sequence[T], ask: Callable[[T], Awaitable[A]]) -> list[A]:
-    """As `each`, for what has to wait for others: as many at once as one turn may begin with."""
+    """As `each`, concurrently: as many at once as one iteration of the loop may begin."""
     answers: list[A] = []
     for first in range(0, len(names), NAMES_PER_TURN_MAX):
         answers += await asyncio.gather(*map(ask, names[first : first + NAMES_PER_TURN_MAX]))
@@ -55,3 +55,11 @@ async def together(names: Sequence[T], ask: Callable[[T], Awaitable[A]]) -> list
 def require_few(count: int, at_most: int = NAMES_PER_REQUEST_MAX) -> None:
     if count > at_most:
         raise WireError(f"{count} things are named where a request may name {at_most}")
+
+
+def repeated(names: Iterable[T]) -> dict[T, None]:
+    """What is named more than once, each in its first place; quick to look up, as there may be very many."""
+    counts: dict[T, int] = {}
+    for name in names:
+        counts[name] = counts.get(name, 0) + 1
+    return {name: None for name, count in counts.items() if count > 1}

@@ -1,1 +1,1 @@
-"""Consumer groups of KIP-848: the coordinator shares out the work, one member at a time gives up and gets."""
+"""Consumer groups of KIP-848: the coordinator computes the assignment and moves each member to it by heartbeats."""

@@ -1,45 +1,44 @@
-"""How members of a consumer group go: they say so, fall silent, or do not give up in time what they shall not have."""
+"""How members of a consumer group leave: on request, by session timeout, or by not revoking partitions in time."""
 
 from collections.abc import Iterable
 from dataclasses import replace
 
-from tailrace.groups.alarms import Alarm
 from tailrace.groups.consumer.draft import Draft
 from tailrace.groups.consumer.group import ConsumerGroup
-from tailrace.groups.consumer.member import AWAY, ConsumerMember
+from tailrace.groups.consumer.member import STATIC_LEAVE_EPOCH, ConsumerMember
 from tailrace.groups.consumer.states import MemberState
-from tailrace.groups.consumer.subscribing import look
-from tailrace.groups.turn import GroupTurn
+from tailrace.groups.consumer.target_assignment import refresh_subscriptions
+from tailrace.groups.turn import Alarm, GroupTurn
 
 
-def step_out(group: ConsumerGroup, member: ConsumerMember, turn: GroupTurn) -> None:
-    """A static member leaves for a while: for a session, what it has is kept for it."""
-    Draft(group, turn).stand(member.id, replace(member.standing, epoch=AWAY, revoking=()))
-    turn.alarms.cancel(group.rebalance_of(member.id))
-    group.hear(member, turn)
+def leave_temporarily(group: ConsumerGroup, member: ConsumerMember, turn: GroupTurn) -> None:
+    """A static member leaves and may come back: it keeps its partitions until its session expires."""
+    Draft(group, turn).set_current(member.id, replace(member.current, epoch=STATIC_LEAVE_EPOCH, revoking=()))
+    turn.alarms.cancel(group.rebalance_alarm(member.id))
+    group.restart_session(member, turn)
 
 
-def let_go(group: ConsumerGroup, member_ids: Iterable[str], turn: GroupTurn) -> None:
-    """Members are gone, and what they had is free."""
+def remove_members(group: ConsumerGroup, member_ids: Iterable[str], turn: GroupTurn) -> None:
+    """Remove members, which frees their partitions."""
     draft = Draft(group, turn)
     for member_id in member_ids:
-        draft.remove(member_id)
-    look(draft, changed=True, tries=False)
+        draft.remove_member(member_id)
+    refresh_subscriptions(draft, changed=True, may_match=False)
     if not draft.group.members:
-        draft.aimed(draft.group.epoch)  # there is nobody to share out for
+        draft.set_assignment_epoch(draft.group.epoch)  # without members there is no target to compute
 
 
-def must_go(group: ConsumerGroup, alarm: Alarm) -> bool:
-    """An alarm rings: whether that is the end of a member."""
+def removes_member(group: ConsumerGroup, alarm: Alarm) -> bool:
+    """Whether an alarm that rings removes its member."""
     member = group.members.get(alarm.member_id)
     if member is None:
         return False
-    return alarm.what != "rebalance" or member.standing.state is MemberState.UNREVOKED
+    return alarm.what != "rebalance" or member.current.state is MemberState.UNREVOKED
 
 
-def expect_all(group: ConsumerGroup, turn: GroupTurn) -> None:
-    """The log is read: members have a session from now on to be heard of, and as long as ever to give things up."""
+def start_alarms(group: ConsumerGroup, turn: GroupTurn) -> None:
+    """A new coordinator becomes active: session timeouts start over, and rebalance timeouts of members that revoke."""
     for member in group.members.values():
-        group.hear(member, turn)
-        if member.standing.state is MemberState.UNREVOKED and not member.is_classic:
-            turn.alarm(group.rebalance_of(member.id), member.profile.rebalance_timeout_ms)
+        group.restart_session(member, turn)
+        if member.current.state is MemberState.UNREVOKED and not member.is_classic:
+            turn.alarm(group.rebalance_alarm(member.id), member.profile.rebalance_timeout_ms)

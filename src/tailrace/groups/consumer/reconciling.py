@@ -1,58 +1,65 @@
-"""Bring one member a step closer to what it shall have, when it is heard of.
+"""Reconcile one member with its target assignment, one step for each of its heartbeats.
 
-It keeps what it has and shall have. What it has and shall not have it must give up first, and stays in its epoch until
-it says that it did. Then it is in the target's epoch, and gets what nobody else has.
+The member keeps what it owns of its target. It has to revoke everything else first, and stays in its epoch until it
+has acknowledged that. Then it enters the target's epoch and gets those partitions of its target that no other member
+owns.
 """
 
 from dataclasses import replace
 
 from tailrace.groups.consumer.draft import Draft
 from tailrace.groups.consumer.group import ConsumerGroup
-from tailrace.groups.consumer.member import ConsumerMember, Standing
-from tailrace.groups.consumer.shares import Share, both, share, without
-from tailrace.groups.consumer.states import STEPS, MemberState, Step, Taken
+from tailrace.groups.consumer.member import ConsumerMember, CurrentAssignment
+from tailrace.groups.consumer.partition_sets import PartitionSet, difference, intersection, partition_set
+from tailrace.groups.consumer.states import STEPS, MemberMove, MemberState, Step
 
 
-def reconcile(draft: Draft, member_id: str, owned: Share | None, *, is_sure: bool = False) -> None:
-    """`owned` is what the member says it has; None: it does not say. `is_sure`: it cannot have been told of more."""
+def reconcile(draft: Draft, member_id: str, owned: PartitionSet | None, *, is_sure: bool = False) -> None:
+    """`owned`: the partitions that the member reports; None: it reports none with this request.
+
+    `is_sure`: the report is complete, no answer with further partitions can be on its way to the member."""
     group, member = draft.group, draft.member(member_id)
-    if group.has_arrived(member):
+    if group.has_reached_target(member):
         return
-    step, standing = _next(group, member, owned, is_sure)
-    if standing == member.standing:
+    step, after = _next(group, member, owned, is_sure)
+    if after == member.current:
         return
-    draft.turn.steps.append((member_id, Taken(member.standing.state, step, standing.state)))
-    draft.stand(member_id, standing)
-    if standing.state is MemberState.UNREVOKED and not member.is_classic:  # those must join again in time
-        draft.turn.alarm(group.rebalance_of(member_id), member.profile.rebalance_timeout_ms)
+    draft.turn.member_moves.append((member_id, MemberMove(member.current.state, step, after.state)))
+    draft.set_current(member_id, after)
+    if after.state is MemberState.UNREVOKED and not member.is_classic:  # classic members have to rejoin in time
+        draft.turn.alarm(group.rebalance_alarm(member_id), member.profile.rebalance_timeout_ms)
     else:
-        draft.turn.alarms.cancel(group.rebalance_of(member_id))
+        draft.turn.alarms.cancel(group.rebalance_alarm(member_id))
 
 
-def _next(group: ConsumerGroup, member: ConsumerMember, owned: Share | None, is_sure: bool) -> tuple[Step, Standing]:
-    now, target = member.standing, group.target.get(member.id, ())
+def _next(
+    group: ConsumerGroup, member: ConsumerMember, owned: PartitionSet | None, is_sure: bool
+) -> tuple[Step, CurrentAssignment]:
+    now, target = member.current, group.target.get(member.id, ())
     epoch = now.epoch
     if now.state is MemberState.UNREVOKED:
-        if _has(now.revoking, owned):
-            return Step.GIVE_UP, now
-        epoch += 1  # it has done what was asked; what it has given up is free
-    keeps = both(now.assigned, target)
-    gives_up = without(now.assigned, target)
-    # A member that does not have it yet may have been told to, and begin at any moment: it must be told first.
-    if gives_up and (not is_sure or _has(gives_up, owned)):
-        return Step.GIVE_UP, _stand(now, Step.GIVE_UP, epoch, keeps, gives_up)
-    wants = without(target, keeps)
-    gets = tuple(one for one in wants if group.owners.get(one, member.id) == member.id)
-    step = Step.SETTLE if len(gets) == len(wants) else Step.WAIT
-    return step, _stand(now, step, group.assignment_epoch, share(keeps + gets), ())
+        if _may_own(now.revoking, owned):
+            return Step.REVOKE, now
+        epoch += 1  # the revocation is acknowledged, and the revoked partitions are free
+    keeps = intersection(now.assigned, target)
+    revokes = difference(now.assigned, target)
+    # An answer on its way may assign these to a member that does not report them yet: it has to revoke them first.
+    if revokes and (not is_sure or _may_own(revokes, owned)):
+        return Step.REVOKE, _after(now, Step.REVOKE, epoch, keeps, revokes)
+    missing = difference(target, keeps)
+    free = tuple(one for one in missing if group.owners.get(one, member.id) == member.id)
+    step = Step.SETTLE if len(free) == len(missing) else Step.WAIT
+    return step, _after(now, step, group.assignment_epoch, partition_set(keeps + free), ())
 
 
-def _has(partitions: Share, owned: Share | None) -> bool:
-    """Whether a member may still have some of these; one that does not say may have all."""
-    return owned is None or bool(both(partitions, owned))
+def _may_own(partitions: PartitionSet, owned: PartitionSet | None) -> bool:
+    """Whether a member may still own some of these; without a report (None) it may own all."""
+    return owned is None or bool(intersection(partitions, owned))
 
 
-def _stand(now: Standing, step: Step, epoch: int, assigned: Share, revoking: Share) -> Standing:
+def _after(
+    now: CurrentAssignment, step: Step, epoch: int, assigned: PartitionSet, revoking: PartitionSet
+) -> CurrentAssignment:
     return replace(
         now,
         epoch=epoch,

@@ -1,7 +1,7 @@
-"""The records of a consumer group of KIP-848 in `__consumer_offsets`, under Kafka's names and numbers.
+"""The records of a consumer group (KIP-848) in `__consumer_offsets`, with Kafka's names and numbers.
 
-The group's epoch and its members' subscriptions say what is wanted; the target assignment says who shall have what, the
-current assignments who has what. A key's version is its type.
+The group's epoch changes with its members' subscriptions. The target assignment says which partitions each member is
+to own, the current assignments which it owns now. A key's version is its type.
 """
 
 from tailrace.model.ids import Id
@@ -11,29 +11,29 @@ from tailrace.wire.schema import struct as part
 
 @record(type=3, versions="3-3", flexible="none")
 class ConsumerGroupMetadataKey:
-    """A consumer group."""
+    """Names a consumer group."""
 
     group: str
 
 
 @record(type=3, versions="0-0", flexible="0+")
 class ConsumerGroupMetadataValue:
-    """Its epoch, which rises whenever the work must be shared out anew."""
+    """The group epoch, which is bumped whenever a new target assignment is needed."""
 
     epoch: Int32
-    metadata_hash: Int64 = wire(tag=0, default=0)  # of the topics that are read, with their partitions; 0: not known
+    metadata_hash: Int64 = wire(tag=0, default=0)  # of the subscribed topics; 0: unknown, or there are none
 
 
 @record(type=4, versions="4-4", flexible="none")
 class ConsumerGroupPartitionMetadataKey:
-    """What Kafka wrote before 4.1 instead of the hash. It is read, for the sake of such logs, and never written."""
+    """What Kafka wrote before 4.1 in place of the hash: it is decoded, so that such logs can be read, and not used."""
 
     group: str
 
 
 @part
 class RacksOfPartition:
-    """Where a partition's replicas are."""
+    """The racks of a partition's replicas."""
 
     partition: Int32
     racks: tuple[str, ...]
@@ -41,7 +41,7 @@ class RacksOfPartition:
 
 @part
 class StoredTopic:
-    """A topic that is read."""
+    """A subscribed topic."""
 
     topic_id: Id
     topic_name: str
@@ -51,14 +51,14 @@ class StoredTopic:
 
 @record(type=4, versions="0-0", flexible="0+")
 class ConsumerGroupPartitionMetadataValue:
-    """The topics that are read, with their partitions."""
+    """The subscribed topics, with their partitions."""
 
     topics: tuple[StoredTopic, ...]
 
 
 @record(type=5, versions="5-5", flexible="none")
 class ConsumerGroupMemberMetadataKey:
-    """A member."""
+    """Names a member."""
 
     group: str
     member_id: str
@@ -66,7 +66,7 @@ class ConsumerGroupMemberMetadataKey:
 
 @part
 class ClassicProtocol:
-    """One way of sharing work that a member of the classic protocol knows."""
+    """A protocol (assignor) that a member of the classic protocol supports, with its metadata."""
 
     name: str
     metadata: bytes
@@ -74,7 +74,7 @@ class ClassicProtocol:
 
 @part
 class ClassicMemberMetadata:
-    """What a member said in JoinGroup."""
+    """What a member of the classic protocol declared in JoinGroup."""
 
     session_timeout_ms: Int32
     supported_protocols: tuple[ClassicProtocol, ...]
@@ -82,7 +82,7 @@ class ClassicMemberMetadata:
 
 @record(type=5, versions="0-0", flexible="0+")
 class ConsumerGroupMemberMetadataValue:
-    """What a member says of itself."""
+    """What a member's client declares."""
 
     instance_id: str | None = wire(nullable="0+")
     rack_id: str | None = wire(nullable="0+")
@@ -97,21 +97,21 @@ class ConsumerGroupMemberMetadataValue:
 
 @record(type=6, versions="6-6", flexible="none")
 class ConsumerGroupTargetAssignmentMetadataKey:
-    """Who shall have what."""
+    """Names the target assignment of a group."""
 
     group: str
 
 
 @record(type=6, versions="0-0", flexible="0+")
 class ConsumerGroupTargetAssignmentMetadataValue:
-    """For which epoch of the group it was worked out."""
+    """The group epoch for which the target assignment was computed."""
 
     assignment_epoch: Int32
 
 
 @record(type=7, versions="7-7", flexible="none")
 class ConsumerGroupTargetAssignmentMemberKey:
-    """What one member shall have."""
+    """Names the target assignment of a member."""
 
     group: str
     member_id: str
@@ -127,14 +127,14 @@ class StoredPartitions:
 
 @record(type=7, versions="0-0", flexible="0+")
 class ConsumerGroupTargetAssignmentMemberValue:
-    """All that one member shall have."""
+    """The partitions that a member is to own."""
 
     topic_partitions: tuple[StoredPartitions, ...]
 
 
 @record(type=8, versions="8-8", flexible="none")
 class ConsumerGroupCurrentMemberAssignmentKey:
-    """What one member has."""
+    """Names the current assignment of a member."""
 
     group: str
     member_id: str
@@ -142,7 +142,7 @@ class ConsumerGroupCurrentMemberAssignmentKey:
 
 @record(type=8, versions="0-0", flexible="0+")
 class ConsumerGroupCurrentMemberAssignmentValue:
-    """How far one member has come on its way to what it shall have."""
+    """The partitions that a member owns, and how far it has been reconciled with its target assignment."""
 
     member_epoch: Int32
     previous_member_epoch: Int32
@@ -153,7 +153,7 @@ class ConsumerGroupCurrentMemberAssignmentValue:
 
 @record(type=16, versions="16-16", flexible="none")
 class ConsumerGroupRegularExpressionKey:
-    """A regular expression that some members subscribe by."""
+    """Names a regular expression that members subscribe with."""
 
     group: str
     regular_expression: str
@@ -161,10 +161,10 @@ class ConsumerGroupRegularExpressionKey:
 
 @record(type=16, versions="0-0", flexible="0+")
 class ConsumerGroupRegularExpressionValue:
-    """The topics whose names it matches."""
+    """The topics that the regular expression matches."""
 
     topics: tuple[str, ...]
-    version: Int64  # of the metadata that was looked at
+    version: Int64  # the revision of the topics that were matched
     timestamp: Int64
 
 

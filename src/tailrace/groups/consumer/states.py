@@ -1,12 +1,12 @@
-"""Where a member of a consumer group (KIP-848) is on its way to what it shall have, and the table of its steps.
+"""The states of a member of a consumer group (KIP-848), and the table of transitions between them.
 
-The table *is* the machine: a cause that it does not list for a state is a bug of ours. The diagram in docs/groups.md is
-made from it, and every row is taken by some transcript in tests/transcripts/consumer_groups.
+The table *is* the state machine: a step that is not listed for a state is a bug. The diagram in docs/groups.md is
+generated from it, and the transcripts in tests/transcripts/consumer_groups take every row.
 
-The coordinator works out a *target* for the whole group, and brings each member there on its own, by its heartbeats. A
-member first gives up what it shall not have, and says so; only then it is in the target's epoch and gets what is free;
-what others have not given up yet it waits for. So a partition never has two owners, and nobody stops working on
-partitions that it keeps.
+The coordinator computes a *target assignment* for the whole group, and reconciles each member with it on its own, by
+heartbeats. A member first revokes the partitions that are not in its target and acknowledges that. Only then does it
+enter the target's epoch and get the partitions that are free; for partitions that other members have not revoked it
+waits. So a partition never has two owners, and a member never stops consuming partitions that it keeps.
 """
 
 from collections.abc import Mapping
@@ -16,25 +16,25 @@ from typing import Final, NamedTuple
 
 
 class MemberState(Enum):
-    STABLE = "Stable"  # has all that it shall have, as far as it was told
-    UNREVOKED = "Unrevoked"  # was told to give something up, and has not said that it did
-    UNRELEASED = "Unreleased"  # waits for what others have still
+    STABLE = "Stable"  # owns its target assignment, as of its epoch
+    UNREVOKED = "Unrevoked"  # was asked to revoke partitions and has not acknowledged that
+    UNRELEASED = "Unreleased"  # waits for partitions that other members have not released
 
 
 STATE_NUMBERS: Final = MappingProxyType(
     {MemberState.STABLE: 0, MemberState.UNREVOKED: 1, MemberState.UNRELEASED: 2}
-)  # Kafka's, which are in the log
+)  # as in Kafka's records
 STATES_BY_NUMBER: Final = MappingProxyType({number: state for state, number in STATE_NUMBERS.items()})
 
 
 class Step(Enum):
-    GIVE_UP = "must give something up"
-    WAIT = "gets what is free, and waits for the rest"
-    SETTLE = "gets all that it shall have"
+    REVOKE = "must revoke partitions"
+    WAIT = "gets the free partitions and waits for the others"
+    SETTLE = "gets its whole target assignment"
 
 
-class Taken(NamedTuple):
-    """One row of the table, taken."""
+class MemberMove(NamedTuple):
+    """A transition that was taken: one row of the table."""
 
     state: MemberState
     step: Step
@@ -46,7 +46,7 @@ STEPS: Final[Mapping[tuple[MemberState, Step], MemberState]] = MappingProxyType(
         (state, step): to
         for state in MemberState
         for step, to in (
-            (Step.GIVE_UP, MemberState.UNREVOKED),
+            (Step.REVOKE, MemberState.UNREVOKED),
             (Step.WAIT, MemberState.UNRELEASED),
             (Step.SETTLE, MemberState.STABLE),
         )
@@ -55,10 +55,9 @@ STEPS: Final[Mapping[tuple[MemberState, Step], MemberState]] = MappingProxyType(
 
 
 class GroupState(Enum):
-    """A group, in Kafka's words: it follows from its members, and is nowhere written."""
+    """The state of a group, by Kafka's names. It is derived from the members and not stored."""
 
-    EMPTY = "Empty"  # nobody is in it; it may have offsets
-    ASSIGNING = "Assigning"  # the next heartbeat makes a new target
-    RECONCILING = "Reconciling"  # some member is not there yet
+    EMPTY = "Empty"  # no members; there may be offsets
+    ASSIGNING = "Assigning"  # the next heartbeat computes a new target assignment
+    RECONCILING = "Reconciling"  # a member has not reached the target assignment
     STABLE = "Stable"
-    DEAD = "Dead"  # removed

@@ -1,1 +1,1 @@
-"""The data directory's own files: who owns it, checkpoints, and tools to look into it."""
+"""Files of the data directory as a whole: identity, clean-shutdown marker and checkpoints; tools that inspect logs."""

@@ -1,9 +1,11 @@
-"""The data directory's `checkpoint`: for every partition how far it is safe, and how far it was known to be committed.
+"""The data directory's file `checkpoint`: recovery point, log start and high watermark of every partition.
 
-One line a partition: topic id, number, recovery offset, start, high watermark. It is replaced whole. Where a partition
-has no line, nothing was promised but what its scan finds: every log is scanned from its beginning when the file is not
-there, as in a fresh directory. A file that is there and cannot be read is another matter: nobody knows then which bad
-bytes were promised and which are a torn tail, so no log may be cut (`Log.open`: `may_cut`).
+One line a partition: topic id, partition number, recovery point, log start, high watermark. The file is replaced as a
+whole. A partition without a line has no recovery point, so its log is scanned from its start; without the file, as in a
+fresh directory, every log is.
+
+When the file exists and is unreadable, the recovery points are unknown. Bad bytes could then be damage as well as a
+torn tail, so no log may be truncated (`may_truncate` of `Log.open`).
 """
 
 import logging
@@ -11,7 +13,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from tailrace.log.directory.state_file import Unreadable, read_state, write_state
-from tailrace.log.recovery.found import RecoveryPoint
+from tailrace.log.recovery.recovered import RecoveryPoint
 from tailrace.model.frozen import frozen
 from tailrace.model.ids import TopicPartition, parse_id, show_id
 from tailrace.ports.disk import Disk, read_file, replace_file
@@ -29,14 +31,14 @@ class Checkpoint:
 
 
 def load_checkpoints(disk: Disk, folder: str) -> dict[TopicPartition, Checkpoint] | None:
-    """What was stored last, nothing where nothing was; None when it cannot be read any more."""
+    """The checkpoints stored last, empty without a file; None when the file is unreadable."""
     path = f"{folder}/{CHECKPOINT_NAME}"
     if not disk.exists(path):
         return {}
     try:
         return dict(map(_parse, read_state(CHECKPOINT_NAME, VERSION, read_file(disk, path))))
     except (Unreadable, ValueError) as error:
-        logger.error("%s cannot be used, all logs will be scanned, and none is cut: %s", path, error)
+        logger.error("%s is unreadable: all logs are scanned from their start, and none is truncated: %s", path, error)
         return None
 
 

@@ -1,15 +1,15 @@
-"""Look into a partition's folder without a broker: what `tailrace log dump` and `tailrace log verify` show.
+"""Read a partition's folder without a broker, for `tailrace log dump` and `tailrace log verify`.
 
-Nothing is changed and nothing is loaded but the segments themselves: indexes may be wrong, batches are the truth.
-`verify` holds every batch against all rules that a log keeps: whole, right checksum, offsets and epochs that do not
-fall, records that can be opened. It goes on to the next segment after a problem, so that people see how far it reaches.
+Nothing is changed, and only the segments are read: indexes can be wrong, the batches are the truth. `verify` checks
+every batch against all rules of a log: whole, matching checksum, offsets and epochs that do not fall, records that can
+be decoded. After a problem it continues with the next segment, so that it shows how far the damage reaches.
 """
 
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tailrace.log.file_names import SEGMENT_SUFFIX, named, offsets_named
-from tailrace.log.recovery.segment_walk import walk
+from tailrace.log.file_names import SEGMENT_SUFFIX, file_name, offsets_named
+from tailrace.log.segment_walk import walk
 from tailrace.log.state.open_transactions import Transactions
 from tailrace.model.faults import BatchTooLarge, CorruptBatch, InvalidBatch
 from tailrace.model.frozen import frozen
@@ -21,7 +21,7 @@ from tailrace.records.record import Record
 
 
 class Stored(NamedTuple):
-    """One batch as it lies on the disk; or, with a `problem`, the bytes that are none."""
+    """A batch as it is on disk; or, with a `problem`, bytes that are not a whole batch."""
 
     file: str
     position: int
@@ -33,14 +33,14 @@ class Stored(NamedTuple):
         return open_batch(self.data)
 
     def marker(self) -> Marker | None:
-        """What it says of its producer's transaction, if it ends one; a batch that cannot be read says nothing."""
+        """The transaction marker in this batch; None when the batch is another kind, or unreadable."""
         if self.problem is not None:
             return None
         try:
-            said = read_control(self.data)
+            control = read_control(self.data)
         except (CorruptBatch, InvalidBatch):
             return None
-        return said if isinstance(said, Marker) else None
+        return control if isinstance(control, Marker) else None
 
 
 @frozen
@@ -58,22 +58,22 @@ class Report:
     segments: int
     batches: int  # good ones
     records: int
-    markers: int  # ends of transactions, which are records, too
-    open: int  # transactions that have no marker yet
+    markers: int  # of transactions; included in `records`
+    open: int  # transactions without a marker so far
     bytes: int  # of good batches
     start: int
     end: int
-    problems: tuple[Problem, ...]  # in the order of the log; at most one a segment for bytes that are no batch
+    problems: tuple[Problem, ...]  # in log order; a segment is left at its first bytes that are not a batch
 
 
 def stored_batches(disk: Disk, folder: str) -> Iterator[Stored]:
-    """All batches of a partition's folder in order, checksums compared; a segment ends at its first problem."""
+    """All batches of a partition's folder, in log order, checksums compared; a segment is left at its first problem."""
     for base in offsets_named(disk.names(folder), SEGMENT_SUFFIX):
-        path = f"{folder}/{named(base, SEGMENT_SUFFIX)}"
+        path = f"{folder}/{file_name(base, SEGMENT_SUFFIX)}"
         file = disk.open(path)
         try:
-            for found in walk(file, 0, file.size(), check=True):
-                yield Stored(path, found.position, found.header, found.data, found.problem)
+            for batch in walk(file, 0, file.size(), check=True):
+                yield Stored(path, batch.position, batch.header, batch.data, batch.problem)
         finally:
             file.close()
 
@@ -85,7 +85,7 @@ def verify(disk: Disk, folder: str) -> Report:
     end, epoch = bases[0] if bases else 0, -1
     problems: list[Problem] = []
     for batch in stored_batches(disk, folder):
-        reason = _wrong(batch, end, epoch)
+        reason = _find_problem(batch, end, epoch)
         if reason is not None:
             problems.append(Problem(file=batch.file, position=batch.position, reason=reason))
         if batch.header is None or batch.problem is not None:
@@ -95,7 +95,7 @@ def verify(disk: Disk, folder: str) -> Report:
             batches += 1
             records += batch.header.records
             size += batch.header.size
-            markers += _fold(transactions, batch)
+            markers += _track_transaction(transactions, batch)
     return Report(
         segments=len(bases),
         batches=batches,
@@ -109,8 +109,8 @@ def verify(disk: Disk, folder: str) -> Report:
     )
 
 
-def _fold(transactions: Transactions, batch: Stored) -> bool:
-    """Take part in a good batch of a transaction; whether it is a marker."""
+def _track_transaction(transactions: Transactions, batch: Stored) -> bool:
+    """Open or end the transaction that a good batch belongs to; returns whether the batch is a marker."""
     header = batch.header
     if header is None or not header.is_transactional:
         return False
@@ -121,16 +121,16 @@ def _fold(transactions: Transactions, batch: Stored) -> bool:
     return True
 
 
-def _wrong(batch: Stored, expected: int, epoch: int) -> str | None:
+def _find_problem(batch: Stored, expected: int, epoch: int) -> str | None:
     header = batch.header
     if batch.problem is not None or header is None:
         return batch.problem or "unreadable"
     if header.base_offset < expected:
-        return f"offset {header.base_offset} after {expected - 1}"
+        return f"base offset {header.base_offset} after offset {expected - 1}"
     if header.leader_epoch < epoch:
         return f"leader epoch {header.leader_epoch} after {epoch}"
     try:
         batch.records()
     except (BatchTooLarge, CorruptBatch, InvalidBatch) as fault:
-        return f"its records cannot be read: {fault}"
+        return f"records cannot be decoded: {fault}"
     return None

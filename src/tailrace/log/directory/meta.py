@@ -1,10 +1,12 @@
-"""Whose data directory this is, and how it was left.
+"""The identity of a data directory, and how the previous run ended.
 
-`meta.properties`, in Kafka's form, names the cluster, the broker and the directory: the same broker with another disk
-is another voter. It also keeps the port for peers, so that a cluster that was stopped as a whole finds itself again,
-and who votes on the metadata, as this broker heard last. `clean-shutdown` is there
-only while the broker is not running, and holds the boot id of that shutdown; it is removed, durably, before anything is
-written: so a crash cannot be taken for a clean stop.
+`meta.properties`, in Kafka's format, has the ids of the cluster, the broker and the directory: the same broker with
+another disk is another voter. It also has the port for peers and the metadata voters that this broker knew last, so
+that brokers find each other again after the whole cluster was stopped.
+
+`clean-shutdown` exists only while the broker is not running, and holds the boot id of the machine at that shutdown. It
+is durably removed before anything is written, so a crash cannot be taken for a clean shutdown. `boot` holds the boot id
+of the last start.
 """
 
 from typing import Final, NamedTuple
@@ -22,7 +24,7 @@ VERSION: Final = "1"
 
 
 class FirstVoter(NamedTuple):
-    """A voter of the metadata, and where it was found; the host is empty for this broker itself."""
+    """A voter of the metadata quorum and its last known address; the host is empty for this broker itself."""
 
     broker_id: BrokerId
     directory_id: Id
@@ -38,19 +40,19 @@ class Meta:
     cluster_id: str
     broker_id: BrokerId
     directory_id: Id
-    peer_port: int = 0  # 0: not picked yet
+    peer_port: int = 0  # 0: not chosen yet
     voters: tuple[FirstVoter, ...]
 
 
 def load_meta(disk: Disk, folder: str) -> Meta | None:
-    """None in a fresh directory; `Unreadable` when the file is there and makes no sense: better not to start."""
+    """None in a fresh directory. Raises `Unreadable` for a file that is not valid: the broker must not start then."""
     path = f"{folder}/{META_NAME}"
     if not disk.exists(path):
         return None
     lines = read_file(disk, path).decode(errors="replace").splitlines()
     values = dict(line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
     if values.get("version") != VERSION:
-        raise Unreadable(f"{path} has version {values.get('version')}, this release reads {VERSION}")
+        raise Unreadable(f"{path} has version {values.get('version')}; this release reads version {VERSION}")
     try:
         return Meta(
             cluster_id=values["cluster.id"],
@@ -60,7 +62,7 @@ def load_meta(disk: Disk, folder: str) -> Meta | None:
             voters=tuple(map(_parse_voter, values["metadata.voters"].split(","))),
         )
     except (KeyError, ValueError) as error:
-        raise Unreadable(f"{path} is incomplete: {error}") from error
+        raise Unreadable(f"{path} has a missing or invalid value: {error}") from error
 
 
 def _parse_voter(text: str) -> FirstVoter:
@@ -82,7 +84,7 @@ async def store_meta(disk: Disk, folder: str, meta: Meta) -> None:
 
 
 async def take_clean_marker(disk: Disk, folder: str) -> bool:
-    """Whether the last stop was clean; from now on, a stop is not until it is marked so again."""
+    """Whether the last shutdown was clean; removes the marker, so a crash from now on counts as unclean."""
     path = f"{folder}/{CLEAN_NAME}"
     if not disk.exists(path):
         return False
@@ -96,7 +98,7 @@ async def write_clean_marker(disk: Disk, folder: str, boot_id: str) -> None:
 
 
 async def exchange_boot_id(disk: Disk, folder: str, boot_id: str) -> bool:
-    """Whether the machine is still in the boot in which this directory was used last; from now on, it is this one."""
+    """Whether the machine was not rebooted since the last start with this directory; stores the current boot id."""
     path = f"{folder}/{BOOT_NAME}"
     last = read_file(disk, path).decode(errors="replace").strip() if disk.exists(path) else ""
     if last != boot_id:

@@ -1,11 +1,11 @@
-"""Small text files that must be whole or not there: a version line, lines, a checksum line.
+"""Small text files that are replaced as a whole: a header line with kind and version, the content, a checksum line.
 
     tailrace leader-epochs 1
     4 0
     7 1200
     crc32c 5bd1e995
 
-The checksum covers everything above its line.
+The checksum covers every byte above its line, so a torn or altered file is recognised and never half believed.
 """
 
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ from tailrace.records.crc import crc32c
 
 
 class Unreadable(ValueError):
-    """A state file that is not what it should be; the message says how."""
+    """The file has a wrong checksum, version or content; the message says which."""
 
 
 def write_state(kind: str, version: int, lines: Iterable[str]) -> bytes:
@@ -23,11 +23,11 @@ def write_state(kind: str, version: int, lines: Iterable[str]) -> bytes:
 
 
 def read_state(kind: str, version: int, data: bytes) -> list[str]:
-    """The lines that `write_state` was given."""
+    """The content lines, as they were passed to `write_state`."""
     body, mark, checksum = data.rpartition(b"crc32c ")
     if not mark or checksum != f"{crc32c(body):08x}\n".encode():
-        raise Unreadable(f"{kind}: the checksum at its end is missing or wrong")
+        raise Unreadable(f"{kind}: the checksum line is missing or does not match")
     first, *lines = body.decode().splitlines()
     if first != f"tailrace {kind} {version}":
-        raise Unreadable(f"{kind}: its first line is {first!r}, this release reads version {version}")
+        raise Unreadable(f"{kind}: the first line is {first!r}; this release reads version {version}")
     return lines

@@ -1,1 +1,1 @@
-"""From an offset or a timestamp to a position in a segment."""
+"""Lookups from an offset or a timestamp to a position in a segment."""

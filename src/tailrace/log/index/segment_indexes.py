@@ -1,12 +1,13 @@
-"""Both indexes of one segment, as they grow with it.
+"""The offset index and the time index of one segment, as they grow with it, and their files.
 
-`note` is told of every batch that is in the segment, in order, at append and at recovery alike: it is on the hot path.
-After `rewind` the batches that were not forgotten must be told again from the place it names, so that the highest
-timestamp and the bytes since the last entry come out as if nothing had happened.
+`add_batch` is called for every batch of the segment, in order, by appends and by recovery; it is on the hot path. An
+entry is made once `index.interval.bytes` have passed since the last one. After `truncate_to` the caller adds again the
+remaining batches from the position that it returns, so that the highest timestamp and the bytes since the last entry
+are the same as if the truncated batches had never been added.
 
-A file ends with a CRC-32C of all its entries, so that a flipped bit, or entries that are missing at the end, cannot
-pass for an index: it would make good batches look damaged, or old ones that are not. It is carried on from save to
-save, for a file only grows.
+An index file ends with a CRC-32C of all its entries. So a flipped bit, or entries missing at the end, are recognised;
+believed, they would make good batches look damaged, or retention take a new segment for an old one. The checksum is
+carried on from save to save, because a file only grows between truncations.
 """
 
 from typing import Final, Self
@@ -21,9 +22,9 @@ CHECKSUM_BYTES: Final = 4
 
 class Indexes:
     __slots__ = (
+        "_bytes_since_entry",
         "_offsets_checksum",
         "_offsets_saved",
-        "_since_entry",
         "_stale",
         "_times_checksum",
         "_times_saved",
@@ -41,52 +42,55 @@ class Indexes:
         self.offsets = OffsetIndex()
         self.times = TimeIndex()
         self.max_timestamp = NO_TIMESTAMP
-        self.max_timestamp_offset = base  # of the first batch that had it
-        self._since_entry = 0  # bytes since the batch of the last entry began
-        self._offsets_saved = 0  # entries that the files hold and that are right
+        self.max_timestamp_offset = base  # of the first batch that has it
+        self._bytes_since_entry = 0  # from the beginning of the last entry's batch
+        self._offsets_saved = 0  # entries that are in the file already
         self._times_saved = 0
-        self._stale = True  # whether the files are missing, or hold entries that are none any more
+        self._stale = True  # whether the files are missing, or hold entries that were truncated
         self._offsets_checksum = 0  # of the saved entries
         self._times_checksum = 0
 
-    def note(self, offset: int, position: int, size: int, max_timestamp: int) -> None:
-        """A batch of `size` bytes stands at `position`."""
+    def add_batch(self, offset: int, position: int, size: int, max_timestamp: int) -> None:
+        """The segment has a batch of `size` bytes at `position`."""
         if max_timestamp > self.max_timestamp:
             self.max_timestamp = max_timestamp
             self.max_timestamp_offset = offset
-        if self._since_entry > self.interval_bytes:
+        if self._bytes_since_entry > self.interval_bytes:
             self.offsets.add(offset - self.base, position)
-            self.note_time()
-            self._since_entry = 0
-        self._since_entry += size
+            self.add_time_entry()
+            self._bytes_since_entry = 0
+        self._bytes_since_entry += size
 
-    def note_time(self) -> None:
-        """Make an entry for the highest timestamp, if there is none yet."""
+    def add_time_entry(self) -> None:
+        """Add an entry for the highest timestamp, unless it has one."""
         timestamps = self.times.timestamps
         if self.max_timestamp > (timestamps[-1] if timestamps else NO_TIMESTAMP):
             self.times.add(self.max_timestamp, self.max_timestamp_offset - self.base)
 
-    def place(self, offset: int) -> tuple[int, int]:
-        """The last entry at or before `offset`: a batch's base offset and position."""
-        relative, position = self.offsets.floor(offset - self.base)
+    def lookup(self, offset: int) -> tuple[int, int]:
+        """Base offset and position of the last batch with an entry at or before `offset`."""
+        relative, position = self.offsets.lookup(offset - self.base)
         return relative + self.base, position
 
-    def rewind(self, offset: int) -> tuple[int, int]:
-        """Forget what was noted of `offset` and above; the place from which on `note` must be told again."""
-        self.offsets.cut(offset - self.base)
-        self.times.cut(offset - self.base)
+    def truncate_to(self, offset: int) -> tuple[int, int]:
+        """Remove the entries at `offset` and above.
+
+        Returns the base offset and position from which on the remaining batches must be added again.
+        """
+        self.offsets.truncate_to(offset - self.base)
+        self.times.truncate_to(offset - self.base)
         self._stale = self._stale or self._offsets_saved > len(self.offsets) or self._times_saved > len(self.times)
         if self._offsets_saved > len(self.offsets):
             self._offsets_saved, self._offsets_checksum = len(self.offsets), crc32c(self.offsets.dump())
         if self._times_saved > len(self.times):
             self._times_saved, self._times_checksum = len(self.times), crc32c(self.times.dump())
-        self._since_entry = 0
-        self._know_last_time()
-        return self.place(offset)
+        self._bytes_since_entry = 0
+        self._restore_max_timestamp()
+        return self.lookup(offset)
 
     @property
     def unsaved(self) -> bool:
-        """Whether the index files lack something."""
+        """Whether the index files are out of date."""
         timestamps = self.times.timestamps
         return (
             self._stale
@@ -96,11 +100,11 @@ class Indexes:
         )
 
     def take_unsaved(self) -> tuple[tuple[bytes, int], tuple[bytes, int]]:
-        """What the offset and the time index file lack, and where it belongs; from now on it counts as saved.
+        """The bytes to write to the offset and the time index file, each with its position; they count as saved now.
 
-        No bytes where a file lacks nothing.
+        Empty bytes where a file is up to date.
         """
-        self.note_time()
+        self.add_time_entry()
         whole, self._stale = self._stale, False
         offsets, offsets_at = self.offsets.dump(self._offsets_saved), self._offsets_saved * OFFSET_ENTRY_BYTES
         times, times_at = self.times.dump(self._times_saved), self._times_saved * TIME_ENTRY_BYTES
@@ -113,36 +117,36 @@ class Indexes:
             times += self._times_checksum.to_bytes(CHECKSUM_BYTES)
         return (offsets, offsets_at), (times, times_at)
 
-    def distrust_files(self) -> None:
-        """Nothing counts as saved any more."""
+    def mark_files_stale(self) -> None:
+        """Count no entry as saved: the next save writes the files from their beginning."""
         self._offsets_saved = self._times_saved = 0
         self._offsets_checksum = self._times_checksum = 0
         self._stale = True
 
     @classmethod
     def load(cls, base: int, interval_bytes: int, offsets: bytes, times: bytes, segment_size: int) -> Self:
-        """Indexes from their files; `Unreadable` when they cannot be those of a segment of this size."""
+        """Indexes from their files; raises `Unreadable` when they cannot belong to a segment of this size."""
         indexes = cls(base, interval_bytes)
-        indexes.offsets = OffsetIndex.load(checked(offsets), segment_size)
-        indexes.times = TimeIndex.load(checked(times))
+        indexes.offsets = OffsetIndex.load(verified_entries(offsets), segment_size)
+        indexes.times = TimeIndex.load(verified_entries(times))
         if segment_size and not indexes.times:
-            raise Unreadable("a time index without an entry")
+            raise Unreadable("time index: no entry for a segment that has batches")
         indexes._offsets_saved, indexes._times_saved = len(indexes.offsets), len(indexes.times)
         indexes._offsets_checksum, indexes._times_checksum = _checksum(offsets), _checksum(times)
         indexes._stale = False
-        indexes._know_last_time()
+        indexes._restore_max_timestamp()
         return indexes
 
-    def _know_last_time(self) -> None:
+    def _restore_max_timestamp(self) -> None:
         times = self.times
         self.max_timestamp = times.timestamps[-1] if times.timestamps else NO_TIMESTAMP
         self.max_timestamp_offset = self.base + (times.offsets[-1] if times.offsets else 0)
 
 
-def last_time(times: bytes) -> int | None:
-    """The highest timestamp of a segment, from the file of its time index; None when the file is not to be trusted."""
+def read_max_timestamp(times: bytes) -> int | None:
+    """The highest timestamp of a segment, from its time index file; None when the file is empty or unreadable."""
     try:
-        last = TimeIndex.load(checked(times)[-TIME_ENTRY_BYTES:]).timestamps
+        last = TimeIndex.load(verified_entries(times)[-TIME_ENTRY_BYTES:]).timestamps
     except Unreadable:
         return None
     return last[0] if last else None
@@ -152,9 +156,9 @@ def _checksum(data: bytes) -> int:
     return int.from_bytes(data[-CHECKSUM_BYTES:])
 
 
-def checked(data: bytes) -> bytes:
-    """The entries of an index file."""
+def verified_entries(data: bytes) -> bytes:
+    """The bytes of an index file without its checksum; raises `Unreadable` when that does not match."""
     entries = data[:-CHECKSUM_BYTES]
     if len(data) < CHECKSUM_BYTES or crc32c(entries) != _checksum(data):
-        raise Unreadable("an index whose checksum does not fit")
+        raise Unreadable("index: the checksum does not match")
     return entries

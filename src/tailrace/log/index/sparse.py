@@ -1,8 +1,9 @@
-"""Sparse indexes of one segment: from an offset, or a timestamp, to where one should start to look.
+"""The two sparse indexes of a segment: from an offset, or a timestamp, to the batch where a search starts.
 
-Both are columns of numbers that rise from entry to entry, kept in `array`s: a lookup is one bisection in C, and an
-entry costs its 8 or 12 bytes. On disk the columns stand interleaved and big-endian, in Kafka's form. `load` refuses
-what cannot be an index of its segment; the caller makes a new one from the segment then.
+Each index is a pair of columns whose numbers rise strictly from entry to entry. They are kept in `array`s: a lookup is
+one bisection in C, and an entry takes its 8 or 12 bytes. On disk the columns are interleaved and big-endian, in Kafka's
+format. `load` raises `Unreadable` for data that cannot be an index of its segment; the caller then rebuilds the index
+from the segment.
 """
 
 import sys
@@ -22,7 +23,7 @@ assert array("I").itemsize == 4
 
 
 class OffsetIndex:
-    """For some batches: their base offset, relative to the segment's, and their position."""
+    """For some batches: base offset, relative to the segment's, and position in the file."""
 
     __slots__ = ("offsets", "positions")
 
@@ -37,13 +38,13 @@ class OffsetIndex:
         self.offsets.append(offset)
         self.positions.append(position)
 
-    def floor(self, offset: int) -> tuple[int, int]:
-        """The last entry at or below `offset`: its offset and position. The segment's beginning needs no entry."""
+    def lookup(self, offset: int) -> tuple[int, int]:
+        """Offset and position of the last entry at or below `offset`; (0, 0), the segment's start, has no entry."""
         found = bisect_right(self.offsets, offset) - 1
         return (self.offsets[found], self.positions[found]) if found >= 0 else (0, 0)
 
-    def cut(self, offset: int) -> None:
-        """Forget the entries at `offset` and above."""
+    def truncate_to(self, offset: int) -> None:
+        """Remove the entries at `offset` and above."""
         kept = bisect_left(self.offsets, offset)
         del self.offsets[kept:], self.positions[kept:]
 
@@ -58,21 +59,21 @@ class OffsetIndex:
     @classmethod
     def load(cls, data: bytes, segment_size: int) -> Self:
         if len(data) % OFFSET_ENTRY_BYTES:
-            raise Unreadable(f"an offset index of {len(data)} bytes")
+            raise Unreadable(f"offset index: {len(data)} bytes are not a whole number of entries")
         both = array("I", data)
         if _SWAP:
             both.byteswap()
         index = cls()
         index.offsets, index.positions = both[0::2], both[1::2]
-        if not (_rises(index.offsets) and _rises(index.positions)):
-            raise Unreadable("an offset index that does not rise")
+        if not (_rises_strictly(index.offsets) and _rises_strictly(index.positions)):
+            raise Unreadable("offset index: the entries are not in ascending order")
         if index.positions and index.positions[-1] >= segment_size:
-            raise Unreadable(f"an offset index that points behind the segment's {segment_size} bytes")
+            raise Unreadable(f"offset index: an entry points past the segment's {segment_size} bytes")
         return index
 
 
 class TimeIndex:
-    """For some batches that had a higher timestamp than all before: that timestamp and their relative base offset."""
+    """For some batches with a higher timestamp than all batches before: that timestamp and the relative base offset."""
 
     __slots__ = ("offsets", "timestamps")
 
@@ -87,17 +88,18 @@ class TimeIndex:
         self.timestamps.append(timestamp)
         self.offsets.append(offset)
 
-    def before(self, timestamp: int) -> int:
-        """An offset below which every record is older than `timestamp`."""
+    def lookup(self, timestamp: int) -> int:
+        """A relative offset below which every record is older than `timestamp`."""
         found = bisect_left(self.timestamps, timestamp) - 1
         return self.offsets[found] if found >= 0 else 0
 
-    def last_below(self, offset: int) -> tuple[int, int] | None:
-        """The last entry whose batch begins below `offset`: timestamp and offset."""
+    def last_entry_below(self, offset: int) -> tuple[int, int] | None:
+        """Timestamp and offset of the last entry whose batch begins below `offset`."""
         found = bisect_left(self.offsets, offset) - 1
         return (self.timestamps[found], self.offsets[found]) if found >= 0 else None
 
-    def cut(self, offset: int) -> None:
+    def truncate_to(self, offset: int) -> None:
+        """Remove the entries at `offset` and above."""
         kept = bisect_left(self.offsets, offset)
         del self.timestamps[kept:], self.offsets[kept:]
 
@@ -115,7 +117,7 @@ class TimeIndex:
     @classmethod
     def load(cls, data: bytes) -> Self:
         if len(data) % TIME_ENTRY_BYTES:
-            raise Unreadable(f"a time index of {len(data)} bytes")
+            raise Unreadable(f"time index: {len(data)} bytes are not a whole number of entries")
         thirds = array("I", data)
         halves = array("I", bytes(8 * (len(thirds) // 3)))
         halves[0::2], halves[1::2] = thirds[0::3], thirds[1::3]
@@ -124,10 +126,10 @@ class TimeIndex:
         if _SWAP:
             index.timestamps.byteswap()
             index.offsets.byteswap()
-        if not (_rises(index.timestamps) and _rises(index.offsets)):
-            raise Unreadable("a time index that does not rise")
+        if not (_rises_strictly(index.timestamps) and _rises_strictly(index.offsets)):
+            raise Unreadable("time index: the entries are not in ascending order")
         return index
 
 
-def _rises(column: "array[int]") -> bool:
+def _rises_strictly(column: "array[int]") -> bool:
     return all(map(lt, column, column[1:]))

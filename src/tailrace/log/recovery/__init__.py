@@ -1,1 +1,1 @@
-"""Opening a log after a stop or a crash: scan, truncate, mark damage, refill."""
+"""Opening a log after a stop or a crash, truncation, damage marks, and refilling a discarded log from its leader."""

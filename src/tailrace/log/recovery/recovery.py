@@ -1,38 +1,41 @@
-"""Opening a log: find out what is in its folder, and put right what a crash left.
+"""Opening a log: load what is in its folder, and repair what a crash left.
 
-The recovery point divides the log. Everything below it was durable, its indexes, producer snapshot and epoch cache
-too: it is not read again, but for the few kilobytes from the last index entry on that lead to the point. After an
-unclean stop everything above it is scanned: batches must be whole, fit their checksums, follow on each other, and have
-epochs that do not fall. The first one that is not so was being written when the power went, and nobody was told that it
-is safe: the log is cut there. Bad bytes *below* the point are another matter: somebody was told. Then nothing is
-changed, and the log is `Damage`d: readable below, closed to writes. So it is with bad bytes anywhere after a clean
-stop, when nothing was being written, and where nobody knows any more what was promised: then nothing is ever cut.
+The recovery point divides the log. Everything below it was durable, with its indexes, producer snapshot and epoch
+cache. It is not read again, except for the few kilobytes from the last index entry up to the point. After an unclean
+stop everything above the point is scanned: batches must be whole, match their checksums, have consecutive offsets, and
+epochs that do not fall. The first batch that fails is taken for a *torn tail*: it was being written when the power
+failed, and was not durable yet. The log is truncated there.
 
-Rules: a good batch is never cut away, unless a bad one stands before it. What was scanned is written back and synced
-before it counts as durable (`write_back`). Between segments above the point there is no gap: a segment that does not
-begin where the last one ends is a leftover of a truncation that came back, or follows on lost bytes, and goes. The loop
-gets its turn every chunk.
+Bad bytes *below* the point are *damage*: they may have been acknowledged. Then nothing is changed; the log is readable
+below the damage and closed to appends. The same holds for bad bytes anywhere in three cases: after a clean stop, when
+nothing was being written; when the checkpoint file is unreadable, so that the points are unknown; and where damage was
+marked before (`damage_mark`).
+
+Rules: a good batch is never removed unless a bad one stands before it. What was scanned is rewritten and fsynced before
+it counts as durable (`write_back`). Above the point each segment begins where the one before it ends; one that does not
+was brought back by a crash after a truncation, or follows lost bytes, and is removed. Scans yield to the event loop
+after every chunk.
 """
 
 import logging
 from typing import Final
 
 from tailrace.log.directory.state_file import Unreadable
-from tailrace.log.file_names import CUT_NAME, EPOCHS_NAME, GAP_SUFFIX, SEGMENT_SUFFIX, offsets_named
+from tailrace.log.file_names import EPOCHS_NAME, GAP_SUFFIX, SEGMENT_SUFFIX, TRUNCATED_NAME, offsets_named
+from tailrace.log.recovery import truncation
 from tailrace.log.recovery.damage_mark import ANYWHERE
-from tailrace.log.recovery.found import Damage, Recovered, RecoveryPoint
-from tailrace.log.recovery.found_aborted import found_aborted
-from tailrace.log.recovery.found_voters import FoundVoters
-from tailrace.log.recovery.segment_walk import Found, walk_in_turns
-from tailrace.log.recovery.stray_files import strays
-from tailrace.log.recovery.truncation_mark import load_cut
+from tailrace.log.recovery.recovered import Damage, Recovered, RecoveryPoint
+from tailrace.log.recovery.stray_files import stray_files
 from tailrace.log.recovery.write_back import write_back
 from tailrace.log.segment import Segment
+from tailrace.log.segment_walk import WalkedBatch, walk_in_turns
 from tailrace.log.state.aborted_index import AbortedIndexes
+from tailrace.log.state.aborted_index_files import aborted_at_open
 from tailrace.log.state.epochs import EpochCache
 from tailrace.log.state.gaps import read_gap, write_gaps_back
 from tailrace.log.state.producer_snapshots import last_snapshot
 from tailrace.log.state.producers import ProducerStates
+from tailrace.log.state.voters import VoterRecovery
 from tailrace.model.faults import CorruptBatch
 from tailrace.model.limits import BATCH_HEADER_BYTES
 from tailrace.ports.disk import Disk, read_file
@@ -41,14 +44,14 @@ from tailrace.records.header import BatchHeader, read_header
 logger: Final = logging.getLogger(__name__)
 
 
-class Damaged(Exception):
+class DamageFound(Exception):
     def __init__(self, damage: Damage) -> None:
         super().__init__(str(damage))
         self.damage = damage
 
 
 class Recovery:
-    """One opening of one folder; its state is what the steps hand on to each other."""
+    """One recovery of one folder. The attributes are what its steps pass on to each other."""
 
     def __init__(self, disk: Disk, folder: str, interval_bytes: int, expiration_ms: int, now_ms: int) -> None:
         self._disk = disk
@@ -59,61 +62,62 @@ class Recovery:
         self._segments = [Segment(disk, folder, base, interval_bytes) for base in self._offsets(SEGMENT_SUFFIX)]
         for gap in self._offsets(GAP_SUFFIX):
             if self._segments and gap >= self._segments[0].base:
-                self._segments[self._home(gap)].has_gaps = True
+                self._segments[self._segment_of(gap)].has_gaps = True
         self._producers = ProducerStates(expiration_ms)
         self._aborted = AbortedIndexes()
         self._epochs = EpochCache()
-        self._voters = FoundVoters(disk, folder, self._names)
-        self._cut = False  # whether anything was taken away
-        self._saved = False
+        self._voters = VoterRecovery(disk, folder, self._names)
+        self._removed = False  # whether any bytes or files were removed
+        self._point_saved = False
 
     async def run(
-        self, point: RecoveryPoint | None, *, clean: bool, may_cut: bool = True, marked: int | None = None
+        self, point: RecoveryPoint | None, *, clean: bool, may_truncate: bool = True, marked: int | None = None
     ) -> Recovered:
-        """`may_cut`: whether bad bytes above the point can be a torn tail; after a clean stop they cannot, nor where
-        they were found before (`marked`)."""
-        self._may_cut = may_cut and not clean and marked != ANYWHERE
+        """`may_truncate`: bad bytes above the point can be a torn tail, unless the stop was `clean` or they lie at or
+        before an offset that was `marked` as damaged."""
+        self._may_truncate = may_truncate and not clean and marked != ANYWHERE
         self._marked = marked
-        point = self._before_cut(point)
+        point = self._lower_to_truncation(point)
         claimed = point.offset if point is not None else 0
         if not self._segments:
-            return await self._nothing_found(claimed)
+            return await self._recover_without_segments(claimed)
         first = self._segments[0].base
         target = max(first, claimed) if point is not None else first
         try:
-            home = self._home(target)
-            await self._remember(target, home)
-            position = await self._find(target, home)
-        except Damaged as found:
+            number = self._segment_of(target)
+            await self._load_state(target, number)
+            position = await self._locate(target, number)
+        except DamageFound as found:
             return self._recovered(point, max(claimed, found.damage.offset), found.damage)
         end = target
-        if not (clean and point is not None and home == len(self._segments) - 1 and position == self._last.size):
+        if not (clean and point is not None and number == len(self._segments) - 1 and position == self._last.size):
             try:
-                end = await self._scan(target, home, position)
-            except Damaged as found:
+                end = await self._scan(target, number, position)
+            except DamageFound as found:
                 return self._recovered(point, found.damage.offset, found.damage)
-            self._remove_strays(end)
+            self._remove_stray_files(end)
             if end > target:
-                await self._write_back(target, end, home, position)
-            if await self._voters.settle() or end > target or self._cut:
+                await self._write_back(target, end, number, position)
+            if await self._voters.rewrite_files() or end > target or self._removed:
                 await self._sync()
         return self._recovered(point, end, None)
 
-    def _before_cut(self, point: RecoveryPoint | None) -> RecoveryPoint | None:
-        """A log that was truncated since the point was recorded cannot be held to it."""
-        self._cut_at = load_cut(self._disk, self._folder) if CUT_NAME in self._names else None
-        if point is None or self._cut_at is None or self._cut_at >= point.offset:
+    def _lower_to_truncation(self, point: RecoveryPoint | None) -> RecoveryPoint | None:
+        """The recovery point, or the offset to which the log was truncated after the point was recorded."""
+        marked = TRUNCATED_NAME in self._names
+        self._truncated_at = truncation.load_mark(self._disk, self._folder) if marked else None
+        if point is None or self._truncated_at is None or self._truncated_at >= point.offset:
             return point
-        return RecoveryPoint(offset=self._cut_at, start=min(point.start, self._cut_at))
+        return RecoveryPoint(offset=self._truncated_at, start=min(point.start, self._truncated_at))
 
-    async def _nothing_found(self, claimed: int) -> Recovered:
+    async def _recover_without_segments(self, claimed: int) -> Recovered:
         damage = None
         if claimed:
-            reason = f"no segment is there, though everything below {claimed} was durable"
+            reason = f"there is no segment file, although everything below offset {claimed} was durable"
             damage = Damage(file=self._folder, position=0, offset=0, reason=reason)
         else:
-            await self._voters.settle()
-        return Recovered(producers=self._producers, end=claimed, damage=damage, cut_at=self._cut_at)
+            await self._voters.rewrite_files()
+        return Recovered(producers=self._producers, end=claimed, damage=damage, truncated_at=self._truncated_at)
 
     def _recovered(self, point: RecoveryPoint | None, end: int, damage: Damage | None) -> Recovered:
         for segment in self._segments[-1:]:
@@ -122,11 +126,11 @@ class Recovery:
             if segment.size >= BATCH_HEADER_BYTES:
                 segment.first_timestamp = read_header(segment.file.read(0, BATCH_HEADER_BYTES)).base_timestamp
         start = max(self._segments[0].base, point.start if point is not None else 0)
-        held_to = None
+        past_damage = None
         if damage is not None and (point is None or damage.offset >= point.offset):
-            held_to = RecoveryPoint(offset=damage.offset + 1, start=min(start, damage.offset))
+            past_damage = RecoveryPoint(offset=damage.offset + 1, start=min(start, damage.offset))
         self._epochs.advance_start(start)
-        self._aborted.cut(end, self._last.base)
+        self._aborted.truncate_to(end, self._last.base)
         return Recovered(
             segments=self._segments,
             start=min(start, end),
@@ -136,9 +140,9 @@ class Recovery:
             aborted=self._aborted,
             voter_sets=self._voters.sets,
             damage=damage,
-            held_to=held_to,
-            saved=self._saved,
-            cut_at=self._cut_at,
+            point_past_damage=past_damage,
+            point_saved=self._point_saved,
+            truncated_at=self._truncated_at,
         )
 
     @property
@@ -148,47 +152,48 @@ class Recovery:
     def _offsets(self, suffix: str) -> list[int]:
         return offsets_named(self._names, suffix)
 
-    def _home(self, offset: int) -> int:
-        """Which segment holds `offset`."""
+    def _segment_of(self, offset: int) -> int:
+        """The number of the segment that holds `offset`."""
         return max(number for number, segment in enumerate(self._segments) if segment.base <= offset)
 
-    async def _remember(self, target: int, home: int) -> None:
-        """What voters, producers and epochs were at `target`: from their files, and where those end earlier, from
-        batches."""
-        untold = await self._voters.load(target, self._segments)
-        if untold is not None:
-            reason = "who votes from here on cannot be read"
-            raise Damaged(Damage(file=self._voters.path_of(untold), position=0, offset=untold, reason=reason))
-        have = self._load_producers(target)
-        self._aborted = found_aborted(self._disk, self._names, self._segments, home, target)
-        know = self._load_epochs()
+    async def _load_state(self, target: int, number: int) -> None:
+        """Load voters, producers, aborted transactions and epochs as of `target`, which lies in segment `number`.
+
+        They come from their files; where the files end earlier, the batches up to `target` are replayed.
+        """
+        unknown = await self._voters.load(target, self._segments)
+        if unknown is not None:
+            reason = "the voters from this offset on cannot be read, neither from this file nor from their batch"
+            raise DamageFound(Damage(file=self._voters.path_of(unknown), position=0, offset=unknown, reason=reason))
+        snapshot_end = self._load_producers(target)
+        self._aborted = aborted_at_open(self._disk, self._names, self._segments, number, target)
+        has_epochs = self._load_epochs()
         self._epochs.truncate_to(target)
-        since = min(have, target if know else self._segments[0].base)
-        self._saved = since == target
-        if self._saved:
+        since = min(snapshot_end, target if has_epochs else self._segments[0].base)
+        self._point_saved = since == target
+        if self._point_saved:
             return
-        first = self._home(max(since, self._segments[0].base))  # retention may have gone past the last snapshot
-        for number in range(first, home + 1):
-            segment = self._segments[number]
-            async for found in walk_in_turns(segment.file, 0, segment.size, check=False):
-                if found.problem is not None or found.header is None:
-                    break  # damage is looked for by `_find`, by reads and by `verify`
-                header = found.header
+        first = self._segment_of(max(since, self._segments[0].base))  # retention may have passed the last snapshot
+        for segment in self._segments[first : number + 1]:
+            async for batch in walk_in_turns(segment.file, 0, segment.size, check=False):
+                if batch.problem is not None or batch.header is None:
+                    break  # damage is reported by `_locate`, by reads and by `verify`
+                header = batch.header
                 if header.base_offset >= target:
                     return
                 try:
-                    if header.base_offset >= have:
-                        self._producers.replay(header, found.data, self._now_ms)
+                    if header.base_offset >= snapshot_end:
+                        self._producers.replay(header, batch.data, self._now_ms)
                 except CorruptBatch:
-                    break  # a marker that cannot be read: likewise
-                self._note_epoch(header)
+                    break  # an unreadable marker: also reported by reads and by `verify`
+                self._add_epoch(header)
 
     def _load_producers(self, target: int) -> int:
         found = last_snapshot(self._disk, self._folder, self._names, target, self._expiration_ms)
         if found is None:
             return self._segments[0].base
-        have, self._producers = found
-        return have
+        snapshot_end, self._producers = found
+        return snapshot_end
 
     def _load_epochs(self) -> bool:
         if EPOCHS_NAME not in self._names:
@@ -199,125 +204,136 @@ class Recovery:
             return False
         return True
 
-    async def _find(self, target: int, home: int) -> int:
-        """The position of the batch at `target` in its segment, whose indexes are loaded by then."""
-        segment = self._segments[home]
-        indexes = segment.load_now()
+    async def _locate(self, target: int, number: int) -> int:
+        """The position of the batch at `target` in segment `number`; loads the indexes of that segment."""
+        segment = self._segments[number]
+        indexes = segment.load_blocking()
         if indexes is not None:
             try:
-                # at least the last batch below is looked at, as the one most likely to be wrong
-                return await self._find_from(segment, indexes.rewind(max(segment.base, target - 1)), target)
-            except Damaged:
-                pass  # perhaps only the index is wrong
+                # at least the last batch below the target is read: it is the one most likely to be bad
+                return await self._locate_from(segment, indexes.truncate_to(max(segment.base, target - 1)), target)
+            except DamageFound:
+                pass  # the index may be wrong: search again without it
         segment.begin_indexes()
-        return await self._find_from(segment, (segment.base, 0), target)
+        return await self._locate_from(segment, (segment.base, 0), target)
 
-    async def _find_from(self, segment: Segment, begin: tuple[int, int], target: int) -> int:
-        # checksums are compared here too: a wrong length or offset below the point must not make the scan begin at the
-        # wrong byte, and cut there what is good
+    async def _locate_from(self, segment: Segment, begin: tuple[int, int], target: int) -> int:
+        # Checksums are compared here, too: with a wrong length or offset below the point the scan would begin at the
+        # wrong byte, and truncate good batches.
         expected, position = begin
-        async for found in walk_in_turns(segment.file, position, segment.size, check=True):
-            header = found.header
-            if found.problem is not None or header is None:
+        async for batch in walk_in_turns(segment.file, position, segment.size, check=True):
+            header = batch.header
+            if batch.problem is not None or header is None:
                 if expected < target:
-                    raise self._damaged(segment, position, expected, found.problem)
+                    raise self._damaged(segment, position, expected, batch.problem)
                 break
             if expected >= target:
                 break
             if not self._continues(segment, header, expected) or header.last_offset >= target:
-                reason = f"a batch with offsets {header.base_offset} to {header.last_offset}"
+                offsets = f"offsets {header.base_offset} to {header.last_offset}"
+                reason = f"the batch has {offsets}, expected {expected} to at most {target - 1}"
                 raise self._damaged(segment, position, expected, reason)
-            self._note(segment, found)
+            self._add_to_indexes(segment, batch)
             expected = header.last_offset + 1
             position += header.size
         if expected < target:
-            raise self._damaged(segment, position, expected, f"the file ends here, though {target} was durable")
+            reason = f"the segment ends here, although everything below offset {target} was durable"
+            raise self._damaged(segment, position, expected, reason)
         return position
 
-    def _damaged(self, segment: Segment, position: int, offset: int, reason: str | None) -> Damaged:
+    def _damaged(self, segment: Segment, position: int, offset: int, reason: str | None) -> DamageFound:
         file = segment.path_of(SEGMENT_SUFFIX)
-        return Damaged(Damage(file=file, position=position, offset=offset, reason=reason or "unreadable"))
+        return DamageFound(Damage(file=file, position=position, offset=offset, reason=reason or "unreadable"))
 
-    async def _scan(self, target: int, home: int, position: int) -> int:
-        """Read everything from `target` on; cut at the first batch that is not right. The end."""
+    async def _scan(self, target: int, first: int, position: int) -> int:
+        """Check every batch from `target` on, at `position` in the segment with number `first`; truncate at a bad one.
+
+        Returns the log end.
+        """
         expected = target
-        for number in range(home, len(self._segments)):
+        for number in range(first, len(self._segments)):
             segment = self._segments[number]
-            if number > home:
+            if number > first:
                 if segment.base != expected:
-                    self._refuse_to_cut(segment, 0, expected, f"it does not follow on offset {expected - 1}")
-                    file = segment.path_of(SEGMENT_SUFFIX)
-                    logger.warning("%s does not follow on offset %d: it goes, and all after it", file, expected - 1)
-                    self._drop(number)
+                    problem = f"the segment begins at offset {segment.base}, but the one before it ends at {expected}"
+                    self._raise_unless_torn(segment, 0, expected, problem)
+                    self._log_truncation(number, 0, expected, problem)
+                    self._remove_segments(number)
                     break
                 segment.begin_indexes()
                 position = 0
-            async for found in walk_in_turns(segment.file, position, segment.size, check=True):
-                header = found.header
-                problem = found.problem or self._problem(segment, found, expected)
-                if problem is not None or header is None:
-                    problem = problem or "unreadable"
-                    self._refuse_to_cut(segment, found.position, expected, problem)
-                    self._report_cut(segment, found.position, expected, problem)
-                    segment.file.truncate(found.position)
-                    segment.cut(found.position)
-                    self._cut = True
-                    self._drop(number + 1)
+            async for batch in walk_in_turns(segment.file, position, segment.size, check=True):
+                header = batch.header
+                bad = batch.problem or self._problem(segment, batch, expected)
+                if bad is not None or header is None:
+                    problem = bad or "unreadable"
+                    self._raise_unless_torn(segment, batch.position, expected, problem)
+                    self._log_truncation(number, batch.position, expected, problem)
+                    segment.file.truncate(batch.position)
+                    segment.truncated(batch.position)
+                    self._removed = True
+                    self._remove_segments(number + 1)
                     return expected
-                self._note(segment, found)
-                self._note_epoch(header)
-                if (aborted := self._producers.replay(header, found.data, self._now_ms)) is not None:
+                self._add_to_indexes(segment, batch)
+                self._add_epoch(header)
+                if (aborted := self._producers.replay(header, batch.data, self._now_ms)) is not None:
                     self._aborted.add(segment.base, aborted)
                 expected = header.last_offset + 1
         return expected
 
-    def _refuse_to_cut(self, segment: Segment, position: int, expected: int, problem: str) -> None:
-        if not self._may_cut or (self._marked is not None and expected <= self._marked):
+    def _raise_unless_torn(self, segment: Segment, position: int, expected: int, problem: str) -> None:
+        """Bad bytes that cannot be a torn tail are damage."""
+        if not self._may_truncate or (self._marked is not None and expected <= self._marked):
             raise self._damaged(segment, position, expected, problem)
 
-    def _report_cut(self, segment: Segment, position: int, expected: int, problem: str) -> None:
+    def _log_truncation(self, number: int, position: int, end: int, problem: str) -> None:
+        removed = [self._segments[number].size - position, *(segment.size for segment in self._segments[number + 1 :])]
         logger.warning(
-            "%s at byte %d: %s; the log is cut here, at offset %d: %d bytes and later segments go",
-            segment.path_of(SEGMENT_SUFFIX),
+            "torn tail: %s at byte %d: %s; truncating the log to offset %d, which removes %d bytes from %d segment(s)",
+            self._segments[number].path_of(SEGMENT_SUFFIX),
             position,
             problem,
-            expected,
-            segment.size - position,
+            end,
+            sum(removed),
+            len(removed),
         )
 
-    def _problem(self, segment: Segment, found: Found, expected: int) -> str | None:
-        """What is wrong with a whole batch above the point, if anything; voters that it names are noted."""
-        header = found.header
+    def _problem(self, segment: Segment, batch: WalkedBatch, expected: int) -> str | None:
+        """What is wrong with a whole batch above the point, if anything. Takes in the voters that the batch sets."""
+        header = batch.header
         assert header is not None
         if not self._continues(segment, header, expected) or header.leader_epoch < self._epochs.last:
-            return "a batch that does not follow on the one before"
-        return self._voters.scanned(header.base_offset, found.data) if header.is_control else None
+            return (
+                f"the batch with offset {header.base_offset}, epoch {header.leader_epoch} does not follow "
+                f"offset {expected - 1}, epoch {self._epochs.last}"
+            )
+        return self._voters.scanned(header.base_offset, batch.data) if header.is_control else None
 
     def _continues(self, segment: Segment, header: BatchHeader, expected: int) -> bool:
-        """Whether a batch begins where the one before it ended, or where a gap is written down."""
+        """Whether a batch begins at `expected`, where the one before it ended, or behind a recorded gap."""
         if header.base_offset == expected or not segment.has_gaps:
             return header.base_offset == expected
         return read_gap(self._disk, self._folder, expected) == header.base_offset
 
-    def _drop(self, number: int) -> None:
+    def _remove_segments(self, number: int) -> None:
         """Remove a segment and all after it."""
         for segment in self._segments[number:]:
             segment.remove_files()
-            segment.remove_aborted()
-            self._cut = True
+            segment.remove_aborted_index()
+            self._removed = True
         del self._segments[number:]
 
-    def _remove_strays(self, end: int) -> None:
-        for name in strays(self._names, [segment.base for segment in self._segments], end):
+    def _remove_stray_files(self, end: int) -> None:
+        for name in stray_files(self._names, [segment.base for segment in self._segments], end):
             if self._disk.exists(f"{self._folder}/{name}"):
                 self._disk.remove(f"{self._folder}/{name}")
-                self._cut = True
+                self._removed = True
 
-    async def _write_back(self, target: int, end: int, home: int, position: int) -> None:
-        """What was scanned counts as durable soon: make the sync that says so an honest one."""
-        for number in range(home, len(self._segments)):
-            segment = self._segments[number]
-            await write_back(segment.file, position if number == home else 0, segment.size)
+    async def _write_back(self, target: int, end: int, first: int, position: int) -> None:
+        """Rewrite what was scanned, so that the following fsync covers it."""
+        for segment in self._segments[first:]:
+            await write_back(segment.file, position, segment.size)
+            position = 0
         gaps = [gap for gap in self._offsets(GAP_SUFFIX) if target <= gap < end]
         await write_gaps_back(self._disk, self._folder, gaps)
 
@@ -328,18 +344,19 @@ class Recovery:
         await self._disk.sync_dir(self._folder)
         await self._disk.sync_dir(self._folder.rpartition("/")[0])
 
-    def _note(self, segment: Segment, found: Found) -> None:
-        assert found.header is not None
+    def _add_to_indexes(self, segment: Segment, batch: WalkedBatch) -> None:
+        header = batch.header
+        assert header is not None
         assert segment.indexes is not None
-        segment.indexes.note(found.header.base_offset, found.position, found.header.size, found.header.max_timestamp)
+        segment.indexes.add_batch(header.base_offset, batch.position, header.size, header.max_timestamp)
 
-    def _note_epoch(self, header: BatchHeader) -> None:
+    def _add_epoch(self, header: BatchHeader) -> None:
         if header.leader_epoch > self._epochs.last:
             self._epochs.begin(header.leader_epoch, header.base_offset)
 
 
-def unreadable(folder: str, point: RecoveryPoint | None, expiration_ms: int, error: OSError) -> Recovered:
-    """A log whose disk does not answer: nothing of it can be served or written, and nothing was changed."""
+def unreadable_log(folder: str, point: RecoveryPoint | None, expiration_ms: int, error: OSError) -> Recovered:
+    """A log whose files raise I/O errors: nothing can be read or appended, and nothing was changed."""
     damage = Damage(file=str(error.filename or folder), position=0, offset=0, reason=error.strerror or str(error))
     end = 0 if point is None else point.offset
     return Recovered(producers=ProducerStates(expiration_ms), end=end, damage=damage)

@@ -1,4 +1,4 @@
-"""Files that a crash or a cut left behind, and that nothing will ever ask for."""
+"""Files in a partition's folder that a crash or a truncation left behind, and that are never read again."""
 
 from collections.abc import Iterator, Sequence
 
@@ -9,15 +9,16 @@ from tailrace.log.file_names import (
     PRODUCERS_SUFFIX,
     TIMES_SUFFIX,
     UNFINISHED_SUFFIX,
-    named,
+    file_name,
     offsets_named,
 )
 
 
-def strays(names: list[str], bases: Sequence[int], end: int) -> Iterator[str]:
-    """Those of a folder's `names` that belong to no segment of `bases`, or to nothing below the log's `end`."""
+def stray_files(names: list[str], bases: Sequence[int], end: int) -> Iterator[str]:
+    """Of the files `names`: those of segments other than `bases`, those beyond the log `end`, and unfinished ones."""
     yield from (name for name in names if name.endswith(UNFINISHED_SUFFIX))
-    yield from (named(one, PRODUCERS_SUFFIX) for one in offsets_named(names, PRODUCERS_SUFFIX) if one > end)
-    yield from (named(one, GAP_SUFFIX) for one in offsets_named(names, GAP_SUFFIX) if not bases[0] <= one < end)
+    snapshots, gaps = offsets_named(names, PRODUCERS_SUFFIX), offsets_named(names, GAP_SUFFIX)
+    yield from (file_name(offset, PRODUCERS_SUFFIX) for offset in snapshots if offset > end)
+    yield from (file_name(offset, GAP_SUFFIX) for offset in gaps if not bases[0] <= offset < end)
     for suffix in (INDEX_SUFFIX, TIMES_SUFFIX, ABORTED_SUFFIX):
-        yield from (named(one, suffix) for one in offsets_named(names, suffix) if one not in bases)
+        yield from (file_name(base, suffix) for base in offsets_named(names, suffix) if base not in bases)

@@ -1,8 +1,9 @@
-"""Make bytes that were only read count as written again.
+"""Rewrite bytes in place, so that the following fsync really covers them.
 
-After a failed sync the system calls the pages clean that it could not write: a new process reads them from the cache,
-a new sync of them does nothing and succeeds, and the bytes are gone with the power. So what recovery has scanned, and
-will call durable, is written to its place once more: then the pages are dirty, and the sync that follows is honest.
+After a failed fsync the kernel marks the pages it could not write as clean. A new process reads them from the page
+cache, an fsync of them succeeds without doing anything, and the bytes are lost at the next power cut. So everything
+that recovery has scanned and will count as durable is written to its place again: the pages are then dirty, and the
+fsync writes them.
 """
 
 import asyncio
@@ -15,7 +16,7 @@ CHUNK_BYTES: Final = MiB
 
 
 async def write_back(file: File, position: int, stop: int) -> None:
-    """Write what stands from `position` to `stop` to where it stands; the caller syncs."""
+    """Rewrite the bytes from `position` to `stop` in place; the caller fsyncs."""
     while position < stop:
         data = file.read(position, min(CHUNK_BYTES, stop - position))
         if not data:

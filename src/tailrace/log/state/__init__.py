@@ -1,1 +1,1 @@
-"""What a log knows beside its bytes: producers, open and aborted transactions, epochs, voters, gaps."""
+"""State that is derived from a log's batches: producers, open and aborted transactions, epochs, voters, gaps."""

@@ -1,13 +1,13 @@
-"""Transactions that were aborted: what a reader of committed records must leave out.
+"""The index of aborted transactions, whose records `read_committed` consumers skip.
 
-The index of a segment lists the transactions whose abort marker stands in it, in the order of the markers. A reader of
-some offsets is told of those that began below the last of them and ended at the first or later, in whatever segment.
-Each entry says up to where all transactions had ended by then: who has reached an entry that covers all that is read
-need not look further.
+The index of a segment lists the transactions whose abort marker is in that segment, in the order of the markers. A
+Fetch of some offsets returns all aborted transactions that began below the last offset and have their marker at the
+first offset or later, in whichever segment. Each entry has the last stable offset at its marker: a search stops at the
+first entry whose last stable offset covers everything that was read.
 
-On disk it is Kafka's idea in our form: 32 bytes an entry (producer, first offset, offset of the marker, stable offset,
-each a big-endian i64), then a CRC-32C of them. Segments without aborted transactions have no file. The index of the
-active segment is in memory; others are read when they are asked for, and forgotten at the next checkpoint.
+The file format follows Kafka's idea: 32 bytes an entry (producer id, first offset, offset of the marker, last stable
+offset, each a big-endian i64), then a CRC-32C of all entries. A segment without aborted transactions has no file. The
+index of the active segment is in memory; others are loaded when needed and unloaded by the next checkpoint.
 """
 
 import sys
@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple, Self
 
 from tailrace.log.directory.state_file import Unreadable
-from tailrace.log.index.segment_indexes import CHECKSUM_BYTES, checked
+from tailrace.log.index.segment_indexes import CHECKSUM_BYTES, verified_entries
 from tailrace.records.crc import crc32c
 
 COLUMNS: Final = 4
@@ -31,7 +31,7 @@ class Aborted(NamedTuple):
     producer_id: int
     first_offset: int
     last_offset: int  # of its marker
-    stable: int  # all that began below had ended with this marker
+    last_stable_offset: int  # all transactions that began below it had ended with this marker
 
 
 class AbortedIndex:
@@ -41,22 +41,22 @@ class AbortedIndex:
 
     def __init__(self) -> None:
         self._rows = array("q")
-        self.unsaved = True  # whether the file lacks something, or has too much
+        self.unsaved = True  # whether the file is missing or out of date
 
     def __len__(self) -> int:
         return len(self._rows) // COLUMNS
 
-    def add(self, one: Aborted) -> None:
-        self._rows.extend(one)
+    def add(self, aborted: Aborted) -> None:
+        self._rows.extend(aborted)
         self.unsaved = True
 
-    def since(self, offset: int) -> Iterator[Aborted]:
-        """Those whose marker stands at `offset` or later, in the order of the markers."""
+    def marked_from(self, offset: int) -> Iterator[Aborted]:
+        """The transactions whose marker is at `offset` or later, in the order of the markers."""
         for number in range(self._first(offset), len(self)):
             yield Aborted(*self._rows[COLUMNS * number : COLUMNS * (number + 1)])
 
-    def cut(self, end: int) -> None:
-        """The segment ends at `end` now."""
+    def truncate_to(self, end: int) -> None:
+        """Remove the transactions whose marker is at `end` or later."""
         kept = COLUMNS * self._first(end)
         self.unsaved = self.unsaved or kept < len(self._rows)
         del self._rows[kept:]
@@ -70,9 +70,9 @@ class AbortedIndex:
 
     @classmethod
     def load(cls, data: bytes) -> Self:
-        entries = checked(data)
+        entries = verified_entries(data)
         if len(entries) % ENTRY_BYTES:
-            raise Unreadable(f"an index of aborted transactions with {len(entries)} bytes")
+            raise Unreadable(f"aborted index: {len(entries)} bytes are not a whole number of entries")
         index = cls()
         index._rows, index.unsaved = _big_endian(array("q", entries)), False
         return index
@@ -86,60 +86,60 @@ def _big_endian(rows: "array[int]") -> "array[int]":
 
 
 class AbortedIndexes:
-    """Those of a log's segments that have any, by the segments' base offsets. None: it is on the disk."""
+    """The indexes of the segments that have aborted transactions, by the segments' base offsets. None: not loaded."""
 
     def __init__(self) -> None:
-        self._bases: list[int] = []  # rising
+        self._bases: list[int] = []  # ascending
         self._indexes: dict[int, AbortedIndex | None] = {}
 
-    def know(self, base: int, index: AbortedIndex | None) -> None:
+    def put(self, base: int, index: AbortedIndex | None) -> None:
         if base not in self._indexes:
             insort(self._bases, base)
         self._indexes[base] = index
 
-    def is_on_disk(self, base: int) -> bool:
-        """Whether there is an index that has to be read first."""
+    def must_load(self, base: int) -> bool:
+        """Whether the segment has an index that is not loaded."""
         return base in self._indexes and self._indexes[base] is None
 
-    def add(self, base: int, one: Aborted) -> None:
-        """A marker in the last segment, which begins at `base`, aborts a transaction."""
+    def add(self, base: int, aborted: Aborted) -> None:
+        """Add a transaction whose abort marker is in the active segment, which begins at `base`."""
         if base not in self._indexes:
-            self.know(base, AbortedIndex())
+            self.put(base, AbortedIndex())
         index = self._indexes[base]
-        if index is not None:  # else its file cannot be read, and all of it is made again when it is asked for
-            index.add(one)
+        if index is not None:  # otherwise its file is unreadable, and the index is rebuilt from the batches when needed
+            index.add(aborted)
 
     def find(self, offset: int, upto: int) -> list[Aborted] | int:
-        """What a reader of the offsets from `offset` to `upto` must know; or the base of an index to be read first."""
+        """The aborted transactions that overlap `offset` to `upto`; or the base of an index to be loaded first."""
         found: list[Aborted] = []
         for base in self._bases[max(bisect_right(self._bases, offset) - 1, 0) :]:
             index = self._indexes[base]
             if index is None:
                 return base
-            for one in index.since(offset):
-                if one.first_offset < upto:
-                    found.append(one)
-                if one.stable >= upto:
+            for aborted in index.marked_from(offset):
+                if aborted.first_offset < upto:
+                    found.append(aborted)
+                if aborted.last_stable_offset >= upto:
                     return found
         return found
 
     def unsaved(self) -> dict[int, AbortedIndex]:
         return {base: index for base, index in self._indexes.items() if index is not None and index.unsaved}
 
-    def forget_sealed(self, active: int) -> None:
-        """Give back the memory of those that can be read again."""
+    def unload_sealed(self, active: int) -> None:
+        """Free the memory of saved indexes, except that of the segment that begins at `active`."""
         for base, index in self._indexes.items():
             if base != active and index is not None and not index.unsaved:
                 self._indexes[base] = None
 
-    def cut(self, end: int, last: int) -> None:
-        """The log ends at `end` now, in the segment that begins at `last`."""
+    def truncate_to(self, end: int, last: int) -> None:
+        """The log was truncated to `end`, in the segment that begins at `last`."""
         self._keep([base for base in self._bases if base <= last])
         if (index := self._indexes.get(last)) is not None:
-            index.cut(end)
+            index.truncate_to(end)
 
-    def forget_below(self, start: int) -> None:
-        """The segments that begin below `start` are gone."""
+    def remove_below(self, start: int) -> None:
+        """The segments that begin below `start` were removed."""
         if self._bases and self._bases[0] < start:
             self._keep([base for base in self._bases if base >= start])
 

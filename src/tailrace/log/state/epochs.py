@@ -1,8 +1,8 @@
 """The leader epoch cache: at which offset each epoch's batches begin.
 
-Epochs and offsets both rise from entry to entry. An epoch appears with its first batch; a leader that wrote nothing
-leaves no entry. Followers ask with it where their log and the leader's part ways (KIP-101, KIP-320), so it is kept on
-disk and cut with the log, and never made from compacted data.
+Epochs and offsets both ascend from entry to entry. An epoch gets its entry with its first batch; a leader that wrote
+nothing leaves none. The offset where a follower's log diverges from the leader's is found with it (KIP-101, KIP-320).
+So the cache is saved on disk and truncated with the log, and never rebuilt from compacted data.
 """
 
 from bisect import bisect_left, bisect_right
@@ -20,7 +20,7 @@ class EpochCache:
         self._epochs: list[int] = []
         self._starts: list[int] = []
         self._log_start = 0
-        self.unsaved = True  # whether it has changed since it was last written down
+        self.unsaved = True  # whether it has changed since it was last saved
 
     @property
     def last(self) -> int:
@@ -31,7 +31,7 @@ class EpochCache:
         return list(zip(self._epochs, self._starts, strict=True))
 
     def begin(self, epoch: int, start: int) -> None:
-        """A batch of `epoch`, later than all before, stands at `start`."""
+        """The first batch of `epoch`, which is higher than all before, is at offset `start`."""
         assert epoch > self.last, f"epoch {epoch} after {self.last}"
         self.truncate_to(start)
         self._epochs.append(epoch)
@@ -43,9 +43,10 @@ class EpochCache:
         return self._epochs[found - 1] if found else -1
 
     def end_offset_for(self, epoch: int, log_end: int) -> tuple[int, int]:
-        """The largest known epoch up to `epoch`, and where it ends; what OffsetForLeaderEpoch answers.
+        """The answer to OffsetForLeaderEpoch: the largest known epoch up to `epoch`, and its end offset.
 
-        (-1, -1) when the epoch is later than any known; the epoch itself and where the log starts when it is earlier.
+        (-1, -1) when `epoch` is higher than any known; `epoch` itself and the start of the first known epoch, or the
+        log start, when it is lower than any known.
         """
         if not self._epochs or epoch < 0 or epoch > self._epochs[-1]:
             return UNDEFINED
@@ -54,13 +55,13 @@ class EpochCache:
         return (self._epochs[after - 1], end) if after else (epoch, end)
 
     def truncate_to(self, end: int) -> None:
-        """Forget the epochs that begin at `end` or later."""
+        """Remove the epochs that begin at `end` or later."""
         kept = bisect_left(self._starts, end)
         self.unsaved = self.unsaved or kept < len(self._starts)
         del self._epochs[kept:], self._starts[kept:]
 
     def advance_start(self, start: int) -> None:
-        """Forget the epochs that end at `start` or earlier; never the last, for an emptied log has an epoch too."""
+        """Remove the epochs that end at `start` or earlier, but never the last: an emptied log still has an epoch."""
         gone = max(bisect_right(self._starts, start) - 1, 0)
         self.unsaved = self.unsaved or gone > 0
         del self._epochs[:gone], self._starts[:gone]

@@ -1,16 +1,16 @@
-"""Offsets that a log skips, written down.
+"""Gaps: offsets that a follower's log skips, each recorded in a file.
 
-A leader's batches follow on each other without a gap; only a follower of a compacted log gets batches that do not.
-Base offsets have no checksum, so a gap that nobody wrote down is a bad batch, not a gap. The file `….gap`, named by the
-offset at which the log ended, holds the offset at which it goes on. It is synced in the same round as the batch behind
-it, and its segment is read with that in mind (`Segment.has_gaps`).
+A leader's batches have consecutive offsets; only a follower of a compacted log gets batches that skip some. Base
+offsets are not covered by the checksum, so a skip without a gap file is a bad batch. The file `….gap`, named by the
+offset at which the log ended, holds the offset at which it continues. It is fsynced in the same round as the batch
+behind it. Reads of its segment accept skipped offsets (`Segment.has_gaps`).
 """
 
 from collections.abc import Iterable
 from typing import Final
 
 from tailrace.log.directory.state_file import Unreadable, read_state, write_state
-from tailrace.log.file_names import GAP_SUFFIX, named
+from tailrace.log.file_names import GAP_SUFFIX, file_name
 from tailrace.log.recovery.write_back import write_back
 from tailrace.ports.disk import Disk, File, read_file
 
@@ -18,19 +18,19 @@ KIND: Final = "gap"
 VERSION: Final = 1
 
 
-def write_gap(disk: Disk, folder: str, end: int, goes_on: int) -> File:
-    """Write a gap down; the caller syncs file and folder."""
-    file = disk.open(f"{folder}/{named(end, GAP_SUFFIX)}")
-    data = write_state(KIND, VERSION, [str(goes_on)])
+def write_gap(disk: Disk, folder: str, end: int, next_offset: int) -> File:
+    """Write the gap between `end` and `next_offset`; the caller fsyncs file and folder."""
+    file = disk.open(f"{folder}/{file_name(end, GAP_SUFFIX)}")
+    data = write_state(KIND, VERSION, [str(next_offset)])
     file.write(data, 0)
     file.truncate(len(data))
     return file
 
 
 async def write_gaps_back(disk: Disk, folder: str, gaps: Iterable[int]) -> None:
-    """What was read of these gaps counts as durable soon: write it again, and sync (`write_back`)."""
+    """Make the files of these gaps durable: rewrite them and fsync (`write_back` says why both)."""
     for gap in gaps:
-        file = disk.open(f"{folder}/{named(gap, GAP_SUFFIX)}")
+        file = disk.open(f"{folder}/{file_name(gap, GAP_SUFFIX)}")
         try:
             await write_back(file, 0, file.size())
             await file.sync()
@@ -39,8 +39,8 @@ async def write_gaps_back(disk: Disk, folder: str, gaps: Iterable[int]) -> None:
 
 
 def read_gap(disk: Disk, folder: str, end: int) -> int | None:
-    """Where a log that ended at `end` goes on; None when nothing can be read there."""
-    path = f"{folder}/{named(end, GAP_SUFFIX)}"
+    """The offset at which a log that ended at `end` continues; None when the file is missing or unreadable."""
+    path = f"{folder}/{file_name(end, GAP_SUFFIX)}"
     if not disk.exists(path):
         return None
     try:

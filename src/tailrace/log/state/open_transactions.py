@@ -1,12 +1,13 @@
-"""Which transactions are open on a partition, and how far readers of committed records may read.
+"""The open transactions of a partition, and its last stable offset.
 
-A transaction opens with its first batch and ends with its marker. The *last stable offset* is where the first one
-begins that is open, or whose marker may not be committed: all below is decided. It never lies above the high watermark.
+A transaction opens with its first batch and ends with its marker. The *last stable offset* is the first offset of the
+earliest transaction that is open, or whose marker may not be committed yet: all transactions below it are decided. It
+is never above the high watermark. Consumers with `read_committed` read up to it.
 
-Both kinds are written down with the producers (`producers`), as lines of their own:
+Both kinds of transactions are saved in the producer snapshot (`producers`), as lines of their own:
 
-    open 1000 40          producer 1000 has a transaction open that began at offset 40
-    ended 12 57           one that began at 12 has its marker at 57, which may not be committed
+    open 1000 40          producer 1000 has an open transaction that began at offset 40
+    ended 12 57           a transaction that began at offset 12 has its marker at 57, which may not be committed yet
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,19 +19,19 @@ ENDED_WORD: Final = "ended"
 
 class Transactions:
     def __init__(self) -> None:
-        self.open: dict[int, int] = {}  # by producer: where it began; these offsets rise
-        self._ended: dict[int, int] = {}  # by the offset where it began: that of its marker
+        self.open: dict[int, int] = {}  # first offset by producer id; the offsets ascend
+        self._ended: dict[int, int] = {}  # offset of the marker by first offset of the transaction
 
     @property
     def any(self) -> bool:
         return bool(self.open or self._ended)
 
     def begin(self, producer_id: int, offset: int) -> None:
-        """A transactional batch stands at `offset`, the first of its transaction or a later one."""
+        """The log has a transactional batch at `offset`: the first of its transaction, or a later one."""
         self.open.setdefault(producer_id, offset)
 
     def end(self, producer_id: int, marker: int) -> int | None:
-        """A marker stands at `marker`: where the transaction began that it ends, if there was one."""
+        """The log has a marker at offset `marker`; returns the first offset of the transaction that it ends, if any."""
         first = self.open.pop(producer_id, None)
         if first is not None:
             self._ended[first] = marker
@@ -40,7 +41,7 @@ class Transactions:
         return next(iter(self.open.values()), otherwise)
 
     def settle(self, high_watermark: int) -> None:
-        """Markers below this are committed: what they ended is over. To be called often: each end takes memory."""
+        """Drop the ended transactions whose markers are committed. To be called often, since each takes memory."""
         if self._ended:
             for first in [first for first, marker in self._ended.items() if marker < high_watermark]:
                 del self._ended[first]
@@ -49,8 +50,8 @@ class Transactions:
         self.settle(high_watermark)
         return min(high_watermark, self.first_open(high_watermark), *self._ended)
 
-    def forget(self) -> None:
-        """The log was emptied: markers that went with it will not come again."""
+    def clear(self) -> None:
+        """The log was emptied: the markers that are gone with it will not come again."""
         self.open.clear()
         self._ended.clear()
 
@@ -59,7 +60,7 @@ class Transactions:
         yield from (f"{ENDED_WORD} {first} {marker}" for first, marker in self._ended.items())
 
     def take_line(self, words: Sequence[str]) -> bool:
-        """Whether a line is one of ours; what it says is known then."""
+        """Take in a line of a snapshot; returns whether it is about a transaction."""
         if words[0] not in (OPEN_WORD, ENDED_WORD):
             return False
         key, value = map(int, words[1:])

@@ -1,16 +1,17 @@
-"""What idempotent producers have sent: the memory that turns a retry into one message instead of two.
+"""Producer state: the epochs and sequences by which a retried batch is recognised as a duplicate (KIP-98).
 
-For each producer id the partition keeps the epoch and the last five batches (clients keep at most five requests in
-flight). A batch whose sequences are those of a kept one is a duplicate, answered with the original's offsets. Otherwise
-it must follow on the last sequence, or begin at 0 in a higher epoch. A producer nobody remembers may begin anywhere:
-its state may have expired, and refusing it would stop it for ever. Sequences wrap around from 2³¹ - 1 to 0.
+For each producer id the partition keeps the epoch and the last five batches (clients have at most five requests in
+flight). A batch with the sequences of a kept one is a duplicate, and is answered with the original's offsets. Any other
+batch must continue the last sequence, or begin at 0 in a higher epoch. An unknown producer may begin at any sequence:
+its state may have expired, and a refusal would stop it for good. Sequences wrap around from 2³¹ - 1 to 0.
 
-Producers stand in the order of last use; the idle ones are forgotten from the front after `expiration_ms`, and at once
-when there are more than `PRODUCERS_PER_PARTITION_MAX`. Those that have a transaction open are kept in any case: who
-forgets one would take its next batch for the first.
+Producers are kept in the order of last use. Idle ones are removed, oldest first, after `expiration_ms`, or earlier when
+there are more than `PRODUCERS_PER_PARTITION_MAX`. A producer with an open transaction is never removed: its next batch
+would be taken for the first of the transaction.
 
-A marker ends a transaction, and may begin a new epoch: the coordinator raises it to fence a producer, and for clients
-of transactions v2 with every transaction. The producer goes on from sequence 0 then, and what it sent before is over.
+A marker ends a transaction, and may carry a higher producer epoch: the coordinator raises it to fence a producer, and
+for transactions v2 (KIP-890) at the end of every transaction. The producer then continues at sequence 0, and its
+earlier batches are no longer kept.
 """
 
 from collections import OrderedDict
@@ -32,8 +33,8 @@ NO_SEQUENCE: Final = -1
 NO_COORDINATOR: Final = -1
 
 
-class Sent(NamedTuple):
-    """One batch that a producer has sent."""
+class SentBatch(NamedTuple):
+    """A batch of a producer that is in the log."""
 
     first_sequence: int
     last_sequence: int
@@ -45,9 +46,11 @@ class Sent(NamedTuple):
 class Producer:
     __slots__ = ("coordinator_epoch", "epoch", "sent", "used_ms")
 
-    def __init__(self, epoch: int, sent: list[Sent], used_ms: int, coordinator_epoch: int = NO_COORDINATOR) -> None:
+    def __init__(
+        self, epoch: int, sent: list[SentBatch], used_ms: int, coordinator_epoch: int = NO_COORDINATOR
+    ) -> None:
         self.epoch = epoch
-        self.sent = sent  # oldest first, at most `PRODUCER_BATCHES_KEPT`; none yet in an epoch that a marker began
+        self.sent = sent  # oldest first, at most `PRODUCER_BATCHES_KEPT`; empty after a marker with a new epoch
         self.used_ms = used_ms
         self.coordinator_epoch = coordinator_epoch  # of the last marker
 
@@ -68,11 +71,13 @@ class ProducerStates:
     def get(self, producer_id: int) -> Producer | None:
         return self._producers.get(producer_id)
 
-    def check(self, header: BatchHeader) -> Sent | None:
-        """The original when this batch is a duplicate; None when it may be appended; else a fault."""
+    def check(self, header: BatchHeader) -> SentBatch | None:
+        """The original when this batch is a duplicate; None when it may be appended; otherwise raises a fault."""
         first = header.base_sequence
         if first < 0 or header.producer_epoch < 0:
-            raise InvalidBatch(f"producer {header.producer_id} sent epoch {header.producer_epoch}, sequence {first}")
+            raise InvalidBatch(
+                f"producer {header.producer_id}: invalid epoch {header.producer_epoch} or sequence {first}"
+            )
         producer = self._producers.get(header.producer_id)
         if producer is None:
             return None
@@ -86,50 +91,61 @@ class ProducerStates:
             for sent in producer.sent:
                 if sent.first_sequence == first and sent.last_sequence == header.last_sequence:
                     return sent
-            raise OutOfOrderSequence(f"producer {header.producer_id} sent sequence {first} after {last}")
+            raise OutOfOrderSequence(
+                f"Out of order sequence number for producer {header.producer_id}: {first} (incoming seq. number), "
+                f"{last} (current end sequence number)"
+            )
         if epoch < producer.epoch:
-            raise StaleProducerEpoch(f"producer {header.producer_id} has epoch {producer.epoch} by now, not {epoch}")
+            raise StaleProducerEpoch(
+                f"Epoch of producer {header.producer_id} is {epoch}, "
+                f"which is smaller than the last seen epoch {producer.epoch}"
+            )
         if first != 0:
-            raise OutOfOrderSequence(f"producer {header.producer_id} begins epoch {epoch} with sequence {first}")
+            raise OutOfOrderSequence(
+                f"Invalid sequence number for new epoch of producer {header.producer_id}: {epoch} (request epoch), "
+                f"{first} (seq. number), {producer.epoch} (current producer epoch)"
+            )
         return None
 
     def _check_in_transaction(self, header: BatchHeader) -> None:
         if header.producer_id in self.transactions.open and not header.attributes & TRANSACTIONAL_BIT:
-            raise InvalidTransactionState(f"producer {header.producer_id} has a transaction open, and sent outside it")
+            raise InvalidTransactionState(
+                f"producer {header.producer_id} has an open transaction and sent a batch that is not transactional"
+            )
 
     def replay(self, header: BatchHeader, batch: memoryview, now_ms: int) -> Aborted | None:
-        """As `note`, for a batch that stands in the log already."""
+        """Like `apply`, for a batch read from the log."""
         if header.producer_id < 0:
             return None
         append_time = header.max_timestamp if header.attributes & LOG_APPEND_TIME_BIT else -1
-        return self.note(header, batch, header.base_offset, append_time, now_ms)
+        return self.apply(header, batch, header.base_offset, append_time, now_ms)
 
-    def note(
+    def apply(
         self, header: BatchHeader, batch: memoryview, base_offset: int, append_time_ms: int, now_ms: int
     ) -> Aborted | None:
-        """Remember a producer's batch that is in the log now; the transaction that it aborts, if it does."""
+        """Take in a producer's batch that was appended; returns the transaction that it aborts, if it is a marker."""
         if header.attributes & CONTROL_BIT:
-            return self._end(header, batch, base_offset, now_ms)
+            return self._end_transaction(header, batch, base_offset, now_ms)
         if header.base_sequence >= 0:
-            self.sent(header, base_offset, append_time_ms, now_ms)
+            self.add_batch(header, base_offset, append_time_ms, now_ms)
         if header.attributes & TRANSACTIONAL_BIT:
-            if header.base_sequence < 0:  # a coordinator's own, in a producer's name
-                self._in_epoch(header.producer_id, header.producer_epoch, now_ms)
+            if header.base_sequence < 0:  # written by a group coordinator on behalf of the producer
+                self._move_to_epoch(header.producer_id, header.producer_epoch, now_ms)
             self.transactions.begin(header.producer_id, base_offset)
         return None
 
-    def _end(self, header: BatchHeader, batch: memoryview, offset: int, now_ms: int) -> Aborted | None:
-        said, producer_id = read_control(batch), header.producer_id
-        if not isinstance(said, Marker):
+    def _end_transaction(self, header: BatchHeader, batch: memoryview, offset: int, now_ms: int) -> Aborted | None:
+        control, producer_id = read_control(batch), header.producer_id
+        if not isinstance(control, Marker):
             return None
-        self._in_epoch(producer_id, header.producer_epoch, now_ms).coordinator_epoch = said.coordinator_epoch
+        self._move_to_epoch(producer_id, header.producer_epoch, now_ms).coordinator_epoch = control.coordinator_epoch
         first = self.transactions.end(producer_id, offset)
-        if first is None or said.committed:
+        if first is None or control.committed:
             return None
         return Aborted(producer_id, first, offset, self.transactions.first_open(offset + 1))
 
-    def _in_epoch(self, producer_id: int, epoch: int, now_ms: int) -> Producer:
-        """A producer that is in this epoch now."""
+    def _move_to_epoch(self, producer_id: int, epoch: int, now_ms: int) -> Producer:
+        """The producer's state, created if need be; a new epoch starts without batches."""
         producer = self._producers.get(producer_id)
         if producer is None:
             producer = Producer(epoch, [], now_ms)
@@ -140,10 +156,10 @@ class ProducerStates:
         self._producers.move_to_end(producer_id)
         return producer
 
-    def sent(self, header: BatchHeader, base_offset: int, append_time_ms: int, now_ms: int) -> None:
-        """Remember a batch that is in the log now."""
+    def add_batch(self, header: BatchHeader, base_offset: int, append_time_ms: int, now_ms: int) -> None:
+        """Keep the sequences and offsets of a batch that was appended."""
         producer_id = header.producer_id
-        batch = Sent(
+        batch = SentBatch(
             header.base_sequence,
             header.last_sequence,
             base_offset,
@@ -167,20 +183,20 @@ class ProducerStates:
     def _add(self, producer_id: int, producer: Producer, now_ms: int) -> None:
         self.expire(now_ms)
         if len(self._producers) >= PRODUCERS_PER_PARTITION_MAX:
-            oldest = next((one for one in self._producers if one not in self.transactions.open), None)
+            oldest = next((known for known in self._producers if known not in self.transactions.open), None)
             if oldest is not None:
                 del self._producers[oldest]
         self._producers[producer_id] = producer
 
     def expire(self, now_ms: int) -> None:
-        """Forget those that have been silent for too long."""
-        before, silent = now_ms - self.expiration_ms, []
+        """Remove the producers that have been idle for `expiration_ms`."""
+        before, idle = now_ms - self.expiration_ms, []
         for producer_id, producer in self._producers.items():
             if producer.used_ms > before:
                 break
             if producer_id not in self.transactions.open:
-                silent.append(producer_id)
-        for producer_id in silent:
+                idle.append(producer_id)
+        for producer_id in idle:
             del self._producers[producer_id]
 
     def items(self) -> Iterable[tuple[int, Producer]]:
@@ -199,9 +215,11 @@ class ProducerStates:
                 if states.transactions.take_line(words):
                     continue
                 producer_id, epoch, used_ms, coordinator_epoch, *batches = words
-                sent = [Sent(*map(int, batch.split(","))) for batch in batches]
+                sent = [SentBatch(*map(int, batch.split(","))) for batch in batches]
                 if len(sent) > PRODUCER_BATCHES_KEPT:
-                    raise ValueError(f"producer {producer_id} has {len(sent)} batches")
+                    raise ValueError(
+                        f"producer {producer_id} has {len(sent)} batches, at most {PRODUCER_BATCHES_KEPT} are kept"
+                    )
                 states._producers[int(producer_id)] = Producer(int(epoch), sent, int(used_ms), int(coordinator_epoch))
         except (ValueError, TypeError) as error:
             raise Unreadable(f"{KIND}: {error}") from error

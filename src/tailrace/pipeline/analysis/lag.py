@@ -8,8 +8,10 @@ Key: type (0 or 1: an offset), group, topic, partition. Value: version, offset, 
 without value takes the offset back.
 """
 
+from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
+from tailrace.pipeline.analysis.report import LAG_LINES_MAX, LagLine
 from tailrace.pipeline.analysis.tables import Answer, expressions, to_answer
 
 if TYPE_CHECKING:
@@ -25,15 +27,43 @@ OFFSET: Final = "if(value is null, -1, cast(conv(hex(substring(value, 3, 8)), 16
 
 def lag(frame: "DataFrame", step_s: int) -> Answer:
     """By time, group and topic, in steps of so many seconds."""
+    found = _lags(frame, step_s)
+    if found is None:
+        return Answer(title=TITLE + HINT, columns=("time", "consumer_group", "topic", "lag"), rows=())
+    timed = found.selectExpr("timestamp_seconds(at) as time", "consumer_group", "topic", "lag")
+    return to_answer(f"{TITLE}, in steps of {step_s} s", timed.orderBy("consumer_group", "topic", "time"))
+
+
+def lag_lines(frame: "DataFrame", step_s: int) -> tuple[tuple[LagLine, ...], int]:
+    """Those of the groups and topics that were furthest behind, and how many there are in all.
+
+    What is known at the end of a step is shown there."""
+    from pyspark.sql import functions as f
+
+    lags = _lags(frame, step_s)
+    if lags is None:
+        return (), 0
+    found = lags.persist()  # a small table, made by a large one, and asked three times
+    keys = ["consumer_group", "topic"]
+    worst = found.groupBy(*keys).agg(*expressions("max(lag) as worst"))
+    shown = worst.orderBy(f.col("worst").desc(), *keys).limit(LAG_LINES_MAX)
+    rows = found.join(f.broadcast(shown), keys).orderBy(f.col("worst").desc(), *keys, "at").collect()
+    count = worst.count()
+    found.unpersist()
+    lines = tuple(
+        LagLine(group=group, topic=topic, points=tuple(((row["at"] + step_s) * 1000, row.lag) for row in those))
+        for (group, topic), those in groupby(rows, lambda row: (row.consumer_group, row.topic))
+    )
+    return lines, count
+
+
+def _lags(frame: "DataFrame", step_s: int) -> "DataFrame | None":
+    """Columns `at` (the start of a step, in seconds since 1970), `consumer_group`, `topic` and `lag`."""
     commits = _commits(frame, step_s)
     if commits.isEmpty():
-        return Answer(title=TITLE + HINT, columns=("time", "consumer_group", "topic", "lag"), rows=())
+        return None
     found = _between(commits, _ends(frame, step_s)).groupBy("at", "consumer_group", "topic")
-    summed = found.agg(*expressions("sum(lag) as lag")).selectExpr(
-        "timestamp_seconds(at) as time", "consumer_group", "topic", "lag"
-    )
-    ordered = summed.orderBy("consumer_group", "topic", "time")
-    return to_answer(f"{TITLE}, in steps of {step_s} s", ordered, plot="lag", by=("consumer_group", "topic"))
+    return found.agg(*expressions("sum(lag) as lag"))
 
 
 def _commits(frame: "DataFrame", step_s: int) -> "DataFrame":

@@ -1,51 +1,147 @@
-"""The tables as one HTML page that needs nothing else: its style and its plots are in it."""
+"""The report as one HTML file that opens anywhere: the library that draws is in it, and nothing is loaded.
 
-from collections.abc import Sequence
-from html import escape
-from typing import Any, Final
-
-from tailrace.pipeline.analysis.tables import Answer
-
-WIDTH: Final = 900
-HEIGHT: Final = 160
-STYLE: Final = """
-body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem; color: #1c2430; }
-table { border-collapse: collapse; margin: .5rem 0 2rem; }
-th, td { text-align: left; padding: .2rem .9rem .2rem 0; border-bottom: 1px solid #dde3ea; }
-td.number { text-align: right; font-variant-numeric: tabular-nums; }
-svg { width: 100%; background: #f5f7fa; } rect { fill: #2f6f9f; } .none { color: #68737f; }
+A policy in its head (Content-Security-Policy) has the browser refuse whatever would be fetched, so that a report tells
+nobody that it was opened, and opens the same offline. The figures are JSON in elements of their own, which `report.js`
+reads; all text is escaped, since names of topics and groups, keys and headers come from others.
 """
 
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from html import escape
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Final
 
-def page(history: str, answers: Sequence[Answer]) -> str:
-    parts = [_section(answer) for answer in answers]
-    head = f"<meta charset='utf-8'><title>{escape(history)}</title><style>{STYLE}</style>"
-    body = f"<h1>{escape(history)}</h1>{''.join(parts)}"
-    return f"<!doctype html>\n<html lang='en'><head>{head}</head><body>{body}</body></html>\n"
+from tailrace.pipeline.analysis.archive_times import RANGES_MAX
+from tailrace.pipeline.analysis.over_time import over_time
+from tailrace.pipeline.analysis.report import LAG_LINES_MAX, Report, TopicTotal, span_ms
+from tailrace.pipeline.analysis.spreads import shares, sizes
+from tailrace.pipeline.analysis.steps import spoken
+from tailrace.pipeline.analysis.tables import Answer
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+POLICY: Final = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; font-src data:; "
+    "base-uri 'none'; form-action 'none'"
+)
+ROWS_OPEN_MAX: Final = 25  # a longer table is shown when it is asked for
+NAMES_TOLD_MAX: Final = 5
+UNIT_STEP: Final = 1000
+BYTE_UNITS: Final = ("B", "kB", "MB", "GB", "TB", "PB")
 
 
-def _section(answer: Answer) -> str:
-    title = f"<h2>{escape(answer.title)}</h2>"
-    if not answer.rows:
-        return f"{title}<p class='none'>nothing</p>"
-    return title + (_plots(answer) if answer.plot else "") + _table(answer)
+def page(report: Report) -> str:
+    """All of the file."""
+    from plotly.offline import get_plotlyjs
+
+    title = f"Tailrace report: {escape(report.history)}"
+    body = [_head_line(report), *_plots(report), *_tables(report.tables)]
+    return "\n".join(
+        (
+            "<!doctype html>",
+            "<html lang='en'><head><meta charset='utf-8'>",
+            f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">',
+            "<meta name='viewport' content='width=device-width, initial-scale=1'>",
+            "<meta name='color-scheme' content='light dark'>",
+            f"<title>{title}</title><style>{_own('report.css')}</style>",
+            f"<script>{get_plotlyjs()}</script></head>",
+            f"<body><main>{''.join(body)}</main>",
+            f"<script>{_own('report.js')}</script></body></html>",
+            "",
+        )
+    )
 
 
-def _plots(answer: Answer) -> str:
-    """One plot, or one for each of those that the answer tells apart, with its name above."""
-    if not answer.by:
-        return _plot(answer, answer.rows)
-    places = [answer.columns.index(name) for name in answer.by]
-    parts: dict[str, list[tuple[Any, ...]]] = {}
-    for row in answer.rows:
-        parts.setdefault(", ".join(str(row[place]) for place in places), []).append(row)
-    return "".join(f"<h3>{escape(name)}</h3>{_plot(answer, rows)}" for name, rows in parts.items())
+def _own(name: str) -> str:
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _head_line(report: Report) -> str:
+    of = report.totals
+    first_ms, last_ms = span_ms(of)
+    cards = [
+        ("topics", f"{len(of):,}", f"{len(report.partitions):,} partitions"),
+        ("messages", f"{sum(one.messages for one in of):,}", _untimed(of)),
+        ("bytes of values", byte_text(sum(one.bytes for one in of)), f"{sum(one.bytes for one in of):,} bytes"),
+        ("time span", spoken((last_ms - first_ms) // 1000), f"{_moment(first_ms)} to {_moment(last_ms)} UTC"),
+    ]
+    told = "".join(
+        f"<div class='card'><span>{name}</span><strong>{escape(value)}</strong><small>{escape(more)}</small></div>"
+        for name, value, more in cards
+    )
+    now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    made = f"Drawn {now} by <code>tailrace pipeline analyze</code>. Drag to zoom, double-click to go back."
+    return f"<header><h1>History {escape(report.history)}</h1><p>{made}</p><div class='cards'>{told}</div></header>"
+
+
+def _untimed(of: Sequence[TopicTotal]) -> str:
+    count = sum(one.untimed for one in of)
+    return f"{count:,} of them without a timestamp, in no time line" if count else "each with a timestamp"
+
+
+def _plots(report: Report) -> Iterator[str]:
+    if not report.totals:
+        yield "<p class='none'>The history has no records.</p>"
+        return
+    if report.lines:
+        yield _section("over-time", "Over time", _about_time(report), over_time(report))
+    yield _section("sizes", "Sizes of messages", "Values alone, without keys and headers.", sizes(report))
+    yield _section(
+        "shares", "Share of each partition", "A row is a topic, a piece of it a partition, by its number.",
+        shares(report),
+    )  # fmt: skip
+
+
+def _about_time(report: Report) -> str:
+    """What the delays are, and what is not drawn."""
+    told = [_clocks(report.totals)]
+    if not any(step.latency for line in report.lines for step in line.steps):
+        told.append("No record has a header sent-at (milliseconds since 1970), so there is no latency to show.")
+    if not any(step.archive_delay for line in report.lines for step in line.steps):
+        told.append(f"The archive delay is not shown: the history's log has more than {RANGES_MAX:,} ranges, or none.")
+    if not report.lags:
+        told.append("Archive the topic __consumer_offsets, too, to see how far consumer groups are behind.")
+    elif report.lag_lines_in_all > len(report.lags):
+        told.append(f"Of {report.lag_lines_in_all:,} lags the {LAG_LINES_MAX} largest are shown.")
+    return " ".join(told)
+
+
+def _clocks(of: Sequence[TopicTotal]) -> str:
+    """Whose time it is; the topics by their clock, where they differ."""
+    kinds = sorted({one.clock: None for one in of})
+    if len(kinds) == 1:
+        return f"Time is that of the records' timestamps, by the clock of the {kinds[0]}."
+    told = []
+    for kind in kinds:
+        names = [one.topic for one in of if one.clock == kind]
+        told.append(f"{', '.join(names) if len(names) <= NAMES_TOLD_MAX else f'{len(names)} topics'} by the {kind}")
+    return f"Time is that of the records' timestamps, by different clocks: {'; '.join(told)}."
+
+
+def _section(name: str, title: str, about: str, figure: "Figure") -> str:
+    """Plotly's JSON has no `<` in it, which it writes as `\\u003c`: nothing can end the element it stands in."""
+    return (
+        f"<section><h2>{title}</h2><p>{escape(about)}</p><div class='figure' id='{name}'></div>"
+        f"<script type='application/json' data-figure='{name}'>{figure.to_json()}</script></section>"
+    )
+
+
+def _tables(answers: Sequence[Answer]) -> Iterator[str]:
+    zone = datetime.now().astimezone().tzname() or "the machine that made them"
+    yield f"<section><h2>Tables</h2><p>Times in tables are those of {escape(zone)}.</p>"
+    for answer in answers:
+        title, count = escape(answer.title), len(answer.rows)
+        is_open = " open" if 0 < count <= ROWS_OPEN_MAX else ""
+        told = _table(answer) if count else "<p class='none'>nothing</p>"
+        yield f"<details{is_open}><summary>{title} <small>{count:,} rows</small></summary>{told}</details>"
+    yield "</section>"
 
 
 def _table(answer: Answer) -> str:
     heads = "".join(f"<th>{escape(name.replace('_', ' '))}</th>" for name in answer.columns)
     rows = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in answer.rows)
-    return f"<table><tr>{heads}</tr>{rows}</table>"
+    return f"<div class='wide'><table><tr>{heads}</tr>{rows}</table></div>"
 
 
 def _cell(value: Any) -> str:
@@ -55,14 +151,13 @@ def _cell(value: Any) -> str:
     return f"<td>{escape(str(value))}</td>"
 
 
-def _plot(answer: Answer, rows: Sequence[tuple[Any, ...]]) -> str:
-    """Bars, one a row; what a bar stands for is its title."""
-    number = answer.columns.index(answer.plot)
-    values = [float(row[number] or 0) for row in rows]
-    highest, step = max(values) or 1.0, WIDTH / len(values)
-    bars = "".join(
-        f"<rect x='{place * step:.1f}' y='{HEIGHT - HEIGHT * value / highest:.1f}' width='{max(step - 1, 0.5):.1f}' "
-        f"height='{HEIGHT * value / highest:.1f}'><title>{escape(str(row[0]))}: {value:,.2f}</title></rect>"
-        for place, (value, row) in enumerate(zip(values, rows, strict=True))
-    )
-    return f"<svg viewBox='0 0 {WIDTH} {HEIGHT}' preserveAspectRatio='none' role='img'>{bars}</svg>"
+def _moment(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def byte_text(count: int) -> str:
+    """In the largest unit of which there is one at least."""
+    number, unit = float(count), 0
+    while number >= UNIT_STEP and unit < len(BYTE_UNITS) - 1:
+        number, unit = number / UNIT_STEP, unit + 1
+    return f"{number:,.3g} {BYTE_UNITS[unit]}" if unit else f"{count} {BYTE_UNITS[0]}"

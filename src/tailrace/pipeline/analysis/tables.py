@@ -16,19 +16,25 @@ KEY_TEXT: Final = "coalesce(try_validate_utf8(cast(key as string)), concat('0x',
 REASON_HEADERS: Final = ("dead-letter-reason", "quarantine-reason", "__connect.errors.exception.class.name")
 
 
+def header(name: str) -> str:
+    """The first header of this name, as text."""
+    return f"make_valid_utf8(cast(get(filter(headers, h -> h.key = encode('{name}', 'utf-8')), 0).value as string))"
+
+
+SENT_AT: Final = f"try_cast({header('sent-at')} as bigint)"  # when a producer says that it made a record, in ms
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
-    plot: str = ""  # the column that is drawn, against the first
-    by: tuple[str, ...] = ()  # columns that tell one plot from another
 
 
 def answers(frame: "DataFrame", step_s: int) -> list[Answer]:
     """What is said of its topics, over time in steps of so many seconds."""
     questions: Sequence[Callable[[DataFrame], Answer]] = (
-        _topics, partial(_throughput, step=step_s), _sizes, _partitions, _keys, _delays, _dead_letters,
+        _topics, partial(_throughput, step=step_s), _sizes, _keys, _delays, _dead_letters,
     )  # fmt: skip
     return [question(frame) for question in questions]
 
@@ -54,7 +60,7 @@ def _throughput(frame: "DataFrame", step: int) -> Answer:
     found = timed.agg(
         *expressions(f"count(*) / {step} as records_a_second", f"sum({VALUE_SIZE}) / {step} as bytes_a_second")
     )
-    return to_answer(f"Throughput, in steps of {step} s", found.orderBy("time"), plot="records_a_second")
+    return to_answer(f"Throughput, in steps of {step} s", found.orderBy("time"))
 
 
 def _sizes(frame: "DataFrame") -> Answer:
@@ -68,16 +74,6 @@ def _sizes(frame: "DataFrame") -> Answer:
     return to_answer("Sizes of values, in bytes", found.orderBy("topic"))
 
 
-def _partitions(frame: "DataFrame") -> Answer:
-    """How records are spread: 1 is an even share, and a hot partition has more."""
-    counted = frame.groupBy("topic", "partition").agg(*expressions("count(*) as records"))
-    found = counted.selectExpr(
-        "concat(topic, '-', partition) as partition", "records",
-        "round(records / avg(records) over (partition by topic), 3) as share",
-    )  # fmt: skip
-    return to_answer("Partitions", found.orderBy("partition"), plot="share")
-
-
 def _keys(frame: "DataFrame") -> Answer:
     counted = frame.where("key is not null").groupBy("topic", "key").agg(*expressions("count(*) as records"))
     total = "sum(records) over (partition by topic)"
@@ -89,8 +85,7 @@ def _keys(frame: "DataFrame") -> Answer:
 
 def _delays(frame: "DataFrame") -> Answer:
     """How late records came, where they say when they were made: a header `sent-at`, in milliseconds since 1970."""
-    made = f"try_cast({_header('sent-at')} as bigint)"
-    timed = frame.selectExpr("topic", f"unix_millis(timestamp) - {made} as late").where("late is not null")
+    timed = frame.selectExpr("topic", f"unix_millis(timestamp) - {SENT_AT} as late").where("late is not null")
     found = timed.groupBy("topic").agg(*expressions("percentile_approx(late, array(0.5, 0.9, 0.99, 1.0)) as p"))
     found = found.selectExpr("topic", "p[0] as median", "p[1] as p90", "p[2] as p99", "p[3] as longest")
     return to_answer("Latency from the header sent-at to the record's timestamp, in ms", found.orderBy("topic"))
@@ -98,15 +93,10 @@ def _delays(frame: "DataFrame") -> Answer:
 
 def _dead_letters(frame: "DataFrame") -> Answer:
     """By the header that says why a record is where nobody wanted it: ours, `parse_json`'s, or Kafka Connect's."""
-    headers = (_header(name) for name in REASON_HEADERS)
+    headers = (header(name) for name in REASON_HEADERS)
     found = frame.selectExpr("topic", f"coalesce({', '.join(headers)}) as reason").where("reason is not null")
     counted = found.groupBy("topic", "reason").agg(*expressions("count(*) as records"))
     return to_answer("Dead letters by reason", counted.orderBy("records", ascending=False))
-
-
-def _header(name: str) -> str:
-    """The first header of this name, as text."""
-    return f"make_valid_utf8(cast(get(filter(headers, h -> h.key = encode('{name}', 'utf-8')), 0).value as string))"
 
 
 def expressions(*texts: str) -> list[Any]:
@@ -115,6 +105,5 @@ def expressions(*texts: str) -> list[Any]:
     return [functions.expr(text) for text in texts]
 
 
-def to_answer(title: str, frame: "DataFrame", plot: str = "", by: tuple[str, ...] = ()) -> Answer:
-    rows = tuple(tuple(row) for row in frame.collect())
-    return Answer(title=title, columns=tuple(frame.columns), rows=rows, plot=plot, by=by)
+def to_answer(title: str, frame: "DataFrame") -> Answer:
+    return Answer(title=title, columns=tuple(frame.columns), rows=tuple(tuple(row) for row in frame.collect()))

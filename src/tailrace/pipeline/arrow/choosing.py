@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
 
 from tailrace.model.faults import CorruptBatch
-from tailrace.pipeline.protections import stands
 from tailrace.ports.disk import Buffer
-from tailrace.records.build import CONTROL_KEY
+from tailrace.records.control import CONTROL_KEY
 from tailrace.records.crc import crc32c
 from tailrace.records.header import CHECKED_FROM, BatchHeader
 from tailrace.records.opened import batches, open_batch
@@ -87,7 +86,7 @@ def _is_abort(batch: memoryview) -> bool:
 
 
 def _check(batch: memoryview, header: BatchHeader) -> None:
-    if crc32c(batch[CHECKED_FROM:]) != header.crc and stands("source: batches fit their checksums"):
+    if crc32c(batch[CHECKED_FROM:]) != header.crc:
         raise CorruptBatch(f"the batch at offset {header.base_offset} does not fit its checksum")
 
 

@@ -11,8 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tailrace.pipeline.crash_points import here
-from tailrace.pipeline.failure import PipelineFailed
+from tailrace.pipeline.histories.archive_options import archive_options
 from tailrace.pipeline.histories.archiving import Archiving
 from tailrace.pipeline.histories.committing import begin, commit_batch
 from tailrace.pipeline.histories.delta_log import OWN_FOLDER, read_log
@@ -23,8 +22,8 @@ from tailrace.pipeline.histories.under_way import forget, left_over, note, told
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
 from tailrace.pipeline.kafka.fetching import Range
 from tailrace.pipeline.kafka.offsets import Offsets, commit_offsets
-from tailrace.pipeline.option_names import NO_OPTIONS, Options, reaching
-from tailrace.pipeline.source.options import ReadOptions, read_options
+from tailrace.pipeline.option_names import NO_OPTIONS
+from tailrace.pipeline.source.options import ReadOptions
 from tailrace.pipeline.source.splitting import first_of, limited, ranges
 from tailrace.pipeline.tasks import run_tasks
 
@@ -35,10 +34,6 @@ RECORDS_PER_FILE_MAX: Final = 2_000_000
 OFFSETS_PER_COMMIT_MAX: Final = 50_000_000  # what a crash costs
 QUARANTINE_NAME: Final = "quarantine"
 PAUSE_MIN_S: Final = 0.05
-OWN_OPTIONS: Final = (
-    "startingOffsets", "startingTimestamp", "startingOffsetsByTimestamp", "startingOffsetsByTimestampStrategy",
-    "maxOffsetsPerTrigger", "minPartitions", "maxRecordsPerPartition", "groupIdPrefix",
-)  # fmt: skip
 
 OnBatch = Callable[[Sequence[ArchivedRange]], None]
 
@@ -84,14 +79,8 @@ def archive(
     """Archive topics, until interrupted or stopped or, with `available_now`, up to what is there now. What was added.
 
     A batch that is damaged stops it; with `quarantine` its bytes are set aside, and its offsets noted as such."""
-    if bool(topics) == bool(pattern):
-        raise PipelineFailed("say what to archive: topics, or a pattern that their names match")
     history = Path(to).absolute()
-    what = {"subscribePattern": pattern} if pattern else {"subscribe": ",".join(topics)}
-    Options(reaching(bootstrap, options), OWN_OPTIONS)  # what else there is for readers means nothing here
-    asked = read_options({**what, **reaching(bootstrap, options)}, "batch")
-    if not asked.committed:
-        raise PipelineFailed("kafka.isolation.level: an archive holds committed records, and no others")
+    asked = archive_options(bootstrap, topics=topics, pattern=pattern, options=options)
     stop = stop or threading.Event()
     with asked.access.cluster() as cluster:
         asked.subscription.partitions(cluster)  # a topic that is not there shows before anything is written
@@ -173,9 +162,7 @@ class ArchiveRun:
         function = "tailrace.pipeline.histories.archiving:archive_told"
         answers = run_tasks(self._spark, function, [told(one) for one in planned], asdict(self._common))
         self._written = [range_from(one) for one in answers] + list(seen)
-        here("archive: before the commit")
         commit_batch(self._history, self._written, self._known)
-        here("archive: committed")
         forget(self._history, planned)
         self._count(self._known.ends())
 

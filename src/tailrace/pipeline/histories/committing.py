@@ -21,27 +21,36 @@ from tailrace.pipeline.histories.delta_log import (
     read_log,
     sync_folder,
 )
-from tailrace.pipeline.histories.layout import spark_schema_json
 from tailrace.pipeline.histories.locking import in_turn
 from tailrace.pipeline.histories.manifest import ArchivedRange
-from tailrace.pipeline.protections import stands
+from tailrace.pipeline.histories.spark_columns import spark_schema_json
+from tailrace.pipeline.kafka.offsets import Offsets
 
 LAST_COMMIT_NAME: Final = "last-commit"
 
 
 def begin(history: Path) -> Snapshot:
     """The history as it is, founded if there is none. `NotOurHistory` when something else is there."""
-    snapshot = read_log(history)
+    snapshot = usable(history)
     if snapshot.version >= 0:
         return snapshot
-    if history.is_dir() and any(history.iterdir()) and not (history / OWN_FOLDER).is_dir():
-        raise NotOurHistory(f"{history} is not empty, and holds no history of ours: give another folder")
     try:
         commit(history, 0, _founding(str(uuid4())))
     except CommitTaken:
         raise NotOurHistory(f"somebody else has begun a table in {history} at this moment") from None
     note_last(history, 0)
     return read_log(history)
+
+
+def usable(history: Path) -> Snapshot:
+    """The history in this folder, empty when there is none yet. `NotOurHistory` when something else is there."""
+    if history.exists() and not history.is_dir():
+        raise NotOurHistory(f"{history} is a file: give a folder")
+    snapshot = read_log(history)
+    is_taken = history.is_dir() and any(history.iterdir()) and not (history / OWN_FOLDER).is_dir()
+    if snapshot.version < 0 and is_taken:
+        raise NotOurHistory(f"{history} is not empty, and holds no history of ours: give another folder")
+    return snapshot
 
 
 def commit_batch(history: Path, ranges: Sequence[ArchivedRange], known: Snapshot | None = None) -> None:
@@ -74,16 +83,25 @@ def _actions(ranges: Sequence[ArchivedRange]) -> list[Action]:
 def check_ranges(snapshot: Snapshot, ranges: Sequence[ArchivedRange]) -> None:
     ends = snapshot.ends()
     for one in sorted(ranges, key=lambda one: (one.of, one.start, one.end)):
-        if not one.is_whole and stands("archive: every offset is accounted for"):
-            lost = f"{one.of} {one.start}…{one.end - 1}: not all offsets are accounted for"
-            raise PipelineFailed(f"{lost}; nothing was committed")
-        follows = one.start == ends.get(one.of, one.start)
-        if not follows and stands("archive: a batch begins where the history ends"):
-            raise PipelineFailed(
-                f"{one.of} is archived up to {ends[one.of]}, and this batch begins at {one.start}; nothing was "
-                "committed. Another archive writes here; stop one of them"
-            )
+        _demand_whole(one)
+        _demand_next(one, ends)
         ends[one.of] = one.end
+
+
+def _demand_whole(one: ArchivedRange) -> None:
+    """That the range accounts for each of its offsets."""
+    if not one.is_whole:
+        lost = f"{one.of} {one.start}…{one.end - 1}: not all offsets are accounted for"
+        raise PipelineFailed(f"{lost}; nothing was committed")
+
+
+def _demand_next(one: ArchivedRange, ends: Offsets) -> None:
+    """That the range begins where the history of its partition ends."""
+    if one.start != ends.get(one.of, one.start):
+        raise PipelineFailed(
+            f"{one.of} is archived up to {ends[one.of]}, and this batch begins at {one.start}; nothing was "
+            "committed. Another archive writes here; stop one of them"
+        )
 
 
 def note_last(history: Path, version: int) -> None:

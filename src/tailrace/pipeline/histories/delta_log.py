@@ -20,7 +20,6 @@ from tailrace.pipeline.failure import HistoryDamaged, NotOurHistory
 from tailrace.pipeline.histories.commit_file import Action, CommitDamaged, actions_of
 from tailrace.pipeline.histories.manifest import ArchivedRange, HistoryFile, range_from
 from tailrace.pipeline.kafka.offsets import Offsets
-from tailrace.pipeline.protections import stands
 
 FOLDER_NAME: Final = "_delta_log"
 OWN_FOLDER: Final = "_tailrace"
@@ -114,15 +113,18 @@ def commit(history: Path, version: int, actions: Iterable[Action]) -> None:
         file.writelines(json.dumps(action, sort_keys=True) + "\n" for action in actions)
         file.flush()
         os.fsync(file.fileno())
-    if not stands("archive: the number of a commit is taken once"):
-        final.unlink(missing_ok=True)
+    _take_number(fresh, final)
+    sync_folder(folder)
+
+
+def _take_number(fresh: Path, final: Path) -> None:
+    """Give the commit in `fresh` its final name. A hard link, which fails where a file is: one writer has a number."""
     try:
         os.link(fresh, final)
     except FileExistsError:
         raise CommitTaken(f"{final.name} is there already") from None
     finally:
         fresh.unlink()
-    sync_folder(folder)
 
 
 def sync_folder(folder: Path) -> None:

@@ -4,8 +4,6 @@ Timestamps are kept to the millisecond as the log has them, header names as byte
 and as which in its sequence, so that nothing is lost on the way back and an audit can follow producers.
 """
 
-import json
-import time
 from datetime import UTC, datetime
 from typing import Final
 
@@ -15,7 +13,6 @@ import pyarrow as pa
 from tailrace.pipeline.arrow.columns import Columns
 from tailrace.pipeline.arrow.header_columns import HEADER_TYPE
 from tailrace.pipeline.kafka.cluster import TopicPartition
-from tailrace.pipeline.protections import stands
 
 DAY_MS: Final = 24 * 60 * 60 * 1000
 DAYS_MAX: Final = 2_932_896  # the last day of the year 9999
@@ -36,25 +33,6 @@ FILE_SCHEMA: Final = pa.schema(
 NUMBER_COLUMNS: Final = (
     "offset", "timestamp", "partition", "timestampType", "producerId", "producerEpoch", "sequence",
 )  # fmt: skip
-SPARK_DDL: Final = (
-    "key binary, value binary, partition int, offset bigint, timestamp timestamp, timestampType int, "
-    "headers array<struct<key:binary,value:binary>>, producerId bigint, producerEpoch int, sequence int, "
-    "topic string, date date"
-)
-SPARK_NAMES: Final = {"bigint": "long", "int": "integer"}  # what JSON calls the types of SQL
-
-
-def spark_schema_json() -> str:
-    """The columns as Delta's metadata lists them."""
-    pair = {"type": "struct", "fields": [_field("key", "binary"), _field("value", "binary")]}
-    lists = {"type": "array", "elementType": pair, "containsNull": True}
-    named = [part.strip().split(" ", 1) for part in SPARK_DDL.replace("binary,value:", "binary;value:").split(",")]
-    columns = [(name, lists if name == "headers" else SPARK_NAMES.get(kind, kind)) for name, kind in named]
-    return json.dumps({"type": "struct", "fields": [_field(name, kind) for name, kind in columns]})
-
-
-def _field(name: str, kind: object) -> dict[str, object]:
-    return {"name": name, "type": kind, "nullable": True, "metadata": {}}
 
 
 def to_table(columns: Columns, partition: int) -> pa.Table:
@@ -95,5 +73,5 @@ def date_of(day: int) -> str:
 
 
 def file_path(partition: TopicPartition, date: str, start: int, end: int) -> str:
-    whose = "" if stands("archive: a range has one name") else f"-{time.monotonic_ns()}"
-    return f"topic={partition.topic}/date={date}/{partition.partition:05d}-{start:020d}-{end:020d}{whose}.parquet"
+    """One name for a range: a task that is run again writes the same file."""
+    return f"topic={partition.topic}/date={date}/{partition.partition:05d}-{start:020d}-{end:020d}.parquet"

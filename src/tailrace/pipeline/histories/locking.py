@@ -49,6 +49,12 @@ def is_at_work(history: Path, work: Work) -> bool:
     return False
 
 
+def demand_idle(history: Path, work: Work) -> None:
+    """`PipelineFailed` when a process of this machine does this kind of work now."""
+    if is_at_work(history, work):
+        raise PipelineFailed(_SAID[work].format(history))
+
+
 @contextmanager
 def in_turn(history: Path) -> Iterator[None]:
     """For what takes no time: wait until others have done the same."""

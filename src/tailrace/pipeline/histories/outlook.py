@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from tailrace.pipeline.failure import DataLost
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
 from tailrace.pipeline.kafka.offsets import Offsets, end_offsets, settled, start_offsets
-from tailrace.pipeline.protections import stands
 from tailrace.pipeline.source.edges import resolve
 from tailrace.pipeline.source.options import ReadOptions
 
@@ -25,10 +24,9 @@ class Outlook:
 
 def outlook(cluster: Cluster, asked: ReadOptions, archived: Offsets) -> Outlook:
     """`DataLost` where a log does not have what comes next."""
-    known = archived if stands("archive: it goes on where the history ends") else {}
     partitions = asked.subscription.partitions(cluster)
-    fresh = [one for one in partitions if one not in known]
-    start = {one: known[one] for one in partitions if one in known}
+    fresh = [one for one in partitions if one not in archived]
+    start = {one: archived[one] for one in partitions if one in archived}
     start |= resolve(cluster, asked.start, fresh, committed=True)
     first = start_offsets(cluster, partitions)
     end = settled(cluster, start, end_offsets(cluster, partitions, committed=True), committed=True)
@@ -39,11 +37,11 @@ def outlook(cluster: Cluster, asked: ReadOptions, archived: Offsets) -> Outlook:
         elif start[one] < first[one]:
             lost = f"its log begins at {first[one]}."
         if lost:
-            raise DataLost(f"{one} is to be archived from offset {start[one]} on, and {lost} {_advice(one, known)}")
+            raise DataLost(f"{one} is to be archived from offset {start[one]} on, and {lost} {_advice(one, archived)}")
     return Outlook(start=start, end=end)
 
 
-def _advice(one: TopicPartition, known: Offsets) -> str:
-    if one not in known:
+def _advice(one: TopicPartition, archived: Offsets) -> str:
+    if one not in archived:
         return "Begin elsewhere"
     return "Its history cannot go on without a gap: archive to another folder"

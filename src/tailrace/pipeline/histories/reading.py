@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tailrace.pipeline.failure import NotOurHistory
 from tailrace.pipeline.histories.delta_log import Snapshot, read_log, read_what_is_whole
-from tailrace.pipeline.histories.layout import SPARK_DDL
+from tailrace.pipeline.histories.spark_columns import SPARK_DDL
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -18,7 +18,6 @@ import pyarrow.parquet as pq
 from tailrace.model.limits import MiB
 from tailrace.pipeline.arrow.choosing import merged
 from tailrace.pipeline.arrow.columns import Columns
-from tailrace.pipeline.crash_points import here
 from tailrace.pipeline.failure import RecordsDamaged
 from tailrace.pipeline.histories.checksum import ContentChecksum, sync_and_sum
 from tailrace.pipeline.histories.layout import FILE_SCHEMA, date_of, days, file_path, to_table
@@ -121,9 +120,7 @@ def archive_range(cluster: Cluster, wanted: Range, folder: Path, *, quarantine: 
         raise
     for damaged in on_damaged.found if isinstance(on_damaged, Quarantine) else ():
         left_out += _gap(wanted, damaged.first, damaged.last, "quarantined")
-    here("archive: records fetched")
     done = tuple(files[date].finish() for date in sorted(files))
-    here("archive: files written")
     present += [(gap.first, gap.last + 1) for gap in left_out]
     gaps = left_out + _holes(cluster, wanted, sorted(present))
     return ArchivedRange(

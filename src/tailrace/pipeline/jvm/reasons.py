@@ -9,6 +9,12 @@ _OURS: Final = re.compile(r"tailrace\.pipeline\.failure\.\w+: (.*)")
 _THEIRS: Final = re.compile(r"^(?:\w+\.)*(\w+(?:Error|Exception)): (.+)$", re.MULTILINE)
 
 
+def is_sparks_own(error: BaseException) -> bool:
+    """Whether Spark failed, and not one of our tasks or checks within it: then its log may say more."""
+    is_of_spark = type(error).__module__.partition(".")[0] in ("pyspark", "py4j")
+    return is_of_spark and not _OURS.search(str(error))
+
+
 def reason(error: BaseException) -> str:
     """The sentence of the failure that is behind an exception of Spark's; else its own first line."""
     if isinstance(error, PipelineFailed):
@@ -20,4 +26,4 @@ def reason(error: BaseException) -> str:
     python = _THEIRS.findall(text)
     if python:
         return f"{python[-1][0]}: {python[-1][1]}"
-    return text.strip().split("\n")[0] or type(error).__name__
+    return text.strip().split("\n")[0].rstrip(";.") or type(error).__name__

@@ -17,6 +17,7 @@ from tailrace.pipeline.jvm.class_archive import archive_options, build_in_backgr
 from tailrace.pipeline.jvm.gateway import Gateway, launch
 from tailrace.pipeline.jvm.java import Java, find_java
 from tailrace.pipeline.jvm.ready_python import ready_python
+from tailrace.pipeline.jvm.spark_log import log_options
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,7 +32,6 @@ LOCAL_SETTINGS: Final = MappingProxyType(
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),
-        "spark.log.level": "ERROR",
     }
 )
 EVERYWHERE: Final = MappingProxyType(
@@ -70,6 +70,7 @@ def session(
     `brief` is for sessions that live for seconds, tests above all: the JVM then compiles quickly rather than well, is
     there half a second earlier, and takes three times as long for what is long.
     `keep_classes` lets the first session make the archive that speeds up later ones, in the background.
+    A local session's log shows errors alone; with the setting `spark.log.level` Spark logs as much as that says.
     """
     is_cluster = master.startswith(local_cluster.PREFIX)
     is_local = is_cluster or master == "local" or master.startswith("local[")
@@ -123,12 +124,13 @@ def start_java(*, is_local: bool, is_cluster: bool, settings: Mapping[str, str],
     java = find_java()
     os.environ["JAVA_HOME"] = str(java.home)
     length = BRIEF_OPTIONS if brief else ()
+    options = [*archive_options(java), *length, *log_options(settings)]
     if is_cluster:
         of_executors = {"spark.executor.extraJavaOptions": " ".join((*QUICK_OPTIONS, *length)), **settings}
-        start_gateway(java, [*archive_options(java), *length], of_executors, local_cluster.cluster_variables())
+        start_gateway(java, options, of_executors, local_cluster.cluster_variables())
         return of_executors
     if is_local:
-        start_gateway(java, [*archive_options(java), *length], settings)
+        start_gateway(java, options, settings)
     return {}
 
 

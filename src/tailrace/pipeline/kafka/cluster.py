@@ -85,6 +85,31 @@ class Cluster:
         """Ask whichever broker can be reached."""
         return self.until_answered(lambda: self._anybody().call(request))
 
+    def partition_counts(self, topics: Sequence[str]) -> dict[str, int]:
+        """Of those topics that exist, how many partitions they have. Nothing is retried: see `ask_once`."""
+        answer = self.ask_once(_metadata_request(topics))
+        there = [one for one in answer.topics if one.error_code != Error.UNKNOWN_TOPIC_OR_PARTITION]
+        for one in there:
+            if not Error(one.error_code).retriable:  # such as a leader that is being elected: the topic exists
+                check(one.error_code, f"find topic {one.name}")
+        return {one.name: len(one.partitions) for one in there}
+
+    def names(self) -> list[str]:
+        """All topics but the brokers' own. Nothing is retried: see `ask_once`."""
+        return sorted(one.name for one in self.ask_once(_metadata_request(None)).topics if not one.is_internal)
+
+    def ask_once(self, request: object) -> Any:
+        """Ask the bootstrap addresses one after the other, each once. `BrokersSilent`, with each reason, when none
+        answers: a person who waits for the answer shall learn that at once."""
+        reasons = []
+        for host, port in self._bootstrap:
+            try:
+                return self._connection(host, port).call(request)
+            except BrokersSilent as silent:
+                self.close()
+                reasons.append(str(silent))
+        raise BrokersSilent("; ".join(reasons))
+
     def leader(self, partition: TopicPartition) -> Connection:
         """A connection to who leads a partition."""
         if partition not in self._leaders:
@@ -134,8 +159,7 @@ class Cluster:
         return sorted(found)
 
     def _metadata(self, topics: Sequence[str] | None) -> Any:
-        wanted = None if topics is None else tuple(TopicWanted(name=name) for name in topics)
-        return self._anybody().call(MetadataRequest(topics=wanted, allow_auto_topic_creation=False))
+        return self._anybody().call(_metadata_request(topics))
 
     def _anybody(self) -> Connection:
         for connection in self._connections.values():
@@ -152,6 +176,12 @@ class Cluster:
         if (host, port) not in self._connections:
             self._connections[host, port] = Connection(host, port, self._timeout_s, self._tls, self._sasl)
         return self._connections[host, port]
+
+
+def _metadata_request(topics: Sequence[str] | None) -> MetadataRequest:
+    """For these topics, or for all of them when there is None."""
+    wanted = None if topics is None else tuple(TopicWanted(name=name) for name in topics)
+    return MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
 
 
 def check(code: int, what: str) -> None:

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tailrace.pipeline.failure import PipelineFailed
-from tailrace.pipeline.protections import stands
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -46,7 +45,10 @@ def quoted_table(name: str) -> str:
     return ".".join(map(quoted, name.split(".")))
 
 
+# A row is the one record of its offset: a task that Spark runs again inserts its rows again, and changes nothing.
 _KEYS: Final = ", ".join(map(quoted, IDENTITY))
+_PRIMARY_KEY: Final = f"PRIMARY KEY ({_KEYS})"
+_ON_CONFLICT: Final = f"ON CONFLICT ({_KEYS}) DO NOTHING"
 
 
 def listed(columns: Sequence[Column]) -> str:
@@ -55,16 +57,14 @@ def listed(columns: Sequence[Column]) -> str:
 
 def table_sql(table: str, columns: Sequence[Column]) -> str:
     body = ", ".join(f"{quoted(one.name)} {one.type}" for one in columns)
-    known = f", PRIMARY KEY ({_KEYS})" if stands("postgres: rows are known by their offset") else ""
-    return f"CREATE TABLE IF NOT EXISTS {quoted_table(table)} ({body}{known})"
+    return f"CREATE TABLE IF NOT EXISTS {quoted_table(table)} ({body}, {_PRIMARY_KEY})"
 
 
 def insert_sql(table: str, columns: Sequence[Column], source: str) -> str:
-    """Move rows over but for those that are there. Only the offset says which: who breaks another rule of the table
-    has to hear of it."""
+    """Move rows over, but for those that the table has already. Only a conflict of offsets is skipped: one with another
+    constraint of the table is an error."""
     names = listed(columns)
-    known = f" ON CONFLICT ({_KEYS}) DO NOTHING" if stands("postgres: rows are known by their offset") else ""
-    return f"INSERT INTO {quoted_table(table)} ({names}) SELECT {names} FROM {source}{known}"
+    return f"INSERT INTO {quoted_table(table)} ({names}) SELECT {names} FROM {source} {_ON_CONFLICT}"
 
 
 def progress_sql(table: str) -> str:

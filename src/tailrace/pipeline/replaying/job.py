@@ -1,20 +1,14 @@
 """The replay as a job: what goes where, under which name, by which of the two ways."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, replace
-from datetime import UTC, datetime
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.histories.delta_log import Snapshot
-from tailrace.pipeline.histories.manifest import ArchivedRange
 from tailrace.pipeline.histories.reading import files_frame, snapshot_of
-from tailrace.pipeline.kafka.cluster import TopicPartition
 from tailrace.pipeline.option_names import NO_OPTIONS, access_of, reaching
-from tailrace.pipeline.replaying.partition import ReplayRange
+from tailrace.pipeline.replaying.wanted import ReplayRange, bounded, default_id, demand_sense, ranges_of
 from tailrace.pipeline.sink.progress import read_progress
 from tailrace.pipeline.tasks import run_tasks
 
@@ -43,11 +37,7 @@ def replay(
 
     `start` and `end` are offsets (`1200`) or times (`2026-11-16T08:00`), the end excluded. The same replay, run again,
     goes on where it was interrupted, and writes nothing when it was done: give another `replay_id` to do it again."""
-    if where and per_second:
-        raise PipelineFailed(
-            "a replay by a condition has no rate: it writes all records in one batch, as a whole or not at all. "
-            "Leave out the condition or the rate"
-        )
+    demand_sense(where, per_second)
     folder = Path(history).absolute()
     snapshot = snapshot_of(folder)
     by_partition = ranges_of(snapshot, topic)
@@ -69,32 +59,6 @@ def replay(
         return _by_condition(spark, folder, snapshot, topic, where, wanted, options)
     things = [[one.to_dict() for one in ranges] for ranges in by_partition.values()]
     return sum(run_tasks(spark, "tailrace.pipeline.replaying.partition:replay_partition", things, asdict(wanted)))
-
-
-def ranges_of(snapshot: Snapshot, topic: str) -> dict[TopicPartition, list[ArchivedRange]]:
-    """By partition, what was archived of a topic, in order of offsets."""
-    found: dict[TopicPartition, list[ArchivedRange]] = {}
-    for one in sorted(snapshot.ranges, key=lambda one: (one.of, one.start)):
-        if one.topic == topic:
-            found.setdefault(one.of, []).append(one)
-    if not found:
-        has = ", ".join(sorted({one.topic: None for one in snapshot.ranges})) or "nothing"
-        raise PipelineFailed(f"the history has no topic {topic}; it has {has}")
-    return found
-
-
-def bounded(wanted: ReplayRange, text: str, *, is_start: bool) -> ReplayRange:
-    """With the bound that `text` names, an offset or a time."""
-    if not text:
-        return wanted
-    if text.isdecimal():
-        return replace(wanted, first=int(text)) if is_start else replace(wanted, end=int(text))
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise PipelineFailed(f"{text!r} is neither an offset nor a time such as 2026-11-16T08:00") from None
-    ms = int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
-    return replace(wanted, earliest_ms=ms) if is_start else replace(wanted, latest_ms=ms)
 
 
 def _by_condition(
@@ -127,11 +91,3 @@ def _by_condition(
     count: int = frame.count()
     writer.option("sinkId", name).option("jobId", name).save()
     return count
-
-
-def default_id(history_id: str, topic: str, where: str, wanted: ReplayRange) -> str:
-    """A name that the same replay of the same history has every time, and no other: neither where brokers and folder
-    are nor how fast it goes makes another of it."""
-    aside = ("replay_id", "access", "history", "per_second")
-    told = {name: value for name, value in asdict(wanted).items() if name not in aside}
-    return sha256(json.dumps([history_id, topic, where, told]).encode()).hexdigest()[:16]

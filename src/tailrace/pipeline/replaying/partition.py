@@ -7,7 +7,6 @@ together or not at all, and a replay that is run again goes on, or finds that it
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,40 +14,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tailrace.pipeline.access import Access, access_from
+from tailrace.pipeline.access import access_from
 from tailrace.pipeline.arrow.encode import Rows
 from tailrace.pipeline.arrow.murmur2 import partitions_of
-from tailrace.pipeline.crash_points import here
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.histories.manifest import ArchivedRange, range_from
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
-from tailrace.pipeline.kafka.offsets import commit_offsets, committed_offsets
+from tailrace.pipeline.kafka.offsets import committed_offsets
 from tailrace.pipeline.kafka.producing import Producer
 from tailrace.pipeline.kafka.transactions import Transaction, commit_offsets_within, end, take_over
-from tailrace.pipeline.protections import stands
 from tailrace.pipeline.replaying.merging import in_order
+from tailrace.pipeline.replaying.wanted import ReplayRange
 from tailrace.pipeline.sink.rows import take
 
 TRANSACTION_TIMEOUT_MS: Final = 60_000
 RECORDS_PER_TRANSACTION: Final = 20_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplayRange:
-    """What to replay of a partition, and how."""
-
-    replay_id: str
-    access: Access
-    history: str
-    into: str
-    first: int = 0  # offsets, the end excluded
-    end: int = 2**63 - 1
-    earliest_ms: int = -(2**63)  # timestamps, the end excluded
-    latest_ms: int = 2**63 - 1
-    key: str | None = None
-    keep_partition: bool = False
-    keep_timestamp: bool = False
-    per_second: float = 0.0  # records; 0: as fast as it goes
 
 
 def replay_partition(told: Sequence[Mapping[str, Any]], given: Mapping[str, Any]) -> int:
@@ -101,16 +81,9 @@ class Replay:
         for number in np.unique(targets).tolist():
             producer.write(TopicPartition(self._wanted.into, number), take(rows, np.flatnonzero(targets == number)))
         producer.flush()
-        here("replay: records written")
         after = table.column("offset")[-1].as_py() + 1
-        together = stands("replay: records and progress move together")
-        if together:
-            commit_offsets_within(self._cluster, transaction, self._name, {self._place: after})
-        here("replay: offsets moved")
+        commit_offsets_within(self._cluster, transaction, self._name, {self._place: after})
         end(self._cluster, transaction, commit=True)
-        here("replay: committed")
-        if not together:
-            commit_offsets(self._cluster, self._name, {self._place: after})
         producer.begin_again()
 
     def _rows(self, table: pa.Table) -> Rows:

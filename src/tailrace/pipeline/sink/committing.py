@@ -8,11 +8,9 @@ use the same names. When Spark gives a batch up, its transactions are aborted, u
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tailrace.pipeline.crash_points import here
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.kafka.cluster import Cluster
 from tailrace.pipeline.kafka.transactions import Transaction, end, state_of
-from tailrace.pipeline.protections import stands
 from tailrace.pipeline.sink.options import WriteOptions
 from tailrace.pipeline.sink.progress import Progress, checksum, finish, read_progress, transaction_name, write_progress
 from tailrace.pipeline.sink.writing import Written
@@ -23,20 +21,14 @@ def commit_all(options: WriteOptions, messages: Sequence[Written | None]) -> Non
     written = [message for message in messages if message is not None]
     if not options.exactly_once or not any(one.producer or one.is_decided for one in written):
         return
-    here("sink: before the decision")
     with options.access.cluster() as cluster:
         known = read_progress(cluster, options.sink_id)
         if known is not None and known.covers(written[0].query, written[0].batch):
-            decided = known
-            if not stands("sink: what is decided is completed"):
-                return
-        else:
-            decided = _decision(cluster, options, written, 0 if known is None else known.number)
-            if stands("sink: it is decided before the first commit"):
-                write_progress(cluster, options.sink_id, decided.topic, decided)
-        here("sink: decided")
-        if decided.state == "decided":
-            _complete(cluster, options, decided)
+            _complete_known(cluster, options, known)
+            return
+        decided = _decision(cluster, options, written, 0 if known is None else known.number)
+        write_progress(cluster, options.sink_id, decided.topic, decided)
+        _complete(cluster, options, decided)
 
 
 def complete_decided(options: WriteOptions) -> None:
@@ -45,8 +37,8 @@ def complete_decided(options: WriteOptions) -> None:
         return
     with options.access.cluster() as cluster:
         known = read_progress(cluster, options.sink_id)
-        if known is not None and known.state == "decided" and stands("sink: what is decided is completed"):
-            _complete(cluster, options, known)
+        if known is not None:
+            _complete_known(cluster, options, known)
 
 
 def abort_all(options: WriteOptions, messages: Sequence[Written | None]) -> None:
@@ -64,14 +56,17 @@ def abort_all(options: WriteOptions, messages: Sequence[Written | None]) -> None
             end(cluster, Transaction(name, one.producer), commit=False)
 
 
+def _complete_known(cluster: Cluster, options: WriteOptions, known: Progress) -> None:
+    """Commit the batch that the note on the broker is about, if it was decided and is not finished."""
+    if known.state == "decided":
+        _complete(cluster, options, known)
+
+
 def _complete(cluster: Cluster, options: WriteOptions, decided: Progress) -> None:
     finish(cluster, options.sink_id, decided)
-    here("sink: committed")
     done = replace(decided, state="done", number=decided.number + 1, attempts=(), producers=0)
     write_progress(cluster, options.sink_id, decided.topic, done)
-    here("sink: done")
-    if stands("sink: attempts that lost are aborted"):
-        _abort_others(cluster, options, decided)
+    _abort_others(cluster, options, decided)
 
 
 def _decision(cluster: Cluster, options: WriteOptions, written: Sequence[Written], last: int) -> Progress:
@@ -79,13 +74,7 @@ def _decision(cluster: Cluster, options: WriteOptions, written: Sequence[Written
     for one in written:
         if one.producer is None:
             continue
-        state, producer = state_of(cluster, transaction_name(options.sink_id, one.task, one.attempt))
-        is_open = state == "Ongoing" and producer == one.producer
-        if not is_open and stands("sink: only what is open is decided"):
-            raise PipelineFailed(
-                f"the transaction of task {one.task} is {state}, or another's: its time was up, or another query "
-                "writes under this sinkId. Nothing of this batch was committed"
-            )
+        _demand_open(cluster, options, one)
         attempts[one.task] = one.attempt
     return Progress(
         query=written[0].query,
@@ -96,6 +85,16 @@ def _decision(cluster: Cluster, options: WriteOptions, written: Sequence[Written
         attempts=tuple(attempts),
         producers=checksum(one.producer for one in sorted(written, key=_task) if one.producer is not None),
     )
+
+
+def _demand_open(cluster: Cluster, options: WriteOptions, one: Written) -> None:
+    """That the task's transaction is still open, and the task's own."""
+    state, producer = state_of(cluster, transaction_name(options.sink_id, one.task, one.attempt))
+    if state != "Ongoing" or producer != one.producer:
+        raise PipelineFailed(
+            f"the transaction of task {one.task} is {state}, or another's: its time was up, or another query "
+            "writes under this sinkId. Nothing of this batch was committed"
+        )
 
 
 def _task(one: Written) -> int:

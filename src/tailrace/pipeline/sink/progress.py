@@ -13,12 +13,10 @@ from dataclasses import asdict, dataclass
 from itertools import groupby
 from typing import Any, Final, Literal
 
-from tailrace.pipeline.crash_points import here
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition, check
 from tailrace.pipeline.kafka.offsets import commit_offsets
 from tailrace.pipeline.kafka.transactions import GROUP_KEY, ProducerId, Transaction, end, state_of
-from tailrace.pipeline.protections import stands
 from tailrace.wire.messages.offset_fetch import OffsetFetchRequest
 
 NOTE_MAX_CHARS: Final = 4000  # brokers keep 4096 bytes
@@ -42,8 +40,7 @@ class Progress:
 
 
 def transaction_name(sink: str, task: int, attempt: int) -> str:
-    own = attempt if stands("sink: each attempt has a transaction of its own") else 0
-    return f"tailrace-sink-{sink}-{task}-{own}"
+    return f"tailrace-sink-{sink}-{task}-{attempt}"
 
 
 def group_of(sink: str) -> str:
@@ -103,4 +100,3 @@ def finish(cluster: Cluster, sink: str, progress: Progress) -> None:
     for name, state, producer in found:
         if state == "Ongoing":
             end(cluster, Transaction(name, producer), commit=True)
-            here("sink: between two commits")

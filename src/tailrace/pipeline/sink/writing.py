@@ -14,12 +14,10 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import WriterCommitMessage
 
-from tailrace.pipeline.crash_points import here
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
 from tailrace.pipeline.kafka.producing import Producer
 from tailrace.pipeline.kafka.transactions import ProducerId, Transaction, end, new_producer, take_over
-from tailrace.pipeline.protections import stands
 from tailrace.pipeline.sink.options import WriteOptions
 from tailrace.pipeline.sink.progress import read_progress, transaction_name
 from tailrace.pipeline.sink.rows import Counts, Sorting
@@ -62,14 +60,12 @@ def write_rows(options: WriteOptions, batches: Iterator[pa.RecordBatch], by: Att
         if options.exactly_once and _is_decided(cluster, options.sink_id, by.query, by.batch):
             return Written(*by, 0, (), None, is_decided=True)
         producer, transaction = _producer(cluster, options, by)
-        here("sink: transaction begun")
         try:
             _write(cluster, options, producer, batches)
         except BaseException:
             if transaction is not None and producer.partitions():
                 _give_up(cluster, producer, transaction)
             raise
-    here("sink: rows written")
     topics = tuple(sorted({one.topic: None for one in producer.partitions()}))
     used = transaction.producer if transaction is not None and producer.written else None
     return Written(*by, producer.written, topics, used)
@@ -101,16 +97,11 @@ def _is_decided(cluster: Cluster, sink: str, query: str, batch: int) -> bool:
             f"batch {progress.batch} of query {progress.query} is just being committed under sinkId {sink}: two "
             "queries must not share one"
         )
-    covered = progress is not None and progress.covers(query, batch)
-    return covered and stands("sink: what is decided is not written again")
+    return progress is not None and progress.covers(query, batch)
 
 
 def _producer(cluster: Cluster, options: WriteOptions, by: Attempt) -> tuple[Producer, Transaction | None]:
-    if not options.exactly_once or not stands("sink: rows are written in transactions"):
-        identity, transaction = new_producer(cluster), None
-    else:
-        transaction = take_over(cluster, transaction_name(options.sink_id, by.task, by.attempt), options.timeout_ms)
-        identity = transaction.producer
+    identity, transaction = _identity(cluster, options, by)
     producer = Producer(
         cluster,
         identity,
@@ -119,3 +110,10 @@ def _producer(cluster: Cluster, options: WriteOptions, by: Attempt) -> tuple[Pro
         most_bytes=options.batch_bytes,
     )
     return producer, transaction
+
+
+def _identity(cluster: Cluster, options: WriteOptions, by: Attempt) -> tuple[ProducerId, Transaction | None]:
+    if not options.exactly_once:
+        return new_producer(cluster), None
+    transaction = take_over(cluster, transaction_name(options.sink_id, by.task, by.attempt), options.timeout_ms)
+    return transaction.producer, transaction

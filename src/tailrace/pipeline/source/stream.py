@@ -21,7 +21,6 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from tailrace.pipeline.crash_points import here
 from tailrace.pipeline.failure import DataLost, PipelineFailed
 from tailrace.pipeline.kafka.cluster import Cluster, TopicPartition
 from tailrace.pipeline.kafka.offsets import (
@@ -32,7 +31,6 @@ from tailrace.pipeline.kafka.offsets import (
     settled,
     start_offsets,
 )
-from tailrace.pipeline.protections import stands
 from tailrace.pipeline.source.batch import read_task, within_the_log
 from tailrace.pipeline.source.edges import resolve
 from tailrace.pipeline.source.offset_json import OffsetJson, from_json, to_json
@@ -60,8 +58,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         kept = committed_offsets(self._brokers(), options.start_group, partitions)
         if not kept:
             kept = resolve(self._brokers(), options.start, partitions, committed=options.committed)
-            if stands("source: a start at latest is kept"):
-                commit_offsets(self._brokers(), options.start_group, kept, note=f"start of {options.query_id}")
+            commit_offsets(self._brokers(), options.start_group, kept, note=f"start of {options.query_id}")
         later = [one for one in partitions if one not in kept]
         return to_json({**kept, **start_offsets(self._brokers(), later)})
 
@@ -91,7 +88,6 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         last = from_json(end)
         begin = self._read_from(self._known(from_json(start)), last)
         begin = within_the_log(self._brokers(), begin, last, options)
-        here("source: offsets planned")
         found = ranges(begin, last, at_least=options.min_partitions, most_records=options.max_records)
         return [InputPartition(one) for one in found]
 

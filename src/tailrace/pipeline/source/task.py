@@ -8,7 +8,6 @@ from typing import Final
 import pyarrow as pa
 
 from tailrace.pipeline.access import Access
-from tailrace.pipeline.crash_points import here
 from tailrace.pipeline.failure import DataLost
 from tailrace.pipeline.kafka.cluster import Cluster
 from tailrace.pipeline.kafka.damaged import columns_of, refuse
@@ -57,7 +56,6 @@ class ReadTask:
                 inside = columns.within(wanted.start, wanted.end)
                 if len(inside):
                     yield to_rows(inside, *wanted.partition, self.columns), int(inside.offset[-1]) + 1
-                    here("source: rows read")
 
 
 def still_there(cluster: Cluster, wanted: Range) -> Range:

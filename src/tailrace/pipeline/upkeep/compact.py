@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from tailrace.model.limits import MiB
-from tailrace.pipeline.crash_points import here
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.histories.commit_file import ENGINE, Action
 from tailrace.pipeline.histories.committing import note_last
@@ -29,7 +28,6 @@ from tailrace.pipeline.histories.delta_log import (
 )
 from tailrace.pipeline.histories.locking import alone
 from tailrace.pipeline.histories.manifest import ArchivedRange, range_from
-from tailrace.pipeline.protections import stands
 from tailrace.pipeline.tasks import run_tasks
 from tailrace.pipeline.upkeep.planning import groups
 from tailrace.pipeline.upkeep.soundness import sound_snapshot
@@ -73,10 +71,8 @@ def compact(
         for first in range(0, len(planned), GROUPS_AT_ONCE):
             some = planned[first : first + GROUPS_AT_ONCE]
             merged = _merge(spark, folder, some)
-            here("compact: files merged")
             replaced = list(zip(some, merged, strict=True))
             _commit(folder, replaced)
-            here("compact: committed")
             done += replaced
             on_merged(len(some))
     return _summary(done, commits=-(-len(planned) // GROUPS_AT_ONCE))
@@ -130,7 +126,7 @@ def _demand_the_same(snapshot: Snapshot, replaced: Sequence[Replaced], actions: 
     for action in actions:
         apply(snapshot, action)
     is_same = not gone and _account(snapshot) == before and not range_findings(snapshot.ranges)
-    if not is_same and stands("compact: the history says the same as before"):
+    if not is_same:
         raise PipelineFailed("the history would not say the same afterwards: nothing was compacted. Did it change?")
 
 

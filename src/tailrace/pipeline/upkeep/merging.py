@@ -18,7 +18,6 @@ from tailrace.pipeline.histories.file_checks import wrong_with
 from tailrace.pipeline.histories.layout import FILE_SCHEMA, NUMBER_COLUMNS, file_path
 from tailrace.pipeline.histories.manifest import ArchivedRange, HistoryFile, range_from
 from tailrace.pipeline.histories.writing import DayFile
-from tailrace.pipeline.protections import stands
 
 
 def merge_ranges(told: Sequence[Mapping[str, Any]], folder: str) -> tuple[dict[str, Any] | None, str]:
@@ -76,7 +75,7 @@ def _copy(folder: Path, source: HistoryFile, target: DayFile, everything: Conten
     path = folder / source.path
     if not path.is_file():
         raise PipelineFailed(f"{source.path} is not there")
-    is_sound = sync_and_sum(path) == (source.size, source.crc)
+    size, crc = sync_and_sum(path)
     content, count = ContentChecksum(), 0
     for table in _tables(path):
         content.add(table)
@@ -84,8 +83,12 @@ def _copy(folder: Path, source: HistoryFile, target: DayFile, everything: Conten
         count += len(table)
         stamps = table.column("timestamp").cast(pa.int64())
         target.add(table, table.column("offset").to_numpy(), stamps.to_numpy())
-    is_sound = is_sound and (count, content.value) == (source.count, source.content)
-    if not is_sound and stands("compact: what is read is as it was written"):
+    _demand_as_written(source, (size, crc, count, content.value))
+
+
+def _demand_as_written(source: HistoryFile, found: tuple[int, int, int, int]) -> None:
+    """That the file has the size, checksum, number of records and content that the history recorded for it."""
+    if found != (source.size, source.crc, source.count, source.content):
         raise PipelineFailed(f"{source.path} is not as it was written; `tailrace pipeline audit` says more")
 
 

@@ -18,7 +18,6 @@ from typing import Final, Literal
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.histories.delta_log import FOLDER_NAME, OWN_FOLDER, Snapshot
 from tailrace.pipeline.histories.locking import alone
-from tailrace.pipeline.protections import stands
 from tailrace.pipeline.upkeep.soundness import sound_snapshot
 
 WEEK_MS: Final = 7 * 24 * 60 * 60 * 1000
@@ -37,8 +36,7 @@ class Leftover:
     since_ms: int  # when it was replaced, or last written
 
     def is_old(self, before_ms: int) -> bool:
-        is_old = self.since_ms < before_ms or not stands("compact: what was replaced stays for a while")
-        return self.kind != "not ours" and is_old
+        return self.kind != "not ours" and self.since_ms < before_ms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

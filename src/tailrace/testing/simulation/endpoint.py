@@ -1,9 +1,10 @@
 """One end of a simulated TCP connection: an asyncio transport.
 
-What the kernel does (bytes arriving, a reset, a timeout) comes in without an owner; what the protocol hears is
-scheduled in its own process's context, so that a pause holds it and a crash drops it. Bytes are copied when written.
-`arrived` is the socket's receive buffer: the protocol's own buffer is filled only while it is being read. An exception
-from a protocol fails the run: asyncio would log it and close the connection.
+Kernel events (bytes that arrive, a reset, a timeout) belong to no process. The calls to the protocol that follow from
+them are scheduled in the context of the endpoint's process, so that a pause holds them and a crash drops them.
+Bytes are copied when they are written. `_arrived` is the socket's receive buffer; the buffer of a `BufferedProtocol` is
+filled only when the process reads. An exception in a protocol fails the run, where real asyncio would log it and close
+the connection.
 """
 
 import asyncio
@@ -11,9 +12,9 @@ import random
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from tailrace.testing.simulation.incarnation import Incarnation
-from tailrace.testing.simulation.link import END_OF_STREAM, RESET, Link, Mark
+from tailrace.testing.simulation.link import END_OF_STREAM, RESET, Link, TcpFlag
 from tailrace.testing.simulation.loop import SimLoop
+from tailrace.testing.simulation.process import SimProcess
 from tailrace.testing.simulation.trace import fingerprint
 
 READ_MAX_BYTES: Final = 256 * 1024
@@ -26,38 +27,38 @@ class Endpoint(asyncio.Transport):
     def __init__(
         self,
         loop: SimLoop,
-        chance: random.Random,
-        process: Incarnation,
+        rng: random.Random,
+        process: SimProcess,
         link: Link,
         addresses: tuple[Address, Address],
         on_lost: Callable[[], None],
         trace: Callable[..., None],
     ) -> None:
         super().__init__({"sockname": addresses[0], "peername": addresses[1]})
-        self._addresses = tuple(f"{host}:{port}" for host, port in addresses)  # as the trace shows them
+        self._addresses = tuple(f"{host}:{port}" for host, port in addresses)  # for the trace
         self.process = process
         self.link = link  # towards the peer
         self.peer: Endpoint | None = None
         self.lost = False
         self._loop = loop
-        self._chance = chance
+        self._rng = rng
         self._context = process.context.copy()
         self._on_lost = on_lost
         self._trace = trace
         self._protocol: asyncio.BaseProtocol | None = None
         self._arrived = bytearray()
-        self._ending: Mark | OSError | None = None  # comes after the last of `arrived`
+        self._ending: TcpFlag | OSError | None = None  # to be delivered after the last byte of `_arrived`
         self._outgoing = bytearray()
         self._high, self._low = HIGH_WATER_BYTES, HIGH_WATER_BYTES // 4
         self._writing_paused = False
         self._reading_paused = False
         self._read_scheduled = False
         self._closing = False
-        self._end_asked = False  # write_eof was called
-        self._end_sent = False
+        self._eof_written = False  # write_eof was called
+        self._fin_sent = False
 
     def start(self, protocol: asyncio.BaseProtocol) -> None:
-        """In the process's context: give the connection to its protocol."""
+        """Connect the protocol to the transport; called in the context of the process."""
         self._protocol = protocol
         protocol.connection_made(self)
         self._schedule_read()
@@ -65,25 +66,25 @@ class Endpoint(asyncio.Transport):
     def accept(self, factory: Callable[[], asyncio.BaseProtocol]) -> None:
         self._loop.call_soon(lambda: self.start(factory()), context=self._context)
 
-    # The kernel's side
+    # Kernel events
 
-    def arrive(self, item: bytes | Mark) -> None:
+    def arrive(self, item: bytes | TcpFlag) -> None:
         if self.lost or not self.process.alive:
             self._consumed(len(item) if isinstance(item, bytes) else 0)
             if isinstance(item, bytes):
-                self.link.send(RESET)  # nobody is here to read it
+                self.link.send(RESET)  # as a kernel does when the socket no longer exists
             return
         if isinstance(item, bytes):
             self._arrived += item
         elif item is RESET:
-            self.fail(ConnectionResetError("connection reset by peer"), keep_unread=self._chance.random() < 0.5)
+            self.fail(ConnectionResetError("connection reset by peer"), keep_unread=self._rng.random() < 0.5)
             return
         else:
             self._ending = item
         self._schedule_read()
 
     def fail(self, error: OSError, *, keep_unread: bool = False) -> None:
-        """The connection is over, from outside."""
+        """End the connection with an error; with `keep_unread` the process first reads what has arrived."""
         if self.lost:
             return
         if keep_unread and self._arrived and not self._reading_paused and not self._closing:
@@ -93,11 +94,11 @@ class Endpoint(asyncio.Transport):
             self._lose(error)
 
     def process_died(self) -> None:
-        """kill -9: the kernel drops what was not yet sent, and resets."""
+        """After kill -9 the kernel drops what was not sent, may lose what is in flight, and resets the connection."""
         self._outgoing.clear()
         self.lost = True
         self._on_lost()
-        if self._chance.random() < 0.5:
+        if self._rng.random() < 0.5:
             self.link.drop()
         self.link.send(RESET)
 
@@ -112,38 +113,38 @@ class Endpoint(asyncio.Transport):
         self._consumed(len(self._arrived))
         self._arrived.clear()
         self._outgoing.clear()
-        self._loop.call_soon(self._tell_lost, error, context=self._context)
+        self._loop.call_soon(self._report_lost, error, context=self._context)
 
-    def _tell_lost(self, error: OSError | None) -> None:
+    def _report_lost(self, error: OSError | None) -> None:
         self._trace("lost", *self._addresses, type(error).__name__)
         if self._protocol is not None:
             self._protocol.connection_lost(error)
 
     def _consumed(self, size: int) -> None:
-        """Bytes have left the socket: the peer may send more."""
+        """Bytes have left the receive buffer, so the peer may send more."""
         if self.peer is not None and size:
             self.peer.link.unread_bytes -= size
             self.peer.pump()
 
     def pump(self) -> None:
-        """Send what the window lets through."""
+        """Send what fits into the window; then send FIN, if the process is done writing."""
         while self._outgoing and self.link.room > 0 and not self.lost:
             size = self.link.piece(len(self._outgoing))
             self.link.send(bytes(self._outgoing[:size]))
             del self._outgoing[:size]
         if self._writing_paused and len(self._outgoing) <= self._low:
             self._writing_paused = False
-            self._loop.call_soon(self._tell_resume, context=self._context)
+            self._loop.call_soon(self._resume_writing, context=self._context)
         if not self._outgoing and not self.lost:
             if self._closing and self._arrived:
-                self.link.send(RESET)  # as TCP does when unread bytes are thrown away
-            elif (self._closing or self._end_asked) and not self._end_sent:
-                self._end_sent = True
+                self.link.send(RESET)  # as TCP does when a socket with unread bytes is closed
+            elif (self._closing or self._eof_written) and not self._fin_sent:
+                self._fin_sent = True
                 self.link.send(END_OF_STREAM)
             if self._closing:
                 self._lose(None)
 
-    def _tell_resume(self) -> None:
+    def _resume_writing(self) -> None:
         if self._protocol is not None and not self.lost:
             self._protocol.resume_writing()
 
@@ -161,7 +162,7 @@ class Endpoint(asyncio.Transport):
         if self._reading_paused or self._closing:
             return
         if self._arrived:
-            self._hand_over()
+            self._deliver()
         elif isinstance(self._ending, OSError):
             self._lose(self._ending)
         elif self._ending is not None:
@@ -171,8 +172,8 @@ class Endpoint(asyncio.Transport):
                 self.close()
         self._schedule_read()
 
-    def _hand_over(self) -> None:
-        protocol, size = self._protocol, self.link.odds.part(len(self._arrived), self._chance)
+    def _deliver(self) -> None:
+        protocol, size = self._protocol, self.link.odds.part(len(self._arrived), self._rng)
         if isinstance(protocol, asyncio.BufferedProtocol):
             buffer = memoryview(protocol.get_buffer(READ_MAX_BYTES)).cast("B")
             assert len(buffer), "get_buffer() returned an empty buffer"
@@ -193,11 +194,11 @@ class Endpoint(asyncio.Transport):
         return data
 
     def pause_reading(self) -> None:
-        self.process.check()
+        self.process.check_alive()
         self._reading_paused = True
 
     def resume_reading(self) -> None:
-        self.process.check()
+        self.process.check_alive()
         self._reading_paused = False
         self._schedule_read()
 
@@ -207,8 +208,8 @@ class Endpoint(asyncio.Transport):
     # Writing
 
     def write(self, data: "bytes | bytearray | memoryview[Any]") -> None:
-        self.process.check()
-        if self._end_asked:
+        self.process.check_alive()
+        if self._eof_written:
             raise RuntimeError("cannot write after write_eof()")
         if self._closing:
             return
@@ -225,9 +226,9 @@ class Endpoint(asyncio.Transport):
         return True
 
     def write_eof(self) -> None:
-        self.process.check()
+        self.process.check_alive()
         if not self._closing:
-            self._end_asked = True
+            self._eof_written = True
             self.pump()
 
     def get_write_buffer_size(self) -> int:
@@ -240,16 +241,16 @@ class Endpoint(asyncio.Transport):
         self._high = high if high is not None else HIGH_WATER_BYTES if low is None else 4 * low
         self._low = low if low is not None else self._high // 4
 
-    # Ends
+    # Closing
 
     def close(self) -> None:
-        self.process.check()
+        self.process.check_alive()
         if not self._closing:
             self._closing = True
             self.pump()
 
     def abort(self) -> None:
-        self.process.check()
+        self.process.check_alive()
         if not self.lost:
             self.link.send(RESET)
             self._lose(None)

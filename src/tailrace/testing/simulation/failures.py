@@ -1,25 +1,25 @@
-"""How a simulated run ends badly, and how a dead process finds out that it is dead."""
+"""The exceptions of the simulator: a run that failed, and a process that is dead."""
 
 
 class SimulationFailed(Exception):
-    """Something in the run broke: the cause says what, the message where and with which seed."""
+    """Something in the run failed: the cause says what, the message at which virtual time, a note with which seed."""
 
 
 class Deadlock(SimulationFailed):
-    """Nothing is left to run and the main coroutine still waits."""
+    """No callback and no timer is left, and the main coroutine still waits."""
 
 
 class RanTooLong(SimulationFailed):
-    """The run used up its steps or its virtual time."""
+    """The run exceeded its number of steps or its virtual time."""
 
 
-class RealWorld(Exception):
-    """Simulated code reached for a socket, a thread or a signal of the real world."""
+class NotSimulated(Exception):
+    """Simulated code called something of asyncio that needs a real socket, thread, process or signal."""
 
 
 class Crashed(Exception):
-    """The process that was to answer died first."""
+    """The machine crashed before the coroutine that was awaited from outside (`Machine.run`) had ended."""
 
 
 class Dead(BaseException):
-    """Raised by every port of a dead process. Not an `Exception`: the dead handle nothing."""
+    """Raised by every port of a dead process. Not an `Exception`: no handler of the dead process may catch it."""

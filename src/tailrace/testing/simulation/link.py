@@ -1,7 +1,8 @@
-"""One direction of a TCP connection: bytes in order, in pieces of any size, late.
+"""One direction of a TCP connection: bytes arrive in order, in pieces of any size, with delays.
 
-A piece arrives when its delay is over, never before the piece ahead of it. Where the way is cut it stalls: after a heal
-it goes on, after too long a silence the connection is given up on both sides, each by itself.
+A piece arrives when its delay is over, and never before the piece ahead of it. While the direction is cut, the link
+stalls: once the cut is healed it goes on after a retransmission delay. If the stall lasts longer than TCP's timeout,
+the whole connection times out at both ends.
 """
 
 import random
@@ -10,98 +11,102 @@ from collections.abc import Callable
 from contextvars import Context
 from typing import Final, Protocol
 
-from tailrace.testing.simulation.chance import Odds
 from tailrace.testing.simulation.loop import SimLoop
+from tailrace.testing.simulation.randomness import Odds
 
-WINDOW_MAX_BYTES: Final = 256 * 1024  # sent and not yet read
+WINDOW_MAX_BYTES: Final = 256 * 1024  # sent and not yet read by the peer's process
 PIECE_MAX_BYTES: Final = 64 * 1024
 
 
-class Mark:
-    """Something that travels among the bytes."""
+class TcpFlag:
+    """A flag that travels in order with the bytes."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
 
-END_OF_STREAM: Final = Mark("FIN")
-RESET: Final = Mark("RST")
+END_OF_STREAM: Final = TcpFlag("FIN")
+RESET: Final = TcpFlag("RST")
 
 
 class Receiver(Protocol):
-    def arrive(self, item: bytes | Mark) -> None: ...
+    def arrive(self, item: bytes | TcpFlag) -> None: ...
 
 
 class Link:
     def __init__(
         self,
         loop: SimLoop,
-        chance: random.Random,
+        rng: random.Random,
         odds: Odds,
         is_cut: Callable[[], bool],
-        give_up: Callable[[], None],
+        time_out: Callable[[], None],
     ) -> None:
         self._loop = loop
-        self._chance = chance
+        self._rng = rng
         self.odds = odds
         self._is_cut = is_cut
-        self._give_up = give_up
-        self._kernel = Context()
-        self._under_way: deque[tuple[float, bytes | Mark]] = deque()
+        self._time_out = time_out  # the whole connection
+        self._kernel = Context()  # what the kernel does belongs to no process
+        self._in_flight: deque[tuple[float, bytes | TcpFlag]] = deque()
         self._last_arrival = 0.0
-        self._stalls = 0  # odd while stalled
-        self._armed = False
+        self._stalls = 0  # stalls begun and ended, together: odd while stalled
+        self._has_timer = False  # for the next arrival
         self.receiver: Receiver | None = None
-        self.unread_bytes = 0  # under way, or arrived and not read
+        self.unread_bytes = 0  # in flight, or arrived and not read
 
     @property
     def room(self) -> int:
         return WINDOW_MAX_BYTES - self.unread_bytes
 
     def piece(self, available: int) -> int:
-        """How many of the bytes at hand travel together."""
-        return self.odds.part(min(available, PIECE_MAX_BYTES, self.room), self._chance)
+        """How many of the available bytes travel as one piece."""
+        return self.odds.part(min(available, PIECE_MAX_BYTES, self.room), self._rng)
 
-    def send(self, item: bytes | Mark) -> None:
+    def send(self, item: bytes | TcpFlag) -> None:
         if isinstance(item, bytes):
             self.unread_bytes += len(item)
-        self._last_arrival = max(self._last_arrival, self._loop.time() + self.odds.link.draw(self._chance))
-        self._under_way.append((self._last_arrival, item))
-        self._arm()
+        self._last_arrival = max(self._last_arrival, self._loop.time() + self.odds.link.draw(self._rng))
+        self._in_flight.append((self._last_arrival, item))
+        self._set_timer()
 
     def drop(self) -> None:
-        """What is under way never arrives."""
-        self._under_way.clear()
+        """Lose everything that is in flight."""
+        self._in_flight.clear()
 
     def heal(self) -> None:
-        """The way may be free again: go on after a while, as a retransmission does."""
-        if self._stalls % 2 and not self._is_cut():
+        """End a stall if the direction is no longer cut; the bytes arrive after a retransmission delay."""
+        if self._is_stalled and not self._is_cut():
             self._stalls += 1
-            back = self._loop.time() + self.odds.retransmit.draw(self._chance)
-            self._under_way = deque((max(arrival, back), item) for arrival, item in self._under_way)
-            self._last_arrival = max(self._last_arrival, back)
-            self._arm()
+            earliest = self._loop.time() + self.odds.retransmit.draw(self._rng)
+            self._in_flight = deque((max(arrival, earliest), item) for arrival, item in self._in_flight)
+            self._last_arrival = max(self._last_arrival, earliest)
+            self._set_timer()
 
-    def _arm(self) -> None:
-        if self._under_way and not self._armed and not self._stalls % 2:
-            self._armed = True
-            self._loop.call_at(self._under_way[0][0], self._arrive, context=self._kernel)
+    @property
+    def _is_stalled(self) -> bool:
+        return self._stalls % 2 == 1
+
+    def _set_timer(self) -> None:
+        if self._in_flight and not self._has_timer and not self._is_stalled:
+            self._has_timer = True
+            self._loop.call_at(self._in_flight[0][0], self._arrive, context=self._kernel)
 
     def _arrive(self) -> None:
-        self._armed = False
-        if self._under_way and self._is_cut():
+        self._has_timer = False
+        if self._in_flight and self._is_cut():
             self._stall()
         assert self.receiver is not None
-        while self._under_way and not self._stalls % 2 and self._under_way[0][0] <= self._loop.time():
-            self.receiver.arrive(self._under_way.popleft()[1])
-        self._arm()
+        while self._in_flight and not self._is_stalled and self._in_flight[0][0] <= self._loop.time():
+            self.receiver.arrive(self._in_flight.popleft()[1])
+        self._set_timer()
 
     def _stall(self) -> None:
         self._stalls += 1
         stall = self._stalls
 
-        def too_long() -> None:
+        def give_up() -> None:
             if self._stalls == stall:
-                self._give_up()
+                self._time_out()
 
-        self._loop.call_later(self.odds.silence.draw(self._chance), too_long, context=self._kernel)
+        self._loop.call_later(self.odds.silence.draw(self._rng), give_up, context=self._kernel)

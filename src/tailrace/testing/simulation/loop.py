@@ -1,10 +1,14 @@
-"""An asyncio event loop on virtual time: one seed, one order of events.
+"""An asyncio event loop on virtual time, whose order of events depends on nothing but the program.
 
-Time stands still while callbacks run and jumps to the next timer when none is left. Callbacks run in the order they
-were scheduled, timers by (time, order of scheduling): chance belongs to the ports, never to the loop. Sockets, threads,
-signals and the real clock are refused. Whatever nobody handles (an exception in a callback, a failed task that nobody
-awaited) fails the run, unless its process is dead. The cyclic garbage collector is off during a run: what it would
-close, and when, depends on the whole Python process.
+- Virtual time stands still while callbacks run; when none is ready, it jumps to the next timer.
+- Callbacks run in the order in which they were scheduled, timers by (time, order of scheduling). The loop draws no
+  random numbers: all randomness is in the ports.
+- Calls that need sockets, threads or signals raise `NotSimulated`.
+- An unhandled failure (an exception in a callback, a failed task whose exception was never retrieved) fails the run,
+  unless it belongs to a process that is dead.
+- The callbacks of a halted process are not run but held: see `process`.
+- The cyclic garbage collector is off during a run, because what it would close, and when, depends on everything else
+  in the Python process.
 """
 
 import asyncio
@@ -18,21 +22,61 @@ from heapq import heapify, heappop, heappush
 from typing import Any, Final, TypeVar, TypeVarTuple
 
 from tailrace.testing.simulation.failures import Deadlock, RanTooLong, SimulationFailed
-from tailrace.testing.simulation.handle import SimHandle
-from tailrace.testing.simulation.incarnation import Incarnation, owner
-from tailrace.testing.simulation.real_world import NoRealWorld
+from tailrace.testing.simulation.process import SimProcess, current_process
+from tailrace.testing.simulation.refused_calls import LoopWithoutRealIO
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 STEPS_DEFAULT_MAX: Final = 50_000_000
 SECONDS_DEFAULT_MAX: Final = 30 * 24 * 3600.0
-TIMERS_SWEPT_MIN: Final = 1024  # cancelled timers are swept out when they are half of at least so many
-TASKS_SWEPT_MIN: Final = 256
-TASKS_NAMED_MAX: Final = 20  # in a deadlock's message
+TIMERS_SWEPT_MIN: Final = 1024  # with more timers than this, cancelled ones are removed once they are the majority
+TASKS_SWEPT_MIN: Final = 256  # with at least this many tasks, finished ones are removed
+TASKS_NAMED_MAX: Final = 20  # in the message of a deadlock
 
 
-class SimLoop(NoRealWorld):
+class SimHandle(asyncio.TimerHandle):
+    """A callback that waits for its turn.
+
+    One is made per callback, so it sets none of asyncio's own fields but `_cancelled`.
+    """
+
+    __slots__ = ("arguments", "callback", "context", "due", "loop", "process")
+
+    def __init__(
+        self, due: float, callback: Callable[..., object], arguments: Any, context: Context, loop: "SimLoop"
+    ) -> None:
+        self.due = due
+        self.callback = callback
+        self.arguments = arguments
+        self.context = context
+        self.process = context.get(current_process)
+        self.loop = loop
+        self._cancelled = False
+
+    def __repr__(self) -> str:
+        return f"<SimHandle {self.callback!r} of {self.process!r} at {self.due:.6f}>"
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def when(self) -> float:
+        return self.due
+
+    def cancelled(self) -> bool:
+        return self._cancelled
+
+    def cancel(self) -> None:
+        if not self._cancelled:
+            self._cancelled = True
+            if self.due > self.loop.time():
+                self.loop.timer_cancelled()
+
+
+class SimLoop(LoopWithoutRealIO):
     def __init__(self) -> None:
         self.steps = 0
         self.steps_max = STEPS_DEFAULT_MAX
@@ -42,7 +86,8 @@ class SimLoop(NoRealWorld):
         self._ready: deque[SimHandle] = deque()
         self._timers: list[tuple[float, int, SimHandle]] = []
         self._timers_cancelled = 0
-        self._tasks: list[tuple[asyncio.Task[Any], Incarnation | None]] = []  # all that are pending, or failed unseen
+        # tasks that are pending, or failed with an exception that was not retrieved
+        self._tasks: list[tuple[asyncio.Task[Any], SimProcess | None]] = []
         self._tasks_sweep_at = TASKS_SWEPT_MIN
         self._tasks_made = 0
         self._stopping = False
@@ -101,11 +146,11 @@ class SimLoop(NoRealWorld):
             coro.close()
             raise RuntimeError("the simulated loop is closed")
         self._tasks_made += 1
-        # asyncio's own names count all tasks of the Python process: they would differ between two runs
+        # asyncio's default names count all tasks of the Python process, so they would differ between two runs
         task = asyncio.Task(coro, loop=self, name=str(name or f"task-{self._tasks_made}"), context=context)
-        self._tasks.append((task, owner.get() if context is None else context.get(owner)))
+        self._tasks.append((task, current_process.get() if context is None else context.get(current_process)))
         if len(self._tasks) >= self._tasks_sweep_at:
-            self._tasks = [entry for entry in self._tasks if not entry[0].done() or _failed_unseen(entry[0])]
+            self._tasks = [entry for entry in self._tasks if not entry[0].done() or _is_unretrieved(entry[0])]
             self._tasks_sweep_at = max(TASKS_SWEPT_MIN, 2 * len(self._tasks))
         return task
 
@@ -113,7 +158,7 @@ class SimLoop(NoRealWorld):
 
     def run_until_complete(self, future: Any) -> Any:
         if self._closed or self._running or asyncio._get_running_loop() is not None:
-            raise RuntimeError("the simulated loop is closed, or runs within a loop already")
+            raise RuntimeError("the simulated loop is closed, or an event loop is already running")
         main = asyncio.ensure_future(future, loop=self)
         main.add_done_callback(self._main_done)
         self._stopping = main.done()
@@ -145,9 +190,9 @@ class SimLoop(NoRealWorld):
             handle = ready.popleft()
             if handle._cancelled:
                 continue
-            one = handle.owner
-            if one is not None and one.halted:
-                one.held.append(handle)
+            process = handle.process
+            if process is not None and process.halted:
+                process.held.append(handle)
                 continue
             self.steps += 1
             try:
@@ -155,27 +200,29 @@ class SimLoop(NoRealWorld):
             except (KeyboardInterrupt, SystemExit):
                 raise
             except BaseException as error:
-                if one is None or one.alive:
+                if process is None or process.alive:
                     self.call_exception_handler({"message": f"{handle!r} raised", "exception": error})
             if self._failure is not None:
                 failure, self._failure = self._failure, None
                 raise failure
             if self.steps >= steps_end:
                 self._check_tasks()
-                raise RanTooLong(f"{self.steps_max} steps and no end, at {self._now:.6f} s; next: {list(ready)[:5]}")
+                raise RanTooLong(
+                    f"not finished after {self.steps_max} steps, at {self._now:.6f} s; next: {list(ready)[:5]}"
+                )
 
     def _advance(self) -> None:
-        """Jump to the next timer, and take all that are due with it."""
+        """Jump to the time of the next timer, and make all timers of that time ready."""
         timers, ready = self._timers, self._ready
         while timers and timers[0][2]._cancelled:
             heappop(timers)
             self._timers_cancelled -= 1
         if not timers:
             self._check_tasks()
-            raise Deadlock(f"nothing left to run at {self._now:.6f} s; waiting: {self._waiting()}")
+            raise Deadlock(f"deadlock at {self._now:.6f} s: nothing is left to run; pending: {self._pending()}")
         if timers[0][0] > self.seconds_max:
             self._check_tasks()
-            raise RanTooLong(f"no end after {self.seconds_max} virtual seconds; waiting: {self._waiting()}")
+            raise RanTooLong(f"not finished after {self.seconds_max} virtual seconds; pending: {self._pending()}")
         self._now = now = timers[0][0]
         while timers and timers[0][0] <= now:
             handle = heappop(timers)[2]
@@ -187,12 +234,12 @@ class SimLoop(NoRealWorld):
     def _main_done(self, main: "asyncio.Future[Any]") -> None:
         self._stopping = True
 
-    def resume(self, one: Incarnation) -> None:
-        """Let what was held while an incarnation was paused run, before anything younger."""
-        one.halted = not one.alive
-        if one.alive:
-            while one.held:
-                held = one.held.pop()
+    def resume(self, process: SimProcess) -> None:
+        """End a pause: the callbacks that were held run before those that became due later."""
+        process.halted = not process.alive
+        if process.alive:
+            while process.held:
+                held = process.held.pop()
                 assert isinstance(held, SimHandle)
                 self._ready.appendleft(held)
 
@@ -216,19 +263,22 @@ class SimLoop(NoRealWorld):
             self._handler(self, context)
 
     def _check_tasks(self) -> None:
-        for task, one in self._tasks:
-            if _failed_unseen(task) and (one is None or one.alive):
-                raise SimulationFailed(f"nobody saw {task.get_name()} of {one!r} fail") from task.exception()
+        for task, process in self._tasks:
+            if _is_unretrieved(task) and (process is None or process.alive):
+                message = f"{task.get_name()} of {process!r} failed, and its exception was never retrieved"
+                raise SimulationFailed(message) from task.exception()
 
-    def _waiting(self) -> str:
-        pending = [f"{task.get_name()} of {one!r}: {task.get_coro()!r}" for task, one in self._tasks if not task.done()]
-        return "; ".join(pending[:TASKS_NAMED_MAX])
+    def _pending(self) -> str:
+        pending = [(task, process) for task, process in self._tasks if not task.done()]
+        return "; ".join(
+            f"{task.get_name()} of {process!r}: {task.get_coro()!r}" for task, process in pending[:TASKS_NAMED_MAX]
+        )
 
     def _close_generator(self, generator: "AsyncGenerator[Any, Any]") -> None:
         if not self._closed:
             self.create_task(generator.aclose())
 
-    # The rest of a loop's life
+    # State and end
 
     def is_running(self) -> bool:
         return self._running
@@ -243,18 +293,22 @@ class SimLoop(NoRealWorld):
         self._stopping = True
 
     def close(self) -> None:
-        """Close what still waits. Every process is dead by now: its `finally` blocks find ports that raise."""
+        """Close the coroutines that are still pending.
+
+        Every process is dead by now, so all ports raise in the `finally` blocks that this runs.
+        """
         self._closed = True
         for task, _ in self._tasks:
             if not task.done():
-                with suppress(BaseException):  # whatever the dead say
+                with suppress(BaseException):  # their `finally` blocks may raise anything
                     task.get_coro().close()
             elif not task.cancelled():
-                task.exception()  # seen, so that its end is silent
+                task.exception()  # retrieved, so that asyncio logs nothing about it
         self._tasks.clear()
         self._ready.clear()
         self._timers.clear()
 
 
-def _failed_unseen(task: "asyncio.Task[Any]") -> bool:
+def _is_unretrieved(task: "asyncio.Task[Any]") -> bool:
+    """Whether a task failed and its exception was not retrieved."""
     return task.done() and bool(task._log_traceback)

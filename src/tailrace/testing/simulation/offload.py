@@ -1,4 +1,8 @@
-"""Work off the loop, without threads: the call runs at once or at the end, its answer comes later."""
+"""The offload port of one process: work off the event loop, without threads.
+
+The call runs either at once or when its delay has passed, as the seed decides: code must not depend on which. The
+result arrives after the delay in both cases.
+"""
 
 import asyncio
 import pickle
@@ -6,48 +10,48 @@ import random
 from collections.abc import Callable
 from typing import TypeVar
 
-from tailrace.testing.simulation.chance import Odds
-from tailrace.testing.simulation.incarnation import Incarnation
 from tailrace.testing.simulation.loop import SimLoop
+from tailrace.testing.simulation.process import SimProcess
+from tailrace.testing.simulation.randomness import Odds
 
 T = TypeVar("T")
 
 
 class SimOffload:
-    def __init__(self, loop: SimLoop, chance: random.Random, odds: Odds, process: Incarnation) -> None:
+    def __init__(self, loop: SimLoop, rng: random.Random, odds: Odds, process: SimProcess) -> None:
         self._loop = loop
-        self._chance = chance
+        self._rng = rng
         self._odds = odds
         self._process = process
 
     def thread(self, call: Callable[[], T]) -> "asyncio.Future[T]":
-        self._process.check()
+        self._process.check_alive()
         future: asyncio.Future[T] = self._loop.create_future()
-        early = _outcome(call) if self._chance.random() < 0.5 else None
+        early = _outcome(call) if self._rng.random() < 0.5 else None
 
-        def ended() -> None:
-            answer, error = early or _outcome(call)
+        def finish() -> None:
+            result, error = early or _outcome(call)
             if future.done():
                 return
             if error is not None:
                 future.set_exception(error)
             else:
-                future.set_result(answer)  # type: ignore[arg-type]
+                future.set_result(result)  # type: ignore[arg-type]
 
-        # in the process's context: a paused process computes nothing
-        self._loop.call_later(self._odds.offload.draw(self._chance), ended, context=self._process.context)
+        # in the process's context: the threads of a paused process are paused too
+        self._loop.call_later(self._odds.offload.draw(self._rng), finish, context=self._process.context)
         return future
 
     def read(self, call: Callable[[], T]) -> "asyncio.Future[T]":
         return self.thread(call)
 
     def process(self, call: Callable[..., T], *arguments: object) -> "asyncio.Future[T]":
-        pickle.dumps(call)  # what cannot be pickled must fail here too
-        work = pickle.dumps(arguments)
-        return self.thread(lambda: _in_worker(call, work))
+        pickle.dumps(call)  # as with a real worker process, what cannot be pickled fails at once
+        pickled = pickle.dumps(arguments)
+        return self.thread(lambda: _in_worker(call, pickled))
 
     def close(self) -> None:
-        self._process.check()
+        self._process.check_alive()
 
 
 def _outcome(call: Callable[[], T]) -> tuple[T | None, Exception | None]:
@@ -58,5 +62,6 @@ def _outcome(call: Callable[[], T]) -> tuple[T | None, Exception | None]:
 
 
 def _in_worker(call: Callable[..., T], arguments: bytes) -> T:
-    answer: T = pickle.loads(pickle.dumps(call(*pickle.loads(arguments))))
-    return answer
+    """Call as a worker process would: arguments and result pass through pickle."""
+    result: T = pickle.loads(pickle.dumps(call(*pickle.loads(arguments))))
+    return result

@@ -1,7 +1,8 @@
-"""What happened, as a digest: two runs with the same one are the same run.
+"""The history of a run as a hash: two runs with equal digests are the same run.
 
-Every line is (virtual time, node, kind, fields); fields are numbers, text and bytes, whose `repr` is the same in every
-Python process. Lines are kept only on demand: a long run has millions.
+A line holds the virtual time, the machine, the kind of event and its fields. Fields are numbers, text and bytes, whose
+`repr` is the same in every Python process. The kinds are part of the digest: renaming one changes every digest.
+Lines are kept only on request, because a long run has millions of them.
 """
 
 import zlib
@@ -13,8 +14,8 @@ class Trace:
         self.lines: list[str] | None = [] if keep else None
         self._hash = blake2b(digest_size=16)
 
-    def add(self, now: float, node: str, kind: str, fields: tuple[object, ...]) -> None:
-        line = f"{now!r} {node} {kind} {fields!r}\n"
+    def add(self, now: float, machine: str, kind: str, fields: tuple[object, ...]) -> None:
+        line = f"{now!r} {machine} {kind} {fields!r}\n"
         self._hash.update(line.encode())
         if self.lines is not None:
             self.lines.append(line[:-1])
@@ -25,5 +26,5 @@ class Trace:
 
 
 def fingerprint(data: bytes | bytearray | memoryview) -> int:
-    """Bytes in a line of the trace, cheaply."""
+    """A short stand-in for bytes in a line of the trace."""
     return zlib.crc32(data)

@@ -1,4 +1,4 @@
-"""Every Kafka message we can read and write, one file per API; `messages` lists them by API key."""
+"""Kafka's requests and responses, one file per API; `MESSAGES` lists them by API key."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -61,7 +61,7 @@ from tailrace.wire.schema import Versions, declaration
 
 
 class Pair(NamedTuple):
-    """What goes and what comes back under one API key."""
+    """The request and response of one API key."""
 
     key: int
     name: str

@@ -1,11 +1,11 @@
-"""AddOffsetsToTxn: a transaction will commit offsets of a group."""
+"""AddOffsetsToTxn: add the offsets of a consumer group to a transaction."""
 
 from tailrace.wire.schema import Int16, Int32, Int64, message
 
 
 @message(api=25, versions="0-4", flexible="3+")
 class AddOffsetsToTxnRequest:
-    """Which transaction, which group."""
+    """The transaction and the group whose offsets it will commit."""
 
     transactional_id: str
     producer_id: Int64
@@ -15,7 +15,7 @@ class AddOffsetsToTxnRequest:
 
 @message(api=25, versions="0-4", flexible="3+")
 class AddOffsetsToTxnResponse:
-    """Whether it may."""
+    """Whether the group was added."""
 
     throttle_time_ms: Int32 = 0
     error_code: Int16 = 0

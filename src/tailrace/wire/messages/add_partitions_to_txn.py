@@ -1,4 +1,4 @@
-"""AddPartitionsToTxn: partitions that a transaction writes to. Producers use up to version 3, brokers from 4 on."""
+"""AddPartitionsToTxn: add partitions to a transaction. Producers use versions up to 3, brokers from 4 on."""
 
 from tailrace.wire.schema import Int16, Int32, Int64, message, struct, wire
 
@@ -13,7 +13,7 @@ class TopicToAdd:
 
 @struct
 class TransactionToAdd:
-    """One transaction; with `verify_only`, to be asked whether it has these partitions."""
+    """One transaction; with `verify_only` the coordinator checks that the partitions were added before."""
 
     transactional_id: str
     producer_id: Int64
@@ -35,7 +35,7 @@ class AddPartitionsToTxnRequest:
 
 @struct
 class AddedPartition:
-    """What became of one."""
+    """The result for one partition."""
 
     partition: Int32
     error_code: Int16 = 0
@@ -43,7 +43,7 @@ class AddedPartition:
 
 @struct
 class AddedTopic:
-    """The answers of one topic."""
+    """The results for one topic."""
 
     name: str
     partitions: tuple[AddedPartition, ...]
@@ -51,7 +51,7 @@ class AddedTopic:
 
 @struct
 class AddedTransaction:
-    """The answers of one transaction."""
+    """The results for one transaction."""
 
     transactional_id: str
     topics: tuple[AddedTopic, ...]
@@ -59,7 +59,7 @@ class AddedTransaction:
 
 @message(api=24, versions="0-5", flexible="3+")
 class AddPartitionsToTxnResponse:
-    """What became of each."""
+    """The results for each partition."""
 
     throttle_time_ms: Int32 = 0
     error_code: Int16 = wire(since=4, default=0)

@@ -1,4 +1,4 @@
-"""AlterConfigs: replace all settings of a topic or broker. IncrementalAlterConfigs changes single ones."""
+"""AlterConfigs: replace all settings of a topic or broker. IncrementalAlterConfigs changes single settings."""
 
 from tailrace.wire.schema import Int8, Int16, Int32, message, struct, wire
 
@@ -13,7 +13,7 @@ class NewConfig:
 
 @struct
 class ResourceToAlter:
-    """A topic or broker and its settings."""
+    """A topic or broker and its new settings."""
 
     resource_type: Int8
     resource_name: str
@@ -22,7 +22,7 @@ class ResourceToAlter:
 
 @message(api=33, versions="0-2", flexible="2+")
 class AlterConfigsRequest:
-    """The new settings; those not named fall back to their defaults."""
+    """The new settings; settings that are not named return to their defaults."""
 
     resources: tuple[ResourceToAlter, ...]
     validate_only: bool = False
@@ -30,7 +30,7 @@ class AlterConfigsRequest:
 
 @struct
 class AlteredResource:
-    """A resource that was changed, or why it was not."""
+    """The result for one topic or broker."""
 
     error_code: Int16 = 0
     error_message: str | None = wire(nullable="0+", default=None)
@@ -40,7 +40,7 @@ class AlteredResource:
 
 @message(api=33, versions="0-2", flexible="2+")
 class AlterConfigsResponse:
-    """What became of each resource."""
+    """The result for each resource."""
 
     throttle_time_ms: Int32 = 0
     resources: tuple[AlteredResource, ...]

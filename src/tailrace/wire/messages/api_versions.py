@@ -1,6 +1,6 @@
-"""ApiVersions: what a client asks first.
+"""ApiVersions: the APIs and versions that a broker supports; the first request of a client.
 
-The response header is version 0 whatever the body, so that any client can read it.
+The response header is always version 0, so that every client can read it.
 """
 
 from tailrace.wire.schema import Int16, Int32, Int64, message, struct, wire
@@ -8,7 +8,7 @@ from tailrace.wire.schema import Int16, Int32, Int64, message, struct, wire
 
 @message(api=18, versions="0-4", flexible="3+")
 class ApiVersionsRequest:
-    """Who the client is; it wants to know which APIs it may call."""
+    """The name and version of the client software."""
 
     client_software_name: str = wire(since=3, default="", ignorable=True)
     client_software_version: str = wire(since=3, default="", ignorable=True)
@@ -16,7 +16,7 @@ class ApiVersionsRequest:
 
 @struct
 class ApiRange:
-    """One API and the versions of it that are answered."""
+    """One API and the range of its versions that the broker supports."""
 
     api_key: Int16
     min_version: Int16
@@ -25,7 +25,7 @@ class ApiRange:
 
 @struct
 class SupportedFeature:
-    """A cluster feature this broker could run, and at which levels."""
+    """A feature of the cluster and the levels that this broker supports."""
 
     name: str
     min_version: Int16
@@ -34,7 +34,7 @@ class SupportedFeature:
 
 @struct
 class FinalizedFeature:
-    """A cluster feature and the level in force."""
+    """A feature of the cluster and its level in force."""
 
     name: str
     max_version_level: Int16
@@ -43,7 +43,7 @@ class FinalizedFeature:
 
 @message(api=18, versions="0-4", flexible="3+")
 class ApiVersionsResponse:
-    """The APIs and features on offer."""
+    """The supported APIs and features."""
 
     error_code: Int16 = 0
     api_keys: tuple[ApiRange, ...]
@@ -51,5 +51,5 @@ class ApiVersionsResponse:
     supported_features: tuple[SupportedFeature, ...] = wire(tag=0, since=3, default=(), ignorable=True)
     finalized_features_epoch: Int64 = wire(tag=1, since=3, default=-1, ignorable=True)  # -1: not known
     finalized_features: tuple[FinalizedFeature, ...] = wire(tag=2, since=3, default=(), ignorable=True)
-    # Left over from before KRaft; always False here.
+    # From Kafka's migration to KRaft; always False here.
     zk_migration_ready: bool = wire(tag=3, since=3, default=False, ignorable=True)

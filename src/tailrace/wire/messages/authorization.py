@@ -1,4 +1,4 @@
-"""Bit sets of the operations a client may perform, sent where it asked for them."""
+"""Bit sets of authorized operations, which a response holds only if the request asked for them."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""ConsumerGroupDescribe: who is in a group of KIP-848, what each member has, and what it shall have."""
+"""ConsumerGroupDescribe: the members of a KIP-848 group, with their current and target assignments."""
 
 from tailrace.model.ids import Id
 from tailrace.wire.messages.authorization import NOT_ASKED
@@ -24,7 +24,7 @@ class AssignedTopic:
 
 @struct
 class Assigned:
-    """Partitions of several."""
+    """An assignment: partitions of any number of topics."""
 
     topic_partitions: tuple[AssignedTopic, ...]
 
@@ -41,14 +41,14 @@ class ConsumerMember:
     client_host: str
     subscribed_topic_names: tuple[str, ...]
     subscribed_topic_regex: str | None = wire(nullable="0+", default=None)
-    assignment: Assigned  # what it has
-    target_assignment: Assigned  # what it shall have
-    member_type: Int8 = wire(since=1, default=-1, ignorable=True)  # 0: it speaks the classic protocol; 1: KIP-848
+    assignment: Assigned
+    target_assignment: Assigned
+    member_type: Int8 = wire(since=1, default=-1, ignorable=True)  # 0: classic protocol, 1: KIP-848
 
 
 @struct
 class DescribedConsumerGroup:
-    """One group, or why there is nothing to say about it."""
+    """One group, or an error."""
 
     error_code: Int16 = 0
     error_message: str | None = wire(nullable="0+", default=None)
@@ -63,7 +63,7 @@ class DescribedConsumerGroup:
 
 @message(api=69, versions="0-1", flexible="0+")
 class ConsumerGroupDescribeResponse:
-    """All that were asked for."""
+    """The groups, in the order of the request."""
 
     throttle_time_ms: Int32 = 0
     groups: tuple[DescribedConsumerGroup, ...]

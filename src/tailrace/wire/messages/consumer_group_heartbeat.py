@@ -1,6 +1,7 @@
-"""ConsumerGroupHeartbeat: take part in a group whose coordinator shares out the work (KIP-848).
+"""ConsumerGroupHeartbeat: join, stay in or leave a group whose coordinator computes the assignment (KIP-848).
 
-One request for everything: joining, staying, saying what one owns, leaving. What did not change is left out."""
+A member also reports with it which partitions it owns. Fields that have not changed since the last heartbeat are null.
+"""
 
 from tailrace.model.ids import Id
 from tailrace.wire.schema import Int16, Int32, message, struct, wire
@@ -16,30 +17,30 @@ class OwnedTopic:
 
 @message(api=68, versions="0-1", flexible="0+")
 class ConsumerGroupHeartbeatRequest:
-    """Who says so: epoch 0 joins, -1 leaves, -2 leaves for a while. None: as before."""
+    """Member epoch 0 joins, -1 leaves, -2 leaves as a static member that will be back. None: unchanged."""
 
     group_id: str
     member_id: str
     member_epoch: Int32
     instance_id: str | None = wire(nullable="0+", default=None)
     rack_id: str | None = wire(nullable="0+", default=None)
-    rebalance_timeout_ms: Int32 = -1  # -1: as before
+    rebalance_timeout_ms: Int32 = -1  # -1: unchanged
     subscribed_topic_names: tuple[str, ...] | None = wire(nullable="0+", default=None)
     subscribed_topic_regex: str | None = wire(since=1, nullable="1+", default=None)
     server_assignor: str | None = wire(nullable="0+", default=None)
-    topic_partitions: tuple[OwnedTopic, ...] | None = wire(nullable="0+", default=None)  # what it owns
+    topic_partitions: tuple[OwnedTopic, ...] | None = wire(nullable="0+", default=None)  # owned partitions
 
 
 @struct
 class Assignment:
-    """All that a member has from now on."""
+    """The whole assignment of a member."""
 
     topic_partitions: tuple[OwnedTopic, ...]
 
 
 @message(api=68, versions="0-1", flexible="0+")
 class ConsumerGroupHeartbeatResponse:
-    """The member's epoch, and what it has, when that changed."""
+    """The member's epoch, and its assignment if it changed."""
 
     throttle_time_ms: Int32 = 0
     error_code: Int16 = 0

@@ -1,27 +1,27 @@
-"""CreatePartitions: give topics more partitions."""
+"""CreatePartitions: raise the partition count of topics."""
 
 from tailrace.wire.schema import Int16, Int32, message, struct, wire
 
 
 @struct
 class NewPartition:
-    """The brokers that are to hold a new partition."""
+    """The brokers that will host the replicas of a new partition."""
 
     broker_ids: tuple[Int32, ...]
 
 
 @struct
 class TopicToGrow:
-    """A topic and how many partitions it is to have in all."""
+    """A topic and its new partition count."""
 
     name: str
     count: Int32
-    assignments: tuple[NewPartition, ...] | None = wire(nullable="0+", default=None)  # None: the controller places them
+    assignments: tuple[NewPartition, ...] | None = wire(nullable="0+", default=None)  # None: the controller assigns
 
 
 @message(api=37, versions="0-3", flexible="2+")
 class CreatePartitionsRequest:
-    """The topics to grow."""
+    """The topics to which partitions are added."""
 
     topics: tuple[TopicToGrow, ...]
     timeout_ms: Int32 = 60_000
@@ -30,7 +30,7 @@ class CreatePartitionsRequest:
 
 @struct
 class GrownTopic:
-    """A topic that has grown, or why it has not."""
+    """The result for one topic."""
 
     name: str
     error_code: Int16 = 0
@@ -39,7 +39,7 @@ class GrownTopic:
 
 @message(api=37, versions="0-3", flexible="2+")
 class CreatePartitionsResponse:
-    """What became of each."""
+    """The result for each topic."""
 
     throttle_time_ms: Int32 = 0
     results: tuple[GrownTopic, ...]

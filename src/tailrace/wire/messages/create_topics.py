@@ -1,4 +1,4 @@
-"""CreateTopics: make topics, or say whether they could be made."""
+"""CreateTopics: create topics, or only validate that they could be created."""
 
 from tailrace.model.ids import NO_ID, Id
 from tailrace.wire.schema import Int8, Int16, Int32, message, struct, wire
@@ -6,7 +6,7 @@ from tailrace.wire.schema import Int8, Int16, Int32, message, struct, wire
 
 @struct
 class ReplicaAssignment:
-    """The brokers that are to hold a partition."""
+    """The brokers that will host the replicas of a partition."""
 
     partition: Int32
     broker_ids: tuple[Int32, ...]
@@ -22,18 +22,18 @@ class NewTopicConfig:
 
 @struct
 class NewTopic:
-    """A topic to make; -1 leaves partitions or replicas to the broker."""
+    """A topic to create; -1 for the broker's default partition count or replication factor."""
 
     name: str
     num_partitions: Int32
     replication_factor: Int16
-    assignments: tuple[ReplicaAssignment, ...] = ()  # where given, the two numbers above are -1
+    assignments: tuple[ReplicaAssignment, ...] = ()  # if given, the two numbers above are -1
     configs: tuple[NewTopicConfig, ...] = ()
 
 
 @message(api=19, versions="2-7", flexible="5+")
 class CreateTopicsRequest:
-    """The topics to make."""
+    """The topics to create."""
 
     topics: tuple[NewTopic, ...]
     timeout_ms: Int32 = 60_000
@@ -53,7 +53,7 @@ class CreatedTopicConfig:
 
 @struct
 class CreatedTopic:
-    """A topic as it was made, or why it was not."""
+    """The created topic, or an error."""
 
     name: str
     topic_id: Id = wire(since=7, default=NO_ID, ignorable=True)
@@ -67,7 +67,7 @@ class CreatedTopic:
 
 @message(api=19, versions="2-7", flexible="5+")
 class CreateTopicsResponse:
-    """What became of each."""
+    """The result for each topic."""
 
     throttle_time_ms: Int32 = 0
     topics: tuple[CreatedTopic, ...]

@@ -1,18 +1,18 @@
-"""DeleteGroups: forget groups that nobody is in, with how far they have read."""
+"""DeleteGroups: delete empty groups and their committed offsets."""
 
 from tailrace.wire.schema import Int16, Int32, message, struct
 
 
 @message(api=42, versions="0-2", flexible="2+")
 class DeleteGroupsRequest:
-    """Which groups to forget."""
+    """The groups to delete."""
 
     groups_names: tuple[str, ...]
 
 
 @struct
 class DeletedGroup:
-    """What became of one."""
+    """The result for one group."""
 
     group_id: str
     error_code: Int16 = 0
@@ -20,7 +20,7 @@ class DeletedGroup:
 
 @message(api=42, versions="0-2", flexible="2+")
 class DeleteGroupsResponse:
-    """What became of each."""
+    """The result for each group."""
 
     throttle_time_ms: Int32 = 0
     results: tuple[DeletedGroup, ...]

@@ -1,11 +1,11 @@
-"""DeleteRecords: move the start of partitions forward."""
+"""DeleteRecords: raise the log start offset of partitions."""
 
 from tailrace.wire.schema import Int16, Int32, Int64, message, struct
 
 
 @struct
 class PartitionToTrim:
-    """The first offset to keep; -1 keeps nothing below the high watermark."""
+    """The new log start offset; -1 means the high watermark."""
 
     partition: Int32
     offset: Int64
@@ -13,7 +13,7 @@ class PartitionToTrim:
 
 @struct
 class TopicToTrim:
-    """A topic and the partitions to trim."""
+    """A topic and the partitions whose records are deleted."""
 
     name: str
     partitions: tuple[PartitionToTrim, ...]
@@ -21,7 +21,7 @@ class TopicToTrim:
 
 @message(api=21, versions="0-2", flexible="2+")
 class DeleteRecordsRequest:
-    """The partitions to trim."""
+    """The partitions whose records are deleted, and up to which offset."""
 
     topics: tuple[TopicToTrim, ...]
     timeout_ms: Int32 = 60_000
@@ -29,7 +29,7 @@ class DeleteRecordsRequest:
 
 @struct
 class TrimmedPartition:
-    """The new start of a partition, or an error."""
+    """The new log start offset of a partition, or an error."""
 
     partition: Int32
     low_watermark: Int64
@@ -38,7 +38,7 @@ class TrimmedPartition:
 
 @struct
 class TrimmedTopic:
-    """The answers of one topic."""
+    """The results for one topic."""
 
     name: str
     partitions: tuple[TrimmedPartition, ...]
@@ -46,7 +46,7 @@ class TrimmedTopic:
 
 @message(api=21, versions="0-2", flexible="2+")
 class DeleteRecordsResponse:
-    """What became of each."""
+    """The result for each partition."""
 
     throttle_time_ms: Int32 = 0
     topics: tuple[TrimmedTopic, ...]

@@ -1,4 +1,4 @@
-"""DeleteTopics: remove topics and all that is in them."""
+"""DeleteTopics: delete topics with their records."""
 
 from tailrace.model.ids import NO_ID, Id
 from tailrace.wire.schema import Int16, Int32, message, struct, wire
@@ -14,7 +14,7 @@ class TopicToDelete:
 
 @message(api=20, versions="1-6", flexible="4+")
 class DeleteTopicsRequest:
-    """The topics to remove: `topic_names` up to version 5, `topics` from 6 on."""
+    """The topics to delete: `topic_names` up to version 5, `topics` from 6 on."""
 
     topics: tuple[TopicToDelete, ...] = wire(since=6, default=())
     topic_names: tuple[str, ...] = wire(until=5, default=(), ignorable=True)
@@ -23,7 +23,7 @@ class DeleteTopicsRequest:
 
 @struct
 class DeletedTopic:
-    """A topic that is gone, or why it is not."""
+    """The result for one topic."""
 
     name: str | None = wire(nullable="6+")
     topic_id: Id = wire(since=6, default=NO_ID, ignorable=True)
@@ -33,7 +33,7 @@ class DeletedTopic:
 
 @message(api=20, versions="1-6", flexible="4+")
 class DeleteTopicsResponse:
-    """What became of each."""
+    """The result for each topic."""
 
     throttle_time_ms: Int32 = 0
     topics: tuple[DeletedTopic, ...]

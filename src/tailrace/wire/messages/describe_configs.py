@@ -1,11 +1,11 @@
-"""DescribeConfigs: the settings of topics and brokers, with where each comes from."""
+"""DescribeConfigs: the settings of topics and brokers, and the source of each."""
 
 from tailrace.wire.schema import Int8, Int16, Int32, message, struct, wire
 
 
 @struct
 class ResourceAsked:
-    """A topic or broker, and which of its settings; None for all."""
+    """A topic or broker and the settings wanted; None for all settings."""
 
     resource_type: Int8  # 2: a topic, 4: a broker
     resource_name: str
@@ -14,7 +14,7 @@ class ResourceAsked:
 
 @message(api=32, versions="1-4", flexible="4+")
 class DescribeConfigsRequest:
-    """Whose settings to show."""
+    """The topics and brokers whose settings are wanted."""
 
     resources: tuple[ResourceAsked, ...]
     include_synonyms: bool = False
@@ -23,7 +23,7 @@ class DescribeConfigsRequest:
 
 @struct
 class ConfigSynonym:
-    """A place where the same setting has a value, strongest first."""
+    """Another source that gives the setting a value, in order of precedence."""
 
     name: str
     value: str | None = wire(nullable="0+")
@@ -32,7 +32,7 @@ class ConfigSynonym:
 
 @struct
 class DescribedConfig:
-    """One setting, its value and where it was set."""
+    """One setting, its value and its source."""
 
     name: str
     value: str | None = wire(nullable="0+")
@@ -57,7 +57,7 @@ class DescribedResource:
 
 @message(api=32, versions="1-4", flexible="4+")
 class DescribeConfigsResponse:
-    """The settings."""
+    """The settings of each resource."""
 
     throttle_time_ms: Int32 = 0
     results: tuple[DescribedResource, ...]

@@ -1,4 +1,4 @@
-"""DescribeGroups: who is in a group, and what each member has."""
+"""DescribeGroups: the members of classic groups and their assignments."""
 
 from tailrace.wire.messages.authorization import NOT_ASKED
 from tailrace.wire.schema import Int16, Int32, message, struct, wire
@@ -14,7 +14,7 @@ class DescribeGroupsRequest:
 
 @struct
 class DescribedMember:
-    """One member; its metadata and assignment only clients understand."""
+    """One member; only clients can parse its metadata and assignment."""
 
     member_id: str
     group_instance_id: str | None = wire(since=4, nullable="4+", default=None, ignorable=True)
@@ -26,7 +26,7 @@ class DescribedMember:
 
 @struct
 class DescribedGroup:
-    """One group, or why there is nothing to say about it."""
+    """One group, or an error."""
 
     error_code: Int16 = 0
     error_message: str | None = wire(since=6, nullable="6+", default=None, ignorable=True)
@@ -40,7 +40,7 @@ class DescribedGroup:
 
 @message(api=15, versions="0-6", flexible="5+")
 class DescribeGroupsResponse:
-    """All that were asked for."""
+    """The groups, in the order of the request."""
 
     throttle_time_ms: Int32 = wire(since=1, default=0, ignorable=True)
     groups: tuple[DescribedGroup, ...]

@@ -1,4 +1,4 @@
-"""DescribeLogDirs: how much of the disk each partition takes."""
+"""DescribeLogDirs: the disk space that each partition takes."""
 
 from tailrace.wire.schema import Int16, Int32, Int64, message, struct, wire
 
@@ -20,12 +20,12 @@ class DescribeLogDirsRequest:
 
 @struct
 class PartitionSize:
-    """The bytes of a replica, and how far it is behind."""
+    """The size of a replica in bytes, and its lag."""
 
     partition: Int32
     size_bytes: Int64
     offset_lag: Int64 = 0
-    is_future: bool = False  # a replica on its way to another directory
+    is_future: bool = False  # a replica that is being moved to another directory
 
 
 @struct
@@ -38,7 +38,7 @@ class TopicSizes:
 
 @struct
 class DescribedLogDir:
-    """A data directory and what it holds."""
+    """A data directory and the partitions in it."""
 
     error_code: Int16 = 0
     log_dir: str

@@ -1,11 +1,11 @@
-"""DescribeProducers: who has written to partitions of late, and what they have open there."""
+"""DescribeProducers: the producers that wrote to partitions recently, and their open transactions."""
 
 from tailrace.wire.schema import Int16, Int32, Int64, message, struct, wire
 
 
 @struct
 class TopicAskedFor:
-    """A topic and the partitions to look into."""
+    """A topic and the partitions to describe."""
 
     name: str
     partitions: tuple[Int32, ...]
@@ -13,14 +13,14 @@ class TopicAskedFor:
 
 @message(api=61, versions="0-0", flexible="0+")
 class DescribeProducersRequest:
-    """The partitions to look into."""
+    """The partitions to describe."""
 
     topics: tuple[TopicAskedFor, ...]
 
 
 @struct
 class ProducerState:
-    """What a partition remembers of a producer; -1 stands for nothing."""
+    """The state that a partition keeps of a producer; -1 means none."""
 
     producer_id: Int64
     producer_epoch: Int32
@@ -42,7 +42,7 @@ class PartitionProducers:
 
 @struct
 class TopicProducers:
-    """The answers of one topic."""
+    """The partitions of one topic."""
 
     name: str
     partitions: tuple[PartitionProducers, ...]
@@ -50,7 +50,7 @@ class TopicProducers:
 
 @message(api=61, versions="0-0", flexible="0+")
 class DescribeProducersResponse:
-    """What each partition remembers."""
+    """The producers of each partition."""
 
     throttle_time_ms: Int32 = 0
     topics: tuple[TopicProducers, ...]

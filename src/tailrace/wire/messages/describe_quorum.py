@@ -1,4 +1,4 @@
-"""DescribeQuorum: who votes on a partition, who only listens, and how far each of them is."""
+"""DescribeQuorum: the voters and observers of a partition, and the log end offset of each."""
 
 from tailrace.model.ids import NO_ID, Id
 from tailrace.wire.schema import Int16, Int32, Int64, Uint16, message, struct, wire
@@ -6,14 +6,14 @@ from tailrace.wire.schema import Int16, Int32, Int64, Uint16, message, struct, w
 
 @struct
 class PartitionToDescribe:
-    """A partition, by its number."""
+    """The number of a partition."""
 
     partition: Int32
 
 
 @struct
 class TopicToDescribe:
-    """A topic's partitions; Kafka has a quorum for `__cluster_metadata` only, we have one for each."""
+    """A topic and its partitions. Kafka has a quorum for `__cluster_metadata` only, Tailrace one per partition."""
 
     name: str
     partitions: tuple[PartitionToDescribe, ...]
@@ -28,7 +28,7 @@ class DescribeQuorumRequest:
 
 @struct
 class ReplicaProgress:
-    """How far a replica is, as its leader knows; times are by the leader's clock."""
+    """How far a replica has fetched, as its leader knows it; times are by the leader's clock."""
 
     replica_id: Int32
     replica_directory_id: Id = wire(since=2, default=NO_ID, ignorable=True)
@@ -39,7 +39,7 @@ class ReplicaProgress:
 
 @struct
 class QuorumOfPartition:
-    """A leader and those that fetch from it."""
+    """The leader of a partition and the replicas that fetch from it."""
 
     partition: Int32
     error_code: Int16 = 0
@@ -61,7 +61,7 @@ class QuorumsOfTopic:
 
 @struct
 class Listener:
-    """Where a voter can be reached."""
+    """An address of a voter."""
 
     name: str
     host: str
@@ -70,7 +70,7 @@ class Listener:
 
 @struct
 class QuorumNode:
-    """A voter, and its listeners."""
+    """A voter and its listeners."""
 
     node_id: Int32
     listeners: tuple[Listener, ...]
@@ -78,7 +78,7 @@ class QuorumNode:
 
 @message(api=55, versions="0-2", flexible="0+")
 class DescribeQuorumResponse:
-    """The quorums, and where their members are."""
+    """The quorums, and the addresses of their voters."""
 
     error_code: Int16 = 0
     error_message: str | None = wire(nullable="2+", since=2, default=None, ignorable=True)

@@ -1,4 +1,4 @@
-"""DescribeTopicPartitions: topics in pages, for clusters whose Metadata is too large for one answer."""
+"""DescribeTopicPartitions: topics in pages, for clusters whose Metadata response would be too large."""
 
 from tailrace.model.ids import NO_ID, Id
 from tailrace.wire.messages.authorization import NOT_ASKED
@@ -7,14 +7,14 @@ from tailrace.wire.schema import Int16, Int32, message, struct, wire
 
 @struct
 class TopicAsked:
-    """A topic by name."""
+    """The name of a topic."""
 
     name: str
 
 
 @struct
 class Cursor:
-    """The partition a page begins with."""
+    """The first partition of a page."""
 
     topic: str
     partition: Int32
@@ -22,7 +22,7 @@ class Cursor:
 
 @message(api=75, versions="0-0", flexible="0+")
 class DescribeTopicPartitionsRequest:
-    """Topics to describe, from a cursor on; no topics mean all."""
+    """The topics to describe, starting at a cursor; an empty array means all topics."""
 
     topics: tuple[TopicAsked, ...]
     response_partition_limit: Int32 = 2000
@@ -31,7 +31,7 @@ class DescribeTopicPartitionsRequest:
 
 @struct
 class DescribedPartition:
-    """Who leads a partition, and where its replicas are."""
+    """The leader and the replicas of a partition."""
 
     error_code: Int16 = 0
     partition: Int32
@@ -46,7 +46,7 @@ class DescribedPartition:
 
 @struct
 class DescribedTopic:
-    """A topic and those of its partitions that fit the page."""
+    """A topic and those of its partitions that fit on the page."""
 
     error_code: Int16 = 0
     name: str | None = wire(nullable="0+")
@@ -58,7 +58,7 @@ class DescribedTopic:
 
 @message(api=75, versions="0-0", flexible="0+")
 class DescribeTopicPartitionsResponse:
-    """A page of topics, and where the next begins."""
+    """A page of topics, and the cursor of the next page."""
 
     throttle_time_ms: Int32 = 0
     topics: tuple[DescribedTopic, ...]

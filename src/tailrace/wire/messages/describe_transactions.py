@@ -1,18 +1,18 @@
-"""DescribeTransactions: the state of transactions, asked of their coordinator."""
+"""DescribeTransactions: the state of transactions, as their coordinator keeps it."""
 
 from tailrace.wire.schema import Int16, Int32, Int64, message, struct
 
 
 @message(api=65, versions="0-0", flexible="0+")
 class DescribeTransactionsRequest:
-    """Whose."""
+    """The transactional ids to describe."""
 
     transactional_ids: tuple[str, ...]
 
 
 @struct
 class TransactionTopic:
-    """Partitions of one topic that the transaction has to do with."""
+    """Partitions of one topic that are part of the transaction."""
 
     topic: str
     partitions: tuple[Int32, ...]
@@ -20,7 +20,7 @@ class TransactionTopic:
 
 @struct
 class DescribedTransaction:
-    """One transaction; without start while none is under way."""
+    """One transactional id; the start time is -1 if no transaction was started since InitProducerId."""
 
     error_code: Int16 = 0
     transactional_id: str
@@ -34,7 +34,7 @@ class DescribedTransaction:
 
 @message(api=65, versions="0-0", flexible="0+")
 class DescribeTransactionsResponse:
-    """All of them."""
+    """The state of each transactional id."""
 
     throttle_time_ms: Int32 = 0
     transaction_states: tuple[DescribedTransaction, ...]

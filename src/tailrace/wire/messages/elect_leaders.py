@@ -1,4 +1,4 @@
-"""ElectLeaders: let the preferred replicas lead again."""
+"""ElectLeaders: elect the preferred replicas as leaders."""
 
 from typing import Final
 
@@ -10,7 +10,7 @@ UNCLEAN: Final = 1  # the first live replica, in sync or not
 
 @struct
 class TopicToElect:
-    """Partitions of one topic that are to have another leader."""
+    """Partitions of one topic for which to elect a leader."""
 
     name: str
     partitions: tuple[Int32, ...] = ()
@@ -18,16 +18,16 @@ class TopicToElect:
 
 @message(api=43, versions="0-2", flexible="2+")
 class ElectLeadersRequest:
-    """The partitions to hold elections for."""
+    """The partitions for which to elect leaders."""
 
     election_type: Int8 = wire(since=1, default=PREFERRED)
-    topics: tuple[TopicToElect, ...] | None = wire(nullable="0+")  # None: all there are
+    topics: tuple[TopicToElect, ...] | None = wire(nullable="0+")  # None: all partitions
     timeout_ms: Int32 = 60_000
 
 
 @struct
 class PartitionElected:
-    """What became of one partition's election."""
+    """The result of one partition's election."""
 
     partition: Int32
     error_code: Int16 = 0
@@ -36,7 +36,7 @@ class PartitionElected:
 
 @struct
 class TopicElected:
-    """What became of one topic's elections."""
+    """The results for one topic."""
 
     name: str
     partitions: tuple[PartitionElected, ...]
@@ -44,7 +44,7 @@ class TopicElected:
 
 @message(api=43, versions="0-2", flexible="2+")
 class ElectLeadersResponse:
-    """What became of each election."""
+    """The result of each election."""
 
     throttle_time_ms: Int32 = 0
     error_code: Int16 = wire(since=1, default=0, ignorable=True)

@@ -5,7 +5,7 @@ from tailrace.wire.schema import Int16, Int32, Int64, message, wire
 
 @message(api=26, versions="0-5", flexible="3+")
 class EndTxnRequest:
-    """Which transaction, and how it ends."""
+    """The transaction, and whether it commits or aborts."""
 
     transactional_id: str
     producer_id: Int64
@@ -15,7 +15,7 @@ class EndTxnRequest:
 
 @message(api=26, versions="0-5", flexible="3+")
 class EndTxnResponse:
-    """The id and epoch for the next transaction."""
+    """The producer id and epoch for the next transaction."""
 
     throttle_time_ms: Int32 = 0
     error_code: Int16 = 0

@@ -1,7 +1,7 @@
 """Fetch: read record batches, as a consumer or as a follower.
 
-The broker serves it with the hand-written `wire.hot_fetch`; this is its twin, for clients and tests. Tags from 10,000
-on are our own, between brokers.
+The broker uses the hand-written codec `wire.hot_fetch`; clients and tests use this declaration, and tests compare the
+two. Tags from 10,000 on are Tailrace's own, used between brokers.
 """
 
 from tailrace.model.ids import NO_ID, Id
@@ -11,7 +11,7 @@ from tailrace.wire.schema import Int8, Int16, Int32, Int64, Records, message, st
 
 @struct
 class ReplicaState:
-    """Which follower asks; -1 for consumers."""
+    """The id of the follower that fetches; -1 for consumers."""
 
     replica_id: Int32 = -1
     replica_epoch: Int64 = -1
@@ -19,7 +19,7 @@ class ReplicaState:
 
 @struct
 class PartitionToFetch:
-    """Where to read on in one partition."""
+    """A partition and the offset to fetch from."""
 
     partition: Int32
     current_leader_epoch: Int32 = wire(since=9, default=-1, ignorable=True)
@@ -43,7 +43,7 @@ class TopicToFetch:
 
 @struct
 class ForgottenTopic:
-    """Partitions to drop from the fetch session."""
+    """Partitions to remove from the fetch session."""
 
     name: str = wire(until=12, default="", ignorable=True)
     topic_id: Id = wire(since=13, default=NO_ID, ignorable=True)
@@ -52,17 +52,17 @@ class ForgottenTopic:
 
 @message(api=1, versions="4-18", flexible="12+")
 class FetchRequest:
-    """What to read, from where, how much at most, and how long to wait for it."""
+    """The partitions to fetch, the most bytes to return and how long to wait for the fewest."""
 
     cluster_id: str | None = wire(nullable="0+", tag=0, since=12, default=None, ignorable=True)
-    replica_id: Int32 = wire(until=14, default=-1)  # -1: a consumer; later versions say it in `replica_state`
+    replica_id: Int32 = wire(until=14, default=-1)  # -1: a consumer; later in `replica_state`
     replica_state: ReplicaState = wire(tag=1, since=15, default=ReplicaState())
     max_wait_ms: Int32
     min_bytes: Int32
     max_bytes: Int32 = 2**31 - 1
-    isolation_level: Int8 = 0  # 1: only what is committed
+    isolation_level: Int8 = 0  # 0: read uncommitted, 1: read committed
     session_id: Int32 = wire(since=7, default=0, ignorable=True)
-    session_epoch: Int32 = wire(since=7, default=-1, ignorable=True)  # -1: no session, 0: begin one
+    session_epoch: Int32 = wire(since=7, default=-1, ignorable=True)  # -1: no session, 0: new session
     topics: tuple[TopicToFetch, ...]
     forgotten_topics: tuple[ForgottenTopic, ...] = wire(since=7, default=())
     rack_id: str = wire(since=11, default="", ignorable=True)
@@ -70,7 +70,7 @@ class FetchRequest:
 
 @struct
 class EpochEndOffset:
-    """Where the logs of leader and follower part: the follower truncates to it."""
+    """Where the log of the follower diverges from the leader's: the follower truncates to this."""
 
     epoch: Int32 = -1
     end_offset: Int64 = -1
@@ -78,7 +78,7 @@ class EpochEndOffset:
 
 @struct
 class SnapshotId:
-    """A snapshot to fetch instead, when the log no longer reaches back."""
+    """The snapshot to fetch instead, when the leader's log starts after the fetch offset."""
 
     end_offset: Int64 = -1
     epoch: Int32 = -1
@@ -86,7 +86,7 @@ class SnapshotId:
 
 @struct
 class AbortedTransaction:
-    """A transaction whose records a read-committed consumer leaves out."""
+    """A transaction whose records a read-committed consumer skips."""
 
     producer_id: Int64
     first_offset: Int64
@@ -94,7 +94,7 @@ class AbortedTransaction:
 
 @struct
 class PartitionFetched:
-    """Batches of one partition and its offsets."""
+    """Record batches of one partition, and its offsets."""
 
     partition: Int32
     error_code: Int16 = 0
@@ -112,7 +112,7 @@ class PartitionFetched:
 
 @struct
 class TopicFetched:
-    """The answers of one topic."""
+    """The partitions of one topic."""
 
     name: str = wire(until=12, default="", ignorable=True)
     topic_id: Id = wire(since=13, default=NO_ID, ignorable=True)
@@ -121,7 +121,7 @@ class TopicFetched:
 
 @message(api=1, versions="4-18", flexible="12+")
 class FetchResponse:
-    """Batches by topic and partition; in a fetch session only those that changed."""
+    """Record batches by topic and partition; in a fetch session only the partitions that changed."""
 
     throttle_time_ms: Int32 = 0
     error_code: Int16 = wire(since=7, default=0, ignorable=True)

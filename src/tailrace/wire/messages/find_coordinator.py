@@ -1,20 +1,20 @@
-"""FindCoordinator: which broker keeps the state of a group, a transaction or a share group."""
+"""FindCoordinator: the broker that coordinates a group, a transactional id or a share group."""
 
 from tailrace.wire.schema import Int8, Int16, Int32, message, struct, wire
 
 
 @message(api=10, versions="0-6", flexible="3+")
 class FindCoordinatorRequest:
-    """Whose coordinator to find: `key` up to version 3, `coordinator_keys` from 4 on."""
+    """The keys whose coordinator is wanted: `key` up to version 3, `coordinator_keys` from 4 on."""
 
     key: str = wire(until=3, default="")
-    key_type: Int8 = wire(since=1, default=0)  # 0: a group, 1: a transaction, 2: a share group's partition
+    key_type: Int8 = wire(since=1, default=0)  # 0: group, 1: transactional id, 2: partition of a share group
     coordinator_keys: tuple[str, ...] = wire(since=4, default=())
 
 
 @struct
 class Coordinator:
-    """The broker for one key, or an error."""
+    """The coordinator of one key, or an error."""
 
     key: str
     node_id: Int32
@@ -26,7 +26,7 @@ class Coordinator:
 
 @message(api=10, versions="0-6", flexible="3+")
 class FindCoordinatorResponse:
-    """The coordinator, in the top fields up to version 3, in `coordinators` from 4 on."""
+    """The coordinator: in the top-level fields up to version 3, in `coordinators` from 4 on."""
 
     throttle_time_ms: Int32 = wire(since=1, default=0, ignorable=True)
     error_code: Int16 = wire(until=3, default=0)

@@ -1,11 +1,11 @@
-"""Heartbeat: a member says that it is there, and hears whether it must join again."""
+"""Heartbeat: a member stays in its classic group, and learns whether it must rejoin."""
 
 from tailrace.wire.schema import Int16, Int32, message, wire
 
 
 @message(api=12, versions="0-4", flexible="4+")
 class HeartbeatRequest:
-    """Who is there, in which generation."""
+    """The member and its generation."""
 
     group_id: str
     generation_id: Int32
@@ -15,7 +15,7 @@ class HeartbeatRequest:
 
 @message(api=12, versions="0-4", flexible="4+")
 class HeartbeatResponse:
-    """Nothing, or why it has to do something."""
+    """An error code; REBALANCE_IN_PROGRESS means that the member must rejoin."""
 
     throttle_time_ms: Int32 = wire(since=1, default=0, ignorable=True)
     error_code: Int16 = 0

@@ -6,7 +6,7 @@ from tailrace.wire.schema import Int8, Int32, message, struct, wire
 
 @struct
 class ConfigChange:
-    """One setting: 0 sets it, 1 clears it, 2 appends to and 3 takes from a list."""
+    """One setting: operation 0 sets it, 1 deletes it, 2 appends to a list, 3 removes from a list."""
 
     name: str
     config_operation: Int8
@@ -24,7 +24,7 @@ class ResourceToAlter:
 
 @message(api=44, versions="0-1", flexible="1+")
 class IncrementalAlterConfigsRequest:
-    """The changes."""
+    """The changes of each resource."""
 
     resources: tuple[ResourceToAlter, ...]
     validate_only: bool = False
@@ -32,7 +32,7 @@ class IncrementalAlterConfigsRequest:
 
 @message(api=44, versions="0-1", flexible="1+")
 class IncrementalAlterConfigsResponse:
-    """What became of each resource."""
+    """The result for each resource."""
 
     throttle_time_ms: Int32 = 0
     resources: tuple[AlteredResource, ...]

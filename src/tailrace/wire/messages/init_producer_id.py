@@ -1,11 +1,11 @@
-"""InitProducerId: an id and epoch for a producer that wants its batches appended once and in order."""
+"""InitProducerId: a producer id and epoch for an idempotent or transactional producer."""
 
 from tailrace.wire.schema import Int16, Int32, Int64, message, wire
 
 
 @message(api=22, versions="0-5", flexible="2+")
 class InitProducerIdRequest:
-    """Who asks; without a transactional id only idempotence is wanted."""
+    """A transactional id; None for a producer that is only idempotent."""
 
     transactional_id: str | None = wire(nullable="0+", default=None)
     transaction_timeout_ms: Int32
@@ -15,7 +15,7 @@ class InitProducerIdRequest:
 
 @message(api=22, versions="0-5", flexible="2+")
 class InitProducerIdResponse:
-    """The id and epoch to stamp batches with."""
+    """The producer id and epoch for the producer's batches."""
 
     throttle_time_ms: Int32 = 0
     error_code: Int16 = 0

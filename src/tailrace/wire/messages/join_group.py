@@ -1,11 +1,11 @@
-"""JoinGroup: take part in a group, or come back for its next generation."""
+"""JoinGroup: join a classic group, or rejoin it for the next generation."""
 
 from tailrace.wire.schema import Int16, Int32, message, struct, wire
 
 
 @struct
 class JoiningProtocol:
-    """One way of sharing work that a member knows, and what it has to say about itself in it."""
+    """An assignment strategy that the member supports, and its metadata (subscription) for that strategy."""
 
     name: str
     metadata: bytes
@@ -13,21 +13,21 @@ class JoiningProtocol:
 
 @message(api=11, versions="0-9", flexible="6+")
 class JoinGroupRequest:
-    """Who joins, and what it can do. An empty `member_id`: it has none yet."""
+    """The member and its protocols. An empty `member_id` means that the member has none yet."""
 
     group_id: str
     session_timeout_ms: Int32
     rebalance_timeout_ms: Int32 = wire(since=1, default=-1, ignorable=True)  # -1: the session timeout
     member_id: str
-    group_instance_id: str | None = wire(since=5, nullable="5+", default=None)  # of a static member
+    group_instance_id: str | None = wire(since=5, nullable="5+", default=None)  # only static members have one
     protocol_type: str
-    protocols: tuple[JoiningProtocol, ...]  # the favourite first
+    protocols: tuple[JoiningProtocol, ...]  # in order of preference
     reason: str | None = wire(since=8, nullable="8+", default=None, ignorable=True)
 
 
 @struct
 class JoinedMember:
-    """A member as its leader sees it."""
+    """A member, as the group leader receives it."""
 
     member_id: str
     group_instance_id: str | None = wire(since=5, nullable="5+", default=None, ignorable=True)
@@ -36,7 +36,7 @@ class JoinedMember:
 
 @message(api=11, versions="0-9", flexible="6+")
 class JoinGroupResponse:
-    """The new generation. Only its leader is told who else is in it."""
+    """The new generation. Only the group leader receives the list of members."""
 
     throttle_time_ms: Int32 = wire(since=2, default=0, ignorable=True)
     error_code: Int16 = 0

@@ -1,11 +1,11 @@
-"""Hints about leaders that Produce and Fetch carry (KIP-951), so that clients need no Metadata to go on."""
+"""Hints at the current leader in Produce and Fetch responses (KIP-951), which save clients a Metadata request."""
 
 from tailrace.wire.schema import Int32, struct, wire
 
 
 @struct
 class LeaderIdAndEpoch:
-    """Who leads a partition, as far as this broker knows; -1 when it does not."""
+    """The leader of a partition as this broker knows it; -1 if it knows none."""
 
     leader_id: Int32 = -1
     leader_epoch: Int32 = -1
@@ -13,7 +13,7 @@ class LeaderIdAndEpoch:
 
 @struct
 class NodeEndpoint:
-    """Where to reach a leader that was named."""
+    """The address of a leader named in the response."""
 
     node_id: Int32
     host: str

@@ -1,11 +1,11 @@
-"""LeaveGroup: members go, by themselves or because an administrator says so."""
+"""LeaveGroup: remove members from a classic group, sent by a member or by an administrator."""
 
 from tailrace.wire.schema import Int16, Int32, message, struct, wire
 
 
 @struct
 class LeavingMember:
-    """Who goes: by member id, or a static member by its instance id alone."""
+    """A member to remove, by its member id, or a static member by its instance id alone."""
 
     member_id: str
     group_instance_id: str | None = wire(nullable="0+", default=None)
@@ -14,7 +14,7 @@ class LeavingMember:
 
 @message(api=13, versions="0-5", flexible="4+")
 class LeaveGroupRequest:
-    """`member_id` up to version 2, `members` from 3 on."""
+    """The members to remove: `member_id` up to version 2, `members` from 3 on."""
 
     group_id: str
     member_id: str = wire(until=2, default="")
@@ -23,7 +23,7 @@ class LeaveGroupRequest:
 
 @struct
 class LeftMember:
-    """What became of one."""
+    """The result for one member."""
 
     member_id: str
     group_instance_id: str | None = wire(nullable="0+")
@@ -32,7 +32,7 @@ class LeftMember:
 
 @message(api=13, versions="0-5", flexible="4+")
 class LeaveGroupResponse:
-    """What became of all, and from version 3 on of each."""
+    """One error code, and from version 3 on a result for each member."""
 
     throttle_time_ms: Int32 = wire(since=1, default=0, ignorable=True)
     error_code: Int16 = 0

@@ -5,7 +5,7 @@ from tailrace.wire.schema import Int16, Int32, message, struct, wire
 
 @message(api=16, versions="0-5", flexible="3+")
 class ListGroupsRequest:
-    """Which groups to list; empty filters let all through."""
+    """Filters on the groups to list; an empty filter lets all groups through."""
 
     states_filter: tuple[str, ...] = wire(since=4, default=())
     types_filter: tuple[str, ...] = wire(since=5, default=())
@@ -23,7 +23,7 @@ class ListedGroup:
 
 @message(api=16, versions="0-5", flexible="3+")
 class ListGroupsResponse:
-    """All of them."""
+    """The groups."""
 
     throttle_time_ms: Int32 = wire(since=1, default=0, ignorable=True)
     error_code: Int16 = 0

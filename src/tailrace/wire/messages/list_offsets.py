@@ -1,11 +1,11 @@
-"""ListOffsets: which offset a partition has at its start, at its end or at a time."""
+"""ListOffsets: the offset at the start, at the end or at a timestamp of a partition."""
 
 from tailrace.wire.schema import Int8, Int16, Int32, Int64, message, struct, wire
 
 
 @struct
 class PartitionAsked:
-    """A time in milliseconds, or one of the negative numbers that name a place in the log."""
+    """A timestamp in milliseconds, or a negative number that names a position in the log."""
 
     partition: Int32
     current_leader_epoch: Int32 = wire(since=4, default=-1, ignorable=True)
@@ -14,7 +14,7 @@ class PartitionAsked:
 
 @struct
 class TopicAsked:
-    """A topic and the partitions to look into."""
+    """A topic and the partitions to look up."""
 
     name: str
     partitions: tuple[PartitionAsked, ...]
@@ -22,7 +22,7 @@ class TopicAsked:
 
 @message(api=2, versions="1-11", flexible="6+")
 class ListOffsetsRequest:
-    """Partitions and times to look up."""
+    """The partitions and timestamps to look up."""
 
     replica_id: Int32 = -1
     isolation_level: Int8 = wire(since=2, default=0)
@@ -32,7 +32,7 @@ class ListOffsetsRequest:
 
 @struct
 class PartitionOffset:
-    """The first record at or after the time asked for; -1 where there is none."""
+    """The first record at or after the timestamp; -1 if there is none."""
 
     partition: Int32
     error_code: Int16 = 0
@@ -43,7 +43,7 @@ class PartitionOffset:
 
 @struct
 class TopicOffsets:
-    """The answers of one topic."""
+    """The results for one topic."""
 
     name: str
     partitions: tuple[PartitionOffset, ...]

@@ -5,11 +5,11 @@ from tailrace.wire.schema import Int16, Int32, Int64, message, struct, wire
 
 @message(api=66, versions="0-2", flexible="0+")
 class ListTransactionsRequest:
-    """Which to list; empty filters let all through."""
+    """Filters on the transactions to list; an empty filter lets all through."""
 
     state_filters: tuple[str, ...]
     producer_id_filters: tuple[Int64, ...]
-    duration_filter: Int64 = wire(since=1, default=-1)  # under way for longer, in milliseconds
+    duration_filter: Int64 = wire(since=1, default=-1)  # only transactions open for longer, in milliseconds
     transactional_id_pattern: str | None = wire(since=2, nullable="2+", default=None)
 
 
@@ -24,7 +24,7 @@ class ListedTransaction:
 
 @message(api=66, versions="0-2", flexible="0+")
 class ListTransactionsResponse:
-    """All of them, and the states asked for that do not exist."""
+    """The transactions, and the states of the filter that do not exist."""
 
     throttle_time_ms: Int32 = 0
     error_code: Int16 = 0

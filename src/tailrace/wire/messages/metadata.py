@@ -1,4 +1,4 @@
-"""Metadata: which brokers there are, and who leads what."""
+"""Metadata: the brokers of the cluster, and the leader and replicas of each partition."""
 
 from tailrace.model.ids import NO_ID, Id
 from tailrace.wire.messages.authorization import NOT_ASKED
@@ -7,7 +7,7 @@ from tailrace.wire.schema import Int16, Int32, message, struct, wire
 
 @struct
 class TopicWanted:
-    """A topic by name, or from version 12 on by id with name None."""
+    """A topic by name; from version 12 on alternatively by id, with name None."""
 
     topic_id: Id = wire(since=10, default=NO_ID, ignorable=True)
     name: str | None = wire(nullable="10+")
@@ -15,9 +15,9 @@ class TopicWanted:
 
 @message(api=3, versions="0-13", flexible="9+")
 class MetadataRequest:
-    """Which topics to describe."""
+    """The topics to describe."""
 
-    topics: tuple[TopicWanted, ...] | None = wire(nullable="1+")  # None: all; in version 0 an empty array means all
+    topics: tuple[TopicWanted, ...] | None = wire(nullable="1+")  # None: all topics; in version 0 an empty array
     allow_auto_topic_creation: bool = wire(since=4, default=True)
     include_cluster_authorized_operations: bool = wire(since=8, until=10, default=False)
     include_topic_authorized_operations: bool = wire(since=8, default=False)
@@ -25,7 +25,7 @@ class MetadataRequest:
 
 @struct
 class BrokerMetadata:
-    """Where to reach a broker."""
+    """A broker and its address."""
 
     node_id: Int32
     host: str
@@ -35,7 +35,7 @@ class BrokerMetadata:
 
 @struct
 class PartitionMetadata:
-    """Who leads a partition, and where its replicas are."""
+    """The leader and the replicas of a partition."""
 
     error_code: Int16 = 0
     partition: Int32
@@ -48,11 +48,11 @@ class PartitionMetadata:
 
 @struct
 class TopicMetadata:
-    """A topic and its partitions, or why there is nothing to say about it."""
+    """A topic and its partitions, or an error."""
 
     error_code: Int16 = 0
     name: str | None = wire(nullable="12+")
-    topic_id: Id = wire(since=10, default=NO_ID, ignorable=True)  # zero makes clients fall back to names
+    topic_id: Id = wire(since=10, default=NO_ID, ignorable=True)  # NO_ID makes clients use the name instead
     is_internal: bool = wire(since=1, default=False, ignorable=True)
     partitions: tuple[PartitionMetadata, ...] = ()
     topic_authorized_operations: Int32 = wire(since=8, default=NOT_ASKED)

@@ -1,4 +1,4 @@
-"""OffsetCommit: write down how far a group has read."""
+"""OffsetCommit: commit offsets of a group."""
 
 from tailrace.model.ids import NO_ID, Id
 from tailrace.wire.schema import Int16, Int32, Int64, message, struct, wire
@@ -6,7 +6,7 @@ from tailrace.wire.schema import Int16, Int32, Int64, message, struct, wire
 
 @struct
 class PartitionToCommit:
-    """The next offset to read, and a note beside it."""
+    """The next offset to read, and free-form metadata of the client."""
 
     partition: Int32
     committed_offset: Int64
@@ -16,7 +16,7 @@ class PartitionToCommit:
 
 @struct
 class TopicToCommit:
-    """A topic, by name, from version 10 on by id."""
+    """A topic, by name up to version 9 and by id from 10 on."""
 
     name: str = wire(until=9, default="", ignorable=True)
     topic_id: Id = wire(since=10, default=NO_ID, ignorable=True)
@@ -25,19 +25,19 @@ class TopicToCommit:
 
 @message(api=8, versions="2-10", flexible="8+")
 class OffsetCommitRequest:
-    """Who commits: generation -1 and no member id is somebody who takes no part in the group."""
+    """The offsets and the member that commits; generation -1 without a member id means no member of the group."""
 
     group_id: str
     generation_id_or_member_epoch: Int32 = -1
     member_id: str = ""
     group_instance_id: str | None = wire(since=7, nullable="7+", default=None)
-    retention_time_ms: Int64 = wire(until=4, default=-1, ignorable=True)  # -1: as the broker says
+    retention_time_ms: Int64 = wire(until=4, default=-1, ignorable=True)  # -1: the broker's default
     topics: tuple[TopicToCommit, ...]
 
 
 @struct
 class CommittedPartition:
-    """What became of one."""
+    """The result for one partition."""
 
     partition: Int32
     error_code: Int16 = 0
@@ -45,7 +45,7 @@ class CommittedPartition:
 
 @struct
 class CommittedTopic:
-    """The answers of one topic."""
+    """The results for one topic."""
 
     name: str = wire(until=9, default="", ignorable=True)
     topic_id: Id = wire(since=10, default=NO_ID, ignorable=True)
@@ -54,7 +54,7 @@ class CommittedTopic:
 
 @message(api=8, versions="2-10", flexible="8+")
 class OffsetCommitResponse:
-    """What became of each."""
+    """The result for each partition."""
 
     throttle_time_ms: Int32 = wire(since=3, default=0, ignorable=True)
     topics: tuple[CommittedTopic, ...]

@@ -1,4 +1,4 @@
-"""OffsetDelete: forget how far a group has read topics that it does not read any more."""
+"""OffsetDelete: delete committed offsets of topics that the group no longer subscribes to."""
 
 from tailrace.wire.schema import Int16, Int32, message, struct
 
@@ -12,7 +12,7 @@ class PartitionToForget:
 
 @struct
 class TopicToForget:
-    """A topic and its partitions to forget."""
+    """A topic and the partitions whose offsets are deleted."""
 
     name: str
     partitions: tuple[PartitionToForget, ...]
@@ -20,7 +20,7 @@ class TopicToForget:
 
 @message(api=47, versions="0-0", flexible="none")
 class OffsetDeleteRequest:
-    """What to forget, of which group."""
+    """The group and the partitions whose offsets are deleted."""
 
     group_id: str
     topics: tuple[TopicToForget, ...]
@@ -28,7 +28,7 @@ class OffsetDeleteRequest:
 
 @struct
 class ForgottenPartition:
-    """What became of one."""
+    """The result for one partition."""
 
     partition: Int32
     error_code: Int16 = 0
@@ -36,7 +36,7 @@ class ForgottenPartition:
 
 @struct
 class ForgottenTopic:
-    """The answers of one topic."""
+    """The results for one topic."""
 
     name: str
     partitions: tuple[ForgottenPartition, ...]
@@ -44,7 +44,7 @@ class ForgottenTopic:
 
 @message(api=47, versions="0-0", flexible="none")
 class OffsetDeleteResponse:
-    """Why nothing was forgotten, or what became of each."""
+    """An error for the whole request, or the result for each partition."""
 
     error_code: Int16 = 0
     throttle_time_ms: Int32 = 0

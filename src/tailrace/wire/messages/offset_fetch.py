@@ -1,4 +1,4 @@
-"""OffsetFetch: how far groups have read."""
+"""OffsetFetch: the committed offsets of groups."""
 
 from tailrace.model.ids import NO_ID, Id
 from tailrace.wire.schema import Int16, Int32, Int64, message, struct, wire
@@ -6,7 +6,7 @@ from tailrace.wire.schema import Int16, Int32, Int64, message, struct, wire
 
 @struct
 class TopicWanted:
-    """A topic and the partitions asked for."""
+    """A topic and the partitions wanted."""
 
     name: str
     partition_indexes: tuple[Int32, ...]
@@ -14,7 +14,7 @@ class TopicWanted:
 
 @struct
 class GroupTopicWanted:
-    """The same among several groups; from version 10 on by id."""
+    """A topic of one of several groups, by name up to version 9 and by id from 10 on."""
 
     name: str = wire(until=9, default="", ignorable=True)
     topic_id: Id = wire(since=10, default=NO_ID, ignorable=True)
@@ -23,7 +23,7 @@ class GroupTopicWanted:
 
 @struct
 class GroupWanted:
-    """One of several groups; no topics: all that it has read."""
+    """One of several groups; topics None means all topics with committed offsets."""
 
     group_id: str
     member_id: str | None = wire(since=9, nullable="9+", default=None, ignorable=True)
@@ -43,7 +43,7 @@ class OffsetFetchRequest:
 
 @struct
 class FetchedPartition:
-    """An offset, -1 where there is none, and the note beside it."""
+    """The committed offset, -1 if there is none, and the metadata committed with it."""
 
     partition: Int32
     committed_offset: Int64
@@ -54,7 +54,7 @@ class FetchedPartition:
 
 @struct
 class FetchedTopic:
-    """The answers of one topic."""
+    """The partitions of one topic."""
 
     name: str
     partitions: tuple[FetchedPartition, ...]
@@ -62,7 +62,7 @@ class FetchedTopic:
 
 @struct
 class FetchedGroupTopic:
-    """The same among several groups."""
+    """The partitions of one topic of one of several groups."""
 
     name: str = wire(until=9, default="", ignorable=True)
     topic_id: Id = wire(since=10, default=NO_ID, ignorable=True)
@@ -71,7 +71,7 @@ class FetchedGroupTopic:
 
 @struct
 class FetchedGroup:
-    """The answers of one group."""
+    """The committed offsets of one group."""
 
     group_id: str
     topics: tuple[FetchedGroupTopic, ...] = ()
@@ -80,7 +80,7 @@ class FetchedGroup:
 
 @message(api=9, versions="1-10", flexible="6+")
 class OffsetFetchResponse:
-    """What each group has read."""
+    """The committed offsets: of one group up to version 7, of several from 8 on."""
 
     throttle_time_ms: Int32 = wire(since=3, default=0, ignorable=True)
     topics: tuple[FetchedTopic, ...] = wire(until=7, default=())

@@ -1,11 +1,11 @@
-"""OffsetForLeaderEpoch: where an epoch ended, so that a reader can tell whether its log was truncated."""
+"""OffsetForLeaderEpoch: the end offset of a leader epoch, by which a client detects that the log was truncated."""
 
 from tailrace.wire.schema import Int16, Int32, Int64, message, struct, wire
 
 
 @struct
 class PartitionAsked:
-    """The epoch to look for, and the one the asker believes to be in force."""
+    """The epoch to look up, and the current epoch as the client knows it."""
 
     partition: Int32
     current_leader_epoch: Int32 = -1
@@ -14,7 +14,7 @@ class PartitionAsked:
 
 @struct
 class TopicAsked:
-    """A topic and the partitions to look into."""
+    """A topic and the partitions to look up."""
 
     name: str
     partitions: tuple[PartitionAsked, ...]
@@ -22,7 +22,7 @@ class TopicAsked:
 
 @message(api=23, versions="2-4", flexible="4+")
 class OffsetForLeaderEpochRequest:
-    """Partitions and the epochs last seen of them."""
+    """The partitions and the epochs to look up."""
 
     replica_id: Int32 = wire(since=3, default=-2, ignorable=True)
     topics: tuple[TopicAsked, ...]
@@ -30,7 +30,7 @@ class OffsetForLeaderEpochRequest:
 
 @struct
 class EpochEnd:
-    """The largest epoch not above the one asked for, and the offset after its last record."""
+    """The largest epoch that is not above the requested one, and its end offset."""
 
     error_code: Int16 = 0
     partition: Int32
@@ -40,7 +40,7 @@ class EpochEnd:
 
 @struct
 class TopicEpochEnds:
-    """The answers of one topic."""
+    """The results for one topic."""
 
     name: str
     partitions: tuple[EpochEnd, ...]
@@ -48,7 +48,7 @@ class TopicEpochEnds:
 
 @message(api=23, versions="2-4", flexible="4+")
 class OffsetForLeaderEpochResponse:
-    """The ends of those epochs."""
+    """The end offsets of the epochs."""
 
     throttle_time_ms: Int32 = 0
     topics: tuple[TopicEpochEnds, ...]

@@ -1,6 +1,7 @@
 """Produce: append record batches.
 
-The broker serves it with the hand-written `wire.hot_produce`; this is its twin, for clients and tests.
+The broker uses the hand-written codec `wire.hot_produce`; clients and tests use this declaration, and tests compare the
+two.
 """
 
 from tailrace.model.ids import NO_ID, Id
@@ -10,7 +11,7 @@ from tailrace.wire.schema import Int16, Int32, Int64, Records, message, struct, 
 
 @struct
 class PartitionToProduce:
-    """Whole record batches for one partition."""
+    """Record batches for one partition."""
 
     partition: Int32
     records: Records | None = wire(nullable="0+")
@@ -27,17 +28,17 @@ class TopicToProduce:
 
 @message(api=0, versions="3-13", flexible="9+")
 class ProduceRequest:
-    """Batches to append, by topic and partition."""
+    """The batches to append, by topic and partition."""
 
     transactional_id: str | None = wire(nullable="0+", default=None)
-    acks: Int16  # 0: no answer, 1: the leader has it, -1: it is committed
+    acks: Int16  # respond: 0: never, 1: once the leader has appended, -1: once it is committed
     timeout_ms: Int32
     topics: tuple[TopicToProduce, ...]
 
 
 @struct
 class RecordError:
-    """A record that made the whole batch fail."""
+    """A record because of which the whole batch was rejected."""
 
     batch_index: Int32
     message: str | None = wire(nullable="0+", default=None)
@@ -45,12 +46,12 @@ class RecordError:
 
 @struct
 class PartitionProduced:
-    """The offset given to the first record, or an error."""
+    """The offset of the first appended record, or an error."""
 
     partition: Int32
     error_code: Int16 = 0
     base_offset: Int64
-    log_append_time_ms: Int64 = -1  # -1: the records keep the producer's time
+    log_append_time_ms: Int64 = -1  # -1: records keep their create time
     log_start_offset: Int64 = wire(since=5, default=-1, ignorable=True)
     record_errors: tuple[RecordError, ...] = wire(since=8, default=(), ignorable=True)
     error_message: str | None = wire(nullable="0+", since=8, default=None, ignorable=True)
@@ -59,7 +60,7 @@ class PartitionProduced:
 
 @struct
 class TopicProduced:
-    """The answers of one topic."""
+    """The results for one topic."""
 
     name: str = wire(until=12, default="", ignorable=True)
     topic_id: Id = wire(since=13, default=NO_ID, ignorable=True)
@@ -68,7 +69,7 @@ class TopicProduced:
 
 @message(api=0, versions="3-13", flexible="9+")
 class ProduceResponse:
-    """Where the batches went, or why not."""
+    """The result for each partition."""
 
     topics: tuple[TopicProduced, ...]
     throttle_time_ms: Int32 = 0

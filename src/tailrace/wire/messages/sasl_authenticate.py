@@ -1,18 +1,18 @@
-"""SaslAuthenticate: one turn of the conversation by which a client proves who it is."""
+"""SaslAuthenticate: one exchange of SASL tokens."""
 
 from tailrace.wire.schema import Int16, Int64, message, wire
 
 
 @message(api=36, versions="0-2", flexible="2+")
 class SaslAuthenticateRequest:
-    """What the mechanism says next."""
+    """The client's token."""
 
     auth_bytes: bytes
 
 
 @message(api=36, versions="0-2", flexible="2+")
 class SaslAuthenticateResponse:
-    """What it says in return; and how long the connection is good for, 0: for ever."""
+    """The server's token, and the lifetime of the session in milliseconds, 0 for unlimited."""
 
     error_code: Int16 = 0
     error_message: str | None = wire(nullable="0+", default=None)

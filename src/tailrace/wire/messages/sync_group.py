@@ -1,11 +1,11 @@
-"""SyncGroup: the leader of a generation hands in who gets what, and every member is told its own part."""
+"""SyncGroup: the group leader sends the assignment, and every member receives its own part."""
 
 from tailrace.wire.schema import Int16, Int32, message, struct, wire
 
 
 @struct
 class MemberAssignment:
-    """What one member gets; only clients understand it."""
+    """The assignment of one member; only clients can parse it."""
 
     member_id: str
     assignment: bytes
@@ -13,7 +13,7 @@ class MemberAssignment:
 
 @message(api=14, versions="0-5", flexible="4+")
 class SyncGroupRequest:
-    """Who asks; from the leader, everybody's part."""
+    """The member and its generation; from the group leader also the assignments of all members."""
 
     group_id: str
     generation_id: Int32
@@ -26,7 +26,7 @@ class SyncGroupRequest:
 
 @message(api=14, versions="0-5", flexible="4+")
 class SyncGroupResponse:
-    """This member's part."""
+    """The assignment of this member."""
 
     throttle_time_ms: Int32 = wire(since=1, default=0, ignorable=True)
     error_code: Int16 = 0

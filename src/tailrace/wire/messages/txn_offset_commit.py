@@ -1,11 +1,11 @@
-"""TxnOffsetCommit: how far a group has read, if the transaction commits."""
+"""TxnOffsetCommit: offsets of a group that are committed if the transaction commits."""
 
 from tailrace.wire.schema import Int16, Int32, Int64, message, struct, wire
 
 
 @struct
 class TxnPartitionToCommit:
-    """The next offset to read, and a note beside it."""
+    """The next offset to read, and free-form metadata of the client."""
 
     partition: Int32
     committed_offset: Int64
@@ -15,7 +15,7 @@ class TxnPartitionToCommit:
 
 @struct
 class TxnTopicToCommit:
-    """A topic."""
+    """A topic and its partitions."""
 
     name: str
     partitions: tuple[TxnPartitionToCommit, ...]
@@ -23,7 +23,7 @@ class TxnTopicToCommit:
 
 @message(api=28, versions="0-5", flexible="3+")
 class TxnOffsetCommitRequest:
-    """Which transaction commits, and which member of the group; generation -1 and no member id is none."""
+    """The transaction, its offsets, and the group member; generation -1 without a member id means no member."""
 
     transactional_id: str
     group_id: str
@@ -37,7 +37,7 @@ class TxnOffsetCommitRequest:
 
 @struct
 class TxnCommittedPartition:
-    """What became of one."""
+    """The result for one partition."""
 
     partition: Int32
     error_code: Int16 = 0
@@ -45,7 +45,7 @@ class TxnCommittedPartition:
 
 @struct
 class TxnCommittedTopic:
-    """The answers of one topic."""
+    """The results for one topic."""
 
     name: str
     partitions: tuple[TxnCommittedPartition, ...]
@@ -53,7 +53,7 @@ class TxnCommittedTopic:
 
 @message(api=28, versions="0-5", flexible="3+")
 class TxnOffsetCommitResponse:
-    """What became of each."""
+    """The result for each partition."""
 
     throttle_time_ms: Int32 = 0
     topics: tuple[TxnCommittedTopic, ...]

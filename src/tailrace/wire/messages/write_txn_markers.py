@@ -1,4 +1,6 @@
-"""WriteTxnMarkers: end transactions on partitions. Coordinators send it, and who aborts one that hangs."""
+"""WriteTxnMarkers: write the markers that end transactions to partitions. Sent by coordinators, and to abort a
+hanging transaction.
+"""
 
 from tailrace.wire.schema import Int8, Int16, Int32, Int64, message, struct, wire
 
@@ -13,7 +15,7 @@ class TopicToMark:
 
 @struct
 class MarkerToWrite:
-    """How one producer's transaction ended."""
+    """The outcome of one producer's transaction, and its partitions."""
 
     producer_id: Int64
     producer_epoch: Int16
@@ -32,7 +34,7 @@ class WriteTxnMarkersRequest:
 
 @struct
 class MarkedPartition:
-    """What became of one."""
+    """The result for one partition."""
 
     partition: Int32
     error_code: Int16 = 0
@@ -40,7 +42,7 @@ class MarkedPartition:
 
 @struct
 class MarkedTopic:
-    """The answers of one topic."""
+    """The results for one topic."""
 
     name: str
     partitions: tuple[MarkedPartition, ...]
@@ -48,7 +50,7 @@ class MarkedTopic:
 
 @struct
 class WrittenMarker:
-    """The answers about one producer."""
+    """The results for one producer."""
 
     producer_id: Int64
     topics: tuple[MarkedTopic, ...]
@@ -56,6 +58,6 @@ class WrittenMarker:
 
 @message(api=27, versions="1-2", flexible="1+")
 class WriteTxnMarkersResponse:
-    """What became of each."""
+    """The result for each marker."""
 
     markers: tuple[WrittenMarker, ...]

@@ -1,16 +1,16 @@
-"""Producer ids: never one twice, and some in hand for when the controller cannot be reached."""
+"""Producer ids: none is given twice, and some are in stock for when the controller cannot be reached."""
 
 import pytest
 
-from tailrace.broker.control.calls import CONTROLLER_TIMEOUT_S
-from tailrace.broker.control.producer_ids import FEW
+from tailrace.broker.control.controller_calls import CONTROLLER_TIMEOUT_S
+from tailrace.broker.control.producer_ids import REFILL_BELOW
 from tailrace.model.faults import CoordinatorLoading
 from tests.unit.broker.simulated import Brokers, simulated
 
 
 @simulated()
 async def test_a_broker_that_is_cut_off_has_some_left(brokers: Brokers) -> None:
-    await brokers.until(lambda: brokers[3].producer_ids.in_hand >= FEW)
+    await brokers.until(lambda: brokers[3].producer_ids.in_hand >= REFILL_BELOW)
     for one in (1, 2):
         brokers.world.network.cut("b3", f"b{one}")
     asked_at = brokers.world.loop.time()
@@ -20,9 +20,9 @@ async def test_a_broker_that_is_cut_off_has_some_left(brokers: Brokers) -> None:
 
 
 @simulated()
-async def test_who_gets_none_is_told_to_ask_again(brokers: Brokers) -> None:
-    """In words that clients of every age take for that."""
-    await brokers.until(lambda: brokers[3].producer_ids.in_hand >= FEW)
+async def test_without_ids_left_the_error_is_one_that_clients_retry(brokers: Brokers) -> None:
+    """COORDINATOR_LOAD_IN_PROGRESS: clients of every version retry on it."""
+    await brokers.until(lambda: brokers[3].producer_ids.in_hand >= REFILL_BELOW)
     for one in (1, 2):
         brokers.world.network.cut("b3", f"b{one}")
 
@@ -30,34 +30,34 @@ async def test_who_gets_none_is_told_to_ask_again(brokers: Brokers) -> None:
         while True:
             await brokers[3].producer_ids.take()
 
-    with pytest.raises(CoordinatorLoading, match="no producer id can be had"):
+    with pytest.raises(CoordinatorLoading, match="no producer id is available"):
         await brokers.machine(3).run(take_all())
 
 
 @simulated()
-async def test_those_who_wait_together_are_told_together(brokers: Brokers) -> None:
+async def test_concurrent_requests_share_one_call_to_the_controller(brokers: Brokers) -> None:
     ids = brokers[3].producer_ids
-    await brokers.until(lambda: ids.in_hand >= FEW)
+    await brokers.until(lambda: ids.in_hand >= REFILL_BELOW)
     for one in (1, 2):
         brokers.world.network.cut("b3", f"b{one}")
     while ids.in_hand:
         await brokers.machine(3).run(ids.take())
-    asked_at, told_at = brokers.world.loop.time(), []
+    asked_at, failed_at = brokers.world.loop.time(), []
 
     async def ask() -> None:
         with pytest.raises(CoordinatorLoading):
             await ids.take()
-        told_at.append(brokers.world.loop.time())
+        failed_at.append(brokers.world.loop.time())
 
     for _ in range(30):
         brokers.machine(3).spawn(ask())
-    await brokers.until(lambda: len(told_at) == 30, within_seconds=60.0)
-    assert told_at[-1] - asked_at < 2.5 * CONTROLLER_TIMEOUT_S
+    await brokers.until(lambda: len(failed_at) == 30, within_seconds=60.0)
+    assert failed_at[-1] - asked_at < 2.5 * CONTROLLER_TIMEOUT_S
 
 
 @simulated(count=1)
 async def test_blocks_follow_on_each_other_without_a_wait_or_an_id_twice(brokers: Brokers) -> None:
     ids = brokers[1].producer_ids
-    taken = [await brokers.machine(1).run(ids.take()) for _ in range(5 * FEW)]
+    taken = [await brokers.machine(1).run(ids.take()) for _ in range(5 * REFILL_BELOW)]
     assert len(set(taken)) == len(taken)
-    await brokers.until(lambda: ids.in_hand >= FEW)
+    await brokers.until(lambda: ids.in_hand >= REFILL_BELOW)

@@ -4,7 +4,7 @@ import pytest
 
 from tailrace.log.file_names import DAMAGED_NAME
 from tailrace.model.faults import StorageFailed
-from tailrace.testing.simulation.image import Image
+from tailrace.testing.simulation.file_content import FileContent
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.delete_records import DeleteRecordsRequest, PartitionToTrim, TopicToTrim
 from tailrace.wire.messages.fetch import FetchRequest, PartitionToFetch, TopicToFetch
@@ -81,9 +81,9 @@ async def test_what_was_found_is_fetched_anew_after_a_crash(brokers: Brokers) ->
 async def test_a_sole_replica_takes_nothing_until_a_good_copy_is_put_back(brokers: Brokers) -> None:
     await brokers.make_topic("t", (1,), segment_bytes=1024)
     await fill(brokers)
-    file = brokers.machine(1).storage.names.find(first_segment(brokers))
-    assert isinstance(file, Image)
-    good = bytes(file.content)
+    file = brokers.machine(1).storage.tree.find(first_segment(brokers))
+    assert isinstance(file, FileContent)
+    good = bytes(file.visible)
     await find_damage(brokers)
     await brokers.stop(1)
     await brokers.start(1)
@@ -91,7 +91,7 @@ async def test_a_sole_replica_takes_nothing_until_a_good_copy_is_put_back(broker
     with pytest.raises(StorageFailed, match="damaged"):
         brokers.append(1, "t")
     await brokers.stop(1)
-    file.content[:] = good
+    file.visible[:] = good
     await brokers.start(1)
     await brokers.until(lambda: brokers.replica(1, "t").leads)
     brokers.append(1, "t")
@@ -115,16 +115,16 @@ async def test_a_torn_tail_is_cut_off_though_there_was_damage(brokers: Brokers) 
     """What was found before has been put right by then: the mark says nothing of other places."""
     await brokers.make_topic("t", (1,), segment_bytes=1024)
     end = await fill(brokers)
-    file = brokers.machine(1).storage.names.find(first_segment(brokers))
-    assert isinstance(file, Image)
-    good = bytes(file.content)
+    file = brokers.machine(1).storage.tree.find(first_segment(brokers))
+    assert isinstance(file, FileContent)
+    good = bytes(file.visible)
     log = brokers.replica(1, "t").log
-    last = brokers.machine(1).storage.names.find(log.segments[-1].file.path)
+    last = brokers.machine(1).storage.tree.find(log.segments[-1].file.path)
     await find_damage(brokers)
     brokers.kill(1)
-    file.content[:] = good
-    assert isinstance(last, Image)
-    last.content += b"half a batch"
+    file.visible[:] = good
+    assert isinstance(last, FileContent)
+    last.visible += b"half a batch"
     await brokers.start(1)
     await brokers.until(lambda: brokers.replica(1, "t").leads)
     assert brokers.append(1, "t") > end
@@ -139,10 +139,10 @@ async def test_a_mark_that_cannot_be_read_is_one_at_the_start(brokers: Brokers) 
     end = await fill(brokers)
     await delete_up_to(brokers, brokers.replica(1, "t").log.segments[2].base)
     await find_damage(brokers)
-    mark = brokers.machine(1).storage.names.find(f"{brokers.replica(1, 't').log.folder}/{DAMAGED_NAME}")
-    assert isinstance(mark, Image)
+    mark = brokers.machine(1).storage.tree.find(f"{brokers.replica(1, 't').log.folder}/{DAMAGED_NAME}")
+    assert isinstance(mark, FileContent)
     await brokers.stop(1)
-    mark.content[:] = b"nonsense"
+    mark.visible[:] = b"nonsense"
     await is_fetched_anew(brokers, end)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from tailrace.broker.partitions.partition import Partition
 from tailrace.broker.partitions.read_ahead import Piece
-from tailrace.log.checked_batches import Read
+from tailrace.log.reader import Read
 from tailrace.model.limits import READ_AHEAD_MAX_BYTES, READ_AHEAD_MIN_BYTES, KiB, MiB
 from tailrace.records.build import build_batch
 from tailrace.records.record import NewRecord

@@ -1,4 +1,4 @@
-"""The peers' port of broker 1 on loopback, and callers that keep to no rules."""
+"""The peers' port of broker 1 on loopback, and raw connections that may send anything."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -63,7 +63,7 @@ class Listening:
 @asynccontextmanager
 async def listening(levels: OwnLevels = LEVELS) -> AsyncIterator[Listening]:
     notes = Notes()
-    peers = Peers(system_ports(), Settings(), voter(1), CLUSTER_ID, notes, levels)
+    peers = Peers(system_ports(), Settings(), voter(1), CLUSTER_ID, notes, notes.call, levels)
     port = await peers.listen("127.0.0.1", 0)
     with heard() as logged:
         yield Listening(peers, port, notes, logged)

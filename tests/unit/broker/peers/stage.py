@@ -1,4 +1,4 @@
-"""Brokers that do nothing but talk: `Peers` on simulated machines, and a note of everything that came in."""
+"""Brokers that consist of `Peers` only, on simulated machines, with a record of everything that arrives."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
@@ -125,7 +125,7 @@ class Talker(Notes):
         await self.machine.run(self._start())
 
     async def _start(self) -> None:
-        self.peers = Peers(self.ports, Settings(), self.me, self.cluster, self, self._levels)
+        self.peers = Peers(self.ports, Settings(), self.me, self.cluster, self, self.call, self._levels)
         await self.peers.listen("0.0.0.0", PEER_PORT)
 
     def run(self, work: Coroutine[Any, Any, T]) -> "asyncio.Future[T]":

@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 from tailrace.broker.peers.raft_codec import SUCCESSORS_MAX, pack, unpack
 from tailrace.model.ids import BrokerId, Epoch, Id, Offset, TopicPartition
 from tailrace.model.limits import RAFT_MESSAGES_PER_FRAME_MAX
-from tailrace.raft.messages import BeginEpoch, EndEpoch, EpochSeen, Message, Refusal, Synced, VoteAnswer, VoteRequest
+from tailrace.raft.messages import (
+    BeginEpoch,
+    EndEpoch,
+    EpochSeen,
+    Message,
+    Synced,
+    VoteAnswer,
+    VoteRefusal,
+    VoteRequest,
+)
 from tailrace.raft.voters import Voter
 from tailrace.wire.primitives import WireError
 from tests.unit.broker.peers.stage import key, vote_request, voter
@@ -80,7 +89,7 @@ def test_any_bytes_are_refused_or_are_a_frame(data: bytes) -> None:
 
 
 def test_why_a_vote_was_refused_does_not_travel() -> None:
-    answer = VoteAnswer(sender=voter(1), to=voter(2), epoch=Epoch(3), granted=False, why=Refusal.VOTED)
+    answer = VoteAnswer(sender=voter(1), to=voter(2), epoch=Epoch(3), granted=False, why=VoteRefusal.VOTED)
     ((_, read),) = unpack(memoryview(pack([(key(1), answer)])))
     assert isinstance(read, VoteAnswer)
     assert (read.granted, read.why) == (False, None)

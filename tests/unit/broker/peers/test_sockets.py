@@ -33,7 +33,8 @@ def test_both_ends_of_a_lane(run: Callable[[Any], None], monkeypatch: pytest.Mon
 
     async def scenario() -> None:
         async with listening() as one:
-            other = Peers(system_ports(), Settings(), voter(2), CLUSTER_ID, Notes(), LEVELS)
+            notes = Notes()
+            other = Peers(system_ports(), Settings(), voter(2), CLUSTER_ID, notes, notes.call, LEVELS)
             other.know(BrokerId(1), "127.0.0.1", one.port)
             await until(lambda: other.live == (1,))
             assert len(made) == 2

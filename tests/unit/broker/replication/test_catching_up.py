@@ -27,7 +27,7 @@ async def test_a_log_that_cannot_be_cut_for_want_of_room_is_cut_later(brokers: B
     brokers.world.network.isolate("b1")
     for _ in range(5):
         brokers.append(1, "t")
-    await brokers.until(lambda: old.log.point is not None and old.log.point.offset == old.log.end)
+    await brokers.until(lambda: old.log.recovery_point is not None and old.log.recovery_point.offset == old.log.end)
     await brokers.until(lambda: any(brokers.replica(one, "t").leads for one in (2, 3)))
     brokers.machine(1).storage.fill(10_000, new_names=False)  # a vote can be stored, the mark of a cut cannot
     brokers.world.network.heal()

@@ -10,7 +10,7 @@ from tailrace.broker.replication.deadlines import Deadlines
 from tailrace.broker.replication.election_limit import ElectionLimit
 from tailrace.model.ids import BrokerId, Epoch
 from tailrace.model.limits import HELD_MESSAGES_MAX
-from tailrace.raft.events import LeaderGone
+from tailrace.raft.events import LeaderDisconnected
 from tailrace.raft.messages import BeginEpoch
 from tailrace.raft.replica import Role
 from tailrace.raft.timing import Timing
@@ -109,7 +109,7 @@ async def test_a_deadline_that_comes_earlier_counts(waiting: Waiting) -> None:
     (member,) = await waiting.begin()
     follow(member)
     member.replica.history.appended(0, (voters[1], voters[2], voters[0]))  # two stand before it
-    member.step(LeaderGone(BrokerId(2), (BrokerId(3),)))
+    member.step(LeaderDisconnected(BrokerId(2), (BrokerId(3),)))
     assert role(member) is Role.FOLLOWER
     await waiting.elapse(2.5 * usual.backoff_s)
     assert role(member) is Role.PROSPECTIVE

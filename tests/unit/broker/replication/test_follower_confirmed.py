@@ -10,7 +10,7 @@ from tailrace.broker.replication.follower_session import ALONE, BESIDE_ANOTHER
 from tailrace.broker.replication.leader_session import LeaderSession
 from tailrace.model.ids import TopicPartition
 from tailrace.wire.hot_fetch import FetchHead
-from tests.unit.raft.toy import voter
+from tests.unit.raft.minimal_shell import voter
 
 
 class Hall:

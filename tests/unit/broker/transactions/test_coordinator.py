@@ -7,11 +7,12 @@ from tailrace.broker.coordination.coordinator import partition_of
 from tailrace.broker.peers import Unreachable
 from tailrace.broker.transactions.marker_delivery import AGAIN_MOST_S
 from tailrace.broker.transactions.partition_coordinator import FREE_WITHIN_S
-from tailrace.model.ids import BrokerId
+from tailrace.model.faults import ConcurrentTransactions
+from tailrace.model.ids import BrokerId, PartitionName
 from tailrace.model.topics import TRANSACTIONS_TOPIC
-from tailrace.model.transaction_faults import ConcurrentTransactions
 from tailrace.wire.client import ConnectionLost
 from tailrace.wire.errors import Error
+from tailrace.wire.faults import error_of
 from tailrace.wire.messages.end_txn import EndTxnRequest
 from tailrace.wire.messages.find_coordinator import FindCoordinatorRequest
 from tests.unit.broker.simulated import Brokers, simulated
@@ -257,15 +258,17 @@ async def test_a_partition_that_the_coordinator_has_not_heard_of_is_not_added(br
     await one.transacted.begin()
     who = (one.transacted.producer_id, one.transacted.epoch)
 
-    async def added(*places: tuple[str, int]) -> object:
-        return await brokers.machine(1).run(brokers[1].verifier.verify("x", *who, places, add=True))
+    async def added(*places: PartitionName) -> object:
+        verifier = brokers[1].services.writer.verifier
+        faults = await brokers.machine(1).run(verifier.verify("x", *who, places, add=True))
+        return {place: error_of(fault) for place, fault in faults.items()}
 
-    assert await added(("t", 0), ("t", 1)) == {
+    assert await added(PartitionName("t", 0), PartitionName("t", 1)) == {
         ("t", 0): Error.UNKNOWN_TOPIC_OR_PARTITION,
         ("t", 1): Error.UNKNOWN_TOPIC_OR_PARTITION,
     }
     assert (await one.transacted.described()).transaction_state == "Empty"
-    assert await added(("t", 0)) == {}
+    assert await added(PartitionName("t", 0)) == {}
     assert (await one.transacted.described()).transaction_state == "Ongoing"
 
 

@@ -1,4 +1,4 @@
-"""`tailrace bench`: figures of the right kind; their size is the benchmarks' affair."""
+"""`tailrace bench`: its output; performance itself is measured by `benchmarks/`."""
 
 import json
 import signal
@@ -22,7 +22,7 @@ def test_figures_for_scripts(tailrace: Program) -> None:
     assert consumed["name"] == "consume"
     assert latency["messages"] == 100
     assert 0 < latency["confirmed_ms"]["p50"] <= latency["confirmed_ms"]["p99"] <= latency["confirmed_ms"]["max"]
-    assert "bench" not in tailrace("topic", "list").out  # its topic is gone
+    assert "bench" not in tailrace("topic", "list").out  # its topic was deleted
 
 
 def test_a_table_for_people(tailrace: Program) -> None:
@@ -35,35 +35,38 @@ def test_a_table_for_people(tailrace: Program) -> None:
 
 
 @pytest.mark.parametrize("only", ["produce", "latency"])
-def test_ctrl_c_takes_its_topic_along(broker: Broker, only: str) -> None:
+def test_ctrl_c_deletes_the_topic(broker: Broker, only: str) -> None:
     process = start_tailrace(
         "bench", "--messages", "100000000", "--seconds", "1000", "--only", only, TAILRACE_BOOTSTRAP=broker.bootstrap
     )
     looking = {"bootstrap.servers": broker.bootstrap, "group.id": "none", "enable.auto.commit": False}
-    client = Consumer(looking)  # a consumer makes no topic by asking for it, other clients may
+    client = Consumer(looking)  # unlike other clients, a consumer never creates a topic
     deadline = time.monotonic() + DEADLINE_S
     try:
         while not filled(client):
             assert time.monotonic() < deadline
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=DEADLINE_S)
+        _, errors = process.communicate(timeout=DEADLINE_S)
     finally:
         process.kill()
-    assert (process.returncode, said) == (130, "")
-    assert list(client.list_topics(timeout=DEADLINE_S).topics) in ([], [OFFSETS_TOPIC])  # it looks for a coordinator
+    assert (process.returncode, errors) == (130, "")
+    assert list(client.list_topics(timeout=DEADLINE_S).topics) in (
+        [],
+        [OFFSETS_TOPIC],
+    )  # created when it looked for a coordinator
     client.close()
 
 
 def filled(client: Consumer) -> bool:
-    """Whether any message is in the bench's topic."""
+    """Whether the topic of the bench has any message."""
     try:
         topics = [name for name in client.list_topics(timeout=DEADLINE_S).topics if name != OFFSETS_TOPIC]
         return any(client.get_watermark_offsets(TopicPartition(name, 0), timeout=1)[1] > 1 for name in topics)
-    except KafkaException:  # it is being made
+    except KafkaException:  # the topic is being created
         return False
 
 
-def test_a_topic_that_is_not_there_is_not_made(tailrace: Program) -> None:
+def test_a_missing_topic_is_not_created(tailrace: Program) -> None:
     ran = tailrace("bench", "--topic", "nope", "--only", "produce", "--messages", "10")
     assert ran.code == 1
     assert "no topic nope" in ran.err

@@ -1,4 +1,4 @@
-"""`tailrace cluster up` with a single broker: what it says, when it fails, and that nothing of it stays behind."""
+"""`tailrace cluster up`: what it prints, how it fails, and that no process is left behind."""
 
 import json
 import os
@@ -13,8 +13,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import AdminClient, ConfigResource
 
-from tailrace.testing.cluster_view import look
+from tailrace.local.cluster_view import look
+from tailrace.local.places import PLACE_SETTINGS
 from tests.unit.cli.program import DEADLINE_S, run_tailrace, start_tailrace
 
 
@@ -89,8 +91,8 @@ def test_its_brokers_end_with_it(tmp_path: Path) -> None:
     assert ended
 
 
-def test_asking_twice_kills(tmp_path: Path) -> None:
-    """A broker that does not stop: it is paused again and again, before it can. Nobody waits for it to the end."""
+def test_a_second_ctrl_c_kills(tmp_path: Path) -> None:
+    """The broker is paused (SIGSTOP) again and again, so that it cannot stop, and is killed before its deadline."""
     with cluster_up(tmp_path, "--brokers", "1") as (process, line):
         pid = pid_at(*ports(line))
         child = os.pidfd_open(pid)
@@ -104,10 +106,40 @@ def test_asking_twice_kills(tmp_path: Path) -> None:
     assert ("did not stop cleanly: broker 1: the broker ended with exit code -9" in err) == (process.returncode == 1)
 
 
-def test_the_environment_sets_the_same_for_all(tmp_path: Path) -> None:
+def test_settings_of_the_environment_reach_all_brokers(tmp_path: Path) -> None:
     with cluster_up(tmp_path, "--brokers", "1", TAILRACE_BROKER_RACK="r1", TAILRACE_KAFKA_PORT="1") as (_, line):
         (port,) = ports(line)
         assert [one.rack for one in look("127.0.0.1", port).brokers] == ["r1"]
+
+
+def test_its_brokers_have_the_defaults_of_serve(tmp_path: Path) -> None:
+    """All but those of each broker's place: its id, ports, data directory, and the brokers that it joins."""
+    serve = start_tailrace("serve", "--kafka-port", "0", folder=tmp_path)
+    try:
+        assert serve.stdout is not None
+        address = re.match(r"ready kafka=(\S+)", serve.stdout.readline())
+        assert address is not None
+        served = broker_settings(address[1], 1)
+    finally:
+        serve.kill()
+        serve.communicate()
+    with cluster_up(tmp_path, "--brokers", "2") as (_, line):
+        first, second = (broker_settings(f"127.0.0.1:{port}", id) for id, port in enumerate(ports(line), 1))
+    assert served["group.initial.rebalance.delay.ms"] == "3000"
+    assert served["group.consumer.heartbeat.interval.ms"] == "5000"
+    assert without_place(first) == without_place(second) == without_place(served)
+
+
+def broker_settings(bootstrap: str, broker_id: int) -> dict[str, str | None]:
+    """As DescribeConfigs shows them to any client."""
+    wanted = ConfigResource(ConfigResource.Type.BROKER, str(broker_id))
+    client = AdminClient({"bootstrap.servers": bootstrap})
+    described = client.describe_configs([wanted])[wanted].result(DEADLINE_S)
+    return {name: entry.value for name, entry in described.items()}
+
+
+def without_place(settings: dict[str, str | None]) -> dict[str, str | None]:
+    return {name: value for name, value in settings.items() if name not in PLACE_SETTINGS}
 
 
 def test_a_port_in_use_is_named_before_anything_starts(tmp_path: Path) -> None:
@@ -142,7 +174,7 @@ def test_a_broker_that_cannot_start_is_shown_with_its_log(tmp_path: Path) -> Non
         ((), {"TAILRACE_NUM_PARTITIONS": "none"}, "num.partitions=none: it must be a whole number"),
     ],
 )
-def test_what_makes_no_sense_is_refused(
+def test_wrong_flags_and_settings_are_refused(
     tmp_path: Path, words: tuple[str, ...], variables: dict[str, str], said: str
 ) -> None:
     ran = run_tailrace("cluster", "up", "--data-dir", str(tmp_path), *words, **variables)
@@ -151,7 +183,7 @@ def test_what_makes_no_sense_is_refused(
     assert "Traceback" not in ran.err
 
 
-def test_the_data_of_one_broker_is_no_cluster(tmp_path: Path) -> None:
+def test_a_folder_with_the_data_of_a_single_broker_is_refused(tmp_path: Path) -> None:
     (tmp_path / "meta.properties").touch()
     ran = run_tailrace("cluster", "up", "--data-dir", str(tmp_path))
     assert ran.code == 2
@@ -163,7 +195,7 @@ def test_the_data_of_one_broker_is_no_cluster(tmp_path: Path) -> None:
 
 
 def test_three_brokers_of_which_one_dies(tmp_path: Path, topic: str) -> None:
-    """And the next time all three are there again, with what they were given."""
+    """The next `cluster up` starts all three again, at the same addresses and with their records."""
     with cluster_up(tmp_path, "--brokers", "3", "--fsync", "never") as (process, line):
         addresses = [f"127.0.0.1:{port}" for port in ports(line)]
         assert run_tailrace("topic", "create", topic, "-r", "3", bootstrap=addresses[0]).code == 0

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.broker.node import Node
+from tailrace.broker.starting import Startup
 from tailrace.cluster.features import FEATURES_OF_0_1_0
 from tailrace.doors.kafka import open_door
 from tailrace.model.settings import Settings
@@ -22,9 +22,8 @@ def found_as_0_1_0(folder: Path) -> None:
     """A data directory of a cluster at the level of 0.1.0."""
 
     async def life() -> None:
-        node = Node(system_ports(), Settings(data_dir=str(folder), kafka_port=0))
-        node.supported_features = FEATURES_OF_0_1_0
-        await node.start()
+        settings = Settings(data_dir=str(folder), kafka_port=0)
+        node = await Startup(system_ports(), settings, FEATURES_OF_0_1_0).run()
         door = await open_door(node)
         door.close()
         await node.stop()

@@ -1,4 +1,4 @@
-"""`tailrace group`: what people and scripts see."""
+"""`tailrace group`: output for people and for scripts."""
 
 import json
 import time
@@ -13,7 +13,7 @@ from tests.unit.cli.program import Program
 
 @pytest.fixture
 def read(tailrace: Program, topic: str, broker: Broker) -> str:
-    """A topic with six messages, four of which group `topic` has read."""
+    """A topic with six messages, four of which group `topic` has committed."""
     tailrace("topic", "create", topic)
     tailrace("produce", topic, stdin="a\nb\nc\nd\ne\nf\n")
     settings = {"bootstrap.servers": broker.bootstrap, "group.id": topic, "enable.auto.commit": False}
@@ -50,10 +50,10 @@ def test_a_group_is_listed_described_and_deleted(tailrace: Program, read: str) -
     assert "GROUP_ID_NOT_FOUND" in again.err
 
 
-def test_a_reset_is_shown_first_and_done_on_request(tailrace: Program, read: str) -> None:
+def test_a_reset_is_shown_and_with_execute_committed(tailrace: Program, read: str) -> None:
     shown = tailrace("group", "reset-offsets", read, "--to-earliest")
     assert shown.code == 0
-    assert shown.err == "nothing was changed; --execute does it\n"
+    assert shown.err == "nothing was changed; add --execute to commit these offsets\n"
     assert [read, "0", "4", "0"] in [line.split() for line in shown.out.splitlines()]
     assert described(tailrace, read)["offsets"][0]["committed"] == 4
     for words, after in (
@@ -63,7 +63,7 @@ def test_a_reset_is_shown_first_and_done_on_request(tailrace: Program, read: str
         (("--to-offset", "99"), 6),
         (("--back", "1h"), 0),
         (("--back", "99999999999999d"), 0),
-        (("--to-time", "1969-12-31T23:59:59.999+00:00"), 0),  # -1 and -2 would mean the end and the beginning
+        (("--to-time", "1969-12-31T23:59:59.999+00:00"), 0),  # timestamps -1 and -2 mean end and start
         (("--to-time", "0001-01-01T00:00:00"), 0),
         (("--to-time", "0001-01-01T00:00:00+14:00"), 0),
         (("--to-time", time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(time.time() + 3600))), 6),
@@ -73,7 +73,7 @@ def test_a_reset_is_shown_first_and_done_on_request(tailrace: Program, read: str
         assert described(tailrace, read)["offsets"][0]["committed"] == after
 
 
-def test_a_group_that_never_was_can_begin_where_one_likes(tailrace: Program, read: str) -> None:
+def test_the_offsets_of_a_new_group_can_be_set(tailrace: Program, read: str) -> None:
     fresh = f"{read}-fresh"
     assert tailrace("group", "reset-offsets", fresh, "--to-offset", "2").code == 1
     done = tailrace("group", "reset-offsets", fresh, "--topic", read, "--to-offset", "2", "--execute")
@@ -86,7 +86,7 @@ def test_a_topic_that_is_named_twice_is_reset_once(tailrace: Program, read: str)
     assert json.loads(shown.out) == [{"topic": read, "partition": 0, "before": 4, "after": 6}]
 
 
-def test_a_reset_to_a_topic_that_is_not_there_makes_none(tailrace: Program, topic: str) -> None:
+def test_a_reset_does_not_create_a_missing_topic(tailrace: Program, topic: str) -> None:
     for words in ((), ("--execute",)):
         shown = tailrace("group", "reset-offsets", "anybody", "--topic", topic, "--to-latest", *words)
         assert (shown.code, shown.out) == (1, "")
@@ -94,28 +94,28 @@ def test_a_reset_to_a_topic_that_is_not_there_makes_none(tailrace: Program, topi
         assert topic not in tailrace("topic", "list").out.splitlines()
 
 
-def test_a_group_that_is_not_there(tailrace: Program) -> None:
-    shown = tailrace("group", "describe", "nobody")
+def test_a_missing_group(tailrace: Program) -> None:
+    shown = tailrace("group", "describe", "missing")
     assert shown.code == 1
-    assert (shown.out, "there is no group nobody" in shown.err) == ("", True)
+    assert (shown.out, "there is no group missing" in shown.err) == ("", True)
 
 
-def test_a_group_that_is_there_is_shown_beside_one_that_is_not(tailrace: Program, read: str) -> None:
-    for words in (("nobody", read), (read, "nobody")):
+def test_existing_groups_are_shown_along_with_a_missing_one(tailrace: Program, read: str) -> None:
+    for words in (("missing", read), (read, "missing")):
         shown = tailrace("group", "describe", *words, "--json")
         assert (shown.code, [one["group"] for one in json.loads(shown.out)]) == (1, [read])
-        assert "there is no group nobody" in shown.err
+        assert "there is no group missing" in shown.err
         assert tailrace("group", "describe", *words).out.startswith(f"{read}  classic, empty")
 
 
-def test_what_is_said_wrongly(tailrace: Program, read: str) -> None:
+def test_invalid_reset_targets(tailrace: Program, read: str) -> None:
     for words in ((), ("--to-earliest", "--to-latest"), ("--back", "soon"), ("--to-time", "yesterday")):
         assert tailrace("group", "reset-offsets", read, *words).code == 2
     endless = tailrace("group", "reset-offsets", read, "--back", "9" * 5000 + "d")
     assert (endless.code, "Traceback" in endless.err) == (2, False)
 
 
-def test_a_consumer_group_is_shown_as_one(tailrace: Program, topic: str, broker: Broker) -> None:
+def test_the_type_of_a_consumer_group_is_shown(tailrace: Program, topic: str, broker: Broker) -> None:
     tailrace("topic", "create", topic)
     tailrace("produce", topic, stdin="a\n")
     settings = {"bootstrap.servers": broker.bootstrap, "group.id": topic, "group.protocol": "consumer"}
@@ -131,7 +131,9 @@ def test_a_consumer_group_is_shown_as_one(tailrace: Program, topic: str, broker:
     consumer.close()
 
 
-def test_what_is_read_and_not_committed_is_shown_beside_what_is(tailrace: Program, topic: str, broker: Broker) -> None:
+def test_assigned_partitions_without_a_committed_offset_are_shown(
+    tailrace: Program, topic: str, broker: Broker
+) -> None:
     tailrace("topic", "create", topic, "--partitions", "2")
     tailrace("produce", topic, "--partition", "1", stdin="a\nb\nc\n")
     settings = {"bootstrap.servers": broker.bootstrap, "group.id": topic, "enable.auto.commit": False}

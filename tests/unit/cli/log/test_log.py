@@ -1,4 +1,4 @@
-"""`tailrace log`: what people see of a data directory, whole and damaged."""
+"""`tailrace log`: output for an intact and for a damaged data directory."""
 
 import json
 from pathlib import Path
@@ -13,8 +13,8 @@ from tests.unit.log.state.transacting import mark, send
 
 
 @pytest.fixture(scope="module")
-def left_behind(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The data of a broker that had a topic `orders` and has stopped."""
+def data_of_a_stopped_broker(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The data directory of a stopped broker that has a topic `orders`."""
     folder = tmp_path_factory.mktemp("log") / "data"
     with Broker(data_dir=folder) as broker:
         producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 0})
@@ -31,8 +31,8 @@ def partition_folder(data_dir: Path) -> Path:
     return found
 
 
-def test_batches_and_records_by_topic_name(left_behind: Path) -> None:
-    where = ("orders", "--data-dir", str(left_behind), "--json")
+def test_batches_and_records_by_topic_name(data_of_a_stopped_broker: Path) -> None:
+    where = ("orders", "--data-dir", str(data_of_a_stopped_broker), "--json")
     batches = [json.loads(line) for line in run_tailrace("log", "dump", *where).out.splitlines()]
     assert [(one["base_offset"], one["last_offset"], one["records"]) for one in batches] == [
         (0, 0, 1),
@@ -44,24 +44,24 @@ def test_batches_and_records_by_topic_name(left_behind: Path) -> None:
     assert records[0]["headers"] == [{"name": "h", "value_base64": "/w=="}]
 
 
-def test_tables_for_people(left_behind: Path) -> None:
-    shown = run_tailrace("log", "dump", "orders", "-d", str(left_behind), "--records", "--max", "2")
+def test_tables_for_people(data_of_a_stopped_broker: Path) -> None:
+    shown = run_tailrace("log", "dump", "orders", "-d", str(data_of_a_stopped_broker), "--records", "--max", "2")
     assert "order 1" in shown.out
     assert "order 2" not in shown.out
     assert "first 2" in shown.err
-    named = run_tailrace("log", "dump", "__cluster_metadata", "-d", str(left_behind), "--records").out
+    named = run_tailrace("log", "dump", "__cluster_metadata", "-d", str(data_of_a_stopped_broker), "--records").out
     assert "TopicAdded(name='orders', topic_id=" in named
 
 
-def test_few_columns_unless_asked_for_more(left_behind: Path) -> None:
-    where = ("log", "dump", "orders", "-d", str(left_behind))
+def test_wide_shows_more_columns(data_of_a_stopped_broker: Path) -> None:
+    where = ("log", "dump", "orders", "-d", str(data_of_a_stopped_broker))
     narrow, wide = (run_tailrace(*where, *more).out.splitlines()[2] for more in ((), ("--wide",)))
     assert narrow.split() == ["base", "offset", "last", "offset", "records", "bytes", "time", "file", "position"]
     assert "epoch" in wide
     assert "compression" in wide
 
 
-def test_null_is_not_empty(tmp_path: Path) -> None:
+def test_null_is_shown_unlike_empty(tmp_path: Path) -> None:
     with Broker(data_dir=tmp_path / "data", fsync="never") as broker:
         producer = Producer({"bootstrap.servers": broker.bootstrap})
         producer.produce("t", value=None, key=b"")
@@ -72,18 +72,18 @@ def test_null_is_not_empty(tmp_path: Path) -> None:
     assert (row["key"], row["value"], row["headers"]) == ("", None, [])
 
 
-def test_a_whole_directory_is_good(left_behind: Path) -> None:
-    ran = run_tailrace("log", "verify", "--data-dir", str(left_behind))
+def test_an_intact_directory_is_good(data_of_a_stopped_broker: Path) -> None:
+    ran = run_tailrace("log", "verify", "--data-dir", str(data_of_a_stopped_broker))
     assert (ran.code, ran.err) == (0, "")
     row = next(line.split() for line in ran.out.splitlines() if line.split()[:1] == ["orders"])
     assert row[:5] == ["orders", "0", "1", "3", "3"]
     assert row[-1] == "good"
 
 
-def test_damage_is_named_by_file_and_position(left_behind: Path, tmp_path: Path) -> None:
+def test_damage_is_reported_by_file_and_position(data_of_a_stopped_broker: Path, tmp_path: Path) -> None:
     copy = tmp_path / "a-copy"
     copy.mkdir()
-    (segment,) = partition_folder(left_behind).glob("*.log")
+    (segment,) = partition_folder(data_of_a_stopped_broker).glob("*.log")
     data = bytearray(segment.read_bytes())
     second = 12 + int.from_bytes(data[8:12], "big")
     data[second + 70] ^= 0x40
@@ -100,24 +100,26 @@ def test_damage_is_named_by_file_and_position(left_behind: Path, tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "expected"),
     [
         (("nothing-there", "--data-dir", "{data}"), "nothing-there"),
         (("{empty}/data",), "{empty}/data does not exist"),
         (("--data-dir", "{empty}/data"), "{empty}/data does not exist"),
-        (("--data-dir", "{empty}"), "no data directory"),
-        (("{empty}",), "neither a data directory nor a partition's folder"),
+        (("--data-dir", "{empty}"), "not a data directory"),
+        (("{empty}",), "neither a data directory nor a partition folder"),
         (("orders", "--partition", "3", "--data-dir", "{data}"), "no partition 3"),
     ],
 )
-def test_what_is_not_there(left_behind: Path, tmp_path: Path, words: tuple[str, ...], said: str) -> None:
-    ran = run_tailrace("log", "verify", *(word.format(data=left_behind, empty=tmp_path) for word in words))
+def test_missing_directories_topics_and_partitions(
+    data_of_a_stopped_broker: Path, tmp_path: Path, words: tuple[str, ...], expected: str
+) -> None:
+    ran = run_tailrace("log", "verify", *(word.format(data=data_of_a_stopped_broker, empty=tmp_path) for word in words))
     assert (ran.code, ran.out) == (1, "")
-    assert said.format(empty=tmp_path) in ran.err
+    assert expected.format(empty=tmp_path) in ran.err
 
 
-def test_a_partition_whose_name_nobody_knows_goes_by_its_id(left_behind: Path, tmp_path: Path) -> None:
-    folder = partition_folder(left_behind)
+def test_a_partition_without_a_topic_name_is_shown_by_its_id(data_of_a_stopped_broker: Path, tmp_path: Path) -> None:
+    folder = partition_folder(data_of_a_stopped_broker)
     (tmp_path / folder.name).symlink_to(folder)
     (report,) = json.loads(run_tailrace("log", "verify", str(tmp_path / folder.name), "--json").out)
     assert f"{report['topic']}-0" == folder.name

@@ -1,4 +1,4 @@
-"""How messages look: nothing is lost, whatever bytes they hold."""
+"""Output formats of messages keep all bytes."""
 
 import json
 
@@ -19,7 +19,7 @@ def test_text_is_the_value_and_a_newline() -> None:
     assert text_line(message(value=None, key=None), ":") == b":\n"
 
 
-def test_json_tells_missing_from_empty_and_text_from_bytes() -> None:
+def test_json_distinguishes_null_from_empty_and_text_from_bytes() -> None:
     whole = message(b"\xff", b"", [("h", "é".encode()), ("h", b"\xfe"), ("none", None)])
     assert json.loads(json_line(whole)) == {
         "topic": "t",

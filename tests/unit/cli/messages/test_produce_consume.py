@@ -42,7 +42,7 @@ def test_acks_and_compression(tailrace: Program, topic: str, acks: str, compress
     assert read.out == lines
 
 
-def test_places_in_a_topic_of_three_partitions(tailrace: Program, topic: str) -> None:
+def test_partitions_and_offsets_to_start_at(tailrace: Program, topic: str) -> None:
     tailrace("topic", "create", topic, "--partitions", "3")
     for partition in "012":
         tailrace("produce", topic, "--partition", partition, stdin="".join(f"{partition}{n}\n" for n in range(4)))
@@ -65,11 +65,11 @@ def test_fewer_messages_than_asked_for_is_a_failure(tailrace: Program, topic: st
     tailrace("produce", topic, stdin="only one\n")
     read = tailrace("consume", topic, "--from-beginning", "--max", "2", "--timeout", "0.2")
     assert (read.code, read.out) == (1, "only one\n")
-    assert read.err == "tailrace: 1 of 2 messages came.\n"
+    assert read.err == "tailrace: only 1 of 2 messages were received.\n"
     assert tailrace("consume", topic, "--from-beginning", "--timeout", "0.2").code == 0
 
 
-def test_a_line_without_its_key_stops_after_those_before_it(tailrace: Program, topic: str) -> None:
+def test_a_line_without_a_key_stops_after_the_lines_before_it(tailrace: Program, topic: str) -> None:
     tailrace("topic", "create", topic)
     sent = tailrace("produce", topic, "--key-separator", ":", stdin="a:1\nb:2\nc 3\nd:4\n")
     assert sent.code == 1
@@ -77,18 +77,18 @@ def test_a_line_without_its_key_stops_after_those_before_it(tailrace: Program, t
     assert tailrace("consume", topic, "--from-beginning", "--to-end").out == "1\n2\n"
 
 
-def test_an_unknown_topic_is_not_made_by_looking(tailrace: Program) -> None:
-    read = tailrace("consume", "nobody-made-this", "--from-beginning")
+def test_consume_does_not_create_a_missing_topic(tailrace: Program) -> None:
+    read = tailrace("consume", "no-such-topic", "--from-beginning")
     assert read.code == 1
-    assert "nobody-made-this" in read.err
-    assert "nobody-made-this" not in tailrace("topic", "list").out
+    assert "no-such-topic" in read.err
+    assert "no-such-topic" not in tailrace("topic", "list").out
 
 
-def test_a_topic_that_is_not_there_is_said_at_once(topic: str) -> None:
+def test_produce_fails_early_if_the_topic_is_missing(topic: str) -> None:
     with Broker(fsync="never", auto_create_topics_enable="no") as strict:
         start = time.monotonic()
         sent = run_tailrace("produce", topic, stdin="lost\n", bootstrap=strict.bootstrap)
-        assert time.monotonic() - start < 15  # sending would try for 30 s
+        assert time.monotonic() - start < 15  # sending would retry for 30 s
     assert sent.code == 1
     assert f"cannot find topic {topic}" in sent.err
 

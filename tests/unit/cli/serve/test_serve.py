@@ -1,4 +1,4 @@
-"""`tailrace serve`: the one line on standard output, how it stops, and what it says when it cannot start."""
+"""`tailrace serve`: the ready line, stopping, and the errors when it cannot start."""
 
 import re
 import select
@@ -20,7 +20,7 @@ IDLE_MAX_KB = 60 * 1024
 
 @contextmanager
 def serving(*words: str, **variables: str) -> Iterator[tuple["subprocess.Popen[str]", str]]:
-    """A broker started by hand, and its ready line."""
+    """A broker started by `tailrace serve`, and its ready line."""
     process = start_tailrace("serve", *words, folder=None, **variables)
     try:
         assert process.stdout is not None
@@ -32,7 +32,7 @@ def serving(*words: str, **variables: str) -> Iterator[tuple["subprocess.Popen[s
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_one_line_when_ready_and_a_clean_end(tmp_path: Path, number: int) -> None:
+def test_one_ready_line_and_a_clean_stop(tmp_path: Path, number: int) -> None:
     with serving("--kafka-port", "0", "--data-dir", str(tmp_path / "data")) as (process, line):
         found = re.fullmatch(r"ready kafka=127\.0\.0\.1:(\d+) peer=127\.0\.0\.1:\d+\n", line)
         assert found is not None
@@ -44,21 +44,21 @@ def test_one_line_when_ready_and_a_clean_end(tmp_path: Path, number: int) -> Non
             assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} (info|debug|warning) +[\w.]+: ", entry)
 
 
-def test_all_addresses_are_shown_as_one_that_can_be_used(tmp_path: Path) -> None:
+def test_the_wildcard_address_is_shown_as_loopback(tmp_path: Path) -> None:
     with serving("--host", "0.0.0.0", "--kafka-port", "0", "--data-dir", str(tmp_path)) as (_, line):
         assert line.startswith("ready kafka=127.0.0.1:")
 
 
-def test_a_file_the_environment_and_flags_in_rising_order(tmp_path: Path) -> None:
+def test_flags_override_the_environment_which_overrides_the_file(tmp_path: Path) -> None:
     config = tmp_path / "broker.yaml"
     config.write_text(f"data_dir: {tmp_path}/from-file\nkafka.port: 1\nadvertised_host: file.example\n")
-    told = {"TAILRACE_KAFKA_PORT": "0", "TAILRACE_ADVERTISED_HOST": "variable.example"}
-    with serving("--config", str(config), "--advertised-host", "flag.example", **told) as (_, line):
+    variables = {"TAILRACE_KAFKA_PORT": "0", "TAILRACE_ADVERTISED_HOST": "variable.example"}
+    with serving("--config", str(config), "--advertised-host", "flag.example", **variables) as (_, line):
         assert line.startswith("ready kafka=flag.example:")
         assert (tmp_path / "from-file").is_dir()
 
 
-def test_it_stops_when_its_standard_input_ends(tmp_path: Path) -> None:
+def test_until_eof_stops_when_standard_input_is_closed(tmp_path: Path) -> None:
     with serving("--until-eof", "--kafka-port", "0", "--data-dir", str(tmp_path)) as (process, line):
         assert line.startswith("ready ")
         assert process.stdin is not None
@@ -68,7 +68,7 @@ def test_it_stops_when_its_standard_input_ends(tmp_path: Path) -> None:
         assert process.returncode == 0
 
 
-def test_a_second_broker_on_the_same_data_is_refused(broker: Broker) -> None:
+def test_a_second_broker_on_the_same_data_directory_is_refused(broker: Broker) -> None:
     ran = run_tailrace("serve", "--kafka-port", "0", "--data-dir", str(broker.data_dir))
     assert (ran.code, ran.out) == (1, "")
     assert ran.err.startswith(f"tailrace: cannot start: {broker.data_dir} is in use by process {broker.pid} ")
@@ -78,32 +78,35 @@ def test_a_second_broker_on_the_same_data_is_refused(broker: Broker) -> None:
 def test_a_port_in_use_is_refused_and_the_data_stays_usable(broker: Broker, tmp_path: Path) -> None:
     ran = run_tailrace("serve", "--kafka-port", str(broker.port), "--data-dir", str(tmp_path))
     assert (ran.code, ran.out) == (1, "")
-    assert f"tailrace: cannot start: port {broker.port} on 127.0.0.1 is in use" in ran.err
+    assert f"tailrace: cannot start: the kafka listener: port {broker.port} on 127.0.0.1 is in use" in ran.err
     assert "--kafka-port" in ran.err
     with Broker(data_dir=tmp_path):
         pass
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
-        ("num_partition: 3", "found in {config}; did you mean 'num_partitions'?\n`tailrace settings`"),
+        (
+            "num_partition: 3",
+            "'num_partition' in {config}; did you mean 'num_partitions'?\n`tailrace settings`",
+        ),
         ("num_partitions: many", "num.partitions=many: it must be a whole number (num_partitions in {config}).\n"),
-        ("fsync: never\nkafka.port: 1\n\nkafka_port: 2", "says kafka_port twice, in lines 2 and 4"),
+        ("fsync: never\nkafka.port: 1\n\nkafka_port: 2", "kafka_port is set twice, in lines 2 and 4"),
         ("data_dir: null", "data.dir has no value"),
-        ("- a\n- b", "holds a list"),
-        ("a: [", "no YAML"),
+        ("- a\n- b", "is a list"),
+        ("a: [", "not valid YAML"),
     ],
 )
-def test_a_wrong_file_is_refused_by_name(tmp_path: Path, text: str, said: str) -> None:
+def test_an_invalid_settings_file_is_refused(tmp_path: Path, text: str, expected: str) -> None:
     config = tmp_path / "broker.yaml"
     config.write_text(text)
     ran = run_tailrace("serve", "--config", str(config))
     assert (ran.code, ran.out) == (2, "")
-    assert said.format(config=config) in ran.err
+    assert expected.format(config=config) in ran.err
 
 
-def test_a_data_directory_that_cannot_be_one_is_refused(tmp_path: Path) -> None:
+def test_an_unusable_data_directory_is_refused(tmp_path: Path) -> None:
     (tmp_path / "afile").touch()
     ran = run_tailrace("serve", "--kafka-port", "0", "--data-dir", str(tmp_path / "afile"))
     assert (ran.code, ran.out) == (1, "")
@@ -115,7 +118,7 @@ def test_a_data_directory_that_cannot_be_one_is_refused(tmp_path: Path) -> None:
     assert "from a copy" in ran.err
 
 
-def test_a_broker_stays_small(broker: Broker) -> None:
+def test_memory_of_an_idle_broker(broker: Broker) -> None:
     resident = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{broker.pid}/status").read_text())
     assert resident is not None
     assert int(resident[1]) < IDLE_MAX_KB

@@ -1,11 +1,11 @@
-"""`tailrace topic`: what people and scripts see."""
+"""`tailrace topic`: output for people and for scripts."""
 
 import json
 
 from tests.unit.cli.program import Program
 
 
-def test_a_topic_is_made_shown_and_removed(tailrace: Program, topic: str) -> None:
+def test_a_topic_is_created_shown_and_deleted(tailrace: Program, topic: str) -> None:
     made = tailrace("topic", "create", topic, "--partitions", "3", "--config", "retention.ms=60000")
     assert (made.code, made.out, made.err) == (0, "", f"created {topic}\n")
     assert topic in tailrace("topic", "list").out.splitlines()
@@ -39,7 +39,7 @@ def test_describe_for_people(tailrace: Program, topic: str) -> None:
     assert "retention.ms" in shown
 
 
-def test_what_goes_wrong_is_said_and_has_exit_code_1(tailrace: Program, topic: str) -> None:
+def test_failures_have_exit_code_1_and_name_the_cause(tailrace: Program, topic: str) -> None:
     tailrace("topic", "create", topic)
     again = tailrace("topic", "create", topic)
     assert again.code == 1
@@ -55,7 +55,7 @@ def test_what_goes_wrong_is_said_and_has_exit_code_1(tailrace: Program, topic: s
     assert "no.such.setting" in refused.err
 
 
-def test_one_bad_name_among_good_ones_fails_only_itself(tailrace: Program, topic: str) -> None:
+def test_one_invalid_name_does_not_affect_the_others(tailrace: Program, topic: str) -> None:
     ran = tailrace("topic", "create", topic, "not allowed")
     assert ran.code == 1
     assert f"created {topic}" in ran.err

@@ -1,4 +1,4 @@
-"""`tailrace transaction`: what people and scripts see."""
+"""`tailrace transaction`: output for people and for scripts."""
 
 import json
 from typing import Any
@@ -12,7 +12,7 @@ from tests.unit.cli.program import Program
 
 @pytest.fixture
 def open_one(tailrace: Program, topic: str, broker: Broker) -> Producer:
-    """A transaction under the topic's name, with one message in it."""
+    """A producer with an open transaction of one message; the transactional id is the topic's name."""
     tailrace("topic", "create", topic)
     producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": topic, "log_level": 0})
     producer.init_transactions(30)
@@ -45,24 +45,26 @@ def test_a_transaction_is_listed_described_and_aborted(tailrace: Program, topic:
     with pytest.raises(KafkaException, match="fenced"):
         open_one.commit_transaction(30)
     again = tailrace("transaction", "abort", topic)
-    assert (again.code, again.err) == (0, f"fenced {topic}, which had nothing open (Empty)\n")
+    assert (again.code, again.err) == (0, f"fenced {topic}, which had no open transaction (Empty)\n")
 
 
-def test_what_is_not_there(tailrace: Program) -> None:
-    for words in (("describe", "nobody"), ("abort", "nobody")):
+def test_a_missing_transactional_id_and_an_unknown_state(tailrace: Program) -> None:
+    for words in (("describe", "missing"), ("abort", "missing")):
         shown = tailrace("transaction", *words)
         assert shown.code == 1
-        assert "there is no transactional id nobody" in shown.err
+        assert "there is no transactional id missing" in shown.err
     asleep = tailrace("transaction", "list", "--state", "Asleep")
     assert asleep.code == 1
-    assert "there is no state Asleep" in asleep.err
+    assert "--state Asleep: there is no such state" in asleep.err
 
 
-def test_what_is_there_is_shown_beside_what_is_not(tailrace: Program, topic: str, open_one: Producer) -> None:
-    for words in (("nobody", topic), (topic, "nobody")):
+def test_existing_transactions_are_shown_along_with_a_missing_one(
+    tailrace: Program, topic: str, open_one: Producer
+) -> None:
+    for words in (("missing", topic), (topic, "missing")):
         shown = tailrace("transaction", "describe", *words, "--json")
         assert (shown.code, [one["transaction"] for one in json.loads(shown.out)]) == (1, [topic])
-        assert "there is no transactional id nobody" in shown.err
+        assert "there is no transactional id missing" in shown.err
         assert tailrace("transaction", "describe", *words).out.startswith(f"{topic}  Ongoing")
     open_one.abort_transaction(30)
 

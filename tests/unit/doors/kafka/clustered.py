@@ -90,7 +90,7 @@ async def clustering(folder: Path, brokers: int = BROKERS_USUAL, **settings: Any
             own = {"broker_rack": f"r{number}", "controlled_shutdown_enable": False, **join, **settings}
             served.append(await stack.enter_async_context(serving(folder / f"b{number}", **own)))
         cluster = Clustered(served)
-        await until(lambda: all(len(one.node.brokers) == brokers for one in served))
+        await until(lambda: all(len(one.node.hosted.image.live) == brokers for one in served))
         yield cluster
 
 

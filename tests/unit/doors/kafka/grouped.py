@@ -14,7 +14,7 @@ from tailrace.wire.messages.join_group import JoinGroupRequest, JoiningProtocol
 from tailrace.wire.messages.leave_group import LeaveGroupRequest, LeavingMember
 from tailrace.wire.messages.sync_group import MemberAssignment, SyncGroupRequest
 from tests.unit.doors.kafka.served import Served
-from tests.unit.groups.stage import subscription
+from tests.unit.groups.classic.stage import subscription
 
 ANSWER_MAX_S: Final = 10.0
 NOTHING: Final[Mapping[str, bytes]] = MappingProxyType({})

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tailrace.broker.node import Node
+from tailrace.broker.starting import start_broker
 from tailrace.doors.kafka import open_door
 from tailrace.doors.kafka.door import KafkaDoor
 from tailrace.model.settings import Settings
@@ -56,8 +57,8 @@ class Served:
 @asynccontextmanager
 async def serving(folder: Path, **settings: Any) -> AsyncIterator[Served]:
     ports = system_ports()
-    node = Node(ports, Settings(**{"data_dir": str(folder), "kafka_port": 0, "fsync": "never", **settings}))
-    await node.start()
+    chosen = {"data_dir": str(folder), "kafka_port": 0, "fsync": "never", **settings}
+    node = await start_broker(ports, Settings(**chosen))
     door = await open_door(node)
     client = await WireClient.connect(ports.net, "127.0.0.1", door.port)
     try:

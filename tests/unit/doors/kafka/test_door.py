@@ -17,7 +17,7 @@ async def test_who_comes_early_is_answered_when_the_broker_is_there(brokers: Bro
     asked = asyncio.ensure_future(brokers.call(2, MetadataRequest(topics=None), 12))
     await brokers.elapse(1.0)
     assert not asked.done()
-    await brokers.machine(2).run(brokers[2].register())
+    await brokers.machine(2).run(brokers[2].register({"kafka": door.endpoint}))
     brokers.within(2, door.open)
     answer = await asked
     assert [one.node_id for one in answer.brokers] == [1, 2, 3]

@@ -125,7 +125,7 @@ async def test_metadata_is_true_while_a_broker_is_down(cluster: Clustered) -> No
     await cluster.make_topic("t", (1, 2, 3), (3, 2, 1))
     await cluster.make_topic("alone", (3,))
     await cluster[3].node.quorums.peers.close()
-    await until(lambda: all(list(cluster[one].node.brokers) == [1, 2] for one in (1, 2)))
+    await until(lambda: all(list(cluster[one].node.hosted.image.live) == [1, 2] for one in (1, 2)))
     await until(lambda: all(cluster.leader(one, "t", 1) in (1, 2) for one in (1, 2)))
     for broker in (1, 2):
         served = cluster[broker]

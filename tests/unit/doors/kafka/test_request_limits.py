@@ -173,7 +173,7 @@ def too_much() -> Iterator[tuple[object, int]]:
 @with_broker()
 async def test_who_sends_more_than_a_request_may_hold_loses_the_connection_and_no_more(served: Served) -> None:
     for request, version in too_much():
-        await loses_its_connection(served, request, version, "the arrays hold more elements")
+        await loses_its_connection(served, request, version, "the arrays of this message have too many elements")
 
 
 @with_broker()

@@ -5,11 +5,12 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tailrace.broker.partitions.transaction_guards import NamedPartition
 from tailrace.model.faults import Fault
+from tailrace.model.ids import PartitionName
 from tailrace.records.build import build_batch
 from tailrace.records.record import NewRecord
 from tailrace.wire.errors import Error
+from tailrace.wire.faults import fault_of
 from tailrace.wire.messages.fetch import FetchRequest, PartitionToFetch, TopicToFetch
 from tailrace.wire.messages.list_offsets import ListOffsetsRequest, PartitionAsked, TopicAsked
 from tailrace.wire.messages.produce import PartitionToProduce, ProduceRequest, TopicToProduce
@@ -29,8 +30,8 @@ class Oracle:
     """Stands where coordinators are asked, and answers as it is told: at once, or when `open` is set."""
 
     def __init__(self) -> None:
-        self.asked: list[tuple[NamedPartition, ...]] = []
-        self.added: list[NamedPartition] = []
+        self.asked: list[tuple[PartitionName, ...]] = []
+        self.added: list[PartitionName] = []
         self.codes: list[Error] = []  # for all partitions of one question after the other; then yes
         self.fault: Exception | None = None
         self.open = asyncio.Event()
@@ -41,19 +42,19 @@ class Oracle:
         transactional_id: str,
         producer_id: int,
         producer_epoch: int,
-        partitions: Sequence[NamedPartition],
+        partitions: Sequence[PartitionName],
         *,
         add: bool,
-    ) -> Mapping[NamedPartition, Error]:
+    ) -> Mapping[PartitionName, Fault]:
         assert transactional_id == MY_TRANSACTIONS
         self.asked.append(tuple(partitions))
         await self.open.wait()
         if self.fault is not None:
             raise self.fault
-        code = self.codes.pop(0) if self.codes else Error.NONE
-        if code == Error.NONE and add:
+        fault = fault_of(self.codes.pop(0)) if self.codes else None
+        if fault is None and add:
             self.added += partitions
-        return {} if code == Error.NONE else dict.fromkeys(partitions, code)
+        return {} if fault is None else dict.fromkeys(partitions, fault)
 
 
 class Refuses(Oracle):
@@ -65,7 +66,8 @@ class Refuses(Oracle):
 def oracle_for(*served: Served) -> Oracle:
     oracle = Oracle()
     for one in served:
-        one.node.verifier = oracle
+        one.node.services.writer.verifier = oracle
+        one.node.services.transactions.offset_commits.verifier = oracle
     return oracle
 
 

@@ -1,4 +1,4 @@
-"""What people see of a folder: its batches, and whether they are right."""
+"""Reading a partition's folder without a broker: its batches, and what `verify` reports."""
 
 from pathlib import Path
 
@@ -27,7 +27,7 @@ async def test_a_good_log(tmp_path: Path) -> None:
 
 
 @on_loop
-async def test_a_flipped_bit_is_named_and_the_rest_is_still_looked_at(tmp_path: Path) -> None:
+async def test_a_flipped_bit_is_reported_and_later_segments_are_still_checked(tmp_path: Path) -> None:
     disk = await filled(tmp_path / "p")
     path, size = segment_path(tmp_path / "p"), len(one_batch([b"a00", b"b"]))
     data = bytearray(path.read_bytes())
@@ -41,7 +41,7 @@ async def test_a_flipped_bit_is_named_and_the_rest_is_still_looked_at(tmp_path: 
 
 
 @on_loop
-async def test_falling_offsets_and_epochs_and_bad_records_are_named(tmp_path: Path) -> None:
+async def test_falling_offsets_and_epochs_and_bad_records_are_reported(tmp_path: Path) -> None:
     disk = await filled(tmp_path / "p")
     last = sorted((tmp_path / "p").glob("*.log"))[-1]
     no_records = bytearray(one_batch(base_offset=62, epoch=3))
@@ -53,8 +53,8 @@ async def test_falling_offsets_and_epochs_and_bad_records_are_named(tmp_path: Pa
     extra = [one_batch(base_offset=40, epoch=3), one_batch(base_offset=60, epoch=2), no_records]
     last.write_bytes(last.read_bytes() + b"".join(map(bytes, extra)))
     reasons = [problem.reason for problem in verify(disk, str(tmp_path / "p")).problems]
-    assert reasons[:2] == ["offset 40 after 59", "leader epoch 2 after 3"]
-    assert reasons[2].startswith("its records cannot be read")
+    assert reasons[:2] == ["base offset 40 after offset 59", "leader epoch 2 after 3"]
+    assert reasons[2].startswith("records cannot be decoded")
 
 
 @on_loop

@@ -1,41 +1,40 @@
-"""Sparse indexes: lookups, Kafka's form on disk, and what is refused as senseless."""
+"""The sparse offset and time index: lookups, Kafka's format on disk, and data that is refused as invalid."""
 
 import struct
 
 import pytest
 
 from tailrace.log.directory.state_file import Unreadable
-from tailrace.log.index.segment_indexes import Indexes, last_time
 from tailrace.log.index.sparse import OffsetIndex, TimeIndex
 
 
 def test_offset_lookups() -> None:
     index = OffsetIndex()
-    assert index.floor(5) == (0, 0)
+    assert index.lookup(5) == (0, 0)
     index.add(10, 100)
     index.add(20, 200)
-    assert [index.floor(offset) for offset in (9, 10, 19, 20, 99)] == [
+    assert [index.lookup(offset) for offset in (9, 10, 19, 20, 99)] == [
         (0, 0),
         (10, 100),
         (10, 100),
         (20, 200),
         (20, 200),
     ]
-    index.cut(20)
-    assert index.floor(99) == (10, 100)
+    index.truncate_to(20)
+    assert index.lookup(99) == (10, 100)
 
 
 def test_time_lookups() -> None:
     times = TimeIndex()
-    assert times.before(5) == 0
+    assert times.lookup(5) == 0
     times.add(1000, 10)
     times.add(2000, 20)
-    assert [times.before(time) for time in (1000, 1001, 2000, 2001)] == [0, 10, 10, 20]
-    assert times.last_below(10) is None
-    assert times.last_below(11) == (1000, 10)
+    assert [times.lookup(time) for time in (1000, 1001, 2000, 2001)] == [0, 10, 10, 20]
+    assert times.last_entry_below(10) is None
+    assert times.last_entry_below(11) == (1000, 10)
 
 
-def test_the_files_have_kafkas_form() -> None:
+def test_the_files_have_kafkas_format() -> None:
     offsets, times = OffsetIndex(), TimeIndex()
     for number in range(1, 4):
         offsets.add(number, number * 1000)
@@ -57,97 +56,6 @@ def test_the_files_have_kafkas_form() -> None:
         struct.pack(">II", 5, 100),
     ],
 )
-def test_a_senseless_offset_index_is_refused(data: bytes) -> None:
+def test_an_invalid_offset_index_is_refused(data: bytes) -> None:
     with pytest.raises(Unreadable):
         OffsetIndex.load(data, 100)
-
-
-@pytest.mark.parametrize("data", [bytes(11), struct.pack(">QIQI", 5, 1, 5, 2), struct.pack(">QIQI", 5, 1, 6, 1), b""])
-def test_a_senseless_time_index_is_refused(data: bytes) -> None:
-    with pytest.raises(Unreadable):
-        Indexes.load(0, 4096, b"", data, 100)
-
-
-def test_entries_come_every_so_many_bytes() -> None:
-    indexes = Indexes(1000, 250)
-    for number in range(10):
-        indexes.note(1000 + number, number * 100, 100, 50 - number)
-    assert list(indexes.offsets.offsets) == [3, 6, 9]
-    assert list(indexes.offsets.positions) == [300, 600, 900]
-    assert list(indexes.times.timestamps) == [50]  # it never rose again
-    assert indexes.place(1005) == (1003, 300)
-
-
-def test_after_a_rewind_all_is_as_if_told_once() -> None:
-    def noted(count: int) -> Indexes:
-        indexes = Indexes(0, 250)
-        for number in range(count):
-            indexes.note(number, number * 100, 100, number % 7)
-        return indexes
-
-    for kept in range(20):
-        indexes = noted(20)
-        _, position = indexes.rewind(kept)
-        for number in range(position // 100, kept):
-            indexes.note(number, number * 100, 100, number % 7)
-        for number in range(kept, 30):
-            indexes.note(number, number * 100, 100, number % 7)
-        assert indexes.offsets.dump() == noted(30).offsets.dump()
-        assert indexes.times.dump() == noted(30).times.dump()
-        assert indexes.max_timestamp_offset == noted(30).max_timestamp_offset
-
-
-def test_what_is_saved_is_not_written_again() -> None:
-    indexes = Indexes(0, 0)
-    for number in range(3):
-        indexes.note(number, number * 10, 10, number)
-    assert indexes.unsaved
-    offsets, times = indexes.take_unsaved()
-    assert (len(offsets[0]), offsets[1], len(times[0]), times[1]) == (20, 0, 28, 0)
-    assert not indexes.unsaved
-    indexes.note(3, 30, 10, 3)
-    offsets, times = indexes.take_unsaved()
-    assert (len(offsets[0]), offsets[1], len(times[0]), times[1]) == (12, 16, 16, 24)
-
-
-def files_of(indexes: Indexes) -> tuple[bytes, bytes]:
-    files = bytearray(), bytearray()
-    for file, (data, position) in zip(files, indexes.take_unsaved(), strict=True):
-        file[position:] = data
-    return bytes(files[0]), bytes(files[1])
-
-
-def test_no_flipped_bit_and_no_missing_entry_passes_for_an_index() -> None:
-    indexes = Indexes(0, 0)
-    for number in range(5):
-        indexes.note(number, number * 10, 10, 1000 + number)
-    offsets, times = files_of(indexes)
-    assert Indexes.load(0, 0, offsets, times, 50).max_timestamp == last_time(times) == 1004
-    for bit in range(8 * len(offsets)):
-        with pytest.raises(Unreadable):
-            Indexes.load(0, 0, _flipped(offsets, bit), times, 50)
-    for bit in range(8 * len(times)):
-        assert last_time(_flipped(times, bit)) is None
-    for size in range(len(times)):
-        assert last_time(times[:size]) is None
-
-
-@pytest.mark.parametrize("kept", [0, 3, 7, 10])
-def test_the_checksum_is_carried_on_over_saves_and_cuts(kept: int) -> None:
-    indexes, files = Indexes(0, 0), (bytearray(), bytearray())
-    for number in [*range(10), *range(kept, 12)]:
-        if number == kept:
-            indexes.rewind(kept)
-            if kept:
-                indexes.note(kept - 1, (kept - 1) * 10, 10, kept - 1)
-        indexes.note(number, number * 10, 10, number)
-        for file, (data, position) in zip(files, indexes.take_unsaved(), strict=True):
-            file[position:] = data
-        again = Indexes.load(0, 0, bytes(files[0]), bytes(files[1]), 1000)
-        assert again.offsets.dump() == indexes.offsets.dump()
-
-
-def _flipped(data: bytes, bit: int) -> bytes:
-    flipped = bytearray(data)
-    flipped[bit // 8] ^= 1 << bit % 8
-    return bytes(flipped)

@@ -1,4 +1,4 @@
-"""From a timestamp to a record: exact, whatever the order of times, the compression, the segment."""
+"""Lookups by timestamp are exact to the record, for any order of timestamps, compression and segment."""
 
 import random
 from pathlib import Path
@@ -8,8 +8,8 @@ import pytest
 from tailrace.log.index import time_lookup as lookup
 from tailrace.log.log import Log
 from tailrace.model.faults import StorageFailed
-from tailrace.records.build import leader_change_batch
 from tailrace.records.compress import Compression
+from tailrace.records.control import leader_change_batch
 from tailrace.records.header import read_header
 from tests.unit.log.logs import NOW, on_loop, one_batch, open_log, put, segment_path, topic
 
@@ -33,7 +33,7 @@ def first(times: list[int], wanted: int, limit: int, start: int = 0) -> tuple[in
 
 @pytest.mark.parametrize("order", ["rising", "falling", "random", "same"])
 @on_loop
-async def test_it_is_the_record(tmp_path: Path, order: str) -> None:
+async def test_a_lookup_is_exact_to_the_record(tmp_path: Path, order: str) -> None:
     chance = random.Random(order)
     times = {
         "rising": [NOW + 10 * number for number in range(90)],
@@ -62,7 +62,7 @@ async def test_it_is_the_record(tmp_path: Path, order: str) -> None:
 
 @pytest.mark.parametrize("compression", ["gzip", "snappy", "lz4", "zstd"])
 @on_loop
-async def test_it_looks_into_compressed_batches(tmp_path: Path, compression: Compression) -> None:
+async def test_compressed_batches_are_opened(tmp_path: Path, compression: Compression) -> None:
     times = [NOW + 10 * number for number in range(30)]
     log = await filled(tmp_path / "p", times, compression)
     for wanted in (NOW, NOW + 115, NOW + 290, NOW + 291):
@@ -90,14 +90,14 @@ async def test_log_append_time_needs_no_opening(tmp_path: Path) -> None:
 
 
 @on_loop
-async def test_nothing_is_found_in_nothing(tmp_path: Path) -> None:
+async def test_an_empty_log_has_no_timestamps(tmp_path: Path) -> None:
     log = await open_log(tmp_path / "p")
     assert await log.offset_for_time(0, 0) is None
     assert await log.max_timestamp(0) is None
 
 
 @on_loop
-async def test_a_damaged_batch_is_named(tmp_path: Path) -> None:
+async def test_a_damaged_batch_is_reported(tmp_path: Path) -> None:
     log = await filled(tmp_path / "p", [NOW, NOW, NOW, NOW + 1, NOW + 1, NOW + 1])
     path = segment_path(tmp_path / "p")
     data = bytearray(path.read_bytes())
@@ -111,7 +111,7 @@ async def test_a_damaged_batch_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("markers", [1, 20])
 @on_loop
-async def test_control_batches_have_no_timestamp_of_a_record(tmp_path: Path, markers: int) -> None:
+async def test_control_batches_do_not_count_for_the_highest_timestamp(tmp_path: Path, markers: int) -> None:
     log = await open_log(tmp_path / "p", settings=topic(index_interval_bytes=200))
     for number in (5, 9, 3, 9, 1, 2, 4):
         put(log, one_batch([b"v"], timestamps=[NOW + number]))

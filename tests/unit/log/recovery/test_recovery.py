@@ -1,4 +1,4 @@
-"""Opening after a stop: what is scanned, what is cut, what is damage, and that no good batch is ever lost."""
+"""Recovery: what is scanned, what is truncated, what is damage, and that no good batch is ever lost."""
 
 import asyncio
 import shutil
@@ -9,7 +9,7 @@ import pytest
 
 from tailrace.log.log import Log, RecoveryPoint
 from tailrace.log.recovery import recovery
-from tailrace.log.recovery.segment_walk import Found, walk_in_turns
+from tailrace.log.segment_walk import WalkedBatch, walk_in_turns
 from tailrace.model.faults import StorageFailed
 from tailrace.ports import Ports, system_ports
 from tailrace.ports.disk import File
@@ -62,10 +62,10 @@ async def assert_whole(log: Log, count: int) -> None:
 
 
 def watch_walks(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
-    """Which files recovery steps through, and from which byte on."""
+    """Record which files recovery walks through, and from which byte on."""
     seen: list[tuple[str, int]] = []
 
-    def spy(file: File, position: int, stop: int, *, check: bool) -> AsyncIterator[Found]:
+    def spy(file: File, position: int, stop: int, *, check: bool) -> AsyncIterator[WalkedBatch]:
         seen.append((Path(file.path).name, position))
         return walk_in_turns(file, position, stop, check=check)
 
@@ -91,7 +91,7 @@ async def test_after_a_clean_stop_only_the_last_few_bytes_are_read(
 
 @pytest.mark.parametrize("checkpointed", [None, 0, 1, 11, 29, 30])
 @on_loop
-async def test_after_a_kill_everything_is_there(tmp_path: Path, checkpointed: int | None) -> None:
+async def test_after_a_kill_nothing_is_missing(tmp_path: Path, checkpointed: int | None) -> None:
     log = await open_log(tmp_path / "p", settings=small)
     point = None
     for number in range(30):
@@ -117,8 +117,8 @@ async def test_only_what_lies_above_the_point_is_scanned(tmp_path: Path, monkeyp
 
 
 @on_loop
-async def test_a_file_cut_at_every_byte(tmp_path: Path) -> None:
-    """Below the point it is damage, above it a torn tail; what is whole stays in both cases."""
+async def test_a_file_truncated_at_every_byte(tmp_path: Path) -> None:
+    """Below the recovery point it is damage, above it a torn tail; whole batches stay in both cases."""
     log = await filled(tmp_path / "p", 2)
     point = await log.checkpoint()
     assert point == RecoveryPoint(offset=2)
@@ -163,12 +163,12 @@ async def test_a_bit_flipped_in_every_byte(tmp_path: Path, bit: int) -> None:
             assert (log.damage, log.end) == (None, flipped)
             assert path.read_bytes() == good[: flipped * batch_size]
             continue
-        if log.damage is None:  # not looked at when opening, found when read
+        if log.damage is None:  # not read when opening, found by a read
             with pytest.raises(StorageFailed, match="damaged"):
                 await everything(log)
         assert log.damage is not None
         assert log.damage.offset <= flipped
-        assert len(path.read_bytes()) == len(good)  # nothing is taken away
+        assert len(path.read_bytes()) == len(good)  # nothing is removed
         with pytest.raises(StorageFailed):
             put(log)
 
@@ -176,18 +176,18 @@ async def test_a_bit_flipped_in_every_byte(tmp_path: Path, bit: int) -> None:
 @pytest.mark.parametrize("clean", [True, False])
 @pytest.mark.parametrize("known", [True, False])
 @on_loop
-async def test_where_no_tail_can_be_torn_nothing_is_cut(tmp_path: Path, clean: bool, known: bool) -> None:
-    """After a clean stop, or when the checkpoints cannot be read: all may have been promised. Later starts know it."""
+async def test_nothing_is_truncated_where_no_tail_can_be_torn(tmp_path: Path, clean: bool, known: bool) -> None:
+    """After a clean stop, or with an unreadable checkpoint file, bad bytes are damage; later starts keep it so."""
     log = await filled(tmp_path / "p", 35)
     await log.close()
-    assert log.settled
+    assert log.stops_clean
     path = tmp_path / "p" / f"{log.segments[1].base:020d}.log"
     bad = log.segments[1].base + 3
     good = path.read_bytes()
     path.write_bytes(good[: 3 * batch_size + 70] + bytes([good[3 * batch_size + 70] ^ 1]) + good[3 * batch_size + 71 :])
     image = image_of(tmp_path / "p")
     recovery = RecoveryPoint(offset=5) if known else None
-    log = await open_log(tmp_path / "p", settings=small, recovery=recovery, clean=clean, may_cut=clean)
+    log = await open_log(tmp_path / "p", settings=small, recovery=recovery, clean=clean, may_truncate=clean)
     for _ in range(2):
         assert log.damage is not None
         assert log.damage.offset == bad
@@ -213,7 +213,7 @@ async def test_a_segment_lost_after_a_clean_stop_is_damage_without_a_checkpoint_
 
 
 @on_loop
-async def test_damage_found_by_a_read_is_not_cut_at_the_next_start(tmp_path: Path) -> None:
+async def test_damage_found_by_a_read_is_not_truncated_at_the_next_start(tmp_path: Path) -> None:
     log = await filled(tmp_path / "p", 2)
     point = await log.checkpoint()
     for number in range(2, 5):
@@ -225,33 +225,33 @@ async def test_damage_found_by_a_read_is_not_cut_at_the_next_start(tmp_path: Pat
         await everything(log)
     again = await log.close()
     assert again != point
-    assert log.settled
+    assert log.stops_clean
     log = await reopened(tmp_path / "p", again)
     assert log.end == 5
     assert len(path.read_bytes()) == len(good)
 
 
 @on_loop
-async def test_a_log_that_could_not_be_put_down_is_not_settled(tmp_path: Path) -> None:
+async def test_a_log_whose_checkpoint_failed_does_not_stop_clean(tmp_path: Path) -> None:
     disk, ports = trouble()
     log = await open_log(tmp_path / "p", settings=small, ports=ports)
     await log.checkpoint()
-    assert log.settled  # of nothing
+    assert log.stops_clean  # an empty log
     put(log)
     disk.hold = True
     closing = asyncio.ensure_future(log.close())
     while not disk.held:
         await turns()
-    assert not log.settled
+    assert not log.stops_clean
     disk.held.pop(0)[1].set_exception(OSError("no"))
     disk.hold = False
     await disk.release()
     await closing
-    assert not log.settled
+    assert not log.stops_clean
 
 
 @on_loop
-async def test_a_hole_above_the_point_takes_what_follows_with_it(tmp_path: Path) -> None:
+async def test_a_hole_above_the_recovery_point_truncates_all_that_follows(tmp_path: Path) -> None:
     log = await filled(tmp_path / "p", 35)
     assert len(log.segments) == 3
     path = tmp_path / "p" / f"{log.segments[1].base:020d}.log"
@@ -264,7 +264,7 @@ async def test_a_hole_above_the_point_takes_what_follows_with_it(tmp_path: Path)
 
 
 @on_loop
-async def test_lost_bytes_before_a_later_segment(tmp_path: Path) -> None:
+async def test_a_segment_after_lost_bytes_is_removed(tmp_path: Path) -> None:
     log = await filled(tmp_path / "p", 35)
     second = log.segments[1].base
     cut_file(segment_path(tmp_path / "p"), (second - 2) * batch_size)
@@ -283,7 +283,7 @@ async def test_a_falling_epoch_ends_the_log(tmp_path: Path) -> None:
 
 
 @on_loop
-async def test_segments_that_vanished_are_damage(tmp_path: Path) -> None:
+async def test_missing_segments_are_damage(tmp_path: Path) -> None:
     log = await filled(tmp_path / "p", 35)
     point = await log.close()
     last = log.segments[-1]
@@ -295,7 +295,7 @@ async def test_segments_that_vanished_are_damage(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "p")
     log = await reopened(tmp_path / "p", point, clean=True)
     assert log.damage is not None
-    assert "no segment is there" in str(log.damage)
+    assert "there is no segment file" in str(log.damage)
     with pytest.raises(StorageFailed):
         put(log)
     assert not (tmp_path / "p").exists()
@@ -304,7 +304,7 @@ async def test_segments_that_vanished_are_damage(tmp_path: Path) -> None:
 @pytest.mark.parametrize("lost", ["*.producers", "leader-epochs", "*.index", "*.timeindex", "*"])
 @pytest.mark.parametrize("how", ["missing", "broken"])
 @on_loop
-async def test_state_files_are_made_again_from_the_batches(tmp_path: Path, lost: str, how: str) -> None:
+async def test_state_files_are_rebuilt_from_the_batches(tmp_path: Path, lost: str, how: str) -> None:
     log = await filled(tmp_path / "p", 35)
     point = await log.close()
     for path in (tmp_path / "p").glob(lost):
@@ -318,7 +318,7 @@ async def test_state_files_are_made_again_from_the_batches(tmp_path: Path, lost:
 
 
 @on_loop
-async def test_leftovers_go(tmp_path: Path) -> None:
+async def test_stray_files_are_removed(tmp_path: Path) -> None:
     await filled(tmp_path / "p", 3)
     for name in ("leader-epochs.new", f"{99:020d}.producers", f"{50:020d}.index"):
         (tmp_path / "p" / name).write_bytes(b"x")
@@ -328,7 +328,7 @@ async def test_leftovers_go(tmp_path: Path) -> None:
 
 
 @on_loop
-async def test_what_was_scanned_is_synced_before_it_counts(tmp_path: Path) -> None:
+async def test_what_was_scanned_is_fsynced_before_it_counts_as_durable(tmp_path: Path) -> None:
     await filled(tmp_path / "p", 3)
     disk, ports = trouble()
     disk.hold = True
@@ -342,7 +342,7 @@ async def test_what_was_scanned_is_synced_before_it_counts(tmp_path: Path) -> No
 
 
 @on_loop
-async def test_the_log_starts_where_it_started(tmp_path: Path) -> None:
+async def test_the_log_start_survives_a_restart(tmp_path: Path) -> None:
     log = await filled(tmp_path / "p", 35)
     await log.advance_start(5)
     point = await log.close()

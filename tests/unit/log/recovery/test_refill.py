@@ -1,4 +1,4 @@
-"""A damaged log starts over: empty, healthy, filled by its leader; and a crash leaves no half that looks whole."""
+"""A damaged log is discarded and refilled from its leader; a crash never leaves a part that looks complete."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from tailrace.log.log import Log, RecoveryPoint
 from tailrace.model.faults import OffsetOutOfRange, StorageFailed
 from tailrace.model.ids import Id
 from tailrace.ports.disk import make_lasting_dir
-from tailrace.records.build import voters_batch
+from tailrace.records.control import voters_batch
 from tailrace.records.header import read_header
 from tailrace.testing.simulation import World
 from tailrace.testing.simulation.failures import Crashed
@@ -20,7 +20,7 @@ FOLDER = "/data/p"
 
 
 async def filled(log: Log, first: int = 0, count: int = 12) -> Log:
-    """Batches with producers, epochs and voters: all that can be forgotten."""
+    """Append batches with producers, epochs and voters: all the state that a discard must reset."""
     for number in range(first, first + count):
         put(log, one_batch([b"%03d" % number + b"x" * 200], producer=(7, 0, number)), epoch=1 + number // 5)
     voters = memoryview(voters_batch(voters=[(1, Id(b"1" * 16))], base_offset=0, leader_epoch=0, timestamp=NOW))
@@ -42,7 +42,7 @@ async def damaged(path: Path) -> tuple[Log, RecoveryPoint]:
 
 
 @on_loop
-async def test_it_is_as_if_nothing_had_been(tmp_path: Path) -> None:
+async def test_a_log_that_starts_over_is_like_a_new_one(tmp_path: Path) -> None:
     log, point = await damaged(tmp_path / "p")
     with pytest.raises(StorageFailed, match="damaged"):
         put(log, epoch=9)
@@ -57,14 +57,14 @@ async def test_it_is_as_if_nothing_had_been(tmp_path: Path) -> None:
     fresh = await filled(await open_log(tmp_path / "other", settings=small))
     assert await everything(log) == await everything(fresh)
     assert (log.epochs.entries(), log.voter_sets) == (fresh.epochs.entries(), fresh.voter_sets)
-    again = await open_log(tmp_path / "p", settings=small, recovery=point)  # that of the old log
+    again = await open_log(tmp_path / "p", settings=small, recovery=point)  # the point of the old log
     assert (again.damage, again.end, again.refilling) == (None, log.end, True)
 
 
 @pytest.mark.parametrize("begins", [0, 1, 5000])
 @pytest.mark.parametrize("fsync", ["always", "never"])
 @on_loop
-async def test_it_begins_where_its_leader_does(tmp_path: Path, begins: int, fsync: str) -> None:
+async def test_a_refilled_log_begins_at_the_leaders_log_start(tmp_path: Path, begins: int, fsync: str) -> None:
     log, point = await damaged(tmp_path / "p")
     log = await open_log(tmp_path / "p", settings=small, recovery=point, fsync=fsync)  # type: ignore[arg-type]
     await log.start_over()
@@ -73,7 +73,7 @@ async def test_it_begins_where_its_leader_does(tmp_path: Path, begins: int, fsyn
     await log.flush()
     assert (log.start, log.end, log.durable) == (begins, begins + 8, begins + 8)
     assert len(await everything(log)) == 8
-    for recovery in (point, None):  # before the next was recorded, and when it had been lost
+    for recovery in (point, None):  # before the next point is recorded, and when the checkpoint file is lost
         again = await open_log(tmp_path / "p", settings=small, recovery=recovery)
         assert (again.damage, again.start, again.end) == (None, begins, begins + 8)
 
@@ -83,7 +83,7 @@ async def test_it_begins_where_its_leader_does(tmp_path: Path, begins: int, fsyn
 async def test_a_new_follower_begins_where_its_leader_does(tmp_path: Path, begins: int) -> None:
     log = await open_log(tmp_path / "p", settings=small, fsync="always")
     if begins:
-        await log.begin_anew(begins + 2)  # the leader's start lies within a batch
+        await log.truncate_fully_and_start_at(begins + 2)  # the leader's log start lies within a batch
     log.append_as_is(one_batch([b"a", b"b", b"c"], base_offset=begins, epoch=3), NOW)
     await log.flush()
     assert (log.start, log.end, log.durable) == (begins, begins + 3, begins + 3)
@@ -96,7 +96,7 @@ async def test_a_new_follower_begins_where_its_leader_does(tmp_path: Path, begin
 
 
 @on_loop
-async def test_it_says_so_until_all_has_come_back(tmp_path: Path) -> None:
+async def test_a_log_is_refilling_until_it_is_complete(tmp_path: Path) -> None:
     log, _ = await damaged(tmp_path / "p")
     await log.start_over()
     await filled(log, count=3)
@@ -114,12 +114,12 @@ async def test_it_says_so_until_all_has_come_back(tmp_path: Path) -> None:
     assert not {"refilling", "truncated"} & {*names(tmp_path / "p")}
     log = await open_log(tmp_path / "p", settings=small, recovery=later)
     assert (log.damage, log.refilling, log.end) == (None, False, 17)
-    await log.refilled()  # once more does no harm
+    await log.refilled()  # a second call changes nothing
 
 
 @pytest.mark.parametrize("restarted", [False, True])
 @on_loop
-async def test_the_mark_of_the_cut_goes_when_a_later_point_is_recorded(tmp_path: Path, restarted: bool) -> None:
+async def test_the_truncation_mark_is_removed_when_a_later_point_is_recorded(tmp_path: Path, restarted: bool) -> None:
     log, point = await damaged(tmp_path / "p")
     await log.start_over()
     if restarted:
@@ -136,7 +136,7 @@ async def test_the_mark_of_the_cut_goes_when_a_later_point_is_recorded(tmp_path:
 
 
 @on_loop
-async def test_a_log_whose_folder_is_gone_starts_over_too(tmp_path: Path) -> None:
+async def test_a_log_whose_folder_is_missing_starts_over_too(tmp_path: Path) -> None:
     log = await open_log(tmp_path / "p", recovery=RecoveryPoint(offset=10))
     assert log.damage is not None
     await log.start_over()
@@ -146,7 +146,7 @@ async def test_a_log_whose_folder_is_gone_starts_over_too(tmp_path: Path) -> Non
 
 
 @on_loop
-async def test_a_note_that_cannot_be_read_empties_the_log(tmp_path: Path) -> None:
+async def test_an_unreadable_refilling_file_empties_the_log(tmp_path: Path) -> None:
     log, point = await damaged(tmp_path / "p")
     (tmp_path / "p" / "refilling").write_bytes(b"")
     log = await open_log(tmp_path / "p", settings=small, recovery=point)
@@ -160,7 +160,7 @@ async def opened(machine: Machine, point: RecoveryPoint | None) -> Log:
     return await open_log(FOLDER, settings=small, fsync="always", recovery=point, ports=ports)
 
 
-async def crash_while_it_starts_over(world: World, operation: int, *, power_loss: bool) -> str:
+async def crash_during_start_over(world: World, operation: int, *, power_loss: bool) -> str:
     machine = world.machine("broker")
     log = await filled(await opened(machine, None))
     point = await log.close()
@@ -179,7 +179,7 @@ async def crash_while_it_starts_over(world: World, operation: int, *, power_loss
             assert (len(log.segments), log.size_bytes, log.damage) == found
             return "damaged"
     else:
-        return "through"
+        return "finished"
     assert (log.end, log.refilling, log.voter_sets, log.epochs.last) == (0, True, [], -1)
     await filled(log, count=2)
     await log.flush()
@@ -192,19 +192,19 @@ async def crash_while_it_starts_over(world: World, operation: int, *, power_loss
 @pytest.mark.parametrize("power_loss", [False, True])
 def test_a_crash_leaves_the_damaged_log_or_an_empty_one(power_loss: bool) -> None:
     outcomes: list[str] = []
-    while "through" not in outcomes:
+    while "finished" not in outcomes:
         with World(len(outcomes)) as world:
             outcomes.append(
-                world.run(crash_while_it_starts_over(world, len(outcomes) + 1, power_loss=power_loss)),
+                world.run(crash_during_start_over(world, len(outcomes) + 1, power_loss=power_loss)),
             )
-    assert [*dict.fromkeys(outcomes)] == ["damaged", "empty", "through"]
+    assert [*dict.fromkeys(outcomes)] == ["damaged", "empty", "finished"]
     assert len(outcomes) > 20
 
 
 @pytest.mark.parametrize("whole", [False, True])
 @on_loop
-async def test_who_votes_is_not_thrown_away(tmp_path: Path, whole: bool) -> None:
-    """The leader's log may begin after the batch that named them."""
+async def test_the_voters_survive_when_a_log_is_discarded(tmp_path: Path, whole: bool) -> None:
+    """The leader's log may begin after the batch that set them."""
     log, point = await damaged(tmp_path / "p")
     voters = log.voter_sets[-1][1]
     await log.start_over()
@@ -219,7 +219,7 @@ async def test_who_votes_is_not_thrown_away(tmp_path: Path, whole: bool) -> None
 
 
 @on_loop
-async def test_voters_that_are_named_since_are_those_who_vote(tmp_path: Path) -> None:
+async def test_voters_set_during_the_refill_win(tmp_path: Path) -> None:
     log, _ = await damaged(tmp_path / "p")
     await log.start_over()
     await filled(log)

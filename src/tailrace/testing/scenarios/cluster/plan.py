@@ -1,8 +1,8 @@
-"""What a seed decides before anything happens: how many brokers, how safe a disk, how bad a network.
+"""What a seed decides before the run starts: the number of brokers, the fsync policy, delays and settings.
 
-Three brokers mostly, which is what people run; one to five by seed. The first starts alone, the others join it: before
-the trouble begins, or in the midst of it. `fsync` is `always` mostly. With `interval` and `never` every promise is
-checked, too, but under a smaller budget: see `budget`.
+Most plans have three brokers, as most clusters do; the range is one to five. The first broker starts alone, the others
+join it, before the faults begin or while they last. The fsync policy is mostly `always`. With `interval` and `never`
+the same invariants are checked, but fewer faults are injected: see `faults.budget`.
 """
 
 import random
@@ -11,31 +11,31 @@ from typing import Final
 from tailrace.model.frozen import frozen
 from tailrace.model.settings import Fsync, Settings
 from tailrace.testing.simulation import Delay, Odds
-from tailrace.testing.simulation.chance import stream
+from tailrace.testing.simulation.randomness import random_stream
 
 DATA_DIR: Final = "/data"
 KAFKA_PORT: Final = 9092
 PEER_PORT: Final = 9192
-TROUBLE_DEFAULT_SECONDS: Final = 12.0
-BROKERS_BY_CHANCE: Final = (1, 2, 3, 3, 3, 3, 3, 3, 3, 3, 3, 4, 4, 5)
-FSYNCS_BY_CHANCE: Final[tuple[Fsync, ...]] = ("always",) * 8 + ("interval", "never")
+FAULTS_DEFAULT_SECONDS: Final = 12.0
+BROKER_COUNTS: Final = (1, 2, 3, 3, 3, 3, 3, 3, 3, 3, 3, 4, 4, 5)
+FSYNC_POLICIES: Final[tuple[Fsync, ...]] = ("always",) * 8 + ("interval", "never")
 
 
 @frozen
 class Plan:
     seed: int
-    seconds: float  # how long the trouble lasts
+    fault_seconds: float  # how long faults are injected
     brokers: int
-    late: int  # so many of them join while the trouble lasts
+    late_joiners: int  # how many of the brokers join while faults are injected
     fsync: Fsync
     odds: Odds
     segment_bytes: int
     checkpoint_ms: int
-    patience_ms: int  # how long a follower waits for its leader
-    pause_seconds: float  # between two faults, on average
-    damage: bool  # a bit flips, once
-    upkeep_seconds: int  # between two looks at who should lead, and who should vote
-    calm: float  # a producer rests for up to so many seconds after each acknowledgement
+    fetch_timeout_ms: int  # how long a follower waits for its leader before it campaigns
+    fault_interval_seconds: float  # between two faults, on average
+    flips_bit: bool  # once per run
+    leader_check_seconds: int  # between two checks of who should lead and who should vote
+    producer_rest_max_seconds: float  # after each acknowledgement
 
     @property
     def replicas(self) -> int:
@@ -54,10 +54,10 @@ class Plan:
             log_checkpoint_interval_ms=self.checkpoint_ms,
             log_retention_check_interval_ms=60_000,
             auto_create_topics_enable=False,
-            leader_imbalance_check_interval_seconds=self.upkeep_seconds,
-            controller_quorum_fetch_timeout_ms=self.patience_ms,
-            controller_quorum_election_timeout_ms=self.patience_ms // 2,
-            replica_fetch_wait_max_ms=self.patience_ms // 4,
+            leader_imbalance_check_interval_seconds=self.leader_check_seconds,
+            controller_quorum_fetch_timeout_ms=self.fetch_timeout_ms,
+            controller_quorum_election_timeout_ms=self.fetch_timeout_ms // 2,
+            replica_fetch_wait_max_ms=self.fetch_timeout_ms // 4,
             offsets_topic_num_partitions=1,
             transaction_state_log_num_partitions=1,
             group_initial_rebalance_delay_ms=100,
@@ -67,45 +67,45 @@ class Plan:
         )
 
 
-def plan_of(seed: int, seconds: float = TROUBLE_DEFAULT_SECONDS) -> Plan:
-    chance = stream(seed, "plan")
-    brokers = chance.choice(BROKERS_BY_CHANCE)
-    odds = _odds(chance)
+def plan_for(seed: int, fault_seconds: float = FAULTS_DEFAULT_SECONDS) -> Plan:
+    rng = random_stream(seed, "plan")
+    brokers = rng.choice(BROKER_COUNTS)
+    odds = _odds(rng)
     return Plan(
         seed=seed,
-        seconds=seconds,
+        fault_seconds=fault_seconds,
         brokers=brokers,
-        late=chance.randrange(brokers) if chance.random() < 0.3 else 0,
-        fsync=chance.choice(FSYNCS_BY_CHANCE),
+        late_joiners=rng.randrange(brokers) if rng.random() < 0.3 else 0,
+        fsync=rng.choice(FSYNC_POLICIES),
         odds=odds,
-        segment_bytes=chance.choice([3_000, 20_000, 1_000_000]),
-        checkpoint_ms=chance.choice([300, 2_000, 60_000]),
-        patience_ms=chance.choice([800, 2_000]) if odds.link.slow_seconds < 0.5 else 2_000,
-        pause_seconds=chance.choice([0.3, 0.6, 1.2]),
-        calm=chance.choice([0.15, 0.3, 0.6]),
-        damage=chance.random() < 0.2,
-        upkeep_seconds=chance.choice([1, 5]),
+        segment_bytes=rng.choice([3_000, 20_000, 1_000_000]),
+        checkpoint_ms=rng.choice([300, 2_000, 60_000]),
+        fetch_timeout_ms=rng.choice([800, 2_000]) if odds.link.slow_seconds < 0.5 else 2_000,
+        fault_interval_seconds=rng.choice([0.3, 0.6, 1.2]),
+        producer_rest_max_seconds=rng.choice([0.15, 0.3, 0.6]),
+        flips_bit=rng.random() < 0.2,
+        leader_check_seconds=rng.choice([1, 5]),
     )
 
 
-def _odds(chance: random.Random) -> Odds:
-    late = Delay(
+def _odds(rng: random.Random) -> Odds:
+    link = Delay(
         low_seconds=0.00005,
-        high_seconds=chance.choice([0.001, 0.005]),
-        slow_chance=chance.choice([0.001, 0.01, 0.03]),
-        slow_seconds=chance.choice([0.2, 1.0]),
+        high_seconds=rng.choice([0.001, 0.005]),
+        slow_chance=rng.choice([0.001, 0.01, 0.03]),
+        slow_seconds=rng.choice([0.2, 1.0]),
     )
     sync = Delay(
         low_seconds=0.0001,
-        high_seconds=chance.choice([0.002, 0.01]),
-        slow_chance=chance.choice([0.01, 0.1]),
-        slow_seconds=chance.choice([0.1, 0.5]),
+        high_seconds=rng.choice([0.002, 0.01]),
+        slow_chance=rng.choice([0.01, 0.1]),
+        slow_seconds=rng.choice([0.1, 0.5]),
     )
     return Odds(
-        link=late,
+        link=link,
         sync=sync,
         silence=Delay(low_seconds=2.0, high_seconds=15.0),
         retransmit=Delay(low_seconds=0.01, high_seconds=0.4),
-        cold_chance=chance.choice([0.0, 0.02, 0.2]),
-        split_chance=chance.choice([0.02, 0.1, 0.3]),
+        cold_chance=rng.choice([0.0, 0.02, 0.2]),
+        split_chance=rng.choice([0.02, 0.1, 0.3]),
     )

@@ -1,5 +1,6 @@
 """Forward: a client's request in its own bytes, for the controller to serve as if the client had asked it."""
 
+from tailrace.model.caller import ANONYMOUS
 from tailrace.wire.schema import Int16, Int32, message, wire
 
 
@@ -10,6 +11,7 @@ class Forward:
     api_key: Int16
     api_version: Int16
     body: bytes
+    principal: str = wire(tag=0, default=ANONYMOUS)  # on whose behalf
 
 
 @message(api=1016, versions="0-0", flexible="0+")

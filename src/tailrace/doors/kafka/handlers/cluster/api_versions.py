@@ -16,20 +16,20 @@ from tailrace.wire.schema import Versions
 
 
 async def api_versions(request: ApiVersionsRequest, call: Call) -> ApiVersionsResponse:
-    features = call.node.hosted.image.features
+    features = call.services.admin.features(call.caller)
     return ApiVersionsResponse(
         api_keys=tuple(
             ApiRange(api_key=api.key, min_version=api.versions.first, max_version=api.versions.last)
-            for api in call.connection.apis.values()
+            for api in call.client.door.apis.values()
         ),
         supported_features=tuple(
             SupportedFeature(name=name, min_version=levels.first, max_version=levels.last)
-            for name, levels in call.node.supported_features.items()
+            for name, levels in features.supported.items()
         ),
-        finalized_features_epoch=call.node.metadata.high_watermark,
+        finalized_features_epoch=features.offset,
         finalized_features=tuple(
             FinalizedFeature(name=name, max_version_level=level, min_version_level=level)
-            for name, level in features.items()
+            for name, level in features.finalized.items()
         ),
     )
 

@@ -15,11 +15,12 @@ CONTROLLERS: Final = 2
 async def describe_cluster(request: DescribeClusterRequest, call: Call) -> DescribeClusterResponse:
     if request.endpoint_type != BROKERS:
         return _refused(request.endpoint_type)
-    node = call.node
-    shown = [one for one in node.hosted.image.brokers.values() if request.include_fenced_brokers or not one.fenced]
+    admin = call.services.admin
+    cluster = admin.cluster(call.caller)
+    shown = admin.brokers(call.caller, fenced=request.include_fenced_brokers)
     return DescribeClusterResponse(
-        cluster_id=node.meta.cluster_id,
-        controller_id=node.controller_id,
+        cluster_id=cluster.cluster_id,
+        controller_id=cluster.controller,
         brokers=tuple(_described(broker, peers=request.peers) for broker in shown),
         cluster_authorized_operations=allowed_on_cluster(request.include_cluster_authorized_operations),
     )

@@ -14,32 +14,31 @@ from tailrace.wire.messages.describe_log_dirs import (
 
 
 async def describe_log_dirs(request: DescribeLogDirsRequest, call: Call) -> DescribeLogDirsResponse:
-    disk, folder = call.node.ports.disk, call.node.settings.data_dir
+    disk = call.services.admin.disk(call.caller)
     return DescribeLogDirsResponse(
         results=(
             DescribedLogDir(
-                log_dir=folder,
+                log_dir=disk.folder,
                 topics=tuple(_sizes(request, call)),
-                total_bytes=disk.total_bytes(folder),
-                usable_bytes=disk.free_bytes(folder),
+                total_bytes=disk.total_bytes,
+                usable_bytes=disk.free_bytes,
             ),
         )
     )
 
 
 def _sizes(request: DescribeLogDirsRequest, call: Call) -> Iterator[TopicSizes]:
-    """What is asked for and lives here; the rest is passed over, as it may live elsewhere."""
+    """Of the partitions asked for, those hosted here; the others are left out, as other brokers may host them."""
     wanted: Mapping[str, Iterable[int]]
     if request.topics is None:
-        wanted = {name: range(len(topic.partitions)) for name, topic in call.node.hosted.image.topics.items()}
+        topics = call.services.topics.all(call.caller)
+        wanted = {name: range(len(topic.partitions)) for name, topic in topics.items()}
     else:
         wanted = partitions_once((asked.name, asked.partitions) for asked in request.topics)
     for name, numbers in wanted.items():
-        partitions = call.node.hosted.by_number(name)
         sizes = tuple(
-            PartitionSize(partition=number, size_bytes=partition.log.size_bytes)
-            for number in numbers
-            if 0 <= number < len(partitions) and (partition := partitions[number]) is not None
+            PartitionSize(partition=number, size_bytes=size_bytes)
+            for number, size_bytes in call.services.admin.partition_sizes(call.caller, name, numbers)
         )
         if sizes:
             yield TopicSizes(name=name, partitions=sizes)

@@ -5,11 +5,11 @@ Unclean elections are refused: they would make a leader of a replica that may la
 
 from collections.abc import Iterable
 
-from tailrace.broker.control.preferred_elections import Election, Named
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.request_limits import partitions_once
 from tailrace.doors.kafka.request_timeout import request_timeout_s
 from tailrace.model.faults import ElectionNotNeeded, Fault, InvalidRequest
+from tailrace.model.ids import PartitionName
 from tailrace.model.limits import PARTITIONS_PER_REQUEST_MAX
 from tailrace.wire.errors import Error
 from tailrace.wire.faults import error_of
@@ -26,22 +26,22 @@ from tailrace.wire.messages.elect_leaders import (
 async def elect_leaders(request: ElectLeadersRequest, call: Call) -> ElectLeadersResponse:
     if request.election_type != PREFERRED:
         return _refused(request)
-    answers = await Election(call.node, _named(request, call)).hold(request_timeout_s(request))
+    answers = await call.services.admin.elect_preferred(call.caller, _named(request, call), request_timeout_s(request))
     if request.topics is None:  # as in Kafka: who asks for all hears only of those that something became of
         answers = {one: answer for one, answer in answers.items() if not isinstance(answer, ElectionNotNeeded)}
     return ElectLeadersResponse(topics=_elected(answers))
 
 
-def _named(request: ElectLeadersRequest, call: Call) -> list[Named]:
+def _named(request: ElectLeadersRequest, call: Call) -> list[PartitionName]:
     if request.topics is None:
-        topics = call.node.hosted.image.topics.values()
-        return [(topic.name, index) for topic in topics for index in range(len(topic.partitions))]
+        topics = call.services.topics.all(call.caller).values()
+        return [PartitionName(topic.name, index) for topic in topics for index in range(len(topic.partitions))]
     return _asked(request.topics)
 
 
-def _asked(topics: Iterable[TopicToElect]) -> list[Named]:
+def _asked(topics: Iterable[TopicToElect]) -> list[PartitionName]:
     once = partitions_once(((one.name, one.partitions) for one in topics), PARTITIONS_PER_REQUEST_MAX)
-    return [(name, index) for name, indexes in once.items() for index in indexes]
+    return [PartitionName(name, index) for name, indexes in once.items() for index in indexes]
 
 
 def _refused(request: ElectLeadersRequest) -> ElectLeadersResponse:
@@ -54,7 +54,7 @@ def _refused(request: ElectLeadersRequest) -> ElectLeadersResponse:
     return ElectLeadersResponse(topics=_elected(dict.fromkeys(_asked(request.topics), fault)))
 
 
-def _elected(answers: dict[Named, Fault | None]) -> tuple[TopicElected, ...]:
+def _elected(answers: dict[PartitionName, Fault | None]) -> tuple[TopicElected, ...]:
     topics: dict[str, list[PartitionElected]] = {}
     for (name, index), fault in answers.items():
         error, message = (Error.NONE, None) if fault is None else (error_of(fault), str(fault))

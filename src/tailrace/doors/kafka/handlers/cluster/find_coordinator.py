@@ -5,7 +5,6 @@ from functools import partial
 from typing import Final
 
 from tailrace.doors.kafka.call import Call
-from tailrace.doors.kafka.handlers.transactions.transactional_ids import require_name
 from tailrace.doors.kafka.request_limits import each, once
 from tailrace.model.faults import CoordinatorUnavailable, Fault, InvalidRequest
 from tailrace.model.ids import NOBODY, BrokerId
@@ -35,7 +34,7 @@ async def _find(call: Call, key_type: int, key: str) -> Coordinator:
         if key_type not in FIRST_WITH or call.version < FIRST_WITH[key_type]:
             raise InvalidRequest(f"FindCoordinator version {call.version} knows no key type {key_type}")
         broker = await _broker(call, key_type, key)
-        known = call.node.hosted.image.brokers.get(broker)
+        known = call.services.admin.find_broker(broker)
         if known is None or not known.kafka_port:
             raise CoordinatorUnavailable(f"broker {broker} coordinates {key}, and has not said where it is")
     except Fault as fault:
@@ -47,10 +46,10 @@ async def _find(call: Call, key_type: int, key: str) -> Coordinator:
 
 async def _broker(call: Call, key_type: int, key: str) -> BrokerId:
     if key_type == GROUPS:
-        return await call.node.group_coordinator.find(key)
+        return await call.services.groups.find_coordinator(call.caller, key)
     if key_type == TRANSACTIONS:
-        require_name(key)
-        return await call.node.transaction_coordinator.find(key)
+        return await call.services.transactions.find_coordinator(call.caller, key)
     fault = CoordinatorUnavailable("share groups are not supported yet")
-    call.connection.door.warn_once(f"client {call.client_id!r} asks for a coordinator, and will go on asking: {fault}")
+    client = call.caller.client_id
+    call.client.door.warn_once(f"client {client!r} asks for a coordinator, and will go on asking: {fault}")
     raise fault

@@ -3,13 +3,10 @@
 The controller decides. One of a release that does not know this API cannot be asked: the answer then names it.
 """
 
-from tailrace.cluster.controller import Controller
 from tailrace.cluster.feature_updates import FeatureUpdate
-from tailrace.cluster.features import may_forward
 from tailrace.doors.kafka.call import Call
-from tailrace.doors.kafka.controller_changes import repeated
+from tailrace.doors.kafka.request_limits import repeated
 from tailrace.model.faults import Fault, InvalidRequest, UnsupportedVersion
-from tailrace.model.proposal import Proposal
 from tailrace.wire.faults import error_of
 from tailrace.wire.messages.update_features import (
     UPGRADE,
@@ -23,17 +20,11 @@ from tailrace.wire.schema import declaration
 
 async def update_features(request: UpdateFeaturesRequest, call: Call) -> UpdateFeaturesResponse:
     updates = [_wanted(one) for one in request.feature_updates]
-
-    def propose(controller: Controller) -> Proposal[None]:
-        proposal = controller.update_features(updates)
-        return Proposal(None) if request.validate_only else proposal
-
     try:
         _check(request, call)
-        await call.node.controller.write(propose)
+        await call.services.admin.raise_features(call.caller, updates, validate_only=request.validate_only)
     except Fault as fault:
         return UpdateFeaturesResponse(error_code=error_of(fault), error_message=str(fault))
-    await call.node.settled()
     return UpdateFeaturesResponse(results=tuple(UpdatedFeature(feature=one.name) for one in updates))
 
 
@@ -45,11 +36,9 @@ def _wanted(one: FeatureToUpdate) -> FeatureUpdate:
 def _check(request: UpdateFeaturesRequest, call: Call) -> None:
     if twice := repeated(one.feature for one in request.feature_updates):
         raise InvalidRequest(f"{', '.join(twice)} is named twice")
-    node = call.node
-    controller = node.hosted.image.brokers.get(node.controller_id)
-    key = declaration(UpdateFeaturesRequest).number
-    if not node.is_controller and controller is not None and not may_forward(controller.features, key, call.version):
+    admin, key = call.services.admin, declaration(UpdateFeaturesRequest).number
+    if not admin.is_controller and not admin.may_forward(key, call.version):
         raise UnsupportedVersion(
-            f"the controller is broker {controller.id}, whose release does not know UpdateFeatures: "
-            "restart every broker with this release first"
+            f"the controller is broker {admin.cluster(call.caller).controller}, whose release does not know "
+            "UpdateFeatures: restart every broker with this release first"
         )

@@ -1,15 +1,13 @@
 """IncrementalAlterConfigs: change some settings of a topic or broker, all that are named or none; the others stay."""
 
-from functools import partial
+from collections.abc import Sequence
 
-from tailrace.cluster.controller import Controller
-from tailrace.cluster.image import Resource
-from tailrace.cluster.settings import Operation, SettingChange
+from tailrace.broker.services.admin import Alteration, SettingChange
+from tailrace.cluster.settings import Operation
 from tailrace.doors.kafka.call import Call
-from tailrace.doors.kafka.controller_changes import repeated
-from tailrace.doors.kafka.handlers.configs.resources import Alteration, alter_each
-from tailrace.model.faults import InvalidRequest
-from tailrace.model.proposal import Proposal
+from tailrace.doors.kafka.handlers.configs.alterations import alter_each
+from tailrace.doors.kafka.request_limits import repeated
+from tailrace.model.faults import Fault, InvalidRequest
 from tailrace.wire.messages.incremental_alter_configs import (
     ConfigChange,
     IncrementalAlterConfigsRequest,
@@ -22,21 +20,22 @@ async def incremental_alter_configs(
     request: IncrementalAlterConfigsRequest, call: Call
 ) -> IncrementalAlterConfigsResponse:
     alterations = [
-        Alteration(kind=one.resource_type, name=one.resource_name, propose=partial(_change, one))
-        for one in request.resources
+        Alteration(kind=one.resource_type, name=one.resource_name, changes=_changes(one)) for one in request.resources
     ]
     resources = await alter_each(call, alterations, validate_only=request.validate_only)
     return IncrementalAlterConfigsResponse(resources=resources)
 
 
-def _change(wanted: ResourceToAlter, controller: Controller, resource: Resource) -> Proposal[None]:
+def _changes(wanted: ResourceToAlter) -> Sequence[SettingChange] | Fault:
     if twice := repeated(one.name for one in wanted.configs):
-        raise InvalidRequest(f"{next(iter(twice))} is changed twice")
-    changes = [_setting_change(one) for one in wanted.configs]
-    return controller.change_settings(resource, wanted.resource_name, changes)
+        return InvalidRequest(f"{next(iter(twice))} is changed twice")
+    try:
+        return [_change(one) for one in wanted.configs]
+    except Fault as fault:
+        return fault
 
 
-def _setting_change(one: ConfigChange) -> SettingChange:
+def _change(one: ConfigChange) -> SettingChange:
     try:
         operation = Operation(one.config_operation)
     except ValueError:

@@ -2,7 +2,6 @@
 
 from typing import Final
 
-from tailrace.cluster.image import Resource
 from tailrace.doors.kafka.call import Call
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.list_config_resources import (
@@ -16,11 +15,7 @@ KINDS_WITHOUT_MEMBERS: Final = (8, 16)  # loggers of brokers, client metrics
 
 
 async def list_config_resources(request: ListConfigResourcesRequest, call: Call) -> ListConfigResourcesResponse:
-    members = {
-        Resource.TOPIC: list(call.node.hosted.image.topics),
-        Resource.BROKER: [str(broker) for broker in call.node.brokers],
-        Resource.GROUP: list(call.node.hosted.image.group_settings),
-    }
+    members = call.services.admin.resources(call.caller)
     if call.version < FIRST_WITH_TYPES:
         return ListConfigResourcesResponse(config_resources=())
     if any(kind not in members and kind not in KINDS_WITHOUT_MEMBERS for kind in request.resource_types):

@@ -17,7 +17,7 @@ async def delete_groups(request: DeleteGroupsRequest, call: Call) -> DeleteGroup
 
 async def _delete(call: Call, group_id: str) -> DeletedGroup:
     try:
-        await call.node.group_coordinator.local(group_id).act(lambda machine, turn: machine.delete(group_id, turn))
+        await call.services.groups.delete(call.caller, group_id)
     except Fault as fault:
         return DeletedGroup(group_id=group_id, error_code=error_of(fault))
     return DeletedGroup(group_id=group_id)

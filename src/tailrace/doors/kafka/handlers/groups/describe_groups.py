@@ -5,12 +5,11 @@ there: offsets are committed under it."""
 
 from typing import Final
 
+from tailrace.broker.services.groups import ClassicMemberView
 from tailrace.doors.kafka.authorized_operations import allowed_on_group
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.request_limits import each, once
-from tailrace.groups.group import ClassicGroup
-from tailrace.groups.groups import Groups
-from tailrace.groups.states import State
+from tailrace.groups.classic.states import State
 from tailrace.model.faults import Fault, GroupNotFound
 from tailrace.wire.faults import error_of
 from tailrace.wire.messages.describe_groups import (
@@ -31,9 +30,7 @@ async def describe_groups(request: DescribeGroupsRequest, call: Call) -> Describ
 
 async def _described(call: Call, group_id: str, operations: int) -> DescribedGroup:
     try:
-        return await call.node.group_coordinator.local(group_id).ask(
-            lambda machine: _shown(machine, group_id, operations)
-        )
+        group = await call.services.groups.describe_classic(call.caller, group_id)
     except GroupNotFound as fault:
         if call.version < FIRST_WITH_NOT_FOUND:
             return DescribedGroup(group_id=group_id, group_state=State.DEAD.value, authorized_operations=operations)
@@ -42,30 +39,22 @@ async def _described(call: Call, group_id: str, operations: int) -> DescribedGro
         )
     except Fault as fault:
         return DescribedGroup(group_id=group_id, error_code=error_of(fault), error_message=str(fault))
-
-
-def _shown(machine: Groups, group_id: str, operations: int) -> DescribedGroup:
-    group = machine.find_kind(group_id, ClassicGroup)
-    is_stable = group.state is State.STABLE
     return DescribedGroup(
         group_id=group_id,
-        group_state=group.state.value,
-        protocol_type=group.protocol_type or "",
-        protocol_data=(group.protocol or "") if is_stable else "",
-        members=_members(group, is_stable),
+        group_state=group.state,
+        protocol_type=group.protocol_type,
+        protocol_data=group.protocol,
+        members=tuple(_member(one) for one in group.members),
         authorized_operations=operations,
     )
 
 
-def _members(group: ClassicGroup, is_stable: bool) -> tuple[DescribedMember, ...]:
-    return tuple(
-        DescribedMember(
-            member_id=one.id,
-            group_instance_id=one.instance_id,
-            client_id=one.client_id,
-            client_host=one.client_host,
-            member_metadata=one.protocols.get(group.protocol or "", b"") if is_stable else b"",
-            member_assignment=one.assignment if is_stable else b"",
-        )
-        for one in group.members.values()
+def _member(one: ClassicMemberView) -> DescribedMember:
+    return DescribedMember(
+        member_id=one.member_id,
+        group_instance_id=one.instance_id,
+        client_id=one.client_id,
+        client_host=one.client_host,
+        member_metadata=one.metadata,
+        member_assignment=one.assignment,
     )

@@ -1,14 +1,10 @@
 """JoinGroup: take part in a group. Answered when all of its members have joined, or their time is up."""
 
-from functools import partial
 from typing import Final
 
-from tailrace.broker.groups.partition_coordinator import Ticket
 from tailrace.doors.kafka.call import Call
-from tailrace.doors.kafka.handlers.groups.group_members import client_host, client_id, coordinator_of, new_member_id
-from tailrace.groups.groups import Groups
-from tailrace.groups.requests import Joined, Joining, MemberId
-from tailrace.groups.turn import GroupTurn
+from tailrace.doors.kafka.handlers.groups.group_members import client_host, client_id
+from tailrace.groups.requests import JoinAnswer, JoinRequest, MemberId
 from tailrace.model.faults import Fault, MemberIdRequired
 from tailrace.wire.faults import error_of
 from tailrace.wire.messages.join_group import JoinedMember, JoinGroupRequest, JoinGroupResponse
@@ -20,21 +16,18 @@ FIRST_TO_SKIP_ASSIGNMENT: Final = 9
 
 async def join_group(request: JoinGroupRequest, call: Call) -> JoinGroupResponse:
     wanted = _wanted(request, call)
-    new_id = new_member_id(call, request.group_instance_id)
     try:
-        coordinator = coordinator_of(call, request.group_id)
-        joined = await coordinator.answered(partial(_join, request.group_id, wanted, new_id))
+        joined = await call.services.groups.join(call.caller, request.group_id, wanted)
     except Fault as fault:
         member_id = fault.member_id if isinstance(fault, MemberIdRequired) else request.member_id
         return JoinGroupResponse(error_code=error_of(fault), member_id=member_id)
-    assert isinstance(joined, Joined)
     return _joined(joined)
 
 
-def _wanted(request: JoinGroupRequest, call: Call) -> Joining:
+def _wanted(request: JoinGroupRequest, call: Call) -> JoinRequest:
     says_timeout = call.version >= FIRST_WITH_REBALANCE_TIMEOUT
-    return Joining(
-        who=MemberId(request.member_id, request.group_instance_id),
+    return JoinRequest(
+        identity=MemberId(request.member_id, request.group_instance_id),
         client_id=client_id(call),
         client_host=client_host(call),
         session_timeout_ms=request.session_timeout_ms,
@@ -46,11 +39,7 @@ def _wanted(request: JoinGroupRequest, call: Call) -> Joining:
     )
 
 
-def _join(group_id: str, wanted: Joining, new_id: str, machine: Groups, ticket: Ticket, turn: GroupTurn) -> None:
-    machine.join(group_id, wanted, ticket, new_id, turn)
-
-
-def _joined(joined: Joined) -> JoinGroupResponse:
+def _joined(joined: JoinAnswer) -> JoinGroupResponse:
     return JoinGroupResponse(
         generation_id=joined.generation,
         protocol_type=joined.protocol_type,

@@ -3,7 +3,6 @@
 from typing import Final
 
 from tailrace.doors.kafka.call import Call
-from tailrace.doors.kafka.handlers.groups.group_members import coordinator_of
 from tailrace.groups.requests import MemberId
 from tailrace.model.faults import Fault
 from tailrace.wire.faults import error_of
@@ -17,8 +16,7 @@ async def leave_group(request: LeaveGroupRequest, call: Call) -> LeaveGroupRespo
     if call.version < FIRST_WITH_MANY:
         who = [MemberId(request.member_id)]
     try:
-        coordinator = coordinator_of(call, request.group_id)
-        results = await coordinator.act(lambda machine, turn: machine.leave(request.group_id, who, turn))
+        results = await call.services.groups.leave(call.caller, request.group_id, who)
     except Fault as fault:
         return LeaveGroupResponse(error_code=error_of(fault))
     if call.version < FIRST_WITH_MANY:

@@ -1,10 +1,9 @@
 """OffsetDelete: forget how far a group has read topics that none of its members reads any more."""
 
 from tailrace.doors.kafka.call import Call
-from tailrace.doors.kafka.handlers.groups.group_members import coordinator_of
 from tailrace.doors.kafka.request_limits import once
-from tailrace.groups.offsets import Place
-from tailrace.model.faults import Fault, UnknownTopic
+from tailrace.model.faults import Fault
+from tailrace.model.ids import PartitionName
 from tailrace.wire.faults import error_of
 from tailrace.wire.messages.offset_delete import (
     ForgottenPartition,
@@ -16,25 +15,19 @@ from tailrace.wire.messages.offset_delete import (
 
 
 async def offset_delete(request: OffsetDeleteRequest, call: Call) -> OffsetDeleteResponse:
-    places = once(Place(topic.name, one.partition) for topic in request.topics for one in topic.partitions)
-    there = [place for place in places if _is_there(call, place)]
+    places = list(
+        once(PartitionName(topic.name, one.partition) for topic in request.topics for one in topic.partitions)
+    )
     try:
-        coordinator = coordinator_of(call, request.group_id)
-        results = await coordinator.act(lambda machine, turn: machine.forget(request.group_id, there, turn))
+        faults = await call.services.groups.delete_offsets(call.caller, request.group_id, places)
     except Fault as fault:
         return OffsetDeleteResponse(error_code=error_of(fault))
-    outcome = dict(zip(there, results, strict=True))
+    outcome = dict(zip(places, faults, strict=True))
     return OffsetDeleteResponse(topics=tuple(_answer(topic, outcome) for topic in request.topics))
 
 
-def _is_there(call: Call, place: Place) -> bool:
-    topic = call.node.hosted.image.topics.get(place.topic)
-    return topic is not None and 0 <= place.partition < len(topic.partitions)
-
-
-def _answer(topic: TopicToForget, outcome: dict[Place, Fault | None]) -> ForgottenTopic:
-    unknown = UnknownTopic(f"there is no such partition of {topic.name}")
-    faults = [(one.partition, outcome.get(Place(topic.name, one.partition), unknown)) for one in topic.partitions]
+def _answer(topic: TopicToForget, outcome: dict[PartitionName, Fault | None]) -> ForgottenTopic:
+    faults = [(one.partition, outcome[PartitionName(topic.name, one.partition)]) for one in topic.partitions]
     return ForgottenTopic(
         name=topic.name,
         partitions=tuple(

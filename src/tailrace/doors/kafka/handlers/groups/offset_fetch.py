@@ -4,17 +4,14 @@ An offset that was never committed is -1, and no error. With `require_stable`, o
 not ended is an error: whoever reads on from the offset before might do again what the transaction has done.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
+from tailrace.broker.services.groups import CommittedOffsets, OffsetReader
 from tailrace.doors.kafka.call import Call
-from tailrace.doors.kafka.controller_changes import repeated
-from tailrace.doors.kafka.request_limits import each, partitions_once, require_few
-from tailrace.groups.groups import Groups
-from tailrace.groups.offsets import Committed, Place
-from tailrace.model.faults import Fault, InvalidRequest, UnknownTopicId
-from tailrace.model.ids import NO_EPOCH, NO_ID, Id, show_id
-from tailrace.model.transaction_faults import UnstableOffset
+from tailrace.doors.kafka.request_limits import each, partitions_once, repeated, require_few
+from tailrace.model.faults import Fault, InvalidRequest, UnknownTopicId, UnstableOffset
+from tailrace.model.ids import NO_EPOCH, NO_ID, Id, PartitionName, show_id
 from tailrace.wire.faults import error_of
 from tailrace.wire.messages.offset_fetch import (
     FetchedGroup,
@@ -30,7 +27,6 @@ FIRST_WITH_ERROR: Final = 2
 FIRST_WITH_GROUPS: Final = 8
 FIRST_BY_ID: Final = 10
 NO_OFFSET: Final = -1
-Kept = Mapping[Place, Committed | None]  # None: a transaction that is open has committed another
 
 
 class WantedOffsets(NamedTuple):
@@ -41,14 +37,6 @@ class WantedOffsets(NamedTuple):
     partitions: Sequence[int]
 
 
-class Asking(NamedTuple):
-    """Who asks, and how."""
-
-    member_id: str | None  # None: nobody in particular
-    epoch: int
-    require_stable: bool
-
-
 async def offset_fetch(request: OffsetFetchRequest, call: Call) -> OffsetFetchResponse:
     if call.version >= FIRST_WITH_GROUPS:
         return await _groups(request, call)
@@ -56,7 +44,7 @@ async def offset_fetch(request: OffsetFetchRequest, call: Call) -> OffsetFetchRe
     if request.topics is not None:
         topics = _once(((one.name, NO_ID), one.partition_indexes) for one in request.topics)
     try:
-        fetched = await _fetch(call, request.group_id, topics, Asking(None, NO_EPOCH, request.require_stable))
+        fetched = await _fetch(call, request.group_id, topics, OffsetReader(None, NO_EPOCH, request.require_stable))
     except Fault as fault:
         if call.version >= FIRST_WITH_ERROR:
             return OffsetFetchResponse(error_code=error_of(fault))
@@ -85,8 +73,8 @@ async def _group(call: Call, wanted: GroupWanted, require_stable: bool, twice: b
     try:
         if twice:
             raise InvalidRequest(f"group {wanted.group_id} is named twice in one request")
-        asking = Asking(wanted.member_id, wanted.member_epoch, require_stable)
-        fetched = await _fetch(call, wanted.group_id, topics, asking)
+        reader = OffsetReader(wanted.member_id, wanted.member_epoch, require_stable)
+        fetched = await _fetch(call, wanted.group_id, topics, reader)
     except Fault as fault:
         return FetchedGroup(group_id=wanted.group_id, error_code=error_of(fault))
     return FetchedGroup(
@@ -101,30 +89,24 @@ async def _group(call: Call, wanted: GroupWanted, require_stable: bool, twice: b
 def _named(call: Call, name: str, topic_id: Id) -> tuple[str, Id]:
     if call.version < FIRST_BY_ID:
         return name, NO_ID
-    known = call.node.hosted.image.topics_by_id.get(topic_id)
+    known = call.services.topics.find(call.caller, topic_id)
     return "" if known is None else known.name, topic_id
 
 
 async def _fetch(
-    call: Call, group_id: str, wanted: Sequence[WantedOffsets] | None, asking: Asking
+    call: Call, group_id: str, wanted: Sequence[WantedOffsets] | None, reader: OffsetReader
 ) -> list[tuple[WantedOffsets, list[FetchedPartition]]]:
     """What was committed of what is wanted; of None, all there is."""
-    kept = await call.node.group_coordinator.local(group_id).ask(lambda machine: _kept(machine, group_id, asking))
+    kept = await call.services.groups.committed_offsets(call.caller, group_id, reader)
     topics = _all(call, kept) if wanted is None else wanted
     return [(topic, [_fetched(topic, one, kept) for one in topic.partitions]) for topic in topics]
 
 
-def _kept(machine: Groups, group_id: str, asking: Asking) -> Kept:
-    machine.check_reader(group_id, asking.member_id, asking.epoch)
-    unstable = machine.pending.places(group_id) if asking.require_stable else {}
-    return {**machine.committed(group_id), **dict.fromkeys(unstable)}
-
-
-def _all(call: Call, kept: Kept) -> list[WantedOffsets]:
+def _all(call: Call, kept: CommittedOffsets) -> list[WantedOffsets]:
     partitions: dict[str, list[int]] = {}
     for place in kept:
         partitions.setdefault(place.topic, []).append(place.partition)
-    topics = call.node.hosted.image.topics
+    topics = call.services.topics.all(call.caller)
     return [
         WantedOffsets(name, topics[name].id if name in topics else NO_ID, numbers)
         for name, numbers in partitions.items()
@@ -132,11 +114,11 @@ def _all(call: Call, kept: Kept) -> list[WantedOffsets]:
     ]
 
 
-def _fetched(topic: WantedOffsets, partition: int, kept: Kept) -> FetchedPartition:
+def _fetched(topic: WantedOffsets, partition: int, kept: CommittedOffsets) -> FetchedPartition:
     if not topic.name and topic.topic_id != NO_ID:
         fault = UnknownTopicId(f"there is no topic with id {show_id(topic.topic_id)}")
         return _nothing(partition, error_of(fault))
-    place = Place(topic.name, partition)
+    place = PartitionName(topic.name, partition)
     if place not in kept:
         return _nothing(partition)
     committed = kept[place]

@@ -2,7 +2,6 @@
 
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.request_limits import partitions_once
-from tailrace.log.state.producers import ProducerStates
 from tailrace.model.faults import Fault
 from tailrace.model.limits import PARTITIONS_PER_REQUEST_MAX
 from tailrace.wire.faults import error_of
@@ -27,22 +26,17 @@ async def describe_producers(request: DescribeProducersRequest, call: Call) -> D
 
 def _describe(call: Call, topic: str, number: int) -> PartitionProducers:
     try:
-        partition = call.node.hosted.find(topic, number)
-        partition.require_leader()
+        producers = tuple(
+            ProducerState(
+                producer_id=one.producer_id,
+                producer_epoch=one.epoch,
+                last_sequence=one.last_sequence,
+                last_timestamp=one.last_timestamp_ms,
+                coordinator_epoch=one.coordinator_epoch,
+                current_txn_start_offset=one.transaction_start,
+            )
+            for one in call.services.reader.producers(call.caller, topic, number)
+        )
     except Fault as fault:
         return PartitionProducers(partition=number, error_code=error_of(fault), error_message=str(fault))
-    return PartitionProducers(partition=number, active_producers=_producers(partition.log.producers))
-
-
-def _producers(states: ProducerStates) -> tuple[ProducerState, ...]:
-    return tuple(
-        ProducerState(
-            producer_id=producer_id,
-            producer_epoch=producer.epoch,
-            last_sequence=producer.last_sequence,
-            last_timestamp=producer.used_ms,
-            coordinator_epoch=producer.coordinator_epoch,
-            current_txn_start_offset=states.transactions.open.get(producer_id, -1),
-        )
-        for producer_id, producer in states.items()
-    )
+    return PartitionProducers(partition=number, active_producers=producers)

@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch: where an epoch ended, so that a reader can tell whether what it read was cut off (KIP-320)."""
+"""OffsetForLeaderEpoch: where an epoch ended; by that a reader sees whether records it has were truncated (KIP-320)."""
 
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.request_limits import require_few
@@ -27,10 +27,9 @@ async def offset_for_leader_epoch(request: OffsetForLeaderEpochRequest, call: Ca
 
 def _look_up(call: Call, topic: str, asked: PartitionAsked) -> EpochEnd:
     try:
-        partition = call.node.hosted.find(topic, asked.partition)
-        partition.require_leader()
-        partition.require_epoch(asked.current_leader_epoch)
+        epoch, end = call.services.reader.end_of_epoch(
+            call.caller, topic, asked.partition, asked.current_leader_epoch, asked.leader_epoch
+        )
     except Fault as fault:
         return EpochEnd(partition=asked.partition, error_code=error_of(fault))
-    epoch, end = partition.end_of_epoch(asked.leader_epoch)
     return EpochEnd(partition=asked.partition, leader_epoch=epoch, end_offset=end)

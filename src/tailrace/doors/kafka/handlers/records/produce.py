@@ -4,132 +4,126 @@ acks=0 is never answered; acks=1 when the leader has appended; acks=all when the
 Each partition answers for itself; where another broker leads, the answer says who and where (KIP-951). The batch is
 stamped and written straight from the receive buffer.
 
-A request in a transaction may have to ask the coordinator first (`broker.verifying`). It waits then with a copy of its
-batches, and holds up what its client sends after it: a producer's batches are taken in the order in which they came.
-So does a request that takes the loop for long, as batches do that have to be opened: see `turns`.
+A request in a transaction may have to ask the transaction coordinator first. It waits then with a copy of its batches,
+and delays what its client sends after it: a producer's batches are appended in the order in which they came. So does a
+request that takes more than one time slice.
 """
 
-from collections.abc import Coroutine
-from contextlib import suppress
-from typing import Any, Final
+from collections.abc import Sequence
+from functools import partial
+from typing import Final
 
-from tailrace.broker.partitions.partition import ACKS_ALL
-from tailrace.broker.partitions.transaction_guards import Guard
-from tailrace.broker.transactions.verification import Verification
-from tailrace.doors.kafka.call import Answer, Call
-from tailrace.doors.kafka.handlers.records.appending import (
-    NO_GUARDS,
-    Guards,
-    PendingProduce,
-    Serving,
-    refused_answer,
-    written,
-)
+from tailrace.broker.services.writer import ACKS_ALL, Acknowledgements, Appended, Outcome, Write
+from tailrace.doors.kafka.call import Answer, WireCall
+from tailrace.doors.kafka.handlers.records.leader_endpoints import endpoints_of
 from tailrace.model.faults import Fault
 from tailrace.model.ids import Id
-from tailrace.model.limits import BATCH_HEADER_BYTES
-from tailrace.records.header import read_header
-from tailrace.wire.hot_produce import PartitionAnswer, ProduceHead, read_produce
+from tailrace.wire.faults import error_of
+from tailrace.wire.hot_produce import PartitionAnswer, ProduceHead, read_produce, write_produced
 from tailrace.wire.primitives import WireError
-from tailrace.wire.produce_templates import Alike, alike
+from tailrace.wire.produce_templates import ProduceTemplate, produce_template
 
 FIRST_WITH_ABORTABLE: Final = 11
 FIRST_THAT_ADDS: Final = 12  # clients of transactions v2 leave it to the partition's leader to add partitions
 
+Layout = Sequence[tuple[str | Id, Sequence[int]]]  # which partitions a request names, in its order
 
-def produce(call: Call) -> Answer | None:
+
+def produce(call: WireCall) -> Answer | None:
     if call.version < 3:
         raise WireError(f"Produce version {call.version} carries an old message format; use version 3 or newer")
     head = read_produce(call.frame, call.at, call.version)
-    call.connection.alike = alike(call.frame, call.version, call.client_id, head)
-    if head.transactional_id is not None:
-        return _in_transaction(call, head, head.transactional_id)
-    serving = Serving(call, head, NO_GUARDS)
-    if serving.go_on():
-        return serving.answer()
-    _later(call, serving, _in_turns(call, serving))
+    call.connection.alike = produce_template(call.frame, call.version, call.caller.client_id, head)
+    write = _write(call, head)
+    layout = [(topic, [number for number, _ in partitions]) for topic, partitions in head.topics]
+    if write.go_on():
+        return _answer(call, write, layout, head.acks, head.timeout_ms)
+    write.copy_batches()
+    call.holds = True
+    call.connection.beside(_finish(call, write, layout, head.acks, head.timeout_ms), "a Produce")
     return None
 
 
-def produce_alike(call: Call, like: Alike, number: int, batch: memoryview) -> Answer | None:
+def produce_alike(call: WireCall, like: ProduceTemplate, number: int, batch: memoryview) -> Answer | None:
     """As `produce`, of a request that has all but partition and batch in common with the last."""
     try:
-        partition = call.node.hosted.find(like.topic, number)
-        if partition.log.looks_at_records:
-            call.connection.turn.is_slow = True
-        base, last, _, time_ms = partition.append(batch, like.acks)
+        partition = call.services.writer.partition(call.caller, like.topic, number)
+        if partition.opens_records:
+            call.connection.time_slice.is_slow = True
+        appended = partition.append(batch, like.acks)
     except Fault as fault:
-        return written(call, [(like.topic, [refused_answer(call, like.topic, number, fault)])], refused=True)
-    if like.acks == ACKS_ALL and partition.acknowledged <= last:
-        answers = [PartitionAnswer(number, 0, base, time_ms, partition.log.start)]
-        waiting = PendingProduce(call, [(like.topic, answers)])
-        waiting.add(like.topic, answers, partition, last + 1)
-        waiting.begin(like.timeout_ms, refused=False)
+        return _written(call, [(like.topic, [number])], [fault])
+    if like.acks == ACKS_ALL and partition.acknowledged <= appended.last_offset:
+        outcomes: list[Outcome] = [appended]
+        acknowledgements = Acknowledgements(outcomes)
+        acknowledgements.add(0, partition, appended.last_offset + 1)
+        acknowledgements.begin(like.timeout_ms, partial(_reply, call, [(like.topic, [number])], outcomes))
         return None
-    return like.answer(call.correlation_id, number, base, time_ms, partition.log.start)
+    return like.answer(call.correlation_id, number, appended.base_offset, appended.append_time_ms, appended.log_start)
 
 
-def _in_transaction(call: Call, head: ProduceHead, transactional_id: str) -> Answer | None:
-    adds, says_abortable = call.version >= FIRST_THAT_ADDS, call.version >= FIRST_WITH_ABORTABLE
-    verification = Verification(transactional_id, adds=adds, says_abortable=says_abortable)
-    guards = _guards(call, head, verification)
-    serving = Serving(call, head, guards)
-    has_to_wait = verification.is_needed
-    try:
-        has_to_wait = has_to_wait or not serving.go_on()
-    finally:
-        if not has_to_wait:
-            verification.done()
-    if has_to_wait:
-        _later(call, serving, _ask_first(call, serving, verification))
-        return None
-    return serving.answer()
+def _write(call: WireCall, head: ProduceHead) -> Write:
+    writer, time_slice = call.services.writer, call.connection.time_slice
+    batches = [(topic, number, records) for topic, partitions in head.topics for number, records in partitions]
+    if head.transactional_id is None:
+        return writer.write(call.caller, batches, head.acks, time_slice)
+    return writer.write_in_transaction(
+        call.caller,
+        head.transactional_id,
+        batches,
+        head.acks,
+        time_slice,
+        adds=call.version >= FIRST_THAT_ADDS,
+        says_abortable=call.version >= FIRST_WITH_ABORTABLE,
+    )
 
 
-def _later(call: Call, serving: Serving, work: Coroutine[Any, Any, None]) -> None:
-    serving.keep()
-    call.holds = True
-    call.connection.beside(work, "a Produce")
-
-
-async def _ask_first(call: Call, serving: Serving, verification: Verification) -> None:
-    try:
-        if verification.is_needed:
-            await verification.ask(call.node.verifier)
-        await _to_its_end(call, serving)
-    finally:
-        verification.done()
-    _give(call, serving.answer())
-
-
-async def _in_turns(call: Call, serving: Serving) -> None:
-    await _to_its_end(call, serving)
-    _give(call, serving.answer())
-
-
-async def _to_its_end(call: Call, serving: Serving) -> None:
-    while not serving.go_on():
-        await call.connection.turn.next()
-
-
-def _give(call: Call, answer: Answer | None) -> None:
+async def _finish(call: WireCall, write: Write, layout: Layout, acks: int, timeout_ms: int) -> None:
+    await write.to_its_end()
+    answer = _answer(call, write, layout, acks, timeout_ms)
     if answer is None:
         call.connection.let_go(call)
     else:
         call.reply(answer)
 
 
-def _guards(call: Call, head: ProduceHead, verification: Verification) -> Guards:
-    """A guard for every transactional batch of partitions that are here; the rest is refused later on."""
-    guards: dict[tuple[str | Id, int], Guard] = {}
-    for topic, partitions in head.topics:
-        for number, records in partitions:
-            if records is None or len(records) < BATCH_HEADER_BYTES or (topic, number) in guards:
-                continue
-            header = read_header(records)
-            if header.is_transactional:
-                with suppress(Fault):
-                    partition = call.node.hosted.find(topic, number)
-                    if not partition.is_internal:  # else the transaction would take in what refuses its records
-                        guards[topic, number] = verification.guard(partition, header)
-    return guards
+def _answer(call: WireCall, write: Write, layout: Layout, acks: int, timeout_ms: int) -> Answer | None:
+    """The answer; None: some of it is not committed yet, and the answer is given when it is."""
+    if acks == 0:
+        _close_if_refused(call, layout, write.outcomes)
+        return b""
+    if write.finish(timeout_ms, partial(_reply, call, layout, write.outcomes)):
+        return _written(call, layout, write.outcomes)
+    return None
+
+
+def _reply(call: WireCall, layout: Layout, outcomes: Sequence[Outcome]) -> None:
+    call.reply(_written(call, layout, outcomes))
+
+
+def _written(call: WireCall, layout: Layout, outcomes: Sequence[Outcome]) -> Answer:
+    """The answer in bytes; a refusal may name leaders, and then the answer says how to reach them."""
+    left = iter(outcomes)
+    topics = [
+        (topic, [_partition_answer(call, topic, number, next(left)) for number in numbers]) for topic, numbers in layout
+    ]
+    if all(isinstance(one, Appended) for one in outcomes):
+        return write_produced(call.correlation_id, call.version, topics)
+    leaders = (answer.leader for _, answers in topics for answer in answers)
+    return write_produced(call.correlation_id, call.version, topics, endpoints_of(call, leaders))
+
+
+def _partition_answer(call: WireCall, topic: str | Id, number: int, outcome: Outcome) -> PartitionAnswer:
+    if isinstance(outcome, Appended):
+        return PartitionAnswer(number, 0, outcome.base_offset, outcome.append_time_ms, outcome.log_start)
+    leader, epoch = call.services.topics.leader_hint(topic, number, outcome)
+    return PartitionAnswer(number, error_of(outcome), message=str(outcome), leader=leader, leader_epoch=epoch)
+
+
+def _close_if_refused(call: WireCall, layout: Layout, outcomes: Sequence[Outcome]) -> None:
+    """A client that wants no answer learns of a failure only by losing its connection, as with Kafka."""
+    left = iter(outcomes)
+    for topic, numbers in layout:
+        for number in numbers:
+            if isinstance(outcome := next(left), Fault):
+                call.connection.close(f"produce with acks=0 to {topic!r}, {number}: {outcome}")

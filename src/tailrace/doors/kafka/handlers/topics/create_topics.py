@@ -8,9 +8,8 @@ from typing import Final
 
 from tailrace.cluster.controller import NewTopic, TopicCreated
 from tailrace.doors.kafka.call import Call
-from tailrace.doors.kafka.controller_changes import repeated
-from tailrace.doors.kafka.handlers.configs.setting_values import WantedSettings, topic_values
-from tailrace.doors.kafka.handlers.topics.creation import BY_DEFAULT, create_each, default_partitions, default_replicas
+from tailrace.doors.kafka.handlers.configs.setting_values import source_number
+from tailrace.doors.kafka.request_limits import repeated
 from tailrace.model.faults import Fault, InvalidReplicaAssignment, InvalidRequest, InvalidSetting
 from tailrace.model.ids import NO_ID
 from tailrace.wire.faults import error_of
@@ -23,6 +22,7 @@ from tailrace.wire.messages.create_topics import (
 )
 
 FIRST_WITH_SETTINGS: Final = 5
+BY_DEFAULT: Final = -1
 
 
 async def create_topics(request: CreateTopicsRequest, call: Call) -> CreateTopicsResponse:
@@ -30,7 +30,9 @@ async def create_topics(request: CreateTopicsRequest, call: Call) -> CreateTopic
     topics = [topic for topic in request.topics if topic.name not in twice]
     wanted = [_wanted(call, topic) for topic in topics]
     within_s = max(request.timeout_ms, 0) / 1000
-    answers = await create_each(call, wanted, validate_only=request.validate_only, within_s=within_s)
+    answers = await call.services.topics.create(
+        call.caller, wanted, validate_only=request.validate_only, within_s=within_s
+    )
     echo = SettingsEcho(call)
     created = [
         _refused(topic.name, answer)
@@ -49,8 +51,8 @@ def _wanted(call: Call, topic: wire.NewTopic) -> NewTopic | Fault:
         partitions, replicas = topic.num_partitions, topic.replication_factor
         return NewTopic(
             name=topic.name,
-            partitions=default_partitions(call) if partitions == BY_DEFAULT else partitions,
-            replication_factor=default_replicas(call) if replicas == BY_DEFAULT else replicas,
+            partitions=call.services.topics.default_partitions if partitions == BY_DEFAULT else partitions,
+            replication_factor=call.services.topics.default_replication_factor if replicas == BY_DEFAULT else replicas,
             settings=_settings(topic),
         )
     except Fault as fault:
@@ -86,7 +88,7 @@ class SettingsEcho:
     """All settings of new topics, as the answer shows them. Most topics of a request have none of their own."""
 
     def __init__(self, call: Call) -> None:
-        self._node = call.node
+        self._admin = call.services.admin
         self._shown = call.version >= FIRST_WITH_SETTINGS
         self._defaults: tuple[CreatedTopicConfig, ...] = ()
 
@@ -100,8 +102,13 @@ class SettingsEcho:
 
     def _all(self, own: Mapping[str, str]) -> tuple[CreatedTopicConfig, ...]:
         return tuple(
-            CreatedTopicConfig(name=one.name, value=one.value, read_only=one.read_only, config_source=one.config_source)
-            for one in topic_values(self._node, own, WantedSettings())
+            CreatedTopicConfig(
+                name=one.name,
+                value=one.values[0].value,
+                read_only=one.read_only,
+                config_source=source_number(one.values[0].source),
+            )
+            for one in self._admin.topic_settings(own)
         )
 
 

@@ -9,8 +9,8 @@ from typing import Final
 from tailrace.doors.kafka.authorized_operations import TOPIC_OPERATIONS
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.handlers.topics.partition_states import partition_states
-from tailrace.model.faults import Fault, InvalidRequest, UnknownTopic
-from tailrace.model.topics import INTERNAL_TOPICS, check_topic_name
+from tailrace.model.faults import Fault, InvalidRequest
+from tailrace.model.topics import INTERNAL_TOPICS
 from tailrace.wire.faults import error_of
 from tailrace.wire.messages.describe_topic_partitions import (
     Cursor,
@@ -28,7 +28,7 @@ async def describe_topic_partitions(
     request: DescribeTopicPartitionsRequest, call: Call
 ) -> DescribeTopicPartitionsResponse:
     cursor = request.cursor
-    names = sorted(dict.fromkeys(one.name for one in request.topics) or call.node.hosted.image.topics)
+    names = sorted(dict.fromkeys(one.name for one in request.topics) or call.services.topics.all(call.caller))
     if cursor is not None:
         if cursor.partition < 0:
             fault = InvalidRequest(f"a page cannot begin with partition {cursor.partition}")
@@ -54,10 +54,13 @@ def _page(topics: list[DescribedTopic], following: Cursor | None) -> DescribeTop
 
 def _describe(call: Call, name: str, first: int, room: int) -> tuple[DescribedTopic, bool]:
     """A topic with as many partitions as there is room for, and whether some are left."""
-    topic = call.node.hosted.image.topics.get(name)
-    if topic is None:
-        return _unknown(name), False
-    partitions = tuple(_partition(state) for state in islice(partition_states(call.node, topic, first), room))
+    try:
+        topic = call.services.topics.require(call.caller, name)
+    except Fault as fault:
+        return _refused(name, fault), False
+    partitions = tuple(
+        _partition(state) for state in islice(partition_states(call.services.topics, topic, first), room)
+    )
     shown = DescribedTopic(
         name=name,
         topic_id=topic.id,
@@ -80,14 +83,6 @@ def _partition(state: PartitionMetadata) -> DescribedPartition:
         last_known_eligible_leaders=(),
         offline_replicas=state.offline_replicas,
     )
-
-
-def _unknown(name: str) -> DescribedTopic:
-    try:
-        check_topic_name(name)
-    except Fault as fault:
-        return _refused(name, fault)
-    return _refused(name, UnknownTopic(f"there is no topic {name}"))
 
 
 def _refused(name: str, fault: Fault) -> DescribedTopic:

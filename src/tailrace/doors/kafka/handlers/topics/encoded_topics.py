@@ -1,11 +1,10 @@
-"""Topics as Metadata describes them, in bytes, kept until something about them changes.
+"""A cache of topics in bytes, as Metadata describes them.
 
-Clients ask for metadata often, and large topics take long to describe. So each topic's part of the answer is put into
-bytes once per version; when the replicas tell that a topic has grown, ended or got another leader, these are dropped.
+Clients ask for metadata often, and large topics take long to describe. So each topic's part of the answer is encoded
+once per version, and dropped when the topic grows, is deleted or gets another leader.
 """
 
-from typing import TYPE_CHECKING
-
+from tailrace.broker.services import Topics
 from tailrace.cluster.image import Topic
 from tailrace.doors.kafka.authorized_operations import allowed_on_topic
 from tailrace.doors.kafka.handlers.topics.partition_states import partition_states
@@ -16,16 +15,13 @@ from tailrace.wire.compile import is_flexible
 from tailrace.wire.encoder import encoder
 from tailrace.wire.messages.metadata import MetadataResponse, TopicMetadata
 
-if TYPE_CHECKING:
-    from tailrace.broker.node import Node
-
 
 class EncodedTopics:
-    def __init__(self, node: "Node") -> None:
-        self._node = node
+    def __init__(self, topics: Topics) -> None:
+        self._topics = topics
         self._kept: dict[Id, dict[tuple[int, bool], bytes]] = {}  # by topic, then version and whether operations show
         self._kept_bytes = 0
-        node.hosted.watch_topics(self._forget)
+        topics.watch(self._forget)
 
     def get(self, topic: Topic, version: int, operations: bool) -> bytes:
         """A topic's part of the answer, as an element of its array."""
@@ -45,7 +41,7 @@ class EncodedTopics:
             name=topic.name,
             topic_id=topic.id,
             is_internal=topic.name in INTERNAL_TOPICS,
-            partitions=tuple(partition_states(self._node, topic)),
+            partitions=tuple(partition_states(self._topics, topic)),
             topic_authorized_operations=allowed_on_topic(operations),
         )
 

@@ -9,7 +9,6 @@ from typing import Final
 
 from tailrace.doors.kafka.authorized_operations import allowed_on_cluster
 from tailrace.doors.kafka.call import Call, Written
-from tailrace.doors.kafka.handlers.topics.creation import create_topics_by_default
 from tailrace.doors.kafka.handlers.topics.encoded_topics import encoded
 from tailrace.doors.kafka.request_limits import require_few
 from tailrace.model.faults import Fault, InvalidRequest, UnknownTopic, UnknownTopicId
@@ -34,8 +33,8 @@ FIRST_WITH_NULL_NAMES: Final = 12
 async def metadata(request: MetadataRequest, call: Call) -> Written:
     wanted = request.topics
     if wanted is None or (call.version < FIRST_WITH_NULL_FOR_ALL and not wanted):
-        topics = call.node.hosted.image.topics.values()
-        cache, operations = call.connection.door.encoded_topics, request.include_topic_authorized_operations
+        topics = call.services.topics.all(call.caller).values()
+        cache, operations = call.client.door.encoded_topics, request.include_topic_authorized_operations
         return _written(request, call, [cache.get(topic, call.version, operations) for topic in topics])
     require_few(len(wanted))
     refused = await _create_missing(request, call, wanted)
@@ -45,25 +44,26 @@ async def metadata(request: MetadataRequest, call: Call) -> Written:
 
 async def _create_missing(request: MetadataRequest, call: Call, wanted: Iterable[TopicWanted]) -> dict[str, Fault]:
     """Make topics that are asked for by name and not there, if that is allowed; those that could not be made."""
-    if not (request.allow_auto_topic_creation and call.node.settings.auto_create_topics_enable):
+    topics = call.services.topics
+    if not (request.allow_auto_topic_creation and topics.may_be_created_on_demand):
         return {}
-    there = call.node.hosted.image.topics
+    there = topics.all(call.caller)
     missing = {one.name: None for one in wanted if one.name is not None and one.topic_id == NO_ID}
     missing = {name: None for name in missing if name not in there}
-    return await create_topics_by_default(call, list(missing))
+    return await topics.create_missing(call.caller, list(missing))
 
 
 def _topic(request: MetadataRequest, call: Call, name: str | None, topic_id: Id, refused: dict[str, Fault]) -> bytes:
-    image = call.node.hosted.image
+    find = call.services.topics.find
     by_id = name is None or topic_id != NO_ID
     topic = None
     if not by_id:
-        topic = image.topics.get(name or "")
+        topic = find(call.caller, name or "")
     elif call.version >= FIRST_BY_ID:
-        topic = image.topics_by_id.get(topic_id)
+        topic = find(call.caller, topic_id)
     if topic is not None:
         operations = request.include_topic_authorized_operations
-        return call.connection.door.encoded_topics.get(topic, call.version, operations)
+        return call.client.door.encoded_topics.get(topic, call.version, operations)
     fault = _why_by_id(call, topic_id) if by_id else refused.get(name or "") or _why_by_name(name or "")
     shown = None if by_id and call.version >= FIRST_WITH_NULL_NAMES else name or ""
     return encoded(TopicMetadata(error_code=error_of(fault), name=shown, topic_id=topic_id), call.version)
@@ -84,17 +84,17 @@ def _why_by_name(name: str) -> Fault:
 
 
 def _written(request: MetadataRequest, call: Call, topics: list[bytes]) -> Written:
-    node = call.node
-    image = node.hosted.image
+    admin = call.services.admin
+    cluster = admin.cluster(call.caller)
     brokers = tuple(
         BrokerMetadata(node_id=one.id, host=one.host, port=one.kafka_port, rack=one.rack)
-        for one in (image.brokers[broker] for broker in image.live)
+        for one in admin.brokers(call.caller)
     )
     empty = encode(
         MetadataResponse(
             brokers=brokers,
-            cluster_id=node.meta.cluster_id,
-            controller_id=node.controller_id,
+            cluster_id=cluster.cluster_id,
+            controller_id=cluster.controller,
             topics=(),
             cluster_authorized_operations=allowed_on_cluster(request.include_cluster_authorized_operations),
         ),

@@ -1,30 +1,18 @@
 """AddOffsetsToTxn: a transaction will commit offsets of a group; the partition that keeps them takes part in it."""
 
-from tailrace.broker.coordination.coordinator import partition_of
+from tailrace.broker.services.transactions import Producer
 from tailrace.doors.kafka.call import Call
-from tailrace.doors.kafka.handlers.transactions.add_partitions_to_txn import CLIENT_VERSION
-from tailrace.doors.kafka.handlers.transactions.transactional_ids import coordinator_of, error_for
+from tailrace.doors.kafka.handlers.transactions.older_errors import error_for
 from tailrace.model.faults import Fault
-from tailrace.model.topics import OFFSETS_TOPIC
-from tailrace.transactions.transaction import Place, Producer
 from tailrace.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 
 
 async def add_offsets_to_txn(request: AddOffsetsToTxnRequest, call: Call) -> AddOffsetsToTxnResponse:
-    name, who = request.transactional_id, Producer(request.producer_id, request.producer_epoch)
+    producer = Producer(request.producer_id, request.producer_epoch)
     try:
-        coordinator = coordinator_of(call, name)
-        place, link = await _place_of(call, request.group_id), call.connection.number
-        await coordinator.when_free(
-            name,
-            lambda: coordinator.act(lambda machine, turn: machine.add(name, who, [place], CLIENT_VERSION, turn, link)),
+        await call.services.transactions.add_offsets(
+            call.caller, request.transactional_id, producer, request.group_id, call.client.link
         )
     except Fault as fault:
         return AddOffsetsToTxnResponse(error_code=error_for(fault, call, fenced_since=2, abortable_since=4))
     return AddOffsetsToTxnResponse()
-
-
-async def _place_of(call: Call, group_id: str) -> Place:
-    """Where a group's offsets are kept; the topic is made where it is the first."""
-    topic = await call.node.group_coordinator.kept_in()
-    return Place(OFFSETS_TOPIC, partition_of(group_id, len(topic.partitions)))

@@ -3,17 +3,14 @@
 From version 4 on, which brokers use, it may ask about several transactions, and whether partitions take part already.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
+from tailrace.broker.services.transactions import NO_CONNECTION, PartitionName, Producer
 from tailrace.doors.kafka.call import Call
-from tailrace.doors.kafka.handlers.transactions.transactional_ids import coordinator_of, error_for
+from tailrace.doors.kafka.handlers.transactions.older_errors import error_for
 from tailrace.doors.kafka.request_limits import require_few
 from tailrace.model.faults import Fault
-from tailrace.model.topics import INTERNAL_TOPICS
-from tailrace.model.transaction_faults import NotInTransaction
-from tailrace.transactions.transaction import Place, Producer
-from tailrace.transactions.transactions import NO_LINK
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.add_partitions_to_txn import (
     AddedPartition,
@@ -21,12 +18,10 @@ from tailrace.wire.messages.add_partitions_to_txn import (
     AddedTransaction,
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
-    TopicToAdd,
     TransactionToAdd,
 )
 
 FIRST_OF_BROKERS: Final = 4
-CLIENT_VERSION: Final = 1  # of transactions: clients of v2 add nothing themselves
 
 
 async def add_partitions_to_txn(request: AddPartitionsToTxnRequest, call: Call) -> AddPartitionsToTxnResponse:
@@ -48,47 +43,26 @@ async def add_partitions_to_txn(request: AddPartitionsToTxnRequest, call: Call) 
 
 
 async def _answered(call: Call, wanted: TransactionToAdd) -> tuple[AddedTopic, ...]:
-    places = [Place(topic.name, number) for topic in wanted.topics for number in topic.partitions]
+    places = [PartitionName(topic.name, number) for topic in wanted.topics for number in topic.partitions]
     try:
-        codes = await _codes(call, wanted, places)
+        faults = await _faults(call, wanted, places)
     except Fault as fault:
-        codes = dict.fromkeys(places, error_for(fault, call, fenced_since=2, abortable_since=5))
-    return tuple(_topic(topic, codes) for topic in wanted.topics)
-
-
-def _topic(topic: TopicToAdd, codes: Mapping[Place, Error]) -> AddedTopic:
-    return AddedTopic(
-        name=topic.name,
-        partitions=tuple(
-            AddedPartition(partition=number, error_code=codes.get(Place(topic.name, number), Error.NONE))
-            for number in topic.partitions
-        ),
+        faults = [fault] * len(places)
+    codes = iter(
+        Error.NONE if fault is None else error_for(fault, call, fenced_since=2, abortable_since=5) for fault in faults
+    )
+    return tuple(
+        AddedTopic(
+            name=topic.name,
+            partitions=tuple(AddedPartition(partition=number, error_code=next(codes)) for number in topic.partitions),
+        )
+        for topic in wanted.topics
     )
 
 
-async def _codes(call: Call, wanted: TransactionToAdd, places: Sequence[Place]) -> Mapping[Place, Error]:
-    """What is wrong with any of them."""
-    coordinator = coordinator_of(call, wanted.transactional_id)
-    name, who = wanted.transactional_id, Producer(wanted.producer_id, wanted.producer_epoch)
+async def _faults(call: Call, wanted: TransactionToAdd, places: Sequence[PartitionName]) -> Sequence[Fault | None]:
+    transactions, producer = call.services.transactions, Producer(wanted.producer_id, wanted.producer_epoch)
     if wanted.verify_only:
-        missing = await coordinator.ask(lambda machine: machine.missing(name, who, places))
-        none = error_for(NotInTransaction(""), call, fenced_since=2, abortable_since=5)
-        return dict.fromkeys(missing, none)
-    refused = {place: code for place in places if (code := _refusal(call, place)) != Error.NONE}
-    if refused:
-        return dict.fromkeys(places, Error.OPERATION_NOT_ATTEMPTED) | refused
-    link = call.connection.number if call.version < FIRST_OF_BROKERS else NO_LINK
-    await coordinator.when_free(
-        name,
-        lambda: coordinator.act(lambda machine, turn: machine.add(name, who, places, CLIENT_VERSION, turn, link)),
-    )
-    return {}
-
-
-def _refusal(call: Call, place: Place) -> Error:
-    """Whether a client may write there; offsets have a request of their own."""
-    if place.topic in INTERNAL_TOPICS:
-        return Error.TOPIC_AUTHORIZATION_FAILED
-    topic = call.node.hosted.image.topics.get(place.topic)
-    is_there = topic is not None and 0 <= place.partition < len(topic.partitions)
-    return Error.NONE if is_there else Error.UNKNOWN_TOPIC_OR_PARTITION
+        return await transactions.verify_partitions(call.caller, wanted.transactional_id, producer, places)
+    link = call.client.link if call.version < FIRST_OF_BROKERS else NO_CONNECTION
+    return await transactions.add_partitions(call.caller, wanted.transactional_id, producer, places, link)

@@ -1,13 +1,12 @@
 """DescribeTransactions: the state of transactions that this broker coordinates. Each is answered on its own."""
 
+from collections.abc import Sequence
 from functools import partial
 
+from tailrace.broker.services.transactions import PartitionName
 from tailrace.doors.kafka.call import Call
-from tailrace.doors.kafka.handlers.transactions.transactional_ids import coordinator_of
 from tailrace.doors.kafka.request_limits import each, once
 from tailrace.model.faults import Fault
-from tailrace.transactions.transaction import Transaction
-from tailrace.transactions.transactions import Transactions
 from tailrace.wire.faults import error_of
 from tailrace.wire.messages.describe_transactions import (
     DescribedTransaction,
@@ -24,13 +23,10 @@ async def describe_transactions(request: DescribeTransactionsRequest, call: Call
 
 async def _described(call: Call, transactional_id: str) -> DescribedTransaction:
     try:
-        return await coordinator_of(call, transactional_id).ask(lambda machine: _shown(machine, transactional_id))
+        view = await call.services.transactions.describe(call.caller, transactional_id)
     except Fault as fault:
         return DescribedTransaction(transactional_id=transactional_id, error_code=error_of(fault))
-
-
-def _shown(machine: Transactions, transactional_id: str) -> DescribedTransaction:
-    transaction = machine.find(transactional_id)
+    transaction = view.transaction
     return DescribedTransaction(
         transactional_id=transactional_id,
         transaction_state=transaction.state.value,
@@ -38,14 +34,12 @@ def _shown(machine: Transactions, transactional_id: str) -> DescribedTransaction
         transaction_start_time_ms=transaction.started_ms,
         producer_id=transaction.producer_id,
         producer_epoch=transaction.epoch,
-        topics=_topics(machine, transaction),
+        topics=_topics(view.places),
     )
 
 
-def _topics(machine: Transactions, transaction: Transaction) -> tuple[TransactionTopic, ...]:
-    """Its partitions; while it is being ended, those that have no marker yet."""
-    unmarked = machine.unmarked.get(transaction.transactional_id)
+def _topics(places: Sequence[PartitionName]) -> tuple[TransactionTopic, ...]:
     topics: dict[str, list[int]] = {}
-    for place in transaction.places if unmarked is None else unmarked.places:
+    for place in places:
         topics.setdefault(place.topic, []).append(place.partition)
     return tuple(TransactionTopic(topic=name, partitions=tuple(numbers)) for name, numbers in topics.items())

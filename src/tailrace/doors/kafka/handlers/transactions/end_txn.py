@@ -5,7 +5,7 @@ From version 5 on the producer is told the epoch of its next transaction (KIP-89
 from typing import Final
 
 from tailrace.doors.kafka.call import Call
-from tailrace.doors.kafka.handlers.transactions.transactional_ids import error_for, require_name
+from tailrace.doors.kafka.handlers.transactions.older_errors import error_for
 from tailrace.model.faults import Fault
 from tailrace.transactions.transaction import Producer
 from tailrace.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
@@ -17,9 +17,13 @@ async def end_txn(request: EndTxnRequest, call: Call) -> EndTxnResponse:
     who = Producer(request.producer_id, request.producer_epoch)
     version = 2 if call.version >= FIRST_OF_V2 else 1
     try:
-        require_name(request.transactional_id)
-        told = await call.node.transaction_coordinator.end(
-            request.transactional_id, who, version, committed=request.committed, link=call.connection.number
+        told = await call.services.transactions.end(
+            call.caller,
+            request.transactional_id,
+            who,
+            version,
+            committed=request.committed,
+            link=call.client.link,
         )
     except Fault as fault:
         return EndTxnResponse(error_code=error_for(fault, call, fenced_since=2, abortable_since=4))

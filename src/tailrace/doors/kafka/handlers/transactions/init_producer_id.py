@@ -8,7 +8,7 @@ nothing that would tell its batches from another's.
 from typing import Final
 
 from tailrace.doors.kafka.call import Call
-from tailrace.doors.kafka.handlers.transactions.transactional_ids import error_for, require_name
+from tailrace.doors.kafka.handlers.transactions.older_errors import error_for
 from tailrace.model.faults import Fault, InvalidRequest
 from tailrace.transactions.transaction import Producer
 from tailrace.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -29,9 +29,8 @@ async def _producer(request: InitProducerIdRequest, call: Call) -> Producer:
     if (request.producer_id == NOTHING) != (request.producer_epoch == NOTHING):
         raise InvalidRequest("a producer gives both its id and its epoch, or neither")
     if request.transactional_id is None:
-        return Producer(await call.node.producer_ids.take(), 0)
-    require_name(request.transactional_id)
+        return await call.services.transactions.new_producer(call.caller)
     said = Producer(request.producer_id, request.producer_epoch)
     expected = None if said.id == NOTHING else said
     name, timeout_ms = request.transactional_id, request.transaction_timeout_ms
-    return await call.node.transaction_coordinator.init(name, timeout_ms, expected)
+    return await call.services.transactions.init_producer(call.caller, name, timeout_ms, expected)

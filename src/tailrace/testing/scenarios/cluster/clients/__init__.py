@@ -1,1 +1,1 @@
-"""The clients of a simulated cluster: each remembers what it was promised."""
+"""The clients of a simulated cluster; each records what it was told, so that it can be checked."""

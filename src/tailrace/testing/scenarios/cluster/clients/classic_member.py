@@ -1,17 +1,17 @@
-"""A member of a consumer group: joins, shares partitions with the others, commits how far it has come, leaves, dies.
+"""A consumer group member of the classic protocol: it joins, syncs, heartbeats, commits offsets and leaves.
 
-It follows the classic protocol. Whoever is made leader deals the partitions out in turn. A member works for a while in
-a generation: it asks what is committed, commits a little more, and hears by heartbeat that it must join again. By
-chance it leaves, falls silent and comes back as somebody else, or commits once more after it was sent away.
+The group leader assigns the partitions round-robin. In each generation the member fetches the committed offsets and
+commits slightly higher ones, until a heartbeat tells it to join again. At random it leaves, stops without leaving and
+joins with a new member id, or commits once more with the generation it had before a rebalance.
 """
 
 import asyncio
 from typing import Final, NamedTuple
 
-from tailrace.testing.scenarios.cluster.clients.coordinator_client import GROUP_TYPE, Coordinated
-from tailrace.testing.scenarios.cluster.clients.group_offsets import GroupOffsets, Standing
+from tailrace.testing.scenarios.cluster.clients.coordinator_client import GROUP_TYPE, CoordinatorClient
+from tailrace.testing.scenarios.cluster.clients.group_offsets import GroupOffsets, MemberIdentity
 from tailrace.testing.scenarios.cluster.clients.router import Router
-from tailrace.testing.scenarios.cluster.invariants.partition_ownership import Ownership
+from tailrace.testing.scenarios.cluster.invariants.group_history import GroupHistory
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from tailrace.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse, JoiningProtocol
@@ -27,45 +27,46 @@ HEARTBEAT_VERSION: Final = 4
 LEAVE_VERSION: Final = 4
 SESSION_TIMEOUT_MS: Final = 2_000
 REBALANCE_TIMEOUT_MS: Final = 1_000
-AGAIN_SECONDS: Final = 0.2
-BEAT_SECONDS: Final = 0.4
-LEAVES: Final = 0.03  # at each beat
-FALLS_SILENT: Final = 0.03
+RETRY_SECONDS: Final = 0.2
+HEARTBEAT_SECONDS: Final = 0.4
+LEAVE_CHANCE: Final = 0.03  # after each heartbeat
+VANISH_CHANCE: Final = 0.03  # after each heartbeat: stop without leaving
 
 
-class Work(NamedTuple):
-    """A member's part in one generation."""
+class Assignment(NamedTuple):
+    """The partitions of a member in one generation."""
 
-    standing: Standing
+    member: MemberIdentity
     partitions: tuple[int, ...]
 
 
-class ClassicMemberClient:
-    def __init__(self, router: Router, ownership: Ownership, topic: str, partitions: int) -> None:
+class ClassicProtocolMember:
+    def __init__(self, router: Router, history: GroupHistory, topic: str, partitions: int) -> None:
         self.name = router.name
         self._router = router
-        self._chance = router.chance
-        self._ownership = ownership
+        self._rng = router.rng
+        self._history = history
         self._partitions = partitions
-        self._coordinator = Coordinated(router, GROUP, GROUP_TYPE)
-        self._offsets = GroupOffsets(router, self._coordinator, GROUP, topic, ownership)
+        self._coordinator = CoordinatorClient(router, GROUP, GROUP_TYPE)
+        self._offsets = GroupOffsets(router, self._coordinator, GROUP, topic, history)
         self._member_id = ""
-        self._left: tuple[Standing, dict[int, int | None]] = (Standing(-1, ""), {})  # what it had before
+        # member and positions of the previous generation
+        self._previous: tuple[MemberIdentity, dict[int, int | None]] = (MemberIdentity(-1, ""), {})
         self.stopping = False
 
     async def run(self) -> None:
         while not self.stopping:
-            work = await self._join()
-            if work is not None:
-                for partition in work.partitions:
-                    self._ownership.assigned(work.standing.generation, partition, work.standing.member_id)
-                await self._commit_late()
-                await self._work(work)
-            await asyncio.sleep(AGAIN_SECONDS * (0.5 + self._chance.random()))
+            assignment = await self._join()
+            if assignment is not None:
+                for partition in assignment.partitions:
+                    self._history.assigned(assignment.member.generation, partition, assignment.member.member_id)
+                await self._commit_in_previous_generation()
+                await self._consume(assignment)
+            await asyncio.sleep(RETRY_SECONDS * (0.5 + self._rng.random()))
 
     # Joining
 
-    async def _join(self) -> Work | None:
+    async def _join(self) -> Assignment | None:
         request = JoinGroupRequest(
             group_id=GROUP,
             session_timeout_ms=SESSION_TIMEOUT_MS,
@@ -74,74 +75,74 @@ class ClassicMemberClient:
             protocol_type=PROTOCOL_TYPE,
             protocols=(JoiningProtocol(name=PROTOCOL, metadata=b""),),
         )
-        joined: JoinGroupResponse | None = await self._coordinator.ask(request, JOIN_VERSION)
-        if joined is None or self._is_sent_away(joined.error_code):
+        joined: JoinGroupResponse | None = await self._coordinator.call(request, JOIN_VERSION)
+        if joined is None or self._is_refused(joined.error_code):
             if joined is not None and joined.error_code == Error.MEMBER_ID_REQUIRED:
                 self._member_id = joined.member_id
             return None
         self._member_id = joined.member_id
         return await self._sync(joined)
 
-    async def _sync(self, joined: JoinGroupResponse) -> Work | None:
+    async def _sync(self, joined: JoinGroupResponse) -> Assignment | None:
         request = SyncGroupRequest(
             group_id=GROUP,
             generation_id=joined.generation_id,
             member_id=joined.member_id,
             protocol_type=PROTOCOL_TYPE,
             protocol_name=PROTOCOL,
-            assignments=self._dealt([one.member_id for one in joined.members]),
+            assignments=self._assign([one.member_id for one in joined.members]),
         )
-        synced: SyncGroupResponse | None = await self._coordinator.ask(request, SYNC_VERSION)
-        if synced is None or self._is_sent_away(synced.error_code):
+        synced: SyncGroupResponse | None = await self._coordinator.call(request, SYNC_VERSION)
+        if synced is None or self._is_refused(synced.error_code):
             return None
-        return Work(Standing(joined.generation_id, joined.member_id), tuple(synced.assignment))
+        return Assignment(MemberIdentity(joined.generation_id, joined.member_id), tuple(synced.assignment))
 
-    def _dealt(self, members: list[str]) -> tuple[MemberAssignment, ...]:
-        """A byte for each partition; only a leader knows members."""
-        parts = range(self._partitions)
+    def _assign(self, members: list[str]) -> tuple[MemberAssignment, ...]:
+        """One byte per partition, round-robin. Only the group leader is given the members; others send nothing."""
+        partitions = range(self._partitions)
         return tuple(
-            MemberAssignment(member_id=member, assignment=bytes(parts[number :: len(members)]))
+            MemberAssignment(member_id=member, assignment=bytes(partitions[number :: len(members)]))
             for number, member in enumerate(members)
         )
 
-    def _is_sent_away(self, code: int) -> bool:
+    def _is_refused(self, code: int) -> bool:
         if code == Error.UNKNOWN_MEMBER_ID:
             self._member_id = ""
-        self._coordinator.told(code)
+        self._coordinator.check_error(code)
         return code != 0
 
-    # Working
+    # Consuming
 
-    async def _work(self, work: Work) -> None:
-        reached = {partition: await self._offsets.committed(partition) for partition in work.partitions}
-        while not self.stopping and await self._beats(work):
-            for partition, offset in reached.items():
-                if offset is not None:
-                    reached[partition] = await self._offsets.commit(work.standing, partition, offset)
-            chance = self._chance.random()
-            if chance < LEAVES:
+    async def _consume(self, assignment: Assignment) -> None:
+        positions = {partition: await self._offsets.committed(partition) for partition in assignment.partitions}
+        while not self.stopping and await self._heartbeat(assignment.member):
+            for partition, position in positions.items():
+                if position is not None:
+                    positions[partition] = await self._offsets.commit(assignment.member, partition, position)
+            draw = self._rng.random()
+            if draw < LEAVE_CHANCE:
                 await self._leave()
                 return
-            if chance < LEAVES + FALLS_SILENT:
+            if draw < LEAVE_CHANCE + VANISH_CHANCE:
                 self._member_id = ""
                 return
-            await asyncio.sleep(BEAT_SECONDS * (0.5 + self._chance.random()))
-        self._left = work.standing, reached
+            await asyncio.sleep(HEARTBEAT_SECONDS * (0.5 + self._rng.random()))
+        self._previous = assignment.member, positions
 
-    async def _commit_late(self) -> None:
-        """A part of it has not heard that there is another generation, and commits what it had in the last one."""
-        standing, reached = self._left
-        for partition, offset in reached.items():
-            if offset is not None and self._chance.random() < 0.5:
-                await self._offsets.commit(standing, partition, offset)
-        reached.clear()
+    async def _commit_in_previous_generation(self) -> None:
+        """Commit with the generation before the rebalance, as a slow thread of a consumer might; it must be refused."""
+        member, positions = self._previous
+        for partition, position in positions.items():
+            if position is not None and self._rng.random() < 0.5:
+                await self._offsets.commit(member, partition, position)
+        positions.clear()
 
-    async def _beats(self, work: Work) -> bool:
-        generation, member_id = work.standing
-        request = HeartbeatRequest(group_id=GROUP, generation_id=generation, member_id=member_id)
-        heard: HeartbeatResponse | None = await self._coordinator.ask(request, HEARTBEAT_VERSION)
-        return heard is None or not self._is_sent_away(heard.error_code)
+    async def _heartbeat(self, member: MemberIdentity) -> bool:
+        """Whether the member may go on in its generation."""
+        request = HeartbeatRequest(group_id=GROUP, generation_id=member.generation, member_id=member.member_id)
+        response: HeartbeatResponse | None = await self._coordinator.call(request, HEARTBEAT_VERSION)
+        return response is None or not self._is_refused(response.error_code)
 
     async def _leave(self) -> None:
         member, self._member_id = LeavingMember(member_id=self._member_id), ""
-        await self._coordinator.ask(LeaveGroupRequest(group_id=GROUP, members=(member,)), LEAVE_VERSION)
+        await self._coordinator.call(LeaveGroupRequest(group_id=GROUP, members=(member,)), LEAVE_VERSION)

@@ -1,4 +1,7 @@
-"""All clients of a story: who writes what in which manner, who reads, who looks, who makes topics and deletes them."""
+"""All clients of a run: producers, consumers, group members, transactions, and admin clients.
+
+Their names are client ids on the wire, so they are part of the trace digest.
+"""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -6,22 +9,22 @@ from typing import Any, Final, Protocol
 
 from tailrace.broker.machines.runtime import MachineRuntime
 from tailrace.cluster.controller import Controller
-from tailrace.testing.scenarios.cluster.clients.classic_member import ClassicMemberClient
-from tailrace.testing.scenarios.cluster.clients.committed_reader import StableReader
-from tailrace.testing.scenarios.cluster.clients.consumer_member import BeatingMember
+from tailrace.testing.scenarios.cluster.clients.classic_member import ClassicProtocolMember
+from tailrace.testing.scenarios.cluster.clients.consumer_member import ConsumerProtocolMember
 from tailrace.testing.scenarios.cluster.clients.metadata_watcher import MetadataWatcher
+from tailrace.testing.scenarios.cluster.clients.read_committed_consumer import ReadCommittedConsumer
 from tailrace.testing.scenarios.cluster.clients.reader import Reader
 from tailrace.testing.scenarios.cluster.clients.rival_controllers import RivalControllers
 from tailrace.testing.scenarios.cluster.clients.router import Router
 from tailrace.testing.scenarios.cluster.clients.topic_recreator import CREATE_VERSION, TopicRecreator
+from tailrace.testing.scenarios.cluster.clients.transaction_workload import TransactionWorkload
 from tailrace.testing.scenarios.cluster.clients.transactional_producer import CLASSIC, KIP_890
-from tailrace.testing.scenarios.cluster.clients.transactor import Transactor
-from tailrace.testing.scenarios.cluster.clients.writer import Manner, Writer
-from tailrace.testing.scenarios.cluster.encountered import Encountered
-from tailrace.testing.scenarios.cluster.invariants.invariants import Broken, Invariant
-from tailrace.testing.scenarios.cluster.invariants.partition_ownership import Ownership
-from tailrace.testing.scenarios.cluster.invariants.transaction_outcomes import Outcomes
-from tailrace.testing.scenarios.cluster.invariants.watch import Watch
+from tailrace.testing.scenarios.cluster.clients.writer import ProduceMode, Writer
+from tailrace.testing.scenarios.cluster.coverage import Coverage
+from tailrace.testing.scenarios.cluster.invariants.group_history import GroupHistory
+from tailrace.testing.scenarios.cluster.invariants.invariants import Invariant, InvariantViolated
+from tailrace.testing.scenarios.cluster.invariants.observer import ClusterObserver
+from tailrace.testing.scenarios.cluster.invariants.transaction_outcomes import TransactionOutcomes
 from tailrace.testing.scenarios.cluster.plan import Plan
 from tailrace.testing.scenarios.cluster.server import Server
 from tailrace.testing.simulation import World
@@ -31,13 +34,13 @@ from tailrace.wire.messages.create_topics import CreateTopicsRequest, CreateTopi
 
 KEPT_TOPIC: Final = "t"
 KEPT_PARTITIONS: Final = 2
-MADE_PREFIX: Final = "r"
-SAFE: Final = Manner(idempotent=True, acks=-1)
-PLAIN: Final = Manner(idempotent=False, acks=-1)
-HURRIED: Final = Manner(idempotent=False, acks=1)
-WRITERS: Final = ((0, SAFE), (0, PLAIN), (1, SAFE), (1, HURRIED))
-MEMBERS: Final = 2
-AGAIN_SECONDS: Final = 0.2
+RECREATED_PREFIX: Final = "r"
+SAFE: Final = ProduceMode(idempotent=True, acks=-1)
+PLAIN: Final = ProduceMode(idempotent=False, acks=-1)
+ACKS_1: Final = ProduceMode(idempotent=False, acks=1)
+WRITERS: Final = ((0, SAFE), (0, PLAIN), (1, SAFE), (1, ACKS_1))  # partition and mode
+MEMBERS: Final = 2  # of each group
+RETRY_SECONDS: Final = 0.2
 
 
 class Client(Protocol):
@@ -53,116 +56,121 @@ class Clients:
         world: World,
         plan: Plan,
         servers: Sequence[Server],
-        watch: Watch,
-        surface: "Callable[[asyncio.Task[Any]], None]",
+        observer: ClusterObserver,
+        raise_failure: "Callable[[asyncio.Task[Any]], None]",
     ) -> None:
-        self._surface = surface
+        self._raise_failure = raise_failure
         self._servers = servers
         self._world = world
         self._plan = plan
         self._machine = world.machine("clients")
         self._ports = self._machine.boot()
-        claims = watch.claims
-        self._changer = TopicRecreator(self._router("changer"), MADE_PREFIX, plan.replicas, self._controlling)
+        claims, rest = observer.claims, plan.producer_rest_max_seconds
+        self._recreator = TopicRecreator(self._router("changer"), RECREATED_PREFIX, plan.replicas, self._controller_of)
         self.writers = [
-            Writer(self._router(f"w{number}"), claims, manner, lambda: KEPT_TOPIC, partition, plan.calm)
-            for number, (partition, manner) in enumerate(WRITERS)
+            Writer(self._router(f"w{number}"), claims, mode, lambda: KEPT_TOPIC, partition, rest)
+            for number, (partition, mode) in enumerate(WRITERS)
         ]
-        self.writers.append(Writer(self._router("w9"), claims, SAFE, lambda: self._changer.topic, 0, plan.calm))
+        self.writers.append(Writer(self._router("w9"), claims, SAFE, lambda: self._recreator.topic, 0, rest))
         self._reader = Reader(self._router("reader"), claims, self._readable)
-        self._looker = MetadataWatcher(self._router("looker"), watch.leaders)
-        skeptic = RivalControllers(self._router("skeptic"), plan.replicas, self._controlling)
-        self._groups = [Ownership(), Ownership()]
-        grouped: list[Client] = []
+        self._metadata_watcher = MetadataWatcher(self._router("looker"), observer.leaders)
+        rival_controllers = RivalControllers(self._router("skeptic"), plan.replicas, self._controller_of)
+        self._groups = [GroupHistory(), GroupHistory()]
+        members: list[Client] = []
         for number in range(MEMBERS):
-            grouped.append(
-                ClassicMemberClient(self._router(f"m{number}"), self._groups[0], KEPT_TOPIC, KEPT_PARTITIONS)
+            members.append(
+                ClassicProtocolMember(self._router(f"m{number}"), self._groups[0], KEPT_TOPIC, KEPT_PARTITIONS)
             )
-            grouped.append(BeatingMember(self._router(f"k{number}"), self._groups[1], KEPT_TOPIC))
-        self._outcomes = Outcomes()
-        self._transactors = [
-            Transactor(self._router(f"x{number}"), self._outcomes, KEPT_TOPIC, KEPT_PARTITIONS, versions)
+            members.append(ConsumerProtocolMember(self._router(f"k{number}"), self._groups[1], KEPT_TOPIC))
+        self._outcomes = TransactionOutcomes()
+        self._transactions = [
+            TransactionWorkload(self._router(f"x{number}"), self._outcomes, KEPT_TOPIC, KEPT_PARTITIONS, versions)
             for number, versions in enumerate((CLASSIC, KIP_890))
         ]
-        self._stable = [self._stable_reader("early", comes_late=False), self._stable_reader("late", comes_late=True)]
-        self._all: list[Client] = [*self.writers, self._reader, self._looker, self._changer, skeptic]
-        self._all += [*grouped, *self._transactors, *self._stable]
+        self._read_committed = [
+            self._read_committed_consumer("early", starts_late=False),
+            self._read_committed_consumer("late", starts_late=True),
+        ]
+        self._all: list[Client] = [*self.writers, self._reader, self._metadata_watcher, self._recreator]
+        self._all += [rival_controllers, *members, *self._transactions, *self._read_committed]
 
     def _router(self, name: str) -> Router:
         return Router(self._ports, self._world.random, name, lambda: [server.name for server in self._servers])
 
-    def _stable_reader(self, name: str, *, comes_late: bool) -> StableReader:
-        return StableReader(
+    def _read_committed_consumer(self, name: str, *, starts_late: bool) -> ReadCommittedConsumer:
+        return ReadCommittedConsumer(
             self._router(name),
             self._outcomes,
             KEPT_TOPIC,
             KEPT_PARTITIONS,
             lambda: not self._writing,
-            comes_late=comes_late,
+            starts_late=starts_late,
         )
 
-    def _controlling(self, host: str) -> MachineRuntime[Controller] | None:
-        """What makes a broker the controller: another object each time it becomes it; None while it is not."""
+    def _controller_of(self, host: str) -> MachineRuntime[Controller] | None:
+        """The runtime with which a broker is the controller, a new one in each term; None while it is not."""
         server = next(server for server in self._servers if server.name == host)
         return server.node.controller_role.runtime if server.serves and server.node is not None else None
 
     def _readable(self) -> list[tuple[str, int]]:
-        return [*((KEPT_TOPIC, number) for number in range(KEPT_PARTITIONS)), (self._changer.topic, 0)]
+        return [*((KEPT_TOPIC, number) for number in range(KEPT_PARTITIONS)), (self._recreator.topic, 0)]
 
     async def begin(self) -> None:
-        """Make the topic that stays, and set everybody to work."""
-        await self._machine.run(self._make_kept())
-        for one in self._all:
-            task = self._machine.spawn(one.run(), one.name)
-            task.add_done_callback(self._surface)
+        """Create the topic that is kept, and start all clients."""
+        await self._machine.run(self._create_kept_topic())
+        for client in self._all:
+            task = self._machine.spawn(client.run(), client.name)
+            task.add_done_callback(self._raise_failure)
 
-    async def _make_kept(self) -> None:
+    async def _create_kept_topic(self) -> None:
         replicas = min(self._plan.replicas, len(self._servers))
         topic = NewTopic(name=KEPT_TOPIC, num_partitions=KEPT_PARTITIONS, replication_factor=replicas)
         router = self._router("maker")
         while True:
-            answer: CreateTopicsResponse | None = await router.ask_anyone(
+            answer: CreateTopicsResponse | None = await router.call_any(
                 CreateTopicsRequest(topics=(topic,)), CREATE_VERSION
             )
             if answer is not None and answer.topics[0].error_code in (0, Error.TOPIC_ALREADY_EXISTS):
                 return
-            await asyncio.sleep(AGAIN_SECONDS)
+            await asyncio.sleep(RETRY_SECONDS)
 
     def end(self) -> None:
-        """Let everybody come to an end: writers once all they sent is acknowledged."""
-        for one in self._all:
-            one.stopping = True
+        """Let all clients finish; producers finish when everything they sent is acknowledged."""
+        for client in self._all:
+            client.stopping = True
 
     @property
     def _writing(self) -> list[str]:
-        writing: list[Writer | Transactor] = [*self.writers, *self._transactors]
-        return [one.name for one in writing if not (one.stopping and one.done)]
+        writing: list[Writer | TransactionWorkload] = [*self.writers, *self._transactions]
+        return [client.name for client in writing if not (client.stopping and client.done)]
 
     @property
     def busy(self) -> str | None:
-        """Who is not done yet with what it began."""
-        waiting = self._writing
-        closing: list[TopicRecreator | StableReader] = [self._changer, *self._stable]
-        waiting += [one.name for one in closing if one.stopping and not one.done]
-        return ", ".join(waiting) or None
+        """The clients that have not finished yet."""
+        busy = self._writing
+        others: list[TopicRecreator | ReadCommittedConsumer] = [self._recreator, *self._read_committed]
+        busy += [client.name for client in others if client.stopping and not client.done]
+        return f"these clients have not finished: {', '.join(busy)}" if busy else None
 
     def check(self) -> None:
-        """After everything has converged: what is certain to be there is."""
+        """Check the transactions and the recreated topic, after the cluster has converged."""
         self._outcomes.check()
         for server in self._servers:
             assert server.node is not None
-            topic = server.node.hosted.image.topics.get(self._changer.topic)
-            if topic is None or topic.id != self._changer.there:
-                raise Broken(Invariant.NOTHING_LOST, f"topic {self._changer.topic} was made, {server.name} has {topic}")
+            topic = server.node.hosted.image.topics.get(self._recreator.topic)
+            if topic is None or topic.id != self._recreator.topic_id:
+                raise InvariantViolated(
+                    Invariant.NOTHING_LOST, f"topic {self._recreator.topic} was created, but {server.name} has {topic}"
+                )
 
-    def count(self, met: Encountered) -> None:
-        met.acknowledged = sum(writer.acknowledged for writer in self.writers)
-        met.hurried = sum(writer.hurried for writer in self.writers)
-        met.refused = sum(writer.refused for writer in self.writers)
-        met.batches_read, met.read_from_followers = self._reader.batches, self._reader.from_followers
-        met.looks_at_metadata = self._looker.looks
-        met.transactions_committed = self._outcomes.count(Outcome.COMMITTED)
-        met.transactions_aborted = self._outcomes.count(Outcome.ABORTED)
-        met.generations = sum(group.generations for group in self._groups)
-        met.commits = sum(group.commits for group in self._groups)
-        met.topics_made, met.topics_recreated = self._changer.made, self._changer.recreated
+    def count(self, coverage: Coverage) -> None:
+        coverage.acknowledged = sum(writer.acknowledged for writer in self.writers)
+        coverage.acknowledged_acks_1 = sum(writer.acknowledged_acks_1 for writer in self.writers)
+        coverage.refused = sum(writer.refused for writer in self.writers)
+        coverage.batches_read, coverage.read_from_followers = self._reader.batches, self._reader.from_followers
+        coverage.metadata_responses = self._metadata_watcher.responses
+        coverage.transactions_committed = self._outcomes.count(Outcome.COMMITTED)
+        coverage.transactions_aborted = self._outcomes.count(Outcome.ABORTED)
+        coverage.generations = sum(group.generations for group in self._groups)
+        coverage.offset_commits = sum(group.commits for group in self._groups)
+        coverage.topics_created, coverage.topics_recreated = self._recreator.created, self._recreator.recreated

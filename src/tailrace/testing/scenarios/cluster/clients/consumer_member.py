@@ -1,17 +1,17 @@
-"""A member of a consumer group by the protocol of KIP-848: the coordinator deals, members say what they have.
+"""A consumer group member of the consumer protocol (KIP-848): the coordinator assigns, members report what they own.
 
-It gives up what it is told to at once, and says so with its next heartbeat. By chance it leaves, falls silent and comes
-back, or commits once more what it has given up.
+The member revokes partitions at once when it is told to, and reports that with its next heartbeat. At random it leaves
+and joins again, pauses longer than its session timeout, or commits once more for partitions it no longer owns.
 """
 
 import asyncio
 from typing import Final
 
 from tailrace.model.ids import Id
-from tailrace.testing.scenarios.cluster.clients.coordinator_client import GROUP_TYPE, Coordinated
-from tailrace.testing.scenarios.cluster.clients.group_offsets import GroupOffsets, Standing
+from tailrace.testing.scenarios.cluster.clients.coordinator_client import GROUP_TYPE, CoordinatorClient
+from tailrace.testing.scenarios.cluster.clients.group_offsets import GroupOffsets, MemberIdentity
 from tailrace.testing.scenarios.cluster.clients.router import Router
-from tailrace.testing.scenarios.cluster.invariants.partition_ownership import Ownership
+from tailrace.testing.scenarios.cluster.invariants.group_history import GroupHistory
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -21,51 +21,50 @@ from tailrace.wire.messages.consumer_group_heartbeat import (
 
 GROUP: Final = "k"
 HEARTBEAT_VERSION: Final = 1
-JOINS: Final = 0
-GOES: Final = -1
+JOIN_EPOCH: Final = 0
+LEAVE_EPOCH: Final = -1
 REBALANCE_TIMEOUT_MS: Final = 1_000
-BEAT_SECONDS: Final = 0.3
-SILENT_SECONDS: Final = 3.0
-LEAVES: Final = 0.03  # at each beat
-FALLS_SILENT: Final = 0.03
+HEARTBEAT_SECONDS: Final = 0.3
+PAUSE_SECONDS: Final = 3.0  # longer than the session timeout
+LEAVE_CHANCE: Final = 0.03  # after each heartbeat
+PAUSE_CHANCE: Final = 0.03  # after each heartbeat
 
 
-class BeatingMember:
-    def __init__(self, router: Router, ownership: Ownership, topic: str) -> None:
+class ConsumerProtocolMember:
+    def __init__(self, router: Router, history: GroupHistory, topic: str) -> None:
         self.name = router.name
-        self._chance = router.chance
-        self._ownership = ownership
+        self._rng = router.rng
+        self._history = history
         self._topic = topic
         self._topic_id: Id | None = None
-        self._coordinator = Coordinated(router, GROUP, GROUP_TYPE)
-        self._offsets = GroupOffsets(router, self._coordinator, GROUP, topic, ownership)
-        self._lives = 0
-        self._come_back()
+        self._coordinator = CoordinatorClient(router, GROUP, GROUP_TYPE)
+        self._offsets = GroupOffsets(router, self._coordinator, GROUP, topic, history)
+        self._member_ids = 0  # used so far
+        self._become_new_member()
         self.stopping = False
 
-    def _come_back(self) -> None:
-        """As somebody else, who has nothing yet."""
-        self._lives += 1
-        self._standing = Standing(JOINS, f"{self.name}.{self._lives}")
-        self._reached: dict[int, int | None] = {}  # what it has, and how far it has read
+    def _become_new_member(self) -> None:
+        self._member_ids += 1
+        self._member = MemberIdentity(JOIN_EPOCH, f"{self.name}.{self._member_ids}")
+        self._positions: dict[int, int | None] = {}  # of the owned partitions; None: not fetched yet
 
     async def run(self) -> None:
         while not self.stopping:
-            if await self._beat():
+            if await self._heartbeat():
                 await self._commit()
-            chance = self._chance.random()
-            if chance < LEAVES:
-                await self._coordinator.ask(self._request(GOES), HEARTBEAT_VERSION)
-                self._come_back()
-            elif chance < LEAVES + FALLS_SILENT:
-                await asyncio.sleep(SILENT_SECONDS)
-            await asyncio.sleep(BEAT_SECONDS * (0.5 + self._chance.random()))
+            draw = self._rng.random()
+            if draw < LEAVE_CHANCE:
+                await self._coordinator.call(self._request(LEAVE_EPOCH), HEARTBEAT_VERSION)
+                self._become_new_member()
+            elif draw < LEAVE_CHANCE + PAUSE_CHANCE:
+                await asyncio.sleep(PAUSE_SECONDS)
+            await asyncio.sleep(HEARTBEAT_SECONDS * (0.5 + self._rng.random()))
 
     def _request(self, epoch: int) -> ConsumerGroupHeartbeatRequest:
-        owned = tuple(sorted(self._reached))
+        owned = tuple(sorted(self._positions))
         return ConsumerGroupHeartbeatRequest(
             group_id=GROUP,
-            member_id=self._standing.member_id,
+            member_id=self._member.member_id,
             member_epoch=epoch,
             rebalance_timeout_ms=REBALANCE_TIMEOUT_MS,
             subscribed_topic_names=(self._topic,),
@@ -74,46 +73,45 @@ class BeatingMember:
             else (),
         )
 
-    async def _beat(self) -> bool:
-        """Whether it is a member, as far as it knows."""
-        answer: ConsumerGroupHeartbeatResponse | None = await self._coordinator.ask(
-            self._request(self._standing.generation), HEARTBEAT_VERSION
+    async def _heartbeat(self) -> bool:
+        """Whether the coordinator accepted the heartbeat."""
+        response: ConsumerGroupHeartbeatResponse | None = await self._coordinator.call(
+            self._request(self._member.generation), HEARTBEAT_VERSION
         )
-        if answer is None:
+        if response is None:
             return False
-        self._coordinator.told(answer.error_code)
-        if answer.error_code in (Error.FENCED_MEMBER_EPOCH, Error.UNKNOWN_MEMBER_ID):
-            await self._commit_again(list(self._reached))
-            self._standing = self._standing._replace(generation=JOINS)
-            self._reached = {}
-        if answer.error_code != 0:
+        self._coordinator.check_error(response.error_code)
+        if response.error_code in (Error.FENCED_MEMBER_EPOCH, Error.UNKNOWN_MEMBER_ID):
+            await self._commit_while_fenced(list(self._positions))
+            self._member = self._member._replace(generation=JOIN_EPOCH)
+            self._positions = {}
+        if response.error_code != 0:
             return False
-        self._standing = self._standing._replace(generation=answer.member_epoch)
-        if answer.assignment is not None:
-            self._take(answer)
+        self._member = self._member._replace(generation=response.member_epoch)
+        if response.assignment is not None:
+            self._take_assignment(response)
         return True
 
-    def _take(self, answer: ConsumerGroupHeartbeatResponse) -> None:
-        """What it has from now on."""
-        assert answer.assignment is not None
-        given: list[int] = []
-        for topic in answer.assignment.topic_partitions:
+    def _take_assignment(self, response: ConsumerGroupHeartbeatResponse) -> None:
+        assert response.assignment is not None
+        assigned: list[int] = []
+        for topic in response.assignment.topic_partitions:
             self._topic_id = topic.topic_id
-            given += topic.partitions
-        for partition in given:
-            self._ownership.assigned(answer.member_epoch, partition, self._standing.member_id)
-        self._reached = {partition: self._reached.get(partition) for partition in given}
+            assigned += topic.partitions
+        for partition in assigned:
+            self._history.assigned(response.member_epoch, partition, self._member.member_id)
+        self._positions = {partition: self._positions.get(partition) for partition in assigned}
 
     async def _commit(self) -> None:
-        for partition, reached in list(self._reached.items()):
-            if reached is None:
-                self._reached[partition] = await self._offsets.committed(partition)
+        for partition, position in list(self._positions.items()):
+            if position is None:
+                self._positions[partition] = await self._offsets.committed(partition)
             else:
-                self._reached[partition] = await self._offsets.commit(self._standing, partition, reached)
+                self._positions[partition] = await self._offsets.commit(self._member, partition, position)
 
-    async def _commit_again(self, partitions: list[int]) -> None:
-        """It has not understood that others have them by now."""
+    async def _commit_while_fenced(self, partitions: list[int]) -> None:
+        """Commit for partitions that other members may own by now; it must be refused then."""
         for partition in partitions:
-            reached = self._reached[partition]
-            if reached is not None and self._chance.random() < 0.5:
-                await self._offsets.commit(self._standing, partition, reached)
+            position = self._positions[partition]
+            if position is not None and self._rng.random() < 0.5:
+                await self._offsets.commit(self._member, partition, position)

@@ -1,4 +1,4 @@
-"""A client that looks at Metadata, now here, now there: no two brokers name two leaders of one epoch, ever."""
+"""A client that sends Metadata to any broker: no two responses may name different leaders of one epoch."""
 
 import asyncio
 from typing import Final
@@ -15,21 +15,21 @@ class MetadataWatcher:
         self.name = router.name
         self._router = router
         self._leaders = leaders
-        self.looks = 0
+        self.responses = 0
         self.stopping = False
 
     async def run(self) -> None:
         while not self.stopping:
-            await self._look()
-            await asyncio.sleep(self._router.chance.random() * PAUSE_MAX_SECONDS)
+            await self._check_leaders()
+            await asyncio.sleep(self._router.rng.random() * PAUSE_MAX_SECONDS)
 
-    async def _look(self) -> None:
+    async def _check_leaders(self) -> None:
         answer = await self._router.describe(None)
         if answer is None:
             return
-        self.looks += 1
+        self.responses += 1
         for topic in answer.topics:
             for one in topic.partitions:
                 if one.leader_id >= 0 and one.leader_epoch >= 0:
                     key = TopicPartition(topic.topic_id, one.partition)
-                    self._leaders.told(key, one.leader_epoch, BrokerId(one.leader_id), "Metadata says so")
+                    self._leaders.check_leader(key, one.leader_epoch, BrokerId(one.leader_id), "a Metadata response")

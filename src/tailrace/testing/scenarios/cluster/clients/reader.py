@@ -1,7 +1,7 @@
-"""A consumer in the cluster: it reads partitions from their leader or any other replica, and claims what it was given.
+"""A consumer without a group: it reads partitions from their leader or another replica, and records each batch.
 
-It reads each partition on from where it was. A broker that does not serve it now sends it elsewhere; one whose log
-does not reach so far gives nothing yet, which is no fault of a follower's.
+It continues each partition where it stopped. After an error it looks the partition up again. A follower whose log does
+not reach that offset yet returns nothing, which is correct.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ from typing import Final
 
 from tailrace.model.ids import TopicPartition
 from tailrace.records.opened import batches
-from tailrace.testing.scenarios.cluster.clients.router import Router, Whereabouts
+from tailrace.testing.scenarios.cluster.clients.router import PartitionLocation, Router
 from tailrace.testing.scenarios.cluster.invariants.claims import Claims
 from tailrace.wire.messages.fetch import FetchRequest, FetchResponse, PartitionToFetch, TopicToFetch
 
@@ -24,24 +24,24 @@ class Reader:
     def __init__(self, router: Router, claims: Claims, partitions: Callable[[], Sequence[tuple[str, int]]]) -> None:
         self.name = router.name
         self._router = router
-        self._chance = router.chance
+        self._rng = router.rng
         self._claims = claims
         self._partitions = partitions
         self._read_to: dict[TopicPartition, int] = {}
         self.batches = 0
-        self.from_followers = 0  # of those
+        self.from_followers = 0  # of those batches
         self.stopping = False
 
     async def run(self) -> None:
         while not self.stopping:
-            topic, partition = self._chance.choice(self._partitions())
+            topic, partition = self._rng.choice(self._partitions())
             place = await self._router.find(topic, partition)
             if place is not None and place.replicas:
                 await self._read(place, TopicPartition(place.topic_id, partition))
-            await asyncio.sleep(self._chance.random() * PAUSE_MAX_SECONDS)
+            await asyncio.sleep(self._rng.random() * PAUSE_MAX_SECONDS)
 
-    async def _read(self, place: Whereabouts, key: TopicPartition) -> None:
-        host = self._chance.choice(place.replicas) if self._chance.random() < 0.5 else place.leader
+    async def _read(self, place: PartitionLocation, key: TopicPartition) -> None:
+        host = self._rng.choice(place.replicas) if self._rng.random() < 0.5 else place.leader
         if host is None:
             return
         answer = await self._fetch(host, key)
@@ -56,9 +56,9 @@ class Reader:
             assert len(batch) == header.size
 
     async def _fetch(self, host: str, key: TopicPartition) -> FetchResponse | None:
-        offset, wait_ms = self._read_to.get(key, 0), self._chance.choice([0, WAIT_MAX_MS])
+        offset, wait_ms = self._read_to.get(key, 0), self._rng.choice([0, WAIT_MAX_MS])
         wanted = PartitionToFetch(partition=key.partition, fetch_offset=offset, partition_max_bytes=FETCH_MAX_BYTES)
         topic = TopicToFetch(topic_id=key.topic_id, partitions=(wanted,))
         request = FetchRequest(max_wait_ms=wait_ms, min_bytes=1, topics=(topic,))
-        answer: FetchResponse | None = await self._router.ask(host, request, FETCH_VERSION)
+        answer: FetchResponse | None = await self._router.call(host, request, FETCH_VERSION)
         return answer

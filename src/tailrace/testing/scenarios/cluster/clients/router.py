@@ -1,6 +1,6 @@
-"""How a client finds its way in a cluster: Metadata from any broker, a connection to each, hints when it is wrong.
+"""A client's connections to all brokers of a cluster, and its lookups of partitions with Metadata.
 
-Answers may be old, and brokers may be gone. So whoever asks is told what is believed, tries, and asks anew.
+Metadata may be stale and brokers may be down: callers try the location they were given, and look it up again.
 """
 
 import random
@@ -10,52 +10,52 @@ from typing import Any, Final
 from tailrace.model.frozen import frozen
 from tailrace.model.ids import Id
 from tailrace.ports import Ports
-from tailrace.testing.scenarios.caller import Caller
+from tailrace.testing.scenarios.reconnecting_client import ReconnectingClient
 from tailrace.wire.messages.metadata import MetadataRequest, MetadataResponse, TopicWanted
 
 METADATA_VERSION: Final = 12
-PATIENCE_SECONDS: Final = 1.5  # virtual; clients of a broker that is gone move on
+RESPONSE_MAX_SECONDS: Final = 1.5  # virtual; short, so that clients soon turn from a broker that is down
 
 
 @frozen
-class Whereabouts:
-    """One partition, as some broker described it."""
+class PartitionLocation:
+    """Where a partition is, as one broker's Metadata response says."""
 
     topic_id: Id
-    leader: str | None  # its host; None: nobody leads
-    replicas: tuple[str, ...]
+    leader: str | None  # its host; None: no leader
+    replicas: tuple[str, ...]  # their hosts
 
 
 class Router:
-    def __init__(self, ports: Ports, chance: random.Random, name: str, hosts: Callable[[], Sequence[str]]) -> None:
+    def __init__(self, ports: Ports, rng: random.Random, name: str, hosts: Callable[[], Sequence[str]]) -> None:
         self.ports = ports
-        self.chance = chance
+        self.rng = rng
         self.name = name
-        self.hosts = hosts  # all that there are, up or not
-        self._callers: dict[str, Caller] = {}
+        self.hosts = hosts  # of all brokers, up or down
+        self._clients: dict[str, ReconnectingClient] = {}
 
-    async def ask(self, host: str, request: object, version: int) -> Any | None:
-        return (await self.ask_each(host, [request], version))[0]
+    async def call(self, host: str, request: object, version: int) -> Any | None:
+        return (await self.call_pipelined(host, [request], version))[0]
 
-    async def ask_each(self, host: str, requests: Sequence[object], version: int) -> list[Any | None]:
-        if host not in self._callers:
-            self._callers[host] = Caller(self.ports, self.name, host, PATIENCE_SECONDS)
-        return await self._callers[host].call_each(requests, version)
+    async def call_pipelined(self, host: str, requests: Sequence[object], version: int) -> list[Any | None]:
+        if host not in self._clients:
+            self._clients[host] = ReconnectingClient(self.ports, self.name, host, RESPONSE_MAX_SECONDS)
+        return await self._clients[host].call_pipelined(requests, version)
 
-    async def ask_anyone(self, request: object, version: int) -> Any | None:
-        return await self.ask(self.any_host(), request, version)
+    async def call_any(self, request: object, version: int) -> Any | None:
+        return await self.call(self.any_host(), request, version)
 
     def any_host(self) -> str:
-        return self.chance.choice(self.hosts())
+        return self.rng.choice(self.hosts())
 
     async def describe(self, topics: Sequence[str] | None) -> MetadataResponse | None:
         wanted = None if topics is None else tuple(TopicWanted(name=topic) for topic in topics)
         request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
-        answer: MetadataResponse | None = await self.ask_anyone(request, METADATA_VERSION)
+        answer: MetadataResponse | None = await self.call_any(request, METADATA_VERSION)
         return answer
 
-    async def find(self, topic: str, partition: int) -> Whereabouts | None:
-        """Where a partition is; None: nobody answers, or there is no such topic as far as that broker knows."""
+    async def find(self, topic: str, partition: int) -> PartitionLocation | None:
+        """Look a partition up with any broker; None if it does not answer or does not know the topic."""
         answer = await self.describe([topic])
         if answer is None or answer.topics[0].error_code != 0:
             return None
@@ -63,7 +63,7 @@ class Router:
         if not found:
             return None
         hosts = {broker.node_id: broker.host for broker in answer.brokers}
-        return Whereabouts(
+        return PartitionLocation(
             topic_id=answer.topics[0].topic_id,
             leader=hosts.get(found[0].leader_id),
             replicas=tuple(hosts[one] for one in found[0].replicas if one in hosts),

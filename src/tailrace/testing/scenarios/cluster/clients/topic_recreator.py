@@ -1,10 +1,12 @@
-"""A client that makes, deletes and makes again topics of one name, through any broker, and remembers what it was told.
+"""A client that creates, deletes and recreates topics of one name through any broker, and checks the responses.
 
-What it knows of a name is certain as long as every answer comes. A request that nobody answered may still be carried
-out, at any time: of such a name nothing is known any more, ever, and it goes on with another. An answer that
-contradicts what is certain comes from somebody who speaks for the cluster and does not lead it. Brokers that pass a
-request on may do so twice, though, as Kafka's do: "it is there already" may then be said of what this very request has
-made. So a refusal counts only where the broker that was asked is the controller itself, all the while.
+As long as every request gets a response, the client knows whether the topic exists. A request without a response may
+still be executed at any later time, so the client gives that name up and goes on with another one. A response that
+contradicts what is known comes from a broker that acts as the controller without a quorum.
+
+There is one exception: a broker that forwards a request to the controller may forward it twice, as Kafka's do. The
+second attempt is then answered with TOPIC_ALREADY_EXISTS because of the first. So such an error counts only if the
+broker that was called was itself the controller, from the request to the response.
 """
 
 import asyncio
@@ -15,20 +17,20 @@ from tailrace.broker.machines.runtime import MachineRuntime
 from tailrace.cluster.controller import Controller
 from tailrace.model.ids import Id
 from tailrace.testing.scenarios.cluster.clients.router import Router
-from tailrace.testing.scenarios.cluster.invariants.invariants import Broken, Invariant
+from tailrace.testing.scenarios.cluster.invariants.invariants import Invariant, InvariantViolated
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse, NewTopic
 from tailrace.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, TopicToDelete
 
-NAMES_MAX: Final = 5  # then it only waits
+NAMES_MAX: Final = 5  # then the client makes no more changes
 CREATE_VERSION: Final = 7
 DELETE_VERSION: Final = 6
 TIMEOUT_MS: Final = 1000
 PAUSE_MAX_SECONDS: Final = 1.5
-AGAIN_SECONDS: Final = 0.2
-NOT_NOW: Final = (Error.INVALID_REPLICATION_FACTOR,)  # too few brokers are there
+RETRY_SECONDS: Final = 0.2
+NOT_NOW: Final = (Error.INVALID_REPLICATION_FACTOR,)  # too few brokers are alive
 
-Controlling = Callable[[str], MachineRuntime[Controller] | None]
+ControllerOf = Callable[[str], MachineRuntime[Controller] | None]
 
 
 class TopicRecreator:
@@ -37,18 +39,18 @@ class TopicRecreator:
         router: Router,
         prefix: str,
         replicas: int,
-        controlling: Callable[[str], MachineRuntime[Controller] | None],
+        controller_of: ControllerOf,
     ) -> None:
         self.name = router.name
         self._router = router
         self._prefix = prefix
         self._replicas = replicas
-        self._controlling = controlling  # as what a host is the controller; None: it is not
-        self._number = 0
-        self.there: Id | None = None  # the topic of the current name, which is certain
-        self.made = 0
+        self._controller_of = controller_of  # the runtime with which a host is the controller; None: it is not
+        self._number = 0  # of the current name
+        self.topic_id: Id | None = None  # of the current name; None: the topic does not exist
+        self.created = 0
         self.recreated = 0
-        self._made_here = 0  # under the current name
+        self._created_of_name = 0  # with the current name
         self.stopping = False
 
     @property
@@ -57,19 +59,19 @@ class TopicRecreator:
 
     @property
     def done(self) -> bool:
-        return self.stopping and self.there is not None
+        return self.stopping and self.topic_id is not None
 
     async def run(self) -> None:
         while not self.stopping:
             if self._number < NAMES_MAX:
                 await self._change()
-            await asyncio.sleep(self._router.chance.random() * PAUSE_MAX_SECONDS)
-        while self.there is None:  # so that whoever writes to it can come to an end
+            await asyncio.sleep(self._router.rng.random() * PAUSE_MAX_SECONDS)
+        while self.topic_id is None:  # so that the producer to this topic can finish
             await self._create()
-            await asyncio.sleep(AGAIN_SECONDS)
+            await asyncio.sleep(RETRY_SECONDS)
 
     async def _change(self) -> None:
-        if self._router.chance.random() < 0.6 or self.there is None:
+        if self._router.rng.random() < 0.6 or self.topic_id is None:
             await self._create()
         else:
             await self._delete()
@@ -77,42 +79,50 @@ class TopicRecreator:
     async def _create(self) -> None:
         topic = NewTopic(name=self.topic, num_partitions=1, replication_factor=self._replicas)
         request = CreateTopicsRequest(topics=(topic,), timeout_ms=TIMEOUT_MS)
-        answer: CreateTopicsResponse | None = await self._ask(request, CREATE_VERSION)
-        said = None if answer is None else answer.topics[0]
-        if self._is_done(None if said is None else said.error_code, there=Error.TOPIC_ALREADY_EXISTS, gone=Error.NONE):
-            assert said is not None
-            self.there = said.topic_id
-            self.made += 1
-            self.recreated += self._made_here > 0
-            self._made_here += 1
+        response: CreateTopicsResponse | None = await self._call(request, CREATE_VERSION)
+        topic_response = None if response is None else response.topics[0]
+        code = None if topic_response is None else topic_response.error_code
+        if self._is_done(code, if_exists=Error.TOPIC_ALREADY_EXISTS, if_missing=Error.NONE):
+            assert topic_response is not None
+            self.topic_id = topic_response.topic_id
+            self.created += 1
+            self.recreated += self._created_of_name > 0
+            self._created_of_name += 1
 
     async def _delete(self) -> None:
         request = DeleteTopicsRequest(topics=(TopicToDelete(name=self.topic),), timeout_ms=TIMEOUT_MS)
-        answer: DeleteTopicsResponse | None = await self._ask(request, DELETE_VERSION)
-        code = None if answer is None else answer.topics[0].error_code
-        if self._is_done(code, there=Error.NONE, gone=Error.UNKNOWN_TOPIC_OR_PARTITION):
-            self.there = None
+        response: DeleteTopicsResponse | None = await self._call(request, DELETE_VERSION)
+        code = None if response is None else response.topics[0].error_code
+        if self._is_done(code, if_exists=Error.NONE, if_missing=Error.UNKNOWN_TOPIC_OR_PARTITION):
+            self.topic_id = None
 
-    async def _ask(self, request: object, version: int) -> Any:
+    async def _call(self, request: object, version: int) -> Any:
         host = self._router.any_host()
-        controlling = self._controlling(host)
-        answer = await self._router.ask(host, request, version)
-        self._asked_controller = controlling is not None and self._controlling(host) is controlling
-        return answer
+        controller = self._controller_of(host)
+        response = await self._router.call(host, request, version)
+        self._called_controller = controller is not None and self._controller_of(host) is controller
+        return response
 
-    def _is_done(self, code: int | None, *, there: Error, gone: Error) -> bool:
-        """Hold an answer against what is certain: the one that is due if the topic is there, and if it is not."""
-        due = gone if self.there is None else there
+    def _is_done(self, code: int | None, *, if_exists: Error, if_missing: Error) -> bool:
+        """Compare a response with what is known; returns whether the change was made.
+
+        `if_exists` and `if_missing` are the responses that are due if the topic exists and if it does not.
+        """
+        due = if_missing if self.topic_id is None else if_exists
         if code == due:
             return code == 0
-        if code == 0 or (code in (there, gone) and self._asked_controller):
-            known = "is not there" if self.there is None else "is there"
-            raise Broken(Invariant.CONTROLLER, f"topic {self.topic} {known}, but the answer is {Error(code).name}")
-        if code is not None and not Error(code).retriable and code not in (there, gone, *NOT_NOW):
-            raise Broken(Invariant.CONTROLLER, f"topic {self.topic}: a change is refused: {Error(code).name}")
-        self._abandon()
+        if code == 0 or (code in (if_exists, if_missing) and self._called_controller):
+            known = "does not exist" if self.topic_id is None else "exists"
+            raise InvariantViolated(
+                Invariant.CONTROLLER, f"topic {self.topic} {known}, but the response is {Error(code).name}"
+            )
+        if code is not None and not Error(code).retriable and code not in (if_exists, if_missing, *NOT_NOW):
+            raise InvariantViolated(
+                Invariant.CONTROLLER, f"topic {self.topic}: a change was refused with {Error(code).name}"
+            )
+        self._give_name_up()
         return False
 
-    def _abandon(self) -> None:
+    def _give_name_up(self) -> None:
         self._number += 1
-        self.there, self._made_here = None, 0
+        self.topic_id, self._created_of_name = None, 0

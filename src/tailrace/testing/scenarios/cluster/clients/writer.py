@@ -1,11 +1,11 @@
-"""A producer in the cluster: it sends numbered batches to whoever leads, and remembers what it was promised.
+"""A producer in the cluster: it sends numbered batches to the leader, and records each acknowledgement as a claim.
 
-An idempotent one sends up to four batches one behind the other, and again until they are acknowledged; a plain one with
-acks=all does the same, one at a time, and may so write a batch twice. With acks=1 it sends each batch once and takes
-any answer. When its topic is gone, and one of the same name is there, it begins anew with another producer id.
+An idempotent producer sends up to four pipelined batches, and repeats each until it is acknowledged. A plain one with
+acks=all does the same with one batch at a time, so it may write a batch twice. With acks=1 it sends each batch once and
+accepts any response. If its topic was recreated, it starts over with a new producer id.
 
-Some are loyal: they ask the same broker again, mostly, whoever leads by now. It may lead again, after it has forgotten
-what it had taken from them.
+Some idempotent producers are sticky: they usually retry at the same broker, whichever broker leads by now. That broker
+may lead again after it truncated the batches it had appended for them.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from tailrace.records.header import read_header
 from tailrace.records.record import NewRecord
 from tailrace.testing.scenarios.cluster.clients.router import Router
 from tailrace.testing.scenarios.cluster.invariants.claims import Claims
-from tailrace.testing.scenarios.cluster.invariants.invariants import Broken, Invariant
+from tailrace.testing.scenarios.cluster.invariants.invariants import Invariant, InvariantViolated
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from tailrace.wire.messages.produce import PartitionToProduce, ProduceRequest, ProduceResponse, TopicToProduce
@@ -27,22 +27,18 @@ from tailrace.wire.messages.produce import PartitionToProduce, ProduceRequest, P
 PRODUCE_VERSION: Final = 13
 INIT_VERSION: Final = 4
 TIMEOUT_MS: Final = 1000
-AGAIN_SECONDS: Final = 0.1
-SIZES: Final = (0, 10, 10, 300)
-LOYALTY: Final = 0.9
+RETRY_SECONDS: Final = 0.1
+PADDING_SIZES: Final = (0, 10, 10, 300)  # bytes per record
+STICKY_CHANCE: Final = 0.9  # that a sticky producer stays with its broker after an error
 
 
 @frozen
-class Manner:
-    """How a producer asks for its records to be kept."""
-
+class ProduceMode:
     idempotent: bool
     acks: int
 
 
-class Unsure(NamedTuple):
-    """A batch that was not acknowledged yet."""
-
+class UnacknowledgedBatch(NamedTuple):
     records: int
     crc: int
     request: ProduceRequest
@@ -50,137 +46,153 @@ class Unsure(NamedTuple):
 
 class Writer:
     def __init__(
-        self, router: Router, claims: Claims, manner: Manner, topic: Callable[[], str], partition: int, calm: float
+        self,
+        router: Router,
+        claims: Claims,
+        mode: ProduceMode,
+        topic: Callable[[], str],
+        partition: int,
+        rest_max_seconds: float,
     ) -> None:
         self.name = router.name
-        self._manner = manner
+        self._mode = mode
         self._router = router
-        self._chance = router.chance
+        self._rng = router.rng
         self._claims = claims
         self._topic = topic
         self._partition = partition
-        self._calm = calm
+        self._rest_max_seconds = rest_max_seconds
         self._topic_id: Id | None = None
-        self._leader: str | None = None  # whom to send to, as far as known
-        self._loyal = manner.idempotent and self._chance.random() < 0.5
-        self._begin_anew()
+        self._leader: str | None = None  # the host to send to; None: unknown
+        self._is_sticky = mode.idempotent and self._rng.random() < 0.5
+        self._start_over()
         self.acknowledged = 0  # batches, with acks=all
-        self.hurried = 0  # batches, with acks=1
-        self.refused = 0
+        self.acknowledged_acks_1 = 0  # batches, with acks=1
+        self.refused = 0  # batches, with an error
         self.stopping = False
 
-    def _begin_anew(self) -> None:
-        """As another producer: nothing is known of what was sent to a topic that is gone."""
+    def _start_over(self) -> None:
+        """Drop all state of the producer, because its topic was deleted."""
         self._producer_id = -1
         self._sent = 0  # records
-        self._known = False  # to the partition, by a batch that was acknowledged
-        self._window: list[Unsure] = []
+        self._is_known = False  # the partition has the producer's state, from a batch that was acknowledged
+        self._window: list[UnacknowledgedBatch] = []
 
     @property
     def done(self) -> bool:
-        """Whether all that was sent is acknowledged."""
+        """Whether every batch that was sent is acknowledged."""
         return not self._window
 
     async def run(self) -> None:
         while not (self.stopping and self.done):
-            if await self._find() and await self._introduce():
+            if await self._find_leader() and await self._init_producer_id():
                 if not self._window:
-                    self._window = [self._next() for _ in range(self._size())]
+                    self._window = [self._next_batch() for _ in range(self._window_size())]
                 await self._send()
             await asyncio.sleep(self._pause())
 
-    def _size(self) -> int:
-        # the first goes alone: of a producer that it does not know, a broker takes any sequence, as Kafka does
-        return self._chance.choice([1, 1, 2, 4]) if self._manner.idempotent and self._known else 1
+    def _window_size(self) -> int:
+        # the first batch is sent alone: like Kafka, the broker accepts any sequence from a producer new to it
+        return self._rng.choice([1, 1, 2, 4]) if self._mode.idempotent and self._is_known else 1
 
     def _pause(self) -> float:
         if self._window:
-            return AGAIN_SECONDS * (0.5 + self._chance.random())
-        return self._chance.random() * self._calm
+            return RETRY_SECONDS * (0.5 + self._rng.random())
+        return self._rng.random() * self._rest_max_seconds
 
-    # Finding the way
+    # Preparation
 
-    async def _find(self) -> bool:
-        """Know whom to send to; False: nobody leads, as far as anybody says."""
+    async def _find_leader(self) -> bool:
+        """Look the leader up if it is unknown; False if none was found."""
         if self._leader is None:
             place = await self._router.find(self._topic(), self._partition)
             if place is not None:
                 self._leader = place.leader
                 if place.topic_id != self._topic_id:
                     self._topic_id = place.topic_id
-                    self._begin_anew()
+                    self._start_over()
         return self._leader is not None
 
-    async def _introduce(self) -> bool:
-        """Have a producer id, where one is needed."""
-        if not self._manner.idempotent or self._producer_id >= 0:
+    async def _init_producer_id(self) -> bool:
+        """Get a producer id if one is needed; False if that failed."""
+        if not self._mode.idempotent or self._producer_id >= 0:
             return True
         request = InitProducerIdRequest(transaction_timeout_ms=0)
-        answer: InitProducerIdResponse | None = await self._router.ask_anyone(request, INIT_VERSION)
+        answer: InitProducerIdResponse | None = await self._router.call_any(request, INIT_VERSION)
         if answer is not None and answer.error_code == 0:
             self._producer_id = answer.producer_id
         return self._producer_id >= 0
 
     # Sending
 
-    def _next(self) -> Unsure:
+    def _next_batch(self) -> UnacknowledgedBatch:
         assert self._topic_id is not None
-        first, count = self._sent, self._chance.randrange(1, 4)
+        first, count = self._sent, self._rng.randrange(1, 4)
         self._sent += count
         batch = self._batch(first, count)
         data = PartitionToProduce(partition=self._partition, records=batch)
         topic = TopicToProduce(topic_id=self._topic_id, partitions=(data,))
-        request = ProduceRequest(acks=self._manner.acks, timeout_ms=TIMEOUT_MS, topics=(topic,))
-        return Unsure(count, read_header(batch).crc, request)
+        request = ProduceRequest(acks=self._mode.acks, timeout_ms=TIMEOUT_MS, topics=(topic,))
+        return UnacknowledgedBatch(count, read_header(batch).crc, request)
 
     def _batch(self, first: int, count: int) -> bytes:
-        now_ms, filling = self._router.ports.clock.wall_ms(), b"x" * self._chance.choice(SIZES)
+        now_ms, padding = self._router.ports.clock.wall_ms(), b"x" * self._rng.choice(PADDING_SIZES)
         records = [
-            NewRecord(value=f"{self.name} {number} ".encode() + filling, timestamp=now_ms)
+            NewRecord(value=f"{self.name} {number} ".encode() + padding, timestamp=now_ms)
             for number in range(first, first + count)
         ]
-        if not self._manner.idempotent:
+        if not self._mode.idempotent:
             return bytes(build_batch(records))
         return bytes(build_batch(records, producer_id=self._producer_id, producer_epoch=0, base_sequence=first))
 
     async def _send(self) -> None:
-        """One attempt for the whole window; what is left is sent again, in order."""
+        """Send the whole window once; batches that were not acknowledged stay in it, in order."""
         assert self._leader is not None
         window, leader, topic_id = self._window, self._leader, self._topic_id
-        requests = [one.request for one in window]
-        answers: list[ProduceResponse | None] = await self._router.ask_each(leader, requests, PRODUCE_VERSION)
-        left: list[Unsure] = []
-        for one, answer in zip(window, answers, strict=True):
-            if answer is None:
-                self._turn_to(None)
-            elif self._is_taken(one, answer, topic_id, behind_another=bool(left)):
+        requests = [batch.request for batch in window]
+        responses: list[ProduceResponse | None] = await self._router.call_pipelined(leader, requests, PRODUCE_VERSION)
+        unacknowledged: list[UnacknowledgedBatch] = []
+        for batch, response in zip(window, responses, strict=True):
+            if response is None:
+                self._change_leader(None)
+            elif self._is_acknowledged(batch, response, topic_id, follows_a_failed_batch=bool(unacknowledged)):
                 continue
-            left.append(one)
-        self._window = left if self._manner.acks < 0 else []
+            unacknowledged.append(batch)
+        self._window = unacknowledged if self._mode.acks < 0 else []
 
-    def _is_taken(self, one: Unsure, answer: ProduceResponse, topic_id: Id | None, *, behind_another: bool) -> bool:
-        said = answer.topics[0].partitions[0]
-        if said.error_code != 0:
-            self._refused(Error(said.error_code), behind_another)
-            hosts = {node.node_id: node.host for node in answer.node_endpoints}
-            self._turn_to(hosts.get(said.current_leader.leader_id))
+    def _is_acknowledged(
+        self,
+        batch: UnacknowledgedBatch,
+        response: ProduceResponse,
+        topic_id: Id | None,
+        *,
+        follows_a_failed_batch: bool,
+    ) -> bool:
+        produced = response.topics[0].partitions[0]
+        if produced.error_code != 0:
+            self._check_is_retriable(Error(produced.error_code), follows_a_failed_batch)
+            hosts = {node.node_id: node.host for node in response.node_endpoints}
+            self._change_leader(hosts.get(produced.current_leader.leader_id))
             return False
-        self._known = True
-        if self._manner.acks < 0:
+        self._is_known = True
+        if self._mode.acks < 0:
             assert topic_id is not None
-            self._claims.acknowledged(TopicPartition(topic_id, self._partition), said.base_offset, one.crc, self.name)
+            key = TopicPartition(topic_id, self._partition)
+            self._claims.acknowledged(key, produced.base_offset, batch.crc, self.name)
             self.acknowledged += 1
         else:
-            self.hurried += 1
+            self.acknowledged_acks_1 += 1
         return True
 
-    def _turn_to(self, leader: str | None) -> None:
-        if self.stopping or not self._loyal or self._chance.random() > LOYALTY:
+    def _change_leader(self, leader: str | None) -> None:
+        if self.stopping or not self._is_sticky or self._rng.random() > STICKY_CHANCE:
             self._leader = leader
 
-    def _refused(self, error: Error, behind_another: bool) -> None:
+    def _check_is_retriable(self, error: Error, follows_a_failed_batch: bool) -> None:
         self.refused += 1
-        if error is Error.OUT_OF_ORDER_SEQUENCE_NUMBER and behind_another:
+        if error is Error.OUT_OF_ORDER_SEQUENCE_NUMBER and follows_a_failed_batch:
             return
         if not error.retriable:
-            raise Broken(Invariant.NOTHING_LOST, f"{self.name}: a batch is refused for good: {error.name}")
+            raise InvariantViolated(
+                Invariant.NOTHING_LOST, f"{self.name}: a batch was refused with {error.name}, which is not retriable"
+            )

@@ -1,1 +1,1 @@
-"""What goes wrong in a simulated cluster, and how much of it at a time."""
+"""The faults that are injected into a simulated cluster, and how many of them at a time."""

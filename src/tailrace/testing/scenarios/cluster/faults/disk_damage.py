@@ -1,9 +1,11 @@
-"""A bit flips on one machine's disk while its broker is down, in a calm: see `budget`.
+"""Flips a bit in a log on one machine's disk while its broker is down; `budget` says when that is allowed.
 
-Below the recorded checkpoint that is damage. Recovery looks at the bytes of a segment that lead to the checkpoint, and
-it is one of those that flips: the broker must find out when it starts, and neither vote nor count until it has
-everything anew; other faults go on at once. Above the checkpoint a flip cannot be told from a torn tail: the log is cut
-there, and the calm lasts until that machine has caught up.
+Below the recorded checkpoint it is damage that the broker must detect at its start. Recovery checks the bytes of a
+segment just below the checkpoint, so the bit is flipped in the last batch there. The replica must neither vote nor
+count towards a majority until it has refetched the log; other faults go on meanwhile.
+
+Above the checkpoint recovery cannot tell a flipped bit from a torn tail: it cuts the log there. No other fault is
+injected until that machine has caught up.
 """
 
 import random
@@ -15,19 +17,17 @@ from tailrace.log.file_names import SEGMENT_SUFFIX
 from tailrace.model.topics import METADATA_TOPIC_ID
 from tailrace.records.header import EPOCH_AT, MAGIC_AT
 from tailrace.testing.scenarios.cluster.invariants.log_entries import BEGINNING, entries
-from tailrace.testing.scenarios.cluster.invariants.watch import partitions_of
+from tailrace.testing.scenarios.cluster.invariants.observer import partitions_of
 from tailrace.testing.scenarios.cluster.plan import DATA_DIR
 from tailrace.testing.scenarios.cluster.server import Server
 from tailrace.testing.simulation.disk import SimDisk
-from tailrace.testing.simulation.incarnation import Incarnation
+from tailrace.testing.simulation.process import SimProcess
 
-ONLOOKER: Final = "damage"
-UNCHECKED: Final = range(EPOCH_AT, MAGIC_AT)  # of a batch: the leader epoch, which neither checksum nor order covers
+READER_NAME: Final = "damage"
+UNCHECKED: Final = range(EPOCH_AT, MAGIC_AT)  # bytes of a batch's header: the leader epoch, which no checksum covers
 
 
-class Spot(NamedTuple):
-    """A batch on a disk."""
-
+class BatchLocation(NamedTuple):
     path: str
     position: int
     size: int
@@ -37,39 +37,41 @@ class Spot(NamedTuple):
 
 class Damage(NamedTuple):
     partition: Partition
-    known: bool  # below the checkpoint; otherwise it looks like a torn tail
+    is_detectable: bool  # below the checkpoint; otherwise it looks like a torn tail
 
 
-def strike(server: Server, chance: random.Random) -> Damage | None:
-    """Kill a broker and flip a bit in one of its logs; None: there was nothing to damage."""
+def flip_bit_in_log(server: Server, rng: random.Random) -> Damage | None:
+    """Kill a broker and flip a bit in one of its logs; None if there was nothing to damage."""
     partitions = [
         one for one in partitions_of(server) if one.log.end > one.log.start and one.key.topic_id != METADATA_TOPIC_ID
     ]
     if not partitions:
         return None
-    partition = chance.choice(partitions)
+    partition = rng.choice(partitions)
     server.crash(power_loss=False)
     storage = server.machine.storage
-    recorded = load_checkpoints(SimDisk(storage, Incarnation(ONLOOKER, 0)), DATA_DIR) or {}
-    safe = recorded[partition.key].recovery.offset if partition.key in recorded else 0
-    spots = _spots(server, partition)
-    home = max((one for one in partition.log.segments if one.base <= safe), key=lambda one: one.base)
-    below = [spot for spot in spots if spot.last < safe and spot.path == home.path_of(SEGMENT_SUFFIX)][-1:]
-    above = [spot for spot in spots if spot.base >= safe]
+    checkpoints = load_checkpoints(SimDisk(storage, SimProcess(READER_NAME, 0)), DATA_DIR) or {}
+    checkpoint = checkpoints[partition.key].recovery.offset if partition.key in checkpoints else 0
+    batches = _batches(server, partition)
+    segment = max((one for one in partition.log.segments if one.base <= checkpoint), key=lambda one: one.base)
+    path = segment.path_of(SEGMENT_SUFFIX)
+    below = [batch for batch in batches if batch.last < checkpoint and batch.path == path][-1:]
+    above = [batch for batch in batches if batch.base >= checkpoint]
     if not below and not above:
         return None
-    known = bool(below) and (not above or chance.random() < 0.5)
-    spot = below[0] if known else chance.choice(above)
-    storage.flip_bit(spot.path, spot.position + chance.choice([at for at in range(spot.size) if at not in UNCHECKED]))
-    return Damage(partition, known)
+    is_detectable = bool(below) and (not above or rng.random() < 0.5)
+    batch = below[0] if is_detectable else rng.choice(above)
+    checked = [at for at in range(batch.size) if at not in UNCHECKED]
+    storage.flip_bit(batch.path, batch.position + rng.choice(checked))
+    return Damage(partition, is_detectable)
 
 
-def _spots(server: Server, partition: Partition) -> list[Spot]:
+def _batches(server: Server, partition: Partition) -> list[BatchLocation]:
     found = []
     segments = {segment.base: segment for segment in partition.log.segments}
-    end = dict.fromkeys(segments, 0)  # of the batch before, by segment
-    for entry, place in entries(server.machine.storage, partition.log, BEGINNING, partition.log.end):
-        path = segments[place.segment].path_of(SEGMENT_SUFFIX)
-        begin, end[place.segment] = end[place.segment], place.position
-        found.append(Spot(path, begin, place.position - begin, entry.base, entry.last))
+    ends = dict.fromkeys(segments, 0)  # where the last batch that was found in each segment ends
+    for entry, next_place in entries(server.machine.storage, partition.log, BEGINNING, partition.log.end):
+        path = segments[next_place.segment].path_of(SEGMENT_SUFFIX)
+        begin, ends[next_place.segment] = ends[next_place.segment], next_place.position
+        found.append(BatchLocation(path, begin, next_place.position - begin, entry.base, entry.last))
     return found

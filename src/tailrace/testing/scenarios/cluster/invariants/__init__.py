@@ -1,1 +1,1 @@
-"""What must hold in every history, and how it is observed."""
+"""The invariants of a cluster, by name, and the observers that check them while it runs."""

@@ -1,6 +1,7 @@
-"""What must be true soon after everything is healed: one leader for each partition, and everybody has the same.
+"""What must hold soon after all faults have ended: each partition has one leader, and all replicas are the same.
 
-`obstacle` names the first thing that is not so yet. When nothing is left, every log is compared anew, whole.
+`obstacle` describes the first condition that does not hold yet. When there is none left, every log on every disk is
+compared with the committed history, from its start to its end.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,7 +12,7 @@ from tailrace.broker.partitions.partition import Partition
 from tailrace.cluster.image import PartitionPlace
 from tailrace.model.topics import INTERNAL_TOPICS
 from tailrace.raft.replica import Role
-from tailrace.testing.scenarios.cluster.invariants.watch import Watch, partitions_of
+from tailrace.testing.scenarios.cluster.invariants.observer import ClusterObserver, partitions_of
 from tailrace.testing.scenarios.cluster.server import Server
 
 METADATA_VOTERS_MAX: Final = 3
@@ -20,9 +21,9 @@ Copies = list[tuple[Server, Partition]]
 
 
 class Convergence:
-    def __init__(self, servers: Sequence[Server], watch: Watch) -> None:
+    def __init__(self, servers: Sequence[Server], observer: ClusterObserver) -> None:
         self._servers = servers
-        self._watch = watch
+        self._observer = observer
 
     def obstacle(self) -> str | None:
         return next(self._obstacles(), None)
@@ -30,12 +31,12 @@ class Convergence:
     def _obstacles(self) -> Iterator[str]:
         for server in self._servers:
             if not server.serves:
-                yield f"{server.name} does not serve{server.refusal and f'; it was refused: {server.refusal}'}"
+                yield f"{server.name} does not serve{server.refusal and f'; its last start failed: {server.refusal}'}"
         yield from self._in_metadata()
         for copies in self._partitions():
             yield from _in_partition(copies)
-            if left := self._watch.claims.open(copies[0][1].key):
-                yield f"{copies[0][1].name}: {left} claims lie above its end"
+            if unsettled := self._observer.claims.open(copies[0][1].key):
+                yield f"{copies[0][1].name}: clients were told of {unsettled} batches above its end"
 
     def _in_metadata(self) -> Iterator[str]:
         nodes = [server.node for server in self._servers if server.node is not None]
@@ -45,12 +46,12 @@ class Convergence:
         count = len(nodes[0].metadata.replica.voters)
         due = 1 if len(self._servers) < METADATA_VOTERS_MAX else METADATA_VOTERS_MAX
         if count != due:
-            yield f"the metadata has {count} voters, not {due}"
+            yield f"the metadata partition has {count} voters, not {due}"
         for topic in images[0].topics.values():
             for number, place in enumerate(topic.partitions):
                 yield from _in_place(topic.name, number, place, nodes)
                 if topic.name in INTERNAL_TOPICS and len(place.replicas) < due:
-                    yield f"{topic.name}-{number} is on {place.replicas} alone"
+                    yield f"{topic.name}-{number} has replicas only on {place.replicas}"
 
     def _partitions(self) -> list[Copies]:
         found: dict[object, Copies] = {}
@@ -60,22 +61,22 @@ class Convergence:
         return list(found.values())
 
     def compare(self) -> None:
-        """Every log, from its start to its end, on every disk; what was damaged is repaired by now."""
-        self._watch.damaged.clear()
+        """Compare every log on every disk from its start; replicas with flipped bits must be repaired by now."""
+        self._observer.damaged.clear()
         for copies in self._partitions():
             for server, partition in copies:
-                self._watch.look_again(server, partition)
-            self._watch.claims.check_all_settled(copies[0][1].key)
+                self._observer.compare_whole_log(server, partition)
+            self._observer.claims.check_all_settled(copies[0][1].key)
 
 
 def _in_place(topic: str, number: int, place: PartitionPlace, nodes: Sequence[Node]) -> Iterator[str]:
     holders = [node for node in nodes if node.broker_id in place.replicas]
     copies = [one for node in holders for one in node.hosted.of_topic(topic) if one.key.partition == number]
     if len(copies) < len(holders):
-        yield f"{topic}-{number} is not on all of {place.replicas}"
+        yield f"{topic}-{number} is not open on all of {place.replicas}"
     for voters in ([voter.broker for voter in one.replica.voters] for one in copies):
         if sorted(voters) != sorted(place.replicas):
-            yield f"{topic}-{number}: {voters} vote, and it is on {place.replicas}"
+            yield f"{topic}-{number}: the voters are {voters}, but its replicas are on {place.replicas}"
 
 
 def _in_partition(copies: Copies) -> Iterator[str]:
@@ -91,22 +92,22 @@ def _in_partition(copies: Copies) -> Iterator[str]:
         if any(value != values[0] for value in values):
             yield f"{name}: {what} {values}"
     if copies[0][1].log.end != copies[0][1].replica.high_watermark:
-        yield f"{name} ends at {copies[0][1].log.end}, and is committed up to {copies[0][1].replica.high_watermark}"
+        yield f"{name} ends at {copies[0][1].log.end}, but its high watermark is {copies[0][1].replica.high_watermark}"
     if any(not one.replica.may_vote for _, one in copies):
-        yield f"{name}: not everybody may vote"
+        yield f"{name}: not all replicas may vote"
 
 
-def described(servers: Sequence[Server]) -> Iterator[str]:
-    """All replicas of all servers, a line each: what to look at when nothing moves."""
+def describe_replicas(servers: Sequence[Server]) -> Iterator[str]:
+    """One line per server and per replica: the details of a failure to converge."""
     for server in servers:
-        state = "serves" if server.serves else "starts" if server.runs else "does not run"
+        state = "serves" if server.serves else "is starting" if server.runs else "is down"
         yield f"{server.name} {state}{' (paused)' if server.paused else ''}"
         for one in partitions_of(server):
             replica, log = one.replica, one.log
             leader = None if replica.leader is None else replica.leader.broker
             yield (
-                f"  {one.name} {replica.role.value} in {replica.epoch}, leader {leader}, voters "
-                f"{[voter.broker for voter in replica.voters]}, {log.start} to {log.end}, durable {log.durable}, "
-                f"high watermark {replica.high_watermark}, last epoch {log.epochs.last}"
+                f"  {one.name} {replica.role.value} in epoch {replica.epoch}, leader {leader}, "
+                f"voters {[voter.broker for voter in replica.voters]}, offsets {log.start} to {log.end}, "
+                f"durable {log.durable}, high watermark {replica.high_watermark}, last epoch {log.epochs.last}"
                 f"{'' if replica.may_vote else ', may not vote'}{f', {one.offline}' if one.offline else ''}"
             )

@@ -1,4 +1,4 @@
-"""What must hold in every history of a cluster, by name. A failure prints the name, then what was seen."""
+"""The names of the invariants. A failure prints the name of the violated invariant, then what was observed."""
 
 from enum import StrEnum
 
@@ -10,13 +10,13 @@ class Invariant(StrEnum):
     NOTHING_LOST = "no acknowledged write lost"
     ONE_VALUE = "one value per offset"
     NO_DUPLICATES = "no duplicates under idempotence"
-    OWN_EPOCH = "a leader commits by counting only what is of its own epoch"
+    OWN_EPOCH = "a leader commits by counting replicas only entries of its own epoch"
     RISING = "monotonic high watermark and epochs"
     DAMAGED = "a damaged replica never leads with a damaged prefix"
-    LATE_VOTE = "a late vote never touches a recreated topic"
-    STORED = "epoch and vote are on disk before anyone hears of them"
+    LATE_VOTE = "a late vote never reaches a recreated topic"
+    STORED = "epoch and vote are on disk before any message carries them"
     ONE_VOTE = "one vote per epoch"
-    CONTROLLER = "a controller without a quorum answers nobody"
+    CONTROLLER = "a controller without a quorum answers no request"
     ALIVE = "no broker gives up by itself"
     ONE_OWNER = "each partition has one owner per generation"
     OFFSETS = "committed offsets never go back"
@@ -25,9 +25,7 @@ class Invariant(StrEnum):
     CONVERGES = "everything converges within 30 virtual seconds after healing"
 
 
-class Broken(AssertionError):
-    """An invariant does not hold."""
-
-    def __init__(self, invariant: Invariant, what: str) -> None:
-        super().__init__(f"{invariant}: {what}")
+class InvariantViolated(AssertionError):
+    def __init__(self, invariant: Invariant, observed: str) -> None:
+        super().__init__(f"{invariant}: {observed}")
         self.invariant = invariant

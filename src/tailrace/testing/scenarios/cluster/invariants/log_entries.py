@@ -1,6 +1,6 @@
-"""The batches of a log, read past the broker: straight from the bytes that its simulated disk holds.
+"""The batches of a log, read directly from the bytes on the simulated disk, without the broker or the disk port.
 
-So looking costs no draw of chance, and changes nothing in the history that is looked at.
+So observing a log draws no random number, adds no line to the trace, and does not change the history.
 """
 
 import zlib
@@ -11,17 +11,17 @@ from tailrace.log.file_names import SEGMENT_SUFFIX
 from tailrace.log.log import Log
 from tailrace.model.limits import BATCH_HEADER_BYTES
 from tailrace.records.header import read_header
-from tailrace.testing.simulation.image import Image
+from tailrace.testing.simulation.file_content import FileContent
 from tailrace.testing.simulation.storage import Storage
 
 
 class Entry(NamedTuple):
-    """One batch: where it stands, who wrote it, and two fingerprints."""
+    """One batch: its offsets, its producer, and two checksums."""
 
     base: int
     last: int
     epoch: int
-    crc: int  # of what its producer sent
+    crc: int  # in its header, so over what its producer sent
     fingerprint: int  # of all its bytes
     producer_id: int
     producer_epoch: int
@@ -33,7 +33,7 @@ class Entry(NamedTuple):
 
 
 class FilePosition(NamedTuple):
-    """Where to read on: a batch's offset, its segment's base and its position there."""
+    """Where the next batch begins: its offset, its segment's base offset and its position in that segment."""
 
     offset: int
     segment: int
@@ -44,16 +44,16 @@ BEGINNING: Final = FilePosition(0, -1, 0)
 
 
 def entries(storage: Storage, log: Log, place: FilePosition, limit: int) -> Iterator[tuple[Entry, FilePosition]]:
-    """Batches from `place` on that lie below `limit`, each with where the next one begins."""
+    """The batches from `place` on that end below the offset `limit`, each with the place of the next one."""
     for segment in list(log.segments):
         if segment.base < place.segment:
             continue
-        image = storage.names.find(segment.path_of(SEGMENT_SUFFIX))
-        if not isinstance(image, Image):
+        content = storage.tree.find(segment.path_of(SEGMENT_SUFFIX))
+        if not isinstance(content, FileContent):
             continue
         position = place.position if segment.base == place.segment else 0
         while position + BATCH_HEADER_BYTES <= segment.size:
-            entry, size = _entry(image.content, position)
+            entry, size = _entry(content.visible, position)
             if entry.last >= limit:
                 return
             position += size

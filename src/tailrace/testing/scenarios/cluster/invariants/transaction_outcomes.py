@@ -1,15 +1,15 @@
-"""What transactional clients did and saw: who wrote what, how each transaction ended, what readers were given.
+"""What transactional clients did and saw: the writes and the outcome of each transaction, and what consumers read.
 
-How a transaction ends is settled by its client: what it did not ask to commit is aborted, whatever becomes of it; what
-it asked to commit, and was told so, is committed; otherwise nobody knows. At the end of a run the whole history is
-checked as Jepsen does.
+The outcome is what the client knows: a transaction that it did not ask to commit is aborted in any case; one that it
+asked to commit is committed if the response said so, and otherwise unknown. At the end of a run the whole history is
+checked in the manner of Jepsen's Kafka tests.
 """
 
-from tailrace.testing.scenarios.cluster.invariants.invariants import Broken, Invariant
+from tailrace.testing.scenarios.cluster.invariants.invariants import Invariant, InvariantViolated
 from tailrace.testing.transaction_history import (
     Outcome,
     Reader,
-    Seen,
+    ReadRecord,
     Transaction,
     TransactionHistory,
     Write,
@@ -17,24 +17,22 @@ from tailrace.testing.transaction_history import (
 )
 
 
-class Transacted:
-    """One transaction, as its client knows it."""
-
+class ClientTransaction:
     __slots__ = ("name", "outcome", "writes")
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.outcome = Outcome.ABORTED  # until its client asks for another end
+        self.outcome = Outcome.ABORTED  # until the client asks to commit it
         self.writes: list[Write] = []
 
 
-class Outcomes:
+class TransactionOutcomes:
     def __init__(self) -> None:
-        self.transactions: list[Transacted] = []
-        self.polls: dict[str, list[tuple[Seen, ...]]] = {}  # by reader
+        self.transactions: list[ClientTransaction] = []
+        self.polls: dict[str, list[tuple[ReadRecord, ...]]] = {}  # by reader
 
-    def begin(self, name: str) -> Transacted:
-        self.transactions.append(Transacted(name))
+    def begin(self, name: str) -> ClientTransaction:
+        self.transactions.append(ClientTransaction(name))
         return self.transactions[-1]
 
     def count(self, outcome: Outcome) -> int:
@@ -47,7 +45,7 @@ class Outcomes:
             ),
             readers=tuple(Reader(name=name, polls=tuple(polls)) for name, polls in self.polls.items()),
         )
-        # Transactions of several producers run at the same time, so their writes may stand in any order.
-        found = violations(history, write_cycles=False)
+        # transactions of several producers run at the same time, so their writes may be in any order
+        found = violations(history, check_write_cycles=False)
         if found:
-            raise Broken(Invariant.TRANSACTIONS, "; ".join(found[:3]))
+            raise InvariantViolated(Invariant.TRANSACTIONS, "; ".join(found[:3]))

@@ -125,7 +125,7 @@ async def test_a_leader_says_when_another_was_elected_instead(cluster: Clustered
     topic_id = await cluster.make_topic("t")
     replica, epoch = cluster.replica(1, "t"), cluster.replica(1, "t").epoch
     wanted = HandOver(partitions=(PartitionToHandOver(topic_id=topic_id, partition=0, to=3),))
-    handing = asyncio.ensure_future(cluster[1].node.calls.serve(cluster[1].node.broker_id, wanted))
+    handing = asyncio.ensure_future(cluster[1].node.controller_calls._serve(cluster[1].node.broker_id, wanted))
     await until(lambda: not replica.leads)
     replica.step(BeginEpoch(sender=cluster[2].node.voter, to=replica.me, epoch=Epoch(epoch + 5)))
     answer: Any = await asyncio.wait_for(handing, ANSWER_MAX_S)
@@ -139,7 +139,7 @@ async def test_elections_that_cannot_be_held(cluster: Clustered) -> None:
     await cluster.make_topic("t", (3, 2, 1))
     await cluster.move("t", 1, 0)
     await cluster[3].node.quorums.peers.close()
-    await until(lambda: 3 not in cluster[2].node.brokers)
+    await until(lambda: 3 not in cluster[2].node.hosted.image.live)
     assert await elect(cluster, 2, ("t", 0), ("t", 7), ("never", 0)) == {
         ("t", 0): Error.PREFERRED_LEADER_NOT_AVAILABLE,
         ("t", 7): Error.UNKNOWN_TOPIC_OR_PARTITION,

@@ -2,7 +2,7 @@
 
 from unittest.mock import patch
 
-from tailrace.doors.kafka import time_slices
+from tailrace.broker.services import time_slices
 from tailrace.groups.consumer.group import ConsumerGroup
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.api_versions import ApiVersionsRequest
@@ -62,8 +62,8 @@ async def test_a_topic_grows_and_its_readers_hear_of_it(served: Served) -> None:
 async def test_others_have_their_turn_while_expressions_are_tried(served: Served) -> None:
     for number in range(10):
         await served.make_topic(f"t{number}")
-    one, two, line = Consumer(served, "one"), Consumer(served, "two"), served.door.turns
-    with patch.object(time_slices, "TURN_MAX_S", -1.0), patch.object(line, "wait", wraps=line.wait) as waited:
+    one, two, line = Consumer(served, "one"), Consumer(served, "two"), served.door.slices
+    with patch.object(time_slices, "SLICE_MAX_S", -1.0), patch.object(line, "wait", wraps=line.wait) as waited:
         await one.join(subscribed_topic_regex="t[0-9]+")
         assert (len(one.partitions), waited.call_count) == (10, 10)
         await one.beat()  # the first after a group is made looks again

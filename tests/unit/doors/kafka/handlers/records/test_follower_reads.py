@@ -7,7 +7,7 @@ import pytest
 
 from tailrace.model.faults import NotLeader
 from tailrace.model.ids import BrokerId, Epoch
-from tailrace.raft.events import LeaderGone
+from tailrace.raft.events import LeaderDisconnected
 from tailrace.raft.messages import BeginEpoch
 from tailrace.records.build import build_batch
 from tailrace.records.record import NewRecord
@@ -176,7 +176,7 @@ async def test_a_follower_whose_leader_is_gone_is_not_read(cluster: Clustered) -
     await cluster.make_topic("t")
     replica = cluster.replica(3, "t")
     replica.require_readable()
-    replica.step(LeaderGone(leader=BrokerId(1), live=(BrokerId(2),)))
+    replica.step(LeaderDisconnected(leader=BrokerId(1), live=(BrokerId(2),)))
     with pytest.raises(NotLeader):
         replica.require_readable()
 

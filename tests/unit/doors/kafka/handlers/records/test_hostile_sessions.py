@@ -1,6 +1,6 @@
 """Fetch sessions under siege: bounded in number and size, and nobody pushes out those who use theirs."""
 
-from tailrace.broker.partitions.fetch_sessions import FetchSessions
+from tailrace.doors.kafka.fetch_sessions import FetchSessions
 from tailrace.model.faults import FetchSessionUnknown
 from tailrace.model.ids import Id
 from tailrace.model.limits import FETCH_SESSION_KEPT_S, FETCH_SESSION_PARTITIONS_MAX, FETCH_SESSIONS_MAX

@@ -126,7 +126,7 @@ async def test_an_error_of_ours_costs_one_connection_not_the_broker(served: Serv
     partition.read_cold = broken.__get__(partition)  # type: ignore[method-assign]
     with pytest.raises(ConnectionLost):
         await asyncio.wait_for(served.client.call(fetch(0, min_bytes=1), 11), ANSWER_MAX_S)
-    assert not served.node.failed.done()
+    assert not served.node.background.failed.done()
     other = await type(served.client).connect(served.node.ports.net, "127.0.0.1", served.door.port)
     batch = bytes(build_batch([NewRecord(value=b"v", timestamp=1)]))
     topic = TopicToProduce(name="t", partitions=(PartitionToProduce(partition=0, records=batch),))

@@ -167,7 +167,7 @@ async def test_what_is_kept_is_dropped_when_a_topic_changes(served: Served) -> N
 @with_broker()
 async def test_bytes_are_kept_per_version_and_form(served: Served) -> None:
     await served.make_topic("t", 3)
-    cache = EncodedTopics(served.node)
+    cache = EncodedTopics(served.node.services.topics)
     topic = served.node.hosted.image.topics["t"]
     kept = {(version, form): cache.get(topic, version, form) for version in versions(3)[8:] for form in (True, False)}
     for (version, form), data in kept.items():

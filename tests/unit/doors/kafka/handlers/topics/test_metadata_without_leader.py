@@ -4,7 +4,7 @@ from typing import Any
 
 from tailrace.broker.partitions.partition import Partition
 from tailrace.model.ids import BrokerId, Epoch, Offset
-from tailrace.raft.events import LeaderGone
+from tailrace.raft.events import LeaderDisconnected
 from tailrace.raft.messages import VoteRequest
 from tailrace.raft.voters import Voter
 from tailrace.wire.errors import Error
@@ -22,7 +22,7 @@ async def led_by(cluster: Clustered, broker: int) -> tuple[Error, int]:
 
 def lose_the_leader(follower: Partition) -> None:
     """As a reset connection does; others stand before this one."""
-    follower.step(LeaderGone(BrokerId(1), (BrokerId(2),)))
+    follower.step(LeaderDisconnected(BrokerId(1), (BrokerId(2),)))
 
 
 @with_cluster()

@@ -5,7 +5,7 @@ from unittest.mock import patch
 
 import pytest
 
-from tailrace.doors.kafka import time_slices
+from tailrace.broker.services import time_slices
 from tailrace.wire.client import WireClient
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, TopicToAdd, TransactionToAdd
@@ -276,8 +276,8 @@ async def test_transactions_are_listed_by_a_pattern(broker: Served) -> None:
         answer = await broker.call(request, 2)
         return answer.error_code, sorted(one.transactional_id for one in answer.transaction_states)
 
-    line = broker.door.turns
-    with patch.object(time_slices, "TURN_MAX_S", -1.0), patch.object(line, "wait", wraps=line.wait) as waited:
+    line = broker.door.slices
+    with patch.object(time_slices, "SLICE_MAX_S", -1.0), patch.object(line, "wait", wraps=line.wait) as waited:
         assert await listed("a-.") == (0, ["a-1", "a-2"])
     assert waited.call_count == 3  # others have their turn while ids are tried
     assert await listed("1") == (0, [])  # as a whole

@@ -80,7 +80,7 @@ def test_when_it_cannot_be_asked_the_producer_tries_again(tmp_path: Any, fault: 
     async def run() -> None:
         async with serving(tmp_path) as served:
             await served.make_topic("t")
-            served.node.verifier = Refuses(fault)
+            served.node.services.writer.verifier = Refuses(fault)
             assert await send(served, "a") == (error, -1)
             assert await latest(served, isolation=0) == 0
 

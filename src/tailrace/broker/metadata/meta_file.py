@@ -1,0 +1,40 @@
+"""`meta.properties` of this broker: which broker of which cluster it is, its peer port, the voters on the metadata."""
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+from tailrace.log.directory.meta import Meta, store_meta
+from tailrace.model.ids import BrokerId
+from tailrace.ports import Disk
+from tailrace.raft.voters import Voter
+
+
+class MetaFile:
+    def __init__(self, disk: Disk, folder: str, meta: Meta) -> None:
+        self._disk = disk
+        self._folder = folder
+        self._storing = asyncio.Lock()
+        self.meta = meta
+
+    @property
+    def broker_id(self) -> BrokerId:
+        return self.meta.broker_id
+
+    @property
+    def cluster_id(self) -> str:
+        return self.meta.cluster_id
+
+    @property
+    def voter(self) -> Voter:
+        """This broker as a voter: the same broker with another disk is another one."""
+        return Voter(broker=self.meta.broker_id, directory=self.meta.directory_id)
+
+    def change(self, **fields: Any) -> None:
+        """Counts from now on; `store` writes it."""
+        self.meta = replace(self.meta, **fields)
+
+    async def store(self) -> None:
+        """`OSError` where the disk refuses; the next one may work."""
+        async with self._storing:
+            await store_meta(self._disk, self._folder, self.meta)

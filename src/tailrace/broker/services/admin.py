@@ -1,0 +1,397 @@
+"""The cluster as administrators see it: brokers, the metadata quorum, disks, leader elections, settings."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import Enum, auto
+from functools import cache, partial
+from typing import Final, NamedTuple
+
+from tailrace.broker.control.cluster_changes import ClusterChanges
+from tailrace.broker.control.controller import ControllerRole
+from tailrace.broker.control.controller_calls import ControllerCalls
+from tailrace.broker.control.peer_requests import ControllerRequests, ServeForwarded
+from tailrace.broker.control.preferred_elections import PreferredElections
+from tailrace.broker.metadata.hosted_partitions import HostedPartitions
+from tailrace.broker.metadata.progress import MetadataProgress
+from tailrace.broker.partitions.partition import Partition
+from tailrace.broker.services.topics import wants_compaction, warn_of_compaction
+from tailrace.cluster.brokers import Broker
+from tailrace.cluster.controller import Controller
+from tailrace.cluster.feature_updates import FeatureUpdate
+from tailrace.cluster.features import Features, may_forward
+from tailrace.cluster.image import Resource
+from tailrace.cluster.settings import CHANGEABLE_BROKER_SETTINGS, SettingChange
+from tailrace.model.caller import Caller
+from tailrace.model.faults import Fault, InvalidRequest, UnknownTopic
+from tailrace.model.frozen import frozen
+from tailrace.model.group_settings import BROKER_NAMES
+from tailrace.model.ids import NOBODY, BrokerId, Epoch, Id, PartitionName
+from tailrace.model.proposal import Proposal
+from tailrace.model.settings import Settings, kind_of, row, rows
+from tailrace.model.topics import TOPIC_SETTINGS, TopicSetting, check_topic_name, text_of
+from tailrace.ports import Clock, Ports
+from tailrace.raft.tracking import PeerProgress
+from tailrace.wire.messages.peers.forward import Forward
+
+__all__ = [
+    "Admin",
+    "Alteration",
+    "ClusterView",
+    "DiskUse",
+    "QuorumView",
+    "ReplicaView",
+    "Resource",
+    "SettingChange",
+    "SettingSource",
+    "SettingValue",
+    "SettingView",
+]
+
+ALL_BROKERS: Final = ""  # the name that stands for all brokers together
+UNKNOWN: Final = -1
+NEVER: Final = float("-inf")
+
+
+class SettingSource(Enum):
+    """Where the value of a setting comes from, the strongest first."""
+
+    TOPIC = auto()
+    GROUP = auto()
+    BROKER = auto()  # set at run time, for one broker
+    ALL_BROKERS = auto()  # set at run time, for all brokers
+    START = auto()  # the broker was started with it
+    DEFAULT = auto()
+
+
+class SettingValue(NamedTuple):
+    name: str
+    value: str
+    source: SettingSource
+
+
+@frozen
+class SettingView:
+    name: str
+    kind: type
+    help: str
+    values: Sequence[SettingValue]  # the one in force first, then those it overrides
+    read_only: bool = False
+
+
+@frozen
+class ReplicaView:
+    broker: BrokerId
+    directory: Id
+    log_end: int
+    last_fetch_ms: int  # by the leader's wall clock; -1: it has not fetched since this leader was elected
+    last_caught_up_ms: int
+
+
+@frozen
+class QuorumView:
+    leader: BrokerId
+    epoch: Epoch
+    high_watermark: int
+    voters: tuple[ReplicaView, ...]
+    observers: tuple[ReplicaView, ...]
+    brokers: tuple[Broker, ...]  # where the voters are found
+
+
+@frozen
+class DiskUse:
+    folder: str
+    total_bytes: int
+    free_bytes: int
+
+
+@frozen
+class FeaturesView:
+    supported: Features  # the levels that this broker understands
+    finalized: Mapping[str, int]  # the levels that the cluster has been raised to
+    offset: int  # of the metadata, up to which that is known
+
+
+@frozen
+class ClusterView:
+    cluster_id: str
+    controller: BrokerId
+    me: BrokerId
+
+
+class Admin:
+    def __init__(
+        self,
+        hosted: HostedPartitions,
+        metadata: Partition,
+        controller: ControllerRole,
+        changes: ClusterChanges,
+        progress: MetadataProgress,
+        elections: PreferredElections,
+        calls: ControllerCalls,
+        requests: ControllerRequests,
+        ports: Ports,
+        settings: Settings,
+        features: Features,
+        cluster_id: str,
+        me: BrokerId,
+    ) -> None:
+        self._hosted = hosted
+        self._metadata = metadata
+        self._controller = controller
+        self._changes = changes
+        self._progress = progress
+        self._elections = elections
+        self._calls = calls
+        self._requests = requests
+        self._ports = ports
+        self._settings = settings
+        self._features = features
+        self._cluster_id = cluster_id
+        self._me = me
+
+    # The cluster
+
+    @property
+    def is_controller(self) -> bool:
+        return self._changes.are_made_here
+
+    async def forward(self, who: Caller, api_key: int, version: int, body: bytes, timeout_s: float) -> bytes:
+        """Have the controller serve a request of the Kafka protocol; the body of its answer."""
+        request = Forward(api_key=api_key, api_version=version, body=body, principal=who.principal)
+        answer = await self._calls.ask(request, timeout_s)
+        return bytes(answer.body)
+
+    def may_forward(self, api_key: int, version: int) -> bool:
+        """Whether the controller's release can serve a request; one that is not known yet may."""
+        controller = self.find_broker(self._controller.controller or NOBODY)
+        return controller is None or may_forward(controller.features, api_key, version)
+
+    def serve_forwarded_with(self, serve: ServeForwarded) -> None:
+        """Requests that other brokers forward to this one are served by `serve`."""
+        self._requests.serve_forwarded = serve
+
+    def cluster(self, who: Caller) -> ClusterView:
+        return ClusterView(cluster_id=self._cluster_id, controller=self._controller.controller or NOBODY, me=self._me)
+
+    def brokers(self, who: Caller, *, fenced: bool = False) -> Sequence[Broker]:
+        """The brokers that are there; with `fenced`, those too that have joined and are not."""
+        image = self._hosted.image
+        return list(image.brokers.values()) if fenced else [image.brokers[one] for one in image.live]
+
+    def find_broker(self, broker: BrokerId) -> Broker | None:
+        return self._hosted.image.brokers.get(broker)
+
+    def features(self, who: Caller) -> FeaturesView:
+        return FeaturesView(
+            supported=self._features, finalized=self._hosted.image.features, offset=self._metadata.high_watermark
+        )
+
+    async def raise_features(self, who: Caller, updates: Sequence[FeatureUpdate], *, validate_only: bool) -> None:
+        """Raise feature levels, on the controller. A raise cannot be undone."""
+
+        def propose(controller: Controller) -> Proposal[None]:
+            proposal = controller.update_features(updates)
+            return Proposal(None) if validate_only else proposal
+
+        await self._controller.active.write(propose)
+        await self._progress.settled()
+
+    async def quorum(self, who: Caller) -> QuorumView:
+        """The quorum of the cluster metadata; only its leader, the controller, knows it."""
+        await self._controller.active.settled()  # a majority still follows it
+        partition, clock, brokers = self._metadata, self._ports.clock, self._hosted.image.brokers
+        peers = {peer.replica: peer for peer in partition.replica.peers()}
+        observers = sorted((peer for peer in peers.values() if not peer.votes), key=lambda peer: peer.replica)
+        return QuorumView(
+            leader=self._me,
+            epoch=partition.epoch,
+            high_watermark=partition.high_watermark,
+            voters=tuple(
+                _leader_view(partition, clock) if voter == partition.me else _replica_view(peers[voter], clock)
+                for voter in partition.replica.voters
+            ),
+            observers=tuple(_replica_view(peer, clock) for peer in observers),
+            brokers=tuple(brokers[voter.broker] for voter in partition.replica.voters if voter.broker in brokers),
+        )
+
+    def disk(self, who: Caller) -> DiskUse:
+        disk, folder = self._ports.disk, self._settings.data_dir
+        return DiskUse(folder=folder, total_bytes=disk.total_bytes(folder), free_bytes=disk.free_bytes(folder))
+
+    def partition_sizes(self, who: Caller, topic: str, numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
+        """The size in bytes of those partitions of a topic that are hosted here."""
+        partitions = self._hosted.by_number(topic)
+        for number in numbers:
+            if 0 <= number < len(partitions) and (partition := partitions[number]) is not None:
+                yield number, partition.log.size_bytes
+
+    async def elect_preferred(
+        self, who: Caller, partitions: Iterable[PartitionName], within_s: float
+    ) -> dict[PartitionName, Fault | None]:
+        """Let the first replicas of partitions lead again; for each its fault, or None."""
+        return await self._elections.hold(partitions, within_s)
+
+    # Settings
+
+    def resources(self, who: Caller) -> dict[Resource, list[str]]:
+        """What has settings, by name."""
+        image = self._hosted.image
+        return {
+            Resource.TOPIC: list(image.topics),
+            Resource.BROKER: [str(broker) for broker in image.live],
+            Resource.GROUP: list(image.group_settings),
+        }
+
+    def settings_of(self, who: Caller, kind: int, name: str) -> Iterator[SettingView]:
+        """All settings of a topic, of this broker, of all brokers together (an empty name), or of a group."""
+        match _resource(kind, name):
+            case Resource.GROUP:
+                return self._group_settings(name)
+            case Resource.TOPIC:
+                topic = self._hosted.image.topics.get(name)
+                if topic is None:
+                    check_topic_name(name)
+                    raise UnknownTopic(f"there is no topic {name}")
+                return self.topic_settings(topic.settings)
+            case Resource.BROKER if name == ALL_BROKERS:
+                return self._all_brokers_settings()
+            case Resource.BROKER:
+                if name != str(self._me):
+                    raise InvalidRequest(
+                        f"this is broker {self._me}, not {name!r}: each shows its own settings; an empty name means all"
+                    )
+                return self._broker_settings()
+
+    def topic_settings(self, own: Mapping[str, str]) -> Iterator[SettingView]:
+        """All settings of a topic that has these of its own."""
+        for setting in TOPIC_SETTINGS.values():
+            yield SettingView(
+                name=setting.name, kind=setting.kind, help=setting.help, values=self._topic_values(own, setting)
+            )
+
+    def _broker_settings(self) -> Iterator[SettingView]:
+        for name, one in rows().items():
+            yield SettingView(
+                name=name,
+                kind=kind_of(one),
+                help=row(one).help,
+                values=list(self._broker_values(name)),
+                read_only=name not in CHANGEABLE_BROKER_SETTINGS,
+            )
+
+    def _all_brokers_settings(self) -> Iterator[SettingView]:
+        """What was set for all brokers, and only that."""
+        for name, value in self._hosted.image.broker_settings.get(ALL_BROKERS, {}).items():
+            one = rows()[name]
+            values = [SettingValue(name, value, SettingSource.ALL_BROKERS)]
+            yield SettingView(name=name, kind=kind_of(one), help=row(one).help, values=values)
+
+    def _group_settings(self, group_id: str) -> Iterator[SettingView]:
+        """All settings of a group, whether it exists or not."""
+        own = self._hosted.image.group_settings.get(group_id, {})
+        for name, broker_name in BROKER_NAMES.items():
+            values = list(self._broker_values(broker_name))
+            if name in own:
+                values.insert(0, SettingValue(name, own[name], SettingSource.GROUP))
+            yield SettingView(name=name, kind=int, help=row(rows()[broker_name]).help, values=values)
+
+    def _topic_values(self, own: Mapping[str, str], setting: TopicSetting) -> list[SettingValue]:
+        values = []
+        if setting.name in own:
+            values.append(SettingValue(setting.name, own[setting.name], SettingSource.TOPIC))
+        if setting.broker is None:
+            values.append(SettingValue(setting.name, text_of(setting.default), SettingSource.DEFAULT))
+        else:
+            values += self._broker_values(_kafka_name(setting.broker))
+        return values
+
+    def _broker_values(self, name: str) -> Iterator[SettingValue]:
+        told = self._hosted.image.broker_settings
+        for owner, source in ((str(self._me), SettingSource.BROKER), (ALL_BROKERS, SettingSource.ALL_BROKERS)):
+            if name in told.get(owner, {}):
+                yield SettingValue(name, told[owner][name], source)
+        one = rows()[name]
+        started_with = getattr(self._settings, one.name)
+        if started_with != one.default:
+            yield SettingValue(name, text_of(started_with), SettingSource.START)
+        yield SettingValue(name, text_of(one.default), SettingSource.DEFAULT)
+
+    async def alter_settings(
+        self, who: Caller, wanted: Sequence["Alteration"], *, validate_only: bool
+    ) -> list[Fault | None]:
+        """Change settings of topics, brokers and groups on the controller; for each alteration its fault, or None."""
+        compacted = self._compacted(wanted)
+        changes = [partial(_alter, one) for one in wanted]
+        answers = await self._changes.each(changes, validate_only=validate_only)
+        warn_of_compaction(name for name in self._compacted(wanted) if name not in compacted)
+        return answers
+
+    def _compacted(self, wanted: Sequence["Alteration"]) -> dict[str, None]:
+        """Topics among them that have cleanup.policy=compact at this moment."""
+        topics = self._hosted.image.topics
+        named = [one.name for one in wanted if one.kind == Resource.TOPIC and one.name in topics]
+        return {name: None for name in named if wants_compaction(topics[name].settings)}
+
+
+@frozen
+class Alteration:
+    """One resource, and what is to happen to its settings."""
+
+    kind: int
+    name: str
+    changes: Sequence[SettingChange] | Mapping[str, str] | Fault  # a mapping replaces all settings; a fault refuses
+
+
+def _alter(wanted: Alteration, controller: Controller) -> Proposal[None]:
+    resource = _resource(wanted.kind, wanted.name)
+    if resource is Resource.BROKER and wanted.name:
+        known = [str(broker) for broker in sorted(controller.image.brokers)]
+        if wanted.name not in known:
+            raise InvalidRequest(
+                f"there is no broker {wanted.name!r}, only {', '.join(known)}; an empty name means all"
+            )
+    if isinstance(wanted.changes, Fault):
+        raise wanted.changes
+    if isinstance(wanted.changes, Mapping):
+        return controller.replace_settings(resource, wanted.name, wanted.changes)
+    return controller.change_settings(resource, wanted.name, wanted.changes)
+
+
+def _resource(kind: int, name: str) -> Resource:
+    if kind not in tuple(Resource):
+        known = "topics (2), brokers (4) and groups (32)"
+        raise InvalidRequest(f"there are no settings of resource type {kind}, only of {known}")
+    if kind == Resource.GROUP and not name:
+        raise InvalidRequest("a group needs a name")
+    return Resource(kind)
+
+
+@cache
+def _kafka_name(field: str) -> str:
+    return next(name for name, one in rows().items() if one.name == field)
+
+
+def _leader_view(partition: Partition, clock: Clock) -> ReplicaView:
+    now_ms = clock.wall_ms()
+    return ReplicaView(
+        broker=partition.me.broker,
+        directory=partition.me.directory,
+        log_end=partition.log.end,
+        last_fetch_ms=now_ms,
+        last_caught_up_ms=now_ms,
+    )
+
+
+def _replica_view(peer: PeerProgress, clock: Clock) -> ReplicaView:
+    fetched = peer.end >= 0
+    return ReplicaView(
+        broker=peer.replica.broker,
+        directory=peer.replica.directory,
+        log_end=peer.end,
+        last_fetch_ms=_wall_ms(peer.fetched, clock) if fetched else UNKNOWN,
+        last_caught_up_ms=_wall_ms(peer.caught_up, clock) if fetched else UNKNOWN,
+    )
+
+
+def _wall_ms(at: float, clock: Clock) -> int:
+    """The wall time of something that was noted by the monotonic clock."""
+    return UNKNOWN if at == NEVER else clock.wall_ms() - round((clock.monotonic() - at) * 1000)

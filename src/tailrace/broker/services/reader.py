@@ -1,0 +1,384 @@
+"""Reading records: fetches that may wait, and lookups of offsets, in partitions that this broker leads or follows.
+
+A `Fetch` has its results at once when it finds `min_bytes` or a fault. Otherwise it waits, watching its partitions'
+high watermarks and leaders, until there is enough, a partition has another leader, or its time is up. Records that the
+page cache does not hold are read off the loop first. At least one batch is given even when it is over the limits: a
+consumer must not get stuck behind a large one.
+
+A follower serves what it knows to be committed (KIP-392). An offset that is in its log and not known to be committed
+waits, and is refused as not available when the time is up. Readers of committed records get nothing past the last
+stable offset, and with their records a list of the transactions in them that were aborted (KIP-98).
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from enum import Enum, auto
+from typing import Any, Final, NamedTuple, Protocol
+
+from tailrace.broker.metadata.hosted_partitions import HostedPartitions
+from tailrace.broker.partitions.nearest import nearer_replica
+from tailrace.broker.partitions.partition import Partition
+from tailrace.broker.partitions.read_ahead import Piece, ReadAhead
+from tailrace.log.index.time_lookup import Timed
+from tailrace.log.log import Read
+from tailrace.log.state.aborted_index import Aborted
+from tailrace.model.caller import Caller
+from tailrace.model.faults import Fault
+from tailrace.model.ids import BrokerId, Id
+from tailrace.model.limits import FETCH_WAIT_MAX_MS
+from tailrace.ports import Clock
+from tailrace.ports.disk import Buffer
+from tailrace.wire.hot_fetch import PartitionFetched, PartitionWanted
+
+__all__ = ["Fetch", "FetchOptions", "Position", "ProducerSeen", "Reader", "Refused", "Runner", "Timed"]
+
+NO_TIME: Final = -1
+NOT_FOUND: Final = Timed(offset=-1, timestamp=NO_TIME, epoch=-1)
+
+
+class Position(Enum):
+    """A place in a partition that is not a time."""
+
+    EARLIEST = auto()
+    LATEST = auto()
+    MAX_TIMESTAMP = auto()  # the record with the largest timestamp
+    NOWHERE = auto()  # in storage that this broker does not have
+
+
+class Refused(NamedTuple):
+    """A partition that gives no records, and why."""
+
+    partition: int
+    fault: Fault
+    state: PartitionFetched | None = None  # where the partition stands, when it was found
+
+
+Result = PartitionFetched | Refused
+
+
+class FetchOptions(NamedTuple):
+    committed: bool  # nothing past the last stable offset
+    from_followers: bool  # the client may read from followers
+    min_bytes: int
+    max_bytes: int
+    max_wait_ms: int
+    rack: str  # where the consumer is; empty: unknown
+
+
+class ProducerSeen(NamedTuple):
+    """What a partition remembers of a producer."""
+
+    producer_id: int
+    epoch: int
+    last_sequence: int
+    last_timestamp_ms: int
+    coordinator_epoch: int
+    transaction_start: int  # offset; -1: no transaction is open
+
+
+class Runner(Protocol):
+    """What runs the parts of a request that cannot be answered at once."""
+
+    def beside(self, work: Coroutine[Any, Any, None], what: str) -> None:
+        """Run work in a task of its own."""
+
+    def failed(self, what: str) -> None:
+        """Called inside an except clause: this request met an unexpected error."""
+
+
+class Reader:
+    def __init__(self, hosted: HostedPartitions, read_ahead: ReadAhead, clock: Clock, partition_max_bytes: int) -> None:
+        self._hosted = hosted
+        self._read_ahead = read_ahead
+        self._clock = clock
+        self._partition_max_bytes = partition_max_bytes
+
+    def fetch(
+        self,
+        who: Caller,
+        wanted: Sequence[tuple[str | Id, PartitionWanted]],
+        options: FetchOptions,
+        runner: Runner,
+        done: Callable[[], None],
+    ) -> "Fetch":
+        """A fetch that has not begun. `done` is called when it has its results, unless `Fetch.begin` said so."""
+        return Fetch(self, wanted, options, runner, done)
+
+    async def find_offset(
+        self, who: Caller, topic: str, number: int, leader_epoch: int, at: Position | int, *, committed: bool
+    ) -> Timed:
+        """Where a position is, or the first record with a timestamp (in ms) from `at` on; offset -1: there is none."""
+        partition = self._led(topic, number, leader_epoch)
+        limit, log = partition.readable(committed=committed), partition.log
+        match at:
+            case Position.LATEST:
+                return Timed(limit, NO_TIME, partition.epoch)
+            case Position.EARLIEST:
+                epoch = log.epochs.epoch_at(log.start)
+                return Timed(log.start, NO_TIME, partition.epoch if epoch < 0 else epoch)
+            case Position.MAX_TIMESTAMP:
+                return await log.max_timestamp(limit) or NOT_FOUND
+            case Position.NOWHERE:
+                return NOT_FOUND
+            case int():
+                return await log.offset_for_time(at, limit) or NOT_FOUND
+
+    def end_of_epoch(self, who: Caller, topic: str, number: int, leader_epoch: int, epoch: int) -> tuple[int, int]:
+        """The largest epoch up to `epoch` that wrote to a partition, and where it ended; (-1, -1): unknown."""
+        return self._led(topic, number, leader_epoch).end_of_epoch(epoch)
+
+    def producers(self, who: Caller, topic: str, number: int) -> Iterator[ProducerSeen]:
+        """What a partition led here remembers of its producers."""
+        states = self._led(topic, number, -1).log.producers
+        for producer_id, producer in states.items():
+            yield ProducerSeen(
+                producer_id,
+                producer.epoch,
+                producer.last_sequence,
+                producer.used_ms,
+                producer.coordinator_epoch,
+                states.transactions.open.get(producer_id, -1),
+            )
+
+    def _led(self, topic: str, number: int, leader_epoch: int) -> Partition:
+        partition = self._hosted.find(topic, number)
+        partition.require_leader()
+        partition.require_epoch(leader_epoch)
+        return partition
+
+    # What a fetch needs
+
+    def readable(self, topic: str | Id, wanted: PartitionWanted, *, from_followers: bool) -> Partition:
+        partition = self._hosted.find(topic, wanted.partition)
+        if from_followers:
+            partition.require_readable()
+        else:
+            partition.require_leader()
+        partition.require_epoch(wanted.leader_epoch)
+        return partition
+
+    def nearer_replica(self, partition: Partition, rack: str, offset: int) -> BrokerId | None:
+        return nearer_replica(partition, self._hosted.image.brokers, rack, offset, self._clock.monotonic())
+
+    def piece(self, partition: Partition, wanted: PartitionWanted, room: int, committed: bool) -> Piece:
+        max_bytes = min(wanted.max_bytes, room, self._partition_max_bytes)
+        return Piece(partition, wanted.offset, max_bytes, committed)
+
+    def read(self, piece: Piece) -> Read | None:
+        """The piece, if that does not take the disk."""
+        return self._read_ahead.read(piece)
+
+    def prepare(self, pieces: Sequence[Piece]) -> None:
+        self._read_ahead.prepare(pieces)
+
+
+class Cold(NamedTuple):
+    """A read that must wait for the disk: where its result goes, and what to read."""
+
+    topic: str | Id
+    place: int
+    wanted: PartitionWanted
+    piece: Piece
+
+
+class Seen(NamedTuple):
+    """Where a partition stood when it was last read."""
+
+    bytes_appended: int  # -1: unknown, as not all of its log was committed
+    epoch: int
+
+
+class Fetch:
+    """One fetch, from its first look at the log to its results."""
+
+    def __init__(
+        self,
+        reader: Reader,
+        wanted: Sequence[tuple[str | Id, PartitionWanted]],
+        options: FetchOptions,
+        runner: Runner,
+        done: Callable[[], None],
+    ) -> None:
+        self._reader = reader
+        self._wanted = wanted
+        self._options = options
+        self._runner = runner
+        self._done = done
+        self._watched: dict[Partition, Seen] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._retrying = False
+        self.results: dict[str | Id, list[Result]] = {}
+
+    def begin(self) -> bool:
+        """Whether the results are there now."""
+        self._look()
+        if self._cold:
+            self._read_cold()
+            return False
+        max_wait_s = min(self._options.max_wait_ms, FETCH_WAIT_MAX_MS) / 1000
+        if self._enough or max_wait_s <= 0:
+            return True
+        self._timer = asyncio.get_running_loop().call_later(max_wait_s, self._guarded, self._finish)
+        self._remember()
+        for partition in self._watched:
+            partition.watch(self._poke)
+        return False
+
+    def cancel(self) -> None:
+        """Stop waiting: nobody wants the results any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for partition in self._watched:
+            partition.unwatch(self._poke)
+        self._watched = {}
+
+    @property
+    def reads_ahead(self) -> bool:
+        """Whether `read_ahead` has something to do."""
+        return bool(self._next)
+
+    def read_ahead(self) -> None:
+        """Read what the client will fetch next; to be called when it has taken in what it was sent."""
+        self._reader.prepare(self._next)
+
+    # Looking
+
+    def _look(self) -> None:
+        """Read what there is, partition by partition, within the limits."""
+        self.results = {}
+        self._found: list[Partition] = []
+        self._cold: list[Cold] = []
+        self._next: list[Piece] = []  # what the client will fetch next
+        self._size = 0
+        self._must_answer = False  # there is a fault, or more than one answer can hold
+        for topic, wanted in self._wanted:
+            results = self.results.setdefault(topic, [])
+            results.append(self._look_at(topic, len(results), wanted))
+
+    @property
+    def _enough(self) -> bool:
+        return self._size >= self._options.min_bytes or self._must_answer
+
+    def _look_at(self, topic: str | Id, place: int, wanted: PartitionWanted) -> Result:
+        options, reader = self._options, self._reader
+        try:
+            partition = reader.readable(topic, wanted, from_followers=options.from_followers)
+            if options.rack:
+                nearer = reader.nearer_replica(partition, options.rack, wanted.offset)
+                if nearer is not None:
+                    self._must_answer = True
+                    return _fetched(wanted, partition, b"")._replace(preferred_replica=nearer)
+            self._found.append(partition)
+            if (not_yet := partition.not_available(wanted.offset)) is not None:
+                return Refused(wanted.partition, not_yet, _fetched(wanted, partition, b""))
+            room = options.max_bytes - self._size
+            if self._size and room <= 0:
+                return _fetched(wanted, partition, b"")
+            piece = reader.piece(partition, wanted, room, options.committed)
+            read = reader.read(piece)
+            aborted = self._aborted_in(partition, wanted.offset, read) if read and options.committed else None
+            if read is None or (aborted is None and options.committed):
+                self._cold.append(Cold(topic, place, wanted, piece))
+                return _fetched(wanted, partition, b"")
+            return self._took(wanted, piece, read, aborted)
+        except Fault as fault:
+            self._must_answer = True
+            return Refused(wanted.partition, fault)
+
+    def _aborted_in(self, partition: Partition, offset: int, read: Read) -> list[Aborted] | None:
+        return partition.log.aborted_between(offset, read.next_offset) if read.data else []
+
+    def _took(
+        self, wanted: PartitionWanted, piece: Piece, read: Read, aborted: list[Aborted] | None
+    ) -> PartitionFetched:
+        partition = piece.partition
+        if self._size and len(read.data) > self._options.max_bytes - self._size:
+            return _fetched(wanted, partition, b"")  # only the first may be over the limit
+        self._size += len(read.data)
+        if read.data and read.next_offset < partition.readable(committed=self._options.committed):
+            self._must_answer = True
+            self._next.append(piece._replace(offset=read.next_offset))
+        listed = None if aborted is None else [(one.producer_id, one.first_offset) for one in aborted]
+        return _fetched(wanted, partition, read.data, listed)
+
+    # Waiting
+
+    def _poke(self) -> None:
+        """A high watermark or a leader changed: look again, once for all changes of this iteration of the loop."""
+        if not self._retrying:
+            self._retrying = True
+            asyncio.get_running_loop().call_soon(self._guarded, self._retry)
+
+    def _retry(self) -> None:
+        self._retrying = False
+        if self._timer is None or not self._may_be_enough():
+            return
+        leader_changed = any(partition.epoch != seen.epoch for partition, seen in self._watched.items())
+        self._look()
+        if self._cold:
+            self.cancel()
+            self._read_cold()
+        elif self._enough or leader_changed:
+            self._finish()
+        else:
+            self._remember()
+
+    def _remember(self) -> None:
+        """Note where the partitions stand that were just read."""
+        self._watched = {
+            partition: Seen(partition.bytes_appended if self._reads_to_end(partition) else -1, partition.epoch)
+            for partition in self._found
+        }
+
+    def _reads_to_end(self, partition: Partition) -> bool:
+        return partition.readable(committed=self._options.committed) == partition.log.end
+
+    def _may_be_enough(self) -> bool:
+        """Whether looking again can be worth it: reading costs more than counting. In doubt, it is."""
+        size = self._size
+        for partition, seen in self._watched.items():
+            if seen.bytes_appended < 0 or partition.epoch != seen.epoch or not partition.leads:
+                return True
+            size += partition.bytes_appended - seen.bytes_appended
+        return size >= self._options.min_bytes
+
+    def _guarded(self, work: Callable[[], None]) -> None:
+        """Run a callback of the loop: an unexpected error costs this request's connection, and no other."""
+        try:
+            work()
+        except Exception:
+            self._runner.failed("a waiting Fetch")
+
+    def _finish(self) -> None:
+        self.cancel()
+        self._done()
+
+    def _read_cold(self) -> None:
+        self._runner.beside(self._read_off_loop(), "a Fetch")
+
+    async def _read_off_loop(self) -> None:
+        for cold in self._cold:
+            result: Result
+            try:
+                result = self._took(cold.wanted, cold.piece, *await self._read_one_cold(cold.piece))
+            except Fault as fault:
+                self._must_answer = True
+                result = Refused(cold.wanted.partition, fault)
+            self.results[cold.topic][cold.place] = result
+        self._done()
+
+    async def _read_one_cold(self, piece: Piece) -> tuple[Read, list[Aborted] | None]:
+        partition, offset, committed = piece.partition, piece.offset, self._options.committed
+        read = await partition.read_cold(offset, piece.max_bytes, committed=committed)
+        if not committed:
+            return read, None
+        return read, await partition.log.aborted_between_cold(offset, read.next_offset) if read.data else []
+
+
+def _fetched(
+    wanted: PartitionWanted, partition: Partition, records: Buffer, aborted: list[tuple[int, int]] | None = None
+) -> PartitionFetched:
+    log, high_watermark = partition.log, partition.high_watermark
+    stable = log.last_stable(high_watermark)
+    return PartitionFetched(wanted.partition, 0, high_watermark, stable, log.start, records, aborted=aborted)

@@ -1,0 +1,75 @@
+"""Cooperative time slices: after 20 ms a request yields, and goes on when other connections have been served.
+
+Most requests take microseconds. Batches that have to be opened (`log.admission`), regular expressions and requests with
+very many partitions take milliseconds, and one frame may bring much of that, or be one of many. Requests that wait for
+their next slice stand in one queue, and each iteration of the event loop lets one of them go on: however many wait, the
+other connections are delayed by one slice at most.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from tailrace.ports import Clock
+
+SLICE_MAX_S: Final = 0.02
+MANY_AT_ONCE: Final = 100  # partitions: a request with more of them may take long
+
+
+class SliceQueue:
+    """Requests that have used up their slice, in the order in which they did."""
+
+    def __init__(self) -> None:
+        self._queue: deque[Callable[[], None]] = deque()
+
+    def wait(self, go_on: Callable[[], None]) -> None:
+        if not self._queue:
+            asyncio.get_running_loop().call_soon(self._next)
+        self._queue.append(go_on)
+
+    def _next(self) -> None:
+        go_on = self._queue[0]
+        try:
+            go_on()
+        finally:
+            self._queue.popleft()
+            if self._queue:
+                asyncio.get_running_loop().call_soon(self._next)
+
+
+class TimeSlice:
+    """The slice of one connection. Only a request marked `is_slow` has its time checked: reading the clock costs."""
+
+    __slots__ = ("_began", "_clock", "_queue", "is_slow", "rests")
+
+    def __init__(self, queue: SliceQueue, clock: Clock) -> None:
+        self._queue = queue
+        self._clock = clock
+        self._began = 0.0
+        self.is_slow = False
+        self.rests = False  # the slice is used up, the next has not begun
+
+    def begin(self, now: float | None = None) -> None:
+        self._began = self._clock.monotonic() if now is None else now
+
+    @property
+    def is_over(self) -> bool:
+        return self._clock.monotonic() - self._began > SLICE_MAX_S
+
+    def rest(self, go_on: Callable[[], None]) -> None:
+        """Call `go_on` when the next slice begins."""
+
+        def rested() -> None:
+            self.rests = False
+            go_on()
+
+        self.rests = True
+        self._queue.wait(rested)
+
+    async def next(self) -> None:
+        """Wait for the next slice."""
+        begun = asyncio.get_running_loop().create_future()
+        self._queue.wait(lambda: None if begun.done() else begun.set_result(None))
+        await begun
+        self.begin()

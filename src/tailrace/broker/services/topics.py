@@ -1,0 +1,264 @@
+"""Topics: find, create, grow and delete them, and what clients are told about their partitions.
+
+Topics are created by the controller. Any broker can ask it for a topic that is missing; the caller is answered when
+this broker knows the new topic and its partitions are led.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Final
+
+from tailrace.broker.control.cluster_changes import ClusterChanges
+from tailrace.broker.control.controller_calls import ControllerCalls
+from tailrace.broker.metadata.hosted_partitions import HostedPartitions
+from tailrace.broker.metadata.leaders import Leaders, PartitionState
+from tailrace.broker.metadata.progress import LED_WITHIN_S, MetadataProgress
+from tailrace.cluster.controller import Controller, MorePartitions, NewTopic, TopicCreated
+from tailrace.cluster.image import Topic
+from tailrace.model.caller import Caller
+from tailrace.model.faults import (
+    Fault,
+    FencedLeaderEpoch,
+    InvalidRequest,
+    NotLeader,
+    PolicyViolation,
+    TopicDeletionDisabled,
+    TopicExists,
+    UnknownTopic,
+    UnknownTopicId,
+)
+from tailrace.model.ids import NO_EPOCH, NOBODY, BrokerId, Epoch, Id, show_id
+from tailrace.model.limits import PARTITIONS_PER_REQUEST_MAX
+from tailrace.model.proposal import Proposal
+from tailrace.model.settings import Settings
+from tailrace.model.topics import TopicSettings, check_topic_name, is_compacted
+from tailrace.wire.compile import decode, encode
+from tailrace.wire.faults import fault_of
+from tailrace.wire.messages import create_topics as wire
+from tailrace.wire.messages.peers.forward import Forward
+
+__all__ = ["LeaderHint", "PartitionState", "Topics", "wants_compaction", "warn_of_compaction"]
+
+logger: Final = logging.getLogger(__name__)
+
+CREATE_TOPICS_KEY: Final = 19
+CREATE_TOPICS_VERSION: Final = 7
+
+LeaderHint = tuple[BrokerId, Epoch]
+NO_HINT: Final[LeaderHint] = (NOBODY, NO_EPOCH)
+
+
+class Topics:
+    def __init__(
+        self,
+        hosted: HostedPartitions,
+        leaders: Leaders,
+        progress: MetadataProgress,
+        changes: ClusterChanges,
+        calls: ControllerCalls,
+        new_id: Callable[[], Id],
+        settings: Settings,
+        me: BrokerId,
+    ) -> None:
+        self._hosted = hosted
+        self._leaders = leaders
+        self._progress = progress
+        self._changes = changes
+        self._calls = calls
+        self._new_id = new_id
+        self._settings = settings
+        self._me = me
+
+    # Finding
+
+    def all(self, who: Caller) -> Mapping[str, Topic]:
+        """All topics, by name."""
+        return self._hosted.image.topics
+
+    def find(self, who: Caller, topic: str | Id) -> Topic | None:
+        image = self._hosted.image
+        return image.topics.get(topic) if isinstance(topic, str) else image.topics_by_id.get(topic)
+
+    def require(self, who: Caller, topic: str | Id) -> Topic:
+        """`UnknownTopic`, `UnknownTopicId`, or `InvalidTopicName` where no topic could have that name."""
+        found = self.find(who, topic)
+        if found is not None:
+            return found
+        if isinstance(topic, str):
+            check_topic_name(topic)
+            raise UnknownTopic(f"there is no topic {topic}")
+        raise UnknownTopicId(f"there is no topic with id {show_id(topic)}")
+
+    def watch(self, changed: Callable[[Id], None]) -> None:
+        """Call back whenever a topic begins, ends, grows, or has another leader somewhere."""
+        self._hosted.watch_topics(changed)
+
+    def partition_states(self, topic: Topic, first: int = 0) -> Sequence[PartitionState]:
+        """Leader, replicas and in-sync replicas of a topic's partitions from `first` on."""
+        return self._leaders.of(topic, first)
+
+    def leader_hint(self, topic: str | Id, partition: int, fault: Fault) -> LeaderHint:
+        """The leader to name beside a refusal, and its epoch (KIP-951): the newest this broker knows, from its own
+        replica or from what leaders have reported. None where a client would come back from there."""
+        if not isinstance(fault, NotLeader | FencedLeaderEpoch):
+            return NO_HINT
+        image = self._hosted.image
+        found = image.topics.get(topic) if isinstance(topic, str) else image.topics_by_id.get(topic)
+        if found is None or not 0 <= partition < len(found.partitions):
+            return NO_HINT
+        leader, epoch = self._leaders.hint(found, partition)
+        if leader == self._me and isinstance(fault, NotLeader):
+            return NO_HINT  # it is about to hand over, or was elected a moment ago
+        return leader, epoch
+
+    # Creating
+
+    @property
+    def default_partitions(self) -> int:
+        return self._settings.num_partitions
+
+    @property
+    def default_replication_factor(self) -> int:
+        """-1 leaves it to the controller."""
+        return self._settings.default_replication_factor
+
+    @property
+    def may_be_created_on_demand(self) -> bool:
+        return self._settings.auto_create_topics_enable
+
+    async def create(
+        self,
+        who: Caller,
+        wanted: Sequence[NewTopic | Fault],
+        *,
+        validate_only: bool = False,
+        within_s: float = LED_WITHIN_S,
+    ) -> list[TopicCreated | Fault]:
+        """Create topics on the controller, each with its own result, a fault among `wanted` its own already. When this
+        returns, the new topics are led, or the time is up."""
+        partitions = sum(max(one.partitions, len(one.assignment)) for one in wanted if not isinstance(one, Fault))
+        if partitions > PARTITIONS_PER_REQUEST_MAX:
+            fault = PolicyViolation(f"{partitions} partitions at once; a request may make {PARTITIONS_PER_REQUEST_MAX}")
+            return [fault for _ in wanted]
+        changes = [partial(_create, one, self._new_id) for one in wanted]
+        answers = await self._changes.each(changes, validate_only=validate_only)
+        if not validate_only:
+            created = [one for one in answers if isinstance(one, TopicCreated)]
+            self._warn_of(created)
+            await self._progress.until_led([one.id for one in created], within_s)
+        return answers
+
+    async def create_missing(self, who: Caller, names: Sequence[str]) -> dict[str, Fault]:
+        """Create topics with the default settings, through the controller; what could not be created, and why."""
+        if not names:
+            return {}
+        if not self._changes.are_made_here:
+            return await self._ask_controller_for(names)
+        partitions, replicas = self.default_partitions, self.default_replication_factor
+        wanted = [NewTopic(name=name, partitions=partitions, replication_factor=replicas) for name in names]
+        answers = await self.create(who, wanted)
+        refused = {name: answer for name, answer in zip(names, answers, strict=True) if isinstance(answer, Fault)}
+        return {name: fault for name, fault in refused.items() if not isinstance(fault, TopicExists)}
+
+    async def _ask_controller_for(self, names: Sequence[str]) -> dict[str, Fault]:
+        partitions, replicas = self.default_partitions, self.default_replication_factor
+        topics = tuple(
+            wire.NewTopic(name=name, num_partitions=partitions, replication_factor=replicas) for name in names
+        )
+        body = encode(wire.CreateTopicsRequest(topics=topics), CREATE_TOPICS_VERSION)
+        forward = Forward(api_key=CREATE_TOPICS_KEY, api_version=CREATE_TOPICS_VERSION, body=body)
+        try:
+            answer = await self._calls.ask(forward)
+        except Fault as fault:
+            return dict.fromkeys(names, fault)
+        response, _ = decode(wire.CreateTopicsResponse, CREATE_TOPICS_VERSION, memoryview(answer.body), 0)
+        faults = {one.name: fault_of(one.error_code, one.error_message or "") for one in response.topics}
+        await self._progress.until_led([one.topic_id for one in response.topics if faults[one.name] is None])
+        return {name: one for name, one in faults.items() if one is not None and not isinstance(one, TopicExists)}
+
+    def _warn_of(self, created: Sequence[TopicCreated]) -> None:
+        """Log settings that are allowed, as in Kafka, and probably not meant."""
+        broker = self._hosted.effective if created else self._settings
+        for one in created:
+            if one.warning is not None:
+                logger.warning("%s", one.warning)
+            wanted = TopicSettings.of(one.settings, broker).min_insync_replicas
+            if wanted > one.replication_factor:
+                logger.warning(
+                    "topic %s has min.insync.replicas=%d and replication factor %d: acks=all will always be refused",
+                    one.name,
+                    wanted,
+                    one.replication_factor,
+                )
+        warn_of_compaction(one.name for one in created if wants_compaction(one.settings))
+
+    # Growing and deleting
+
+    async def grow(
+        self, who: Caller, wanted: Sequence[MorePartitions], *, validate_only: bool, within_s: float
+    ) -> list[Topic | Fault]:
+        """Give topics more partitions; when this returns, they are led, or the time is up."""
+        room = Room()
+        changes = [partial(_grow, one, room) for one in wanted]
+        answers = await self._changes.each(changes, validate_only=validate_only)
+        await self._progress.until_led([one.id for one in answers if isinstance(one, Topic)], within_s)
+        return answers
+
+    async def delete(self, who: Caller, wanted: Sequence[str | Id | Fault]) -> list[Topic | Fault]:
+        """Delete topics, by name or by id, each with its own result."""
+        if not self._settings.delete_topic_enable:
+            fault = TopicDeletionDisabled("delete.topic.enable is false: topics cannot be deleted")
+            return [fault for _ in wanted]
+        taken: dict[Id, None] = {}
+        return await self._changes.each([partial(_delete, one, taken) for one in wanted])
+
+
+class Room:
+    """How many partitions a request may still make."""
+
+    def __init__(self) -> None:
+        self._left = PARTITIONS_PER_REQUEST_MAX
+
+    def take(self, count: int) -> None:
+        if count > self._left:
+            raise PolicyViolation(f"one request may make at most {PARTITIONS_PER_REQUEST_MAX} partitions")
+        self._left -= count
+
+
+def _create(wanted: NewTopic | Fault, new_id: Callable[[], Id], controller: Controller) -> Proposal[TopicCreated]:
+    if isinstance(wanted, Fault):
+        raise wanted
+    return controller.create_topic(wanted, new_id)
+
+
+def _grow(wanted: MorePartitions, room: Room, controller: Controller) -> Proposal[Topic]:
+    proposal = controller.add_partitions(wanted)
+    room.take(len(proposal.records))
+    return proposal
+
+
+def _delete(wanted: str | Id | Fault, taken: dict[Id, None], controller: Controller) -> Proposal[Topic]:
+    """Name and id of the same topic in one request must not remove it twice; `taken` remembers."""
+    if isinstance(wanted, Fault):
+        raise wanted
+    proposal = controller.delete_topic(wanted)
+    if proposal.answer.id in taken:
+        raise InvalidRequest("the topic is named twice in one request")
+    taken[proposal.answer.id] = None
+    return proposal
+
+
+def wants_compaction(settings: Mapping[str, str]) -> bool:
+    return is_compacted(settings.get("cleanup.policy", ""))
+
+
+def warn_of_compaction(topics: Iterable[str]) -> None:
+    """Applications cannot do without the setting, so it is accepted, though compaction is not done yet (ADR 0010)."""
+    for topic in topics:
+        logger.warning(
+            "topic %s has cleanup.policy=compact, which this release does not carry out yet: earlier values of a key "
+            "are kept, and the topic grows unless its cleanup.policy is compact,delete; records without a key are "
+            "refused",
+            topic,
+        )

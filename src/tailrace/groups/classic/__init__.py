@@ -1,0 +1,1 @@
+"""Groups of the classic protocol: members join, and the leader of the generation, a client, computes the assignment."""

@@ -1,0 +1,88 @@
+"""When each record of a history was archived: the time of the commit that added its offsets.
+
+Every commit of an archive lists the ranges it has added, and says when it was made. A later compaction puts other files
+in their place, and leaves those commits in the log. So the log alone says of each offset when it came in, and a
+join with the records says how old each was by then.
+
+The join is one of ranges, which Spark would try pair by pair. So offsets are put into blocks, as long as a range
+is on average: a range is listed once for each block it touches, three times as many rows as ranges at most, and a
+record looks only at the few ranges of its own block.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from tailrace.model.frozen import frozen
+from tailrace.pipeline.histories.commit_file import CommitDamaged, actions_of
+from tailrace.pipeline.histories.delta_log import commits
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+RANGES_MAX: Final = 200_000  # more would be too many for every executor's memory: then there are no archive times
+COMMITTED_MS: Final = "committed_ms"
+COLUMNS: Final = f"of_topic string, of_partition int, block bigint, start bigint, end bigint, {COMMITTED_MS} bigint"
+
+
+@frozen
+class Added:
+    """Offsets of one partition, from `start` up to, not including, `end`."""
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+    committed_ms: int
+
+
+def archive_times(history: Path) -> list[Added]:
+    """What each commit of an archive has added, as far as the log can be read."""
+    found: list[Added] = []
+    for _, path in commits(history):
+        with suppress(CommitDamaged):
+            for action in actions_of(path):
+                found += _added(action.get("commitInfo", {}))
+    return found
+
+
+def _added(info: Mapping[str, Any]) -> list[Added]:
+    return [
+        Added(
+            topic=one["topic"], partition=one["partition"], start=one["start"], end=one["end"],
+            committed_ms=info["timestamp"],
+        )
+        for one in info.get("tailrace", {}).get("ranges", ()) if one["start"] < one["end"]
+    ]  # fmt: skip
+
+
+def with_archive_times(frame: "DataFrame", added: Sequence[Added]) -> "DataFrame":
+    """Records with a column `committed_ms`; null where the log does not say when they were archived."""
+    from pyspark.sql import functions as f
+
+    if not added or len(added) > RANGES_MAX:
+        return frame.withColumn(COMMITTED_MS, f.lit(None).cast("bigint"))
+    length = block_length(added)
+    times = frame.sparkSession.createDataFrame(blocks(added, length), COLUMNS)
+    same = (
+        (f.col("topic") == f.col("of_topic"))
+        & (f.col("partition") == f.col("of_partition"))
+        & (f.expr(f"offset div {length}") == f.col("block"))
+        & (f.col("offset") >= f.col("start"))
+        & (f.col("offset") < f.col("end"))
+    )
+    return frame.join(f.broadcast(times), same, "left")
+
+
+def block_length(added: Sequence[Added]) -> int:
+    return max(1, sum(one.end - one.start for one in added) // len(added))
+
+
+def blocks(added: Sequence[Added], length: int) -> list[tuple[str, int, int, int, int, int]]:
+    """Each range once for each block of so many offsets that it touches; by the order of `COLUMNS`."""
+    return [
+        (one.topic, one.partition, block, one.start, one.end, one.committed_ms)
+        for one in added
+        for block in range(one.start // length, (one.end - 1) // length + 1)
+    ]

@@ -1,0 +1,25 @@
+"""What an archive was asked for, checked before anything is read or written, and before Spark is needed."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from tailrace.pipeline.failure import PipelineFailed
+from tailrace.pipeline.option_names import Options, reaching
+from tailrace.pipeline.source.options import ReadOptions, read_options
+
+OWN_OPTIONS: Final = (
+    "startingOffsets", "startingTimestamp", "startingOffsetsByTimestamp", "startingOffsetsByTimestampStrategy",
+    "maxOffsetsPerTrigger", "minPartitions", "maxRecordsPerPartition", "groupIdPrefix",
+)  # fmt: skip
+
+
+def archive_options(bootstrap: str, *, topics: Sequence[str], pattern: str, options: Mapping[str, str]) -> ReadOptions:
+    """Which topics to read, from which brokers, from where on."""
+    if bool(topics) == bool(pattern):
+        raise PipelineFailed("say what to archive: topics, or a pattern that their names match")
+    what = {"subscribePattern": pattern} if pattern else {"subscribe": ",".join(topics)}
+    Options(reaching(bootstrap, options), OWN_OPTIONS)  # other options of the source have no meaning here
+    asked = read_options({**what, **reaching(bootstrap, options)}, "batch")
+    if not asked.committed:
+        raise PipelineFailed("kafka.isolation.level: an archive holds committed records, and no others")
+    return asked

@@ -1,0 +1,76 @@
+"""What a replay was asked for: which records of a history go where, and under which name it is known.
+
+All of it is plain values, so that it can be checked before Spark is needed, and can travel to Spark's tasks.
+"""
+
+import json
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from hashlib import sha256
+
+from tailrace.pipeline.access import Access
+from tailrace.pipeline.failure import PipelineFailed
+from tailrace.pipeline.histories.delta_log import Snapshot
+from tailrace.pipeline.histories.manifest import ArchivedRange
+from tailrace.pipeline.kafka.cluster import TopicPartition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayRange:
+    """What to replay of a partition, and how."""
+
+    replay_id: str
+    access: Access
+    history: str
+    into: str
+    first: int = 0  # offsets, the end excluded
+    end: int = 2**63 - 1
+    earliest_ms: int = -(2**63)  # timestamps, the end excluded
+    latest_ms: int = 2**63 - 1
+    key: str | None = None
+    keep_partition: bool = False
+    keep_timestamp: bool = False
+    per_second: float = 0.0  # records; 0: as fast as it goes
+
+
+def demand_sense(where: str, per_second: float) -> None:
+    """`PipelineFailed` for options that exclude each other."""
+    if where and per_second:
+        raise PipelineFailed(
+            "a replay by a condition has no rate: it writes all records in one batch, as a whole or not at all. "
+            "Leave out the condition or the rate"
+        )
+
+
+def ranges_of(snapshot: Snapshot, topic: str) -> dict[TopicPartition, list[ArchivedRange]]:
+    """By partition, what was archived of a topic, in order of offsets."""
+    found: dict[TopicPartition, list[ArchivedRange]] = {}
+    for one in sorted(snapshot.ranges, key=lambda one: (one.of, one.start)):
+        if one.topic == topic:
+            found.setdefault(one.of, []).append(one)
+    if not found:
+        has = ", ".join(sorted({one.topic: None for one in snapshot.ranges})) or "nothing"
+        raise PipelineFailed(f"the history has no topic {topic}; it has {has}")
+    return found
+
+
+def bounded(wanted: ReplayRange, text: str, *, is_start: bool) -> ReplayRange:
+    """With the bound that `text` names, an offset or a time."""
+    if not text:
+        return wanted
+    if text.isdecimal():
+        return replace(wanted, first=int(text)) if is_start else replace(wanted, end=int(text))
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise PipelineFailed(f"{text!r} is neither an offset nor a time such as 2026-11-16T08:00") from None
+    ms = int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+    return replace(wanted, earliest_ms=ms) if is_start else replace(wanted, latest_ms=ms)
+
+
+def default_id(history_id: str, topic: str, where: str, wanted: ReplayRange) -> str:
+    """A name that the same replay of the same history has every time, and no other: neither where brokers and folder
+    are nor how fast it goes makes another of it."""
+    aside = ("replay_id", "access", "history", "per_second")
+    told = {name: value for name, value in asdict(wanted).items() if name not in aside}
+    return sha256(json.dumps([history_id, topic, where, told]).encode()).hexdigest()[:16]

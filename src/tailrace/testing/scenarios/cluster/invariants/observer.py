@@ -1,0 +1,161 @@
+"""Observes all replicas of all running brokers, and checks the invariants.
+
+It reads the nodes' own objects and the bytes on their disks between two callbacks, and changes nothing. A replica that
+has not changed since the last observation costs one comparison.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from tailrace.broker.partitions.partition import Partition
+from tailrace.model.ids import Id, TopicPartition
+from tailrace.raft.replica import Role
+from tailrace.testing.scenarios.cluster.invariants.claims import Claims
+from tailrace.testing.scenarios.cluster.invariants.committed_history import CommittedHistories
+from tailrace.testing.scenarios.cluster.invariants.invariants import Invariant, InvariantViolated
+from tailrace.testing.scenarios.cluster.invariants.leadership import Leaders, ReplicaProgress, check_undamaged
+from tailrace.testing.scenarios.cluster.invariants.log_entries import BEGINNING, FilePosition, entries
+from tailrace.testing.scenarios.cluster.invariants.observation import ReplicaObservation
+from tailrace.testing.scenarios.cluster.invariants.vote_journals import VoteJournals
+from tailrace.testing.scenarios.cluster.server import Server
+
+OBSERVE_EVERY_SECONDS: Final = 0.01
+
+
+class ObservedLog:
+    """One log on one server, as it was last observed."""
+
+    __slots__ = ("log", "opening", "place", "state")
+
+    def __init__(self, log: object, opening: int) -> None:
+        self.log = log
+        self.opening = opening
+        self.state: tuple[Any, ...] = ()
+        self.place: FilePosition = BEGINNING  # up to here its batches were compared with the committed history
+
+
+class ClusterObserver:
+    def __init__(self, servers: Sequence[Server]) -> None:
+        self._servers = servers
+        self.leaders = Leaders()
+        self.histories = CommittedHistories()
+        self.claims = Claims(self.histories)
+        self.journals = VoteJournals()
+        self.damaged: dict[tuple[str, TopicPartition], None] = {}  # by a flipped bit: bytes may differ
+        self.voter_changes = 0
+        self._progress = ReplicaProgress()
+        self._logs: dict[tuple[str, TopicPartition], ObservedLog] = {}
+        self._voters: dict[TopicPartition, object] = {}
+        self._directories: dict[str, Id] = {}  # the directory id of each server
+        self._first: dict[str, TopicPartition] = {}  # the first partition of each name
+        self._deleted: dict[Id, None] = {}  # topics
+        self._openings = 0
+
+    def observe_all(self) -> None:
+        self._read_journals()
+        for server in self._servers:
+            self._observe_server(server)
+
+    def before_crash(self, server: Server) -> None:
+        self._read_journals()
+        self._observe_server(server)
+
+    def after_power_loss(self, server: Server) -> None:
+        self.journals.power_cut(server.name)
+
+    def _read_journals(self) -> None:
+        """Read the journals of crashed brokers, too: messages that they sent may still be in flight."""
+        for server in self._servers:
+            voter = None if server.startup is None else server.startup.voter
+            if voter is not None:
+                self._directories[server.name] = voter.directory
+            if server.name in self._directories:
+                directory = self._directories[server.name]
+                self.journals.read(server.name, directory, server.machine.storage, server.votes_path)
+
+    def _observe_server(self, server: Server) -> None:
+        startup = server.startup
+        if startup is None:
+            return
+        failed = startup.background.failed
+        if failed.done():
+            raise InvariantViolated(Invariant.ALIVE, f"{server.name}: {failed.exception()!r}") from failed.exception()
+        if startup.hosted is not None:
+            self._deleted.update(dict.fromkeys(startup.hosted.image.removed))
+        for partition in partitions_of(server):
+            self._observe_partition(server, partition)
+
+    def _observe_partition(self, server: Server, partition: Partition) -> None:
+        replica, log = partition.replica, partition.log
+        observed = self._logs.get((server.name, partition.key))
+        if observed is None or observed.log is not log:
+            self._openings += 1
+            observed = self._logs[server.name, partition.key] = ObservedLog(log, self._openings)
+        state = (replica.epoch, replica.role, replica.high_watermark, log.end, replica.stored, replica.voters)
+        if state != observed.state:
+            observed.state = state
+            self._check(server, partition, observed)
+
+    def _check(self, server: Server, partition: Partition, observed: ObservedLog) -> None:
+        seen = observe(server, partition, observed.opening)
+        if partition.offline is not None and not has_storage_failure(partition):
+            raise InvariantViolated(Invariant.ALIVE, f"{seen} is offline: {partition.offline}")
+        self._progress.check(seen)
+        first = self._first.setdefault(partition.name, seen.key)
+        self.journals.check(seen, recreated=first != seen.key)
+        check_undamaged(seen)
+        is_new_leader = self.leaders.check(seen)
+        if seen.key.topic_id in self._deleted:
+            return  # a restarted broker that has not replayed the deletion yet may open it empty, which is no loss
+        history = self.histories.of(seen.key)
+        if is_new_leader:
+            history.check_leader(seen)
+        if self._voters.setdefault(seen.key, seen.voters) != seen.voters and seen.leads:
+            self._voters[seen.key] = seen.voters
+            self.voter_changes += 1
+        if seen.high_watermark > observed.place.offset:
+            self._compare(server, partition, observed, seen)
+
+    def _compare(self, server: Server, partition: Partition, observed: ObservedLog, seen: ReplicaObservation) -> None:
+        """Compare what was committed since the last observation with the history that all replicas share."""
+        history, damaged = self.histories.of(seen.key), (server.name, seen.key) in self.damaged
+        for entry, place in entries(server.machine.storage, partition.log, observed.place, seen.high_watermark):
+            if damaged and history.at(entry.base) != entry:
+                return  # the bit that was flipped here; the comparison at the end of the run covers this log
+            history.add(seen, (entry,))
+            observed.place = place
+        self.claims.settle(seen.key)
+
+    def compare_whole_log(self, server: Server, partition: Partition) -> None:
+        """Compare a replica's log with the committed history from its start."""
+        observed = self._logs[server.name, partition.key]
+        observed.place = BEGINNING
+        self._compare(server, partition, observed, observe(server, partition, observed.opening))
+
+
+def partitions_of(server: Server) -> Sequence[Partition]:
+    """The partitions that the broker has opened; while it starts, those it has opened so far."""
+    return [] if server.startup is None else server.startup.partitions()
+
+
+def has_storage_failure(partition: Partition) -> bool:
+    return partition.log.failed is not None or partition.log.refusal is not None
+
+
+def observe(server: Server, partition: Partition, opening: int) -> ReplicaObservation:
+    replica, log = partition.replica, partition.log
+    return ReplicaObservation(
+        server=server.name,
+        opening=opening,
+        key=partition.key,
+        voter=replica.me,
+        voters=replica.voters,
+        epoch=replica.epoch,
+        stored=replica.stored,
+        leads=replica.role is Role.LEADER,
+        high_watermark=replica.high_watermark,
+        committed_epoch=log.epochs.epoch_at(replica.high_watermark - 1),
+        start=log.start,
+        end=log.end,
+        damaged=log.damage is not None,
+    )

@@ -1,0 +1,79 @@
+"""Duties of a partition leader: partitions at rest are not checked until they stir; replaced disks become voters."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.unit.broker.simulated import Brokers, simulated
+
+
+def in_sync(brokers: Brokers, topic: str) -> tuple[int, ...]:
+    """The ISR in the metadata."""
+    return tuple(sorted(brokers[1].hosted.image.topics[topic].partitions[0].in_sync))
+
+
+async def at_rest(brokers: Brokers) -> None:
+    await brokers.make_topic("t", (1, 2, 3))
+    await brokers.until(lambda: brokers.replica(1, "t").at_rest)
+
+
+def paused(brokers: Brokers) -> None:
+    brokers.machine(3).pause()
+
+
+def cut_off(brokers: Brokers) -> None:
+    brokers.world.network.isolate("b3")
+
+
+def killed(brokers: Brokers) -> None:
+    brokers.kill(3)
+
+
+@pytest.mark.parametrize("gone", [paused, cut_off, killed])
+@simulated(replica_lag_time_max_ms=2000, broker_session_timeout_ms=60_000)
+async def test_a_silent_follower_leaves_the_isr(brokers: Brokers, gone: Callable[[Brokers], None]) -> None:
+    """Long before the controller fences its broker, which would stir all partitions."""
+    await at_rest(brokers)
+    gone(brokers)
+    await brokers.until(lambda: in_sync(brokers, "t") == (1, 2))
+    assert not brokers.replica(1, "t").at_rest
+
+
+@simulated(replica_lag_time_max_ms=2000)
+async def test_a_follower_that_is_back_joins_the_isr_and_the_partition_rests_again(brokers: Brokers) -> None:
+    await at_rest(brokers)
+    brokers.kill(3)
+    await brokers.until(lambda: in_sync(brokers, "t") == (1, 2))
+    await brokers.start(3)
+    await brokers.until(lambda: in_sync(brokers, "t") == (1, 2, 3) and brokers.replica(1, "t").at_rest)
+
+
+@simulated()
+async def test_a_partition_that_is_written_to_is_not_at_rest(brokers: Brokers) -> None:
+    await at_rest(brokers)
+    brokers.append(1, "t")
+    assert not brokers.replica(1, "t").at_rest
+    await brokers.until(lambda: brokers.replica(1, "t").at_rest)
+
+
+@pytest.mark.parametrize("replicas", [(3, 1, 2), (1, 2, 3)])
+@simulated(broker_session_timeout_ms=6000)
+async def test_a_replaced_disk_becomes_a_voter_in_place_of_the_old_one(
+    brokers: Brokers, replicas: tuple[int, ...]
+) -> None:
+    """Machine 4 gets the broker id 3; the machine that had it, and its disk, do not come back."""
+    await brokers.make_topic("t", replicas)
+    leader = replicas[0]
+    for _ in range(3):
+        brokers.append(leader, "t")
+    await brokers.elapse(1.0)
+    brokers.kill(3)
+    await brokers.until(lambda: 3 not in brokers[1].hosted.image.live)
+    await brokers.start(4, broker_id=3)
+    node = brokers[4]
+    await brokers.until(lambda: bool(node.hosted.of_topic("t")))
+    replica = brokers.replica(4, "t")
+    await brokers.until(lambda: replica.log.end >= 3, within_seconds=30.0)
+    await brokers.until(lambda: replica.me in replica.replica.voters and len(replica.replica.voters) == 3)
+    await brokers.until(lambda: node.voter in node.metadata.replica.voters)
+    assert not node.background.failed.done()
