@@ -13,7 +13,7 @@ from typing import Any, Final, NoReturn, cast
 
 from tailrace.broker.metadata.may_not_vote import MayNotVote
 from tailrace.broker.partitions.member import QuorumMember
-from tailrace.broker.partitions.partition import Partition, gone
+from tailrace.broker.partitions.partition import Partition, closing_fault
 from tailrace.broker.replication.quorums import Quorums
 from tailrace.broker.replication.vote_journal import VoteJournal
 from tailrace.cluster.image import Image, PartitionPlace, Resource, Topic
@@ -345,7 +345,7 @@ class HostedPartitions:
     def resign(self) -> None:
         """Lead nothing any more: from now on no log grows."""
         for partition in self.all():
-            partition.resign(gone(partition.name))
+            partition.resign(closing_fault(partition.name))
 
     async def close(self) -> None:
         for partition in list(self.all()):

@@ -239,7 +239,7 @@ class FollowerSession:
     def _take_one(self, member: QuorumMember, asked: Asked, fetch: Fetched, fetched: PartitionFetched) -> None:
         served = fetched.error == 0
         if fetched.error == Error.OFFSET_OUT_OF_RANGE:
-            member.begin_at_leaders(fetched.log_start)
+            member.restart_log_at(fetched.log_start)
             return
         if not served and fetched.leader_epoch < 0:  # it does not know the partition, not yet or not any more
             self._crew.fetch_again(member)
@@ -260,7 +260,7 @@ class FollowerSession:
         member.step(answer, memoryview(records) if records else None)
         if served:
             if fetched.diverging is None:
-                member.heard_end(fetched.log_end)
+                member.note_leader_end(fetched.log_end)
             self._crew.took(member, fetched, self)
             return
         asked.fetch = None  # should it lead after all, the same has to be asked again

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from tailrace.broker.partitions.member import QuorumMember
-from tailrace.broker.partitions.quorum_batches import of_leader
+from tailrace.broker.partitions.quorum_batches import leader_change_of
 from tailrace.broker.replication.deadlines import Deadlines
 from tailrace.broker.replication.election_limit import ElectionLimit
 from tailrace.model.ids import BrokerId, Epoch
@@ -78,8 +78,8 @@ async def begin_anew(waiting: Waiting) -> QuorumMember:
     """A follower with something in its log, whose leader's begins later: its own has to, which takes the disk."""
     (member,) = await waiting.begin()
     follow(member)
-    member.append_control(of_leader(member.replica, member.log.end, 0), now_ms=0)
-    member.begin_at_leaders(100)
+    member.append_control(leader_change_of(member.replica, member.log.end, 0), now_ms=0)
+    member.restart_log_at(100)
     assert not member.fetches
     return member
 

@@ -70,7 +70,7 @@ async def test_who_gives_up_waiting_is_forgotten(brokers: Brokers) -> None:
                 await leader.committed()
 
     await brokers.machine(1).run(give_up())
-    assert len(leader._committing) == 0
+    assert len(leader._commit_waiters) == 0
 
 
 @simulated(count=1, min_insync_replicas=2)
