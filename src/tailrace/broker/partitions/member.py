@@ -128,9 +128,7 @@ class QuorumMember:
         if effects.store_vote is not None:
             self.ports.store_vote(self, effects.store_vote)
         if effects.append_leader_change:
-            elected = any(
-                move.cause is Cause.ELECTED for move in effects.moves
-            )  # otherwise it was the leader already, and serves
+            elected = any(move.cause is Cause.ELECTED for move in effects.moves)  # or it was the leader already
             self.announcing = elected and self.log.refusal is None
             self._write_leader_change()
         if effects.append_voters is not None:
@@ -275,9 +273,8 @@ class QuorumMember:
         known = self.replica.following
         if self.replica.may_vote or log_end < 0 or known is None or not known.matched or not self.fetches:
             return
-        if (
-            self._catch_up_target is None or self._catch_up_target[0] != self.epoch
-        ):  # the first one of an epoch: its log has all that was committed before
+        # The first log end of an epoch is enough: the leader's log then has all that was committed before.
+        if self._catch_up_target is None or self._catch_up_target[0] != self.epoch:
             self._catch_up_target = (self.epoch, log_end)
         self._check_caught_up()
 

@@ -12,9 +12,8 @@ WhenReached = Callable[[Fault | None], None]
 
 class OffsetWaiters:
     def __init__(self) -> None:
-        self._queue: deque[tuple[int, WhenReached]] = (
-            deque()
-        )  # by rising offset; the lower offset of a duplicate waits for those queued before it
+        # By rising offset; the lower offset of a duplicate batch waits for those queued before it.
+        self._queue: deque[tuple[int, WhenReached]] = deque()
 
     def __len__(self) -> int:
         return len(self._queue)

@@ -50,9 +50,7 @@ class Partition(QuorumMember):
         self._ack_waiters = OffsetWaiters()  # of clients, for acks=all
         self._commit_waiters = OffsetWaiters()  # of coordinators, for the high watermark
         self._watchers: dict[Callable[[], None], None] = {}  # readers at the high watermark
-        self._refused_at = (
-            -PIPELINE_MAX_S
-        )  # the last time at which a batch may have been refused that the producer will resend
+        self._refused_at = -PIPELINE_MAX_S  # when a batch that will be resent may last have been refused
         self.guards = Guards()
         self.is_internal = name.rpartition("-")[0] in INTERNAL_TOPICS
         self.leader_is_gone = False  # lost its connection or resigned a moment ago: an election is under way

@@ -88,9 +88,7 @@ class FollowerSession:
         self.members: dict[QuorumMember, Asked] = {}
         self._by_key: dict[TopicPartition, QuorumMember] = {}
         self._dirty: dict[QuorumMember, None] = {}  # to be sent as soon as possible
-        self._durable: dict[
-            QuorumMember, None
-        ] = {}  # durable offset has moved: sent when no other request is in flight
+        self._durable: dict[QuorumMember, None] = {}  # with a new durable offset: sent when nothing is in flight
         self._removed: dict[TopicPartition, None] = {}
         self._session = 0
         self._epoch = OPENING
