@@ -152,7 +152,7 @@ class Log:
         if producer and not internal and (sent := self.producers.check(header)) is not None:
             return Appended(sent.base_offset, sent.last_offset, True, sent.append_time_ms, self.start)
         if not internal:
-            check_limits(self.settings, len(batch), header, now_ms, append_time=self._append_time)
+            check_limits(self.settings, batch, header, now_ms, append_time=self._append_time)
             if self.looks_at_records:
                 check_records(self.settings, batch, header, now_ms)
         new_epoch = epoch != self.epochs.last

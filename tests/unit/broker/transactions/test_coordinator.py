@@ -329,7 +329,7 @@ async def test_a_log_that_has_become_long_begins_anew_and_says_the_same(brokers:
     here = await one.coordinator()
     transacting, number = brokers[here].transaction_coordinator, partition_of("x", 3)
     end = brokers[here].hosted.find(TRANSACTIONS_TOPIC, number).log.end
-    await brokers.machine(here).run(transacting.cut(transacting.local("x"), at_least=10))
+    await brokers.machine(here).run(transacting.shorten(transacting.local("x"), at_least=10))
     logs = [brokers[broker].hosted.find(TRANSACTIONS_TOPIC, number).log for broker in brokers.ids]
     await brokers.until(lambda: all(log.start == end for log in logs))
     assert logs[0].end == end + 1, "there is one name"
