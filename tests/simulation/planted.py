@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Any
 
+from tailrace.broker.metadata.hosted_partitions import HostedPartitions
 from tailrace.broker.partitions.partition import Partition
 from tailrace.broker.partitions.transaction_guards import Guard
 from tailrace.broker.replication.quorums import Quorums
@@ -18,6 +19,8 @@ from tailrace.log.segment_walk import walk_in_turns
 from tailrace.log.state.producers import ProducerStates
 from tailrace.log.syncing import Syncer
 from tailrace.model.ids import BrokerId, TopicPartition
+from tailrace.model.settings import Settings
+from tailrace.ports import Ports
 from tailrace.raft import following, leading
 from tailrace.raft.effects import EffectsBuilder, Vote
 from tailrace.raft.messages import FetchAnswer, Fetched, Message, VoteRefusal, VoteRequest
@@ -134,19 +137,29 @@ def controller_without_quorum_answers() -> Iterator[None]:
         yield
 
 
-def vote_to_a_recreated_topic() -> AbstractContextManager[None]:
+@contextmanager
+def vote_to_a_recreated_topic() -> Iterator[None]:
     """Messages between brokers name a partition by its topic's name instead of its topic id."""
-    right = Quorums.raft_messages
+    hosted_with: dict[Quorums, HostedPartitions] = {}
+    right_init, right = HostedPartitions.__init__, Quorums.raft_messages
+
+    def init(
+        hosted: HostedPartitions, ports: Ports, settings: Settings, folder: str, votes: VoteJournal, quorums: Quorums
+    ) -> None:
+        hosted_with[quorums] = hosted
+        right_init(hosted, ports, settings, folder, votes, quorums)
 
     def raft_messages(quorums: Quorums, sender: BrokerId, messages: Sequence[tuple[TopicPartition, Message]]) -> None:
-        image = quorums.find.__self__.hosted.image  # type: ignore[attr-defined]
+        image = hosted_with[quorums].image
         named = []
         for key, message in messages:
-            heir = image.topics.get(image.removed.get(key.topic_id))
-            named.append((key if heir is None else TopicPartition(heir.id, key.partition), message))
+            name = image.removed.get(key.topic_id)
+            recreated = None if name is None else image.topics.get(name)
+            named.append((key if recreated is None else TopicPartition(recreated.id, key.partition), message))
         right(quorums, sender, named)
 
-    return replaced(Quorums, "raft_messages", raft_messages)
+    with replaced(HostedPartitions, "__init__", init), replaced(Quorums, "raft_messages", raft_messages):
+        yield
 
 
 def torn_tail_kept() -> AbstractContextManager[None]:

@@ -34,7 +34,7 @@ async def test_the_partition_goes_offline_with_a_critical_log_line_and_others_go
     waiting = [asyncio.ensure_future(stage.produce("t", b"lost %d" % number)) for number in range(4)]
     answers = [await one for one in waiting]
     assert [one.error_code for one in answers] == [Error.KAFKA_STORAGE_ERROR] * 4  # every write that the sync covered
-    assert any(one.levelname == "CRITICAL" and "t-0 is offline" in one.message for one in caplog.records)
+    assert any(one.levelname == "CRITICAL" and "t-0: replica offline" in one.message for one in caplog.records)
     synced = syncs_of(stage, file)
     assert (await stage.produce("t", b"more")).error_code == Error.KAFKA_STORAGE_ERROR
     assert (await stage.produce("other", b"more")).error_code == 0
@@ -90,7 +90,7 @@ async def test_a_metadata_log_that_cannot_be_synced_refuses_only_metadata_change
     (file,) = [path for path in stage.files(METADATA_FOLDER) if path.endswith(".log")]
     stage.storage.fail_next_sync(file)
     assert (await stage.make_topic("new")).error_code == Error.KAFKA_STORAGE_ERROR
-    assert "__cluster_metadata is offline" in caplog.text
+    assert "__cluster_metadata: replica offline" in caplog.text
     assert (await stage.make_topic("newer")).error_code == Error.KAFKA_STORAGE_ERROR
     assert await stage.delete_topic("t") == Error.KAFKA_STORAGE_ERROR
     assert (await stage.produce("t", b"v")).error_code == 0
