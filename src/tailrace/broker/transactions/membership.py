@@ -1,4 +1,4 @@
-"""Asking the coordinator of a transaction, wherever it is, whether partitions take part in it; and answering that."""
+"""TakePart between brokers: asks a transaction's coordinator whether partitions are part of it, and answers that."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
@@ -45,7 +45,7 @@ class TransactionMembership:
         *,
         add: bool,
     ) -> Mapping[PartitionName, Error]:
-        """As `Verifier` says."""
+        """See `Verifier.verify`."""
         request = TakePart(
             transactional_id=transactional_id,
             producer_id=producer_id,
@@ -77,7 +77,7 @@ class TransactionMembership:
         return {TakePart: self.serve}
 
     async def serve(self, caller: BrokerId, request: TakePart) -> TakePartAnswer:
-        """What the coordinator here says of each partition. Faults say that there is none."""
+        """The result for each partition; raises a fault if this broker is not the coordinator, or not ready."""
         coordinator = self._coordinator.local(request.transactional_id)
         places = [PartitionName(one.topic, one.partition) for one in request.partitions]
         try:
@@ -95,7 +95,7 @@ class TransactionMembership:
 
 
 def _require_known(hosted: HostedPartitions, places: Sequence[PartitionName]) -> None:
-    """A coordinator that has not heard of a topic yet could not tell it from one that is gone."""
+    """A coordinator that does not know a new topic yet could not distinguish it from a deleted one."""
     topics = hosted.image.topics
     for place in places:
         if place.topic not in topics or place.partition >= len(topics[place.topic].partitions):
