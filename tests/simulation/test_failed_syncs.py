@@ -34,7 +34,7 @@ async def test_the_partition_goes_offline_loudly_and_the_others_go_on(
     waiting = [asyncio.ensure_future(stage.produce("t", b"lost %d" % number)) for number in range(4)]
     answers = [await one for one in waiting]
     assert [one.error_code for one in answers] == [Error.KAFKA_STORAGE_ERROR] * 4  # all that waited, none too late
-    assert any(one.levelname == "CRITICAL" and "t-0 is offline" in one.message for one in caplog.records)
+    assert any(one.levelname == "CRITICAL" and "t-0: replica offline" in one.message for one in caplog.records)
     synced = syncs_of(stage, file)
     assert (await stage.produce("t", b"more")).error_code == Error.KAFKA_STORAGE_ERROR
     assert (await stage.produce("other", b"more")).error_code == 0
