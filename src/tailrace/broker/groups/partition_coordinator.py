@@ -162,7 +162,7 @@ class GroupPartitionCoordinator(PartitionCoordinator[Groups, GroupTurn]):
     def _ends(self) -> None:
         super()._ends()
         for ticket in list(self._waiting):
-            self._answer(ticket, NotCoordinator(f"this broker does not serve {self._term.partition.name} any more"))
+            self._answer(ticket, NotCoordinator(f"this broker no longer leads {self._term.partition.name}"))
 
     def _answer(self, ticket: Any, answer: Answer) -> None:
         if ticket.done():

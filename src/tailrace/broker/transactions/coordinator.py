@@ -53,7 +53,7 @@ class TransactionCoordinator(Coordinator[TransactionPartitionCoordinator]):
             lambda machine, turn: machine.init(transactional_id, timeout_ms, expected, new_id, turn)
         )
         if given is None:
-            raise ConcurrentTransactions(f"the transaction of {transactional_id} that was open is being aborted")
+            raise ConcurrentTransactions(f"the open transaction of {transactional_id} is being aborted")
         return given
 
     async def end(self, transactional_id: str, who: Producer, version: int, *, committed: bool, link: int) -> Producer:

@@ -61,7 +61,9 @@ class MarkerWriting:
     async def serve(self, caller: BrokerId, request: WriteMarkers) -> WriteMarkersAnswer:
         incarnation, number = self._received.get(caller, (NO_ID, 0))
         if incarnation == request.life and request.number <= number:
-            raise InvalidRequest(f"markers {request.number} come after {number}: broker {caller} has given them up")
+            raise InvalidRequest(
+                f"WriteMarkers {request.number} arrived after {number}: broker {caller} has given it up"
+            )
         self._received[caller] = Id(request.life), request.number
         writes = [
             self.write(Id(place.topic_id), place.partition, marker, COMMITTED_WITHIN_S, place.leader_epoch)
@@ -96,4 +98,4 @@ class MarkerWriting:
 def _require_takes_part(partition: Partition) -> None:
     """Of the internal topics only `__consumer_offsets` has transactions: a marker in another would break its replay."""
     if partition.is_internal and partition.name.rpartition("-")[0] != OFFSETS_TOPIC:
-        raise InvalidTopicName(f"{partition.name} takes no part in transactions")
+        raise InvalidTopicName(f"{partition.name} cannot be part of a transaction")

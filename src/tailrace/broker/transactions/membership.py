@@ -55,7 +55,7 @@ class TransactionMembership:
         )
         answer = await self._ask(request)
         if answer.error_code or len(answer.codes) != len(partitions):
-            raise CoordinatorUnavailable(f"the coordinator of {transactional_id} says: {answer.error_message}")
+            raise CoordinatorUnavailable(f"the coordinator of {transactional_id} failed: {answer.error_message}")
         return {one: Error(code) for one, code in zip(partitions, answer.codes, strict=True) if code}
 
     async def _ask(self, request: TakePart) -> TakePartAnswer:
@@ -66,7 +66,7 @@ class TransactionMembership:
             answer: TakePartAnswer = await self._call_peer(coordinator, request)
         except Unreachable as error:
             raise CoordinatorUnavailable(
-                f"the coordinator of {request.transactional_id}, broker {coordinator}, cannot be reached: {error}"
+                f"the coordinator of {request.transactional_id}, broker {coordinator}, is unreachable: {error}"
             ) from error
         return answer
 

@@ -51,7 +51,7 @@ class OffsetCommits:
         coordinator = self._groups.local(wanted.group_id)
         producer, known = wanted.producer, coordinator.pending_epoch(wanted.producer.id)
         if known is not None and producer.epoch < known:
-            raise StaleProducerEpoch(f"producer {producer.id} has epoch {known} by now, not {producer.epoch}")
+            raise StaleProducerEpoch(f"producer epoch {producer.epoch} of {producer.id} is fenced by epoch {known}")
         guard = coordinator.guards.take(producer.id, producer.epoch, coordinator.epoch)
         try:
             if known != producer.epoch:
@@ -76,7 +76,7 @@ class OffsetCommits:
 
 def _refusal(wanted: TransactionalCommit, error: Error) -> Fault:
     """The fault that Kafka returns, as far as the client's version knows it."""
-    what = f"the coordinator of {wanted.transactional_id} says {error.name}"
+    what = f"the coordinator of {wanted.transactional_id} answered {error.name}"
     if error == Error.PRODUCER_FENCED:
         return StaleProducerEpoch(what)
     if error == Error.TRANSACTION_ABORTABLE and not wanted.says_abortable:
@@ -92,7 +92,7 @@ async def _write(
 ) -> None:
     def write(machine: Groups, turn: GroupTurn) -> None:
         if not guard.valid or guard.leader_epoch != coordinator.epoch:
-            raise ConcurrentTransactions(f"the transaction of {wanted.transactional_id} has ended meanwhile")
+            raise ConcurrentTransactions(f"the transaction of {wanted.transactional_id} ended during its verification")
         machine.commit_in_transaction(wanted.group_id, wanted.who, wanted.generation, wanted.producer, offsets, turn)
 
     await coordinator.act(write)

@@ -78,7 +78,7 @@ class Verification:
     async def ask(self, verifier: Verifier) -> None:
         left = [one for one in self._questions if one.is_unverified]
         if any(one[1:3] != left[0][1:3] for one in left):
-            _refuse(left, InvalidRequest("a request with transactional batches of more than one producer"))
+            _refuse(left, InvalidRequest("request mixes transactional batches of several producers"))
             return
         for again in range(RETRIES_MAX + 1):
             try:
@@ -92,7 +92,7 @@ class Verification:
                 return
             if codes and again < RETRIES_MAX:
                 await asyncio.sleep(RETRY_S)
-        _refuse(left, Unverified("the producer's transaction before this one is still being ended"))
+        _refuse(left, Unverified("the producer's previous transaction is still ending"))
 
     async def _request(self, verifier: Verifier, questions: Sequence[Question]) -> Mapping[PartitionName, Error]:
         _, producer_id, producer_epoch, _ = questions[0]
@@ -118,7 +118,7 @@ class Verification:
         return again
 
     def _refusal(self, question: Question, code: Error) -> Fault:
-        what = f"{question.partition.name}: the coordinator of {self._transactional_id!r} says {code.name}"
+        what = f"{question.partition.name}: the coordinator of {self._transactional_id!r} answered {code.name}"
         if code in (Error.PRODUCER_FENCED, Error.INVALID_PRODUCER_EPOCH):
             return StaleProducerEpoch(what)
         if code == Error.TRANSACTION_ABORTABLE and not self._says_abortable:
@@ -129,7 +129,7 @@ class Verification:
 def _not_asked(error: Exception) -> Fault:
     if isinstance(error, Fault) and not error.retry:
         return error
-    return Unverified(f"the coordinator of the transaction could not be asked: {error or 'it took too long'}")
+    return Unverified(f"the transaction coordinator could not be asked: {error or 'timed out'}")
 
 
 def _refuse(questions: Sequence[Question], fault: Fault) -> None:

@@ -81,7 +81,7 @@ async def test_a_late_marker_never_touches_the_next_transaction(cluster: Cluster
     assert (await arrives(2)).codes == (Error.NONE,)
     begin(1)
     for late in (1, 2):
-        with pytest.raises(InvalidRequest, match="given them up"):
+        with pytest.raises(InvalidRequest, match="given it up"):
             await arrives(late)
     epoch = cluster.replica(1, "t").epoch
     assert (await arrives(3, leader_epoch=epoch + 1)).codes == (Error.UNKNOWN_LEADER_EPOCH,)
