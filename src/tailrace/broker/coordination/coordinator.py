@@ -72,7 +72,7 @@ class Coordinator(Generic[S]):
         leader, _ = self._parts.leaders.led_by(topic, partition_of(name, len(topic.partitions)))
         if leader == NOBODY:
             state = self._state_topic
-            raise CoordinatorUnavailable(f"nobody leads the partition of {state.topic} that keeps {state.kind} {name}")
+            raise CoordinatorUnavailable(f"the partition of {state.topic} for {state.kind} {name} has no leader")
         return leader
 
     async def kept_in(self) -> Topic:
@@ -91,11 +91,11 @@ class Coordinator(Generic[S]):
         try:
             made = await self._parts.controller.ask(wanted)
         except Fault as fault:
-            raise CoordinatorUnavailable(f"{state.topic} could not be made: {fault}") from fault
+            raise CoordinatorUnavailable(f"{state.topic} could not be created: {fault}") from fault
         await self._parts.progress.until_led([Id(made.topic_id)])
         topic = self.topic
         if topic is None:
-            raise CoordinatorUnavailable(f"{state.topic} is being made")
+            raise CoordinatorUnavailable(f"{state.topic} is being created")
         return topic
 
     def local(self, name: str) -> S:
@@ -105,7 +105,7 @@ class Coordinator(Generic[S]):
             key = TopicPartition(topic.id, partition_of(name, len(topic.partitions)))
             if key in self._coordinators and self._coordinators[key].leads:
                 return self._coordinators[key]
-        raise NotCoordinator(f"this broker does not coordinate {self._state_topic.kind} {name}")
+        raise NotCoordinator(f"this broker is not the coordinator of {self._state_topic.kind} {name}")
 
     @property
     def local_coordinators(self) -> Sequence[S]:

@@ -157,8 +157,8 @@ class PartitionCoordinator(Generic[M, U]):
         if self._term.runtime is not None:
             return self._term.runtime
         if self.leads:
-            raise CoordinatorLoading(f"{self._term.partition.name} is being read")
-        raise NotCoordinator(f"this broker does not serve {self._term.partition.name}")
+            raise CoordinatorLoading(f"{self._term.partition.name} is being loaded")
+        raise NotCoordinator(f"this broker does not lead {self._term.partition.name}")
 
     def _decide(self, machine: M, handler: Callable[[M, U], T], turn: U) -> Proposal[T]:
         try:

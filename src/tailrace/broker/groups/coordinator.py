@@ -1,4 +1,4 @@
-"""This broker as the coordinator of consumer groups: a machine for each partition of `__consumer_offsets` led here."""
+"""The group coordinator of this broker: one state machine for each partition of `__consumer_offsets` that it leads."""
 
 from collections.abc import Coroutine, Sequence
 from typing import Any
@@ -19,30 +19,30 @@ class GroupCoordinator(Coordinator[GroupPartitionCoordinator]):
     def __init__(self, parts: CoordinatorParts) -> None:
         settings, hosted = parts.settings, parts.hosted
         partitions, replicas = settings.offsets_topic_num_partitions, settings.offsets_topic_replication_factor
-        super().__init__(parts, StateTopic("group", OFFSETS_TOPIC, partitions, replicas), self._coordinate)
+        super().__init__(parts, StateTopic("group", OFFSETS_TOPIC, partitions, replicas), self._new_coordinator)
         self._rules = rules_of(settings)
         self._topics = ClusterTopics(lambda: hosted.image)
 
-    def _coordinate(self, partition: Partition) -> GroupPartitionCoordinator:
+    def _new_coordinator(self, partition: Partition) -> GroupPartitionCoordinator:
         return GroupPartitionCoordinator(
             partition, self._rules, self._topics, self._parts.ports, self._parts.background.spawn
         )
 
     def committed(self, records: Sequence[object]) -> None:
-        """Offsets of a topic that was deleted are none of a topic that is made later under its name."""
+        """Expire the offsets of deleted topics: they must not apply to a later topic of the same name."""
         self._topics.committed(records)
         removed = self._parts.hosted.image.removed
-        gone = [removed[Id(record.topic_id)] for record in records if isinstance(record, TopicRemoved)]
-        if gone:
+        deleted = [removed[Id(record.topic_id)] for record in records if isinstance(record, TopicRemoved)]
+        if deleted:
             for coordinator in self.local_coordinators:
-                coordinator.topics_gone(gone)
+                coordinator.topics_deleted(deleted)
                 self._parts.background.spawn(coordinator.expire())
 
     def background_work(self) -> Sequence[Coroutine[Any, Any, None]]:
-        return [self.forget_old(), *super().background_work()]
+        return [self.expire_offsets(), *super().background_work()]
 
-    async def forget_old(self) -> None:
-        """Look for offsets that need not be kept, for ever."""
+    async def expire_offsets(self) -> None:
+        """Remove expired offsets and groups periodically, until cancelled."""
         while True:
             await sleep_then_read(min(self._parts.settings.offsets_retention_check_interval_ms / 1000, 86_400.0))
             for coordinator in self.local_coordinators:

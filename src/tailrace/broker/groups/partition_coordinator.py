@@ -1,7 +1,7 @@
 """One partition of `__consumer_offsets` and its groups, on the broker that leads it.
 
-JoinGroup and SyncGroup may have to wait for other members: they hold a ticket, which some later turn answers. When
-leadership is lost all tickets are: clients look for the new coordinator.
+JoinGroup and SyncGroup may have to wait for other members: such a request holds a ticket (a future), which a later turn
+of the machine resolves. When leadership is lost all tickets fail with `NotCoordinator`, so clients find the new one.
 """
 
 import asyncio
@@ -29,11 +29,11 @@ from tailrace.ports import Ports
 
 Ticket = asyncio.Future[Answer]
 
-GROUPS_PER_TURN: Final = 100  # that are looked through for old offsets
+GROUPS_PER_TURN: Final = 100  # checked for expired offsets, or rewritten
 CODEC: Final = Codec(encode_entry, decode_entry)
-SAID_PER_TURN: Final = 1000  # of what is said once more
-RESTATE_AGAIN_S: Final = 0.1
-RESTATE_TRIES_MAX: Final = 50
+REWRITTEN_PER_TURN: Final = 1000
+REWRITE_RETRY_S: Final = 0.1
+REWRITE_TRIES_MAX: Final = 50
 T = TypeVar("T")
 
 
@@ -43,12 +43,13 @@ class GroupPartitionCoordinator(PartitionCoordinator[Groups, GroupTurn]):
         self.rules = rules
         self._topics = topics
         self._waiting: dict[Ticket, None] = {}
-        self._served: MachineRuntime[Groups] | None = None  # the last that did: in one epoch they follow on each other
-        self._missed: dict[str, Epoch] = {}  # topics that were deleted while it was read, and who led then
+        # The last runtime that served; one that replaces it in the same epoch takes over its deleted topics.
+        self._last_runtime: MachineRuntime[Groups] | None = None
+        self._deleted_while_loading: dict[str, Epoch] = {}  # topics, and the leader epoch at that time
         partition.guards.on_marker = self._transaction_ended
 
     async def answered(self, handler: Callable[[Groups, Ticket, GroupTurn], None]) -> Answer:
-        """Do something that is answered now or later, by whoever makes it possible; faults come out as raised."""
+        """Run a handler whose answer may come in a later turn, when other members have arrived; raises its fault."""
         ticket: Ticket = asyncio.get_running_loop().create_future()
         self._waiting[ticket] = None
         try:
@@ -57,10 +58,10 @@ class GroupPartitionCoordinator(PartitionCoordinator[Groups, GroupTurn]):
         finally:
             self._waiting.pop(ticket, None)
             if ticket.done() and not ticket.cancelled():
-                ticket.exception()  # seen: the same fault was raised already
+                ticket.exception()  # mark it as retrieved: the same fault was raised already
 
     def untried(self, group_id: str, expression: str | None, tried: KnownMatches) -> dict[str, list[str]]:
-        """Names that a member's next heartbeat would try expressions on, on the loop."""
+        """Topic names that a member's next heartbeat would match against regular expressions, blocking the loop."""
         return self._serving().machine.names_to_match(group_id, expression, self._topics, tried)
 
     @property
@@ -69,24 +70,24 @@ class GroupPartitionCoordinator(PartitionCoordinator[Groups, GroupTurn]):
 
     @property
     def epoch(self) -> Epoch:
-        """Of who leads the partition."""
+        """The leader epoch of the partition."""
         return self._term.partition.epoch
 
     def pending_epoch(self, producer_id: int) -> int | None:
-        """The epoch of a producer whose transaction is known to have this partition in it."""
+        """The epoch of a producer with pending transactional offsets here; None if it has none."""
         return self._serving().machine.pending.epoch_of(producer_id)
 
-    def topics_gone(self, names: Iterable[str]) -> None:
-        """Topics are deleted: note how far what was committed can be theirs. A log that is being read is all before."""
+    def topics_deleted(self, names: Iterable[str]) -> None:
+        """Topics were deleted: offsets committed for them so far are invalid, also in a log still being loaded."""
         if self._term.runtime is not None:
             self._term.runtime.machine.topics_deleted(names)
         else:
-            self._missed.update(dict.fromkeys(names, self.epoch))
+            self._deleted_while_loading.update(dict.fromkeys(names, self.epoch))
 
     async def expire(self) -> None:
-        """Forget what need not be kept, some groups at a time."""
-        self.topics_gone(self._topics.gone())  # what was committed while one was being deleted, too
-        with suppress(Fault):  # the next look finds what is left; and whoever leads by now looks, too
+        """Remove expired offsets and groups, some groups per turn."""
+        self.topics_deleted(self._topics.deleted())  # also offsets committed while a topic was being deleted
+        with suppress(Fault):  # the next run, or a new leader's, continues
             groups = await self.ask(lambda machine: list(machine.groups))
             for at in range(0, len(groups), GROUPS_PER_TURN):
                 some = groups[at : at + GROUPS_PER_TURN]
@@ -101,40 +102,42 @@ class GroupPartitionCoordinator(PartitionCoordinator[Groups, GroupTurn]):
         groups = await self.ask(lambda machine: list(machine.groups))
         for at in range(0, len(groups), GROUPS_PER_TURN):
             some = groups[at : at + GROUPS_PER_TURN]
-            if not (
-                await self._say(rewrite_groups, some) and await self._say(rewrite_offsets, await self._committed(some))
-            ):
+            if not await self._rewrite_all(rewrite_groups, some):
+                return False
+            if not await self._rewrite_all(rewrite_offsets, await self._committed(some)):
                 return False
         return True
 
     async def _committed(self, groups: Sequence[str]) -> list[tuple[str, PartitionName]]:
         return await self.ask(lambda machine: [(one, place) for one in groups for place in machine.committed(one)])
 
-    async def _say(self, say: Callable[[Groups, Sequence[T], GroupTurn], Sequence[T]], what: Sequence[T]) -> bool:
-        """Say something of each. What cannot be said now is tried again: transactions end, and groups settle."""
-        for at in range(0, len(what), SAID_PER_TURN):
-            left = what[at : at + SAID_PER_TURN]
-            for _ in range(RESTATE_TRIES_MAX):
-                left = await self.act(partial(_said, say, left))
+    async def _rewrite_all(
+        self, rewrite: Callable[[Groups, Sequence[T], GroupTurn], Sequence[T]], items: Sequence[T]
+    ) -> bool:
+        """Rewrite all items. Those that cannot be now are retried: open transactions end, and rebalances complete."""
+        for at in range(0, len(items), REWRITTEN_PER_TURN):
+            left = items[at : at + REWRITTEN_PER_TURN]
+            for _ in range(REWRITE_TRIES_MAX):
+                left = await self.act(partial(_rewrite_some, rewrite, left))
                 if not left:
                     break
-                await sleep_then_read(RESTATE_AGAIN_S)
+                await sleep_then_read(REWRITE_RETRY_S)
             else:
                 return False
         return True
 
     def _transaction_ended(self, producer_id: int, committed: bool) -> None:
-        """A marker is in the log. While that is being read, it will be met there."""
+        """A marker was written. If the log is still being loaded, the machine will replay it from there."""
         if self._term.runtime is not None:
             self._term.runtime.machine.replay(TransactionEnded(producer_id, committed))
 
     async def _begins(self, coordinator: MachineRuntime[Groups]) -> None:
-        before, self._served = self._served, coordinator
+        before, self._last_runtime = self._last_runtime, coordinator
         if before is not None and before is not coordinator and before.epoch == coordinator.epoch:
             coordinator.machine.inherit_deleted_topics(before.machine)
-        missed = [name for name, epoch in self._missed.items() if epoch == coordinator.epoch]
-        self._missed.clear()
-        coordinator.machine.topics_deleted([*missed, *self._topics.gone()])
+        missed = [name for name, epoch in self._deleted_while_loading.items() if epoch == coordinator.epoch]
+        self._deleted_while_loading.clear()
+        coordinator.machine.topics_deleted([*missed, *self._topics.deleted()])
         await super()._begins(coordinator)
 
     def _turn(self, machine: Groups) -> GroupTurn:
@@ -159,7 +162,7 @@ class GroupPartitionCoordinator(PartitionCoordinator[Groups, GroupTurn]):
     def _ends(self) -> None:
         super()._ends()
         for ticket in list(self._waiting):
-            self._answer(ticket, NotCoordinator(f"this broker does not serve {self._term.partition.name} any more"))
+            self._answer(ticket, NotCoordinator(f"this broker no longer leads {self._term.partition.name}"))
 
     def _answer(self, ticket: Any, answer: Answer) -> None:
         if ticket.done():
@@ -174,7 +177,10 @@ def _expire(groups: Sequence[str], machine: Groups, turn: GroupTurn) -> None:
     machine.expire(groups, turn)
 
 
-def _said(
-    say: Callable[[Groups, Sequence[T], GroupTurn], Sequence[T]], what: Sequence[T], machine: Groups, turn: GroupTurn
+def _rewrite_some(
+    rewrite: Callable[[Groups, Sequence[T], GroupTurn], Sequence[T]],
+    items: Sequence[T],
+    machine: Groups,
+    turn: GroupTurn,
 ) -> Sequence[T]:
-    return say(machine, what, turn)
+    return rewrite(machine, items, turn)

@@ -1,4 +1,4 @@
-"""What groups must know of the cluster, as this broker's committed metadata has it: topics, groups' settings, level."""
+"""The part of the committed metadata that groups need: topics, group settings, and the level of metadata.version."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -13,19 +13,19 @@ class ClusterTopics:
         self._image = image
         self.revision = 0
         self._names: Mapping[str, None] = {}
-        self._names_of = -1  # which revision they are of
+        self._names_revision = -1  # the revision that `_names` is of
 
     def level(self) -> int:
         """The level of metadata.version in force."""
         return self._image().level
 
     def committed(self, records: Sequence[object]) -> None:
-        """They are in the image already."""
+        """Metadata records were committed, and are in the image already."""
         if any(isinstance(record, TopicAdded | PartitionAdded | TopicRemoved) for record in records):
             self.revision += 1
 
-    def gone(self) -> list[str]:
-        """Names of topics that were deleted, and of none that is there."""
+    def deleted(self) -> list[str]:
+        """Names of deleted topics, without those of existing ones."""
         image = self._image()
         return [name for name in dict.fromkeys(image.removed.values()) if name not in image.topics]
 
@@ -43,7 +43,7 @@ class ClusterTopics:
 
     def names(self) -> Mapping[str, None]:
         """All topics, internal ones among them, as in Kafka: a client excludes those by its expression."""
-        if self._names_of != self.revision:
-            self._names_of = self.revision
+        if self._names_revision != self.revision:
+            self._names_revision = self.revision
             self._names = dict.fromkeys(self._image().topics)
         return self._names

@@ -123,12 +123,12 @@ class MachineRuntime(Generic[M]):
         await self.partition.committed()
         self._require_leadership()
         if not self.partition.hears_quorum():
-            raise NotLeader(f"{self.partition.name}: this broker does not hear from a majority")
+            raise NotLeader(f"{self.partition.name}: this broker has lost contact with the majority")
 
     def _require_leadership(self) -> None:
         self.partition.require_leader()
         if self.partition.epoch != self.epoch:
-            raise NotLeader(f"{self.partition.name}: epoch {self.epoch} is over")
+            raise NotLeader(f"{self.partition.name}: leader epoch {self.epoch} has ended")
 
 
 def _records_of(log: str, batch: memoryview, header: BatchHeader, decode: Callable[[Record], Any]) -> Iterator[Any]:

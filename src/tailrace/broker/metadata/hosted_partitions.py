@@ -88,13 +88,13 @@ class HostedPartitions:
                 raise UnknownTopic(f"there is no topic {topic}")
             raise UnknownTopicId(f"there is no topic with id {show_id(topic)}")
         if not 0 <= partition < len(partitions):
-            raise UnknownTopic(f"partition {partition}: there are {len(partitions)}")
+            raise UnknownTopic(f"partition {partition} does not exist, the topic has {len(partitions)}")
         return partitions[partition] or self._elsewhere(topic, partition)
 
     def _elsewhere(self, topic: str | Id, partition: int) -> NoReturn:
         found = self.image.topics.get(topic) if isinstance(topic, str) else self.image.topics_by_id.get(topic)
         if found is None or partition >= len(found.partitions):
-            raise UnknownTopic(f"partition {partition} is gone")
+            raise UnknownTopic(f"partition {partition} was deleted")
         place = found.partitions[partition]
         raise NotLeader(f"{found.name}-{partition} is not on this broker", place.leader, place.epoch)
 

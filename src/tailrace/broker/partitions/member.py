@@ -230,7 +230,7 @@ class QuorumMember:
             except (OSError, StorageFailed) as error:
                 if self.log.failed is not None or self.offline is not None:
                     self._truncating = False
-                    self.go_offline(StorageFailed(f"{self.name} could not be cut at {end}: {error}"))
+                    self.go_offline(StorageFailed(f"{self.name}: cannot truncate the log to offset {end}: {error}"))
                     return
                 if not logged:
                     logger.error("%s: cannot truncate the log to offset %d, retrying: %s", self.name, end, error)
@@ -335,7 +335,7 @@ class QuorumMember:
         """Damage was found in the log. If there are other voters, they continue without this replica."""
         self.ports.spawn(self.log.mark_damage())
         if len(self.replica.voters) > 1:
-            self.go_offline(StorageFailed(f"{self.name} is damaged: {self.log.damage}"))
+            self.go_offline(StorageFailed(f"{self.name}: log damaged: {self.log.damage}"))
 
     def go_offline(self, fault: StorageFailed) -> None:
         if self.offline is not None or self.closed:

@@ -83,16 +83,16 @@ class Partition(QuorumMember):
         if leadership is None or self.announcing or self.offline is not None:
             self._require_writable()
         if self.is_internal:
-            raise InvalidTopicName(f"{self.name} is written by brokers only")
+            raise InvalidTopicName(f"{self.name} is an internal topic, only brokers write to it")
         header = check_batch(batch)
         if header.attributes & CONTROL_OR_TRANSACTIONAL:
             require_part_of_transaction(log.producers, header, guard, self.epoch)
         if acks == ACKS_ALL and log.settings.min_insync_replicas > 1:
             self._require_in_sync()
         if leadership is not None and leadership.successor is not None:
-            raise self._not_leader("is handing it over")
+            raise self._not_leader("is handing over leadership")
         if header.base_sequence > 0 and log.producers.get(header.producer_id) is None and self._refused_lately():
-            raise self._not_leader(f"may have refused what comes before sequence {header.base_sequence}")
+            raise self._not_leader(f"may have refused a batch before sequence {header.base_sequence}")
         return log.append(batch, header, self.replica.epoch, self.ports.clock.wall_ms())
 
     async def write_marker(
@@ -124,14 +124,14 @@ class Partition(QuorumMember):
         """A new leader takes writes once its leader-change batch is in the log, and reads once that is committed."""
         announced = self.announcing and self.log.epochs.last == self.epoch
         if self.replica.role is not Role.LEADER or (self.announcing and not announced) or self.offline is not None:
-            raise self._commit_fault() or self._not_leader("does not lead it")
+            raise self._commit_fault() or self._not_leader("is not the leader")
 
     def _why_out_of_order(self, fault: OutOfOrderSequence) -> Fault:
         """Producers have several batches in flight. When one was refused, here or by the previous leader, the next
         must be refused with a retriable fault as well, even if it could be appended by now. If it were answered with
         OUT_OF_ORDER_SEQUENCE_NUMBER, librdkafka would bump its producer epoch and resend batches that a previous
         leader has appended but not acknowledged; under the new epoch they could not be recognised as duplicates."""
-        return self._not_leader(f"may have refused what came before: {fault}") if self._refused_lately() else fault
+        return self._not_leader(f"may have refused an earlier batch: {fault}") if self._refused_lately() else fault
 
     def _refused_lately(self) -> bool:
         return self._now() - self._refused_at < PIPELINE_MAX_S
@@ -140,16 +140,13 @@ class Partition(QuorumMember):
         wanted = self.log.settings.min_insync_replicas
         in_sync = len(self.replica.in_sync(self._now()))
         if in_sync < wanted:
-            raise NotEnoughReplicas(
-                f"{self.name}: {in_sync} of its replicas {'is' if in_sync == 1 else 'are'} in sync, "
-                f"min.insync.replicas is {wanted}"
-            )
+            raise NotEnoughReplicas(f"{self.name}: ISR size is {in_sync}, min.insync.replicas is {wanted}")
 
     def append_own(self, batch: bytearray) -> Appended:
         """Append a batch that a coordinator of this broker wrote."""
         self.require_leader()
         if self.replica.hands_over:
-            raise self._not_leader("is handing it over")
+            raise self._not_leader("is handing over leadership")
         return self.append_control(batch, self.ports.clock.wall_ms())
 
     @property
@@ -236,7 +233,7 @@ class Partition(QuorumMember):
 
     def require_leader(self) -> None:
         if self.replica.role is not Role.LEADER or self.announcing or self.offline is not None:
-            raise self._commit_fault() or self._not_leader("does not lead it")
+            raise self._commit_fault() or self._not_leader("is not the leader")
 
     def require_readable(self) -> None:
         """A consumer may fetch from the leader, or from a follower that is in contact with its leader (KIP-392)."""
@@ -244,7 +241,7 @@ class Partition(QuorumMember):
         if self.offline is not None or self.replica.role not in READABLE_ROLES or following is None:
             self.require_leader()
         elif following.given_up:
-            raise self._not_leader("follows it, and hears nothing from its leader")
+            raise self._not_leader("is a follower that has lost contact with the leader")
 
     def not_available(self, offset: int) -> OffsetNotAvailable | None:
         """The fault if a follower has `offset` in its log but does not know it to be committed; else None."""
@@ -257,14 +254,14 @@ class Partition(QuorumMember):
         if epoch < 0 or epoch == self.epoch:
             return
         if epoch < self.epoch:
-            raise FencedLeaderEpoch(f"{self.name}: epoch {epoch} is over, the leader is in {self.epoch}")
-        raise UnknownLeaderEpoch(f"{self.name}: epoch {epoch} is unknown, the leader is in {self.epoch}")
+            raise FencedLeaderEpoch(f"{self.name}: leader epoch {epoch} is older than the current one, {self.epoch}")
+        raise UnknownLeaderEpoch(f"{self.name}: leader epoch {epoch} is newer than the one known here, {self.epoch}")
 
     def _commit_fault(self) -> Fault | None:
         """The fault that prevents commits here; None: nothing does."""
         if self.offline is not None:
             return StorageFailed(f"{self.name} is offline: {self.offline}")
-        return None if self.replica.role is Role.LEADER else self._not_leader("does not lead it")
+        return None if self.replica.role is Role.LEADER else self._not_leader("is not the leader")
 
     def _not_leader(self, why: str) -> NotLeader:
         leader = self.leader
@@ -325,7 +322,7 @@ class Partition(QuorumMember):
 
     def _deposed(self) -> None:
         super()._deposed()
-        self._fail_waiting(self._commit_fault() or self._not_leader("led it, and does not any more"))
+        self._fail_waiting(self._commit_fault() or self._not_leader("is no longer the leader"))
 
     def resign(self, fault: Fault) -> None:
         """Resign as leader, and fail all waiters with `fault`."""

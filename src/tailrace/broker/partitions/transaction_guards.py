@@ -93,7 +93,7 @@ def require_part_of_transaction(
 ) -> None:
     """Raise the fault unless a client's transactional batch may be appended; control batches are always refused."""
     if header.attributes & CONTROL_BIT:
-        raise InvalidBatch("control batches are written by brokers only")
+        raise InvalidBatch("only brokers write control batches")
     if guard is None:
         raise InvalidBatch("a transactional batch in a request without a transactional id")
     if header.producer_id < 0:
@@ -101,8 +101,8 @@ def require_part_of_transaction(
     if is_in_transaction(producers, header.producer_id, header.producer_epoch):
         return
     if (guard.producer_id, guard.producer_epoch) != (header.producer_id, header.producer_epoch):
-        raise Unverified(f"nobody was asked for producer {header.producer_id}: the request has another's batch before")
+        raise Unverified(f"request mixes producers; {header.producer_id} was not verified")
     if guard.refused is not None:
         raise guard.refused
     if not guard.verified or not guard.valid or guard.leader_epoch != leader_epoch:
-        raise Unverified(f"the transaction of producer {header.producer_id} has ended while it was asked for")
+        raise Unverified(f"the transaction of producer {header.producer_id} ended during its verification")

@@ -112,7 +112,7 @@ class PeerConnection(FramedProtocol):
         me, cluster_id, levels = self._acceptor.me, self._acceptor.cluster_id, self._acceptor.levels
         try:
             if version != 0:
-                raise Refused(Error.UNSUPPORTED_VERSION, f"there is no version {version} of the hello, only 0")
+                raise Refused(Error.UNSUPPORTED_VERSION, f"unsupported version {version} of the hello, only 0 exists")
             greeted = accept(decode_whole(PeerHello, 0, body), me, cluster_id, levels.in_force())
         except Refused as refused:
             self.send([answer_frame(refusal(refused, me, cluster_id), 0, number)])
@@ -175,7 +175,9 @@ class PeerConnection(FramedProtocol):
         except Exception as error:
             context = {"message": f"bug while serving {pair.name} of broker {self.broker}", "exception": error}
             asyncio.get_running_loop().call_exception_handler(context)
-            failed = pair.response(error_code=Error.UNKNOWN_SERVER_ERROR, error_message=f"{pair.name} failed here")
+            failed = pair.response(
+                error_code=Error.UNKNOWN_SERVER_ERROR, error_message=f"{pair.name} failed with an internal error"
+            )
             frame = answer_frame(failed, version, number)
         self.send([frame])
 

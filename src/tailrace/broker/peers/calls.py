@@ -32,7 +32,7 @@ class Calls:
     def ask(self, request: object, version: int, now: float) -> "tuple[int, bytearray, asyncio.Future[Any]]":
         """The correlation id, the frame to send, and the future of the answer."""
         if len(self._expected) >= PEER_CALLS_UNDER_WAY_MAX:
-            raise Unreachable(f"{len(self._expected)} calls to it are under way already")
+            raise Unreachable(f"too many calls: {len(self._expected)} to this broker are unanswered")
         self._last_id = number = (self._last_id + 1) % CORRELATION_IDS_END
         frame = request_frame(request, version, number)
         done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -60,7 +60,7 @@ class Calls:
         try:
             _, answer = read_answer(bytes(frame), expected.answer, expected.version)
         except WireError as error:
-            expected.done.set_exception(Unreachable(f"its answer cannot be read: {error}"))
+            expected.done.set_exception(Unreachable(f"malformed answer: {error}"))
             raise
         expected.done.set_result(answer)
 

@@ -36,11 +36,11 @@ def accept(hello: PeerHello, me: Voter, cluster_id: str, level: int) -> Greeted:
     if hello.to not in (NOBODY, me.broker):
         raise Refused(Error.BROKER_NOT_AVAILABLE, f"this is broker {me.broker}, not {hello.to}")
     if hello.broker_id == me.broker:
-        raise Refused(Error.DUPLICATE_BROKER_REGISTRATION, f"this is broker {me.broker}, and there is only one")
+        raise Refused(Error.DUPLICATE_BROKER_REGISTRATION, f"broker id {me.broker} is already in use by this broker")
     if hello.lane not in LaneKind.__members__.values():
-        raise Refused(Error.INVALID_REQUEST, f"there is no lane {hello.lane}")
+        raise Refused(Error.INVALID_REQUEST, f"unknown lane {hello.lane}")
     if joins and hello.lane != LaneKind.CONTROL:
-        raise Refused(Error.BROKER_ID_NOT_REGISTERED, "a broker that is no member yet may only ask to join")
+        raise Refused(Error.BROKER_ID_NOT_REGISTERED, "a broker that has not joined yet may only ask to join")
     check_level(hello, level)
     voter = Voter(BrokerId(hello.broker_id), Id(hello.directory_id))
     return Greeted(voter=voter, lane=LaneKind(hello.lane), joins=joins, hello=hello)
@@ -49,13 +49,16 @@ def accept(hello: PeerHello, me: Voter, cluster_id: str, level: int) -> Greeted:
 def check_answer(answer: PeerHelloAnswer, hello: PeerHello, level: int | None) -> None:
     """Refused unless the intended broker answered. `level`: the metadata.version in force; None if not known here."""
     if answer.error_code:
-        why = answer.error_message or "it does not say why"
+        why = answer.error_message or "no reason given"
         raise Refused(_error(answer.error_code), why, by_peer=True)
     if hello.to not in (NOBODY, answer.broker_id):
-        raise Refused(Error.BROKER_NOT_AVAILABLE, f"broker {answer.broker_id} answers where {hello.to} was meant")
+        raise Refused(
+            Error.BROKER_NOT_AVAILABLE, f"broker {answer.broker_id} answered at the address of broker {hello.to}"
+        )
     if hello.cluster_id not in ("", answer.cluster_id):
         raise Refused(
-            Error.INCONSISTENT_CLUSTER_ID, f"cluster {answer.cluster_id} answers where {hello.cluster_id} was meant"
+            Error.INCONSISTENT_CLUSTER_ID,
+            f"a broker of cluster {answer.cluster_id} answered, expected cluster {hello.cluster_id}",
         )
     if level is not None:
         check_level(answer, level)

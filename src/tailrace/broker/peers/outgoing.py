@@ -148,7 +148,7 @@ async def open_connection(net: Net, host: str, port: int, make: Callable[[], Out
         for one in made:
             one.drop("connecting was given up")
         if isinstance(error, TimeoutError):
-            raise Unreachable("no answer in time") from None
+            raise Unreachable("no answer to the hello in time") from None
         if isinstance(error, OSError | ValueError | OverflowError) and not isinstance(error, Unreachable):
             raise Unreachable(str(error)) from error  # an invalid host name or port number
         raise

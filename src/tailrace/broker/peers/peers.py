@@ -168,7 +168,7 @@ class Peers:
         """
         lane = self._lanes.get((broker, LaneKind.CONTROL))
         if lane is None:
-            raise Unreachable(f"nobody knows where broker {broker} is")
+            raise Unreachable(f"the address of broker {broker} is not known")
         version = message_version(self._levels.in_force(), type(request).__name__)
         return await lane.call(request, version, timeout_s)
 

@@ -72,7 +72,7 @@ class VoteJournal:
     async def store(self, votes: Sequence[tuple[TopicPartition, Vote]]) -> None:
         """Store votes durably, all with one fsync. After an OSError none of them counts."""
         if self.failed:
-            raise OSError(errno.EIO, "an earlier sync failed", self._path)
+            raise OSError(errno.EIO, "an earlier fsync failed", self._path)
         data = b"".join(_entry(partition, vote) for partition, vote in votes)
         self._file.write(data, self._end)  # after a failure the next write overwrites what this one left
         self._end += len(data)

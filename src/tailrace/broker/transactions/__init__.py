@@ -1,1 +1,1 @@
-"""This broker as a transaction coordinator, and what transactions do to the partitions that it leads."""
+"""The transaction coordinator of this broker, and verification and markers on the partitions that it leads."""

@@ -1,4 +1,4 @@
-"""This broker as the coordinator of transactions: a machine for each partition of `__transaction_state` led here."""
+"""The transaction coordinator of this broker: a state machine for each partition of `__transaction_state` it leads."""
 
 from collections.abc import Coroutine, Sequence
 from typing import Any
@@ -26,7 +26,7 @@ class TransactionCoordinator(Coordinator[TransactionPartitionCoordinator]):
         partitions = settings.transaction_state_log_num_partitions
         replicas = settings.transaction_state_log_replication_factor
         super().__init__(
-            parts, StateTopic("transactional id", TRANSACTIONS_TOPIC, partitions, replicas), self._coordinate
+            parts, StateTopic("transactional id", TRANSACTIONS_TOPIC, partitions, replicas), self._new_coordinator
         )
         self._rules = Rules(
             max_timeout_ms=settings.transaction_max_timeout_ms,
@@ -36,7 +36,7 @@ class TransactionCoordinator(Coordinator[TransactionPartitionCoordinator]):
         self._delivery = MarkerDelivery(parts, markers)
         self.membership = TransactionMembership(self, parts.hosted, peers.call)
 
-    def _coordinate(self, partition: Partition) -> TransactionPartitionCoordinator:
+    def _new_coordinator(self, partition: Partition) -> TransactionPartitionCoordinator:
         return TransactionPartitionCoordinator(
             partition, self._rules, self._parts.ports, self._parts.background.spawn, self._delivery.send, self._level
         )
@@ -46,18 +46,18 @@ class TransactionCoordinator(Coordinator[TransactionPartitionCoordinator]):
         return self._parts.hosted.image.level
 
     async def init(self, transactional_id: str, timeout_ms: int, expected: Producer | None) -> Producer:
-        """Give a name to a producer."""
+        """InitProducerId: assign a producer id and epoch to a transactional id."""
         coordinator = self.local(transactional_id)
         new_id = await self._new_id(coordinator, transactional_id)
         given = await coordinator.act(
             lambda machine, turn: machine.init(transactional_id, timeout_ms, expected, new_id, turn)
         )
         if given is None:
-            raise ConcurrentTransactions(f"the transaction of {transactional_id} that was open is being aborted")
+            raise ConcurrentTransactions(f"the open transaction of {transactional_id} is being aborted")
         return given
 
     async def end(self, transactional_id: str, who: Producer, version: int, *, committed: bool, link: int) -> Producer:
-        """Commit or abort a transaction; who its producer is from now on."""
+        """EndTxn: commit or abort a transaction; returns the producer id and epoch to use from now on."""
         coordinator = self.local(transactional_id)
         new_id = await self._new_id(coordinator, transactional_id)
         return await coordinator.act(
@@ -65,14 +65,14 @@ class TransactionCoordinator(Coordinator[TransactionPartitionCoordinator]):
         )
 
     async def _new_id(self, coordinator: TransactionPartitionCoordinator, transactional_id: str) -> int:
-        """Machines cannot wait for a producer id: where one will be needed it is taken first."""
+        """A machine cannot wait for a producer id, so one that it will need is allocated before the turn."""
         return await self._producer_ids.take() if coordinator.needs_id(transactional_id) else NOTHING
 
     def background_work(self) -> Sequence[Coroutine[Any, Any, None]]:
-        return [self.forget_unused(), *super().background_work()]
+        return [self.expire_ids(), *super().background_work()]
 
-    async def forget_unused(self) -> None:
-        """Look for names that need not be remembered, for ever."""
+    async def expire_ids(self) -> None:
+        """Remove expired transactional ids periodically, until cancelled."""
         while True:
             await sleep_then_read(min(self._parts.settings.transaction_remove_expired_interval_ms / 1000, 86_400.0))
             for coordinator in self.local_coordinators:

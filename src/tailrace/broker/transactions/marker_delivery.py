@@ -1,9 +1,9 @@
-"""How the ends of transactions reach their partitions: markers are sent to leaders until every one is written.
+"""Delivery of transaction markers: each is sent to the leader of its partition until it is written.
 
-What goes to one broker goes in one request, with all that has gathered while the last was under way; one is under way
-at a time, also to this broker itself. Leaders move, brokers die: what could not be written is tried again after a
-while, at whoever leads by then, with no end. A partition that is gone needs no marker. Only a coordinator that serves
-may send: when it is replaced its markers are dropped, and the next one sends them all.
+At most one request per broker (also to this broker itself) is in flight; it carries all markers that have gathered
+since the previous one. Leaders move and brokers die, so a marker that could not be written is sent again after a
+backoff, to the leader at that time, without limit. A deleted partition needs no marker. Only a coordinator that serves
+may send: when it is replaced its markers are dropped, and the next coordinator sends them all.
 """
 
 import asyncio
@@ -26,8 +26,8 @@ from tailrace.wire.messages.peers.write_markers import Marker, PartitionToMark
 
 logger: Final = logging.getLogger(__name__)
 
-AGAIN_FIRST_S: Final = 0.02
-AGAIN_MOST_S: Final = 1.0
+BACKOFF_MIN_S: Final = 0.02
+BACKOFF_MAX_S: Final = 1.0
 
 
 class Order(NamedTuple):
@@ -40,7 +40,8 @@ class Order(NamedTuple):
     tries: int = 0
 
     @property
-    def stands(self) -> bool:
+    def is_pending(self) -> bool:
+        """Whether the coordinator still waits for this marker."""
         return self.coordinator.awaits(self.epoch, self.markers, self.place)
 
 
@@ -50,27 +51,27 @@ class MarkerDelivery:
         self._leaders = parts.leaders
         self._background = parts.background
         self._markers = markers
-        self._waiting: dict[BrokerId, list[Order]] = {}  # for a call; a broker is in it while it is called
+        self._waiting: dict[BrokerId, list[Order]] = {}  # by leader; a key exists while `_serve` sends to it
 
     def send(self, coordinator: TransactionPartitionCoordinator, epoch: Epoch, markers: Markers) -> None:
-        self._give_out([Order(coordinator, epoch, markers, place) for place in markers.places])
+        self._enqueue([Order(coordinator, epoch, markers, place) for place in markers.places])
 
-    def _give_out(self, orders: Sequence[Order]) -> None:
-        """Queue each for the broker that leads its partition now."""
-        gone: list[Order] = []
+    def _enqueue(self, orders: Sequence[Order]) -> None:
+        """Queue each marker for the current leader of its partition."""
+        deleted: list[Order] = []
         for order in orders:
             leader = self._leader_of(order.place)
-            if leader == NOBODY and self._is_gone(order.place):
-                gone.append(order)
+            if leader == NOBODY and self._is_deleted(order.place):
+                deleted.append(order)
             elif leader == NOBODY:
-                self._later([order])
+                self._retry_later([order])
             elif leader in self._waiting:
                 self._waiting[leader].append(order)
             else:
                 self._waiting[leader] = [order]
                 self._background.spawn(self._serve(leader))
-        if gone:
-            self._background.spawn(self._tell(gone))
+        if deleted:
+            self._background.spawn(self._confirm(deleted))
 
     def _leader_of(self, place: PartitionName) -> BrokerId:
         topic = self._hosted.image.topics.get(place.topic)
@@ -78,38 +79,38 @@ class MarkerDelivery:
             return NOBODY
         return self._leaders.led_by(topic, place.partition)[0]
 
-    def _is_gone(self, place: PartitionName) -> bool:
-        """Whether a partition was deleted. One that is merely not known here was made a moment ago."""
+    def _is_deleted(self, place: PartitionName) -> bool:
+        """Whether a partition was deleted. One that is merely unknown here was created a moment ago."""
         image = self._hosted.image
         topic = image.topics.get(place.topic)
-        is_there = topic is not None and place.partition < len(topic.partitions)
-        return not is_there and place.topic in image.removed.values()
+        exists = topic is not None and place.partition < len(topic.partitions)
+        return not exists and place.topic in image.removed.values()
 
-    def _later(self, orders: Sequence[Order]) -> None:
-        """Look again who leads; what has failed often waits longer."""
+    def _retry_later(self, orders: Sequence[Order]) -> None:
+        """Enqueue markers again after a delay that grows with the number of tries."""
         by_delay: dict[float, list[Order]] = {}
         for order in orders:
-            delay_s = min(AGAIN_MOST_S, AGAIN_FIRST_S * 2 ** min(order.tries, 10))
+            delay_s = min(BACKOFF_MAX_S, BACKOFF_MIN_S * 2 ** min(order.tries, 10))
             by_delay.setdefault(delay_s, []).append(order._replace(tries=order.tries + 1))
         for delay_s, some in by_delay.items():
-            asyncio.get_running_loop().call_later(delay_s, self._again, some)
+            asyncio.get_running_loop().call_later(delay_s, self._retry, some)
 
-    def _again(self, orders: Sequence[Order]) -> None:
+    def _retry(self, orders: Sequence[Order]) -> None:
         if not self._background.stopping:
-            self._give_out([order for order in orders if order.stands])
+            self._enqueue([order for order in orders if order.is_pending])
 
     async def _serve(self, broker: BrokerId) -> None:
-        """Send to one broker what there is for it, until there is no more."""
-        while waiting := [order for order in self._waiting[broker] if order.stands]:
+        """Send the markers queued for one broker, until the queue is empty."""
+        while waiting := [order for order in self._waiting[broker] if order.is_pending]:
             orders, self._waiting[broker] = waiting[:MARKS_PER_CALL_MAX], waiting[MARKS_PER_CALL_MAX:]
             faults = await self._call(broker, orders)
             results = list(zip(orders, faults, strict=True))
-            self._later([order for order, fault in results if not (_is_done(fault) or _is_superseded(fault))])
-            self._background.spawn(self._tell([order for order, fault in results if _is_done(fault)]))
+            self._retry_later([order for order, fault in results if not (_is_done(fault) or _is_superseded(fault))])
+            self._background.spawn(self._confirm([order for order, fault in results if _is_done(fault)]))
         del self._waiting[broker]
 
     async def _call(self, broker: BrokerId, orders: Sequence[Order]) -> Sequence[Fault | None]:
-        """What became of each."""
+        """The fault of each marker, or None."""
         try:
             answers = await self._markers.send(broker, [self._marker(order) for order in orders])
         except Unreachable as error:
@@ -122,7 +123,7 @@ class MarkerDelivery:
     def _marker(self, order: Order) -> Marker:
         topic = self._hosted.image.topics.get(order.place.topic)
         number, markers = order.place.partition, order.markers
-        topic_id = NO_ID if topic is None else topic.id  # it has just gone
+        topic_id = NO_ID if topic is None else topic.id  # deleted a moment ago
         epoch = NO_EPOCH if topic is None else self._leaders.led_by(topic, number)[1]
         return Marker(
             producer_id=markers.producer.id,
@@ -133,14 +134,14 @@ class MarkerDelivery:
             partitions=(PartitionToMark(topic_id=topic_id, partition=number, leader_epoch=epoch),),
         )
 
-    async def _tell(self, orders: Sequence[Order]) -> None:
-        """Tell the machines who needs no marker any more, each in one turn."""
+    async def _confirm(self, orders: Sequence[Order]) -> None:
+        """Report written markers to their machines, one turn per machine."""
         by_coordinator: dict[TransactionPartitionCoordinator, list[Order]] = {}
         for order in orders:
-            if order.stands:
+            if order.is_pending:
                 by_coordinator.setdefault(order.coordinator, []).append(order)
         for coordinator, some in by_coordinator.items():
-            with suppress(Fault):  # then there is another coordinator, or will be, and it sends all again
+            with suppress(Fault):  # another coordinator takes over, and sends all markers again
                 await coordinator.act(partial(_marked, some))
 
 

@@ -1,12 +1,12 @@
-"""Markers on their way from a coordinator of transactions to the leaders of partitions, and what leaders do with them.
+"""WriteMarkers between brokers: the coordinator's side sends transaction markers, the leader's side writes them.
 
-A coordinator asks by `Marking.send`, whether the leader is another broker or this one: it waits for an answer either
-way. Each marker is answered for itself, when the high watermark has passed it; one whose partition has lost its
-majority is given up after a moment, so that it does not hold up those beside it, and is to be sent again.
+A coordinator calls `MarkerWriting.send`, whether the leader is another broker or this one, and waits for the answer.
+Each marker has its own result, known when the high watermark has passed it. A marker whose partition has lost its
+majority times out after `COMMITTED_WITHIN_S`, so that it does not delay the others, and has to be sent again.
 
-Producers of transactions v1 have the same epoch in their next transaction, which a late marker would end. So what a
-coordinator has given up is not done any more, however late it comes: one request to a broker is under way at a time,
-and one with a lower number than the last is refused, as is one for a leader that was another since.
+With transactions v1 a producer uses the same epoch in its next transaction, which a late marker would end. So a request
+that the coordinator has given up must not be carried out later: only one request per broker is in flight, and a request
+with a number lower than the last one is refused, as is one for an earlier leader epoch of the partition.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from tailrace.wire.messages.peers.write_markers import Marker, WriteMarkers, Wri
 from tailrace.wire.messages.write_txn_markers import MarkerToWrite
 
 MARKER_TIMEOUT_S: Final = 10.0
-COMMITTED_WITHIN_S: Final = 0.5  # where there is a majority it takes milliseconds
+COMMITTED_WITHIN_S: Final = 0.5  # takes milliseconds if there is a majority
 
 AnyMarker = Marker | MarkerToWrite
 
@@ -36,12 +36,12 @@ class MarkerWriting:
         self._incarnation = incarnation
         self._call_peer = call_peer
         self._number = 0  # of the last request sent
-        self._heard: dict[BrokerId, tuple[Id, int]] = {}  # the life of each sender, and the number of its last request
+        self._received: dict[BrokerId, tuple[Id, int]] = {}  # incarnation and last request number of each sender
 
     async def send(
         self, broker: BrokerId, markers: Sequence[Marker], timeout_s: float = MARKER_TIMEOUT_S
     ) -> list[list[Fault | None]]:
-        """Have a broker write markers; for each of its partitions a fault, or None. `Unreachable` when nobody knows."""
+        """Send markers to a broker; for each of their partitions a fault, or None. After `Unreachable` nothing is known."""
         self._number += 1
         request = WriteMarkers(life=self._incarnation, number=self._number, markers=tuple(markers))
         if broker == self._hosted.me.broker:
@@ -59,10 +59,12 @@ class MarkerWriting:
         return {WriteMarkers: self.serve}
 
     async def serve(self, caller: BrokerId, request: WriteMarkers) -> WriteMarkersAnswer:
-        life, number = self._heard.get(caller, (NO_ID, 0))
-        if life == request.life and request.number <= number:
-            raise InvalidRequest(f"markers {request.number} come after {number}: broker {caller} has given them up")
-        self._heard[caller] = Id(request.life), request.number
+        incarnation, number = self._received.get(caller, (NO_ID, 0))
+        if incarnation == request.life and request.number <= number:
+            raise InvalidRequest(
+                f"WriteMarkers {request.number} arrived after {number}: broker {caller} has given it up"
+            )
+        self._received[caller] = Id(request.life), request.number
         writes = [
             self.write(Id(place.topic_id), place.partition, marker, COMMITTED_WITHIN_S, place.leader_epoch)
             for marker in request.markers
@@ -74,7 +76,7 @@ class MarkerWriting:
     async def write(
         self, topic: str | Id, number: int, marker: AnyMarker, within_s: float, leader_epoch: int = NO_EPOCH
     ) -> Fault | None:
-        """Write a marker to a partition that this broker leads, in that epoch if it is known; what became of it."""
+        """Write a marker to a partition that this broker leads, in `leader_epoch` if given; its fault, or None."""
         try:
             partition = self._hosted.find(topic, number)
             _require_takes_part(partition)
@@ -95,6 +97,6 @@ class MarkerWriting:
 
 
 def _require_takes_part(partition: Partition) -> None:
-    """Of the broker's own topics only one: where transactions are kept, a marker would be no record of theirs."""
+    """Of the internal topics only `__consumer_offsets` has transactions: a marker in another would break its replay."""
     if partition.is_internal and partition.name.rpartition("-")[0] != OFFSETS_TOPIC:
-        raise InvalidTopicName(f"{partition.name} takes no part in transactions")
+        raise InvalidTopicName(f"{partition.name} cannot be part of a transaction")

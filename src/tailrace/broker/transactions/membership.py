@@ -1,4 +1,4 @@
-"""Asking the coordinator of a transaction, wherever it is, whether partitions take part in it; and answering that."""
+"""TakePart between brokers: asks a transaction's coordinator whether partitions are part of it, and answers that."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
@@ -44,7 +44,7 @@ class TransactionMembership:
         *,
         add: bool,
     ) -> Mapping[PartitionName, Fault]:
-        """As `Verifier` says."""
+        """See `Verifier.verify`."""
         request = TakePart(
             transactional_id=transactional_id,
             producer_id=producer_id,
@@ -54,7 +54,7 @@ class TransactionMembership:
         )
         answer = await self._ask(request)
         if answer.error_code or len(answer.codes) != len(partitions):
-            raise CoordinatorUnavailable(f"the coordinator of {transactional_id} says: {answer.error_message}")
+            raise CoordinatorUnavailable(f"the coordinator of {transactional_id} failed: {answer.error_message}")
         faults = ((one, fault_of(code)) for one, code in zip(partitions, answer.codes, strict=True))
         return {one: fault for one, fault in faults if fault is not None}
 
@@ -66,7 +66,7 @@ class TransactionMembership:
             answer: TakePartAnswer = await self._call_peer(coordinator, request)
         except Unreachable as error:
             raise CoordinatorUnavailable(
-                f"the coordinator of {request.transactional_id}, broker {coordinator}, cannot be reached: {error}"
+                f"the coordinator of {request.transactional_id}, broker {coordinator}, is unreachable: {error}"
             ) from error
         return answer
 
@@ -77,7 +77,7 @@ class TransactionMembership:
         return {TakePart: self.serve}
 
     async def serve(self, caller: BrokerId, request: TakePart) -> TakePartAnswer:
-        """What the coordinator here says of each partition. Faults say that there is none."""
+        """The result for each partition; raises a fault if this broker is not the coordinator, or not ready."""
         coordinator = self._coordinator.local(request.transactional_id)
         places = [PartitionName(one.topic, one.partition) for one in request.partitions]
         try:
@@ -95,7 +95,7 @@ class TransactionMembership:
 
 
 def _require_known(hosted: HostedPartitions, places: Sequence[PartitionName]) -> None:
-    """A coordinator that has not heard of a topic yet could not tell it from one that is gone."""
+    """A coordinator that does not know a new topic yet could not distinguish it from a deleted one."""
     topics = hosted.image.topics
     for place in places:
         if place.topic not in topics or place.partition >= len(topics[place.topic].partitions):

@@ -1,8 +1,8 @@
-"""Offsets of a group that a transaction commits: on their way into the group's partition.
+"""TxnOffsetCommit: offsets that a transaction commits for a group are written to the group's partition.
 
-As for any partition that a transaction writes to (`verifying`), its coordinator is asked first, unless the partition
-is known to take part; and what was found out holds only until a marker comes, or another leader: that may have written
-one, which nobody heard of here.
+As for any partition that a transaction writes to (see `verification`), the transaction coordinator is asked first,
+unless the partition is known to be part of the transaction. The result is valid until a marker is written or the leader
+changes, because another leader may have written a marker that is not known here.
 """
 
 from collections.abc import Mapping
@@ -35,13 +35,13 @@ class TransactionalCommit:
     producer: Producer
     group_id: str
     who: MemberId
-    generation: int  # below 0: it does not say
-    adds: bool  # the client leaves it to brokers to add partitions (transactions v2)
-    says_abortable: bool  # it knows TRANSACTION_ABORTABLE
+    generation: int  # negative: not given
+    adds: bool  # the broker adds partitions (transactions v2)
+    says_abortable: bool  # the client knows TRANSACTION_ABORTABLE
 
 
 class OffsetCommits:
-    """The leader's side of offsets that transactions commit; `verifier` asks their coordinators."""
+    """The group coordinator's side of transactional offset commits; `verifier` asks the transaction coordinators."""
 
     def __init__(self, groups: GroupCoordinator, verifier: Verifier) -> None:
         self._groups = groups
@@ -51,12 +51,13 @@ class OffsetCommits:
         coordinator = self._groups.local(wanted.group_id)
         producer, known = wanted.producer, coordinator.pending_epoch(wanted.producer.id)
         if known is not None and producer.epoch < known:
-            raise StaleProducerEpoch(f"producer {producer.id} has epoch {known} by now, not {producer.epoch}")
+            raise StaleProducerEpoch(f"producer epoch {producer.epoch} of {producer.id} is fenced by epoch {known}")
         guard = coordinator.guards.take(producer.id, producer.epoch, coordinator.epoch)
         try:
             if known != producer.epoch:
                 await self._verify(wanted)
-            if wanted.adds and not guard.valid:  # by the last marker; the epoch says that this is the next
+            # With v2 a marker written meanwhile is the previous transaction's: the epoch identifies this one.
+            if wanted.adds and not guard.valid:
                 guard.valid = True
                 await self._verify(wanted)
             await _write(coordinator, wanted, offsets, guard)
@@ -74,7 +75,7 @@ class OffsetCommits:
 
 
 def _refusal(wanted: TransactionalCommit, fault: Fault) -> Fault:
-    """Clients are told what Kafka tells them, and what they know."""
+    """The fault that Kafka returns, as far as the client's version knows it."""
     if isinstance(fault, ProducerFenced):
         return StaleProducerEpoch(str(fault))
     if isinstance(fault, NotInTransaction) and not wanted.says_abortable:
@@ -90,7 +91,7 @@ async def _write(
 ) -> None:
     def write(machine: Groups, turn: GroupTurn) -> None:
         if not guard.valid or guard.leader_epoch != coordinator.epoch:
-            raise ConcurrentTransactions(f"the transaction of {wanted.transactional_id} has ended meanwhile")
+            raise ConcurrentTransactions(f"the transaction of {wanted.transactional_id} ended during its verification")
         machine.commit_in_transaction(wanted.group_id, wanted.who, wanted.generation, wanted.producer, offsets, turn)
 
     await coordinator.act(write)

@@ -1,7 +1,8 @@
 """One partition of `__transaction_state` and its transactions, on the broker that leads it.
 
-A producer that has committed goes on at once, and often meets its own transaction whose markers are still on their way.
-Kafka's clients are sent away then, and come back after 20 ms. Here they wait for a moment: it takes but a few.
+A producer often begins its next transaction while the markers of the previous one are still being written. Kafka
+answers CONCURRENT_TRANSACTIONS then, and clients retry after 20 ms. Here the request waits for up to `FREE_WITHIN_S`:
+the markers usually take a few milliseconds.
 """
 
 import asyncio
@@ -23,7 +24,7 @@ from tailrace.transactions.transactions import Transactions
 from tailrace.transactions.turn import Markers, Rules, TransactionTurn
 
 FREE_WITHIN_S: Final = 0.5
-NAMES_PER_TURN: Final = 100  # that are looked through, or said once more
+NAMES_PER_TURN: Final = 100  # checked for expiry, or rewritten
 CODEC: Final = Codec(encode_entry, decode_entry)
 T = TypeVar("T")
 Send = Callable[["TransactionPartitionCoordinator", Epoch, Markers], None]
@@ -36,10 +37,10 @@ class TransactionPartitionCoordinator(PartitionCoordinator[Transactions, Transac
         super().__init__(partition, Transactions, CODEC, ports, spawn, level)
         self._rules = rules
         self._send = send
-        self._waiting: dict[str, asyncio.Event] = {}  # for the end of the transaction before
+        self._waiting: dict[str, asyncio.Event] = {}  # by transactional id, set when its transaction has ended
 
     def awaits(self, epoch: Epoch, markers: Markers, place: PartitionName) -> bool:
-        """Whether a marker is still to be sent. One that was built anew in the same epoch sends its own."""
+        """Whether a marker is still to be sent. A machine that was rebuilt in the same epoch sends its own."""
         coordinator = self._term.runtime
         is_same = coordinator is not None and coordinator.epoch == epoch
         return is_same and self._serving().machine.awaits(markers, place)
@@ -48,24 +49,24 @@ class TransactionPartitionCoordinator(PartitionCoordinator[Transactions, Transac
         return self._serving().machine.needs_id(transactional_id)
 
     async def when_free(self, transactional_id: str, work: Callable[[], Awaitable[T]]) -> T:
-        """Do something with a transaction; if the one before is still being ended, once it is, or after a while."""
+        """Run `work`; if the previous transaction is still ending, again when it has ended, or after a timeout."""
         try:
             return await work()
         except ConcurrentTransactions:
-            await self._free(transactional_id)
+            await self._wait_until_free(transactional_id)
         return await work()
 
-    async def _free(self, transactional_id: str) -> None:
+    async def _wait_until_free(self, transactional_id: str) -> None:
         if transactional_id not in self._serving().machine.pending_markers:
-            return  # it has ended while its refusal waited to be told
+            return  # it has ended while the fault waited for the commit
         freed = self._waiting.setdefault(transactional_id, asyncio.Event())
         with suppress(TimeoutError):
             async with asyncio.timeout(FREE_WITHIN_S):
                 await freed.wait()
 
     async def expire(self) -> None:
-        """Forget names that nobody uses, some at a time."""
-        with suppress(Fault):  # whoever leads by now looks, too
+        """Remove expired transactional ids, some per turn."""
+        with suppress(Fault):  # a new leader does the same
             names = await self.ask(lambda machine: list(machine.transactions))
             for at in range(0, len(names), NAMES_PER_TURN):
                 await self.act(partial(_expire, names[at : at + NAMES_PER_TURN]))
@@ -76,7 +77,7 @@ class TransactionPartitionCoordinator(PartitionCoordinator[Transactions, Transac
     async def _rewrite(self) -> bool:
         names = await self.ask(lambda machine: list(machine.transactions))
         for at in range(0, len(names), NAMES_PER_TURN):
-            await self.act(partial(_rewrite, names[at : at + NAMES_PER_TURN]))
+            await self.act(partial(_rewrite_some, names[at : at + NAMES_PER_TURN]))
         return True
 
     def _turn(self, machine: Transactions) -> TransactionTurn:
@@ -90,7 +91,7 @@ class TransactionPartitionCoordinator(PartitionCoordinator[Transactions, Transac
     def _decide(
         self, machine: Transactions, handler: Callable[[Transactions, TransactionTurn], T], turn: TransactionTurn
     ) -> Proposal[T]:
-        """Who waits for an end may go on as soon as that is written: answers wait for both."""
+        """Requests that wait for an end resume as soon as it is appended; their answers wait until it is committed."""
         proposal = super()._decide(machine, handler, turn)
         for transactional_id, move in turn.moves:
             if move.cause is Cause.MARKED and transactional_id in self._waiting:
@@ -104,7 +105,7 @@ class TransactionPartitionCoordinator(PartitionCoordinator[Transactions, Transac
         self._waiting.clear()
 
     def _failed(self, turn: TransactionTurn, fault: Fault) -> None:
-        """It may be in the log all the same, and be committed yet: build anew what the log says, and carry that out."""
+        """The decision may be in the log and be committed later: rebuild the machine, which sends the markers."""
         if turn.markers:
             self._term.start_over()
 
@@ -113,5 +114,5 @@ def _expire(names: Sequence[str], machine: Transactions, turn: TransactionTurn) 
     machine.expire(names, turn)
 
 
-def _rewrite(names: Sequence[str], machine: Transactions, turn: TransactionTurn) -> None:
+def _rewrite_some(names: Sequence[str], machine: Transactions, turn: TransactionTurn) -> None:
     machine.rewrite(names, turn)

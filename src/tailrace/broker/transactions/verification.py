@@ -1,11 +1,13 @@
-"""One request's questions to its coordinator: for each partition on which it may begin a transaction.
+"""Verification of a Produce request with its transaction coordinator, for all partitions where a transaction may begin.
 
-All are asked at once, and again for a moment while the coordinator still ends the producer's transaction before. What
-it could not be asked, or cannot say yet, is refused so that every client sends the same again.
+All partitions are verified with one request. It is repeated for a short time while the coordinator still ends the
+producer's previous transaction. If the coordinator cannot be asked, or cannot decide yet, the batches are refused with
+a fault on which every client retries.
 
-A producer of transactions v2 goes on as soon as its end is decided, so the marker of the transaction before often comes
-between question and answer. Its epoch says which transaction is meant: it can be asked for once more, under a new
-guard. Before v2 a batch that was late would get into the next transaction that way, so it is refused.
+With transactions v2 a producer continues as soon as its end is decided, so the marker of the previous transaction often
+arrives between request and answer, and invalidates the guard. The producer epoch identifies the transaction, so it can
+be verified again under a valid guard. Before v2 the epoch stays the same, and a late batch would get into the next
+transaction that way, so it is refused.
 """
 
 import asyncio
@@ -29,8 +31,8 @@ from tailrace.model.ids import PartitionName
 from tailrace.records.header import BatchHeader
 
 ANSWERED_WITHIN_S: Final = 10.0
-ASK_AGAIN_S: Final = 0.02
-ASK_AGAIN_MAX: Final = 10
+RETRY_S: Final = 0.02
+RETRIES_MAX: Final = 10
 
 
 class Question(NamedTuple):
@@ -45,13 +47,14 @@ class Question(NamedTuple):
         return PartitionName(topic, int(number))
 
     @property
-    def is_open(self) -> bool:
+    def is_unverified(self) -> bool:
+        """Whether the partition has no open transaction of this producer epoch."""
         producers = self.partition.log.producers
         return not is_in_transaction(producers, self.producer_id, self.producer_epoch)
 
 
 class Verification:
-    """`adds`: partitions are made part of the transaction; `says_abortable`: the client knows that error."""
+    """`adds`: partitions are added to the transaction; `says_abortable`: the client knows TRANSACTION_ABORTABLE."""
 
     def __init__(self, transactional_id: str, *, adds: bool, says_abortable: bool) -> None:
         self._transactional_id = transactional_id
@@ -60,48 +63,48 @@ class Verification:
         self._questions: list[Question] = []
 
     def guard(self, partition: Partition, header: BatchHeader) -> Guard:
-        """What lets a batch into a partition, once all that is needed is asked."""
+        """Take the guard for a batch; after `ask` it allows the append or carries the fault."""
         guard = partition.guards.take(header.producer_id, header.producer_epoch, partition.epoch)
         self._questions.append(Question(partition, header.producer_id, header.producer_epoch, guard))
         return guard
 
     @property
     def is_needed(self) -> bool:
-        return any(one.is_open for one in self._questions)
+        return any(one.is_unverified for one in self._questions)
 
     def done(self) -> None:
         for one in self._questions:
             one.partition.guards.give_back(one.guard)
 
     async def ask(self, verifier: Verifier) -> None:
-        left = [one for one in self._questions if one.is_open]
+        left = [one for one in self._questions if one.is_unverified]
         if any(one[1:3] != left[0][1:3] for one in left):
-            _refuse(left, InvalidRequest("a request with transactional batches of more than one producer"))
+            _refuse(left, InvalidRequest("request mixes transactional batches of several producers"))
             return
-        for again in range(ASK_AGAIN_MAX + 1):
+        for again in range(RETRIES_MAX + 1):
             try:
                 async with asyncio.timeout(ANSWERED_WITHIN_S):
-                    refused = await self._asked(verifier, left)
+                    refused = await self._request(verifier, left)
             except (Fault, Unreachable, TimeoutError) as error:
                 _refuse(left, _not_asked(error))
                 return
-            left = self._learn(left, refused)
+            left = self._apply(left, refused)
             if not left:
                 return
-            if refused and again < ASK_AGAIN_MAX:
-                await asyncio.sleep(ASK_AGAIN_S)
-        _refuse(left, Unverified("the producer's transaction before this one is still being ended"))
+            if refused and again < RETRIES_MAX:
+                await asyncio.sleep(RETRY_S)
+        _refuse(left, Unverified("the producer's previous transaction is still ending"))
 
-    async def _asked(self, verifier: Verifier, questions: Sequence[Question]) -> Mapping[PartitionName, Fault]:
+    async def _request(self, verifier: Verifier, questions: Sequence[Question]) -> Mapping[PartitionName, Fault]:
         _, producer_id, producer_epoch, _ = questions[0]
         if self._adds:
             for one in questions:
-                one.guard.valid = True  # what came before this question does not count
+                one.guard.valid = True  # markers written before this request do not matter
         names = [one.name for one in questions]
         return await verifier.verify(self._transactional_id, producer_id, producer_epoch, names, add=self._adds)
 
-    def _learn(self, questions: Sequence[Question], refused: Mapping[PartitionName, Fault]) -> list[Question]:
-        """Take in what was answered; those that have to be asked again."""
+    def _apply(self, questions: Sequence[Question], refused: Mapping[PartitionName, Fault]) -> list[Question]:
+        """Apply the answer to the guards; returns the questions to repeat."""
         again = []
         for one in questions:
             fault = refused.get(one.name)
@@ -116,7 +119,7 @@ class Verification:
         return again
 
     def _refusal(self, question: Question, fault: Fault) -> Fault:
-        what = f"{question.partition.name}: coordinator of {self._transactional_id!r}: {fault}"
+        what = f"{question.partition.name}: the coordinator of {self._transactional_id!r} refused: {fault}"
         if isinstance(fault, ProducerFenced | StaleProducerEpoch):
             return StaleProducerEpoch(what)
         if isinstance(fault, NotInTransaction) and not self._says_abortable:
@@ -127,7 +130,7 @@ class Verification:
 def _not_asked(error: Exception) -> Fault:
     if isinstance(error, Fault) and not error.retry:
         return error
-    return Unverified(f"the coordinator of the transaction could not be asked: {error or 'it took too long'}")
+    return Unverified(f"the transaction coordinator could not be asked: {error or 'timed out'}")
 
 
 def _refuse(questions: Sequence[Question], fault: Fault) -> None:

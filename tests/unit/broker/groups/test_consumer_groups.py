@@ -25,7 +25,7 @@ FENCED = (Error.FENCED_MEMBER_EPOCH, Error.UNKNOWN_MEMBER_ID)
 
 
 class Member:
-    """A client that does at once what it is told, and gives up all when it was not answered for a session."""
+    """A client that follows its assignment at once, and gives up all partitions after a session timeout."""
 
     def __init__(self, brokers: Brokers, name: str) -> None:
         self._brokers = brokers
@@ -58,7 +58,7 @@ class Member:
                 self.has = answer.assignment.topic_partitions
 
     async def _asked(self, request: object) -> Any:
-        """None: there is no coordinator, or it is gone before it answers."""
+        """None: there is no coordinator, or it fails before it answers."""
         try:
             asked = self._brokers.ids[0]
             async with asyncio.timeout(1.0):

@@ -1,4 +1,4 @@
-"""Coordinators of groups in a world that fails: what they told stands, and what they cannot know they do not tell."""
+"""Group coordinators under failures: answers survive a failover, and none is given without a majority."""
 
 import asyncio
 from typing import Any
@@ -23,7 +23,7 @@ NOT_HERE = (Error.NOT_COORDINATOR, Error.COORDINATOR_NOT_AVAILABLE, Error.COORDI
 
 
 async def coordinator(brokers: Brokers, asked: int) -> int:
-    """Who coordinates group g, as a broker says."""
+    """The coordinator of group g, as a broker answers."""
     while True:
         found = await brokers.call(asked, FindCoordinatorRequest(coordinator_keys=("g",)), 6)
         if found.coordinators[0].error_code == 0:
@@ -57,7 +57,7 @@ async def committed(brokers: Brokers, broker: int, group_id: str = "g") -> tuple
 
 
 async def join(brokers: Brokers, broker: int, group: str) -> str:
-    """A member of generation 1 that has not got its part; its id."""
+    """The id of a member of generation 1 that has no assignment yet."""
     request = JoinGroupRequest(
         group_id=group,
         session_timeout_ms=6000,
@@ -78,7 +78,7 @@ async def sync(brokers: Brokers, broker: int, group: str, member_id: str) -> int
 
 
 async def begin(brokers: Brokers, broker: int) -> str:
-    """A member that has everything; its id."""
+    """The id of a member that has all partitions assigned."""
     member_id = await join(brokers, broker, "g")
     assert await sync(brokers, broker, "g", member_id) == 0
     return member_id
@@ -123,7 +123,7 @@ async def test_without_a_majority_nothing_is_answered_not_even_a_read(brokers: B
 
 @simulated(count=1, **FEW)
 async def test_a_coordinator_that_could_not_write_reads_its_log_again(brokers: Brokers) -> None:
-    """A generation that could not be written is none: its members have to come again, those of others go on."""
+    """A generation that could not be written is void: its members must rejoin, other groups continue."""
     here = await coordinator(brokers, 1)
     assert partition_of(BESIDE, 3) == partition_of("g", 3)
     member, other = await begin(brokers, here), await join(brokers, here, BESIDE)
@@ -163,13 +163,13 @@ async def test_old_offsets_are_forgotten_by_the_clock(brokers: Brokers) -> None:
 async def test_offsets_of_a_topic_that_is_made_anew_are_not_taken_for_those_of_the_deleted_one(
     brokers: Brokers,
 ) -> None:
-    """To forget takes turns, and may fail: meanwhile the next topic is there, and read."""
+    """Expiry takes several turns and may fail; meanwhile the new topic exists and is consumed."""
     await brokers.make_topic("t", (1,))
     here = await coordinator(brokers, 1)
     for group in ("g", BESIDE):
         assert await commit(brokers, here, 5, group=group) == 0
     local = brokers[here].group_coordinator.local("g")
-    brokers.within(here, lambda: local.topics_gone(["t"]))
+    brokers.within(here, lambda: local.topics_deleted(["t"]))
     assert await commit(brokers, here, 1) == 0
     brokers.machine(here).storage.fill(0)
     await brokers.machine(here).run(local.expire())

@@ -45,7 +45,7 @@ def test_a_bug_is_an_answer_too_and_is_loud() -> None:
         said: list[str] = []
         world.loop.set_exception_handler(lambda loop, context: said.append(context["message"]))
         answer = await call(one, MoveStart(topic_id=NO_ID, partition=0, start=1))
-        assert (answer.error_code, answer.error_message) == (-1, "MoveStart failed here")
+        assert (answer.error_code, answer.error_message) == (-1, "MoveStart failed with an internal error")
         assert said == ["bug while serving MoveStart of broker 1"]
         world.loop.set_exception_handler(None)
         await call(one, MoveStart(topic_id=NO_ID, partition=0, start=1))
@@ -61,7 +61,7 @@ def test_an_answer_to_something_else_is_a_bug() -> None:
         world.loop.set_exception_handler(lambda loop, context: said.append(str(context["exception"])))
         answer = await call(one, HandOver(partitions=()))
         world.loop.set_exception_handler(None)
-        assert (answer.error_code, answer.error_message) == (-1, "HandOver failed here")
+        assert (answer.error_code, answer.error_message) == (-1, "HandOver failed with an internal error")
         assert "does not answer HandOver" in said[0]
 
     in_world(scenario)
@@ -71,7 +71,7 @@ def test_who_is_not_connected_cannot_be_called() -> None:
     async def scenario(world: World) -> None:
         one = Talker(world, 1)
         await one.boot()
-        with pytest.raises(Unreachable, match="nobody knows where broker 2 is"):
+        with pytest.raises(Unreachable, match="the address of broker 2 is not known"):
             await call(one, SLOW)
         await one.do(lambda peers: peers.know(BrokerId(2), "b1", 1))
         with pytest.raises(Unreachable, match="broker 2 is not connected"):

@@ -36,13 +36,13 @@ async def test_a_peer_learns_whom_it_reached(one: Listening) -> None:
     [
         (hello(cluster_id="another"), Error.INCONSISTENT_CLUSTER_ID, "this is cluster the-cluster, not another"),
         (hello(to=3), Error.BROKER_NOT_AVAILABLE, "this is broker 1, not 3"),
-        (hello(1), Error.DUPLICATE_BROKER_REGISTRATION, "this is broker 1, and there is only one"),
-        (hello(1, directory_id=b"x" * 16), Error.DUPLICATE_BROKER_REGISTRATION, "this is broker 1"),
-        (hello(1, cluster_id="", to=-1), Error.DUPLICATE_BROKER_REGISTRATION, "this is broker 1"),
-        (hello(lane=3), Error.INVALID_REQUEST, "there is no lane 3"),
-        (hello(lane=-1), Error.INVALID_REQUEST, "there is no lane -1"),
-        (hello(cluster_id="", lane=1), Error.BROKER_ID_NOT_REGISTERED, "no member yet"),
-        (hello(-1, lane=2), Error.BROKER_ID_NOT_REGISTERED, "no member yet"),
+        (hello(1), Error.DUPLICATE_BROKER_REGISTRATION, "broker id 1 is already in use by this broker"),
+        (hello(1, directory_id=b"x" * 16), Error.DUPLICATE_BROKER_REGISTRATION, "broker id 1 is already in use"),
+        (hello(1, cluster_id="", to=-1), Error.DUPLICATE_BROKER_REGISTRATION, "broker id 1 is already in use"),
+        (hello(lane=3), Error.INVALID_REQUEST, "unknown lane 3"),
+        (hello(lane=-1), Error.INVALID_REQUEST, "unknown lane -1"),
+        (hello(cluster_id="", lane=1), Error.BROKER_ID_NOT_REGISTERED, "has not joined yet"),
+        (hello(-1, lane=2), Error.BROKER_ID_NOT_REGISTERED, "has not joined yet"),
     ],
 )
 def test_a_hello_is_refused_in_words_and_logged_once(said: PeerHello, error: Error, why: str) -> None:
@@ -71,7 +71,7 @@ async def test_a_hello_of_another_version_is_refused_in_words(one: Listening) ->
     answer = await raw.answer()
     assert answer[5:7] == Error.UNSUPPORTED_VERSION.to_bytes(2, "big")
     assert await raw.closed()
-    assert "there is no version 3 of the hello" in one.logged[0]
+    assert "unsupported version 3 of the hello" in one.logged[0]
 
 
 @with_listener
@@ -129,10 +129,13 @@ def test_the_connecting_side_checks_whom_it_reached() -> None:
     said = hello(2, to=1)
     check_answer(PeerHelloAnswer(cluster_id=CLUSTER_ID, broker_id=1), said, 1)
     for answer, why in (
-        (PeerHelloAnswer(cluster_id=CLUSTER_ID, broker_id=3), "broker 3 answers where 1 was meant"),
-        (PeerHelloAnswer(cluster_id="another", broker_id=1), "cluster another answers where the-cluster was meant"),
+        (PeerHelloAnswer(cluster_id=CLUSTER_ID, broker_id=3), "broker 3 answered at the address of broker 1"),
+        (
+            PeerHelloAnswer(cluster_id="another", broker_id=1),
+            "a broker of cluster another answered, expected cluster the-cluster",
+        ),
         (PeerHelloAnswer(error_code=104, error_message="go away"), "INCONSISTENT_CLUSTER_ID: go away"),
-        (PeerHelloAnswer(error_code=9999), "UNKNOWN_SERVER_ERROR: it does not say why"),
+        (PeerHelloAnswer(error_code=9999), "UNKNOWN_SERVER_ERROR: no reason given"),
     ):
         with pytest.raises(Refused, match=why):
             check_answer(answer, said, 1)

@@ -1,11 +1,11 @@
-"""Coordinators of transactions in a world that fails: what they decided is carried out, by whoever comes next."""
+"""Transaction coordinators under failures: a decision is carried out, if need be by the next coordinator."""
 
 from typing import Any
 from unittest.mock import patch
 
 from tailrace.broker.coordination.coordinator import partition_of
 from tailrace.broker.peers import Unreachable
-from tailrace.broker.transactions.marker_delivery import AGAIN_MOST_S
+from tailrace.broker.transactions.marker_delivery import BACKOFF_MAX_S
 from tailrace.broker.transactions.partition_coordinator import FREE_WITHIN_S
 from tailrace.model.faults import ConcurrentTransactions
 from tailrace.model.ids import BrokerId, PartitionName
@@ -102,7 +102,7 @@ async def test_what_is_decided_is_carried_out_though_nobody_could_be_told(broker
 
 @simulated(**FEW)
 async def test_a_coordinator_that_was_built_anew_sends_its_own_markers_and_none_from_before(brokers: Brokers) -> None:
-    """One from before, late, would end the producer's next transaction."""
+    """A late marker of the earlier machine would end the producer's next transaction."""
     await brokers.make_topic("t", (1, 2, 3))
     one = Producing(brokers)
     await one.write()
@@ -126,7 +126,7 @@ async def test_a_coordinator_that_was_built_anew_sends_its_own_markers_and_none_
     with patch.object(node.marker_writing, "send", noted):
         node.transaction_coordinator.local("x")._term.start_over()
         await one.ended("CompleteCommit")
-        await brokers.elapse(2 * AGAIN_MOST_S)
+        await brokers.elapse(2 * BACKOFF_MAX_S)
     assert len(sent) == 1
 
 
@@ -158,7 +158,7 @@ async def test_what_is_open_is_aborted_by_the_next_coordinator_when_its_time_is_
 
 @simulated(**FEW)
 async def test_who_goes_on_at_once_need_not_come_again(brokers: Brokers) -> None:
-    """The markers of the transaction before are still on their way: that takes a moment, which is waited for."""
+    """The markers of the previous transaction are still being written: the request waits for them."""
     await brokers.make_topic("t", (1, 2, 3))
     one = Producing(brokers)
     await one.write()
@@ -215,7 +215,7 @@ async def test_a_coordinator_that_could_not_write_has_decided_nothing(brokers: B
 
 
 async def brokers_answer(one: Producing) -> int:
-    """What EndTxn is answered, without asking again."""
+    """The answer to EndTxn, without a retry."""
     transacted = Transacted(lambda request, version: one.brokers.call(1, request, version))
     transacted.producer_id, transacted.epoch = one.transacted.producer_id, one.transacted.epoch
     return await transacted.end(committed=True)
@@ -235,7 +235,7 @@ async def test_unused_names_are_forgotten_by_the_clock(brokers: Brokers) -> None
 
 @simulated(**FEW)
 async def test_markers_reach_a_sole_replica_that_was_restarted(brokers: Brokers) -> None:
-    """Who leads it in which epoch is not reported: nobody else could."""
+    """The leader of a partition with one replica is not reported: no other broker can lead it."""
     one = Producing(brokers)
     await one.transacted.find()
     here = await one.coordinator()
@@ -252,7 +252,7 @@ async def test_markers_reach_a_sole_replica_that_was_restarted(brokers: Brokers)
 
 @simulated(count=1, **FEW)
 async def test_a_partition_that_the_coordinator_has_not_heard_of_is_not_added(brokers: Brokers) -> None:
-    """It would be taken for one that is gone, which needs no marker."""
+    """It would be mistaken for a deleted one, which needs no marker."""
     await brokers.make_topic("t", (1,))
     one = Producing(brokers)
     await one.transacted.begin()
@@ -291,7 +291,7 @@ async def test_transactions_v2_need_nobody_to_add_partitions_and_survive_their_c
 
 
 async def written(one: Producing, value: str) -> int:
-    """Produce as clients of v2 do, again while the coordinator is being found."""
+    """Produce as clients of transactions v2 do, with retries until the coordinator is found."""
     while (code := await one.transacted.write("t", value, version=12)) == Error.NOT_ENOUGH_REPLICAS:
         await one.brokers.elapse(0.1)
     return code

@@ -1,4 +1,4 @@
-"""Markers between brokers: each is answered for itself, wherever its leader is, and none holds up the others."""
+"""Markers between brokers: each has its own result, whichever broker leads, and none delays the others."""
 
 import asyncio
 from dataclasses import replace
@@ -62,7 +62,7 @@ async def test_a_broker_that_is_gone_is_said_to_be(cluster: Clustered) -> None:
 
 @with_cluster(brokers=1)
 async def test_a_late_marker_never_touches_the_next_transaction(cluster: Clustered) -> None:
-    """With transactions v1 the next one has the same epoch: only its sender knows that a marker was given up."""
+    """With transactions v1 the next one has the same epoch: only the sender knows that it has given up a marker."""
     node = cluster[1].node
     topic_id = await cluster.make_topic("t", (1,))
     other = Id(b"another broker's")
@@ -85,7 +85,7 @@ async def test_a_late_marker_never_touches_the_next_transaction(cluster: Cluster
     assert (await arrives(2)).codes == (Error.NONE,)
     begin(1)
     for late in (1, 2):
-        with pytest.raises(InvalidRequest, match="given them up"):
+        with pytest.raises(InvalidRequest, match="given it up"):
             await arrives(late)
     epoch = cluster.replica(1, "t").epoch
     assert (await arrives(3, leader_epoch=epoch + 1)).codes == (Error.UNKNOWN_LEADER_EPOCH,)
