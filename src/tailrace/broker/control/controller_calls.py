@@ -42,7 +42,7 @@ class ControllerCalls:
             except (NotController, NotLeader, Unreachable) as error:
                 if self._no_controller_possible():
                     raise NotController(
-                        "there is no controller: this broker is the only metadata voter and can lead after a restart only"
+                        "there is no controller: this broker is the only metadata voter, and cannot lead any more"
                     ) from error
                 if self._clock.monotonic() + RETRY_S >= deadline:
                     raise TimedOut(f"the controller did not answer within {timeout_s:g} s: {error}") from error

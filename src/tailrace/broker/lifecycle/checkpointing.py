@@ -60,9 +60,7 @@ class Checkpointing:
         try:
             await store_checkpoints(self._ports.disk, self._folder, checkpoints)
         except OSError as error:
-            logger.error(
-                "writing the recovery checkpoint failed, a crash would cost a longer log scan: %s", error
-            )
+            logger.error("writing the recovery checkpoint failed, a crash would cost a longer log scan: %s", error)
         else:
             self._recorded, self._unrecorded = checkpoints, None
             for partition in self._partitions():

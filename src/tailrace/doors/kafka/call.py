@@ -35,7 +35,7 @@ class Client(Protocol):
     def time_slice(self) -> TimeSlice: ...
 
     @property
-    def link(self) -> int:
+    def connection_number(self) -> int:
         """Numbers the client's connection: a later one has a higher number."""
 
 

@@ -64,7 +64,7 @@ class KafkaConnection(FramedProtocol):
         self._lost = False
         self._linger: asyncio.TimerHandle | None = None
         self.peer = "?"
-        self.link = door.next_link()
+        self.connection_number = door.next_connection_number()
         self.used_at = 0.0
 
     # What the transport reports

@@ -42,7 +42,7 @@ class KafkaDoor:
         self._accepted = 0
         self._forwarded = ForwardedRequests(self)
 
-    def next_link(self) -> int:
+    def next_connection_number(self) -> int:
         """A number for a connection: one that is accepted later has a higher number."""
         self._accepted += 1
         return self._accepted

@@ -36,7 +36,7 @@ async def serve(api: Api, request: Any, call: WireCall) -> Any:
 class ForwardedRequests:
     """Requests that other brokers forward to this one, the controller: their clients have no connection here."""
 
-    link = NO_CONNECTION
+    connection_number = NO_CONNECTION
 
     def __init__(self, door: "KafkaDoor") -> None:
         self.door = door

@@ -11,7 +11,7 @@ async def add_offsets_to_txn(request: AddOffsetsToTxnRequest, call: Call) -> Add
     producer = Producer(request.producer_id, request.producer_epoch)
     try:
         await call.services.transactions.add_offsets(
-            call.caller, request.transactional_id, producer, request.group_id, call.client.link
+            call.caller, request.transactional_id, producer, request.group_id, call.client.connection_number
         )
     except Fault as fault:
         return AddOffsetsToTxnResponse(error_code=error_for(fault, call, fenced_since=2, abortable_since=4))

@@ -64,5 +64,5 @@ async def _faults(call: Call, wanted: TransactionToAdd, places: Sequence[Partiti
     transactions, producer = call.services.transactions, Producer(wanted.producer_id, wanted.producer_epoch)
     if wanted.verify_only:
         return await transactions.verify_partitions(call.caller, wanted.transactional_id, producer, places)
-    link = call.client.link if call.version < FIRST_OF_BROKERS else NO_CONNECTION
-    return await transactions.add_partitions(call.caller, wanted.transactional_id, producer, places, link)
+    connection_number = call.client.connection_number if call.version < FIRST_OF_BROKERS else NO_CONNECTION
+    return await transactions.add_partitions(call.caller, wanted.transactional_id, producer, places, connection_number)

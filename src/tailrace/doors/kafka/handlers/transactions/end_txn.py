@@ -23,7 +23,7 @@ async def end_txn(request: EndTxnRequest, call: Call) -> EndTxnResponse:
             who,
             version,
             committed=request.committed,
-            link=call.client.link,
+            connection_number=call.client.connection_number,
         )
     except Fault as fault:
         return EndTxnResponse(error_code=error_for(fault, call, fenced_since=2, abortable_since=4))
