@@ -253,7 +253,7 @@ def _delete(wanted: str | Id | Fault, deleted: dict[Id, None], controller: Contr
         raise wanted
     proposal = controller.delete_topic(wanted)
     if proposal.answer.id in deleted:
-        raise InvalidRequest("Duplicate topic: the request names it twice.")
+        raise InvalidRequest("Duplicate topic name or id.")
     deleted[proposal.answer.id] = None
     return proposal
 

@@ -1,4 +1,4 @@
-"""AddOffsetsToTxn: a transaction will commit offsets of a group; the partition that keeps them takes part in it."""
+"""AddOffsetsToTxn: add the `__consumer_offsets` partition of a group to a transaction that will commit its offsets."""
 
 from tailrace.broker.services.transactions import Producer
 from tailrace.doors.kafka.call import Call

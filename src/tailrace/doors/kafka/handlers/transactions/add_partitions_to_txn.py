@@ -1,6 +1,7 @@
-"""AddPartitionsToTxn: partitions that a transaction will write to, all of them or none.
+"""AddPartitionsToTxn: add the partitions that a transaction will write to, all of them or none.
 
-From version 4 on, which brokers use, it may ask about several transactions, and whether partitions take part already.
+Versions from 4 on are for brokers: a request may hold several transactions, and with verify_only it only checks whether
+partitions are part of the transaction (KIP-890).
 """
 
 from collections.abc import Sequence
