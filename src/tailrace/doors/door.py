@@ -1,9 +1,9 @@
-"""What every door is, and how the doors of a broker are opened.
+"""A door: a listener of a broker, with the protocol that it serves; and how the doors of a broker are opened.
 
-A door takes its ports before the cluster can be told about them. So all doors listen first; then the broker registers
-with all its endpoints, and returns when its own metadata says so; then all doors open. Until a door is open its clients
-wait: an answer from before would name no brokers and no topics. A door that cannot listen closes the others again: a
-broker does not come up half.
+A broker can register its endpoints only when its doors have their ports. So all doors listen first; then the broker
+registers all endpoints, and waits until its own metadata has them; then all doors open. Until a door is open, the
+requests of its clients wait: an earlier response would name no brokers and no topics. If one door cannot listen, all
+are closed: a broker starts with all its listeners or not at all.
 """
 
 import errno
@@ -17,7 +17,7 @@ from tailrace.ports import Ports
 
 
 class Host(Protocol):
-    """What a door needs of the broker that it belongs to."""
+    """The broker, as far as a door needs it."""
 
     @property
     def services(self) -> Services: ...
@@ -30,36 +30,36 @@ class Host(Protocol):
 
     @property
     def advertised_host(self) -> str:
-        """The host that clients are told."""
+        """The host name that clients use to reach this broker."""
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Run work in the background; if it fails, the broker fails."""
 
     async def register(self, endpoints: Mapping[str, Address]) -> None:
-        """Tell the cluster where clients reach this broker, by the names of its listeners."""
+        """Register the addresses of this broker's listeners, by listener name."""
 
 
 class Door(Protocol):
     @property
     def listener_name(self) -> str:
-        """What the listener is called in metadata and in the `ready` line."""
+        """The name of the listener in the metadata and in the `ready` line."""
 
     @property
     def endpoint(self) -> Address:
-        """Where clients reach it, once it listens."""
+        """The advertised address, once the door listens."""
 
     async def listen(self) -> None:
-        """Take the port, and let clients connect and wait; `CannotListen` when that fails."""
+        """Bind the port; clients can connect, but their requests wait. Raises `CannotListen`."""
 
     def open(self) -> None:
-        """Serve those who have waited, and all who come."""
+        """Serve requests, those that have waited first."""
 
     def close(self) -> None:
         """Stop listening, and close all connections."""
 
 
 class CannotListen(Exception):
-    """Why a door cannot take its port, in a sentence for the person who started the broker."""
+    """A door cannot bind its port; the message tells the operator why."""
 
     def __init__(self, listener_name: str, host: str, port: int, flag: str, error: OSError) -> None:
         super().__init__(f"the {listener_name} listener: {_reason(host, port, flag, error)}")
@@ -69,15 +69,15 @@ def _reason(host: str, port: int, flag: str, error: OSError) -> str:
     if error.errno == errno.EADDRINUSE:
         return (
             f"port {port} on {host} is in use by another program.\n"
-            f"Stop it, or give this broker another port with {flag} (0 picks a free one)."
+            f"Stop it, or choose another port with {flag} (0 picks a free one)."
         )
     if error.errno == errno.EACCES:
-        return f"port {port} on {host} is not for this user.\nChoose one above 1023 with {flag}."
-    return f"cannot listen on {host}: {error.strerror or error}.\nGive an address of this machine with --host."
+        return f"this user may not bind port {port} on {host}.\nChoose a port above 1023 with {flag}."
+    return f"cannot listen on {host}: {error.strerror or error}.\nChoose an address of this machine with --host."
 
 
 async def open_doors(host: Host, doors: Sequence[Door]) -> None:
-    """Open all doors of a broker; done when clients are served."""
+    """Open all doors of a broker; when this returns, clients are served."""
     try:
         for door in doors:
             await door.listen()

@@ -75,7 +75,7 @@ class Election:
         image = self._elections.hosted.image
         topic = image.topics.get(name)
         if topic is None or not 0 <= index < len(topic.partitions):
-            raise UnknownTopic(f"No such topic or partition: {name}-{index}")
+            raise UnknownTopic(f"there is no partition {name}-{index}")
         preferred = topic.partitions[index].replicas[0]
         leader = self._elections.leaders.one(topic, index).leader
         if leader == preferred:

@@ -1,9 +1,9 @@
-"""What doors may use of a broker, and all of it.
+"""The services of a broker: the only part of it that doors may use.
 
-Six services, in the words of the domain: `topics`, `writer`, `reader`, `groups`, `transactions`, `admin`. Every call
-names its `Caller`; what goes wrong is a `Fault`, raised or, where one call is about several things, returned for each.
-A door translates its protocol's requests into such calls, and their results back; import-linter forbids it the rest of
-the broker.
+There are six: `topics`, `writer`, `reader`, `groups`, `transactions`, `admin`. Every call names its `Caller`. A failed
+call raises a `Fault`; a call about several things (topics, partitions, offsets) returns a result or a `Fault` for each.
+A door translates requests of its protocol into such calls, and their results into responses; import-linter forbids it
+the rest of the broker.
 """
 
 from dataclasses import dataclass

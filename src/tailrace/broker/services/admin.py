@@ -1,4 +1,4 @@
-"""The cluster as administrators see it: brokers, the metadata quorum, disks, leader elections, settings."""
+"""Administration: brokers, the metadata quorum, feature levels, disks, leader elections, and settings."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum, auto
@@ -53,7 +53,7 @@ NEVER: Final = float("-inf")
 
 
 class SettingSource(Enum):
-    """Where the value of a setting comes from, the strongest first."""
+    """Where the value of a setting comes from, the one with the highest precedence first."""
 
     TOPIC = auto()
     GROUP = auto()
@@ -74,7 +74,7 @@ class SettingView:
     name: str
     kind: type
     help: str
-    values: Sequence[SettingValue]  # the one in force first, then those it overrides
+    values: Sequence[SettingValue]  # the value in force first, then those it overrides
     read_only: bool = False
 
 
@@ -94,7 +94,7 @@ class QuorumView:
     high_watermark: int
     voters: tuple[ReplicaView, ...]
     observers: tuple[ReplicaView, ...]
-    brokers: tuple[Broker, ...]  # where the voters are found
+    brokers: tuple[Broker, ...]  # the brokers of the voters, with their addresses
 
 
 @frozen
@@ -106,9 +106,9 @@ class DiskUse:
 
 @frozen
 class FeaturesView:
-    supported: Features  # the levels that this broker understands
+    supported: Features  # the levels that this broker supports
     finalized: Mapping[str, int]  # the levels that the cluster has been raised to
-    offset: int  # of the metadata, up to which that is known
+    offset: int  # of the metadata log, up to which this view is complete
 
 
 @frozen
@@ -158,25 +158,25 @@ class Admin:
         return self._changes.are_made_here
 
     async def forward(self, who: Caller, api_key: int, version: int, body: bytes, timeout_s: float) -> bytes:
-        """Have the controller serve a request of the Kafka protocol; the body of its answer."""
+        """Forward a request of the Kafka protocol to the controller; returns the body of the response."""
         request = Forward(api_key=api_key, api_version=version, body=body, principal=who.principal)
         answer = await self._calls.ask(request, timeout_s)
         return bytes(answer.body)
 
     def may_forward(self, api_key: int, version: int) -> bool:
-        """Whether the controller's release can serve a request; one that is not known yet may."""
+        """Whether the controller's release can serve a request; True if the controller is not known yet."""
         controller = self.find_broker(self._controller.controller or NOBODY)
         return controller is None or may_forward(controller.features, api_key, version)
 
     def serve_forwarded_with(self, serve: ServeForwarded) -> None:
-        """Requests that other brokers forward to this one are served by `serve`."""
+        """Serve requests that other brokers forward to this one with `serve`."""
         self._requests.serve_forwarded = serve
 
     def cluster(self, who: Caller) -> ClusterView:
         return ClusterView(cluster_id=self._cluster_id, controller=self._controller.controller or NOBODY, me=self._me)
 
     def brokers(self, who: Caller, *, fenced: bool = False) -> Sequence[Broker]:
-        """The brokers that are there; with `fenced`, those too that have joined and are not."""
+        """The live brokers; with `fenced`, the fenced ones too."""
         image = self._hosted.image
         return list(image.brokers.values()) if fenced else [image.brokers[one] for one in image.live]
 
@@ -199,8 +199,8 @@ class Admin:
         await self._progress.settled()
 
     async def quorum(self, who: Caller) -> QuorumView:
-        """The quorum of the cluster metadata; only its leader, the controller, knows it."""
-        await self._controller.active.settled()  # a majority still follows it
+        """The quorum of the metadata log; only its leader, the controller, knows it."""
+        await self._controller.active.settled()  # makes sure that a majority still follows this controller
         partition, clock, brokers = self._metadata, self._ports.clock, self._hosted.image.brokers
         peers = {peer.replica: peer for peer in partition.replica.peers()}
         observers = sorted((peer for peer in peers.values() if not peer.votes), key=lambda peer: peer.replica)
@@ -221,7 +221,7 @@ class Admin:
         return DiskUse(folder=folder, total_bytes=disk.total_bytes(folder), free_bytes=disk.free_bytes(folder))
 
     def partition_sizes(self, who: Caller, topic: str, numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
-        """The size in bytes of those partitions of a topic that are hosted here."""
+        """Number and size in bytes of those partitions of a topic that this broker hosts."""
         partitions = self._hosted.by_number(topic)
         for number in numbers:
             if 0 <= number < len(partitions) and (partition := partitions[number]) is not None:
@@ -230,13 +230,13 @@ class Admin:
     async def elect_preferred(
         self, who: Caller, partitions: Iterable[PartitionName], within_s: float
     ) -> dict[PartitionName, Fault | None]:
-        """Let the first replicas of partitions lead again; for each its fault, or None."""
+        """Elect the preferred leaders of partitions; for each its fault, or None."""
         return await self._elections.hold(partitions, within_s)
 
     # Settings
 
     def resources(self, who: Caller) -> dict[Resource, list[str]]:
-        """What has settings, by name."""
+        """The names of all resources that have settings."""
         image = self._hosted.image
         return {
             Resource.TOPIC: list(image.topics),
@@ -260,12 +260,13 @@ class Admin:
             case Resource.BROKER:
                 if name != str(self._me):
                     raise InvalidRequest(
-                        f"this is broker {self._me}, not {name!r}: each shows its own settings; an empty name means all"
+                        f"this is broker {self._me}, not {name!r}: a broker describes its own settings only; "
+                        "an empty name means those of all brokers"
                     )
                 return self._broker_settings()
 
     def topic_settings(self, own: Mapping[str, str]) -> Iterator[SettingView]:
-        """All settings of a topic that has these of its own."""
+        """All settings of a topic whose own settings are `own`."""
         for setting in TOPIC_SETTINGS.values():
             yield SettingView(
                 name=setting.name, kind=setting.kind, help=setting.help, values=self._topic_values(own, setting)
@@ -291,14 +292,14 @@ class Admin:
             yield _view_of(fact)
 
     def _all_brokers_settings(self) -> Iterator[SettingView]:
-        """What was set for all brokers, and only that."""
+        """The settings that were changed for all brokers, without defaults."""
         for name, value in self._hosted.image.broker_settings.get(ALL_BROKERS, {}).items():
             one = rows()[name]
             values = [SettingValue(name, value, SettingSource.ALL_BROKERS)]
             yield SettingView(name=name, kind=kind_of(one), help=row(one).help, values=values)
 
     def _group_settings(self, group_id: str) -> Iterator[SettingView]:
-        """All settings of a group, whether it exists or not."""
+        """All settings of a group; the group need not exist."""
         own = self._hosted.image.group_settings.get(group_id, {})
         for name, broker_name in BROKER_NAMES.items():
             values = list(self._broker_values(broker_name))
@@ -338,7 +339,7 @@ class Admin:
         return answers
 
     def _compacted(self, wanted: Sequence["Alteration"]) -> dict[str, None]:
-        """Topics among them that have cleanup.policy=compact at this moment."""
+        """The topics among `wanted` that have cleanup.policy=compact now."""
         topics = self._hosted.image.topics
         named = [one.name for one in wanted if one.kind == Resource.TOPIC and one.name in topics]
         return {name: None for name in named if wants_compaction(topics[name].settings)}
@@ -346,7 +347,7 @@ class Admin:
 
 @frozen
 class Alteration:
-    """One resource, and what is to happen to its settings."""
+    """A resource, and the changes to its settings."""
 
     kind: int
     name: str
@@ -359,7 +360,7 @@ def _alter(wanted: Alteration, controller: Controller) -> Proposal[None]:
         known = [str(broker) for broker in sorted(controller.image.brokers)]
         if wanted.name not in known:
             raise InvalidRequest(
-                f"there is no broker {wanted.name!r}, only {', '.join(known)}; an empty name means all"
+                f"there is no broker {wanted.name!r}, only {', '.join(known)}; an empty name means all brokers"
             )
     if isinstance(wanted.changes, Fault):
         raise wanted.changes
@@ -371,9 +372,9 @@ def _alter(wanted: Alteration, controller: Controller) -> Proposal[None]:
 def _resource(kind: int, name: str) -> Resource:
     if kind not in tuple(Resource):
         known = "topics (2), brokers (4) and groups (32)"
-        raise InvalidRequest(f"there are no settings of resource type {kind}, only of {known}")
+        raise InvalidRequest(f"resource type {kind} has no settings, only {known} have")
     if kind == Resource.GROUP and not name:
-        raise InvalidRequest("a group needs a name")
+        raise InvalidRequest("GroupId can't be empty.")
     return Resource(kind)
 
 
@@ -411,5 +412,5 @@ def _replica_view(peer: PeerProgress, clock: Clock) -> ReplicaView:
 
 
 def _wall_ms(at: float, clock: Clock) -> int:
-    """The wall time of something that was noted by the monotonic clock."""
+    """A time of the monotonic clock as wall time."""
     return UNKNOWN if at == NEVER else clock.wall_ms() - round((clock.monotonic() - at) * 1000)

@@ -1,7 +1,8 @@
 """Consumer groups of both protocols, and their committed offsets.
 
-A group is served by the broker that leads its partition of `__consumer_offsets`; elsewhere a call raises
-`NotCoordinator`. Every result, of reads too, is given when the high watermark has passed what it was computed from.
+The coordinator of a group is the broker that leads its partition of `__consumer_offsets`; on other brokers a call
+raises `NotCoordinator`. A call returns, even if it only reads, when the high watermark has passed the state from which
+its result was computed.
 """
 
 from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
@@ -30,15 +31,15 @@ from tailrace.model.frozen import frozen
 from tailrace.model.ids import BrokerId, PartitionName
 from tailrace.ports import Ports
 
-HEX_PARTS: Final = (8, 12, 16, 20)  # where a UUID has its dashes
-MEMBER_NAME_MAX_CHARS: Final = 4096  # of the name that a member id begins with
+HEX_PARTS: Final = (8, 12, 16, 20)  # the positions of the dashes in a UUID
+MEMBER_NAME_MAX_CHARS: Final = 4096  # of the client id or instance id at the start of a member id
 LAST_MS: Final = 2**63 - 1  # the largest time that can be stored
 KEPT_BY_DEFAULT: Final = -1
 
 
 @frozen
 class OffsetToCommit:
-    topic: Topic | Fault  # a fault: the topic is not known, and why
+    topic: Topic | Fault  # a fault: why the topic was not found
     partition: int
     offset: int
     leader_epoch: int
@@ -65,7 +66,7 @@ class ClassicMemberView:
 
 @frozen
 class ClassicGroupView:
-    """A classic group. Protocol, and members' metadata and assignments, are those of a stable group only."""
+    """A classic group. Protocol, metadata and assignments of members are empty unless the group is stable."""
 
     state: str
     protocol_type: str
@@ -90,14 +91,14 @@ class ConsumerGroupView:
 
 
 class OffsetReader(NamedTuple):
-    """The member that reads committed offsets, and how."""
+    """The member that fetches committed offsets, and how."""
 
-    member_id: str | None  # None: no member in particular
+    member_id: str | None  # None: not as a member
     member_epoch: int
-    require_stable: bool  # an offset that an open transaction has committed is not given
+    require_stable: bool  # do not return an offset while an open transaction is about to replace it
 
 
-CommittedOffsets = Mapping[PartitionName, Committed | None]  # None: an open transaction has committed another
+CommittedOffsets = Mapping[PartitionName, Committed | None]  # None: unstable, an open transaction has committed another
 
 
 class Groups:
@@ -115,14 +116,14 @@ class Groups:
     # Members of the classic protocol
 
     async def join(self, who: Caller, group_id: str, wanted: JoinRequest) -> JoinAnswer:
-        """Answered when all members have joined, or their time is up."""
+        """Returns when all members have joined, or the rebalance timeout is over."""
         new_id = self.new_member_id(who, wanted.identity.instance_id)
         joined = await self._named(group_id).answered(partial(_join, group_id, wanted, new_id))
         assert isinstance(joined, JoinAnswer)
         return joined
 
     async def sync(self, who: Caller, group_id: str, wanted: SyncRequest) -> SyncAnswer:
-        """Answered when the leader of the generation has brought the assignment."""
+        """Returns when the group leader has sent the assignment of the generation."""
         synced = await self._named(group_id).answered(partial(_sync, group_id, wanted))
         assert isinstance(synced, SyncAnswer)
         return synced
@@ -148,7 +149,7 @@ class Groups:
         return await coordinator.act(act)
 
     def new_member_id(self, who: Caller, instance_id: str | None) -> str:
-        """As Kafka makes them: people recognise their clients by it."""
+        """A member id in Kafka's form, `<client id>-<UUID>`: operators recognise clients by it."""
         digits = self._ports.random.new_id().hex()
         cuts = zip((0, *HEX_PARTS), (*HEX_PARTS, len(digits)), strict=True)
         name = (instance_id or who.client_id or "")[:MEMBER_NAME_MAX_CHARS]
@@ -167,8 +168,8 @@ class Groups:
         kept_ms: int = KEPT_BY_DEFAULT,
         knows_epochs: bool,
     ) -> list[Fault | None]:
-        """Commit what can be committed, at once; for each offset its fault, or None. `knows_epochs`: the client knows
-        that members of the consumer protocol have epochs instead of a generation."""
+        """Commit all valid offsets in one write; returns for each offset its fault, or None. `knows_epochs`: the client
+        knows that members of the consumer protocol have member epochs instead of a generation."""
 
         async def commit(committable: Mapping[PartitionName, Committed]) -> None:
             await self._coordinator.local(group_id).act(
@@ -188,7 +189,7 @@ class Groups:
         commit: Callable[[Mapping[PartitionName, Committed]], Awaitable[None]],
         expires_ms: int = KEPT_BY_DEFAULT,
     ) -> list[Fault | None]:
-        """Hand the offsets that can be committed to `commit`; for each offset its fault, or None."""
+        """Call `commit` with the valid offsets; returns for each offset its fault, or None."""
         places = [self._place(one) for one in offsets]
         now_ms = self._ports.clock.wall_ms()
         committable = {
@@ -211,11 +212,11 @@ class Groups:
         return [place if isinstance(place, Fault) else outcome for place in places]
 
     def _place(self, one: OffsetToCommit) -> PartitionName | Fault:
-        """Which partition is meant, or why nothing can be committed for it."""
+        """The partition of an offset, or why it cannot be committed."""
         if isinstance(one.topic, Fault):
             return one.topic
         if not 0 <= one.partition < len(one.topic.partitions):
-            return UnknownTopic(f"{one.topic.name} has no partition {one.partition}")
+            return UnknownTopic(f"there is no partition {one.topic.name}-{one.partition}")
         try:
             check_metadata(one.metadata, self._offset_metadata_max_bytes)
         except Fault as fault:
@@ -223,7 +224,7 @@ class Groups:
         return PartitionName(one.topic.name, one.partition)
 
     async def committed_offsets(self, who: Caller, group_id: str, reader: OffsetReader) -> CommittedOffsets:
-        """All offsets that a group has committed."""
+        """All committed offsets of a group."""
 
         def read(machine: GroupMachine) -> CommittedOffsets:
             machine.check_offset_fetch(group_id, reader.member_id, reader.member_epoch)
@@ -233,23 +234,27 @@ class Groups:
         return await self._coordinator.local(group_id).ask(read)
 
     async def delete_offsets(self, who: Caller, group_id: str, places: Sequence[PartitionName]) -> list[Fault | None]:
-        """Forget offsets of partitions that no member of the group reads; for each its fault, or None."""
-        there = [place for place in places if self._is_there(place)]
-        results = await self._named(group_id).act(lambda machine, turn: machine.delete_offsets(group_id, there, turn))
-        outcome = dict(zip(there, results, strict=True))
+        """Delete committed offsets of topics that the group is not subscribed to; for each its fault, or None."""
+        existing = [place for place in places if self._exists(place)]
+        results = await self._named(group_id).act(
+            lambda machine, turn: machine.delete_offsets(group_id, existing, turn)
+        )
+        outcome = dict(zip(existing, results, strict=True))
         return [
-            outcome[place] if place in outcome else UnknownTopic(f"there is no such partition of {place.topic}")
+            outcome[place]
+            if place in outcome
+            else UnknownTopic(f"there is no partition {place.topic}-{place.partition}")
             for place in places
         ]
 
-    def _is_there(self, place: PartitionName) -> bool:
+    def _exists(self, place: PartitionName) -> bool:
         topic = self._hosted.image.topics.get(place.topic)
         return topic is not None and 0 <= place.partition < len(topic.partitions)
 
-    # Looking at groups
+    # Listing, describing and deleting groups
 
     async def list(self, who: Caller, states: Container[str], kinds: Container[str]) -> list[ListedGroup]:
-        """The groups that this broker coordinates, of these states and kinds in lower case; none given: of all."""
+        """The groups that this broker coordinates, filtered by states and kinds (in lower case); empty: no filter."""
         found: list[ListedGroup] = []
         for coordinator in self._coordinator.local_coordinators:
             found += await coordinator.ask(partial(_listed, states, kinds))
@@ -263,20 +268,21 @@ class Groups:
         return await coordinator.ask(partial(_consumer_view, group_id, coordinator.rules.assignors[0]))
 
     async def delete(self, who: Caller, group_id: str) -> None:
-        """Forget a group without members, and its offsets."""
+        """Delete a group that has no members, and its committed offsets."""
         await self._coordinator.local(group_id).act(lambda machine, turn: machine.delete(group_id, turn))
 
     def _named(self, group_id: str) -> GroupPartitionCoordinator:
-        """The coordinator of a group with members. Offsets can be kept under an empty name, members cannot."""
+        """The coordinator of a group that may have members. With an empty group id only offsets can be committed."""
         if not group_id:
-            raise InvalidGroupId("a group needs a name")
+            raise InvalidGroupId("GroupId can't be empty.")
         return self._coordinator.local(group_id)
 
 
 async def _try_expressions(
     group_id: str, expression: str | None, coordinator: GroupPartitionCoordinator, time_slice: TimeSlice
 ) -> KnownMatches:
-    """Match expressions against topic names before the coordinator's turn has to, in time slices."""
+    """Match regular expressions against topic names in advance, in time slices: the coordinator's own turn must be
+    short."""
     tried: dict[str, dict[str, bool]] = {}
     time_slice.begin()
     while left := coordinator.untried(group_id, expression, tried):
@@ -284,7 +290,7 @@ async def _try_expressions(
             results = tried.setdefault(one, {})
             try:
                 matches = compiled(one).fullmatch
-            except InvalidExpression:  # a new one is refused by the coordinator; an old one keeps what it has
+            except InvalidExpression:  # the coordinator refuses a new one, and keeps the matches of an old one
                 results |= dict.fromkeys(names, False)
                 continue
             for name in names:

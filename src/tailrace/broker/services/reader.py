@@ -1,13 +1,13 @@
-"""Reading records: fetches that may wait, and lookups of offsets, in partitions that this broker leads or follows.
+"""Reading records: fetches, which may wait for data, and offset lookups, on partitions that this broker hosts.
 
-A `Fetch` has its results at once when it finds `min_bytes` or a fault. Otherwise it waits, watching its partitions'
-high watermarks and leaders, until there is enough, a partition has another leader, or its time is up. Records that the
-page cache does not hold are read off the loop first. At least one batch is given even when it is over the limits: a
-consumer must not get stuck behind a large one.
+A `Fetch` is complete at once if it finds `min_bytes` or a fault. Otherwise it waits, watching the high watermarks and
+leaders of its partitions, until there are `min_bytes`, a leader changes, or `max_wait_ms` is over. Records that are not
+in the page cache are read by another thread, so that the event loop is not blocked. At least one batch is returned even
+if it exceeds the limits: a consumer must not get stuck at a large batch.
 
-A follower serves what it knows to be committed (KIP-392). An offset that is in its log and not known to be committed
-waits, and is refused as not available when the time is up. Readers of committed records get nothing past the last
-stable offset, and with their records a list of the transactions in them that were aborted (KIP-98).
+A follower serves records below the high watermark that it knows (KIP-392). A fetch at an offset that is in its log, but
+above that high watermark, waits, and fails with OFFSET_NOT_AVAILABLE when the time is up. With read_committed, a fetch
+ends at the last stable offset, and lists the aborted transactions among its records (KIP-98).
 """
 
 import asyncio
@@ -37,36 +37,36 @@ NOT_FOUND: Final = Timed(offset=-1, timestamp=NO_TIME, epoch=-1)
 
 
 class Position(Enum):
-    """A place in a partition that is not a time."""
+    """A position in a partition that ListOffsets can look up, besides timestamps."""
 
     EARLIEST = auto()
     LATEST = auto()
     MAX_TIMESTAMP = auto()  # the record with the largest timestamp
-    NOWHERE = auto()  # in storage that this broker does not have
+    NOWHERE = auto()  # in tiered storage, which this broker does not have
 
 
 class Refused(NamedTuple):
-    """A partition that gives no records, and why."""
+    """A partition whose fetch failed, and why."""
 
     partition: int
     fault: Fault
-    state: PartitionFetched | None = None  # where the partition stands, when it was found
+    state: PartitionFetched | None = None  # its offsets, without records, if the partition was found
 
 
 Result = PartitionFetched | Refused
 
 
 class FetchOptions(NamedTuple):
-    committed: bool  # nothing past the last stable offset
+    committed: bool  # read_committed: nothing past the last stable offset
     from_followers: bool  # the client may read from followers
     min_bytes: int
     max_bytes: int
     max_wait_ms: int
-    rack: str  # where the consumer is; empty: unknown
+    rack: str  # of the consumer; empty: unknown
 
 
 class ProducerSeen(NamedTuple):
-    """What a partition remembers of a producer."""
+    """The state of a producer in a partition."""
 
     producer_id: int
     epoch: int
@@ -77,13 +77,13 @@ class ProducerSeen(NamedTuple):
 
 
 class Runner(Protocol):
-    """What runs the parts of a request that cannot be answered at once."""
+    """Runs the parts of a request that cannot be answered at once: the client's connection."""
 
     def beside(self, work: Coroutine[Any, Any, None], what: str) -> None:
-        """Run work in a task of its own."""
+        """Run work in its own task."""
 
     def failed(self, what: str) -> None:
-        """Called inside an except clause: this request met an unexpected error."""
+        """Called inside an except clause: this request failed with an unexpected error."""
 
 
 class Reader:
@@ -101,13 +101,13 @@ class Reader:
         runner: Runner,
         done: Callable[[], None],
     ) -> "Fetch":
-        """A fetch that has not begun. `done` is called when it has its results, unless `Fetch.begin` said so."""
+        """A fetch that has not begun. `done` is called when it is complete, unless `Fetch.begin` returned True."""
         return Fetch(self, wanted, options, runner, done)
 
     async def find_offset(
         self, who: Caller, topic: str, number: int, leader_epoch: int, at: Position | int, *, committed: bool
     ) -> Timed:
-        """Where a position is, or the first record with a timestamp (in ms) from `at` on; offset -1: there is none."""
+        """The offset of a position, or of the first record with timestamp `at` (in ms) or later; offset -1: none."""
         partition = self._led(topic, number, leader_epoch)
         limit, log = partition.readable(committed=committed), partition.log
         match at:
@@ -124,11 +124,11 @@ class Reader:
                 return await log.offset_for_time(at, limit) or NOT_FOUND
 
     def end_of_epoch(self, who: Caller, topic: str, number: int, leader_epoch: int, epoch: int) -> tuple[int, int]:
-        """The largest epoch up to `epoch` that wrote to a partition, and where it ended; (-1, -1): unknown."""
+        """The largest epoch up to `epoch` in a partition's log, and its end offset; (-1, -1): unknown."""
         return self._led(topic, number, leader_epoch).end_of_epoch(epoch)
 
     def producers(self, who: Caller, topic: str, number: int) -> Iterator[ProducerSeen]:
-        """What a partition led here remembers of its producers."""
+        """The producer states of a partition that this broker leads."""
         states = self._led(topic, number, -1).log.producers
         for producer_id, producer in states.items():
             yield ProducerSeen(
@@ -146,7 +146,7 @@ class Reader:
         partition.require_epoch(leader_epoch)
         return partition
 
-    # What a fetch needs
+    # Used by `Fetch`
 
     def readable(self, topic: str | Id, wanted: PartitionWanted, *, from_followers: bool) -> Partition:
         partition = self._hosted.find(topic, wanted.partition)
@@ -165,14 +165,14 @@ class Reader:
         return Piece(partition, wanted.offset, max_bytes, committed)
 
     def read(self, piece: Piece) -> Read | None:
-        """The piece, if that does not take the disk."""
+        """Read a piece if it is in memory; None: it must be read from disk."""
         return self._read_ahead.read(piece)
 
     def prepare(self, pieces: Sequence[Piece]) -> None:
         self._read_ahead.prepare(pieces)
 
 
-class Cold(NamedTuple):
+class ColdRead(NamedTuple):
     """A read that must wait for the disk: where its result goes, and what to read."""
 
     topic: str | Id
@@ -182,14 +182,14 @@ class Cold(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """Where a partition stood when it was last read."""
+    """The state of a partition when it was last read."""
 
-    bytes_appended: int  # -1: unknown, as not all of its log was committed
+    bytes_appended: int  # -1: unknown, because the log was not readable to its end
     epoch: int
 
 
 class Fetch:
-    """One fetch, from its first look at the log to its results."""
+    """One fetch, from the first read to its results."""
 
     def __init__(
         self,
@@ -210,8 +210,8 @@ class Fetch:
         self.results: dict[str | Id, list[Result]] = {}
 
     def begin(self) -> bool:
-        """Whether the results are there now."""
-        self._look()
+        """Read; whether the fetch is complete now."""
+        self._read_all()
         if self._cold:
             self._read_cold()
             return False
@@ -221,46 +221,46 @@ class Fetch:
         self._timer = asyncio.get_running_loop().call_later(max_wait_s, self._guarded, self._finish)
         self._remember()
         for partition in self._watched:
-            partition.watch(self._poke)
+            partition.watch(self._partition_changed)
         return False
 
     def cancel(self) -> None:
-        """Stop waiting: nobody wants the results any more."""
+        """Stop waiting: the results are no longer wanted."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         for partition in self._watched:
-            partition.unwatch(self._poke)
+            partition.unwatch(self._partition_changed)
         self._watched = {}
 
     @property
     def reads_ahead(self) -> bool:
-        """Whether `read_ahead` has something to do."""
+        """Whether there is something to read ahead."""
         return bool(self._next)
 
     def read_ahead(self) -> None:
-        """Read what the client will fetch next; to be called when it has taken in what it was sent."""
+        """Read what the client will fetch next; call this when the client has received the response."""
         self._reader.prepare(self._next)
 
-    # Looking
+    # Reading
 
-    def _look(self) -> None:
-        """Read what there is, partition by partition, within the limits."""
+    def _read_all(self) -> None:
+        """Read the partitions one after the other, within the limits."""
         self.results = {}
         self._found: list[Partition] = []
-        self._cold: list[Cold] = []
+        self._cold: list[ColdRead] = []
         self._next: list[Piece] = []  # what the client will fetch next
         self._size = 0
-        self._must_answer = False  # there is a fault, or more than one answer can hold
+        self._must_answer = False  # a partition failed, or has more than one response can hold: do not wait
         for topic, wanted in self._wanted:
             results = self.results.setdefault(topic, [])
-            results.append(self._look_at(topic, len(results), wanted))
+            results.append(self._read_partition(topic, len(results), wanted))
 
     @property
     def _enough(self) -> bool:
         return self._size >= self._options.min_bytes or self._must_answer
 
-    def _look_at(self, topic: str | Id, place: int, wanted: PartitionWanted) -> Result:
+    def _read_partition(self, topic: str | Id, place: int, wanted: PartitionWanted) -> Result:
         options, reader = self._options, self._reader
         try:
             partition = reader.readable(topic, wanted, from_followers=options.from_followers)
@@ -279,9 +279,9 @@ class Fetch:
             read = reader.read(piece)
             aborted = self._aborted_in(partition, wanted.offset, read) if read and options.committed else None
             if read is None or (aborted is None and options.committed):
-                self._cold.append(Cold(topic, place, wanted, piece))
+                self._cold.append(ColdRead(topic, place, wanted, piece))
                 return _fetched(wanted, partition, b"")
-            return self._took(wanted, piece, read, aborted)
+            return self._add(wanted, piece, read, aborted)
         except Fault as fault:
             self._must_answer = True
             return Refused(wanted.partition, fault)
@@ -289,12 +289,13 @@ class Fetch:
     def _aborted_in(self, partition: Partition, offset: int, read: Read) -> list[Aborted] | None:
         return partition.log.aborted_between(offset, read.next_offset) if read.data else []
 
-    def _took(
+    def _add(
         self, wanted: PartitionWanted, piece: Piece, read: Read, aborted: list[Aborted] | None
     ) -> PartitionFetched:
+        """Add records to the response, if they do not exceed its size limit."""
         partition = piece.partition
         if self._size and len(read.data) > self._options.max_bytes - self._size:
-            return _fetched(wanted, partition, b"")  # only the first may be over the limit
+            return _fetched(wanted, partition, b"")  # only the first batch may exceed the limit
         self._size += len(read.data)
         if read.data and read.next_offset < partition.readable(committed=self._options.committed):
             self._must_answer = True
@@ -304,8 +305,8 @@ class Fetch:
 
     # Waiting
 
-    def _poke(self) -> None:
-        """A high watermark or a leader changed: look again, once for all changes of this iteration of the loop."""
+    def _partition_changed(self) -> None:
+        """A high watermark or a leader changed: read again, once for all changes of this iteration of the loop."""
         if not self._retrying:
             self._retrying = True
             asyncio.get_running_loop().call_soon(self._guarded, self._retry)
@@ -315,7 +316,7 @@ class Fetch:
         if self._timer is None or not self._may_be_enough():
             return
         leader_changed = any(partition.epoch != seen.epoch for partition, seen in self._watched.items())
-        self._look()
+        self._read_all()
         if self._cold:
             self.cancel()
             self._read_cold()
@@ -325,7 +326,7 @@ class Fetch:
             self._remember()
 
     def _remember(self) -> None:
-        """Note where the partitions stand that were just read."""
+        """Note the state of the partitions that were just read."""
         self._watched = {
             partition: Seen(partition.bytes_appended if self._reads_to_end(partition) else -1, partition.epoch)
             for partition in self._found
@@ -335,7 +336,7 @@ class Fetch:
         return partition.readable(committed=self._options.committed) == partition.log.end
 
     def _may_be_enough(self) -> bool:
-        """Whether looking again can be worth it: reading costs more than counting. In doubt, it is."""
+        """Whether reading again may find `min_bytes`; True in doubt. Counting bytes is cheaper than reading."""
         size = self._size
         for partition, seen in self._watched.items():
             if seen.bytes_appended < 0 or partition.epoch != seen.epoch or not partition.leads:
@@ -344,7 +345,7 @@ class Fetch:
         return size >= self._options.min_bytes
 
     def _guarded(self, work: Callable[[], None]) -> None:
-        """Run a callback of the loop: an unexpected error costs this request's connection, and no other."""
+        """Run a callback of the event loop; an unexpected error closes only this request's connection."""
         try:
             work()
         except Exception:
@@ -361,7 +362,7 @@ class Fetch:
         for cold in self._cold:
             result: Result
             try:
-                result = self._took(cold.wanted, cold.piece, *await self._read_one_cold(cold.piece))
+                result = self._add(cold.wanted, cold.piece, *await self._read_one_cold(cold.piece))
             except Fault as fault:
                 self._must_answer = True
                 result = Refused(cold.wanted.partition, fault)

@@ -1,9 +1,9 @@
-"""Cooperative time slices: after 20 ms a request yields, and goes on when other connections have been served.
+"""Cooperative time slices: after 20 ms a request yields, and continues when other connections have been served.
 
-Most requests take microseconds. Batches that have to be opened (`log.admission`), regular expressions and requests with
-very many partitions take milliseconds, and one frame may bring much of that, or be one of many. Requests that wait for
-their next slice stand in one queue, and each iteration of the event loop lets one of them go on: however many wait, the
-other connections are delayed by one slice at most.
+Most requests take microseconds. Batches whose records must be decoded (`log.admission`), regular expressions and
+requests with very many partitions take milliseconds, and one frame may hold many of them. Requests that wait for their
+next slice are in one queue, and each iteration of the event loop continues one of them: however many wait, other
+connections are delayed by one slice at most.
 """
 
 import asyncio
@@ -14,11 +14,11 @@ from typing import Final
 from tailrace.ports import Clock
 
 SLICE_MAX_S: Final = 0.02
-MANY_AT_ONCE: Final = 100  # partitions: a request with more of them may take long
+MANY_AT_ONCE: Final = 100  # partitions; a request with more of them may take long
 
 
 class SliceQueue:
-    """Requests that have used up their slice, in the order in which they did."""
+    """Requests that have used up their slice and wait for the next one, first in, first out."""
 
     def __init__(self) -> None:
         self._queue: deque[Callable[[], None]] = deque()
@@ -48,7 +48,7 @@ class TimeSlice:
         self._clock = clock
         self._began = 0.0
         self.is_slow = False
-        self.rests = False  # the slice is used up, the next has not begun
+        self.rests = False  # the slice is used up, the next one has not begun
 
     def begin(self, now: float | None = None) -> None:
         self._began = self._clock.monotonic() if now is None else now

@@ -1,7 +1,7 @@
-"""Topics: find, create, grow and delete them, and what clients are told about their partitions.
+"""Topics: find, create and delete them, add partitions, and describe their partitions.
 
-Topics are created by the controller. Any broker can ask it for a topic that is missing; the caller is answered when
-this broker knows the new topic and its partitions are led.
+Topics are created by the controller. For topics that are created on demand, any broker sends the request to it. A call
+that creates topics or partitions returns when this broker's metadata has them and they have leaders, or times out.
 """
 
 import logging
@@ -81,7 +81,7 @@ class Topics:
         return image.topics.get(topic) if isinstance(topic, str) else image.topics_by_id.get(topic)
 
     def require(self, who: Caller, topic: str | Id) -> Topic:
-        """`UnknownTopic`, `UnknownTopicId`, or `InvalidTopicName` where no topic could have that name."""
+        """The topic; raises `UnknownTopic`, `UnknownTopicId`, or `InvalidTopicName` if no topic can have that name."""
         found = self.find(who, topic)
         if found is not None:
             return found
@@ -91,7 +91,7 @@ class Topics:
         raise UnknownTopicId(f"there is no topic with id {show_id(topic)}")
 
     def watch(self, changed: Callable[[Id], None]) -> None:
-        """Call back whenever a topic begins, ends, grows, or has another leader somewhere."""
+        """Call `changed` whenever a topic is created, deleted, gets more partitions, or one of its leaders changes."""
         self._hosted.watch_topics(changed)
 
     def partition_states(self, topic: Topic, first: int = 0) -> Sequence[PartitionState]:
@@ -99,8 +99,9 @@ class Topics:
         return self._leaders.of(topic, first)
 
     def leader_hint(self, topic: str | Id, partition: int, fault: Fault) -> LeaderHint:
-        """The leader to name beside a refusal, and its epoch (KIP-951): the newest this broker knows, from its own
-        replica or from what leaders have reported. None where a client would come back from there."""
+        """The leader and epoch that a refusal names (KIP-951): the newest that this broker knows, from its own replica
+        or from the metadata. `NO_HINT` if the refusal does not concern leadership, or the client would be sent back
+        to this broker."""
         if not isinstance(fault, NotLeader | FencedLeaderEpoch):
             return NO_HINT
         image = self._hosted.image
@@ -109,7 +110,7 @@ class Topics:
             return NO_HINT
         leader, epoch = self._leaders.hint(found, partition)
         if leader == self._me and isinstance(fault, NotLeader):
-            return NO_HINT  # it is about to hand over, or was elected a moment ago
+            return NO_HINT  # this broker is about to hand leadership over, or was elected a moment ago
         return leader, epoch
 
     # Creating
@@ -120,7 +121,7 @@ class Topics:
 
     @property
     def default_replication_factor(self) -> int:
-        """-1 leaves it to the controller."""
+        """-1: the controller decides."""
         return self._settings.default_replication_factor
 
     @property
@@ -135,11 +136,13 @@ class Topics:
         validate_only: bool = False,
         within_s: float = LED_WITHIN_S,
     ) -> list[TopicCreated | Fault]:
-        """Create topics on the controller, each with its own result, a fault among `wanted` its own already. When this
-        returns, the new topics are led, or the time is up."""
+        """Create topics, on the controller, each with its own result; a fault among `wanted` is returned as it is. When
+        this returns, the partitions of the new topics have leaders, or the time is up."""
         partitions = sum(max(one.partitions, len(one.assignment)) for one in wanted if not isinstance(one, Fault))
         if partitions > PARTITIONS_PER_REQUEST_MAX:
-            fault = PolicyViolation(f"{partitions} partitions at once; a request may make {PARTITIONS_PER_REQUEST_MAX}")
+            fault = PolicyViolation(
+                f"the request creates {partitions} partitions, at most {PARTITIONS_PER_REQUEST_MAX} are allowed"
+            )
             return [fault for _ in wanted]
         changes = [partial(_create, one, self._new_id) for one in wanted]
         answers = await self._changes.each(changes, validate_only=validate_only)
@@ -150,7 +153,8 @@ class Topics:
         return answers
 
     async def create_missing(self, who: Caller, names: Sequence[str]) -> dict[str, Fault]:
-        """Create topics with the default settings, through the controller; what could not be created, and why."""
+        """Create topics with the default settings, through the controller; returns a fault for each topic that could
+        not be created. A topic that exists already is no fault."""
         if not names:
             return {}
         if not self._changes.are_made_here:
@@ -178,7 +182,7 @@ class Topics:
         return {name: one for name, one in faults.items() if one is not None and not isinstance(one, TopicExists)}
 
     def _warn_of(self, created: Sequence[TopicCreated]) -> None:
-        """Log settings that are allowed, as in Kafka, and probably not meant."""
+        """Log a warning for settings that are allowed, as in Kafka, but probably a mistake."""
         broker = self._hosted.effective if created else self._settings
         for one in created:
             if one.warning is not None:
@@ -186,43 +190,43 @@ class Topics:
             wanted = TopicSettings.of(one.settings, broker).min_insync_replicas
             if wanted > one.replication_factor:
                 logger.warning(
-                    "topic %s has min.insync.replicas=%d and replication factor %d: acks=all will always be refused",
+                    "topic %s has min.insync.replicas=%d but replication factor %d: acks=all will always be refused",
                     one.name,
                     wanted,
                     one.replication_factor,
                 )
         warn_of_compaction(one.name for one in created if wants_compaction(one.settings))
 
-    # Growing and deleting
+    # Adding partitions and deleting
 
     async def grow(
         self, who: Caller, wanted: Sequence[MorePartitions], *, validate_only: bool, within_s: float
     ) -> list[Topic | Fault]:
-        """Give topics more partitions; when this returns, they are led, or the time is up."""
-        room = Room()
-        changes = [partial(_grow, one, room) for one in wanted]
+        """Add partitions to topics, each with its own result. When this returns, they are led, or the time is up."""
+        budget = PartitionBudget()
+        changes = [partial(_grow, one, budget) for one in wanted]
         answers = await self._changes.each(changes, validate_only=validate_only)
         await self._progress.until_led([one.id for one in answers if isinstance(one, Topic)], within_s)
         return answers
 
     async def delete(self, who: Caller, wanted: Sequence[str | Id | Fault]) -> list[Topic | Fault]:
-        """Delete topics, by name or by id, each with its own result."""
+        """Delete topics by name or by id, each with its own result; a fault among `wanted` is returned as it is."""
         if not self._settings.delete_topic_enable:
-            fault = TopicDeletionDisabled("delete.topic.enable is false: topics cannot be deleted")
+            fault = TopicDeletionDisabled("Topic deletion is disabled: delete.topic.enable is false.")
             return [fault for _ in wanted]
-        taken: dict[Id, None] = {}
-        return await self._changes.each([partial(_delete, one, taken) for one in wanted])
+        deleted: dict[Id, None] = {}
+        return await self._changes.each([partial(_delete, one, deleted) for one in wanted])
 
 
-class Room:
-    """How many partitions a request may still make."""
+class PartitionBudget:
+    """How many partitions a request may still create."""
 
     def __init__(self) -> None:
         self._left = PARTITIONS_PER_REQUEST_MAX
 
     def take(self, count: int) -> None:
         if count > self._left:
-            raise PolicyViolation(f"one request may make at most {PARTITIONS_PER_REQUEST_MAX} partitions")
+            raise PolicyViolation(f"one request may create at most {PARTITIONS_PER_REQUEST_MAX} partitions")
         self._left -= count
 
 
@@ -232,20 +236,20 @@ def _create(wanted: NewTopic | Fault, new_id: Callable[[], Id], controller: Cont
     return controller.create_topic(wanted, new_id)
 
 
-def _grow(wanted: MorePartitions, room: Room, controller: Controller) -> Proposal[Topic]:
+def _grow(wanted: MorePartitions, budget: PartitionBudget, controller: Controller) -> Proposal[Topic]:
     proposal = controller.add_partitions(wanted)
-    room.take(len(proposal.records))
+    budget.take(len(proposal.records))
     return proposal
 
 
-def _delete(wanted: str | Id | Fault, taken: dict[Id, None], controller: Controller) -> Proposal[Topic]:
-    """Name and id of the same topic in one request must not remove it twice; `taken` remembers."""
+def _delete(wanted: str | Id | Fault, deleted: dict[Id, None], controller: Controller) -> Proposal[Topic]:
+    """`deleted` holds the topics that this request deletes already: it may name the same one by name and by id."""
     if isinstance(wanted, Fault):
         raise wanted
     proposal = controller.delete_topic(wanted)
-    if proposal.answer.id in taken:
-        raise InvalidRequest("the topic is named twice in one request")
-    taken[proposal.answer.id] = None
+    if proposal.answer.id in deleted:
+        raise InvalidRequest("Duplicate topic name or id.")
+    deleted[proposal.answer.id] = None
     return proposal
 
 
@@ -254,10 +258,10 @@ def wants_compaction(settings: Mapping[str, str]) -> bool:
 
 
 def warn_of_compaction(topics: Iterable[str]) -> None:
-    """Applications cannot do without the setting, so it is accepted, though compaction is not done yet (ADR 0010)."""
+    """Applications depend on the setting, so it is accepted, although logs are not compacted yet (ADR 0010)."""
     for topic in topics:
         logger.warning(
-            "topic %s has cleanup.policy=compact, which this release does not carry out yet: earlier values of a key "
+            "topic %s has cleanup.policy=compact, but this release does not compact logs yet: earlier values of a key "
             "are kept, and the topic grows unless its cleanup.policy is compact,delete; records without a key are "
             "refused",
             topic,

@@ -1,7 +1,8 @@
 """Producer ids and transactions.
 
-A transactional id is served by the broker that leads its partition of `__transaction_state`; elsewhere a call raises
-`NotCoordinator`. Producers of transactions v2 (KIP-890) have partitions added by their leaders; others add them here.
+The coordinator of a transactional id is the broker that leads its partition of `__transaction_state`; on other brokers
+a call raises `NotCoordinator`. Producers of transactions v1 add partitions to a transaction by a request of their own;
+for those of v2 (KIP-890) the partition's leader adds it with the first batch.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -51,13 +52,13 @@ __all__ = [
     "Transactions",
 ]
 
-CLIENT_VERSION: Final = 1  # of transactions: clients of v2 do not add partitions themselves
+CLIENT_VERSION: Final = 1  # transactions v1: clients of v2 do not add partitions themselves
 
 
 @frozen
 class TransactionFilter:
     states: Collection[State] | None  # None: any
-    producer_ids: Collection[int]  # none: any
+    producer_ids: Collection[int]  # empty: any
     running_longer_than_ms: int  # below 0: any
     id_pattern: str | None  # an RE2 expression
 
@@ -72,7 +73,7 @@ class ListedTransaction:
 @frozen
 class TransactionView:
     transaction: Transaction
-    places: Sequence[PartitionName]  # its partitions; while it is being ended, those that have no marker yet
+    places: Sequence[PartitionName]  # its partitions; while it is completing, those that have no marker yet
 
 
 class Transactions:
@@ -103,48 +104,53 @@ class Transactions:
     # Producers
 
     async def new_producer(self, who: Caller) -> Producer:
-        """A producer id for idempotence; ids never repeat."""
+        """A new id for an idempotent producer; ids never repeat."""
         return Producer(await self._producer_ids.take(), 0)
 
     async def init_producer(
         self, who: Caller, transactional_id: str, timeout_ms: int, expected: Producer | None
     ) -> Producer:
-        """Give a transactional id to a producer, in an epoch that fences the one before."""
+        """Register a producer under a transactional id, with an epoch that fences the previous producer."""
         _require_name(transactional_id)
         return await self._coordinator.init(transactional_id, timeout_ms, expected)
 
-    # The course of a transaction; `link` numbers the client's connection: a later one has a higher number
+    # The course of a transaction. Connections are numbered in the order in which they were accepted.
 
     async def add_partitions(
-        self, who: Caller, transactional_id: str, producer: Producer, places: Sequence[PartitionName], link: int
+        self,
+        who: Caller,
+        transactional_id: str,
+        producer: Producer,
+        places: Sequence[PartitionName],
+        connection_number: int,
     ) -> list[Fault | None]:
-        """Make partitions part of a transaction, all or none; for each its fault, or None."""
+        """Add partitions to a transaction, all or none; for each its fault, or None."""
         coordinator = self._local(transactional_id)
         refused = {place: fault for place in places if (fault := self._refusal(place)) is not None}
         if refused:
             return [
-                refused.get(place, NotAttempted("another partition of the request was refused")) for place in places
+                refused.get(place, NotAttempted("Another partition of the request was refused.")) for place in places
             ]
-        await self._add(coordinator, transactional_id, producer, places, link)
+        await self._add(coordinator, transactional_id, producer, places, connection_number)
         return [None] * len(places)
 
     async def verify_partitions(
         self, who: Caller, transactional_id: str, producer: Producer, places: Sequence[PartitionName]
     ) -> list[Fault | None]:
-        """Which partitions are not part of a transaction."""
+        """Whether partitions are part of a transaction; for each `NotInTransaction`, or None."""
         missing = await self._local(transactional_id).ask(
             lambda machine: machine.missing(transactional_id, producer, places)
         )
         return [NotInTransaction("") if place in missing else None for place in places]
 
     async def add_offsets(
-        self, who: Caller, transactional_id: str, producer: Producer, group_id: str, link: int
+        self, who: Caller, transactional_id: str, producer: Producer, group_id: str, connection_number: int
     ) -> None:
-        """Make the partition that keeps a group's offsets part of a transaction."""
+        """Add the `__consumer_offsets` partition of a group to a transaction."""
         coordinator = self._local(transactional_id)
         topic = await self._groups.kept_in()
         place = PartitionName(OFFSETS_TOPIC, partition_of(group_id, len(topic.partitions)))
-        await self._add(coordinator, transactional_id, producer, [place], link)
+        await self._add(coordinator, transactional_id, producer, [place], connection_number)
 
     async def _add(
         self,
@@ -152,54 +158,66 @@ class Transactions:
         transactional_id: str,
         producer: Producer,
         places: Sequence[PartitionName],
-        link: int,
+        connection_number: int,
     ) -> None:
         await coordinator.when_free(
             transactional_id,
             lambda: coordinator.act(
-                lambda machine, turn: machine.add(transactional_id, producer, places, CLIENT_VERSION, turn, link)
+                lambda machine, turn: machine.add(
+                    transactional_id, producer, places, CLIENT_VERSION, turn, connection_number
+                )
             ),
         )
 
     def _refusal(self, place: PartitionName) -> Fault | None:
-        """Whether a client may write there; offsets have a request of their own."""
+        """Why a client may not write to a partition; None: it may. Offsets are added by `add_offsets`."""
         if place.topic in INTERNAL_TOPICS:
-            return TopicNotAllowed(f"{place.topic} is written by brokers only")
+            return TopicNotAllowed(f"{place.topic} is an internal topic: only brokers write to it")
         topic = self._hosted.image.topics.get(place.topic)
         if topic is None or not 0 <= place.partition < len(topic.partitions):
-            return UnknownTopic(f"there is no partition {place.partition} of a topic {place.topic}")
+            return UnknownTopic(f"there is no partition {place.topic}-{place.partition}")
         return None
 
     async def commit_offsets(
         self, who: Caller, commit: TransactionalCommit, offsets: Sequence[OffsetToCommit]
     ) -> list[Fault | None]:
-        """Commit a group's offsets with the transaction; for each offset its fault, or None."""
+        """Commit offsets of a group as part of a transaction; for each offset its fault, or None."""
 
         async def write(committable: Mapping[PartitionName, Committed]) -> None:
             if not commit.group_id:
-                raise InvalidGroupId("a transaction commits offsets of a group with a name")
+                raise InvalidGroupId("GroupId can't be empty.")
             await self.offset_commits.commit(commit, committable)
 
         return await self._offset_service.commit_each(offsets, write)
 
     async def end(
-        self, who: Caller, transactional_id: str, producer: Producer, version: int, *, committed: bool, link: int
+        self,
+        who: Caller,
+        transactional_id: str,
+        producer: Producer,
+        version: int,
+        *,
+        committed: bool,
+        connection_number: int,
     ) -> Producer:
-        """Commit or abort a transaction; who its producer is from now on."""
+        """Commit or abort a transaction; returns the producer id and epoch of the next one."""
         _require_name(transactional_id)
-        return await self._coordinator.end(transactional_id, producer, version, committed=committed, link=link)
+        return await self._coordinator.end(
+            transactional_id, producer, version, committed=committed, link=connection_number
+        )
 
     async def write_marker(self, who: Caller, topic: str, partition: int, marker: MarkerToWrite) -> Fault | None:
-        """End a transaction on a partition led here whose coordinator knows nothing of it any more."""
+        """Write a transaction marker to a partition that this broker leads: ends a hanging transaction, one that its
+        coordinator no longer knows."""
         return await self._markers.write(topic, partition, marker, MARKER_TIMEOUT_S)
 
-    # Looking at transactions
+    # Describing and listing transactions
 
     async def describe(self, who: Caller, transactional_id: str) -> TransactionView:
         return await self._local(transactional_id).ask(partial(_view, transactional_id))
 
     async def list(self, who: Caller, wanted: TransactionFilter, time_slice: TimeSlice) -> list[ListedTransaction]:
-        """The transactions that this broker coordinates."""
+        """The transactions that this broker coordinates and the filter selects."""
         matches = compiled(wanted.id_pattern).fullmatch if wanted.id_pattern else None
         is_wanted = partial(_is_wanted, wanted, self._clock.wall_ms())
         found: list[ListedTransaction] = []
@@ -215,7 +233,7 @@ class Transactions:
 
 def _require_name(transactional_id: str) -> None:
     if not transactional_id:
-        raise InvalidRequest("a transactional id cannot be empty")
+        raise InvalidRequest("TransactionalId can't be empty.")
 
 
 def _view(transactional_id: str, machine: TransactionMachine) -> TransactionView:
@@ -246,7 +264,7 @@ def _listed(is_wanted: Callable[[Transaction], bool], machine: TransactionMachin
 async def _matching(
     listed: "list[ListedTransaction]", matches: Callable[[str], object], time_slice: TimeSlice
 ) -> "list[ListedTransaction]":
-    """Those whose ids match; that may take long, so it is done in time slices."""
+    """The transactions whose ids match. Matching may take long, so it is done in time slices."""
     found = []
     time_slice.begin()
     for one in listed:

@@ -1,12 +1,12 @@
 """Writing records: append batches to partitions that this broker leads.
 
-`Writer.partition` finds one partition for one caller; its `append` is synchronous and either appends the batch or
-raises a fault that leaves nothing behind. A `Write` is a request with several batches: they are appended one after the
-other, each with its own outcome, in time slices where that takes long. With acks=all an outcome is final when the high
-watermark has passed its batch (`Acknowledgements`), or when the request's timeout is over.
+`Writer.partition` finds one partition; its `append` is synchronous, and either appends the batch or raises a fault and
+appends nothing. A `Write` is a request with several batches: they are appended one after the other, each with its own
+outcome, in several time slices if that takes long. With acks=all an outcome is final when the high watermark has passed
+the batch (`Acknowledgements`), or when the request's timeout is over.
 
-Before a transaction's first batch on a partition, the transaction coordinator is asked (`transactions.verification`);
-such a write waits, with a copy of its batches.
+The first batch of a transaction on a partition is verified with the transaction coordinator (KIP-890,
+`transactions.verification`). Such a write waits for the answer, with a copy of its batches.
 """
 
 import asyncio
@@ -50,17 +50,17 @@ NO_GUARDS: Final[Guards] = MappingProxyType({})
 
 
 class WritablePartition(Protocol):
-    """What a caller may do with a partition it was given by `Writer.partition`."""
+    """A partition as returned by `Writer.partition`."""
 
     @property
     def opens_records(self) -> bool:
-        """Whether appending opens batches, which takes long: the topic's settings are about single records."""
+        """Whether appending decodes every record of a batch, which takes long: the topic's settings require it."""
 
     def append(self, batch: memoryview, acks: int) -> Appended: ...
 
     @property
     def acknowledged(self) -> int:
-        """Below this offset acks=all is answered."""
+        """Batches below this offset are acknowledged with acks=all."""
 
     def when_acknowledged(self, end: int, done: WhenReached) -> None: ...
 
@@ -72,10 +72,10 @@ class Writer:
         self._hosted = hosted
         self._calls = calls
         self._progress = progress
-        self.verifier = verifier  # asks transaction coordinators
+        self.verifier = verifier  # sends verification requests to transaction coordinators
 
     def partition(self, who: Caller, topic: str | Id, number: int) -> WritablePartition:
-        """A partition that is hosted here; where another broker leads it, `NotLeader` says which."""
+        """A partition hosted on this broker; otherwise raises `NotLeader`, which names the leader."""
         return self._hosted.find(topic, number)
 
     def write(self, who: Caller, batches: Iterable[Batch], acks: int, time_slice: TimeSlice) -> "Write":
@@ -92,14 +92,15 @@ class Writer:
         adds: bool,
         says_abortable: bool,
     ) -> "Write":
-        """`adds`: partitions are made part of the transaction by their first batch (transactions v2)."""
+        """`adds`: the first batch adds its partition to the transaction (transactions v2). `says_abortable`: the client
+        understands TRANSACTION_ABORTABLE."""
         batches = list(batches)
         verification = Verification(transactional_id, adds=adds, says_abortable=says_abortable)
         guards = self._guards(batches, verification)
         return TransactionalWrite(self._hosted, batches, acks, time_slice, guards, verification, self.verifier)
 
     def _guards(self, batches: Iterable[Batch], verification: Verification) -> Guards:
-        """A guard for every transactional batch of partitions hosted here; other batches are refused when appended."""
+        """A guard for every transactional batch to a partition hosted here; other batches are refused when appended."""
         guards: dict[tuple[str | Id, int], Guard] = {}
         for topic, number, records in batches:
             if records is None or len(records) < BATCH_HEADER_BYTES or (topic, number) in guards:
@@ -108,7 +109,7 @@ class Writer:
             if header.is_transactional:
                 with suppress(Fault):
                     partition = self._hosted.find(topic, number)
-                    if not partition.is_internal:  # its records would be refused after it was added to the transaction
+                    if not partition.is_internal:  # the append is refused: do not add the partition to the transaction
                         guards[topic, number] = verification.guard(partition, header)
         return guards
 
@@ -117,9 +118,9 @@ class Writer:
     async def delete_records(
         self, who: Caller, wanted: Sequence[tuple[str, int, int | None]], within_s: float
     ) -> list[int | Fault]:
-        """Delete all records of partitions below an offset, None: below the high watermark. For each partition its new
-        first offset, or its fault. Committed through the metadata log, so that a new leader cannot bring records back.
-        """
+        """Delete the records of partitions below an offset; None: below the high watermark. Returns each partition's
+        new log start offset, or its fault. The new start is committed in the metadata log, so that a new leader cannot
+        bring deleted records back."""
         decided: list[Partition | Fault] = []
         for first in range(0, len(wanted), NAMES_PER_TURN_MAX):
             some = wanted[first : first + NAMES_PER_TURN_MAX]
@@ -139,17 +140,17 @@ class Writer:
         except Fault as fault:
             return fault
         except TimeoutError:
-            return TimedOut(f"{topic}-{number}: this broker does not know yet that its start was moved")
+            return TimedOut(f"{topic}-{number}: the new log start offset did not reach this broker in time")
         return partition
 
     def _has_start(self, key: TopicPartition, start: int) -> bool:
-        """Whether the metadata here says that a partition's start was moved, or that its topic was deleted."""
+        """Whether this broker's metadata has the partition's new start, or no longer has its topic."""
         topics = self._hosted.image.topics_by_id
         return key.topic_id not in topics or topics[key.topic_id].partitions[key.partition].start >= start
 
 
 class Write:
-    """One request's batches. `outcomes` has one entry for each batch that was appended or refused, in order."""
+    """The batches of one request. `outcomes` has one entry per batch that was appended or refused, in order."""
 
     __slots__ = ("_acknowledgements", "_acks", "_guards", "_hosted", "_is_slow", "_left", "_slice", "outcomes")
 
@@ -167,11 +168,11 @@ class Write:
         self._slice = time_slice
         self._left = deque(batches)
         self._acknowledgements: Acknowledgements | None = None
-        self._is_slow = len(self._left) > MANY_AT_ONCE  # or may be
+        self._is_slow = len(self._left) > MANY_AT_ONCE  # may take longer than a time slice
         self.outcomes: list[Outcome] = []
 
     def go_on(self) -> bool:
-        """Append what is left, or as much as one time slice allows; whether nothing is left."""
+        """Append the remaining batches, or as many as one time slice allows; whether all are done."""
         left = self._left
         while left:
             self._take(*left.popleft())
@@ -181,11 +182,11 @@ class Write:
         return True
 
     def copy_batches(self) -> None:
-        """Become independent of the receive buffer, which is reused when its callback returns."""
+        """Copy the remaining batches: the receive buffer is reused when its callback returns."""
         self._left = deque((topic, number, _copied(records)) for topic, number, records in self._left)
 
     async def to_its_end(self) -> None:
-        """Append all that is left, in as many time slices as that takes."""
+        """Append all remaining batches, in as many time slices as needed."""
         while not self.go_on():
             await self._slice.next()
 
@@ -199,10 +200,10 @@ class Write:
     def _take(self, topic: str | Id, number: int, records: memoryview | None) -> None:
         try:
             if not -1 <= self._acks <= 1:
-                raise InvalidAcks(f"acks={self._acks}: it must be 0, 1 or -1 (all)")
+                raise InvalidAcks(f"acks={self._acks} is not valid; it must be 0, 1 or -1 (all)")
             partition = self._hosted.find(topic, number)
             if not records:
-                raise InvalidBatch("there is no record batch")
+                raise InvalidBatch("the request has no record batch for the partition")
             self._is_slow = self._is_slow or partition.opens_records
             guard = self._guards.get((topic, number)) if self._guards else None
             appended = partition.append(records, self._acks, guard)
@@ -218,7 +219,7 @@ class Write:
 
 
 class TransactionalWrite(Write):
-    """A write in a transaction: its coordinator may have to be asked before the first batch is appended."""
+    """A write in a transaction: the transaction coordinator may have to verify it before the first append."""
 
     __slots__ = ("_verification", "_verifier")
 
@@ -256,23 +257,23 @@ class TransactionalWrite(Write):
 
 
 class Acknowledgements:
-    """Outcomes of appended batches that are not committed yet: each becomes final, or turns into a fault."""
+    """Outcomes of appended batches that are not committed yet: each becomes final, or is replaced by a fault."""
 
     __slots__ = ("_done", "_open", "_outcomes", "_timer")
 
     def __init__(self, outcomes: list[Outcome]) -> None:
         self._outcomes = outcomes
-        self._open: dict[int, None] = {}  # which outcomes are not final
+        self._open: dict[int, None] = {}  # indexes of the outcomes that are not final
         self._done: Callable[[], None] | None = None
         self._timer: asyncio.TimerHandle | None = None
 
     def add(self, index: int, partition: WritablePartition, end: int) -> None:
-        """The outcome at `index` is final when `partition` has acknowledged all below `end`."""
+        """The outcome at `index` is final when `partition` has acknowledged all records below `end`."""
         self._open[index] = None
         partition.when_acknowledged(end, partial(self._decided, index))
 
     def begin(self, timeout_ms: int, done: Callable[[], None]) -> None:
-        """Nothing is added any more: call `done` when all outcomes are final."""
+        """All outcomes are added: call `done` when they are final, after `timeout_ms` at the latest."""
         self._done = done
         self._timer = asyncio.get_running_loop().call_later(max(timeout_ms, 0) / 1000, self._timed_out)
         if not self._open:
@@ -287,7 +288,7 @@ class Acknowledgements:
             self._finish()
 
     def _timed_out(self) -> None:
-        fault = TimedOut("the batch is appended, but not committed within the request's timeout")
+        fault = TimedOut("the batch was appended, but not committed within the request's timeout")
         for index in self._open:
             self._outcomes[index] = fault
         self._open.clear()
@@ -306,16 +307,16 @@ def _copied(records: memoryview | None) -> memoryview | None:
 
 def _new_start(partition: Partition, offset: int | None) -> int:
     if partition.is_internal:
-        raise InvalidTopicName(f"{partition.name} holds coordinators' state: coordinators shorten it themselves")
+        raise InvalidTopicName(f"records of {partition.name} cannot be deleted: it is an internal topic")
     partition.require_leader()
     limit = partition.high_watermark
     start = limit if offset is None else offset
     if not 0 <= start <= limit:
-        raise OffsetOutOfRange(f"{partition.name}: offset {start} is not from 0 to the high watermark {limit}")
+        raise OffsetOutOfRange(f"{partition.name}: offset {start} is not between 0 and the high watermark {limit}")
     return start
 
 
 def _first_offset(partition: Partition) -> int | Fault:
-    if partition.log.refusal is not None:  # the new start is committed, and takes effect later
+    if partition.log.refusal is not None:  # the new start is committed; this replica applies it later
         return StorageFailed(f"{partition.name} is {partition.log.refusal}")
     return partition.log.start

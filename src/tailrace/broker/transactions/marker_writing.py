@@ -41,7 +41,7 @@ class MarkerWriting:
     async def send(
         self, broker: BrokerId, markers: Sequence[Marker], timeout_s: float = MARKER_TIMEOUT_S
     ) -> list[list[Fault | None]]:
-        """Send markers to a broker; for each of their partitions a fault, or None. After `Unreachable` nothing is known."""
+        """Send markers to a broker; per marker and partition a fault, or None. After `Unreachable` nothing is known."""
         self._number += 1
         request = WriteMarkers(life=self._incarnation, number=self._number, markers=tuple(markers))
         if broker == self._hosted.me.broker:

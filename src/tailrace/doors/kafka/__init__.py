@@ -1,7 +1,7 @@
-"""The Kafka door: any Kafka client, unchanged.
+"""The Kafka door: serves unmodified Kafka clients.
 
-`registry` is the support statement, `handlers/` has one file per API, `connection` takes frames and keeps answers in
-request order.
+`registry` lists the supported APIs and versions, `handlers/` has one file per API, `connection` reads requests and
+sends responses in the order of the requests.
 """
 
 from tailrace.doors.kafka.door import KafkaDoor, open_door

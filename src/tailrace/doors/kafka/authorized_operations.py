@@ -1,4 +1,4 @@
-"""What a client may do, as bit sets of Kafka's operation numbers. Until there are ACLs, everybody may do everything."""
+"""Authorized operations, as bit fields of Kafka's ACL operation numbers. Without ACLs, every client has all of them."""
 
 from typing import Final
 

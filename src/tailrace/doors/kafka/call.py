@@ -1,8 +1,8 @@
-"""One request on its way through the door.
+"""One request that the door serves.
 
-`Call` is all that a handler of a decoded request needs: the services, the caller, the version, and what its client
-keeps between requests. A request that another broker has forwarded has such a client too, but no connection. `WireCall`
-is a request of a connection: its bytes, and a place for its answer.
+`Call` is what the handler of a decoded request needs: the services, the caller, the version, and the client's state
+between requests. A forwarded request has a `Client` too, but no connection. `WireCall` is a request on a connection:
+its bytes, and its answer.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,13 +20,13 @@ Answer = bytes | Sequence[Buffer]
 
 
 class Written(NamedTuple):
-    """A response that its handler has put into bytes itself."""
+    """A response that its handler has encoded itself."""
 
     body: Buffer
 
 
 class Client(Protocol):
-    """What a handler may use of the client whose request it serves."""
+    """The client that sent a request, as far as handlers need it."""
 
     @property
     def door(self) -> "KafkaDoor": ...
@@ -35,8 +35,8 @@ class Client(Protocol):
     def time_slice(self) -> TimeSlice: ...
 
     @property
-    def link(self) -> int:
-        """Numbers the client's connection: a later one has a higher number."""
+    def connection_number(self) -> int:
+        """The number of the client's connection; one that was accepted later has a higher number."""
 
 
 class Call:
@@ -53,10 +53,10 @@ class Call:
 
 
 class WireCall(Call):
-    """A request of a connection, and a place for its answer.
+    """A request on a connection, and its answer.
 
-    `frame` is valid only until the handler returns. A handler that cannot answer at once returns None and calls `reply`
-    later, exactly once.
+    `frame` is valid only until the handler returns. A handler that cannot answer at once returns None, and calls
+    `reply` later, exactly once.
     """
 
     __slots__ = ("abandoned", "answer", "at", "body", "correlation_id", "frame", "holds")
@@ -76,16 +76,16 @@ class WireCall(Call):
         self.frame = frame
         self.at = at  # where the body begins
         self.correlation_id = correlation_id
-        self.body = b""  # of a request that another broker may have to serve
+        self.body = b""  # of a request that may have to be forwarded to the controller
         self.answer: Answer | None = None
-        self.holds = False  # the client's later requests wait until this one is let go or answered
-        self.abandoned: Callable[[], None] | None = None  # called when the client is gone before its answer
+        self.holds = False  # later requests on the connection wait until this one is released or answered
+        self.abandoned: Callable[[], None] | None = None  # called if the connection is lost before the answer
 
     @property
     def connection(self) -> "KafkaConnection":
         return cast("KafkaConnection", self.client)
 
     def reply(self, answer: Answer) -> None:
-        """The answer to a call that had to wait; an empty one sends nothing."""
+        """Answer a call that had to wait. An empty answer sends nothing."""
         self.answer = answer
         self.connection.answered()

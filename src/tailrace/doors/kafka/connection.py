@@ -1,10 +1,10 @@
-"""One client's connection: frames in, answers out, in the order of the requests.
+"""The connection of one client: requests in, responses out, in the order of the requests.
 
-Hot requests (Produce, Fetch) are served inside the callback that received them, others in a task. Produce requests wait
-together: many can be on their way to the disk at once. Any other request that has to wait holds up those behind it, as
-their answers could not leave before its own anyway; so a client that never reads its answers, or sends faster than it
-is served, fills its own socket and not our memory. A request that was begun is carried to its end, even when nobody is
-left to hear of it; until then the connection counts as open.
+Hot requests (Produce, Fetch) are served inside the callback that received them, others in a task. Produce requests are
+pipelined: several may wait for their acknowledgement at once. Any other request that has to wait blocks the requests
+behind it, whose responses could not be sent earlier anyway. So a client that does not read its responses, or sends
+faster than it is served, fills its socket and not the broker's memory. A request that was begun is completed even if
+the client disconnects; until then the connection counts as open.
 """
 
 import asyncio
@@ -36,8 +36,8 @@ logger: Final = logging.getLogger(__name__)
 
 BUFFERED_WHILE_PAUSED_MAX_BYTES: Final = 64 * 1024
 WRITE_BUFFER_MAX_BYTES: Final = 1024 * 1024
-LINGER_MAX_S: Final = 5.0  # for a client to take in what was sent before we closed
-REASON_MAX_CHARS: Final = 500  # of a client's text in our log
+LINGER_MAX_S: Final = 5.0  # for a client to read what was sent before the broker closed the connection
+REASON_MAX_CHARS: Final = 500  # of text from a client in the log
 NO_FRAME: Final = memoryview(b"")
 PRODUCE_API: Final = APIS[PRODUCE_KEY]
 
@@ -47,27 +47,27 @@ class KafkaConnection(FramedProtocol):
         super().__init__(door.settings.socket_request_max_bytes)
         self.door = door
         self._clock = door.clock
-        self._caller = Caller()  # of the last request; its client id may change from one request to the next
-        self.alike: ProduceTemplate | None = None  # what the last Produce and the next may have in common
+        self._caller = Caller()  # of the last request; the client id may change from one request to the next
+        self.alike: ProduceTemplate | None = None  # of the last Produce: the next one often differs in the batch only
         self._waiting: deque[WireCall] = deque()  # in request order; the first has no answer yet
-        self._holding: WireCall | None = None  # a waiting call that later ones wait for
+        self._holding: WireCall | None = None  # the waiting call that blocks later requests
         self._beside: dict[asyncio.Task[None], None] = {}
         self._out: list[Buffer] = []
         self._out_bytes = 0
         self._task: asyncio.Task[None] | None = None
         self.time_slice = TimeSlice(door.slices, door.clock)
-        self._ended = False  # the client has sent all that it will
+        self._ended = False  # the client has closed its side, and requests are left in the buffer
         self._gathering = False  # inside a callback that flushes at its end
-        self._choked = False  # the client does not read its answers
-        self._unsent_bytes = 0  # as last seen while choked
+        self._write_paused = False  # the client does not read its responses
+        self._unsent_bytes = 0  # as last seen while writing is paused
         self._reading = True
         self._lost = False
         self._linger: asyncio.TimerHandle | None = None
         self.peer = "?"
-        self.link = door.next_link()
+        self.connection_number = door.next_connection_number()
         self.used_at = 0.0
 
-    # What the transport reports
+    # Callbacks of the transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
@@ -88,7 +88,7 @@ class KafkaConnection(FramedProtocol):
                 call.abandoned()
         self._waiting.clear()
         self._out.clear()
-        self._unchoke()
+        self._write_resumed()
         if self._linger is not None:
             self._linger.cancel()
         self._lost = True
@@ -99,23 +99,23 @@ class KafkaConnection(FramedProtocol):
             self.door.closed(self)
 
     def eof_received(self) -> bool:
-        """What the client has sent before it closed counts: with acks=0 that is all it does."""
+        """Serve the requests that the client sent before it closed its side: with acks=0 it waits for no response."""
         self._ended = self.paused and self.buffered_bytes > 0
         return self._ended
 
     def pause_writing(self) -> None:
-        self._choked = True
+        self._write_paused = True
         self.paused = True
         if self.transport is not None:
             self._unsent_bytes = self.transport.get_write_buffer_size()
             self.door.unsent_bytes += self._unsent_bytes
 
     def resume_writing(self) -> None:
-        self._unchoke()
+        self._write_resumed()
         self.go_on()
 
-    def _unchoke(self) -> None:
-        self._choked = False
+    def _write_resumed(self) -> None:
+        self._write_paused = False
         self.door.unsent_bytes -= self._unsent_bytes
         self._unsent_bytes = 0
 
@@ -142,7 +142,7 @@ class KafkaConnection(FramedProtocol):
                 call = WireCall(self, NO_FRAME, 0, like.version, correlation_id, self._caller_named(like.client_id))
                 answer = produce_alike(call, like, partition, batch)
             else:
-                api, call, answer = self._take_up(frame)
+                api, call, answer = self._serve_frame(frame)
         except WireError as error:
             self.close(str(error))
             return
@@ -156,21 +156,21 @@ class KafkaConnection(FramedProtocol):
             call.answer = answer
             self._waiting.append(call)
         else:
-            self._put(answer)
+            self._send(answer)
         if self.time_slice.is_slow:
             self.time_slice.is_slow = False
             if self.time_slice.is_over and not self.time_slice.rests:
                 self.paused = True
                 self.time_slice.rest(self.go_on)
 
-    def _take_up(self, frame: memoryview) -> tuple[Api, WireCall, Answer | None]:
-        """Read a request's header and serve it, or begin to."""
+    def _serve_frame(self, frame: memoryview) -> tuple[Api, WireCall, Answer | None]:
+        """Read the header of a request and serve it, or begin to."""
         key, version, correlation_id, client_id, at = read_request_header(frame, 0, FLEXIBLE_SINCE)
         api = APIS.get(key)
         if api is None:
             raise WireError(unknown(key))
         if len(frame) > SMALL_REQUEST_MAX_BYTES and not api.bulky:
-            raise WireError(f"{api.name} with {len(frame)} bytes; allowed are {SMALL_REQUEST_MAX_BYTES}")
+            raise WireError(f"{api.name} of {len(frame)} bytes: at most {SMALL_REQUEST_MAX_BYTES} bytes are allowed")
         call = WireCall(self, frame, at, version, correlation_id, self._caller_named(client_id))
         if not api.versions.first <= version <= api.versions.last:
             return api, call, self._refuse_version(api, call)
@@ -197,11 +197,11 @@ class KafkaConnection(FramedProtocol):
     def _refuse_version(self, api: Api, call: WireCall) -> Answer:
         if api.key == API_VERSIONS_KEY:
             return unsupported_version(call.correlation_id, api.versions)
-        raise WireError(f"{api.name} has no version {call.version}, only {api.versions}")
+        raise WireError(f"{api.name} version {call.version} is not supported, only {api.versions}")
 
     def _serve_in_task(self, api: Api, call: WireCall) -> None:
         assert api.request is not None
-        # What follows the last field is passed over, as Kafka does: librdkafka writes a null array as four bytes.
+        # Bytes after the last field are ignored, as in Kafka: librdkafka writes a null array as four bytes.
         request: Any = decode(api.request, call.version, call.frame, call.at, api.elements_max)[0]
         if api.by_controller:
             call.body = bytes(call.frame[call.at :])
@@ -229,7 +229,7 @@ class KafkaConnection(FramedProtocol):
         call.reply([out])
 
     def beside(self, work: Coroutine[Any, Any, None], what: str) -> None:
-        """Run a part of a request off this callback; if it fails, this connection does."""
+        """Run a part of a request in its own task; if it fails, close this connection."""
         task = asyncio.get_running_loop().create_task(self._guard(work, what))
         self._beside[task] = None
         task.add_done_callback(self._beside_done)
@@ -245,15 +245,15 @@ class KafkaConnection(FramedProtocol):
         self._close_in_door()
 
     def failed(self, what: str) -> None:
-        """Say what happened, from inside an except; the client sees its connection end."""
+        """Log an unexpected error, inside an except clause, and close the connection."""
         logger.exception("%s from %s failed", what, self.peer)
-        self.close("it met an error of ours")
+        self.close("a request failed with an unexpected error")
 
     # Answers
 
     def _wait(self, call: WireCall, api: Api) -> None:
         if call.answer is not None and not self._waiting:  # it was answered before its handler returned
-            self._put(call.answer)
+            self._send(call.answer)
             return
         self._waiting.append(call)
         if not api.pipelined or call.holds:
@@ -263,26 +263,26 @@ class KafkaConnection(FramedProtocol):
             self.paused = True
 
     def answered(self) -> None:
-        """A waiting call has its answer: send what is ready, in order."""
+        """A waiting call has its answer: send the answers that are ready, in request order."""
         waiting = self._waiting
         while waiting and (answer := waiting[0].answer) is not None:
             call = waiting.popleft()
             if call is self._holding:
                 self._holding = None
-            self._put(answer)
+            self._send(answer)
         if not self._gathering:
             self._flush()
         if self.paused:
             self.go_on()
 
     def let_go(self, call: WireCall) -> None:
-        """Later requests need not wait for this one any more."""
+        """Later requests no longer have to wait for this one."""
         if call is self._holding:
             self._holding = None
             if self.paused:
                 self.go_on()
 
-    def _put(self, answer: Answer) -> None:
+    def _send(self, answer: Answer) -> None:
         if isinstance(answer, bytes):
             if answer:
                 self._out.append(answer)
@@ -291,7 +291,7 @@ class KafkaConnection(FramedProtocol):
             self._out.extend(answer)
             self._out_bytes += sum(map(len, answer))
         if self._out_bytes > WRITE_BUFFER_MAX_BYTES:
-            self._flush()  # not at the end of all frames: a few hundred bytes of Fetch can ask for gigabytes
+            self._flush()  # before the callback ends: a few hundred bytes of Fetch requests may ask for gigabytes
 
     def _flush(self) -> None:
         self._out_bytes = 0
@@ -304,12 +304,12 @@ class KafkaConnection(FramedProtocol):
 
     @property
     def has_sent_all(self) -> bool:
-        """Whether every answer is with the system: the client takes in what it is sent."""
+        """Whether all responses were passed to the operating system: the client reads them."""
         return self.transport is not None and not self._out and self.transport.get_write_buffer_size() == 0
 
     def go_on(self) -> None:
-        """Take up reading again, when nothing stands against it."""
-        is_held = self._choked or self._holding is not None or self.time_slice.rests or self._gathering
+        """Continue to read requests, unless something still blocks them."""
+        is_held = self._write_paused or self._holding is not None or self.time_slice.rests or self._gathering
         if is_held or self.transport is None or not self.door.is_open:
             return
         if len(self._waiting) >= REQUESTS_IN_FLIGHT_MAX // 2:
@@ -322,8 +322,8 @@ class KafkaConnection(FramedProtocol):
         self.resume_frames()
 
     def silent_for(self, now: float) -> float:
-        """Seconds since the client sent something or took in some of an answer; while one is due it is not silent."""
-        if self._choked and self.transport is not None:
+        """Seconds since the client sent a request or read a part of a response; 0 while it waits for a response."""
+        if self._write_paused and self.transport is not None:
             unsent = self.transport.get_write_buffer_size()
             if unsent != self._unsent_bytes:
                 self.door.unsent_bytes += unsent - self._unsent_bytes
@@ -334,10 +334,10 @@ class KafkaConnection(FramedProtocol):
         return now - self.used_at
 
     def close(self, why: str) -> None:
-        """End the connection; whoever is on the other side did something we cannot answer."""
+        """Close the connection and log why."""
         if self.transport is not None:
-            said = why[:REASON_MAX_CHARS].encode("unicode_escape").decode()  # a client's text must not look like ours
-            logger.warning("closing the connection of %s: %s", self.peer, said)
+            safe = why[:REASON_MAX_CHARS].encode("unicode_escape").decode()  # text from a client must not forge lines
+            logger.warning("closing the connection of client %s: %s", self.peer, safe)
             self.close_quietly()
 
     def close_quietly(self) -> None:
@@ -345,8 +345,8 @@ class KafkaConnection(FramedProtocol):
             self.paused = True
             self._flush()
             self.transport.close()
-            if self._choked:
-                self.transport.abort()  # it has not taken in what it was sent, and will not
+            if self._write_paused:
+                self.transport.abort()  # the client does not read: do not wait for it
             else:
                 self._linger = asyncio.get_running_loop().call_later(LINGER_MAX_S, self.transport.abort)
             self.transport = None

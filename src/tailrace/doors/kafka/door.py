@@ -1,4 +1,4 @@
-"""The Kafka door: it listens, counts its connections, and closes those that are idle for too long."""
+"""The listener of the Kafka door: accepts connections, limits their number, and closes idle ones."""
 
 import asyncio
 import logging
@@ -21,7 +21,7 @@ WARNINGS_KEPT_MAX: Final = 100
 
 
 class KafkaDoor:
-    """Connections of Kafka clients to one broker. Closing it closes them, too."""
+    """The connections of Kafka clients to one broker."""
 
     listener_name: Final = "kafka"
 
@@ -31,19 +31,19 @@ class KafkaDoor:
         self.settings = host.settings
         self.clock = host.ports.clock
         self.apis = APIS
-        self.is_open = False  # requests are answered
+        self.is_open = False  # while False, requests wait
         self.fetch_sessions = FetchSessions(host.ports.random, host.ports.clock)
         self.encoded_topics = EncodedTopics(host.services.topics)
         self.slices = SliceQueue()
         self._connections: dict[KafkaConnection, None] = {}
-        self.unsent_bytes = 0  # answers that clients do not take in, as far as they were seen
+        self.unsent_bytes = 0  # of responses in the write buffers of clients that do not read
         self._listener: Listener | None = None
         self._warned: dict[str, None] = {}
         self._accepted = 0
         self._forwarded = ForwardedRequests(self)
 
-    def next_link(self) -> int:
-        """A number for a connection: one that is accepted later has a higher number."""
+    def next_connection_number(self) -> int:
+        """The number for a new connection; a later one has a higher number."""
         self._accepted += 1
         return self._accepted
 
@@ -72,7 +72,7 @@ class KafkaDoor:
 
     def opened(self, connection: KafkaConnection) -> None:
         if len(self._connections) >= self.settings.max_connections:
-            connection.close(f"there are {len(self._connections)} connections already, max.connections allows no more")
+            connection.close(f"{len(self._connections)} connections are open already (max.connections)")
             return
         self._connections[connection] = None
 
@@ -81,11 +81,11 @@ class KafkaDoor:
 
     @property
     def answer_max_bytes(self) -> int:
-        """How large a Fetch's answer may be: small, while clients that do not read theirs hold much of our memory."""
+        """How large a Fetch response may be: small, while unread responses of other clients take much memory."""
         return FETCH_ANSWER_MAX_BYTES if self.unsent_bytes < ANSWERS_UNSENT_MAX_BYTES else FETCH_ANSWER_SCARCE_BYTES
 
     def warn_once(self, text: str) -> None:
-        """Log something that clients would make us repeat; once each, and not until the broker stops."""
+        """Log a warning that clients would trigger again and again: each text once in this run, and not too many."""
         if text not in self._warned and len(self._warned) < WARNINGS_KEPT_MAX:
             self._warned[text] = None
             logger.warning("%s", text)
@@ -94,14 +94,14 @@ class KafkaDoor:
         return len(self._connections)
 
     async def close_idle(self) -> None:
-        """Keep closing connections that have sent nothing for longer than `connections.max.idle.ms`."""
+        """Close connections that were idle for longer than `connections.max.idle.ms`, in an endless loop."""
         idle_max_s = self.settings.connections_max_idle_ms / 1000
         while True:
             await asyncio.sleep(min(idle_max_s / 2, 60.0))
             now = self.clock.monotonic()
             for connection in list(self._connections):
                 if connection.silent_for(now) > idle_max_s:
-                    connection.close(f"it was silent for {idle_max_s:.0f} s")
+                    connection.close(f"it was idle for {idle_max_s:.0f} s (connections.max.idle.ms)")
 
     def close(self) -> None:
         if self._listener is not None:
@@ -111,7 +111,7 @@ class KafkaDoor:
 
 
 async def open_door(host: Host) -> KafkaDoor:
-    """A Kafka door of a broker that has no other; done when clients are served."""
+    """Open the Kafka door as the only door of a broker; when this returns, clients are served."""
     door = KafkaDoor(host)
     await open_doors(host, [door])
     return door

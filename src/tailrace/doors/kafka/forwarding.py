@@ -1,8 +1,8 @@
-"""Requests that only the controller can serve, sent to any broker (as with Kafka's KIP-590).
+"""Forwarding: a client may send requests that only the controller can serve to any broker (KIP-590).
 
-The broker forwards them to the controller in the client's own bytes, with the client's principal, and passes the bytes
-of the answer back. Where the controller cannot be reached in the time that the client allows, the request is served
-here, and each of its parts is answered with NOT_CONTROLLER, which clients retry.
+The broker forwards the bytes of the request to the controller, with the client's principal, and returns the bytes of
+the response. If the controller does not answer within the request's timeout, the broker runs the handler itself, which
+answers every part of the request with NOT_CONTROLLER, which clients retry.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 async def serve(api: Api, request: Any, call: WireCall) -> Any:
-    """Serve a request here, or have the controller serve it."""
+    """Serve a request on this broker, or forward it to the controller."""
     assert api.handler is not None
     admin = call.services.admin
     if api.by_controller and not admin.is_controller and admin.may_forward(api.key, call.version):
@@ -34,9 +34,9 @@ async def serve(api: Api, request: Any, call: WireCall) -> Any:
 
 
 class ForwardedRequests:
-    """Requests that other brokers forward to this one, the controller: their clients have no connection here."""
+    """The `Client` of requests that other brokers forward to this one: it has no connection to this broker."""
 
-    link = NO_CONNECTION
+    connection_number = NO_CONNECTION
 
     def __init__(self, door: "KafkaDoor") -> None:
         self.door = door
@@ -46,9 +46,9 @@ class ForwardedRequests:
         return TimeSlice(self.door.slices, self.door.clock)
 
     async def serve(self, who: Caller, key: int, version: int, body: bytes) -> bytes:
-        """The body of the answer to a forwarded request."""
+        """Serve a forwarded request; returns the body of the response."""
         api = APIS.get(key)
         if api is None or not api.by_controller or api.request is None or api.handler is None:
-            raise InvalidRequest(f"API {key} is not forwarded between brokers")
+            raise InvalidRequest(f"requests of API key {key} are not forwarded between brokers")
         request: Any = decode(api.request, version, memoryview(body), 0, api.elements_max)[0]
         return encode(await api.handler(request, Call(self, version, who)), version)

@@ -1,7 +1,8 @@
-"""What this door supports: one line an API. ApiVersions tells clients exactly this.
+"""The APIs and versions that the Kafka door supports, one line per API. ApiVersions returns this table.
 
-The ranges are those of one Kafka release, 4.3: clients infer the broker's version from them.
-Hot APIs read their own bytes; all others get a decoded request and return a response, in a task of their own.
+The version ranges are those of Kafka 4.3: clients infer the broker's version from them.
+Hot APIs decode the request and encode the response themselves; all others get a decoded request and return a response,
+in a task.
 """
 
 from collections.abc import Awaitable, Callable
@@ -69,20 +70,20 @@ class Api:
     request: type | None = None
     handler: Handler | None = None
     hot: HotHandler | None = None
-    pipelined: bool = False  # several may wait for their answers at once
-    by_controller: bool = False  # another broker hands it on, in the client's own bytes
-    bulky: bool = False  # may be as large as socket.request.max.bytes says
+    pipelined: bool = False  # several requests of a connection may wait for their responses at once
+    by_controller: bool = False  # other brokers forward it to the controller
+    bulky: bool = False  # may be as large as socket.request.max.bytes
     elements_max: int = REQUEST_ELEMENTS_MAX  # in its arrays
 
 
 def _api(key: int, handler: Handler, *, by_controller: bool = False, by_name: bool = False) -> Api:
     one = MESSAGES[key]
-    said = declaration(one.request)
+    declared = declaration(one.request)
     return Api(
         key=key,
         name=one.name,
-        versions=said.versions,
-        flexible_since=said.flexible.first,
+        versions=declared.versions,
+        flexible_since=declared.flexible.first,
         request=one.request,
         handler=handler,
         by_controller=by_controller,
@@ -91,7 +92,7 @@ def _api(key: int, handler: Handler, *, by_controller: bool = False, by_name: bo
 
 
 _TABLE: Final = (
-    # Produce 0 to 2 are offered but refused: without them older librdkafka stops compressing.
+    # Produce 0 to 2 are listed, but refused: without them older librdkafka does not compress.
     Api(key=0, name="Produce", versions=Versions(0, 13), flexible_since=9, hot=produce, pipelined=True, bulky=True),
     Api(key=1, name="Fetch", versions=Versions(4, 18), flexible_since=12, hot=fetch),
     _api(2, list_offsets, by_name=True),
@@ -136,14 +137,14 @@ _TABLE: Final = (
     _api(75, describe_topic_partitions),
 )
 
-BETWEEN_BROKERS: Final = range(1000, 2000)  # our own, and Raft's: `wire.messages.peers`
+BETWEEN_BROKERS: Final = range(1000, 2000)  # API keys of requests between brokers: `wire.messages.peers`
 
 APIS: Final = MappingProxyType({api.key: api for api in _TABLE})
 FLEXIBLE_SINCE: Final = MappingProxyType({api.key: api.flexible_since for api in _TABLE})
 
 
 def unknown(key: int) -> str:
-    """Why there is no answer to an API that is not in the table."""
+    """Why a request with an API key that is not in the table is refused."""
     if key in BETWEEN_BROKERS:
-        return f"API {key} is spoken between brokers, on the peers' port only"
-    return f"there is no API {key}"
+        return f"API key {key} is for requests between brokers, on the peer port only"
+    return f"unknown API key {key}"

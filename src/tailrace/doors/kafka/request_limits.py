@@ -1,8 +1,8 @@
-"""Bounds on what one request names: each thing once, and no more things than a request may name.
+"""Limits on the entries of one request (topics, partitions, groups): no duplicates, and not too many.
 
-Four bytes of a request can stand for megabytes of an answer: a client that names the same partition or group a million
-times would otherwise get them all, and block the event loop meanwhile. Real clients name nothing twice, nor more than a
-broker has; one that does loses its connection, as with every frame that lies about its size.
+Four bytes of a request can cause kilobytes of response: a client that names the same partition or group a million times
+would take the broker's memory and block the event loop. Real clients have no reason for that. Duplicates are answered
+once or refused; a request with too many entries is malformed, and its connection is closed.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ A = TypeVar("A")
 
 
 def once(names: Iterable[T], at_most: int = NAMES_PER_REQUEST_MAX) -> dict[T, None]:
-    """The names, each in its first place."""
+    """The names without duplicates, in order of first occurrence."""
     found = dict.fromkeys(names)
     require_few(len(found), at_most)
     return found
@@ -26,7 +26,7 @@ def once(names: Iterable[T], at_most: int = NAMES_PER_REQUEST_MAX) -> dict[T, No
 def partitions_once(
     named: Iterable[tuple[T, Sequence[int]]], at_most: int = NAMES_PER_REQUEST_MAX
 ) -> dict[T, dict[int, None]]:
-    """The partitions that are named of each topic, each in its first place."""
+    """The partitions of each topic without duplicates, in order of first occurrence."""
     found: dict[T, dict[int, None]] = {}
     for topic, numbers in named:
         found.setdefault(topic, {}).update(dict.fromkeys(numbers))
@@ -35,7 +35,7 @@ def partitions_once(
 
 
 async def each(names: Iterable[T], ask: Callable[[T], Awaitable[A]]) -> list[A]:
-    """The answers for one name after the other, yielding to the loop now and then."""
+    """Call `ask` for one name after the other, yielding to the event loop now and then."""
     answers: list[A] = []
     for count, name in enumerate(names, 1):
         answers.append(await ask(name))
@@ -45,7 +45,7 @@ async def each(names: Iterable[T], ask: Callable[[T], Awaitable[A]]) -> list[A]:
 
 
 async def together(names: Sequence[T], ask: Callable[[T], Awaitable[A]]) -> list[A]:
-    """As `each`, concurrently: as many at once as one iteration of the loop may begin."""
+    """As `each`, but concurrently, `NAMES_PER_TURN_MAX` at once."""
     answers: list[A] = []
     for first in range(0, len(names), NAMES_PER_TURN_MAX):
         answers += await asyncio.gather(*map(ask, names[first : first + NAMES_PER_TURN_MAX]))
@@ -54,11 +54,11 @@ async def together(names: Sequence[T], ask: Callable[[T], Awaitable[A]]) -> list
 
 def require_few(count: int, at_most: int = NAMES_PER_REQUEST_MAX) -> None:
     if count > at_most:
-        raise WireError(f"{count} things are named where a request may name {at_most}")
+        raise WireError(f"the request has {count} entries, at most {at_most} are allowed")
 
 
 def repeated(names: Iterable[T]) -> dict[T, None]:
-    """What is named more than once, each in its first place; quick to look up, as there may be very many."""
+    """The names that occur more than once, in order of first occurrence; a dict, because callers look up many."""
     counts: dict[T, int] = {}
     for name in names:
         counts[name] = counts.get(name, 0) + 1

@@ -1,10 +1,13 @@
 """Duties of a partition leader: partitions at rest are not checked until they stir; replaced disks become voters."""
 
+import asyncio
 from collections.abc import Callable
 
 import pytest
 
 from tests.unit.broker.simulated import Brokers, simulated
+from tests.unit.doors.kafka.clustered import Clustered, with_cluster
+from tests.unit.doors.kafka.hostile import until
 
 
 def in_sync(brokers: Brokers, topic: str) -> tuple[int, ...]:
@@ -77,3 +80,21 @@ async def test_a_replaced_disk_becomes_a_voter_in_place_of_the_old_one(
     await brokers.until(lambda: replica.me in replica.replica.voters and len(replica.replica.voters) == 3)
     await brokers.until(lambda: node.voter in node.metadata.replica.voters)
     assert not node.background.failed.done()
+
+
+@with_cluster(leader_imbalance_check_interval_seconds=1)
+async def test_leadership_is_not_moved_to_a_preferred_leader_that_has_just_died(cluster: Clustered) -> None:
+    """Producers would wait until the transfer to the dead broker times out."""
+    await cluster.make_topic("t", (2, 1, 3))
+    await cluster[2].node.quorums.peers.close()
+    others = [cluster.replica(broker, "t") for broker in (1, 3)]
+    await until(lambda: any(one.leads for one in others))
+    looked_at_least_once = asyncio.get_running_loop().time() + 1.5
+    handed: list[bool] = []
+
+    def time_is_up() -> bool:
+        handed.extend(one.replica.hands_over for one in others)
+        return asyncio.get_running_loop().time() > looked_at_least_once
+
+    await until(time_is_up)
+    assert not any(handed)

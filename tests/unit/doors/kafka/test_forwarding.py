@@ -104,7 +104,7 @@ async def test_a_brokers_settings_are_changed_at_any_broker_and_shown_by_itself(
     assert "there is no broker '9', only 1, 2, 3" in refused.error_message
     other = await shown(cluster[2], 3)
     assert other.error_code == Error.INVALID_REQUEST
-    assert "this is broker 2, not '3': each shows its own settings" in other.error_message
+    assert "this is broker 2, not '3': a broker describes its own settings only" in other.error_message
 
 
 @with_cluster()
@@ -112,7 +112,7 @@ async def test_topics_that_bear_no_failure_are_named_in_the_log(cluster: Cluster
     for name, replicas, settings, warning in (
         ("fine", 3, {"min_insync_replicas": "3"}, None),
         ("two", 2, {}, "topic two has two replicas, and both are needed to write"),
-        ("much", 3, {"min_insync_replicas": "4"}, "topic much has min.insync.replicas=4 and replication factor 3"),
+        ("much", 3, {"min_insync_replicas": "4"}, "topic much has min.insync.replicas=4 but replication factor 3"),
     ):
         with heard() as lines:
             assert (await create(cluster[2], name, replicas, **settings)).error_code == 0

@@ -145,7 +145,7 @@ def too_many() -> Iterator[tuple[object, int]]:
 @with_broker()
 async def test_who_names_more_than_a_request_may_loses_the_connection_and_no_more(served: Served) -> None:
     for request, version in too_many():
-        await loses_its_connection(served, request, version, "things are named where a request may name")
+        await loses_its_connection(served, request, version, "entries, at most")
 
 
 async def loses_its_connection(served: Served, request: object, version: int, why: str) -> None:

@@ -1,1 +1,1 @@
-"""One API, one file: what it means, then what it does."""
+"""The handlers of the Kafka APIs, one file per API; the module docstring says what the API means."""

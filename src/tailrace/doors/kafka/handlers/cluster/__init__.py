@@ -1,1 +1,1 @@
-"""The cluster itself: API versions, brokers, the metadata quorum, log directories, leader elections."""
+"""APIs about the cluster: API versions, brokers, coordinators, the metadata quorum, log directories, elections."""

@@ -1,4 +1,4 @@
-"""ApiVersions: which APIs this door answers, which feature levels this broker supports, and which are in force."""
+"""ApiVersions: the supported APIs and versions, the supported feature levels, and the finalized ones."""
 
 from tailrace.doors.kafka.call import Call
 from tailrace.wire.compile import encode
@@ -35,7 +35,8 @@ async def api_versions(request: ApiVersionsRequest, call: Call) -> ApiVersionsRe
 
 
 def unsupported_version(correlation_id: int, versions: Versions) -> bytes:
-    """The answer to an ApiVersions request newer than ours: version 0, and what we have of this API (KIP-511)."""
+    """The response to an ApiVersions request of an unsupported version: in version 0, with the supported versions of
+    ApiVersions (KIP-511)."""
     own = ApiRange(api_key=API_VERSIONS_KEY, min_version=versions.first, max_version=versions.last)
     body = encode(ApiVersionsResponse(error_code=Error.UNSUPPORTED_VERSION, api_keys=(own,)), 0)
     answer = response_header(API_VERSIONS_KEY, correlation_id, flexible=False) + body

@@ -1,4 +1,7 @@
-"""DescribeCluster: the brokers, the controller and the id of the cluster."""
+"""DescribeCluster: the brokers, the controller and the cluster id.
+
+With a tagged field of Tailrace's own, which joining brokers send, the response has the peer addresses of brokers, too.
+"""
 
 from typing import Final
 
@@ -42,7 +45,9 @@ def _refused(endpoint_type: int) -> DescribeClusterResponse:
     known = endpoint_type == CONTROLLERS
     return DescribeClusterResponse(
         error_code=Error.MISMATCHED_ENDPOINT_TYPE if known else Error.UNSUPPORTED_ENDPOINT_TYPE,
-        error_message=f"this is an endpoint of brokers (1); endpoints of type {endpoint_type} cannot be asked for here",
+        error_message="The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER"
+        if known
+        else f"Unsupported endpoint type {endpoint_type}",
         endpoint_type=BROKERS,
         cluster_id="",
         brokers=(),

@@ -1,4 +1,4 @@
-"""DescribeLogDirs: how much of the disk each partition takes, and how much is left."""
+"""DescribeLogDirs: the size of each partition on disk, and the free space."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -28,7 +28,7 @@ async def describe_log_dirs(request: DescribeLogDirsRequest, call: Call) -> Desc
 
 
 def _sizes(request: DescribeLogDirsRequest, call: Call) -> Iterator[TopicSizes]:
-    """Of the partitions asked for, those hosted here; the others are left out, as other brokers may host them."""
+    """The requested partitions that this broker hosts; the others are left out, as in Kafka."""
     wanted: Mapping[str, Iterable[int]]
     if request.topics is None:
         topics = call.services.topics.all(call.caller)

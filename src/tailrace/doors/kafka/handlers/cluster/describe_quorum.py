@@ -1,7 +1,7 @@
-"""DescribeQuorum: who votes on the cluster's metadata, who only listens, and how far each of them is.
+"""DescribeQuorum: the leader, voters and observers of the metadata log, with their log end offsets.
 
-Only its leader, the controller, knows; any other broker passes the request on. Times are by the leader's wall clock. A
-replica that has not fetched since this leader was elected has no log end and no times yet.
+Only the leader, the controller, can answer; other brokers forward the request. Times are by the leader's wall clock. A
+replica that has not fetched since this leader was elected has no log end offset and no times (-1).
 """
 
 from tailrace.broker.services.admin import QuorumView, ReplicaView
@@ -33,7 +33,7 @@ async def describe_quorum(request: DescribeQuorumRequest, call: Call) -> Describ
     asked = ((one.name, [each.partition for each in one.partitions]) for one in request.topics)
     try:
         named = partitions_once(asked, PARTITIONS_PER_REQUEST_MAX)
-    except WireError as error:  # it may have been forwarded: the peer's connection must not be closed for it
+    except WireError as error:  # do not close the connection: for a forwarded request it is the peer's
         return DescribeQuorumResponse(error_code=Error.INVALID_REQUEST, error_message=str(error))
     shown = _metadata_quorum(quorum)
     topics = tuple(
@@ -49,7 +49,7 @@ async def describe_quorum(request: DescribeQuorumRequest, call: Call) -> Describ
 
 
 def _refused(topic: str, partition: int) -> QuorumOfPartition:
-    fault = UnknownTopic(f"only the quorum of {METADATA_TOPIC}, partition 0, is described, not {topic}-{partition}")
+    fault = UnknownTopic(f"only the quorum of {METADATA_TOPIC}-0 can be described, not {topic}-{partition}")
     return QuorumOfPartition(partition=partition, error_code=error_of(fault), error_message=str(fault))
 
 
@@ -75,7 +75,7 @@ def _progress(replica: ReplicaView) -> ReplicaProgress:
 
 
 def _node(broker: Broker) -> QuorumNode:
-    """Where a voter is found: by clients, and by its peers."""
+    """A voter's addresses, for clients and for other brokers."""
     return QuorumNode(
         node_id=broker.id,
         listeners=(

@@ -1,6 +1,6 @@
-"""ElectLeaders: let preferred replicas, the first of their partitions, lead again. Each partition answers for itself.
+"""ElectLeaders: elect the preferred leader, the first replica, of partitions. Each partition has its own result.
 
-Unclean elections are refused: they would make a leader of a replica that may lack acknowledged records.
+Unclean elections are refused: they would elect a replica that may lack acknowledged records.
 """
 
 from collections.abc import Iterable
@@ -27,7 +27,7 @@ async def elect_leaders(request: ElectLeadersRequest, call: Call) -> ElectLeader
     if request.election_type != PREFERRED:
         return _refused(request)
     answers = await call.services.admin.elect_preferred(call.caller, _named(request, call), request_timeout_s(request))
-    if request.topics is None:  # as in Kafka: who asks for all hears only of those that something became of
+    if request.topics is None:  # as in Kafka: a request for all partitions omits those that need no election
         answers = {one: answer for one, answer in answers.items() if not isinstance(answer, ElectionNotNeeded)}
     return ElectLeadersResponse(topics=_elected(answers))
 
@@ -46,8 +46,8 @@ def _asked(topics: Iterable[TopicToElect]) -> list[PartitionName]:
 
 def _refused(request: ElectLeadersRequest) -> ElectLeadersResponse:
     fault = InvalidRequest(
-        f"an election of type {request.election_type} is not held, only preferred ones (0) are: "
-        "an unclean one (1) would lose acknowledged records"
+        f"election type {request.election_type} is not supported, only PREFERRED (0): "
+        "an UNCLEAN election (1) could lose acknowledged records"
     )
     if request.topics is None:
         return ElectLeadersResponse(error_code=error_of(fault))

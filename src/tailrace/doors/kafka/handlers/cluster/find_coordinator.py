@@ -1,5 +1,7 @@
-"""FindCoordinator: who keeps the state of a group or of a transactional id. Nobody keeps share groups yet: clients hear
-so, and may try again."""
+"""FindCoordinator: the broker that coordinates a group or a transactional id.
+
+Share groups are not supported yet: the response is COORDINATOR_NOT_AVAILABLE, which clients retry.
+"""
 
 from functools import partial
 from typing import Final
@@ -32,11 +34,13 @@ async def find_coordinator(request: FindCoordinatorRequest, call: Call) -> FindC
 async def _find(call: Call, key_type: int, key: str) -> Coordinator:
     try:
         if key_type not in FIRST_WITH or call.version < FIRST_WITH[key_type]:
-            raise InvalidRequest(f"FindCoordinator version {call.version} knows no key type {key_type}")
+            raise InvalidRequest(f"FindCoordinator version {call.version} does not support key type {key_type}")
         broker = await _broker(call, key_type, key)
         known = call.services.admin.find_broker(broker)
         if known is None or not known.kafka_port:
-            raise CoordinatorUnavailable(f"broker {broker} coordinates {key}, and has not said where it is")
+            raise CoordinatorUnavailable(
+                f"broker {broker}, the coordinator of {key}, has not registered an endpoint yet"
+            )
     except Fault as fault:
         return Coordinator(
             key=key, node_id=NOBODY, host="", port=NO_PORT, error_code=error_of(fault), error_message=str(fault)
@@ -51,5 +55,5 @@ async def _broker(call: Call, key_type: int, key: str) -> BrokerId:
         return await call.services.transactions.find_coordinator(call.caller, key)
     fault = CoordinatorUnavailable("share groups are not supported yet")
     client = call.caller.client_id
-    call.client.door.warn_once(f"client {client!r} asks for a coordinator, and will go on asking: {fault}")
+    call.client.door.warn_once(f"client {client!r} requests the coordinator of a share group, and will retry: {fault}")
     raise fault

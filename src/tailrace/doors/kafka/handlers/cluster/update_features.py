@@ -1,6 +1,6 @@
 """UpdateFeatures: raise feature levels, such as metadata.version, once every broker supports them; never lower them.
 
-The controller decides. One of a release that does not know this API cannot be asked: the answer then names it.
+The controller decides. If its release does not have this API yet, the response names the broker to upgrade first.
 """
 
 from tailrace.cluster.feature_updates import FeatureUpdate
@@ -35,10 +35,10 @@ def _wanted(one: FeatureToUpdate) -> FeatureUpdate:
 
 def _check(request: UpdateFeaturesRequest, call: Call) -> None:
     if twice := repeated(one.feature for one in request.feature_updates):
-        raise InvalidRequest(f"{', '.join(twice)} is named twice")
+        raise InvalidRequest(f"the request names {', '.join(twice)} twice")
     admin, key = call.services.admin, declaration(UpdateFeaturesRequest).number
     if not admin.is_controller and not admin.may_forward(key, call.version):
         raise UnsupportedVersion(
-            f"the controller is broker {admin.cluster(call.caller).controller}, whose release does not know "
+            f"the release of the controller, broker {admin.cluster(call.caller).controller}, does not support "
             "UpdateFeatures: restart every broker with this release first"
         )

@@ -1,1 +1,1 @@
-"""Settings of topics, brokers and groups: describe and alter them."""
+"""APIs about configs: describe and alter the settings of topics, brokers and groups."""

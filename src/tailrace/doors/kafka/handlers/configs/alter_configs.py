@@ -1,4 +1,4 @@
-"""AlterConfigs: these and no others are a topic's or broker's own settings from now on."""
+"""AlterConfigs: replace all settings of a topic, broker or group; settings that are not named return to the default."""
 
 from collections.abc import Mapping
 
@@ -19,10 +19,10 @@ async def alter_configs(request: AlterConfigsRequest, call: Call) -> AlterConfig
 
 def _settings(wanted: ResourceToAlter) -> Mapping[str, str] | Fault:
     if twice := repeated(one.name for one in wanted.configs):
-        return InvalidRequest(f"{next(iter(twice))} is set twice")
+        return InvalidRequest(f"Error due to duplicate config keys: {next(iter(twice))}")
     settings: dict[str, str] = {}
     for one in wanted.configs:
         if one.value is None:
-            return InvalidRequest(f"{one.name} is set to nothing; leave it out to have the default")
+            return InvalidRequest(f"Null value not supported for : {one.name}")
         settings[one.name] = one.value
     return settings

@@ -1,6 +1,6 @@
-"""What AlterConfigs and IncrementalAlterConfigs share: each resource is answered on its own.
+"""The common part of AlterConfigs and IncrementalAlterConfigs: each resource has its own result.
 
-A resource is a topic, a broker, with an empty name all brokers together, or a group.
+A resource is a topic, a broker, all brokers (a broker with an empty name), or a group.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ async def alter_each(
     once = [one for one in alterations if (one.kind, one.name) not in twice]
     faults = await call.services.admin.alter_settings(call.caller, once, validate_only=validate_only)
     altered = [_altered(one.kind, one.name, fault) for one, fault in zip(once, faults, strict=True)]
-    fault = InvalidRequest("the resource is named twice in one request")
+    fault = InvalidRequest("Each resource must appear at most once.")
     return (*altered, *(_altered(kind, name, fault) for kind, name in twice))
 
 

@@ -1,6 +1,7 @@
-"""DescribeConfigs: the settings of topics, brokers and groups, each with its value and where that was set.
+"""DescribeConfigs: the settings of topics, brokers and groups, each with its value and source.
 
-A broker with an empty name stands for all of them: then only what was set for all is shown. No setting is secret.
+A broker with an empty name means all brokers: only the settings that were changed for all are returned. No setting is
+sensitive.
 """
 
 from collections.abc import Container
@@ -38,7 +39,7 @@ def _resource(
     )
     try:
         if (kind, name) in twice:
-            raise InvalidRequest("the resource is named twice in one request")
+            raise InvalidRequest("Each resource must appear at most once.")
         return DescribedResource(resource_type=kind, resource_name=name, configs=_configs(call, kind, name, wanted))
     except Fault as fault:
         return DescribedResource(

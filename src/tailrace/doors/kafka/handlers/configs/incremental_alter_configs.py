@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs: change some settings of a topic or broker, all that are named or none; the others stay."""
+"""IncrementalAlterConfigs: change the named settings of a topic, broker or group, all or none; keep the others."""
 
 from collections.abc import Sequence
 
@@ -28,7 +28,7 @@ async def incremental_alter_configs(
 
 def _changes(wanted: ResourceToAlter) -> Sequence[SettingChange] | Fault:
     if twice := repeated(one.name for one in wanted.configs):
-        return InvalidRequest(f"{next(iter(twice))} is changed twice")
+        return InvalidRequest(f"Error due to duplicate config keys: {next(iter(twice))}")
     try:
         return [_change(one) for one in wanted.configs]
     except Fault as fault:
@@ -39,7 +39,7 @@ def _change(one: ConfigChange) -> SettingChange:
     try:
         operation = Operation(one.config_operation)
     except ValueError:
-        raise InvalidRequest(f"{one.name}: there is no operation {one.config_operation}") from None
+        raise InvalidRequest(f"{one.name}: unknown operation {one.config_operation}") from None
     if one.value is None and operation is not Operation.DELETE:
-        raise InvalidRequest(f"{one.name} is set to nothing; delete it to have the default")
+        raise InvalidRequest(f"Null value not supported for : {one.name}")
     return SettingChange(name=one.name, operation=operation, value=one.value)

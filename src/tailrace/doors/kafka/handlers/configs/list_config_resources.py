@@ -1,4 +1,4 @@
-"""ListConfigResources: which things have settings. Version 0 asked for client metrics only, of which there are none."""
+"""ListConfigResources: the resources that have settings. Version 0 lists client metrics only, and there are none."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Settings as Kafka shows them: each with its value, where that was set, and the weaker places it was set in."""
+"""Settings as Kafka describes them: value, source, type, and synonyms (the values that it overrides)."""
 
 from collections.abc import Collection
 from enum import IntEnum
@@ -10,7 +10,7 @@ from tailrace.cluster.settings import LIST_SETTINGS
 from tailrace.model.frozen import frozen
 from tailrace.wire.messages.describe_configs import ConfigSynonym, DescribedConfig
 
-LONG_NAMES: Final = ("ms", "flush.messages", "interval.messages", "retention.bytes")  # 64 bits wide in Kafka
+LONG_NAMES: Final = ("ms", "flush.messages", "interval.messages", "retention.bytes")  # suffixes of LONG settings
 
 SOURCE_NUMBERS: Final = MappingProxyType(
     {
@@ -25,7 +25,7 @@ SOURCE_NUMBERS: Final = MappingProxyType(
 
 
 class Kind(IntEnum):
-    """Kafka's numbers for types of values."""
+    """Kafka's numbers of config types."""
 
     BOOLEAN = 1
     STRING = 2
@@ -37,7 +37,7 @@ class Kind(IntEnum):
 
 @frozen
 class WantedSettings:
-    """What to show of settings."""
+    """Which settings a request wants, and what of them."""
 
     names: Collection[str] | None = None  # None: all
     synonyms: bool = False

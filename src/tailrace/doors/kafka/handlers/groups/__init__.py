@@ -1,1 +1,1 @@
-"""Consumer groups of both protocols, and their committed offsets."""
+"""APIs about consumer groups of both protocols, and their committed offsets."""

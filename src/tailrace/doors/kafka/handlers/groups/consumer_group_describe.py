@@ -1,4 +1,6 @@
-"""ConsumerGroupDescribe: who is in groups of KIP-848, what each member has, and what it shall have."""
+"""ConsumerGroupDescribe: the members of groups of the consumer protocol (KIP-848), with their current and target
+assignments.
+"""
 
 from tailrace.broker.services.groups import ConsumerGroupView, ConsumerMemberView
 from tailrace.doors.kafka.authorized_operations import allowed_on_group

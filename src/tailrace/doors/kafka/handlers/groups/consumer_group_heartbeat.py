@@ -1,4 +1,6 @@
-"""ConsumerGroupHeartbeat: be in a group whose coordinator shares out the work (KIP-848), from joining to leaving."""
+"""ConsumerGroupHeartbeat: join a group of the consumer protocol (KIP-848), stay in it, get the assignment that the
+coordinator has computed, and leave.
+"""
 
 from typing import Final
 
@@ -26,14 +28,14 @@ async def consumer_group_heartbeat(
 ) -> ConsumerGroupHeartbeatResponse:
     try:
         if not request.group_id:
-            raise InvalidRequest("a group needs a name")
+            raise InvalidRequest("GroupId can't be empty.")
         beat = _beat(request, call)
-        told = await call.services.groups.consumer_heartbeat(
+        answer = await call.services.groups.consumer_heartbeat(
             call.caller, request.group_id, beat, call.client.time_slice
         )
     except Fault as fault:
         return ConsumerGroupHeartbeatResponse(error_code=error_of(fault), error_message=str(fault))
-    return _told(told)
+    return _response(answer)
 
 
 def _beat(request: ConsumerGroupHeartbeatRequest, call: Call) -> Heartbeat:
@@ -57,20 +59,20 @@ def _beat(request: ConsumerGroupHeartbeatRequest, call: Call) -> Heartbeat:
 def _owned(topics: tuple[OwnedTopic, ...]) -> PartitionSet:
     count = sum(len(topic.partitions) for topic in topics)
     if count > GROUP_OWNED_PARTITIONS_MAX:
-        raise InvalidRequest(f"a member that has {count} partitions; {GROUP_OWNED_PARTITIONS_MAX} are allowed")
+        raise InvalidRequest(f"the member owns {count} partitions, at most {GROUP_OWNED_PARTITIONS_MAX} are allowed")
     return partition_set(TopicPartition(Id(topic.topic_id), one) for topic in topics for one in topic.partitions)
 
 
-def _told(told: HeartbeatAnswer) -> ConsumerGroupHeartbeatResponse:
+def _response(answer: HeartbeatAnswer) -> ConsumerGroupHeartbeatResponse:
     assignment = None
-    if told.assigned is not None:
-        parts = by_topic(told.assigned).items()
+    if answer.assigned is not None:
+        parts = by_topic(answer.assigned).items()
         assignment = Assignment(
             topic_partitions=tuple(OwnedTopic(topic_id=topic, partitions=some) for topic, some in parts)
         )
     return ConsumerGroupHeartbeatResponse(
-        member_id=told.member_id,
-        member_epoch=told.epoch,
-        heartbeat_interval_ms=told.interval_ms,
+        member_id=answer.member_id,
+        member_epoch=answer.epoch,
+        heartbeat_interval_ms=answer.interval_ms,
         assignment=assignment,
     )

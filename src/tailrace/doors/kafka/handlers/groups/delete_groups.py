@@ -1,6 +1,7 @@
-"""DeleteGroups: forget groups that nobody is in, and how far they have read. Each is answered on its own.
+"""DeleteGroups: delete groups without members, and their committed offsets. Each group has its own result.
 
-One without a name can be there: offsets are committed under it."""
+A group with an empty id may exist: offsets can be committed under it.
+"""
 
 from functools import partial
 

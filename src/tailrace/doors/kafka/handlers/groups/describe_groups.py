@@ -1,7 +1,8 @@
-"""DescribeGroups: who is in classic groups, and what each member has. What members have is told of stable groups only.
+"""DescribeGroups: the state and members of classic groups. Assignments are returned for stable groups only.
 
-A group that is not there, or of the other kind, is "Dead", and from version 6 on an error. One without a name can be
-there: offsets are committed under it."""
+A group that does not exist, or is of the consumer protocol, has the state "Dead", and from version 6 on an error. A
+group with an empty id may exist: offsets can be committed under it.
+"""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""How group members are described by what is known of their client."""
+"""Client id and host of a group member, as Kafka describes them."""
 
 from tailrace.doors.kafka.call import Call
 
@@ -8,5 +8,5 @@ def client_id(call: Call) -> str:
 
 
 def client_host(call: Call) -> str:
-    """With a slash in front, as Kafka shows addresses."""
+    """With a leading slash, as Kafka shows addresses."""
     return "/" + call.caller.host

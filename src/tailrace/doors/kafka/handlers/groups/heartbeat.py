@@ -1,4 +1,4 @@
-"""Heartbeat: a member is there, and hears whether all must join again."""
+"""Heartbeat: keeps a member of a classic group alive; REBALANCE_IN_PROGRESS tells it to join again."""
 
 from tailrace.doors.kafka.call import Call
 from tailrace.groups.requests import MemberId
@@ -8,9 +8,9 @@ from tailrace.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 
 async def heartbeat(request: HeartbeatRequest, call: Call) -> HeartbeatResponse:
-    group_id, who = request.group_id, MemberId(request.member_id, request.group_instance_id)
+    group_id, member = request.group_id, MemberId(request.member_id, request.group_instance_id)
     try:
-        await call.services.groups.heartbeat(call.caller, group_id, who, request.generation_id)
+        await call.services.groups.heartbeat(call.caller, group_id, member, request.generation_id)
     except Fault as fault:
         return HeartbeatResponse(error_code=error_of(fault))
     return HeartbeatResponse()

@@ -1,4 +1,4 @@
-"""JoinGroup: take part in a group. Answered when all of its members have joined, or their time is up."""
+"""JoinGroup: join a classic group. The response is sent when all members have joined or the rebalance times out."""
 
 from typing import Final
 
@@ -10,7 +10,7 @@ from tailrace.wire.faults import error_of
 from tailrace.wire.messages.join_group import JoinedMember, JoinGroupRequest, JoinGroupResponse
 
 FIRST_WITH_REBALANCE_TIMEOUT: Final = 1
-FIRST_TO_COME_BACK: Final = 4  # with the id that it was given
+FIRST_TO_COME_BACK: Final = 4  # MEMBER_ID_REQUIRED: a new member gets an id, and joins again with it (KIP-394)
 FIRST_TO_SKIP_ASSIGNMENT: Final = 9
 
 

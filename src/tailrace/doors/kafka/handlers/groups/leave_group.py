@@ -1,4 +1,6 @@
-"""LeaveGroup: members go, so that the others need not wait for their sessions to end. From version 3 on, several."""
+"""LeaveGroup: members leave a classic group, so that it need not wait for their session timeout. From version 3 on, a
+request may name several.
+"""
 
 from typing import Final
 
@@ -12,11 +14,11 @@ FIRST_WITH_MANY: Final = 3
 
 
 async def leave_group(request: LeaveGroupRequest, call: Call) -> LeaveGroupResponse:
-    who = [MemberId(one.member_id, one.group_instance_id) for one in request.members]
+    members = [MemberId(one.member_id, one.group_instance_id) for one in request.members]
     if call.version < FIRST_WITH_MANY:
-        who = [MemberId(request.member_id)]
+        members = [MemberId(request.member_id)]
     try:
-        results = await call.services.groups.leave(call.caller, request.group_id, who)
+        results = await call.services.groups.leave(call.caller, request.group_id, members)
     except Fault as fault:
         return LeaveGroupResponse(error_code=error_of(fault))
     if call.version < FIRST_WITH_MANY:
@@ -29,6 +31,6 @@ async def leave_group(request: LeaveGroupRequest, call: Call) -> LeaveGroupRespo
                 group_instance_id=one.instance_id,
                 error_code=0 if fault is None else error_of(fault),
             )
-            for one, fault in zip(who, results, strict=True)
+            for one, fault in zip(members, results, strict=True)
         )
     )

@@ -1,4 +1,4 @@
-"""ListGroups: the groups that this broker coordinates; whoever wants all asks every broker."""
+"""ListGroups: the groups that this broker coordinates. Clients send it to every broker to list all."""
 
 from tailrace.doors.kafka.call import Call
 from tailrace.model.faults import Fault

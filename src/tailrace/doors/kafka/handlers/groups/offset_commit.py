@@ -1,7 +1,9 @@
-"""OffsetCommit: write down how far a group has read. Answered when that is committed; each partition on its own.
+"""OffsetCommit: commit offsets of a group. The response is sent when they are committed; each partition has its own
+result.
 
-A group that nobody is in takes commits from anybody: so administrators reset it, and clients that assign partitions
-themselves keep their place."""
+A group without members accepts commits from any client: administrators reset offsets that way, and consumers that
+assign partitions themselves store theirs.
+"""
 
 from typing import Final
 
@@ -21,7 +23,7 @@ from tailrace.wire.messages.offset_commit import (
 
 FIRST_BY_ID: Final = 10
 FIRST_WITH_MEMBER_EPOCHS: Final = 9
-FIRST_TO_KNOW_OF_GROUPS: Final = 9  # before, a group that is not there had another generation
+FIRST_TO_KNOW_OF_GROUPS: Final = 9  # GROUP_ID_NOT_FOUND; before, the error was ILLEGAL_GENERATION
 
 
 async def offset_commit(request: OffsetCommitRequest, call: Call) -> OffsetCommitResponse:

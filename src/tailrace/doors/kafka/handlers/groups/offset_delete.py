@@ -1,4 +1,4 @@
-"""OffsetDelete: forget how far a group has read topics that none of its members reads any more."""
+"""OffsetDelete: delete committed offsets of topics that the group is no longer subscribed to."""
 
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.request_limits import once

@@ -1,7 +1,8 @@
-"""OffsetFetch: how far groups have read, of one group up to version 7, of several from 8 on.
+"""OffsetFetch: the committed offsets of a group; from version 8 on, of several groups.
 
-An offset that was never committed is -1, and no error. With `require_stable`, one that a transaction has committed and
-not ended is an error: whoever reads on from the offset before might do again what the transaction has done.
+A partition without a committed offset has offset -1, which is no error. With `require_stable`, a partition whose offset
+an open transaction has committed has the error UNSTABLE_OFFSET_COMMIT: a consumer that continued from the previous
+offset might process again what the transaction has processed.
 """
 
 from collections.abc import Iterable, Sequence
@@ -30,7 +31,7 @@ NO_OFFSET: Final = -1
 
 
 class WantedOffsets(NamedTuple):
-    """A topic of a request; the name is empty where an id says nothing to us."""
+    """A topic of a request; the name is empty if the topic id is unknown."""
 
     name: str
     topic_id: Id
@@ -72,7 +73,7 @@ async def _group(call: Call, wanted: GroupWanted, require_stable: bool, twice: b
         topics = _once((_named(call, one.name, Id(one.topic_id)), one.partition_indexes) for one in wanted.topics)
     try:
         if twice:
-            raise InvalidRequest(f"group {wanted.group_id} is named twice in one request")
+            raise InvalidRequest(f"the request names group {wanted.group_id} twice")
         reader = OffsetReader(wanted.member_id, wanted.member_epoch, require_stable)
         fetched = await _fetch(call, wanted.group_id, topics, reader)
     except Fault as fault:
@@ -96,7 +97,7 @@ def _named(call: Call, name: str, topic_id: Id) -> tuple[str, Id]:
 async def _fetch(
     call: Call, group_id: str, wanted: Sequence[WantedOffsets] | None, reader: OffsetReader
 ) -> list[tuple[WantedOffsets, list[FetchedPartition]]]:
-    """What was committed of what is wanted; of None, all there is."""
+    """The committed offsets of the wanted partitions; None: of all partitions that have one."""
     kept = await call.services.groups.committed_offsets(call.caller, group_id, reader)
     topics = _all(call, kept) if wanted is None else wanted
     return [(topic, [_fetched(topic, one, kept) for one in topic.partitions]) for topic in topics]
@@ -123,7 +124,7 @@ def _fetched(topic: WantedOffsets, partition: int, kept: CommittedOffsets) -> Fe
         return _nothing(partition)
     committed = kept[place]
     if committed is None:
-        return _nothing(partition, error_of(UnstableOffset(f"a transaction has committed {place}, and is open")))
+        return _nothing(partition, error_of(UnstableOffset(f"an open transaction has committed an offset of {place}")))
     return FetchedPartition(
         partition=partition,
         committed_offset=committed.offset,

@@ -1,4 +1,4 @@
-"""What OffsetCommit and TxnOffsetCommit share: a request's offsets, and an error code for each of them."""
+"""The common part of OffsetCommit and TxnOffsetCommit: the offsets of a request, and an error code for each."""
 
 from collections.abc import Iterator, Sequence
 
@@ -41,7 +41,7 @@ def offsets_to_commit(topics: Sequence[tuple[Topic | Fault, Sequence[ToCommit]]]
 def by_topic(
     topics: Sequence[tuple[Topic | Fault, Sequence[ToCommit]]], codes: Sequence[int]
 ) -> Iterator[list[tuple[int, int]]]:
-    """The partitions of each topic with their error codes, which come in the order of the offsets."""
+    """The partitions of each topic with their error codes; `codes` are in the order of the offsets."""
     left = iter(codes)
     for _, partitions in topics:
         yield [(one.partition, next(left)) for one in partitions]

@@ -1,4 +1,4 @@
-"""SyncGroup: a member fetches its part of the work, when the leader of its generation has shared it out."""
+"""SyncGroup: the group leader sends the assignment of a generation, and every member gets its part of it."""
 
 from tailrace.doors.kafka.call import Call
 from tailrace.groups.requests import MemberId, SyncRequest

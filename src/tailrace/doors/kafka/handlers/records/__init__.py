@@ -1,1 +1,1 @@
-"""Records: produce, fetch, look up offsets, delete."""
+"""APIs about records: produce, fetch, look up offsets, delete."""

@@ -1,5 +1,7 @@
-"""DeleteRecords: move a partition's start forward. -1 stands for the high watermark: nothing that could be read is
-kept. A start below the present one changes nothing."""
+"""DeleteRecords: delete records below an offset by moving the log start offset forward.
+
+Offset -1 means the high watermark: all committed records are deleted. An offset below the log start changes nothing.
+"""
 
 from typing import Final
 
@@ -33,7 +35,7 @@ async def delete_records(request: DeleteRecordsRequest, call: Call) -> DeleteRec
 
     def answer(topic: str, number: int) -> TrimmedPartition:
         is_twice = (topic, number) in twice
-        result = InvalidRequest(f"{topic}-{number} is named twice") if is_twice else next(deleted)
+        result = InvalidRequest(f"the request names {topic}-{number} twice") if is_twice else next(deleted)
         if isinstance(result, Fault):
             return TrimmedPartition(partition=number, low_watermark=NO_OFFSET, error_code=error_of(result))
         return TrimmedPartition(partition=number, low_watermark=result)

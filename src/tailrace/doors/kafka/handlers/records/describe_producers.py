@@ -1,4 +1,4 @@
-"""DescribeProducers: what partitions that this broker leads remember of their producers, open transactions too."""
+"""DescribeProducers: the active producers of partitions that this broker leads, with their open transactions."""
 
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.request_limits import partitions_once

@@ -1,7 +1,7 @@
-"""Fetch: record batches from partitions this broker leads or follows, straight from the log.
+"""Fetch: read record batches from partitions that this broker leads or follows, unchanged from the log.
 
-A fetch session (KIP-227) names its partitions once; then a request names only those that changed, and an answer leaves
-out partitions with nothing new. Followers serve clients that know of this (version 11 on, KIP-392).
+In a fetch session (KIP-227), a request names only partitions that changed since the last request, and a response leaves
+out partitions with nothing new. Followers serve clients from version 11 on (KIP-392).
 """
 
 import asyncio
@@ -36,7 +36,7 @@ TopicsFetched = dict[str | Id, list[PartitionFetched]]
 def fetch(call: WireCall) -> Answer | None:
     head = read_fetch(call.frame, call.at, call.version)
     if head.replica_id >= 0:
-        raise WireError(f"Fetch in the name of replica {head.replica_id}: replicas fetch on the peers' port only")
+        raise WireError(f"Fetch as replica {head.replica_id}: replicas fetch on the peer port only")
     try:
         session = call.connection.door.fetch_sessions.session_for(head, by_id=call.version >= FIRST_BY_TOPIC_ID)
     except Fault as fault:
@@ -45,14 +45,14 @@ def fetch(call: WireCall) -> Answer | None:
 
 
 class FetchRequest:
-    """One Fetch request: a fetch of the reader's, and its session."""
+    """One Fetch request: a `Fetch` of the reader, and the fetch session."""
 
     __slots__ = ("_call", "_fetch", "_session", "_whole")
 
     def __init__(self, call: WireCall, head: FetchHead, session: Session | None) -> None:
         self._call = call
         self._session = session
-        self._whole = session is None or head.session_epoch == OPENING  # every partition is answered, changed or not
+        self._whole = session is None or head.session_epoch == OPENING  # a full response: unchanged partitions, too
         wanted = list(_once(head) if session is None else session.wanted())
         if len(wanted) > MANY_AT_ONCE:
             require_few(len(wanted))
@@ -101,7 +101,7 @@ class FetchRequest:
         return PartitionFetched(number, error_of(fault), leader=leader, leader_epoch=epoch)
 
     def _read_ahead(self) -> None:
-        """The answer was given to the transport in the iteration of the loop before this one."""
+        """Called in the iteration of the event loop after the one in which the response was sent."""
         try:
             if self._call.connection.has_sent_all:
                 self._fetch.read_ahead()
@@ -109,24 +109,24 @@ class FetchRequest:
             self._call.connection.failed("reading ahead of a Fetch")
 
     def _changed(self, session: Session, topics: TopicsFetched) -> TopicsFetched:
-        """What a session's client has not been told yet."""
-        news: TopicsFetched = {}
+        """The partitions of a session that have something new for the client."""
+        changed_topics: TopicsFetched = {}
         for topic, answers in topics.items():
             for one in answers:
-                told = session.partitions.get((topic, one.partition))
-                if told is None:
+                cached = session.partitions.get((topic, one.partition))
+                if cached is None:
                     continue
-                known = (told.high_watermark, told.log_start)
-                told.high_watermark, told.log_start = one.high_watermark, one.log_start
+                known = (cached.high_watermark, cached.log_start)
+                cached.high_watermark, cached.log_start = one.high_watermark, one.log_start
                 if one.records:
                     session.rotate((topic, one.partition))
                 changed = known != (one.high_watermark, one.log_start)
                 if self._whole or changed or one.records or one.error or one.preferred_replica >= 0:
-                    news.setdefault(topic, []).append(one)
-        return news
+                    changed_topics.setdefault(topic, []).append(one)
+        return changed_topics
 
 
 def _once(head: FetchHead) -> Iterable[tuple[str | Id, PartitionWanted]]:
-    """What is wanted; a partition that is named again is wanted as it was named last, as in Kafka."""
+    """The partitions of a request; of duplicates the last one counts, as in Kafka."""
     wanted = {(topic, one.partition): one for topic, partitions in head.topics for one in partitions}
     return ((topic, one) for (topic, _), one in wanted.items())

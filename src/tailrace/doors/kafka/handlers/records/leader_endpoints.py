@@ -1,4 +1,6 @@
-"""Where the leaders are that an answer names (KIP-951): a client that asked the wrong broker needs no Metadata."""
+"""The endpoints of the leaders that a response names (KIP-951): a client whose request went to the wrong broker finds
+the leader without a Metadata request.
+"""
 
 from collections.abc import Iterable
 
@@ -8,7 +10,7 @@ from tailrace.wire.hot import Endpoint
 
 
 def endpoints_of(call: Call, leaders: Iterable[int]) -> list[Endpoint]:
-    """Where clients reach these brokers, each once; -1 names nobody."""
+    """The endpoints of brokers, without duplicates; -1 (no leader) is skipped."""
     find = call.services.admin.find_broker
     named = dict.fromkeys(BrokerId(one) for one in leaders if one >= 0)
     return [

@@ -1,8 +1,8 @@
-"""ListOffsets: a partition's start, end, the offset for a time, or of the record with the largest timestamp.
+"""ListOffsets: the offset of a position in a partition, or of the first record with a timestamp or a later one.
 
-Negative timestamps name positions: -1 the end, -2 the start, -3 the largest timestamp, -4 the start of what is stored
-on the broker; -5 the end of what is stored remotely and -6 the start of what is still to be stored there (there is no
-remote storage). For readers of committed records the end is the last stable offset.
+Negative timestamps are positions: -1 latest, -2 earliest, -3 the record with the largest timestamp, -4 earliest in
+local storage (the same as earliest), -5 latest in tiered storage and -6 earliest pending upload to it (there is no
+tiered storage, so both are not found). Latest is the high watermark; with read_committed, the last stable offset.
 """
 
 from collections.abc import Container
@@ -28,7 +28,7 @@ MAX_TIMESTAMP: Final = -3
 EARLIEST_LOCAL: Final = -4
 LATEST_TIERED: Final = -5
 EARLIEST_PENDING_UPLOAD: Final = -6
-FIRST_WITH: Final = {  # the versions that know these positions
+FIRST_WITH: Final = {  # the first version with each position
     LATEST: 1,
     EARLIEST: 1,
     MAX_TIMESTAMP: 7,
@@ -66,9 +66,9 @@ async def _look_up(
     number, timestamp = asked.partition, asked.timestamp
     try:
         if (topic, number) in twice:
-            raise InvalidRequest(f"partition {number} of {topic} is named twice in one request")
+            raise InvalidRequest(f"the request names {topic}-{number} twice")
         if timestamp < 0 and call.version < FIRST_WITH.get(timestamp, call.version + 1):
-            raise UnsupportedVersion(f"timestamp {timestamp} means nothing in ListOffsets {call.version}")
+            raise UnsupportedVersion(f"ListOffsets version {call.version} does not support timestamp {timestamp}")
         found = await call.services.reader.find_offset(
             call.caller,
             topic,

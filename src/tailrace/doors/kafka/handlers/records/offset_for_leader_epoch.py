@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch: where an epoch ended; by that a reader sees whether records it has were truncated (KIP-320)."""
+"""OffsetForLeaderEpoch: the end offset of a leader epoch, by which a consumer detects log truncation (KIP-320)."""
 
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.request_limits import require_few

@@ -1,13 +1,13 @@
-"""Produce: append record batches to partitions this broker leads.
+"""Produce: append record batches to partitions that this broker leads.
 
-acks=0 is never answered; acks=1 when the leader has appended; acks=all when the high watermark has passed the batch.
-Each partition answers for itself; where another broker leads, the answer says who and where (KIP-951); where single
-records are why a batch is rejected, it names them (KIP-467). The batch is stamped and written straight from the receive
-buffer.
+With acks=0 there is no response; with acks=1 the response is sent when the leader has appended the batch, with acks=all
+when the high watermark has passed it. Each partition has its own result; if another broker is the leader, the response
+names it and its endpoint (KIP-951); if single records are the reason for a refusal, the response names them (KIP-467).
+The batch is stamped and written straight from the receive buffer.
 
-A request in a transaction may have to ask the transaction coordinator first. It waits then with a copy of its batches,
-and delays what its client sends after it: a producer's batches are appended in the order in which they came. So does a
-request that takes more than one time slice.
+A request in a transaction may have to be verified by the transaction coordinator first (KIP-890). It waits with a copy
+of its batches, and blocks later requests of its connection: the batches of a producer are appended in the order in
+which they arrived. A request that takes more than one time slice does the same.
 """
 
 from collections.abc import Sequence
@@ -25,14 +25,16 @@ from tailrace.wire.primitives import WireError
 from tailrace.wire.produce_templates import ProduceTemplate, produce_template
 
 FIRST_WITH_ABORTABLE: Final = 11
-FIRST_THAT_ADDS: Final = 12  # clients of transactions v2 leave it to the partition's leader to add partitions
+FIRST_THAT_ADDS: Final = 12  # transactions v2: the partition's leader adds the partition to the transaction
 
-Layout = Sequence[tuple[str | Id, Sequence[int]]]  # which partitions a request names, in its order
+Layout = Sequence[tuple[str | Id, Sequence[int]]]  # the topics and partitions of a request, in its order
 
 
 def produce(call: WireCall) -> Answer | None:
     if call.version < 3:
-        raise WireError(f"Produce version {call.version} carries an old message format; use version 3 or newer")
+        raise WireError(
+            f"Produce version {call.version} has an old message format, only versions from 3 on are supported"
+        )
     head = read_produce(call.frame, call.at, call.version)
     call.connection.alike = produce_template(call.frame, call.version, call.caller.client_id, head)
     write = _write(call, head)
@@ -46,7 +48,7 @@ def produce(call: WireCall) -> Answer | None:
 
 
 def produce_alike(call: WireCall, like: ProduceTemplate, number: int, batch: memoryview) -> Answer | None:
-    """As `produce`, of a request that has all but partition and batch in common with the last."""
+    """As `produce`, for a request that differs from the previous one in partition and batch only."""
     try:
         partition = call.services.writer.partition(call.caller, like.topic, number)
         if partition.opens_records:
@@ -90,7 +92,7 @@ async def _finish(call: WireCall, write: Write, layout: Layout, acks: int, timeo
 
 
 def _answer(call: WireCall, write: Write, layout: Layout, acks: int, timeout_ms: int) -> Answer | None:
-    """The answer; None: some of it is not committed yet, and the answer is given when it is."""
+    """The response; None: not everything is committed yet, and the response is sent when it is."""
     if acks == 0:
         _close_if_refused(call, layout, write.outcomes)
         return b""
@@ -104,7 +106,7 @@ def _reply(call: WireCall, layout: Layout, outcomes: Sequence[Outcome]) -> None:
 
 
 def _written(call: WireCall, layout: Layout, outcomes: Sequence[Outcome]) -> Answer:
-    """The answer in bytes; a refusal may name leaders, and then the answer says how to reach them."""
+    """The encoded response; if refusals name leaders, it has their endpoints."""
     left = iter(outcomes)
     topics = [
         (topic, [_partition_answer(call, topic, number, next(left)) for number in numbers]) for topic, numbers in layout
@@ -130,9 +132,9 @@ def _partition_answer(call: WireCall, topic: str | Id, number: int, outcome: Out
 
 
 def _close_if_refused(call: WireCall, layout: Layout, outcomes: Sequence[Outcome]) -> None:
-    """A client that wants no answer learns of a failure only by losing its connection, as with Kafka."""
+    """With acks=0 there is no response to carry an error: close the connection instead, as Kafka does."""
     left = iter(outcomes)
     for topic, numbers in layout:
         for number in numbers:
             if isinstance(outcome := next(left), Fault):
-                call.connection.close(f"produce with acks=0 to {topic!r}, {number}: {outcome}")
+                call.connection.close(f"Produce with acks=0 to topic {topic!r}, partition {number} failed: {outcome}")

@@ -1,1 +1,1 @@
-"""Topics and partitions: create, delete, grow and describe them."""
+"""APIs about topics: create, delete and describe them, add partitions."""

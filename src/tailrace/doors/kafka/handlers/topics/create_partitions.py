@@ -1,4 +1,4 @@
-"""CreatePartitions: give topics more partitions, or say whether they could have them."""
+"""CreatePartitions: add partitions to topics; with validate_only, only check whether that is possible."""
 
 from tailrace.cluster.controller import MorePartitions
 from tailrace.cluster.image import Topic
@@ -24,7 +24,7 @@ async def create_partitions(request: CreatePartitionsRequest, call: Call) -> Cre
         within_s=max(request.timeout_ms, 0) / 1000,
     )
     grown = [_answer(topic.name, answer) for topic, answer in zip(topics, answers, strict=True)]
-    fault = InvalidRequest("the topic is named twice in one request")
+    fault = InvalidRequest("Duplicate topic name.")
     return CreatePartitionsResponse(results=(*grown, *(_answer(name, fault) for name in twice)))
 
 

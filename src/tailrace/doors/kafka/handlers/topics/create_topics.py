@@ -1,6 +1,6 @@
-"""CreateTopics: make topics, or say whether they could be made. Each topic is answered on its own.
+"""CreateTopics: create topics; with validate_only, only check whether that is possible. Each topic has its own result.
 
--1 leaves the number of partitions or replicas to the broker; named replicas want both to be -1.
+-1 as number of partitions or replication factor means the broker's default. With a manual assignment both must be -1.
 """
 
 from collections.abc import Mapping
@@ -40,7 +40,7 @@ async def create_topics(request: CreateTopicsRequest, call: Call) -> CreateTopic
         else _created(answer, echo.of(answer.settings), request.validate_only)
         for topic, answer in zip(topics, answers, strict=True)
     ]
-    fault = InvalidRequest("the topic is named twice in one request")
+    fault = InvalidRequest("Duplicate topic name.")
     return CreateTopicsResponse(topics=(*created, *(_refused(name, fault) for name in twice)))
 
 
@@ -61,9 +61,9 @@ def _wanted(call: Call, topic: wire.NewTopic) -> NewTopic | Fault:
 
 def _assigned(topic: wire.NewTopic) -> NewTopic:
     if topic.num_partitions != BY_DEFAULT or topic.replication_factor != BY_DEFAULT:
-        raise InvalidRequest("where replicas are named, the numbers of partitions and of replicas must be -1")
+        raise InvalidRequest("with a replica assignment, num.partitions and replication.factor must be -1")
     if twice := repeated(one.partition for one in topic.assignments):
-        raise InvalidReplicaAssignment(f"replicas of partition {next(iter(twice))} are named twice")
+        raise InvalidReplicaAssignment(f"the replicas of partition {next(iter(twice))} are assigned twice")
     return NewTopic(
         name=topic.name,
         partitions=BY_DEFAULT,
@@ -79,13 +79,13 @@ def _settings(topic: wire.NewTopic) -> dict[str, str]:
     settings = {}
     for one in topic.configs:
         if one.value is None:
-            raise InvalidSetting(f"{one.name} is set to nothing; leave it out to have the default")
+            raise InvalidSetting(f"Null value not supported for topic configs: {one.name}")
         settings[one.name] = one.value
     return settings
 
 
 class SettingsEcho:
-    """All settings of new topics, as the answer shows them. Most topics of a request have none of their own."""
+    """The settings of new topics in the response. Topics without own settings share one encoding of the defaults."""
 
     def __init__(self, call: Call) -> None:
         self._admin = call.services.admin

@@ -1,4 +1,4 @@
-"""DeleteTopics: remove topics and all that is in them, by name, or from version 6 on by id."""
+"""DeleteTopics: delete topics and their records, by name, or from version 6 on by topic id."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -31,8 +31,10 @@ async def delete_topics(request: DeleteTopicsRequest, call: Call) -> DeleteTopic
 
 
 def _named(wanted: TopicToDelete) -> str | Id | Fault:
-    if (wanted.name is None) == (wanted.topic_id == NO_ID):
-        return InvalidRequest("a topic is named by its name or by its id: one of them, not both")
+    if wanted.name is None and wanted.topic_id == NO_ID:
+        return InvalidRequest("Neither topic name nor id were specified.")
+    if wanted.name is not None and wanted.topic_id != NO_ID:
+        return InvalidRequest("You may not specify both topic name and topic id.")
     return Id(wanted.topic_id) if wanted.name is None else wanted.name
 
 

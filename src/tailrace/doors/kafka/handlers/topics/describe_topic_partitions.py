@@ -1,6 +1,6 @@
-"""DescribeTopicPartitions: topics by name, in pages, for clusters too large for one Metadata answer.
+"""DescribeTopicPartitions: describe topics in pages, for clusters too large for one Metadata response (KIP-966).
 
-A page begins at the cursor and holds a limited number of partitions; where it ends, it says how to go on.
+A page starts at the cursor and has a limited number of partitions; it returns the cursor of the next page.
 """
 
 from itertools import islice
@@ -31,7 +31,7 @@ async def describe_topic_partitions(
     names = sorted(dict.fromkeys(one.name for one in request.topics) or call.services.topics.all(call.caller))
     if cursor is not None:
         if cursor.partition < 0:
-            fault = InvalidRequest(f"a page cannot begin with partition {cursor.partition}")
+            fault = InvalidRequest(f"the cursor has the invalid partition {cursor.partition}")
             return DescribeTopicPartitionsResponse(topics=tuple(_refused(name, fault) for name in names))
         names = [name for name in names if name >= cursor.topic]
     room = max(1, min(request.response_partition_limit, PAGE_MAX_PARTITIONS))
@@ -53,7 +53,7 @@ def _page(topics: list[DescribedTopic], following: Cursor | None) -> DescribeTop
 
 
 def _describe(call: Call, name: str, first: int, room: int) -> tuple[DescribedTopic, bool]:
-    """A topic with as many partitions as there is room for, and whether some are left."""
+    """A topic with at most `room` partitions, and whether it has more."""
     try:
         topic = call.services.topics.require(call.caller, name)
     except Fault as fault:

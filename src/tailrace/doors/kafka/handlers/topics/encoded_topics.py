@@ -1,7 +1,7 @@
-"""A cache of topics in bytes, as Metadata describes them.
+"""A cache of encoded topics for Metadata responses.
 
-Clients ask for metadata often, and large topics take long to describe. So each topic's part of the answer is encoded
-once per version, and dropped when the topic grows, is deleted or gets another leader.
+Clients request metadata often, and large topics take long to encode. So each topic is encoded once per API version; the
+bytes are dropped when the topic gets more partitions, is deleted, or one of its leaders changes.
 """
 
 from tailrace.broker.services import Topics
@@ -19,12 +19,12 @@ from tailrace.wire.messages.metadata import MetadataResponse, TopicMetadata
 class EncodedTopics:
     def __init__(self, topics: Topics) -> None:
         self._topics = topics
-        self._kept: dict[Id, dict[tuple[int, bool], bytes]] = {}  # by topic, then version and whether operations show
+        self._kept: dict[Id, dict[tuple[int, bool], bytes]] = {}  # by topic, then (version, with authorized operations)
         self._kept_bytes = 0
         topics.watch(self._forget)
 
     def get(self, topic: Topic, version: int, operations: bool) -> bytes:
-        """A topic's part of the answer, as an element of its array."""
+        """A topic, encoded as an element of the array of topics."""
         forms = self._kept.get(topic.id)
         if forms is not None and (found := forms.get((version, operations))) is not None:
             return found

@@ -1,7 +1,7 @@
-"""Metadata: which brokers there are, and who leads what; asking for a topic may create it.
+"""Metadata: the brokers of the cluster, the controller, and the leaders of topics; may create missing topics.
 
-Topics come in bytes from the door's cache, so the answer is put together by hand: an answer without topics is written
-in the usual way, and the topics are put in where its empty array stands.
+The door's cache holds encoded topics, so the response is assembled from bytes: a response without topics is encoded as
+usual, and the encoded topics replace its empty array.
 """
 
 from collections.abc import Iterable
@@ -43,13 +43,13 @@ async def metadata(request: MetadataRequest, call: Call) -> Written:
 
 
 async def _create_missing(request: MetadataRequest, call: Call, wanted: Iterable[TopicWanted]) -> dict[str, Fault]:
-    """Make topics that are asked for by name and not there, if that is allowed; those that could not be made."""
+    """Create the missing topics of a request, if that is allowed; returns the faults of those that could not be."""
     topics = call.services.topics
     if not (request.allow_auto_topic_creation and topics.may_be_created_on_demand):
         return {}
-    there = topics.all(call.caller)
+    existing = topics.all(call.caller)
     missing = {one.name: None for one in wanted if one.name is not None and one.topic_id == NO_ID}
-    missing = {name: None for name in missing if name not in there}
+    missing = {name: None for name in missing if name not in existing}
     return await topics.create_missing(call.caller, list(missing))
 
 
@@ -71,7 +71,7 @@ def _topic(request: MetadataRequest, call: Call, name: str | None, topic_id: Id,
 
 def _why_by_id(call: Call, topic_id: Id) -> Fault:
     if call.version < FIRST_BY_ID:
-        return InvalidRequest(f"Metadata version {call.version} cannot ask for topics by id")
+        return InvalidRequest(f"Metadata version {call.version} does not support topic ids")
     return UnknownTopicId(f"there is no topic with id {show_id(topic_id)}")
 
 
@@ -104,7 +104,7 @@ def _written(request: MetadataRequest, call: Call, topics: list[bytes]) -> Writt
 
 
 def with_topics(empty: bytes, topics: list[bytes], version: int) -> bytes:
-    """Put topics into an answer that has none."""
+    """Insert encoded topics into an encoded response that has none."""
     flexible = is_flexible(MetadataResponse, version)
     none, count = (b"\x01", uvarint(len(topics) + 1)) if flexible else (bytes(4), len(topics).to_bytes(4, "big"))
     after = len(empty) - _bytes_after_topics(version, flexible)

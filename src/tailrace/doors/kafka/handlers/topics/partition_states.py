@@ -1,4 +1,4 @@
-"""The leader, the replicas and the in-sync replicas of partitions, as Metadata shows them."""
+"""Leader, replicas and ISR of partitions, as in Metadata and DescribeTopicPartitions responses."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from tailrace.wire.messages.metadata import PartitionMetadata
 
 
 def partition_states(topics: Topics, topic: Topic, first: int = 0) -> Iterator[PartitionMetadata]:
-    """The partitions of a topic from `first` on, as Metadata shows them."""
+    """The partitions of a topic from `first` on."""
     for index, state in enumerate(topics.partition_states(topic, first), first):
         yield PartitionMetadata(
             error_code=Error.LEADER_NOT_AVAILABLE if state.leader == NOBODY else Error.NONE,

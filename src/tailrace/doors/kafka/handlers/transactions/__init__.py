@@ -1,1 +1,1 @@
-"""Producer ids and transactions."""
+"""APIs about producer ids and transactions."""

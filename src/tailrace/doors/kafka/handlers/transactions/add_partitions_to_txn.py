@@ -1,6 +1,7 @@
-"""AddPartitionsToTxn: partitions that a transaction will write to, all of them or none.
+"""AddPartitionsToTxn: add the partitions that a transaction will write to, all of them or none.
 
-From version 4 on, which brokers use, it may ask about several transactions, and whether partitions take part already.
+Versions from 4 on are for brokers: a request may hold several transactions, and with verify_only it only checks whether
+partitions are part of the transaction (KIP-890).
 """
 
 from collections.abc import Sequence
@@ -64,5 +65,5 @@ async def _faults(call: Call, wanted: TransactionToAdd, places: Sequence[Partiti
     transactions, producer = call.services.transactions, Producer(wanted.producer_id, wanted.producer_epoch)
     if wanted.verify_only:
         return await transactions.verify_partitions(call.caller, wanted.transactional_id, producer, places)
-    link = call.client.link if call.version < FIRST_OF_BROKERS else NO_CONNECTION
-    return await transactions.add_partitions(call.caller, wanted.transactional_id, producer, places, link)
+    connection_number = call.client.connection_number if call.version < FIRST_OF_BROKERS else NO_CONNECTION
+    return await transactions.add_partitions(call.caller, wanted.transactional_id, producer, places, connection_number)

@@ -1,4 +1,4 @@
-"""DescribeTransactions: the state of transactions that this broker coordinates. Each is answered on its own."""
+"""DescribeTransactions: the state of transactions that this broker coordinates. Each has its own result."""
 
 from collections.abc import Sequence
 from functools import partial

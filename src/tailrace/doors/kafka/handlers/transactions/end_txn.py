@@ -1,6 +1,8 @@
-"""EndTxn: commit or abort a transaction. Answered when that is decided and cannot be lost; its markers follow.
+"""EndTxn: commit or abort a transaction.
 
-From version 5 on the producer is told the epoch of its next transaction (KIP-890)."""
+The response is sent when the decision is committed; the transaction markers are written afterwards. From version 5 on
+(transactions v2, KIP-890), it has the producer id and epoch of the next transaction.
+"""
 
 from typing import Final
 
@@ -14,17 +16,17 @@ FIRST_OF_V2: Final = 5
 
 
 async def end_txn(request: EndTxnRequest, call: Call) -> EndTxnResponse:
-    who = Producer(request.producer_id, request.producer_epoch)
+    producer = Producer(request.producer_id, request.producer_epoch)
     version = 2 if call.version >= FIRST_OF_V2 else 1
     try:
-        told = await call.services.transactions.end(
+        following = await call.services.transactions.end(
             call.caller,
             request.transactional_id,
-            who,
+            producer,
             version,
             committed=request.committed,
-            link=call.client.link,
+            connection_number=call.client.connection_number,
         )
     except Fault as fault:
         return EndTxnResponse(error_code=error_for(fault, call, fenced_since=2, abortable_since=4))
-    return EndTxnResponse(producer_id=told.id, producer_epoch=told.epoch)
+    return EndTxnResponse(producer_id=following.id, producer_epoch=following.epoch)

@@ -1,8 +1,8 @@
-"""InitProducerId: a producer id for idempotence; with a transactional id, from its coordinator, in an epoch that fences
-whoever had the name before. Ids never repeat.
+"""InitProducerId: get a producer id. Ids never repeat.
 
-A producer that already has an id and an epoch (KIP-360) and no transactional id gets a new id, as with Kafka: there is
-nothing that would tell its batches from another's.
+Without a transactional id, any broker gives a new id to an idempotent producer; also if the producer has an id and an
+epoch already (KIP-360), as in Kafka. With a transactional id, its coordinator returns the id and an epoch that fences
+the previous producer of that transactional id.
 """
 
 from typing import Final
@@ -27,10 +27,10 @@ async def init_producer_id(request: InitProducerIdRequest, call: Call) -> InitPr
 
 async def _producer(request: InitProducerIdRequest, call: Call) -> Producer:
     if (request.producer_id == NOTHING) != (request.producer_epoch == NOTHING):
-        raise InvalidRequest("a producer gives both its id and its epoch, or neither")
+        raise InvalidRequest("producer id and producer epoch must both be set, or neither")
     if request.transactional_id is None:
         return await call.services.transactions.new_producer(call.caller)
-    said = Producer(request.producer_id, request.producer_epoch)
-    expected = None if said.id == NOTHING else said
+    current = Producer(request.producer_id, request.producer_epoch)
+    expected = None if current.id == NOTHING else current
     name, timeout_ms = request.transactional_id, request.transaction_timeout_ms
     return await call.services.transactions.init_producer(call.caller, name, timeout_ms, expected)

@@ -1,4 +1,4 @@
-"""ListTransactions: the transactions that this broker coordinates; whoever wants all asks every broker."""
+"""ListTransactions: the transactions that this broker coordinates. Clients send it to every broker to list all."""
 
 from tailrace.broker.services.transactions import TransactionFilter
 from tailrace.doors.kafka.call import Call

@@ -1,7 +1,8 @@
-"""TxnOffsetCommit: how far a group has read, for when the transaction is committed. Each partition on its own.
+"""TxnOffsetCommit: commit offsets of a group as part of a transaction. Each partition has its own result.
 
-From version 3 on the member of the group says who it is, so that one which has lost its partitions commits nothing.
-From version 5 on the group's partition joins the transaction by itself (KIP-890)."""
+From version 3 on the request names member and generation, so that a member that has lost its partitions is fenced.
+From version 5 on the request adds the group's partition to the transaction itself (transactions v2, KIP-890).
+"""
 
 from typing import Final
 

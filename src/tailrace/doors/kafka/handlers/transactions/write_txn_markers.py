@@ -1,7 +1,8 @@
-"""WriteTxnMarkers: end transactions on partitions that this broker leads; answered when the markers are committed.
+"""WriteTxnMarkers: write transaction markers to partitions that this broker leads. The response is sent when they are
+committed.
 
-Brokers use their own port for this (`broker.marker_writing`). Here it is for administrators, who abort a transaction
-that no coordinator knows any more.
+Brokers use the peer port for this (`broker.transactions.marker_writing`). On this listener it is for administrators who
+abort a hanging transaction, one that its coordinator no longer knows.
 """
 
 from tailrace.doors.kafka.call import Call

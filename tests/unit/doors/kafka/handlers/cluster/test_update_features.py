@@ -37,7 +37,7 @@ async def test_every_version_is_answered(served: Served) -> None:
     [
         ((update(9, 2),), Error.INVALID_UPDATE_VERSION, "the controller supports metadata.version 1 to 2, not 9"),
         ((update(1, 2, name="x"),), Error.INVALID_UPDATE_VERSION, "there is no feature x"),
-        ((update(2, 2), update(2, 2)), Error.INVALID_REQUEST, "metadata.version is named twice"),
+        ((update(2, 2), update(2, 2)), Error.INVALID_REQUEST, "names metadata.version twice"),
     ],
 )
 def test_what_makes_no_sense_is_refused(

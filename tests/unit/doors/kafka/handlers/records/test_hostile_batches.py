@@ -181,7 +181,7 @@ async def test_with_acks_0_an_error_closes_the_connection_and_names_the_topic(se
             client.send(framed(bad, 9))
             assert await client.closed()
         (line,) = lines
-        assert f"produce with acks=0 to {bad.topics[0].name!r}, 0: " in line
+        assert f"Produce with acks=0 to topic {bad.topics[0].name!r}, partition 0 failed: " in line
     client = await Raw.connect(served.node.kafka_port)
     client.send(framed(request(bytes(good()), acks=0), 9) + framed(MetadataRequest(topics=()), 9))
     assert (await client.answer_to(3, 9)).brokers  # a good one is not answered; what follows is

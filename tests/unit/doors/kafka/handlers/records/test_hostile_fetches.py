@@ -119,7 +119,7 @@ async def test_fetching_in_a_replicas_name_is_for_the_peers_port(served: Served)
             client = await Raw.connect(served.node.kafka_port)
             client.send(framed(request, version))
             assert await client.closed()
-        assert "in the name of replica 3: replicas fetch on the peers' port only" in lines[0]
+        assert "Fetch as replica 3: replicas fetch on the peer port only" in lines[0]
 
 
 @with_broker()
@@ -215,6 +215,6 @@ async def test_a_client_that_takes_in_nothing_for_long_is_hung_up_on(served: Ser
     client.writer.transport.pause_reading()  # type: ignore[attr-defined]
     with heard() as lines:
         client.send(framed(fetch(0, max_bytes=2**31 - 1, partition_max_bytes=2**31 - 1), 12) * 20)
-        await until(lambda: any("it was silent for 1 s" in line for line in lines))
+        await until(lambda: any("it was idle for 1 s" in line for line in lines))
     await until(lambda: not served.door.unsent_bytes)
     client.writer.transport.abort()
