@@ -90,7 +90,7 @@ async def test_a_metadata_log_that_cannot_be_synced_refuses_changes_and_no_more(
     (file,) = [path for path in stage.files(METADATA_FOLDER) if path.endswith(".log")]
     stage.storage.fail_next_sync(file)
     assert (await stage.make_topic("new")).error_code == Error.KAFKA_STORAGE_ERROR
-    assert "__cluster_metadata is offline" in caplog.text
+    assert "__cluster_metadata: replica offline" in caplog.text
     assert (await stage.make_topic("newer")).error_code == Error.KAFKA_STORAGE_ERROR
     assert await stage.delete_topic("t") == Error.KAFKA_STORAGE_ERROR
     assert (await stage.produce("t", b"v")).error_code == 0
