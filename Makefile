@@ -12,7 +12,7 @@ READY := $(VENV)/.ready
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo check test bench bench-peers interop fuzz simulate mutants chaos test-spark-full programs
+.PHONY: help setup run demo check test bench bench-peers interop fuzz simulate mutants chaos upgrade test-spark-full programs
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,6 +57,9 @@ mutants: $(READY) ## plant bugs, and see the simulator find each of them within 
 chaos: $(READY) ## kill, pause and cut off real brokers under load; MINUTES=10, SEED=any
 	@CHAOS_MINUTES=$(MINUTES) $(if $(SEED),CHAOS_SEED=$(SEED)) $(BIN)/python -m pytest tests/chaos -m chaos \
 		-o log_cli=true -o log_cli_level=INFO -o log_cli_format="%(message)s" -o faulthandler_timeout=7200
+
+upgrade: $(READY) ## upgrade clusters from 0.1.0 to this tree under load; needs the repository's history
+	@$(BIN)/python -m pytest tests/upgrade -n $(WORKERS) --dist worksteal -m "long or not long" --durations 10
 
 test-spark-full: $(READY) ## every test of the Spark pipeline, the long ones included
 	@$(BIN)/python -m pytest tests/pipeline -n $(WORKERS) --dist worksteal -m "long or not long" --durations 10

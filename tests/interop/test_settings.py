@@ -27,6 +27,10 @@ def test_broker_settings(client: Client) -> None:
     settings = client.broker_settings(broker)
     assert settings["num.partitions"].value is not None
     assert settings["message.max.bytes"].value is not None
+    assert settings["node.id"].value == str(broker)
+    addresses = {id: f"{host}:{port}" for id, host, port in client.describe_cluster().brokers}
+    assert f"PLAINTEXT://{addresses[broker]}" in (settings["advertised.listeners"].value or "").split(",")
+    assert settings["log.dir"].value
 
 
 @feature("change some settings, the others stay (IncrementalAlterConfigs)", "change_settings", "topic_settings")

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tailrace.pipeline.analysis.job import analyze
+from tailrace.pipeline.analysis.over_time import log_ticks
 from tailrace.pipeline.analysis.page import byte_text, page
 from tailrace.pipeline.analysis.report import PARTITIONS_DRAWN_MAX, PartitionShare, TopicLine
 from tailrace.pipeline.analysis.spreads import size_name
@@ -59,6 +60,26 @@ def test_a_delay_is_broken_where_there_are_no_records() -> None:
     assert found["orders p90"]["marker"]["size"] == [6, 0, 0, 6, 0, 0]  # a second alone is marked
 
 
+@pytest.mark.parametrize(
+    ("delay", "unit", "kind"),
+    [
+        ((7, 8, 9), "ms", "linear"), ((7, 8, 900), "ms", "log"), ((0, 8, 900), "ms", "linear"),
+        ((-5, 8, 59_000), "s", "linear"), ((1_000, 20_000, 300_000), "s", "log"),
+        ((60_000_000, 61_000_000, 64_000_000), "h", "linear"), ((1, 1, 10**10), "d", "log"),
+    ],
+)  # fmt: skip
+def test_the_axis_of_a_delay_fits_it(delay: tuple[int, int, int], unit: str, kind: str) -> None:
+    line = TopicLine(name="orders", steps=(step(0, 3, delay),))
+    axis = read(page(replace(report("orders"), lines=(line,)))).figures["over-time"]["layout"]["yaxis3"]
+    assert (axis["title"]["text"], axis["type"]) == (unit, kind)
+
+
+def test_the_labels_of_a_logarithmic_axis() -> None:
+    assert log_ticks([3, 40]) == (1, 2, 5, 10, 20, 50, 100, 200, 500)
+    assert log_ticks([0.02, 10**6]) == tuple(10.0**power for power in range(-2, 7))
+    assert [log_ticks(values) for values in ([], [0, 50], [-1, 50], [5, 49])] == [(), (), (), ()]
+
+
 def test_lag_stays_until_the_end() -> None:
     trace = traces(read(page(report("orders"))), "over-time", "y5")["billing on orders"]
     assert (trace["x"][-1], trace["y"]) == ("2026-11-17T07:29:01", [4, 9, 9])
@@ -105,11 +126,12 @@ def test_the_head_has_the_totals() -> None:
 
 
 def test_what_cannot_be_shown_is_said() -> None:
-    quiet = TopicLine(name="orders", steps=(step(0, 3),))
+    quiet = TopicLine(name="orders", steps=(replace(step(0, 3), archive_delay=None),))
     found = read(page(replace(report("orders"), lines=(quiet,), lags=())))
     assert "No record has a header sent-at (milliseconds since 1970)" in found.text
     assert "Archive the topic __consumer_offsets" in found.text
-    assert "yaxis4" not in found.figures["over-time"]["layout"]  # messages, bytes and archive delay are three
+    assert "The archive delay is not shown" in found.text
+    assert "yaxis3" not in found.figures["over-time"]["layout"]  # messages and bytes are two
     nothing = read(page(report()))
     assert "The history has no records." in nothing.text
     assert nothing.figures == {}

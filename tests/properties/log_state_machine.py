@@ -1,4 +1,4 @@
-"""A log on a real disk for stateful property tests: driven on its own event loop, removed at the end."""
+"""A Hypothesis state machine that owns a log on a real disk: it opens, runs and removes it, on its own event loop."""
 
 import asyncio
 import shutil

@@ -1,7 +1,7 @@
-"""Many seeds: `python -m tests.simulation.campaign cluster --seeds 2000`, or `power-cuts --cuts 1000`.
+"""Runs many seeds: `python -m tests.simulation.campaign cluster --seeds 2000`, or `power-cuts --cuts 1000`.
 
-One line a seed with the digest of its history, then what the whole campaign met. A failing seed says how to replay it
-and is kept in `seeds.txt`; those that are kept come first.
+It prints one line per seed with the digest of its history, then the coverage of the whole campaign. A seed that fails
+is printed with the command that replays it, and is added to `seeds.txt`. The seeds in that file run first.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from tests.simulation.seeds import keep, kept_seeds
 CUTS_PER_SEED = 10
 
 
-def say(text: object) -> None:
+def print_line(text: object) -> None:
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
 
@@ -32,7 +32,7 @@ def run_cuts(seed: int) -> tuple[int, Coverage | None, str]:
     return seed, coverage, digest
 
 
-def cut_power(options: argparse.Namespace) -> bool:
+def run_power_cut_campaign(options: argparse.Namespace) -> bool:
     count = -(-options.cuts // CUTS_PER_SEED)
     seeds = _seeds("power-cuts", options, count)
     total, failed, began = Coverage(), 0, time.monotonic()
@@ -41,25 +41,26 @@ def cut_power(options: argparse.Namespace) -> bool:
             if coverage is None:
                 failed += 1
                 keep("power-cuts", seed, text.strip().splitlines()[-1])
-                say(f"seed {seed} FAILED; replay: python -m tests.simulation.campaign power-cuts --seed {seed}\n{text}")
+                replay = f"python -m tests.simulation.campaign power-cuts --seed {seed}"
+                print_line(f"seed {seed} FAILED; replay: {replay}\n{text}")
             else:
                 total.add(coverage)
-                say(f"seed {seed} {text}")
-    met_text = ", ".join(f"{getattr(total, name)} {name.replace('_', ' ')}" for name in total.__slots__)
-    say(f"{len(seeds)} seeds in {time.monotonic() - began:.0f} s, {failed} failed: {met_text}")
+                print_line(f"seed {seed} {text}")
+    counts = ", ".join(f"{getattr(total, name)} {name.replace('_', ' ')}" for name in total.__slots__)
+    print_line(f"{len(seeds)} seeds in {time.monotonic() - began:.0f} s, {failed} failed; coverage: {counts}")
     return not failed
 
 
-def break_clusters(options: argparse.Namespace) -> bool:
+def run_cluster_campaign(options: argparse.Namespace) -> bool:
     campaign, began = Campaign(), time.monotonic()
     for run in run_seeds(_seeds("cluster", options, options.seeds), FAULTS_DEFAULT_SECONDS, options.workers):
         campaign.add(run)
-        say(run)
+        print_line(run)
         if run.failure:
             keep("cluster", run.seed, run.failure.splitlines()[0])
-            say(f"  replay: tailrace simulate --seed {run.seed}")
-    say(campaign)
-    say(f"{time.monotonic() - began:.0f} s with {options.workers} workers")
+            print_line(f"  replay: tailrace simulate --seed {run.seed}")
+    print_line(campaign)
+    print_line(f"{time.monotonic() - began:.0f} s with {options.workers} workers")
     return campaign.passed
 
 
@@ -73,17 +74,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     scenarios = parser.add_subparsers(dest="scenario", required=True)
     cuts, cluster = scenarios.add_parser("power-cuts"), scenarios.add_parser("cluster")
-    cuts.add_argument("--cuts", type=int, default=1000, help="power cuts in all")
-    cluster.add_argument("--seeds", type=int, default=2000, help="how many")
-    for one in (cuts, cluster):
-        one.add_argument("--seed", type=int, help="this seed only")
-        one.add_argument("--first", type=int, default=1, help="the first seed")
-        one.add_argument("--workers", type=int, default=2)
+    cuts.add_argument("--cuts", type=int, default=1000, help="how many power cuts in all")
+    cluster.add_argument("--seeds", type=int, default=2000, help="how many seeds")
+    for scenario in (cuts, cluster):
+        scenario.add_argument("--seed", type=int, help="run only this seed")
+        scenario.add_argument("--first", type=int, default=1, help="the first seed")
+        scenario.add_argument("--workers", type=int, default=2)
     options = parser.parse_args()
     if options.seed is None:
-        logging.disable()  # disks that are full, and logs that are cut, are what this is about
-    passed = cut_power(options) if options.scenario == "power-cuts" else break_clusters(options)
-    return 0 if passed else 1
+        logging.disable()  # brokers log every injected fault
+    campaign = run_power_cut_campaign if options.scenario == "power-cuts" else run_cluster_campaign
+    return 0 if campaign(options) else 1
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A world with one broker in it, for each test that asks for it."""
+"""The fixture `stage`: a simulated world with one broker machine and one client machine."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""A small program for the simulator: clients that talk to an echo server, which keeps a journal, under crashes.
+"""A small program to test the simulator itself: clients of an echo server that keeps a journal and crashes.
 
 Run as a module it prints the digest of one seed: `python -m tests.simulation.echo 7`.
 """
@@ -12,14 +12,14 @@ from tailrace.testing.simulation import World
 
 
 class Echo(asyncio.BufferedProtocol):
-    """Sends back what it hears, and writes it down first."""
+    """Writes what it receives to its journal, syncs, and sends it back."""
 
     def __init__(self, ports: Ports) -> None:
         self.buffer = bytearray(64)
         self.journal = ports.disk.open("/journal")
         self.transport: asyncio.Transport
-        self.heard = bytearray()
-        self.answered = 0
+        self.received = bytearray()
+        self.echoed = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -29,15 +29,15 @@ class Echo(asyncio.BufferedProtocol):
         return self.buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        self.heard += self.buffer[:nbytes]
+        self.received += self.buffer[:nbytes]
         self.journal.write(self.buffer[:nbytes], self.journal.size())
-        self.journal.sync().add_done_callback(partial(self.answer, len(self.heard)))
+        self.journal.sync().add_done_callback(partial(self.echo, len(self.received)))
 
-    def answer(self, end: int, synced: "asyncio.Future[None]") -> None:
-        """Syncs end in any order; one covers all that was written before it started."""
-        if end > self.answered:
-            self.transport.write(memoryview(bytes(self.heard))[self.answered : end])
-            self.answered = end
+    def echo(self, end: int, synced: "asyncio.Future[None]") -> None:
+        """Syncs may end in any order; each covers all that was written before it started."""
+        if end > self.echoed:
+            self.transport.write(memoryview(bytes(self.received))[self.echoed : end])
+            self.echoed = end
 
 
 async def serve(ports: Ports) -> None:
@@ -45,19 +45,19 @@ async def serve(ports: Ports) -> None:
 
 
 async def talk(world: World, ports: Ports, machine: str) -> None:
-    """Ask until ten answers came, whatever happens on the way."""
-    answers = 0
-    while answers < 10:
+    """Send random bytes and expect them back ten times, reconnecting when the connection is lost."""
+    echoes = 0
+    while echoes < 10:
         try:
             reader = asyncio.StreamReader()
             protocol = await ports.net.connect(lambda r=reader: asyncio.StreamReaderProtocol(r), "server", 7)  # type: ignore[misc]
             assert isinstance(protocol, asyncio.StreamReaderProtocol)
             transport = protocol._transport  # type: ignore[attr-defined]
-            while answers < 10:
-                question = ports.random.new_id() * ports.random.below(20)
-                transport.write(question)
-                assert await reader.readexactly(len(question)) == question
-                answers += 1
+            while echoes < 10:
+                sent = ports.random.new_id() * ports.random.below(20)
+                transport.write(sent)
+                assert await reader.readexactly(len(sent)) == sent
+                echoes += 1
             transport.close()
         except (OSError, asyncio.IncompleteReadError) as error:
             world.trace("retry", machine, type(error).__name__)

@@ -1,7 +1,7 @@
-"""The tester, tested: every planted bug has to be found within 200 seeds. `python -m tests.simulation.mutants`.
+"""Tests the simulator: it must find every planted bug within 200 seeds. `python -m tests.simulation.mutants`.
 
-`mutants.toml` holds a seed for each that finds it, quickly; every run of the tests plays those. `--record` looks for
-them anew: histories change with the code.
+`mutants.toml` holds for each bug a seed that finds it quickly; every run of the tests replays those. Histories change
+with the code, so a recorded seed may stop finding its bug: `--record` searches again and writes the file.
 """
 
 import argparse
@@ -22,13 +22,13 @@ from tests.simulation.planted import MUTANTS
 
 recorded = Path(__file__).with_name("mutants.toml")
 SEEDS_MAX = 200
-QUICK_SECONDS = 1.5  # of a core; a recorded seed should not take longer
+QUICK_SECONDS = 1.5  # of a core: what a recorded seed should take at most
 HEADLINE = "# Planted bugs, each with a seed that finds it; made by `python -m tests.simulation.mutants --record`.\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hunt:
-    """What became of the search for one bug."""
+    """The result of the search for one bug."""
 
     name: str
     tried: int
@@ -47,7 +47,7 @@ def recorded_seeds() -> dict[str, int]:
 
 
 def replay(name: str, seed: int) -> Run:
-    """One seed with one bug planted."""
+    """Run one seed with one bug planted."""
     mutant = next(one for one in MUTANTS if one.__name__ == name)
     with mutant():
         return run_seed(FAULTS_DEFAULT_SECONDS, seed)
@@ -59,12 +59,12 @@ def is_found(run: Run) -> bool:
 
 
 def passes(seed: int) -> bool:
-    """Whether a seed passes when nothing is planted: otherwise it proves nothing."""
+    """Whether a seed passes without a planted bug; if it does not, finding a bug with it proves nothing."""
     return not run_seed(FAULTS_DEFAULT_SECONDS, seed).failure
 
 
 def hunt(name: str) -> Hunt:
-    """The first seed that finds a bug, and does so quickly if another of the next few does."""
+    """Search for a seed that finds a bug: the first that does so quickly, or the quickest of the first and ten more."""
     logging.disable()
     began, best = time.process_time(), None
     for tried in range(1, SEEDS_MAX + 1):
@@ -83,9 +83,9 @@ def hunt_all(names: list[str], workers: int) -> Iterator[Hunt]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--record", action="store_true", help="write the seeds that were found to mutants.toml")
+    parser.add_argument("--record", action="store_true", help="write the seeds to mutants.toml")
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("names", nargs="*", help="only these bugs")
+    parser.add_argument("names", nargs="*", help="search only for these bugs")
     options = parser.parse_args()
     names = options.names or [one.__name__ for one in MUTANTS]
     seeds, missed = recorded_seeds(), 0

@@ -1,6 +1,6 @@
-"""Bugs to plant: each breaks one rule that keeps acknowledged records safe, in this process, for as long as asked.
+"""Bugs to plant in replication and the log: each breaks one rule that keeps acknowledged records safe.
 
-The simulator is worth what it finds; `mutants.py` shows that it finds every one of these.
+`mutants.py` shows that the simulator finds every one of them. `planted_coordination` has the bugs of coordinators.
 """
 
 from collections.abc import Iterator, Sequence
@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Any
 
+from tailrace.broker.metadata.hosted_partitions import HostedPartitions
 from tailrace.broker.partitions.partition import Partition
 from tailrace.broker.partitions.transaction_guards import Guard
 from tailrace.broker.replication.quorums import Quorums
@@ -18,6 +19,8 @@ from tailrace.log.segment_walk import walk_in_turns
 from tailrace.log.state.producers import ProducerStates
 from tailrace.log.syncing import Syncer
 from tailrace.model.ids import BrokerId, TopicPartition
+from tailrace.model.settings import Settings
+from tailrace.ports import Ports
 from tailrace.raft import following, leading
 from tailrace.raft.effects import EffectsBuilder, Vote
 from tailrace.raft.messages import FetchAnswer, Fetched, Message, VoteRefusal, VoteRequest
@@ -91,7 +94,7 @@ def producer_state_not_rolled_back() -> AbstractContextManager[None]:
 
 
 def high_watermark_from_a_deposed_leader() -> AbstractContextManager[None]:
-    """Whoever answers as a leader is believed, in whichever epoch, and before the two logs are found to agree."""
+    """A follower takes the high watermark from any fetch response, whatever its epoch, before the logs agree."""
     right = following.fetch_answered
 
     def answered(state: State, answer: FetchAnswer, turn: EffectsBuilder) -> None:
@@ -126,7 +129,7 @@ def epoch_cache_not_truncated() -> AbstractContextManager[None]:
 
 @contextmanager
 def controller_without_quorum_answers() -> Iterator[None]:
-    """Whoever led once goes on as if it did, until somebody tells it otherwise."""
+    """A leader goes on as the leader without a quorum, until another replica's message deposes it."""
     with (
         replaced(leading, "has_quorum", lambda state, now: state.leadership is not None),
         replaced(Partition, "hears_quorum", lambda partition: True),
@@ -134,23 +137,33 @@ def controller_without_quorum_answers() -> Iterator[None]:
         yield
 
 
-def vote_to_a_recreated_topic() -> AbstractContextManager[None]:
-    """Partitions named by their topic's name between brokers, not by its id."""
-    right = Quorums.raft_messages
+@contextmanager
+def vote_to_a_recreated_topic() -> Iterator[None]:
+    """Messages between brokers name a partition by its topic's name instead of its topic id."""
+    hosted_with: dict[Quorums, HostedPartitions] = {}
+    right_init, right = HostedPartitions.__init__, Quorums.raft_messages
+
+    def init(
+        hosted: HostedPartitions, ports: Ports, settings: Settings, folder: str, votes: VoteJournal, quorums: Quorums
+    ) -> None:
+        hosted_with[quorums] = hosted
+        right_init(hosted, ports, settings, folder, votes, quorums)
 
     def raft_messages(quorums: Quorums, sender: BrokerId, messages: Sequence[tuple[TopicPartition, Message]]) -> None:
-        image = quorums.find.__self__.hosted.image  # type: ignore[attr-defined]
+        image = hosted_with[quorums].image
         named = []
         for key, message in messages:
-            heir = image.topics.get(image.removed.get(key.topic_id))
-            named.append((key if heir is None else TopicPartition(heir.id, key.partition), message))
+            name = image.removed.get(key.topic_id)
+            recreated = None if name is None else image.topics.get(name)
+            named.append((key if recreated is None else TopicPartition(recreated.id, key.partition), message))
         right(quorums, sender, named)
 
-    return replaced(Quorums, "raft_messages", raft_messages)
+    with replaced(HostedPartitions, "__init__", init), replaced(Quorums, "raft_messages", raft_messages):
+        yield
 
 
 def torn_tail_kept() -> AbstractContextManager[None]:
-    """What a crash left is taken for whole when its header looks so."""
+    """Recovery accepts a torn batch if its header is complete, without checking its checksum."""
 
     def unchecked(file: Any, position: int, stop: int, *, check: bool) -> Any:
         return walk_in_turns(file, position, stop, check=False)

@@ -1,4 +1,4 @@
-"""Bugs to plant in what coordinators and partitions do for consumer groups and transactions; see `planted`."""
+"""Bugs to plant in consumer groups and transactions, in their coordinators and in partitions; see `planted`."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -24,7 +24,7 @@ from tests.simulation.planting import Mutant, replaced
 
 
 def late_marker_hits_the_next_transaction() -> AbstractContextManager[None]:
-    """Every marker is written, however late it comes."""
+    """A partition writes every marker, also one that arrives late and repeats an old one."""
     return replaced(partitions, "marker_is_due", lambda *_: True)
 
 
@@ -38,7 +38,7 @@ def aborted_transactions_forgotten_at_a_start() -> AbstractContextManager[None]:
 
 @contextmanager
 def transactions_not_verified() -> Iterator[None]:
-    """A batch that comes late opens a transaction that its coordinator knows nothing of (KIP-890)."""
+    """A late batch opens a transaction that its coordinator does not know (KIP-890)."""
     with (
         replaced(Verification, "is_needed", property(lambda _: False)),
         replaced(partitions, "require_part_of_transaction", lambda *_: None),
@@ -76,7 +76,7 @@ def commits_of_an_old_generation() -> AbstractContextManager[None]:
 
 
 def partitions_given_before_they_are_given_up() -> AbstractContextManager[None]:
-    """KIP-848: a member gets all that it shall have at once, whoever has it."""
+    """KIP-848: a member gets its whole target assignment at once, before the current owners have revoked it."""
     right = reconciling._next
 
     def go_on(

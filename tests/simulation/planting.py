@@ -1,4 +1,4 @@
-"""How a bug is planted: something of ours is replaced, in this process, for as long as asked."""
+"""Plants a bug: replaces a function or attribute of the code under test for as long as a context lasts."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager

@@ -1,6 +1,7 @@
-"""Seeds that once failed: kept in `seeds.txt`, with what they found, and replayed by every run of the tests.
+"""Seeds that once failed. They are kept in `seeds.txt` with what they found, and every run of the tests replays them.
 
-Histories change when the code does, so an old seed does not tell the same story for ever; it is cheap to ask it again.
+A change of the code changes the history of a seed, so an old seed may no longer reach the bug that it found. Replaying
+it is cheap all the same.
 """
 
 from pathlib import Path
@@ -15,7 +16,7 @@ def kept_seeds(scenario: str) -> list[int]:
 
 
 def keep(scenario: str, seed: int, what: str) -> None:
-    """Write down a seed that failed, unless it is there already."""
+    """Add a seed that failed to the file, unless it is there already."""
     if seed not in kept_seeds(scenario):
         with kept.open("a") as file:
             file.write(f"{scenario:<12}{seed:<12}{NOT_UNDERSTOOD}: {what}\n")

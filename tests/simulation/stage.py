@@ -1,4 +1,4 @@
-"""One simulated broker and one client, for tests that break things one at a time.
+"""One simulated broker and one client, for tests that inject one fault at a time.
 
     @staged
     async def test_…(stage: Stage) -> None:
@@ -6,7 +6,8 @@
         await stage.make_topic("t")
         ...
 
-The broker is a real `Node` behind its real door; everything a test learns of it comes over the wire or from its disk.
+The broker is a real `Node` with its Kafka listener. Tests observe it over the wire or on its disk, and read its state
+only to wait for a condition.
 """
 
 import asyncio
@@ -33,7 +34,7 @@ from tailrace.wire.messages.produce import PartitionProduced, PartitionToProduce
 HOST = "broker"
 DATA_DIR = "/data"
 ANSWER_MAX_S = 20.0  # virtual
-START_MAX_S = 60.0  # likewise
+START_MAX_S = 60.0  # virtual
 Producer = tuple[int, int, int]  # id, epoch, first sequence
 
 
@@ -47,10 +48,10 @@ class Stage:
         self._client: WireClient | None = None
         self.node: Node
 
-    # The broker's life
+    # Starts and stops
 
     async def start(self, **settings: Any) -> None:
-        """Boot and wait until the door is open; what keeps the node from starting comes out."""
+        """Boot the broker and wait until it serves clients; raises what keeps it from starting."""
         ports = self.broker.boot()
         self._client = None
 
@@ -73,18 +74,18 @@ class Stage:
 
     @property
     def failed(self) -> bool:
-        """Whether the broker gave up as a whole."""
+        """Whether the whole broker gave up."""
         return self.node.background.failed.done()
 
-    # What a client does
+    # Client requests
 
     async def call(self, request: object, version: int) -> Any:
-        async def ask() -> Any:
+        async def send() -> Any:
             if self._client is None or self._client.transport is None:
                 self._client = await WireClient.connect(self._net, HOST, 9092, "stage")
             return await asyncio.wait_for(self._client.call(request, version), ANSWER_MAX_S)
 
-        return await self._clients.run(ask())
+        return await self._clients.run(send())
 
     async def make_topic(self, name: str, partitions: int = 1, **settings: object) -> Any:
         configs = tuple(NewTopicConfig(name=key.replace("_", "."), value=str(one)) for key, one in settings.items())
@@ -105,11 +106,11 @@ class Stage:
         producer: Producer = (-1, -1, -1),
         timestamp: int | None = None,
     ) -> PartitionProduced:
-        """Send one batch; the partition's answer."""
+        """Send one batch; returns the partition's response."""
         when = self.broker.clock.wall_ms() if timestamp is None else timestamp
-        rows = [NewRecord(value=value, timestamp=when) for value in values]
-        number, epoch, sequence = producer
-        batch = build_batch(rows, producer_id=number, producer_epoch=epoch, base_sequence=sequence)
+        records = [NewRecord(value=value, timestamp=when) for value in values]
+        producer_id, epoch, sequence = producer
+        batch = build_batch(records, producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence)
         data = TopicToProduce(name=topic, partitions=(PartitionToProduce(partition=partition, records=bytes(batch)),))
         answer = await self.call(ProduceRequest(acks=acks, timeout_ms=15_000, topics=(data,)), 9)
         produced: PartitionProduced = answer.topics[0].partitions[0]
@@ -121,7 +122,7 @@ class Stage:
         return (await self.call(request, 11)).topics[0].partitions[0]
 
     async def read(self, topic: str, offset: int = 0, partition: int = 0) -> list[bytes]:
-        """All values from `offset` on; fails when the broker refuses any of it."""
+        """All record values from `offset` on; fails if a fetch gets an error."""
         values: list[bytes] = []
         while True:
             answer = await self.fetch(topic, offset, partition)
@@ -135,7 +136,7 @@ class Stage:
                 offset = header.last_offset + 1
 
     async def offsets(self, topic: str, timestamps: Sequence[int] = (-2, -1), partition: int = 0) -> list[Any]:
-        """The answers of ListOffsets: by default the start and the end."""
+        """The ListOffsets responses, by default for the earliest and the latest offset."""
         answers = []
         for timestamp in timestamps:
             asked = PartitionAsked(partition=partition, timestamp=timestamp)
@@ -144,6 +145,7 @@ class Stage:
         return answers
 
     async def span(self, topic: str, partition: int = 0) -> tuple[int, int]:
+        """The earliest and the latest offset."""
         start, end = await self.offsets(topic, partition=partition)
         return start.offset, end.offset
 
@@ -153,13 +155,13 @@ class Stage:
         number: int = answer.producer_id
         return number
 
-    # What lies on the disk
+    # Files
 
     def folder(self, topic: str, partition: int = 0) -> str:
         return self.node.hosted.find(topic, partition).log.folder
 
     def files(self, folder: str = DATA_DIR) -> dict[str, bytes]:
-        """Every file below a folder, with what a reader sees in it."""
+        """Every file below a folder, with its content."""
         return {
             path: bytes(content.visible)
             for path, content in self.storage.tree.files()
@@ -171,7 +173,7 @@ class Stage:
 
 
 def staged(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
-    """Run an async test in the world of its stage."""
+    """Run an async test in the simulated world of its stage."""
 
     @functools.wraps(test)
     def run(stage: Stage, **fixtures: Any) -> None:

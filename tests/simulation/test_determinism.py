@@ -1,4 +1,4 @@
-"""One seed, one history: in every Python process, and again in the same one."""
+"""One seed gives one history: in every Python process, and when it is repeated in the same process."""
 
 import os
 import subprocess
@@ -8,7 +8,7 @@ from tailrace.testing.simulation import World
 from tests.simulation.echo import digest, scenario
 
 
-def digest_elsewhere(seed: int, hash_seed: int) -> str:
+def digest_in_new_process(seed: int, hash_seed: int) -> str:
     return subprocess.run(
         [sys.executable, "-m", "tests.simulation.echo", str(seed)],
         env=os.environ | {"PYTHONHASHSEED": str(hash_seed)},
@@ -19,8 +19,8 @@ def digest_elsewhere(seed: int, hash_seed: int) -> str:
     ).stdout.strip()
 
 
-def test_the_same_seed_gives_the_same_digest_whatever_python_hashes() -> None:
-    digests = [digest_elsewhere(7, 1), digest_elsewhere(7, 2), digest(7), digest(7)]
+def test_the_same_seed_gives_the_same_digest_under_every_hash_seed() -> None:
+    digests = [digest_in_new_process(7, 1), digest_in_new_process(7, 2), digest(7), digest(7)]
     assert len(set(digests)) == 1
 
 
@@ -28,7 +28,7 @@ def test_other_seeds_give_other_histories() -> None:
     assert len({digest(seed) for seed in range(20)}) == 20
 
 
-def test_the_digest_is_made_of_lines_that_people_can_read() -> None:
+def test_the_history_behind_a_digest_can_be_read_line_by_line() -> None:
     with World(7, keep_lines=True) as world:
         world.run(scenario(world))
         kinds = [line.split()[2] for line in world.lines]

@@ -1,4 +1,4 @@
-"""A full disk refuses and does not break: reads go on, room heals it, nothing half-written stays."""
+"""A full disk: writes are refused, reads go on, no partial batch stays, and writes work again with room."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from tests.simulation.stage import DATA_DIR, Stage, staged
 room_tried = pytest.mark.parametrize("room_bytes", [0, 1, 30, 61, 100])
 
 
-def whole(stage: Stage, topic: str) -> bool:
+def has_only_whole_batches(stage: Stage, topic: str) -> bool:
     """Whether the partition's folder holds nothing but whole batches."""
     return verify(stage.node.ports.disk, stage.folder(topic)).problems == ()
 
@@ -28,7 +28,7 @@ async def test_produce_is_refused_reads_go_on_and_writes_resume_with_room(
     for _ in range(3):
         assert (await stage.produce("t", b"x" * 200)).error_code == Error.KAFKA_STORAGE_ERROR
     assert await stage.read("t") == [b"before"]
-    assert whole(stage, "t")
+    assert has_only_whole_batches(stage, "t")
     stage.storage.make_room()
     assert (await stage.produce("t", b"after")).base_offset == 1
     assert caplog.text.count("appends refused until") == caplog.text.count("appends resume") == 1
@@ -39,7 +39,7 @@ async def test_produce_is_refused_reads_go_on_and_writes_resume_with_room(
 
 
 @staged
-async def test_a_batch_that_must_open_a_new_segment_leaves_no_hole(stage: Stage) -> None:
+async def test_a_refused_batch_that_needed_a_new_segment_leaves_no_gap(stage: Stage) -> None:
     await stage.start()
     await stage.make_topic("t", segment_bytes=1024)
     await stage.produce("t", b"a" * 900)
@@ -69,7 +69,7 @@ async def test_an_idempotent_producer_refused_for_room_goes_on_with_the_same_seq
 
 @pytest.mark.parametrize("room_bytes", [0, 50, 400, 500, 600, 700])
 @staged
-async def test_a_topic_made_on_a_full_disk_is_refused_or_works_once_there_is_room(
+async def test_a_topic_created_on_a_full_disk_is_refused_or_works_once_there_is_room(
     stage: Stage, room_bytes: int
 ) -> None:
     """The metadata log, the vote journal or the first segment may be what does not fit."""
@@ -90,7 +90,7 @@ async def test_a_topic_made_on_a_full_disk_is_refused_or_works_once_there_is_roo
 
 
 @staged
-async def test_partitions_whose_votes_do_not_fit_are_led_once_there_is_room(
+async def test_partitions_whose_votes_do_not_fit_get_a_leader_once_there_is_room(
     stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
     await stage.start()
@@ -106,7 +106,7 @@ async def test_partitions_whose_votes_do_not_fit_are_led_once_there_is_room(
 
 
 @staged
-async def test_a_checkpoint_that_does_not_fit_costs_a_log_line_and_time_at_the_next_start(
+async def test_a_checkpoint_that_does_not_fit_is_logged_and_retried(
     stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
     await stage.start(log_checkpoint_interval_ms=500)
@@ -128,7 +128,9 @@ async def test_a_checkpoint_that_does_not_fit_costs_a_log_line_and_time_at_the_n
 
 
 @staged
-async def test_retention_that_cannot_begin_a_new_segment_waits(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+async def test_retention_that_has_no_room_for_a_new_segment_is_retried(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
     await stage.start(log_retention_check_interval_ms=500)
     await stage.make_topic("t", retention_ms=1000)
     await stage.produce("t", b"old")
@@ -140,7 +142,9 @@ async def test_retention_that_cannot_begin_a_new_segment_waits(stage: Stage, cap
 
 
 @staged
-async def test_a_stop_on_a_full_disk_lets_go_and_loses_nothing(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_stop_on_a_full_disk_releases_its_lock_and_loses_nothing(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
     await stage.start()
     await stage.make_topic("t")
     await stage.produce("t", b"v")
@@ -154,7 +158,7 @@ async def test_a_stop_on_a_full_disk_lets_go_and_loses_nothing(stage: Stage, cap
 
 
 @staged
-async def test_a_start_on_a_full_disk_says_so(stage: Stage) -> None:
+async def test_a_start_on_a_full_disk_fails_with_the_reason(stage: Stage) -> None:
     await stage.start()
     await stage.make_topic("t")
     await stage.produce("t", b"v")
@@ -169,7 +173,7 @@ async def test_a_start_on_a_full_disk_says_so(stage: Stage) -> None:
 
 
 @staged
-async def test_a_leader_that_finds_no_room_for_its_first_batch_waits_for_it(
+async def test_a_new_leader_without_room_for_its_first_batch_serves_once_there_is_room(
     stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
     await stage.start(log_checkpoint_interval_ms=500)
@@ -181,7 +185,7 @@ async def test_a_leader_that_finds_no_room_for_its_first_batch_waits_for_it(
     stage.kill()
     stage.storage.fill(80, below=stage.folder("t"))  # what recovery writes fits, a control batch does not
     await stage.start()
-    assert "t-0: its leader's first batch could not be written" in caplog.text
+    assert "t-0: cannot write the leader-change batch" in caplog.text
     assert (await stage.fetch("t", 0)).error_code == Error.NOT_LEADER_OR_FOLLOWER  # not: the log ends at 1
     assert await stage.read("other") == []
     stage.storage.make_room()

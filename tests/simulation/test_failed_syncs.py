@@ -1,4 +1,4 @@
-"""A failed fsync is believed at once: what it was to cover is never acknowledged, and the sync is never tried again."""
+"""After a failed fsync the data it covers is never acknowledged, and the fsync is never retried."""
 
 import asyncio
 from typing import Any
@@ -25,7 +25,7 @@ def syncs_of(stage: Stage, path: str) -> int:
 
 
 @staged
-async def test_the_partition_goes_offline_loudly_and_the_others_go_on(
+async def test_the_partition_goes_offline_with_a_critical_log_line_and_others_go_on(
     stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
     await two_topics(stage)
@@ -33,8 +33,8 @@ async def test_the_partition_goes_offline_loudly_and_the_others_go_on(
     stage.storage.fail_next_sync(file)
     waiting = [asyncio.ensure_future(stage.produce("t", b"lost %d" % number)) for number in range(4)]
     answers = [await one for one in waiting]
-    assert [one.error_code for one in answers] == [Error.KAFKA_STORAGE_ERROR] * 4  # all that waited, none too late
-    assert any(one.levelname == "CRITICAL" and "t-0 is offline" in one.message for one in caplog.records)
+    assert [one.error_code for one in answers] == [Error.KAFKA_STORAGE_ERROR] * 4  # every write that the sync covered
+    assert any(one.levelname == "CRITICAL" and "t-0: replica offline" in one.message for one in caplog.records)
     synced = syncs_of(stage, file)
     assert (await stage.produce("t", b"more")).error_code == Error.KAFKA_STORAGE_ERROR
     assert (await stage.produce("other", b"more")).error_code == 0
@@ -73,7 +73,7 @@ async def test_a_folder_that_cannot_be_synced_takes_its_partition_offline_too(st
 
 
 @staged
-async def test_acks_1_is_not_told_of_it_but_the_next_one_is(stage: Stage) -> None:
+async def test_a_failed_sync_fails_the_next_write_with_acks_1_not_the_first(stage: Stage) -> None:
     await two_topics(stage)
     (file,) = stage.segments("t")
     stage.storage.fail_next_sync(file)
@@ -83,14 +83,14 @@ async def test_acks_1_is_not_told_of_it_but_the_next_one_is(stage: Stage) -> Non
 
 
 @staged
-async def test_a_metadata_log_that_cannot_be_synced_refuses_changes_and_no_more(
+async def test_a_metadata_log_that_cannot_be_synced_refuses_only_metadata_changes(
     stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
     await two_topics(stage)
     (file,) = [path for path in stage.files(METADATA_FOLDER) if path.endswith(".log")]
     stage.storage.fail_next_sync(file)
     assert (await stage.make_topic("new")).error_code == Error.KAFKA_STORAGE_ERROR
-    assert "__cluster_metadata is offline" in caplog.text
+    assert "__cluster_metadata: replica offline" in caplog.text
     assert (await stage.make_topic("newer")).error_code == Error.KAFKA_STORAGE_ERROR
     assert await stage.delete_topic("t") == Error.KAFKA_STORAGE_ERROR
     assert (await stage.produce("t", b"v")).error_code == 0
@@ -103,12 +103,12 @@ async def test_a_metadata_log_that_cannot_be_synced_refuses_changes_and_no_more(
 
 
 @staged
-async def test_a_vote_journal_that_cannot_be_synced_gives_no_new_leader_and_no_more(
+async def test_a_vote_journal_that_cannot_be_synced_prevents_only_new_elections(
     stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
     await two_topics(stage)
     stage.storage.fail_next_sync(f"{DATA_DIR}/votes")
-    assert (await stage.make_topic("new")).error_code == 0  # it is in the metadata: a restart will lead it
+    assert (await stage.make_topic("new")).error_code == 0  # it is in the metadata, so it gets a leader after a restart
     assert (await stage.produce("new", b"v")).error_code == Error.NOT_LEADER_OR_FOLLOWER
     assert any(one.levelname == "CRITICAL" and "votes" in one.message for one in caplog.records)
     journal = stage.files()[f"{DATA_DIR}/votes"]
@@ -126,7 +126,9 @@ async def test_a_vote_journal_that_cannot_be_synced_gives_no_new_leader_and_no_m
 
 @pytest.mark.parametrize("name", ["votes", "checkpoint.new"])
 @staged
-async def test_a_start_whose_syncs_fail_says_so_or_does_without(stage: Stage, name: str) -> None:
+async def test_a_failed_sync_during_a_start_fails_it_for_votes_but_not_for_the_checkpoint(
+    stage: Stage, name: str
+) -> None:
     await two_topics(stage)
     stage.kill()
     stage.storage.fail_next_sync(f"{DATA_DIR}/{name}")

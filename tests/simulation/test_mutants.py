@@ -1,6 +1,6 @@
-"""A planted bug is found by the seed that was recorded for it; `make mutants` looks for all of them anew.
+"""Each planted bug is found by the seed that was recorded for it.
 
-Seeds are recorded by `python -m tests.simulation.mutants --record`.
+`make mutants` searches for all of them again; `python -m tests.simulation.mutants --record` records the seeds.
 """
 
 import pytest
@@ -9,7 +9,7 @@ from tests.simulation.mutants import is_found, recorded_seeds, replay
 from tests.simulation.planted import MUTANTS
 
 
-def test_there_are_as_many_planted_bugs_as_we_promise_each_with_a_seed() -> None:
+def test_every_planted_bug_has_a_recorded_seed() -> None:
     names = [mutant.__name__ for mutant in MUTANTS]
     assert len(names) >= 12
     assert sorted(names) == sorted(recorded_seeds())

@@ -1,4 +1,4 @@
-"""A share of the campaign, the seeds that once failed, and the first proof: one seed is one history."""
+"""A few seeds of the power cut scenario, the seeds that once failed, and the proof that one seed is one history."""
 
 import os
 import subprocess
@@ -20,17 +20,17 @@ PROGRAM = (
 @pytest.mark.parametrize("seed", range(1001, 1013))
 def test_every_acknowledged_record_is_there_in_order_and_once(seed: int) -> None:
     coverage, _ = run_power_cuts(seed, CUTS_PER_SEED)
-    check_met_enough(coverage)
+    check_exercised_enough(coverage)
 
 
 @pytest.mark.parametrize("seed", kept_seeds("power-cuts"))
 def test_seeds_that_once_failed(seed: int) -> None:
     coverage, _ = run_power_cuts(seed, CUTS_PER_SEED)
-    check_met_enough(coverage)
+    check_exercised_enough(coverage)
 
 
-def check_met_enough(coverage: Coverage) -> None:
-    """A seed under which little happened proves little."""
+def check_exercised_enough(coverage: Coverage) -> None:
+    """A seed in which little happened proves little."""
     assert coverage.power_cuts >= CUTS_PER_SEED
     assert coverage.acknowledged > 100
     assert coverage.partitions_read >= CUTS_PER_SEED // 2
@@ -38,8 +38,8 @@ def check_met_enough(coverage: Coverage) -> None:
     assert coverage.topic_checks > 0
 
 
-def test_a_few_seeds_meet_everything_there_is_to_meet() -> None:
-    """Rare things need not come in every seed, but they do come."""
+def test_a_few_seeds_together_exercise_everything() -> None:
+    """What is rare need not happen in every seed."""
     total = Coverage()
     for seed in range(1013, 1017):
         total.add(run_power_cuts(seed, CUTS_PER_SEED)[0])
@@ -47,9 +47,9 @@ def test_a_few_seeds_meet_everything_there_is_to_meet() -> None:
     assert missing == []
 
 
-def test_the_same_seed_gives_the_same_history_whatever_python_hashes() -> None:
-    """One node on the simulated loop, wire clients in it: the same trace digest under two hash seeds."""
-    digests = [digest_elsewhere(7, hash_seed) for hash_seed in (1, 2)]
+def test_the_same_seed_gives_the_same_history_under_every_hash_seed() -> None:
+    """One broker and its clients: the same trace digest under two values of PYTHONHASHSEED."""
+    digests = [digest_in_new_process(7, hash_seed) for hash_seed in (1, 2)]
     assert digests[0] == digests[1] == run_power_cuts(7, PROOF_CUTS)[1]
 
 
@@ -57,7 +57,7 @@ def test_other_seeds_give_other_histories() -> None:
     assert len({run_power_cuts(seed, 1)[1] for seed in range(5)}) == 5
 
 
-def digest_elsewhere(seed: int, hash_seed: int) -> str:
+def digest_in_new_process(seed: int, hash_seed: int) -> str:
     return subprocess.run(
         [sys.executable, "-c", PROGRAM, str(seed)],
         env=os.environ | {"PYTHONHASHSEED": str(hash_seed)},

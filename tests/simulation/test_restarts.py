@@ -1,4 +1,4 @@
-"""What a restart may change, and what not: with the real node, in simulation, so that each takes no time."""
+"""What a restart of the broker may change, and what not. The broker is simulated, so restarts take no real time."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ async def restart(stage: Stage, how: str, **settings: Any) -> None:
 
 
 def files_of_topics(stage: Stage) -> dict[str, bytes]:
-    """All but the metadata's, where each life of a broker is written down."""
+    """All files but those of the metadata partition, where each start of a broker is recorded."""
     return {path: data for path, data in stage.files().items() if path.count("/") > 2 and metadata_name not in path}
 
 
@@ -47,7 +47,7 @@ async def test_the_first_offset_of_a_fresh_topic_is_0(stage: Stage) -> None:
 
 
 @staged
-async def test_an_idle_clean_restart_changes_no_end_and_writes_nothing_into_any_topics_log(stage: Stage) -> None:
+async def test_an_idle_clean_restart_changes_no_offset_and_writes_to_no_topics_log(stage: Stage) -> None:
     await stage.start()
     await stage.make_topic("t", partitions=2)
     await stage.make_topic("empty")
@@ -66,7 +66,7 @@ async def test_an_idle_clean_restart_changes_no_end_and_writes_nothing_into_any_
 
 @pytest.mark.parametrize("how", ["kill", "power"])
 @staged
-async def test_a_crash_costs_at_most_one_control_batch_a_partition(stage: Stage, how: str) -> None:
+async def test_a_crash_adds_at_most_one_control_batch_to_a_partition(stage: Stage, how: str) -> None:
     await stage.start()
     await stage.make_topic("t")
     await stage.produce("t", b"v")
@@ -103,7 +103,7 @@ async def test_producer_ids_never_repeat(stage: Stage, how: str) -> None:
 @stops
 @staged
 async def test_an_idempotent_producer_goes_on_across_restarts(stage: Stage, how: str, checkpoint_ms: int) -> None:
-    """Its sequences come from the snapshot, or from a scan where there is none that is late enough."""
+    """Its sequences come from the producer snapshot, or from a scan of the log if the snapshot is too old."""
     await stage.start(log_checkpoint_interval_ms=checkpoint_ms)
     await stage.make_topic("t")
     number = await stage.producer_id()
@@ -126,7 +126,7 @@ async def test_an_idempotent_producer_goes_on_across_restarts(stage: Stage, how:
 @pytest.mark.parametrize("how", ["kill", "power"])
 @staged
 async def test_a_producer_whose_batches_retention_removed_goes_on(stage: Stage, how: str) -> None:
-    """The last snapshot may lie below the first segment that is left."""
+    """The last producer snapshot may be older than the first segment that is left."""
     await stage.start(log_retention_check_interval_ms=100, log_checkpoint_interval_ms=3_600_000)
     await stage.make_topic("t", retention_bytes=0, segment_bytes=1024)
     number = await stage.producer_id()
@@ -159,7 +159,7 @@ async def test_settings_and_deleted_records_survive(stage: Stage, how: str) -> N
 
 @stops
 @staged
-async def test_a_deleted_topic_is_gone_with_its_folder_and_one_of_its_name_begins_anew(stage: Stage, how: str) -> None:
+async def test_a_deleted_topic_loses_its_folder_and_a_recreated_one_starts_empty(stage: Stage, how: str) -> None:
     await stage.start()
     first = (await stage.make_topic("t")).topic_id
     await stage.produce("t", b"old")
@@ -182,7 +182,7 @@ async def test_a_deleted_topic_is_gone_with_its_folder_and_one_of_its_name_begin
 async def test_a_topic_that_was_deleted_is_not_opened_at_the_next_start(
     stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Its creation is still in the metadata log, and its checkpoint on the disk: it must not look damaged."""
+    """Its creation is still in the metadata log, and its checkpoint on disk: its log must not look damaged."""
     await stage.start(log_checkpoint_interval_ms=100)
     for number in range(5):
         await stage.make_topic(f"t{number}")
@@ -201,7 +201,7 @@ async def test_a_topic_that_was_deleted_is_not_opened_at_the_next_start(
 async def test_half_a_batch_that_did_not_fit_does_not_come_back_in_a_sealed_segment(
     stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Written, cut away, not synced; then the segment is sealed, and only later ones are written and synced."""
+    """A batch is written in part and truncated; then the segment is sealed, and only later segments are synced."""
     await stage.start()
     await stage.make_topic("t", segment_bytes=1024)
     await stage.produce("t", b"0" * 500)
@@ -223,8 +223,8 @@ async def _flush_metadata(stage: Stage) -> None:
 
 
 @staged
-async def test_without_fsync_a_broker_comes_up_whatever_was_lost(stage: Stage) -> None:
-    """DeleteRecords may be remembered while the records up to it are gone: the log goes on behind them."""
+async def test_without_fsync_a_broker_starts_whatever_was_lost(stage: Stage) -> None:
+    """If the records below a DeleteRecords offset were lost, the log continues at that offset."""
     for seed in range(6):
         topic = f"t{seed}"
         await stage.start(fsync="never")

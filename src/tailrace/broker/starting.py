@@ -240,7 +240,7 @@ class Startup:
             ),
             periodic=PeriodicTasks(hosted, metadata, checkpointing, clock, settings, background.spawn),
             read_ahead=read_ahead,
-            services=self._build_services(meta, control, coordinators, requests, hand_overs, read_ahead),
+            services=self._build_services(meta, control, coordinators, requests, hand_overs, read_ahead, registration),
         )
 
     def _build_control(self, meta: MetaFile, peers: Peers, hosted: HostedPartitions, metadata: Partition) -> "_Control":
@@ -283,6 +283,7 @@ class Startup:
         requests: ControllerRequests,
         hand_overs: LeaderHandOvers,
         read_ahead: ReadAhead,
+        registration: Registration,
     ) -> Services:
         ports, settings, clock, hosted = self._ports, self._settings, self._ports.clock, control.hosted
         calls, leaders, progress, me = control.calls, control.leaders, control.progress, meta.broker_id
@@ -317,6 +318,7 @@ class Startup:
                 ports,
                 settings,
                 self._features,
+                lambda: registration.endpoints,
                 meta.cluster_id,
                 me,
             ),

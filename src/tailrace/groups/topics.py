@@ -22,7 +22,7 @@ class Topics(Protocol):
     def name_of(self, topic_id: Id) -> str | None: ...
 
     def names(self) -> Mapping[str, None]:
-        """The topics that a regular expression may match, which excludes internal ones.
+        """All topics, internal ones among them: a regular expression is matched against each name.
 
         Returns the same mapping object for the same revision."""
 

@@ -57,6 +57,7 @@ class LocalBroker:
         self._process: subprocess.Popen[bytes] | None = None
         self.data_dir = Path(self._folder.name) / "data" if data_dir is None else Path(data_dir)
         self.bootstrap = ""  # HOST:PORT, known once the broker has started
+        self.variables: dict[str, str] = {}  # of its environment, beside its settings; used from the next start on
 
     def __enter__(self) -> Self:
         self.start()
@@ -177,7 +178,7 @@ class LocalBroker:
     def _environment(self) -> dict[str, str]:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("TAILRACE_")}
         settings = {"kafka_port": 0, "data_dir": str(self.data_dir)} | self._settings
-        return inherited | {variable_name(name): str(value) for name, value in settings.items()}
+        return inherited | {variable_name(name): str(value) for name, value in settings.items()} | self.variables
 
     def _ready_address(self, process: "subprocess.Popen[bytes]", timeout_s: float) -> str:
         assert process.stdout is not None

@@ -6,14 +6,13 @@ A partition is a folder. Its files are named by offsets with twenty digits, so t
     00000000000000000000.index       8 bytes an entry: offset - base (u32), position in the segment (u32)
     00000000000000000000.timeindex   12 bytes an entry: highest timestamp so far (u64), offset - base of its batch (u32)
     00000000000000000000.txnindex    the transactions aborted by markers in this segment (`state/aborted_index`)
-    00000000000000000123.producers   snapshot of producer state and open transactions below offset 123
-    (`state/producers`) 00000000000000000123.gap         the offset at which a follower's log that ended at 123
-    continues (`state/gaps`) 00000000000000000123.voters      the voters from offset 123 on, as set by the control batch
-    there (`state/voters`) leader-epochs                    the first offset of each leader epoch (`state/epochs`)
+    00000000000000000123.producers   producers and open transactions as of offset 123 (`state/producers`)
+    00000000000000000123.gap         where a follower's log that ended at 123 continues (`state/gaps`)
+    00000000000000000123.voters      the voters from offset 123 on, as its control batch says (`state/voters`)
+    leader-epochs                    the first offset of each leader epoch (`state/epochs`)
     truncated                        where the log was truncated, while a recorded recovery point may lie above
-    (`recovery/truncation`) damaged                          an offset where damage was found since the start
-    (`recovery/damage_mark`) refilling                        the log was discarded and is not complete yet
-    (`recovery/refill`)
+    damaged                          an offset where damage was found since the start (`recovery/damage_mark`)
+    refilling                        the log was discarded and is not complete yet (`recovery/refill`)
 
 All numbers are big-endian, as in Kafka. The three kinds of index end with a CRC-32C of their entries. The last seven
 files are text with a version line and a CRC-32C (`directory/state_file`), and are replaced as a whole. Beside the
@@ -25,12 +24,12 @@ Rules:
 - The last segment is *active*: the only one that grows. Its indexes are in memory. Batches have consecutive offsets;
   only followers of a compacted log have gaps, each recorded in a file.
 - An index entry is made for a batch once `index.interval.bytes` have passed since the last entry, and a time index
-entry with it if the highest timestamp has risen. So an index only gives the position where a search starts.
+  entry with it if the highest timestamp has risen. So an index only gives the position where a search starts.
 - Index files, producer snapshots and the epoch cache are written by checkpoints. After a crash everything above the
-last recovery point is scanned, and they are rebuilt from it. So they cost nothing during an append, and nothing above
-the recovery point may be compacted.
+  last recovery point is scanned, and they are rebuilt from it. So they cost nothing during an append, and nothing above
+  the recovery point may be compacted.
 - Voters have files of their own, fsynced with the batches that set them. Below the recovery point the files are read,
-and no batch is. Above it the batches are the truth, and the files are rewritten to match.
+  and no batch is. Above it the batches are the truth, and the files are rewritten to match.
 - An index that is missing, short or wrong is rebuilt from its segment: the segments are the truth. A missing index of
   aborted transactions means that there are none.
 - Below the recovery point bad bytes are *damage*: kept, never served, reported. Above it they are a *torn tail*:

@@ -4,31 +4,38 @@ The header has the first record's timestamp and, if the producer is honest, the 
 topic leaves its timestamp limits at their defaults. Where a topic sets limits of its own every record's timestamp is
 checked, and in a compacted topic every record needs a key. Such batches are opened as far as the key of each record.
 This happens on the event loop, so the size of these batches is bounded; the doors let other requests run between them.
+
+A rejection because of single records names them (KIP-467). A batch whose header shows a timestamp that is too new is
+rejected in any topic, and opened only then, to find the records.
 """
 
+from contextlib import suppress
 from typing import Final
 
-from tailrace.model.faults import BatchTooLarge, InvalidBatch, InvalidTimestamp
-from tailrace.model.limits import ADMITTED_OPEN_MAX_BYTES, ADMITTED_OPEN_MAX_RECORDS
+from tailrace.model.faults import BatchTooLarge, Fault, InvalidBatch, InvalidTimestamp, RejectedRecord
+from tailrace.model.limits import ADMITTED_OPEN_MAX_BYTES, ADMITTED_OPEN_MAX_RECORDS, REJECTED_RECORDS_NAMED_MAX
 from tailrace.model.settings import NEVER_MS
 from tailrace.model.topics import TOPIC_SETTINGS, TopicSettings, is_compacted
 from tailrace.records.header import LOG_APPEND_TIME_BIT, BatchHeader
 from tailrace.records.opened import walk_heads
 from tailrace.records.record import NO_TIMESTAMP
 
+NO_KEY: Final = "Compacted topic cannot accept message without key"
 AFTER_UNOPENED_MS: Final = (TOPIC_SETTINGS["message.timestamp.after.max.ms"].default, NEVER_MS)
 
 
-def check_limits(settings: TopicSettings, size: int, header: BatchHeader, now_ms: int, *, append_time: bool) -> None:
+def check_limits(
+    settings: TopicSettings, batch: memoryview, header: BatchHeader, now_ms: int, *, append_time: bool
+) -> None:
     """Check size and header. `append_time`: the topic uses LogAppendTime, so the producer's timestamps are ignored."""
-    if size > settings.max_message_bytes:
+    if len(batch) > settings.max_message_bytes:
         raise BatchTooLarge(
-            f"the record batch has {size} bytes, which exceeds max.message.bytes={settings.max_message_bytes}"
+            f"the record batch has {len(batch)} bytes, which exceeds max.message.bytes={settings.max_message_bytes}"
         )
     if header.attributes & LOG_APPEND_TIME_BIT:
         raise InvalidTimestamp("the batch has the timestamp type LogAppendTime, which only a broker may set")
     if not append_time and header.max_timestamp > now_ms + settings.message_timestamp_after_max_ms:
-        raise _too_new(header.max_timestamp, now_ms + settings.message_timestamp_after_max_ms)
+        raise _too_new(settings, batch, header, now_ms)
 
 
 def looks_at_records(settings: TopicSettings) -> bool:
@@ -49,27 +56,54 @@ def check_records(settings: TopicSettings, batch: memoryview, header: BatchHeade
             f"the batch has {header.records} records; this topic's settings require a check of each record, "
             f"for which at most {ADMITTED_OPEN_MAX_RECORDS} are accepted: send smaller batches"
         )
-    timed, keyed = _limits_times(settings), is_compacted(settings.cleanup_policy)
+    if (rejection := _rejection(settings, batch, now_ms)) is not None:
+        raise rejection
+
+
+def _rejection(settings: TopicSettings, batch: memoryview, now_ms: int) -> InvalidBatch | InvalidTimestamp | None:
+    """The fault that names the records which the topic does not allow; None: it allows all of them.
+
+    As in Kafka, the error is about timestamps if that of any record is wrong. A record without a timestamp passes."""
+    timed, keyed = settings.message_timestamp_type == "CreateTime", is_compacted(settings.cleanup_policy)
     latest = now_ms + settings.message_timestamp_after_max_ms
     earliest = now_ms - settings.message_timestamp_before_max_ms
-    for timestamp, has_key in walk_heads(batch, max(ADMITTED_OPEN_MAX_BYTES, len(batch))):
-        if timed:
-            _check_time(timestamp, earliest, latest)
+    rejected: list[RejectedRecord] = []
+    count, any_time = 0, False
+    for position, (timestamp, has_key) in enumerate(walk_heads(batch, max(ADMITTED_OPEN_MAX_BYTES, len(batch)))):
         if keyed and not has_key:
-            raise InvalidBatch("Compacted topic cannot accept message without key: give every record a key")
-
-
-def _check_time(timestamp: int, earliest: int, latest: int) -> None:
-    """A record without a timestamp passes."""
-    if timestamp > latest:
-        raise _too_new(timestamp, latest)
-    if timestamp < earliest and timestamp != NO_TIMESTAMP:
-        raise InvalidTimestamp(
-            f"timestamp {timestamp} is out of range: message.timestamp.before.max.ms allows {earliest} or later"
-        )
-
-
-def _too_new(timestamp: int, latest: int) -> InvalidTimestamp:
-    return InvalidTimestamp(
-        f"timestamp {timestamp} is out of range: message.timestamp.after.max.ms allows {latest} or earlier"
+            reason = NO_KEY
+        elif timed and timestamp > latest:
+            reason, any_time = _after(timestamp, latest), True
+        elif timed and timestamp < earliest and timestamp != NO_TIMESTAMP:
+            reason, any_time = _before(timestamp, earliest), True
+        else:
+            continue
+        count += 1
+        if count <= REJECTED_RECORDS_NAMED_MAX:
+            rejected.append(RejectedRecord(position, reason))
+    if not rejected:
+        return None
+    position, reason = rejected[0]
+    cause = "invalid timestamp" if any_time else "missing key"
+    message = (
+        f"One or more records have been rejected due to {cause}: {count} in total, first record {position}: {reason}"
     )
+    return (InvalidTimestamp if any_time else InvalidBatch)(message, tuple(rejected))
+
+
+def _too_new(settings: TopicSettings, batch: memoryview, header: BatchHeader, now_ms: int) -> Fault:
+    """The rejection of a batch because of its header; it names records if the batch can be opened."""
+    rejection: Fault | None = None
+    if header.records <= ADMITTED_OPEN_MAX_RECORDS:
+        with suppress(Fault):
+            rejection = _rejection(settings, batch, now_ms)
+    latest = now_ms + settings.message_timestamp_after_max_ms
+    return rejection or InvalidTimestamp(_after(header.max_timestamp, latest))
+
+
+def _after(timestamp: int, latest: int) -> str:
+    return f"timestamp {timestamp} is out of range: message.timestamp.after.max.ms allows {latest} or earlier"
+
+
+def _before(timestamp: int, earliest: int) -> str:
+    return f"timestamp {timestamp} is out of range: message.timestamp.before.max.ms allows {earliest} or later"

@@ -152,7 +152,7 @@ class Log:
         if producer and not internal and (sent := self.producers.check(header)) is not None:
             return Appended(sent.base_offset, sent.last_offset, True, sent.append_time_ms, self.start)
         if not internal:
-            check_limits(self.settings, len(batch), header, now_ms, append_time=self._append_time)
+            check_limits(self.settings, batch, header, now_ms, append_time=self._append_time)
             if self.looks_at_records:
                 check_records(self.settings, batch, header, now_ms)
         new_epoch = epoch != self.epochs.last
@@ -332,8 +332,12 @@ class Log:
             return
         self.damage = Damage(file=segment.path_of(SEGMENT_SUFFIX), position=position, offset=offset, reason=reason)
         logger.error("log damaged, appends to it are refused: %s", self.damage)
-        self.refusal = self.refusal or f"damaged: {self.damage}"
+        self.refuse_if_damaged()
         self.on_damaged()
+
+    def refuse_if_damaged(self) -> None:
+        if self.damage is not None:
+            self.refusal = self.refusal or f"damaged: {self.damage}"
 
     async def mark_damage(self) -> None:
         """Mark the damage on disk, so that the next start checks that offset."""

@@ -5,7 +5,7 @@ A `Fault` is caused by the caller or the environment, never by a bug: bugs raise
 protocol: it matches on `AnyFault` and ends with `assert_never`, so a new fault is a type error until all doors map it.
 """
 
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from tailrace.model.ids import NO_EPOCH, NOBODY, BrokerId, Epoch
 from tailrace.model.limits import FAULT_TEXT_MAX_CHARS
@@ -83,15 +83,33 @@ class CorruptBatch(Fault):
     """The bytes are not a record batch, or do not match its checksum."""
 
 
+class RejectedRecord(NamedTuple):
+    """A record because of which its whole batch is rejected."""
+
+    position: int  # in the batch, from 0
+    reason: str
+
+
 class InvalidBatch(Fault):
-    """An intact batch whose content is not allowed: wrong counts, unknown attributes, control bits, missing keys."""
+    """An intact batch whose content is not allowed: wrong counts, unknown attributes, control bits, missing keys.
+
+    `records` are the offending ones if single records are the reason; only the first ones of very many are named."""
+
+    def __init__(self, message: str, records: tuple[RejectedRecord, ...] = ()) -> None:
+        super().__init__(message)
+        self.records = records
 
 
 class UnsupportedFormat(Fault):
     """The batch has message format 0 or 1."""
 
 
-class InvalidTimestamp(Fault): ...
+class InvalidTimestamp(Fault):
+    """A timestamp that the topic's settings do not allow. `records` are the offending ones, as of `InvalidBatch`."""
+
+    def __init__(self, message: str, records: tuple[RejectedRecord, ...] = ()) -> None:
+        super().__init__(message)
+        self.records = records
 
 
 class BatchTooLarge(Fault): ...
@@ -236,6 +254,12 @@ class RefusedElsewhere(Fault):
     def __init__(self, message: str, code: int = -1) -> None:
         super().__init__(message)
         self.code = code
+
+
+class RefusedElsewhereForNow(RefusedElsewhere):
+    """As `RefusedElsewhere`, by an error that clients may retry."""
+
+    retry: ClassVar[bool] = True
 
 
 class BrokerNotAvailable(Fault):

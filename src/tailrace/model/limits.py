@@ -62,6 +62,7 @@ RECORDS_PER_BATCH_MAX: Final = 10_000_000
 DECOMPRESSED_MAX_BYTES: Final = 256 * MiB
 ADMITTED_OPEN_MAX_BYTES: Final = 16 * MiB  # decompressed, of a batch that is opened on the loop before its append
 ADMITTED_OPEN_MAX_RECORDS: Final = 20_000  # of such a batch: each takes 1 to 2 µs on the loop
+REJECTED_RECORDS_NAMED_MAX: Final = 50  # per rejected batch in a Produce response, with some 100 bytes each
 DECODED_RUN_MAX_BYTES: Final = 64 * MiB  # of decompressed batches that the pipeline decodes at once; one may be larger
 
 # The log
@@ -105,6 +106,7 @@ assert GROUP_SUBSCRIPTIONS_MAX_BYTES + SMALL_REQUEST_MAX_BYTES < RECORD_BATCH_MA
 assert FETCH_ANSWER_MAX_BYTES < FRAME_MAX_BYTES
 assert FETCH_ANSWER_SCARCE_BYTES < FETCH_ANSWER_MAX_BYTES < ANSWERS_UNSENT_MAX_BYTES
 assert 4 * FAULT_TEXT_MAX_CHARS < CLIENT_TEXT_MAX_BYTES
+assert PARTITIONS_PER_REQUEST_MAX * REJECTED_RECORDS_NAMED_MAX * 100 < FRAME_MAX_BYTES
 assert SMALL_REQUEST_MAX_BYTES < FRAME_MAX_BYTES
 assert FRAME_READ_BYTES < FRAME_MAX_BYTES
 assert RAFT_MESSAGES_PER_FRAME_MAX * 128 < PEER_REQUEST_MAX_BYTES  # only an EndEpoch with dozens of voters is larger

@@ -57,6 +57,7 @@ def vote_requested(state: State, request: VoteRequest, turn: EffectsBuilder) -> 
         state.following.given_up = True  # a leader that asks for votes no longer leads its epoch
         state.timeout_at = turn.now + state.timing.election(turn.chance)
     why = refusal(state, request, turn.now)
+    state.last_refusal = None if why is None else (request.sender, why)
     if why is None and not request.pre and state.voted_for != request.sender:
         state.vote(request.sender, turn)
         state.timeout_at = turn.now + state.timing.election(turn.chance)

@@ -10,7 +10,7 @@ from tailrace.model.ids import Epoch, Offset
 from tailrace.raft.divergence import Epochs, NoEpochs
 from tailrace.raft.effects import EffectsBuilder, Vote
 from tailrace.raft.leader_view import LeaderView
-from tailrace.raft.messages import Message
+from tailrace.raft.messages import Message, VoteRefusal
 from tailrace.raft.roles import TRANSITIONS, Cause, Move, Role
 from tailrace.raft.timing import Timing
 from tailrace.raft.tracking import Leadership
@@ -64,6 +64,7 @@ class State:
         self.following: LeaderView | None = None  # the leader of this epoch, unless it is this replica
         self.leadership: Leadership | None = None  # set if and only if this replica is the leader
         self.ballot: Ballot | None = None  # of the election that this replica runs in
+        self.last_refusal: tuple[Voter, VoteRefusal] | None = None  # the last vote request that was refused: for logs
         self.elections_lost = 0  # in a row
         self.leader_queries = 0  # voters that were asked for the leader without success
         self.role = Role.UNATTACHED if self.is_voter else Role.OBSERVER

@@ -83,3 +83,13 @@ class Ballot:
 
     def _answers(self, granted: bool) -> int:
         return sum(vote is granted for vote in self._votes.values())
+
+    def __str__(self) -> str:
+        """Who has granted, refused, or not answered, by broker: for logs."""
+        answers = {True: "granted by", False: "refused by", None: "no answer from"}
+        parts = []
+        for answer, words in answers.items():
+            brokers = [str(voter.broker) for voter, vote in self._votes.items() if vote is answer]
+            if brokers:
+                parts.append(f"{words} {','.join(brokers)}")
+        return f"{'pre-vote' if self.pre else 'vote'} {', '.join(parts)}"

@@ -4,7 +4,9 @@ The `match` over all faults is split into four functions; each passes the faults
 `assert_never` at the end makes a fault without an error code a type error.
 """
 
-from typing import assert_never, cast
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, assert_never, cast
 
 from tailrace.model import faults
 from tailrace.wire.errors import Error
@@ -242,3 +244,34 @@ def _transaction_error(one: TransactionFault) -> Error:
             return Error.NOT_ENOUGH_REPLICAS  # the code on which every client retries the same batch
         case _:
             assert_never(one)
+
+
+# Faults that another broker's answer can stand for, where a broker reacts to which one it is.
+FAULTS_BY_ERROR: Final[Mapping[Error, type[faults.Fault]]] = MappingProxyType(
+    {
+        Error.NOT_CONTROLLER: faults.NotController,
+        Error.NOT_LEADER_OR_FOLLOWER: faults.NotLeader,
+        Error.REQUEST_TIMED_OUT: faults.TimedOut,
+        Error.BROKER_NOT_AVAILABLE: faults.BrokerNotAvailable,
+        Error.DUPLICATE_BROKER_REGISTRATION: faults.DuplicateBroker,
+        Error.UNSUPPORTED_VERSION: faults.UnsupportedVersion,
+        Error.TOPIC_ALREADY_EXISTS: faults.TopicExists,
+        Error.CONCURRENT_TRANSACTIONS: faults.ConcurrentTransactions,
+        Error.PRODUCER_FENCED: faults.ProducerFenced,
+        Error.INVALID_PRODUCER_EPOCH: faults.StaleProducerEpoch,
+        Error.TRANSACTION_ABORTABLE: faults.NotInTransaction,
+        Error.TRANSACTION_COORDINATOR_FENCED: faults.CoordinatorFenced,
+    }
+)
+
+
+def fault_of(code: int, message: str = "") -> faults.Fault | None:
+    """The fault that an error code of another broker's answer stands for; None: there is no error."""
+    if code == Error.NONE:
+        return None
+    known = code in tuple(Error)
+    text = message or (f"the other broker answered {Error(code).name}" if known else f"unknown error {code}")
+    if known and (kind := FAULTS_BY_ERROR.get(Error(code))) is not None:
+        return kind(text)
+    retriable = known and Error(code).retriable
+    return faults.RefusedElsewhereForNow(text, code) if retriable else faults.RefusedElsewhere(text, code)

@@ -14,6 +14,7 @@ from tailrace.model.limits import PARTITIONS_PER_REQUEST_MAX
 from tailrace.wire.hot import INT16, INT32, Endpoint, bounded, compact_string, endpoints_tags, slice_of, string
 from tailrace.wire.primitives import WireError, read_long_uvarint, read_uvarint, skip_tags, uvarint
 
+FIRST_WITH_RECORD_ERRORS: Final = 8
 FIRST_FLEXIBLE: Final = 9
 FIRST_WITH_HINTS: Final = 10
 FIRST_BY_TOPIC_ID: Final = 13
@@ -50,6 +51,7 @@ class PartitionAnswer(NamedTuple):
     message: str | None = None
     leader: int = -1  # with NOT_LEADER_OR_FOLLOWER: hint at the leader and its epoch, from version 10 (KIP-951)
     leader_epoch: int = -1
+    record_errors: Sequence[tuple[int, str]] = ()  # records because of which the batch is rejected, from version 8
 
 
 def read_produce(frame: memoryview, at: int, version: int) -> ProduceHead:
@@ -175,15 +177,17 @@ def _write_old(body: bytearray, version: int, topics: Sequence[tuple[str | Id, l
         raw = name.encode()
         body += INT16.pack(len(raw)) + raw + INT32.pack(len(answers))
         for answer in answers:
-            index, error, base_offset, append_time_ms, log_start, message, _, _ = answer
+            index, error, base_offset, append_time_ms, log_start, message, _, _, record_errors = answer
             if version < 5:
                 body += _PARTITION_TO_4.pack(index, error, base_offset, append_time_ms)
                 continue
             body += _PARTITION_FROM_5.pack(index, error, base_offset, append_time_ms, log_start)
-            if version >= 8:
-                body += b"\0\0\0\0"  # no record errors
-                text = None if message is None else message.encode()
-                body += b"\xff\xff" if text is None else INT16.pack(len(text)) + text
+            if version < FIRST_WITH_RECORD_ERRORS:
+                continue
+            if message is None and not record_errors:
+                body += b"\0\0\0\0\xff\xff"
+            else:
+                _write_old_reasons(body, message, record_errors)
     body += b"\0\0\0\0"  # throttle time
 
 
@@ -197,13 +201,39 @@ def _write_flexible(body: bytearray, version: int, topics: Sequence[tuple[str | 
         else:
             body += topic
         body += uvarint(len(answers) + 1)
-        for index, error, base_offset, append_time_ms, log_start, message, leader, epoch in answers:
+        for index, error, base_offset, append_time_ms, log_start, message, leader, epoch, record_errors in answers:
             body += _PARTITION_FROM_5.pack(index, error, base_offset, append_time_ms, log_start)
-            text = None if message is None else message.encode()
-            body += b"\1\0" if text is None else b"\1" + uvarint(len(text) + 1) + text
+            if message is None and not record_errors:
+                body += b"\1\0"
+            else:
+                _write_reasons(body, message, record_errors)
             if version >= FIRST_WITH_HINTS and leader >= 0:
                 body += b"\1\0\x09" + _INDEX_SIZE.pack(leader, epoch) + b"\0"  # one tagged field: tag 0, nine bytes
             else:
                 body += b"\0"
         body += b"\0"
     body += b"\0\0\0\0"  # throttle time; the caller adds the tagged fields
+
+
+def _write_old_reasons(body: bytearray, message: str | None, record_errors: Sequence[tuple[int, str]]) -> None:
+    body += INT32.pack(len(record_errors))
+    for record, reason in record_errors:
+        body += INT32.pack(record) + _old_text(reason)
+    body += b"\xff\xff" if message is None else _old_text(message)
+
+
+def _write_reasons(body: bytearray, message: str | None, record_errors: Sequence[tuple[int, str]]) -> None:
+    body += uvarint(len(record_errors) + 1)
+    for record, reason in record_errors:
+        body += INT32.pack(record) + _compact_text(reason) + b"\0"
+    body += b"\0" if message is None else _compact_text(message)
+
+
+def _compact_text(text: str) -> bytes:
+    raw = text.encode()
+    return uvarint(len(raw) + 1) + raw
+
+
+def _old_text(text: str) -> bytes:
+    raw = text.encode()
+    return INT16.pack(len(raw)) + raw

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tailrace.cluster.features import NEWEST_LEVEL
 from tailrace.model.topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from tests.interop.client import Client, Message
 from tests.interop.drivers.kafka_tools import KafkaTools, ToolFailed
@@ -171,6 +172,10 @@ def test_cluster(client: KafkaTools, topic: str, bench: Client) -> None:
     assert cluster in client.run("metadata-quorum", "describe", "--status")
     assert f"{topic}-3" in client.run("log-dirs", "--describe", "--topic-list", topic)
     assert "transaction.version" in client.run("features", "describe")
+    newest = f"metadata.version={NEWEST_LEVEL}"
+    assert f"can be upgraded to {NEWEST_LEVEL}" in client.run("features", "upgrade", "--feature", newest, "--dry-run")
+    with pytest.raises(ToolFailed, match="a raise cannot be undone"):
+        client.run("features", "downgrade", "--feature", f"metadata.version={NEWEST_LEVEL - 1}", "--unsafe")
     assert "Produce(0): 0 to 13 [usable: 13]" in client.run("broker-api-versions")
 
 

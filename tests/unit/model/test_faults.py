@@ -6,7 +6,7 @@ from typing import get_args
 import pytest
 
 from tailrace.model import faults
-from tailrace.model.faults import AnyFault, Fault, NotController, NotLeader
+from tailrace.model.faults import AnyFault, Fault, InvalidBatch, NotController, NotLeader, RejectedRecord
 from tailrace.model.ids import BrokerId, Epoch
 from tailrace.wire.errors import Error
 from tailrace.wire.faults import error_of
@@ -31,6 +31,8 @@ def test_faults_can_be_pickled() -> None:
     asked = pickle.loads(pickle.dumps(NotController("ask broker 2", controller=BrokerId(2))))
     assert isinstance(asked, NotController)
     assert (str(asked), asked.controller) == ("ask broker 2", 2)
+    rejected = (RejectedRecord(3, "no key"),)
+    assert pickle.loads(pickle.dumps(InvalidBatch("no", rejected))).records == rejected
 
 
 @pytest.mark.parametrize(

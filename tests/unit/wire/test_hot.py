@@ -155,6 +155,23 @@ def test_produce_responses_are_as_declared(version: int) -> None:
 
 
 @pytest.mark.parametrize("version", produce_versions)
+@pytest.mark.parametrize("count", [0, 1, 126, 127, 300])
+@pytest.mark.parametrize("message", [None, "", "nö", "x" * 126, "x" * 300])
+def test_record_errors_of_a_produce_response_are_as_declared(version: int, count: int, message: str | None) -> None:
+    topic: str | Id = Id(b"i" * 16) if version >= 13 else "t"
+    errors = [(2**31 - 1 - index, "ß" * index) for index in range(count)]
+    answers = [PartitionAnswer(0, 87, message=message, record_errors=errors), PartitionAnswer(1, 0, 12, 3456, 7)]
+    raw = body_of(write_produced(CORRELATION_ID, version, [(topic, answers)]), version >= 9)
+    response = decode_whole(ProduceResponse, version, raw)
+    assert encode(response, version) == raw
+    rejected, accepted = response.topics[0].partitions
+    named = [(one.batch_index, one.message) for one in rejected.record_errors]
+    assert named == (errors if version >= 8 else [])
+    assert rejected.error_message == (message if version >= 8 else None)
+    assert (accepted.record_errors, accepted.error_message, accepted.base_offset) == ((), None, 12)
+
+
+@pytest.mark.parametrize("version", produce_versions)
 @pytest.mark.parametrize("name", ["t", "x" * 126, "x" * 127, "ß" * 64])
 def test_a_successful_produce_response_is_as_declared(version: int, name: str) -> None:
     topic: str | Id = Id(b"i" * 16) if version >= 13 else name

@@ -7,10 +7,10 @@ from typing import Any, Final
 from tailrace.broker.control.controller import ControllerRole
 from tailrace.broker.partitions.partition import Partition
 from tailrace.broker.peers import Unreachable
-from tailrace.model.faults import NotController, NotLeader, RefusedElsewhere, TimedOut
+from tailrace.model.faults import NotController, NotLeader, TimedOut
 from tailrace.model.ids import NOBODY, BrokerId
 from tailrace.ports import Clock
-from tailrace.wire.errors import Error
+from tailrace.wire.faults import fault_of
 
 RETRY_S: Final = 0.1
 RECHECK_S: Final = 0.25  # during a call: how often to check whether another broker became the controller
@@ -42,7 +42,7 @@ class ControllerCalls:
             except (NotController, NotLeader, Unreachable) as error:
                 if self._no_controller_possible():
                     raise NotController(
-                        "there is no controller: this broker is the only metadata voter, and cannot lead any more"
+                        "no controller: this broker is the only metadata voter, and cannot lead before a restart"
                     ) from error
                 if self._clock.monotonic() + RETRY_S >= deadline:
                     raise TimedOut(f"the controller did not answer within {timeout_s:g} s: {error}") from error
@@ -61,10 +61,11 @@ class ControllerCalls:
         if controller == self._metadata.me.broker:
             return await self._serve(controller, request)
         answer = await self._call_while_it_leads(controller, request, timeout_s)
-        if answer.error_code == Error.NOT_CONTROLLER or answer.error_code == Error.NOT_LEADER_OR_FOLLOWER:
+        fault = fault_of(answer.error_code, answer.error_message or "")
+        if isinstance(fault, NotController | NotLeader):
             raise NotController(f"broker {controller} is not the controller", BrokerId(answer.controller))
-        if answer.error_code:
-            raise RefusedElsewhere(answer.error_message or "", answer.error_code)
+        if fault is not None:
+            raise fault
         return answer
 
     async def _call_while_it_leads(self, controller: BrokerId, request: object, timeout_s: float) -> Any:

@@ -24,16 +24,12 @@ from tailrace.cluster.membership import Joining
 from tailrace.cluster.records import PartitionLed
 from tailrace.model.addresses import Address
 from tailrace.model.caller import Caller
-from tailrace.model.faults import (
-    InvalidRequest,
-    NotController,
-    PreferredLeaderNotAvailable,
-)
+from tailrace.model.faults import Fault, InvalidRequest, NotController, NotLeader, PreferredLeaderNotAvailable, TimedOut
 from tailrace.model.ids import NOBODY, BrokerId, Id, TopicPartition
 from tailrace.model.proposal import Proposal
 from tailrace.model.topics import INTERNAL_TOPIC_SETTINGS
 from tailrace.ports import Clock
-from tailrace.wire.errors import Error
+from tailrace.wire.faults import error_of
 from tailrace.wire.messages.peers.forward import Forward, ForwardAnswer
 from tailrace.wire.messages.peers.hand_over import HandedOver, HandOver, HandOverAnswer, PartitionToHandOver
 from tailrace.wire.messages.peers.join_cluster import JoinCluster, JoinClusterAnswer, MetadataVoter
@@ -189,19 +185,19 @@ class LeaderHandOvers:
     async def _hand_over(self, one: PartitionToHandOver) -> HandedOver:
         partition = self._hosted.here(TopicPartition(Id(one.topic_id), one.partition))
         if partition is None or not partition.leads:
-            return _handed(one, Error.NOT_LEADER_OR_FOLLOWER, "this broker is not the leader of the partition")
+            return _handed(one, NotLeader("this broker is not the leader of the partition"))
         epoch = partition.epoch
         if not self._duties.hand_over(partition, BrokerId(one.to)):
             fault = PreferredLeaderNotAvailable(f"broker {one.to} is not in the ISR of {partition.name}, or is fenced")
-            return _handed(one, Error.PREFERRED_LEADER_NOT_AVAILABLE, str(fault))
+            return _handed(one, fault)
         deadline = self._clock.monotonic() + HANDED_OVER_WITHIN_S
         while partition.leader != one.to:
             if partition.leader is not None and partition.epoch > epoch:
-                return _handed(one, Error.NOT_LEADER_OR_FOLLOWER, f"broker {partition.leader} was elected instead")
+                return _handed(one, NotLeader(f"broker {partition.leader} was elected instead"))
             if self._clock.monotonic() > deadline:
-                return _handed(one, Error.REQUEST_TIMED_OUT, f"broker {one.to} did not take over in time")
+                return _handed(one, TimedOut(f"broker {one.to} did not take over in time"))
             await asyncio.sleep(0.01)
-        return _handed(one, Error.NONE, None)
+        return _handed(one, None)
 
 
 def _broker(request: RegisterBroker) -> Broker:
@@ -219,7 +215,8 @@ def _broker(request: RegisterBroker) -> Broker:
     )
 
 
-def _handed(one: PartitionToHandOver, code: Error, message: str | None) -> HandedOver:
+def _handed(one: PartitionToHandOver, fault: Fault | None) -> HandedOver:
+    code, message = (0, None) if fault is None else (error_of(fault), str(fault))
     return HandedOver(topic_id=one.topic_id, partition=one.partition, error_code=code, error_message=message)
 
 

@@ -17,12 +17,11 @@ from tailrace.model.faults import (
     Fault,
     NotLeader,
     PreferredLeaderNotAvailable,
-    RefusedElsewhere,
     UnknownTopic,
 )
 from tailrace.model.ids import NOBODY, BrokerId, PartitionName
 from tailrace.ports import Clock
-from tailrace.wire.errors import Error
+from tailrace.wire.faults import fault_of
 from tailrace.wire.messages.peers.hand_over import HandOver, HandOverAnswer, PartitionToHandOver
 
 RETRY_S: Final = 0.05
@@ -97,10 +96,4 @@ class Election:
             return
         names = {(one.topic_id, one.partition): named for named, one in wanted.items()}
         for one in answer.partitions:
-            self._answers[names[one.topic_id, one.partition]] = _fault(one.error_code, one.error_message or "")
-
-
-def _fault(code: int, message: str) -> Fault | None:
-    if code == Error.NONE:
-        return None
-    return NotLeader(message) if code == Error.NOT_LEADER_OR_FOLLOWER else RefusedElsewhere(message, code)
+            self._answers[names[one.topic_id, one.partition]] = fault_of(one.error_code, one.error_message or "")

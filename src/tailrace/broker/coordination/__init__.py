@@ -1,1 +1,1 @@
-"""What all coordinators share: where state is kept, and how requests, time and leadership reach the machine."""
+"""What all coordinators share: the topic that keeps their state, and requests, timers and leadership changes."""

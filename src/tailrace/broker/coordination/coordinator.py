@@ -1,8 +1,9 @@
-"""This broker as a coordinator: one coordinator for each partition it leads of the topic that keeps their state.
+"""A coordinator of this broker: one `PartitionCoordinator` for each partition that it leads of the state topic.
 
-Whatever is coordinated has a name, and belongs to the partition that its name hashes to, as with Kafka; the topic is
-made when the first name is looked for. Twelve partitions, and not Kafka's fifty, are enough to spread names over a
-dozen brokers: a broker's writes share the fsyncs of few files, and a failover moves few logs.
+What is coordinated (a group, a transactional id) has a name, and belongs to the partition that its name hashes to, as
+in Kafka. The state topic is created when the first name is looked up. It has twelve partitions, not Kafka's fifty:
+enough to spread names over a dozen brokers, while a broker's writes share the fsyncs of few files, and a failover moves
+few logs.
 """
 
 from collections.abc import Callable, Coroutine, Sequence
@@ -29,23 +30,23 @@ from tailrace.ports import Ports
 from tailrace.wire.messages.peers.make_internal_topic import MakeInternalTopic
 from tailrace.wire.messages.peers.move_start import MoveStart
 
-LOOK_FOR_LONG_LOGS_S: Final = 300.0
+LOG_LENGTH_CHECK_S: Final = 300.0
 
 S = TypeVar("S", bound=PartitionCoordinator[Any, Any])
 
 
 class StateTopic(NamedTuple):
-    """What is coordinated, and where it is kept."""
+    """The internal topic that keeps a coordinator's state."""
 
-    kind: str  # "group": what messages call a name
+    kind: str  # of the names, for messages: "group"
     topic: str
-    partitions: int  # of the topic, when it is made
+    partitions: int  # when the topic is created
     replication_factor: int
 
 
 @frozen
 class CoordinatorParts:
-    """What coordinators need of their broker."""
+    """The parts of the broker that coordinators use."""
 
     hosted: HostedPartitions
     leaders: Leaders
@@ -57,84 +58,84 @@ class CoordinatorParts:
 
 
 class Coordinator(Generic[S]):
-    def __init__(self, parts: CoordinatorParts, kept: StateTopic, take: Callable[[Partition], S]) -> None:
+    def __init__(self, parts: CoordinatorParts, state_topic: StateTopic, new: Callable[[Partition], S]) -> None:
         self._parts = parts
-        self._kept = kept
-        self._take = take
-        self._coordinators: dict[TopicPartition, S] = {}  # of partitions that this broker has led
+        self._state_topic = state_topic
+        self._new = new
+        self._coordinators: dict[TopicPartition, S] = {}  # of partitions that this broker leads or has led
 
-    # Who coordinates what
+    # Finding coordinators
 
     async def find(self, name: str) -> BrokerId:
-        """The coordinator of a name."""
+        """The broker that coordinates `name`."""
         topic = await self.kept_in()
         leader, _ = self._parts.leaders.led_by(topic, partition_of(name, len(topic.partitions)))
         if leader == NOBODY:
-            kept = self._kept
-            raise CoordinatorUnavailable(f"nobody leads the partition of {kept.topic} that keeps {kept.kind} {name}")
+            state = self._state_topic
+            raise CoordinatorUnavailable(f"nobody leads the partition of {state.topic} that keeps {state.kind} {name}")
         return leader
 
     async def kept_in(self) -> Topic:
-        """The topic, made where nobody has looked for a name before."""
-        return self.topic or await self._make_topic()
+        """The state topic, created if it does not exist."""
+        return self.topic or await self._create_topic()
 
     @property
     def topic(self) -> Topic | None:
-        return self._parts.hosted.image.topics.get(self._kept.topic)
+        return self._parts.hosted.image.topics.get(self._state_topic.topic)
 
-    async def _make_topic(self) -> Topic:
-        kept = self._kept
+    async def _create_topic(self) -> Topic:
+        state = self._state_topic
         wanted = MakeInternalTopic(
-            name=kept.topic, partitions=kept.partitions, replication_factor=kept.replication_factor
+            name=state.topic, partitions=state.partitions, replication_factor=state.replication_factor
         )
         try:
             made = await self._parts.controller.ask(wanted)
         except Fault as fault:
-            raise CoordinatorUnavailable(f"{kept.topic} could not be made: {fault}") from fault
+            raise CoordinatorUnavailable(f"{state.topic} could not be made: {fault}") from fault
         await self._parts.progress.until_led([Id(made.topic_id)])
         topic = self.topic
         if topic is None:
-            raise CoordinatorUnavailable(f"{kept.topic} is being made")
+            raise CoordinatorUnavailable(f"{state.topic} is being made")
         return topic
 
     def local(self, name: str) -> S:
-        """Where something is coordinated, if that is here."""
+        """The coordinator of `name` on this broker; `NotCoordinator` if it is on another."""
         topic = self.topic
         if topic is not None:
             key = TopicPartition(topic.id, partition_of(name, len(topic.partitions)))
-            if key in self._coordinators and self._coordinators[key].is_taken:
+            if key in self._coordinators and self._coordinators[key].leads:
                 return self._coordinators[key]
-        raise NotCoordinator(f"this broker does not coordinate {self._kept.kind} {name}")
+        raise NotCoordinator(f"this broker does not coordinate {self._state_topic.kind} {name}")
 
     @property
     def local_coordinators(self) -> Sequence[S]:
-        return [coordinator for coordinator in self._coordinators.values() if coordinator.is_taken]
+        return [coordinator for coordinator in self._coordinators.values() if coordinator.leads]
 
     # Keeping logs short
 
-    async def keep_short(self) -> None:
-        """Look for logs that have become long, for ever."""
+    async def keep_logs_short(self) -> None:
+        """Shorten logs that have become long, until cancelled."""
         while True:
-            await sleep_then_read(LOOK_FOR_LONG_LOGS_S)
+            await sleep_then_read(LOG_LENGTH_CHECK_S)
             for coordinator in self.local_coordinators:
-                await self.cut(coordinator)
+                await self.shorten(coordinator)
 
-    async def cut(self, coordinator: S, at_least: int = COORDINATOR_LOG_CUT_MIN_RECORDS) -> None:
-        """Let a log that has become long begin where all that counts was said once more."""
-        begin = await coordinator.restate(at_least)
+    async def shorten(self, coordinator: S, at_least: int = COORDINATOR_LOG_CUT_MIN_RECORDS) -> None:
+        """Rewrite the live state at the end of a log that has become long, and move the log start to there."""
+        begin = await coordinator.rewrite(at_least)
         if begin is not None:
             key = coordinator.key
-            with suppress(Fault):  # there is another time
+            with suppress(Fault):  # the next check tries again
                 await self._parts.controller.ask(MoveStart(topic_id=key.topic_id, partition=key.partition, start=begin))
 
     def background_work(self) -> Sequence[Coroutine[Any, Any, None]]:
-        """What runs as long as the broker does."""
-        return [self.keep_short()]
+        """Coroutines that run as long as the broker does."""
+        return [self.keep_logs_short()]
 
-    # What happens to the partitions
+    # Metadata and leadership changes
 
     def committed(self, records: Sequence[object]) -> None:
-        """Metadata records were committed, and are in the image."""
+        """Metadata records were committed, and are in the image already."""
 
     def leader_changed(self, member: QuorumMember) -> None:
         topic = self.topic
@@ -144,13 +145,13 @@ class Coordinator(Generic[S]):
             return
         if member.key not in self._coordinators and member.leads:
             assert isinstance(member, Partition)
-            self._coordinators[member.key] = self._take(member)
+            self._coordinators[member.key] = self._new(member)
         if member.key in self._coordinators:
             self._coordinators[member.key].leader_changed()
 
 
 def partition_of(name: str, partitions: int) -> int:
-    """Java's hash of the name, made positive as Kafka does it."""
+    """Java's `hashCode` of the name, made positive as Kafka does."""
     value = 0
     data = name.encode("utf-16-be", "surrogatepass")
     for unit in unpack(f">{len(data) // 2}H", data):

@@ -1,11 +1,11 @@
-"""One partition of a coordinator's topic and the machine over it, on the broker that leads it.
+"""One partition of a coordinator's state topic and its state machine, on the broker that leads it.
 
-Requests go through `act`: the machine decides in a turn, what it wrote is appended and replayed, and what comes of the
-turn besides, answers and messages, is done when that is committed. Time is a request like others: the machine sets
-alarms, and when the first is due it takes a turn. When leadership is lost everything goes with it.
+Requests go through `act`: the machine processes one in a turn, the turn's records are appended and replayed, and its
+other results, answers and messages, are sent when the records are committed. Timeouts work the same way: the machine
+sets alarms, and when the first is due it gets a turn. When leadership is lost all of this is dropped.
 
-The log grows with every request, and whoever takes over reads all of it. So a coordinator says now and then once more
-all that counts; the log says everything from where that began, and can be cut there (`Coordinator.keep_short`).
+The log grows with every request, and a new leader replays all of it. So a coordinator from time to time rewrites its
+live state: the log is then complete from where that began, and can start there (`Coordinator.keep_logs_short`).
 """
 
 import asyncio
@@ -31,7 +31,7 @@ from tailrace.model.ids import TopicPartition
 from tailrace.model.proposal import Proposal
 from tailrace.ports import Ports
 
-RESTATED_AT_TIMES: Final = 4  # as many records as are needed
+REWRITTEN_AT_TIMES: Final = 4  # the log is rewritten when it has this many times the live records
 
 T = TypeVar("T")
 Spawn = Callable[[Coroutine[Any, Any, None]], None]
@@ -43,7 +43,7 @@ class AnyTurn(Protocol):
 
 
 class TimedMachine(Protocol):
-    """What a coordinator asks of a machine, besides what its requests do."""
+    """What every coordinator needs of its machine, besides the handlers of requests."""
 
     alarms: Alarms[Any]
 
@@ -66,7 +66,7 @@ class PartitionCoordinator(Generic[M, U]):
         spawn: Spawn,
         level: Callable[[], int],
     ) -> None:
-        """`level` tells the level of metadata.version, as committed: its records are written at it."""
+        """`level` returns the committed level of metadata.version, at which records are written."""
         self._ports = ports
         self._spawn = spawn
         self._timer: asyncio.TimerHandle | None = None
@@ -87,73 +87,76 @@ class PartitionCoordinator(Generic[M, U]):
         return self._term.partition.key
 
     @property
-    def is_taken(self) -> bool:
-        """Whether this broker leads the partition, ready to serve or not."""
+    def leads(self) -> bool:
+        """Whether this broker leads the partition, even if the machine is still being loaded."""
         return self._term.partition.leads
 
     def leader_changed(self) -> None:
         self._term.leader_changed()
 
     async def act(self, handler: Callable[[M, U], T]) -> T:
-        """Let the machine do something; its result, and all that comes of it, when it is committed."""
+        """Give the machine a turn; returns the handler's result when the turn's records are committed."""
         coordinator = self._serving()
         turn = self._turn(coordinator.machine)
         try:
             result = await coordinator.write(lambda machine: self._decide(machine, handler, turn))
         except Fault as fault:
-            problem = as_coordinators(fault)
+            problem = as_coordinator_fault(fault)
             self._failed(turn, problem)
-            self._look_at(coordinator)
+            self._check_runtime(coordinator)
             raise problem from None
         self._done(turn)
         return result
 
     async def ask(self, question: Callable[[M], T]) -> T:
-        """Look at the machine; the answer, when all that it may have seen is committed."""
+        """Read the machine; returns the answer when everything it may have seen is committed."""
         try:
             return await self._serving().read(question)
         except Fault as fault:
-            raise as_coordinators(fault) from None
+            raise as_coordinator_fault(fault) from None
 
-    async def restate(self, at_least: int) -> int | None:
-        """Say all that counts once more, if the log has become long; from where on it says all. None: not now."""
+    async def rewrite(self, at_least: int) -> int | None:
+        """Append the live state once more, if the log has become long; the offset from which the log is complete, or
+        None if it was not done."""
         partition = self._term.partition
         epoch, log = partition.epoch, partition.log
-        begin = log.producers.transactions.first_open(log.end)  # what is open counts where it was written
+        # Records of open transactions are not rewritten, so the log must not start behind them.
+        begin = log.producers.transactions.first_open(log.end)
         length = begin - log.start
         if length < at_least:
             return None
         with suppress(Fault):
-            is_long = length >= RESTATED_AT_TIMES * await self.ask(self._size)
-            if is_long and await self._restate() and partition.epoch == epoch:  # else some of it may have been cut off
+            is_long = length >= REWRITTEN_AT_TIMES * await self.ask(self._live_records_max)
+            # In another epoch some of what was rewritten may have been truncated.
+            if is_long and await self._rewrite() and partition.epoch == epoch:
                 return begin
         return None
 
-    # What each kind of coordinator says
+    # For each kind of coordinator to implement
 
-    def _size(self, machine: M) -> int:
-        """How many records all that counts takes at most."""
+    def _live_records_max(self, machine: M) -> int:
+        """The most records that the live state can take."""
         raise NotImplementedError
 
-    async def _restate(self) -> bool:
-        """Say all that counts once more; False: not all of it could be said."""
+    async def _rewrite(self) -> bool:
+        """Append all of the live state once more; False if some of it could not be."""
         raise NotImplementedError
 
     def _turn(self, machine: M) -> U:
         raise NotImplementedError
 
     def _done(self, turn: U) -> None:
-        """What the machine decided is committed."""
+        """The records of the turn are committed."""
 
     def _failed(self, turn: U, fault: Fault) -> None:
-        """It is not."""
+        """The records of the turn could not be appended or committed."""
 
     # Inside
 
     def _serving(self) -> MachineRuntime[M]:
         if self._term.runtime is not None:
             return self._term.runtime
-        if self.is_taken:
+        if self.leads:
             raise CoordinatorLoading(f"{self._term.partition.name} is being read")
         raise NotCoordinator(f"this broker does not serve {self._term.partition.name}")
 
@@ -163,12 +166,12 @@ class PartitionCoordinator(Generic[M, U]):
         finally:
             self._set_timer(machine)
 
-    def _look_at(self, coordinator: MachineRuntime[M]) -> None:
-        """After a fault: is this the machine that the log says, and does it serve?"""
+    def _check_runtime(self, coordinator: MachineRuntime[M]) -> None:
+        """After a fault: rebuild the machine if it may differ from the log; drop it if leadership is lost."""
         if coordinator is self._term.runtime:
             if coordinator.is_broken:
                 self._term.start_over()
-            elif not self.is_taken:
+            elif not self.leads:
                 self.leader_changed()
 
     async def _begins(self, coordinator: MachineRuntime[M]) -> None:
@@ -180,7 +183,7 @@ class PartitionCoordinator(Generic[M, U]):
             self._timer = None
 
     def _set_timer(self, machine: M) -> None:
-        """Look again when the first alarm may ring."""
+        """Set the timer to the machine's first alarm."""
         first = machine.alarms.first
         if first is None or (self._timer is not None and self._timer_at <= first):
             return
@@ -188,19 +191,19 @@ class PartitionCoordinator(Generic[M, U]):
             self._timer.cancel()
         self._timer_at = first
         delay_s = max(0.0, first - self._ports.clock.monotonic())
-        self._timer = asyncio.get_running_loop().call_later(delay_s, after_reading, self._look)
+        self._timer = asyncio.get_running_loop().call_later(delay_s, after_reading, self._alarm_due)
 
-    def _look(self) -> None:
+    def _alarm_due(self) -> None:
         self._timer = None
         self._spawn(self._ring())
 
     async def _ring(self) -> None:
-        with suppress(Fault):  # whoever was to be answered has been told
+        with suppress(Fault):  # clients that were to be answered have got the fault
             await self.act(lambda machine, turn: machine.ring(turn))
 
 
-def as_coordinators(fault: Fault) -> Fault:
-    """What happens to a log, in the words of those who look for a coordinator."""
+def as_coordinator_fault(fault: Fault) -> Fault:
+    """The fault of a partition as the coordinator errors that clients expect."""
     match fault:
         case NotLeader() | UnknownTopic():
             return NotCoordinator(str(fault))

@@ -94,10 +94,10 @@ class GroupPartitionCoordinator(PartitionCoordinator[Groups, GroupTurn]):
 
     # Inside
 
-    def _size(self, machine: Groups) -> int:
+    def _live_records_max(self, machine: Groups) -> int:
         return live_records_max(machine)
 
-    async def _restate(self) -> bool:
+    async def _rewrite(self) -> bool:
         groups = await self.ask(lambda machine: list(machine.groups))
         for at in range(0, len(groups), GROUPS_PER_TURN):
             some = groups[at : at + GROUPS_PER_TURN]

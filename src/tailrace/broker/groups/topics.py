@@ -6,7 +6,6 @@ from tailrace.cluster.image import Image
 from tailrace.cluster.records import PartitionAdded, TopicAdded, TopicRemoved
 from tailrace.groups.topics import KnownTopic
 from tailrace.model.ids import Id
-from tailrace.model.topics import INTERNAL_TOPICS
 
 
 class ClusterTopics:
@@ -43,7 +42,8 @@ class ClusterTopics:
         return None if topic is None else topic.name
 
     def names(self) -> Mapping[str, None]:
+        """All topics, internal ones among them, as in Kafka: a client excludes those by its expression."""
         if self._names_of != self.revision:
             self._names_of = self.revision
-            self._names = {name: None for name in self._image().topics if name not in INTERNAL_TOPICS}
+            self._names = dict.fromkeys(self._image().topics)
         return self._names

@@ -21,7 +21,7 @@ from tailrace.model.ids import BrokerId, Id
 from tailrace.model.settings import Settings
 from tailrace.ports import Ports
 from tailrace.wire.client import WireClient
-from tailrace.wire.errors import Error
+from tailrace.wire.faults import fault_of
 from tailrace.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from tailrace.wire.messages.peers.hello import PeerHello
 from tailrace.wire.messages.peers.join_cluster import JoinCluster, JoinClusterAnswer
@@ -96,11 +96,12 @@ class Joiner:
             except OSError as error:
                 last = error
                 continue
-            if answer.error_code == Error.NONE:
+            fault = fault_of(answer.error_code, answer.error_message or "")
+            if fault is None:
                 return self._meta(answer)
-            if not Error(answer.error_code).retriable:
-                raise CannotJoin(f"the cluster at {address} refuses this broker: {answer.error_message}.")
-            last = ConnectionError(answer.error_message or Error(answer.error_code).name)
+            if not fault.retry:
+                raise CannotJoin(f"the cluster at {address} refuses this broker: {fault}.")
+            last = ConnectionError(str(fault))
         raise last
 
     async def _peers_known_at(self, address: Address) -> Sequence[Address]:

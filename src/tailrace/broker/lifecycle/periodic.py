@@ -21,6 +21,8 @@ STALL_MIN_S: Final = 0.02
 STALL_WARNING_S: Final = 0.25  # shorter stalls are normal on a busy machine, and logged at DEBUG
 STALL_REPORT_S: Final = 30.0  # at most one log line per interval
 FLUSH_CHECK_S: Final = 0.5  # how late `flush.ms` may be honoured
+LEADERLESS_CHECK_S: Final = 10.0
+LEADERLESS_NAMED_MAX: Final = 5  # partitions that one log line names
 
 
 class PeriodicTasks:
@@ -39,6 +41,7 @@ class PeriodicTasks:
         self._clock = clock
         self._settings = settings
         self._spawn = spawn
+        self._leaderless: dict[Partition, None] = {}  # at the last check
         self.stalls = 0  # how often the event loop was late by more than `STALL_MIN_S`
 
     def start(self) -> None:
@@ -46,11 +49,28 @@ class PeriodicTasks:
         spawn(_every(settings.log_retention_check_interval_ms / 1000, self.retain))
         spawn(_every(settings.log_checkpoint_interval_ms / 1000, self._checkpointing.checkpoint))
         spawn(_every(SETTLE_AGAIN_S, self._hosted.settle))
+        spawn(_every(LEADERLESS_CHECK_S, self.report_leaderless))
         spawn(self._watch_loop())
         if settings.fsync == "interval":
             spawn(_every(settings.fsync_interval_ms / 1000, self._sync))
         if settings.fsync != "always":
             spawn(_every(FLUSH_CHECK_S, self._sync_what_is_due))
+
+    async def report_leaderless(self) -> None:
+        """Log which hosted partitions have had no leader since the last check, and what is known of the reason."""
+        before = self._leaderless
+        self._leaderless = {one: None for one in (self._metadata, *self._hosted.all()) if one.leader is None}
+        lasting = [one for one in self._leaderless if one in before]
+        if lasting:
+            some = "; ".join(_why_leaderless(one) for one in lasting[:LEADERLESS_NAMED_MAX])
+            more = f"; and {len(lasting) - LEADERLESS_NAMED_MAX} more" if len(lasting) > LEADERLESS_NAMED_MAX else ""
+            logger.warning(
+                "%d partitions hosted here have had no leader for %d s: %s%s",
+                len(lasting),
+                LEADERLESS_CHECK_S,
+                some,
+                more,
+            )
 
     async def retain(self) -> None:
         """Delete segments that exceed the topic's retention."""
@@ -101,3 +121,19 @@ async def _every(seconds: float, work: Callable[[], Awaitable[None]]) -> None:
     while True:
         await asyncio.sleep(min(seconds, 86_400.0))
         await work()
+
+
+def _why_leaderless(partition: Partition) -> str:
+    replica = partition.replica
+    voters = ",".join(str(voter.broker) for voter in replica.voters)
+    state = f"{partition.name} ({replica.role.value} in epoch {partition.epoch}, voters {voters}"
+    if partition.offline is not None:
+        return f"{state}, offline: {partition.offline})"
+    if not replica.may_vote:
+        return f"{state}, may not vote: its log may lack acknowledged records)"
+    if replica.ballot is not None:
+        state += f", {replica.ballot}"
+    if replica.last_refusal is not None:
+        candidate, why = replica.last_refusal
+        state += f", last refused its vote to broker {candidate.broker}: {why.value}"
+    return f"{state})"

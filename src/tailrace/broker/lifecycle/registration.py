@@ -30,19 +30,16 @@ from tailrace.cluster.features import Features
 from tailrace.cluster.image import Image
 from tailrace.cluster.records import BrokerFenced, BrokerRegistered, FeatureRaised
 from tailrace.model.addresses import Address
-from tailrace.model.faults import Fault
+from tailrace.model.faults import DuplicateBroker, Fault, UnsupportedVersion
 from tailrace.model.frozen import frozen
 from tailrace.model.ids import Id
 from tailrace.raft.voters import Voter
-from tailrace.wire.errors import Error
-from tailrace.wire.faults import error_of
 from tailrace.wire.messages.peers.register_broker import RegisterBroker
 
 logger: Final = logging.getLogger(__name__)
 
 ATTEMPT_S: Final = 5.0
 RETRY_S: Final = 0.2
-FINAL_ERRORS: Final = (Error.DUPLICATE_BROKER_REGISTRATION, Error.UNSUPPORTED_VERSION)
 
 
 class RegistrationRefused(Exception):
@@ -104,7 +101,7 @@ class Registration:
             except TimeoutError:
                 logger.warning("registered, but this broker's copy of the metadata does not say so yet; retrying")
             except Fault as fault:
-                if error_of(fault) in FINAL_ERRORS:
+                if isinstance(fault, DuplicateBroker | UnsupportedVersion):
                     raise RegistrationRefused(f"the cluster refuses this broker: {fault}.") from None
                 logger.warning("registration failed, retrying: %s", fault)
                 await asyncio.sleep(RETRY_S)

@@ -1,1 +1,1 @@
-"""Running a pure state machine over a partition: append and replay its records, answer when they are committed."""
+"""Running a pure state machine on a partition: append and replay its records, answer when they are committed."""

@@ -1,6 +1,6 @@
-"""A machine over one partition for as long as this broker leads it: built by replay, dropped with leadership.
+"""A state machine on one partition for as long as this broker leads it: built by replay, dropped with leadership.
 
-`coordinator` is there while it serves. Until the log is read, and after leadership is lost, there is none.
+`runtime` is set while it serves; it is None until the log is replayed, and after leadership is lost.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from tailrace.wire.primitives import WireError
 
 logger: Final = logging.getLogger(__name__)
 
-AGAIN_S: Final = 0.5
+RETRY_S: Final = 0.5
 
 
 class LeadershipTerm(Generic[M]):
@@ -39,9 +39,9 @@ class LeadershipTerm(Generic[M]):
         self._codec = codec
         self._clock = clock
         self._spawn = spawn
-        self._level = level  # of metadata.version, at which its records are written
-        self._begins = begins  # called when it serves
-        self._ends = ends  # called when it does not any more
+        self._level = level  # the level of metadata.version at which records are written
+        self._begins = begins  # called, until it succeeds, once the machine serves
+        self._ends = ends  # called when it stops serving
         self._loading: Epoch | None = None
 
     def leader_changed(self) -> None:
@@ -53,37 +53,39 @@ class LeadershipTerm(Generic[M]):
             self._spawn(self._take_over(epoch))
 
     def start_over(self) -> None:
-        """What was built may not be what the log says: build it again."""
+        """The machine may differ from the log: build it again by replay."""
         if self.runtime is not None:
             self._drop()
-        asyncio.get_running_loop().call_later(AGAIN_S, self.leader_changed)
+        asyncio.get_running_loop().call_later(RETRY_S, self.leader_changed)
 
     def _drop(self) -> None:
         self.runtime = None
         self._ends()
 
     async def _take_over(self, epoch: Epoch) -> None:
-        coordinator = MachineRuntime(self.partition, self._build(), self._codec, self._clock, self._level)
+        runtime = MachineRuntime(self.partition, self._build(), self._codec, self._clock, self._level)
         try:
-            await coordinator.load()
+            await runtime.load()
             if self.partition.leads and self.partition.epoch == epoch:
-                self.runtime = coordinator
+                self.runtime = runtime
         except Fault as fault:
-            logger.warning("%s could not be served in epoch %d: %s", self.partition.name, epoch, fault)
-            asyncio.get_running_loop().call_later(AGAIN_S, self.leader_changed)
+            logger.warning(
+                "%s: cannot load the coordinator in epoch %d, retrying: %s", self.partition.name, epoch, fault
+            )
+            asyncio.get_running_loop().call_later(RETRY_S, self.leader_changed)
         except WireError as error:
-            logger.critical("%s holds what we cannot read, and is not served: %s", self.partition.name, error)
+            logger.critical("%s: unreadable record, the coordinator stays unavailable: %s", self.partition.name, error)
         finally:
             if self._loading == epoch:
                 self._loading = None
-        await self._begin(coordinator)
+        await self._begin(runtime)
 
-    async def _begin(self, coordinator: MachineRuntime[M]) -> None:
-        """It serves by now; what it does first is done again until it is committed."""
-        while self.runtime is coordinator:
+    async def _begin(self, runtime: MachineRuntime[M]) -> None:
+        """The machine serves already; its first write is retried until it is committed."""
+        while self.runtime is runtime:
             try:
-                await self._begins(coordinator)
+                await self._begins(runtime)
                 return
             except Fault as fault:
-                logger.info("%s: not all is well yet: %s", self.partition.name, fault)
-                await asyncio.sleep(AGAIN_S)
+                logger.info("%s: first write as coordinator failed, retrying: %s", self.partition.name, fault)
+                await asyncio.sleep(RETRY_S)

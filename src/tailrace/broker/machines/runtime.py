@@ -1,14 +1,14 @@
-"""The coordinator runtime: a pure machine over one partition of our own, while this broker leads it.
+"""The coordinator runtime: a pure state machine on one internal partition, while this broker leads it.
 
-A handler looks at the machine and returns a proposal: records, and an answer. The runtime appends the records as one
-batch, replays them into the machine at once, and gives the answer when the high watermark has passed them; answers to
-reads, and refusals, wait for what they may have seen, too. So nobody is told anything that a crash could take back.
-An append that fails leaves what is replayed as it was: that happens only once records are in the log. A machine that
-keeps more than that, such as who waits for whom, is dropped then (`is_broken`).
+A handler reads the machine and returns a proposal: records, and an answer. The runtime appends the records as one
+batch, replays them into the machine at once, and returns the answer when the high watermark has passed them. Answers to
+reads, and faults, wait as well until everything they may have seen is committed. So no answer is ever undone by a
+crash. If the append fails nothing is replayed, so the replayed state stays correct; but a machine may also keep state
+that is not in the log, such as waiting members, so it is dropped then (`is_broken`).
 
-A leader that was replaced without knowing it must not answer: an answer is given only while a majority is connected,
-and has fetched within the check-quorum time, and that is looked at after the wait. When leadership is lost the whole
-coordinator is dropped with its machine; the next one is built by replay.
+A leader that was replaced without knowing it must not answer: after the wait, an answer is returned only if a majority
+is connected and has fetched within the check-quorum time. When leadership is lost the whole runtime is dropped with its
+machine; the next leader builds its own by replay.
 """
 
 import asyncio
@@ -44,14 +44,14 @@ T = TypeVar("T")
 
 @frozen(kw_only=False)
 class Codec:
-    """How a machine's records stand in its log."""
+    """The encoding of a machine's records in its log."""
 
-    encode: Callable[[Any, int, int], NewRecord]  # a record, at a level of metadata.version, at a time
+    encode: Callable[[Any, int, int], NewRecord]  # of a record, a level of metadata.version, and a timestamp in ms
     decode: Callable[[Record], Any]
 
 
 def codec_of(kinds: Mapping[int, type]) -> Codec:
-    """Records of our own, by their type numbers; see `wire.stored`."""
+    """The codec of Tailrace's own record types, by type number; see `wire.stored`."""
 
     def encode(record: Any, level: int, now_ms: int) -> NewRecord:
         version = record_version(level, type(record).__name__)
@@ -62,23 +62,23 @@ def codec_of(kinds: Mapping[int, type]) -> Codec:
 
 class MachineRuntime(Generic[M]):
     def __init__(self, partition: Partition, machine: M, codec: Codec, clock: Clock, level: Callable[[M], int]) -> None:
-        """`level` tells the level of metadata.version at which records are written."""
+        """`level` returns the level of metadata.version at which records are written."""
         self.partition = partition
-        self.epoch: Epoch = partition.epoch  # the only one it serves in
+        self.epoch: Epoch = partition.epoch  # it serves in this leader epoch only
         self.machine = machine
-        self.is_broken = False  # an append failed after the machine had decided: it may know what the log does not
+        self.is_broken = False  # an append failed: the machine may have state that is not in the log
         self._codec = codec
         self._clock = clock
         self._level = level
 
     async def load(self) -> None:
-        """Replay the log up to its end; the machine serves from then on."""
+        """Replay the log up to its end; the machine can serve after that."""
         log, offset = self.partition.log, self.partition.log.start
         while offset < log.end:
             offset = await replay_batches(self.partition, offset, log.end, self._codec.decode, self.machine.replay)
 
     async def write(self, handler: Callable[[M], Proposal[T]]) -> T:
-        """Let the machine decide, append what it proposes, answer when that is committed. Faults come out as raised."""
+        """Run a handler, append the records it proposes, and return its answer when they are committed."""
         self._require_leadership()
         try:
             proposal = handler(self.machine)
@@ -119,7 +119,7 @@ class MachineRuntime(Generic[M]):
         return answer
 
     async def settled(self) -> None:
-        """Wait until all that the machine has seen is committed, and this broker is known to lead still."""
+        """Wait until everything the machine has replayed is committed, and check that this broker still leads."""
         await self.partition.committed()
         self._require_leadership()
         if not self.partition.hears_quorum():
@@ -131,12 +131,12 @@ class MachineRuntime(Generic[M]):
             raise NotLeader(f"{self.partition.name}: epoch {self.epoch} is over")
 
 
-def _said(log: str, batch: memoryview, header: BatchHeader, decode: Callable[[Record], Any]) -> Iterator[Any]:
-    """What a batch of a log says to a machine, in its order."""
+def _records_of(log: str, batch: memoryview, header: BatchHeader, decode: Callable[[Record], Any]) -> Iterator[Any]:
+    """The records of a batch as a machine replays them, in order."""
     if header.is_control:
-        said = read_control(batch) if header.is_transactional else None
-        if isinstance(said, Marker):
-            yield TransactionEnded(header.producer_id, said.committed)
+        control = read_control(batch) if header.is_transactional else None
+        if isinstance(control, Marker):
+            yield TransactionEnded(header.producer_id, control.committed)
         return
     for record in open_batch(batch):
         try:
@@ -149,17 +149,18 @@ def _said(log: str, batch: memoryview, header: BatchHeader, decode: Callable[[Re
 async def replay_batches(
     partition: Partition, offset: int, limit: int, decode: Callable[[Record], Any], replay: Callable[[Any], None]
 ) -> int:
-    """Hand on some records from `offset` on, below `limit`; where to go on. `LaterRelease` at one that is not known."""
+    """Replay one read's worth of records from `offset`, below `limit`; returns the next offset. `LaterRelease` if a
+    record's type is unknown."""
     log = partition.log
     read = log.read(offset, LOAD_READ_MAX_BYTES, limit)
     if read is None:
         read = await log.read_cold(offset, LOAD_READ_MAX_BYTES, limit)
     count = 0
     for batch, header in batches(read.data):
-        for record in _said(partition.name, batch, header, decode):
+        for record in _records_of(partition.name, batch, header, decode):
             replay(record)
             count += 1
             if count % RECORDS_PER_TURN == 0:
-                await asyncio.sleep(0)  # a long log must not stall the loop, nor a batch about thousands
+                await asyncio.sleep(0)  # neither a long log nor a large batch may block the loop
     await asyncio.sleep(0)
     return read.next_offset

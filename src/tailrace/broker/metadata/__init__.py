@@ -1,1 +1,1 @@
-"""The committed cluster metadata on this broker: following it, and keeping the hosted partitions in line with it."""
+"""The committed cluster metadata on this broker: reading it, and opening and closing partitions as it says."""

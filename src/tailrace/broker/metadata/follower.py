@@ -1,7 +1,7 @@
-"""The committed metadata: every broker follows `__cluster_metadata` and folds what is committed, the controller too.
+"""The committed metadata: every broker, the controller too, applies the committed records of `__cluster_metadata`.
 
-Following is reading this broker's own log up to the high watermark, and going on whenever that moves. A record of a
-later release stops the broker (`LaterRelease`), and so does a feature level that it does not support.
+It reads this broker's own replica of the log up to the high watermark, and continues whenever that moves. A record of
+a later release stops the broker (`LaterRelease`), and so does a feature level that it does not support.
 """
 
 import asyncio
@@ -27,11 +27,11 @@ class MetadataFollower:
         self._decode = codec_of(RECORD_KINDS).decode
         self._moved = asyncio.Event()
         self._waiting: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
-        self.applied = partition.log.start  # all below is folded
+        self.applied = partition.log.start  # all records below are applied
         partition.watch(self._moved.set)
 
     async def catch_up(self) -> None:
-        """Fold all that is known to be committed now."""
+        """Apply everything that is known to be committed now."""
         while self.applied < self._partition.high_watermark:
             records: list[Any] = []
             limit = self._partition.high_watermark
@@ -49,18 +49,18 @@ class MetadataFollower:
                     self._waiting.append((condition, done))
 
     async def follow(self) -> None:
-        """Go on whenever more is committed, for ever."""
+        """Apply records whenever more are committed, until cancelled or a fault ends it."""
         while True:
             self._moved.clear()
             try:
                 await self.catch_up()
             except Fault as fault:
-                logger.critical("the metadata cannot be followed any more: %s", fault)
+                logger.critical("cannot read the metadata log, stopped following it: %s", fault)
                 return
             await self._moved.wait()
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        """Wait until what is committed fulfils a condition."""
+        """Wait until the committed metadata fulfils a condition."""
         if not condition():
             done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append((condition, done))

@@ -1,8 +1,8 @@
-"""The partitions that live on this broker, kept in step with the metadata image.
+"""The partitions hosted on this broker, as the committed metadata says.
 
-`image` is the committed one: each committed record is folded into it, and the topics it touches are brought in line by
-`settle`, one change after the other: new partitions are opened and led, removed ones closed and deleted, settings and
-starts handed on. Votes of all partitions that begin together are stored with one fsync.
+Each committed record is replayed into `image`. For the topics that it changes, `settle` then opens new partitions,
+closes and deletes removed ones, and applies settings and log starts, one topic after the other. The votes of partitions
+that begin together are stored with one fsync.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from typing import Any, Final, NoReturn, cast
 
 from tailrace.broker.metadata.may_not_vote import MayNotVote
 from tailrace.broker.partitions.member import QuorumMember
-from tailrace.broker.partitions.partition import Partition, gone
+from tailrace.broker.partitions.partition import Partition, closing_fault
 from tailrace.broker.replication.quorums import Quorums
 from tailrace.broker.replication.vote_journal import VoteJournal
 from tailrace.cluster.image import Image, PartitionPlace, Resource, Topic
@@ -48,15 +48,15 @@ OPENED_PER_TURN: Final = 50
 class HostedPartitions:
     def __init__(self, ports: Ports, settings: Settings, folder: str, votes: VoteJournal, quorums: Quorums) -> None:
         self.image = Image()
-        self.settings = settings  # the broker's own; `effective` adds what the cluster says
+        self.settings = settings  # from this broker's configuration; `effective` adds the dynamic ones
         self._ports = ports
         self._folder = folder
         self._me = self.me = quorums.me
         self._votes = votes
         self._quorums = quorums
-        self._topics: dict[str | Id, list[Partition | None]] = {}  # by name and by id; None: other brokers hold it
+        self._topics: dict[str | Id, list[Partition | None]] = {}  # by name and by id; None: not on this broker
         self._touched: dict[Id, None] = {}
-        self._fresh: dict[Partition, None] = {}  # opened, and not taking part yet
+        self._not_begun: dict[Partition, None] = {}  # opened, but not taking part in their quorums yet
         self._watchers: list[Callable[[Id], None]] = []
         self._settling = asyncio.Lock()
         self._checkpoints: dict[TopicPartition, Checkpoint] = {}
@@ -68,9 +68,10 @@ class HostedPartitions:
     def recovered(
         self, checkpoints: dict[TopicPartition, Checkpoint] | None, *, clean: bool, may_have_lost: bool
     ) -> None:
-        """What the last life left behind; None: there were checkpoints, and they cannot be read.
+        """The state left by the previous run. `checkpoints` is None if they exist and are unreadable.
 
-        `may_have_lost`: what was promised was not always forced to the disk, and the machine has been restarted since.
+        `may_have_lost`: fsync was not "always" and the machine has rebooted since, so durable offsets reported then may
+        be lost.
         """
         self._checkpoints = checkpoints or {}
         self._clean = clean
@@ -80,7 +81,7 @@ class HostedPartitions:
     # Finding partitions
 
     def find(self, topic: str | Id, partition: int) -> Partition:
-        """A partition that is here; where another broker has it, `NotLeader` says which."""
+        """A partition hosted here; `NotLeader` with the leader if it is on other brokers only."""
         partitions = self._topics.get(topic)
         if partitions is None:
             if isinstance(topic, str):
@@ -98,18 +99,18 @@ class HostedPartitions:
         raise NotLeader(f"{found.name}-{partition} is not on this broker", place.leader, place.epoch)
 
     def of_topic(self, topic: str | Id) -> Sequence[Partition]:
-        """Those that are here."""
+        """The partitions of a topic that are hosted here."""
         return [partition for partition in self._topics.get(topic, ()) if partition is not None]
 
     def by_number(self, topic: str | Id) -> Sequence[Partition | None]:
-        """All of a topic's; None: other brokers hold it."""
+        """All partitions of a topic by number; None: not hosted here."""
         return self._topics.get(topic, ())
 
     def here(self, key: TopicPartition) -> Partition | None:
-        """A partition that is here and takes part in its quorum."""
+        """A partition that is hosted here and takes part in its quorum."""
         partitions = self._topics.get(key.topic_id, ())
         found = partitions[key.partition] if 0 <= key.partition < len(partitions) else None
-        return None if found in self._fresh else found
+        return None if found in self._not_begun else found
 
     def all(self) -> Iterable[Partition]:
         for key, partitions in self._topics.items():
@@ -119,17 +120,17 @@ class HostedPartitions:
                         yield partition
 
     def watch_topics(self, changed: Callable[[Id], None]) -> None:
-        """Call back whenever a topic begins, ends, grows or has another leader somewhere."""
+        """Call `changed` whenever a topic is created or deleted, gets partitions, or has a new leader somewhere."""
         self._watchers.append(changed)
 
     def changed(self, topic_id: Id) -> None:
         for changed in self._watchers:
             changed(topic_id)
 
-    # Following the metadata
+    # Applying the metadata
 
     def committed(self, records: Sequence[object]) -> None:
-        """Fold committed records into the image and note what they touch."""
+        """Replay committed records into the image, and note the topics to settle."""
         for record in cast(Sequence[MetadataRecord], records):
             self.image.replay(record)
             match record:
@@ -149,7 +150,7 @@ class HostedPartitions:
                     pass
 
     async def settle(self) -> None:
-        """Bring the partitions in line with the image. What the disk does not let us do is tried again next time."""
+        """Make the hosted partitions match the image. What fails on the disk is tried again at the next call."""
         async with self._settling:
             effective = self.effective
             for topic_id in list(self._touched):
@@ -161,15 +162,19 @@ class HostedPartitions:
                     else:
                         await self._update(topic, effective)
                 except (OSError, StorageFailed) as error:
-                    logger.error("topic %s could not be brought up to date: %s", show_id(topic_id), error)
+                    logger.error(
+                        "topic %s: cannot apply its metadata to the partitions here, will retry: %s",
+                        show_id(topic_id),
+                        error,
+                    )
                     self._touched[topic_id] = None
                 except asyncio.CancelledError:
-                    self._touched[topic_id] = None  # for whoever waits to settle behind us
+                    self._touched[topic_id] = None  # for the next call, which waits for the lock
                     raise
-            await self._begin_fresh()
+            await self._begin_opened()
 
     async def _update(self, topic: Topic, effective: Settings) -> None:
-        """Open what is new here."""
+        """Open new partitions of a topic, and apply settings and log starts to all."""
         partitions = self._topics.setdefault(topic.id, [])
         self._topics[topic.name] = partitions
         settings = TopicSettings.of(topic.settings, effective)
@@ -179,41 +184,40 @@ class HostedPartitions:
             partition = partitions[index]
             if partition is None and self._me.broker in place.replicas:
                 partition = partitions[index] = await self._open_placed(topic, index, place, settings)
-                self._fresh[partition] = None
+                self._not_begun[partition] = None
             if partition is not None:
                 partition.log.use(settings)
                 if _is_behind(partition.log, place.start) and not await partition.begin_at(place.start):
-                    self._touched[topic.id] = None  # once it has come so far
+                    self._touched[topic.id] = None  # again, once its high watermark is there
             if index % OPENED_PER_TURN == OPENED_PER_TURN - 1:
-                await asyncio.sleep(0)  # a topic of thousands must not stall the loop
+                await asyncio.sleep(0)  # a topic with thousands of partitions must not block the loop
                 if self.may_not_vote.is_stored:
-                    await self._begin_fresh()  # nor need the first of them wait for the last
+                    await self._begin_opened()  # and the first ones need not wait for the last
 
     async def _open_placed(self, topic: Topic, index: int, place: PartitionPlace, settings: TopicSettings) -> Partition:
         voters = tuple(map(Voter, place.founders, place.directories))
         return await self.open(f"{topic.name}-{index}", TopicPartition(topic.id, index), settings, voters)
 
-    async def _begin_fresh(self) -> None:
-        """Let partitions that were opened take part, once it is written down which of them may not vote."""
+    async def _begin_opened(self) -> None:
+        """Let opened partitions take part in their quorums, once it is stored which of them may not vote."""
         try:
             await self.may_not_vote.store()
         except OSError as error:
-            logger.error("%d partitions must wait, who may not vote cannot be noted: %s", len(self._fresh), error)
+            logger.error("cannot write may-not-vote: %d partitions stay closed: %s", len(self._not_begun), error)
             return
-        for number, partition in enumerate(list(self._fresh), 1):
-            del self._fresh[partition]
+        for number, partition in enumerate(list(self._not_begun), 1):
+            del self._not_begun[partition]
             self._begin(partition)
             if number % OPENED_PER_TURN == 0:
                 await asyncio.sleep(0)
 
     def _begin(self, partition: Partition) -> None:
-        """Take part; who is the first to lead a new partition does so at once."""
+        """Take part in the quorum. The first replica of a new partition starts an election at once."""
         voters = partition.replica.voters
         brand_new = partition.log.end == 0 and partition.epoch < 0
         partition.begin(self._quorums.timing.fetch_timeout_s if brand_new and voters[0] != self._me else 0.0)
-        alone = (
-            partition.replica.voters == (self._me,) and partition.key not in self.may_not_vote
-        )  # as its log says by now
+        # The log's voters count, which `begin` has read.
+        alone = partition.replica.voters == (self._me,) and partition.key not in self.may_not_vote
         if alone or (brand_new and voters[0] == self._me):
             partition.step(Campaign())
         self._quorums.opened(partition)
@@ -225,11 +229,13 @@ class HostedPartitions:
             name = partition.name.rpartition("-")[0]
             partition.resign(UnknownTopic(f"topic {name} was deleted"))
             self._quorums.closed(partition)
-            self._fresh.pop(partition, None)
+            self._not_begun.pop(partition, None)
             try:
                 await partition.log.delete()
             except OSError as error:
-                logger.error("%s could not be removed, the next start tries again: %s", partition.log.folder, error)
+                logger.error(
+                    "%s: cannot delete the folder, the next start tries again: %s", partition.log.folder, error
+                )
             self._votes.forget([partition.key])
             self.may_not_vote.remove([partition.key])
         for name in [name for name in self._topics if isinstance(name, str) and name not in self.image.topics]:
@@ -237,24 +243,24 @@ class HostedPartitions:
 
     @property
     def effective(self) -> Settings:
-        """The broker's settings with what the cluster was told for all brokers, and for this one, on top."""
-        told: dict[str, Any] = {}
+        """The broker's settings, overridden by the dynamic ones: cluster-wide first, then those of this broker."""
+        dynamic: dict[str, Any] = {}
         for owner in ("", str(self._me.broker)):
             for name, value in self.image.broker_settings.get(owner, {}).items():
                 one = rows()[name]
-                told[one.name] = parse(name, kind_of(one), value)
-        return replace(self.settings, **told)
+                dynamic[one.name] = parse(name, kind_of(one), value)
+        return replace(self.settings, **dynamic)
 
     @property
     def flush_by_time(self) -> bool:
-        """Whether `flush.ms` was set, for all topics or for any: mostly it is not, and there may be many partitions."""
+        """Whether `flush.ms` is set for any topic. Usually not, and then no partition has to be visited for it."""
         by_default = self.effective.log_flush_ms != NEVER_MS
         return by_default or any("flush.ms" in topic.settings for topic in self.image.topics.values())
 
-    # Partitions' lives
+    # Opening and repairing
 
     async def open(self, name: str, key: TopicPartition, settings: TopicSettings, voters: Voters) -> Partition:
-        # The metadata log is synced whatever users chose for their data: an id given twice would cost far more.
+        # The metadata log is always synced, whatever the fsync setting: an id assigned twice would be far worse.
         own = key.topic_id == METADATA_TOPIC_ID
         checkpoint = self._checkpoints.get(key)
         log = await Log.open(
@@ -269,16 +275,16 @@ class HostedPartitions:
         )
         sole = voters == (self._me,) and not log.voter_sets and not log.voters_before
         vote = self._votes.last(key)
-        vouched = vote.epoch >= 0  # votes are always synced: who never knew an epoch has promised nothing
-        if not sole and (log.damage is not None or (self._may_have_lost and vouched and not own)):
+        took_part = vote.epoch >= 0  # votes are always synced: without an epoch it has reported nothing as durable
+        if not sole and (log.damage is not None or (self._may_have_lost and took_part and not own)):
             self.may_not_vote.add(key)
         if log.damage is not None:
-            await self._answer_damage(name, log, sole=sole)
+            await self._handle_damage(name, log, sole=sole)
         if log.voters_before:
             voters = tuple(Voter(BrokerId(broker), directory) for broker, directory in log.voters_before)
         high_watermark = log.start if checkpoint is None else max(log.start, min(checkpoint.high_watermark, log.end))
         if log.damage is not None and checkpoint is None:
-            high_watermark = log.end  # nothing can be written any more that would commit what is still good
+            high_watermark = log.end  # the log is read-only, so no later append can commit the part that is good
         epoch = Epoch(max(vote.epoch, log.epochs.last))
         replica = Replica(
             me=self._me,
@@ -295,12 +301,12 @@ class HostedPartitions:
         )
         return Partition(name, key, log, replica, self._quorums)
 
-    async def _answer_damage(self, name: str, log: Log, *, sole: bool) -> None:
-        """Where others have what is damaged here, fetch all of it again; a sole voter keeps what is good."""
+    async def _handle_damage(self, name: str, log: Log, *, sole: bool) -> None:
+        """With other voters: drop the damaged log and fetch all of it again. A sole voter keeps the good part."""
         if sole:
-            logger.error("%s is damaged, and read-only from there on: %s", name, log.damage)
+            logger.error("%s: log damaged and no other replica, read-only: %s", name, log.damage)
         else:
-            logger.error("%s is damaged, and fetched anew from its other replicas: %s", name, log.damage)
+            logger.error("%s: log damaged, fetching all of it from the leader: %s", name, log.damage)
             await self.may_not_vote.store()
             await log.start_over()
 
@@ -312,14 +318,19 @@ class HostedPartitions:
         try:
             await member.log.refilled()
             await self.may_not_vote.store()
-        except (OSError, StorageFailed) as error:  # the next start takes them for unfit, which costs only time
-            logger.error("that replicas are whole again could not be written down: %s", error)
+        except (
+            OSError,
+            StorageFailed,
+        ) as error:  # after a restart it must catch up again before it votes, which costs only time
+            logger.error(
+                "%s: cannot remove it from may-not-vote, after a restart it must catch up again: %s", member.name, error
+            )
 
     def folder_of(self, key: TopicPartition) -> str:
         return f"{self._folder}/{key}"
 
     def sweep(self) -> None:
-        """Delete folders of topics that were removed; report folders that the metadata does not know."""
+        """Delete folders of deleted topics; warn about folders of unknown topics."""
         for name in self._ports.disk.names(self._folder):
             text = name.rpartition("-")[0]
             try:
@@ -330,14 +341,14 @@ class HostedPartitions:
                 try:
                     self._ports.disk.remove_dir(f"{self._folder}/{name}")
                 except OSError as error:
-                    logger.error("%s/%s of a deleted topic could not be removed: %s", self._folder, name, error)
+                    logger.error("%s/%s: cannot delete the folder of a deleted topic: %s", self._folder, name, error)
             elif topic_id not in self.image.topics_by_id and topic_id != METADATA_TOPIC_ID:
-                logger.warning("%s/%s belongs to no topic of this cluster; it is left alone", self._folder, name)
+                logger.warning("%s/%s: not a topic of this cluster, ignoring the folder", self._folder, name)
 
     def resign(self) -> None:
-        """Lead nothing any more: from now on no log grows."""
+        """Resign as leader of all partitions: no log grows from now on."""
         for partition in self.all():
-            partition.resign(gone(partition.name))
+            partition.resign(closing_fault(partition.name))
 
     async def close(self) -> None:
         for partition in list(self.all()):
@@ -345,6 +356,6 @@ class HostedPartitions:
 
 
 def _is_behind(log: Log, start: int) -> bool:
-    """Whether a log can begin later than it does. One that takes no writes stays, unless its damage goes with that."""
+    """Whether the log start must move up to `start`. A read-only log stays, unless the move removes its damage."""
     past_damage = log.failed is None and log.damage is not None and log.damage.offset < start
     return start > log.start and (log.refusal is None or past_damage)

@@ -1,7 +1,7 @@
-"""Who leads what, as clients are told: the newest of what this broker sees itself and what leaders have reported.
+"""Leader, epoch and ISR of partitions, as sent to clients: the newer of this broker's own view and the leader's report.
 
-A follower hears of a new leader before the controller does, so the later epoch wins. The in-sync set is the leader's
-own view, without brokers that are fenced by now.
+A follower knows a new leader before the controller does, so the higher epoch wins. The ISR is the leader's own view,
+without brokers that have been fenced since.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,9 +15,9 @@ from tailrace.ports import Clock
 
 
 class PartitionState(NamedTuple):
-    """One partition's state for clients."""
+    """One partition's state, as sent to clients."""
 
-    leader: BrokerId  # nobody: none is known, or it is not there
+    leader: BrokerId  # NOBODY: not known, or not live
     epoch: Epoch
     replicas: tuple[BrokerId, ...]
     in_sync: tuple[BrokerId, ...]
@@ -35,12 +35,12 @@ class Leaders:
         here = self._hosted.by_number(topic.id)
         live = dict.fromkeys(self._hosted.image.live)
         return [
-            self._leading(here[index] if index < len(here) else None, topic.partitions[index], live)
+            self._state(here[index] if index < len(here) else None, topic.partitions[index], live)
             for index in range(first, len(topic.partitions))
         ]
 
     def first_unled(self, topic: Topic, first: int) -> int:
-        """Which is the first of a topic's partitions, from `first` on, that nobody leads; their number: none is."""
+        """The first partition of a topic, from `first` on, without a leader; the partition count if all have one."""
         for index in range(first, len(topic.partitions)):
             if self.one(topic, index).leader == NOBODY:
                 return index
@@ -49,24 +49,24 @@ class Leaders:
     def one(self, topic: Topic, index: int) -> PartitionState:
         """One partition of a topic."""
         here = self._hosted.here(TopicPartition(topic.id, index))
-        return self._leading(here, topic.partitions[index], dict.fromkeys(self._hosted.image.live))
+        return self._state(here, topic.partitions[index], dict.fromkeys(self._hosted.image.live))
 
     def led_by(self, topic: Topic, index: int) -> tuple[BrokerId, Epoch]:
-        """Who leads one partition, in which epoch. Every marker asks, so of what is led here no more is looked at."""
+        """Leader and epoch of one partition. Called for every transaction marker, so cheap if this broker leads."""
         here = self._hosted.here(TopicPartition(topic.id, index))
         if here is not None and here.leads:
             return self._me, here.epoch
         return self.one(topic, index)[:2]
 
     def hint(self, topic: Topic, index: int) -> tuple[BrokerId, Epoch]:
-        """Who leads one partition, in which epoch; nobody when that is not known, or its epoch is not."""
+        """Leader and epoch of one partition; (NOBODY, NO_EPOCH) unless both are known."""
         state = self.one(topic, index)
         return (NOBODY, NO_EPOCH) if state.epoch < 0 or state.leader == NOBODY else (state.leader, state.epoch)
 
-    def _leading(
+    def _state(
         self, partition: Partition | None, place: PartitionPlace, live: Mapping[BrokerId, object]
     ) -> PartitionState:
-        leader, epoch, in_sync = self._seen(partition, place)
+        leader, epoch, in_sync = self._leader_and_isr(partition, place)
         if leader != self._me and leader not in live:
             leader = NOBODY
         return PartitionState(
@@ -77,27 +77,29 @@ class Leaders:
             tuple(one for one in place.replicas if one not in live),
         )
 
-    def _seen(self, partition: Partition | None, place: PartitionPlace) -> tuple[BrokerId, Epoch, tuple[BrokerId, ...]]:
+    def _leader_and_isr(
+        self, partition: Partition | None, place: PartitionPlace
+    ) -> tuple[BrokerId, Epoch, tuple[BrokerId, ...]]:
         if partition is not None:
             if partition.leads:
                 now = self._clock.monotonic()
                 return self._me, partition.epoch, tuple(one.broker for one in partition.replica.in_sync(now))
             if len(place.replicas) == 1:
                 return NOBODY, partition.epoch, place.replicas
-            if _elects(partition, place):
+            if _is_electing(partition, place):
                 return NOBODY, place.epoch, place.in_sync
             if partition.leader is not None and partition.epoch > place.epoch:
                 return partition.leader, partition.epoch, place.replicas
         elif len(place.replicas) == 1 and self._me not in place.replicas:
-            return place.replicas[0], place.epoch, place.replicas  # nobody else can lead it: not reported
+            return place.replicas[0], place.epoch, place.replicas  # no other broker can lead it, so it is not reported
         if place.leader == self._me:
-            return NOBODY, place.epoch, place.in_sync  # it was reported, and is over
+            return NOBODY, place.epoch, place.in_sync  # reported earlier; this broker leads it no longer
         return place.leader, place.epoch, place.in_sync
 
 
-def _elects(partition: Partition, place: PartitionPlace) -> bool:
-    """Whether the leader that was reported is over, as this replica knows: clients that are told so ask again soon,
-    and wait for the dead when they are not."""
+def _is_electing(partition: Partition, place: PartitionPlace) -> bool:
+    """Whether this replica knows that the reported leader is gone. Clients that get no leader soon ask again; clients
+    that get a dead one wait for its timeout."""
     if partition.leader is None:
         return partition.epoch > place.epoch
     return partition.epoch >= place.epoch and partition.leader_is_gone

@@ -1,7 +1,8 @@
-"""Which replicas here may not vote: they may have lost what they had vouched for, and have not got it back yet.
+"""The file `may-not-vote`: replicas here that may have lost records they had reported as durable.
 
-It is written down before anything else happens to such a replica, and stays so over restarts: a log that was thrown
-away because it was damaged looks, to the next start, like an honest empty one.
+Such a replica must not vote until it has fetched them again, because it could elect a leader without committed records.
+It is stored before anything else is done to the replica, and survives restarts: a log that was deleted because it was
+damaged looks to the next start like one that was always empty.
 """
 
 import asyncio
@@ -25,7 +26,7 @@ class MayNotVote:
         self._storing = asyncio.Lock()
 
     def load(self) -> None:
-        """`Unreadable` when the file is there and makes no sense: better not to start."""
+        """Raises `Unreadable` if the file exists and cannot be parsed: the broker does not start then."""
         if self._disk.exists(self._path):
             self._keys = dict.fromkeys(map(_parse, read_state(KIND, VERSION, read_file(self._disk, self._path))))
             self._stored = self._keys.copy()
@@ -34,7 +35,7 @@ class MayNotVote:
         return key in self._keys
 
     def add(self, key: TopicPartition) -> None:
-        """It counts once `store` has returned."""
+        """Takes effect once `store` has returned."""
         self._keys[key] = None
 
     def remove(self, keys: Iterable[TopicPartition]) -> None:

@@ -1,4 +1,4 @@
-"""`meta.properties` of this broker: which broker of which cluster it is, its peer port, the voters on the metadata."""
+"""`meta.properties` of this broker: cluster id, broker id, directory id, peer port, and the voters of the metadata."""
 
 import asyncio
 from dataclasses import replace
@@ -27,14 +27,14 @@ class MetaFile:
 
     @property
     def voter(self) -> Voter:
-        """This broker as a voter: the same broker with another disk is another one."""
+        """This broker as a voter; the same broker with another data directory is another voter."""
         return Voter(broker=self.meta.broker_id, directory=self.meta.directory_id)
 
     def change(self, **fields: Any) -> None:
-        """Counts from now on; `store` writes it."""
+        """Change fields in memory; `store` writes them."""
         self.meta = replace(self.meta, **fields)
 
     async def store(self) -> None:
-        """`OSError` where the disk refuses; the next one may work."""
+        """Write the file; after an `OSError` it may be tried again."""
         async with self._storing:
             await store_meta(self._disk, self._folder, self.meta)

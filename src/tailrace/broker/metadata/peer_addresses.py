@@ -1,8 +1,8 @@
-"""Where the other brokers are reached, and who votes on the metadata.
+"""The peer addresses of the other brokers, and the voters of the metadata.
 
 Peers are needed before anything can be committed, so their addresses are taken from the whole metadata log, committed
-or not: they are hints, and the broker that answers there has to say which one it is. The voters are kept in
-`meta.properties`: should this broker's copy of the metadata be damaged, it must not take itself for the only voter.
+or not. They are only hints: the hello checks which broker answers. The voters are kept in `meta.properties`, so that a
+broker whose copy of the metadata is damaged does not believe itself to be the only voter.
 """
 
 import logging
@@ -35,7 +35,7 @@ class PeerAddresses:
         self._spawn = spawn
 
     async def recall(self) -> None:
-        """Take the addresses that the previous run knew."""
+        """Load the addresses that the previous run knew."""
         me, log = self._metadata.me, self._metadata.log
         for voter in self._meta.meta.voters:
             if voter.host and voter.broker_id != me.broker:
@@ -50,14 +50,14 @@ class PeerAddresses:
             self._peers.know(BrokerId(record.broker_id), record.peer_host, record.peer_port)
 
     def of(self, broker: BrokerId) -> tuple[str, int]:
-        """Where peers reach a broker; ("", 0) while that is not known."""
+        """The peer address of a broker; ("", 0) if it is not known."""
         if broker == self._metadata.me.broker:
             return self._own()
         known = self._image.brokers.get(broker)
         return ("", 0) if known is None else (known.peer_host, known.peer_port)
 
     def keep_voters(self) -> None:
-        """Store who votes on the metadata, if that has changed."""
+        """Store the voters of the metadata in `meta.properties`, if they have changed."""
         voters = tuple(
             FirstVoter(voter.broker, voter.directory, *self.of(voter.broker)) for voter in self._metadata.replica.voters
         )
@@ -69,4 +69,4 @@ class PeerAddresses:
         try:
             await self._meta.store()
         except OSError as error:
-            logger.error("cannot write the metadata's voters to meta.properties: %s", error)
+            logger.error("cannot write the voters of the metadata to meta.properties: %s", error)

@@ -1,4 +1,4 @@
-"""Waiting until this broker has followed the cluster metadata far enough."""
+"""Waiting until this broker has applied the cluster metadata far enough."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ from tailrace.model.ids import Id
 from tailrace.ports import Clock
 
 LED_WITHIN_S: Final = 3.0
-LOOK_S: Final = 0.005
+POLL_S: Final = 0.005
 
 
 class MetadataProgress:
@@ -30,7 +30,7 @@ class MetadataProgress:
         await self._follower.until(condition)
 
     async def settled(self) -> None:
-        """Wait until this broker has carried out everything that is committed now."""
+        """Wait until this broker has applied everything that is committed now."""
         target = self._partition.high_watermark
         await self._follower.until(lambda: self._follower.applied >= target)
         await self._hosted.settle()
@@ -45,4 +45,4 @@ class MetadataProgress:
                 topic = image.topics_by_id.get(topic_id)
                 if topic is not None and (led := self._leaders.first_unled(topic, led)) == len(topic.partitions):
                     break
-                await asyncio.sleep(LOOK_S)
+                await asyncio.sleep(POLL_S)

@@ -1,1 +1,1 @@
-"""One hosted partition: its Raft member and its log, appends and reads, and those who wait for an offset."""
+"""A partition hosted on this broker: its Raft member, its log, appends and reads, and waiting for an offset."""

@@ -1,4 +1,4 @@
-"""What a partition's part in its quorum needs of its broker, and whom it tells of news."""
+"""The interfaces between a quorum member and its broker: what it calls, and who is notified of its progress."""
 
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Protocol
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class MemberPorts(Protocol):
-    """What a partition needs of its broker. None of it waits."""
+    """What a quorum member needs of its broker. No method blocks."""
 
     @property
     def clock(self) -> Clock: ...
@@ -23,7 +23,7 @@ class MemberPorts(Protocol):
     def spawn(self, work: Coroutine[Any, Any, None]) -> None: ...
 
     def store_vote(self, member: "QuorumMember", vote: Vote) -> None:
-        """Put it on disk, some time soon, and tell `vote_stored`."""
+        """Store the vote soon, and call `vote_stored` when it is durable."""
 
     def send(self, member: "QuorumMember", message: Message) -> None: ...
 
@@ -31,28 +31,28 @@ class MemberPorts(Protocol):
         """Call `tick` when the replica's deadline has come."""
 
     def fetch_changed(self, member: "QuorumMember") -> None:
-        """What the replica wants to fetch, or of whom, may have changed."""
+        """The replica's fetch offset, or the leader it fetches from, may have changed."""
 
     def fetch_again(self, member: "QuorumMember") -> None:
-        """What was fetched could not be taken in: ask for it again, after a while."""
+        """The fetched batches could not be appended: fetch them again after a while."""
 
     def durable_moved(self, member: "QuorumMember") -> None:
-        """A follower has more on its disk than its leader knows."""
+        """A follower's durable offset is ahead of what its leader knows."""
 
     def leader_changed(self, member: "QuorumMember") -> None: ...
 
     def stirred(self, member: "QuorumMember") -> None:
-        """It was at rest, and is not any more."""
+        """An idle leader is active again."""
 
     def repaired(self, member: "QuorumMember") -> None:
-        """It has again what it may have lost, and votes."""
+        """The replica has caught up after data loss, and votes again."""
 
 
 class FollowerView(Protocol):
-    """A peer's fetch session, which wants to know of news."""
+    """A follower's fetch session at this leader, which is notified of progress."""
 
     heard_at: float
-    confirmed_at: float  # when it certainly followed yet
+    confirmed_at: float  # the latest time at which the follower is known to have been following
 
     @property
     def broker(self) -> BrokerId: ...

@@ -1,8 +1,7 @@
-"""Reading from the nearest replica (KIP-392): a consumer that says in which rack it stands reads there if it can.
+"""Fetching from the closest replica (KIP-392): the leader redirects a consumer to a follower in the consumer's rack.
 
-A leader in another rack names a follower in the consumer's own: one that is in sync, is not fenced, has fetched lately
-and holds the offset that is asked for; of several the one that has most. The consumer goes there, and comes back when
-it is refused. A leader that does not lead sends nobody anywhere.
+The follower must be in sync, not fenced, have fetched recently and have the requested offset; of several the one with
+the highest log end is chosen. The consumer returns to the leader when the follower refuses it.
 """
 
 from collections.abc import Mapping
@@ -15,7 +14,7 @@ from tailrace.model.ids import BrokerId
 def nearer_replica(
     partition: Partition, brokers: Mapping[BrokerId, Broker], rack: str, offset: int, now: float
 ) -> BrokerId | None:
-    """Who should be asked for `offset` by a consumer in `rack`; None: this broker, the leader."""
+    """The follower from which a consumer in `rack` should fetch `offset`; None: from this broker, the leader."""
     here = brokers.get(partition.me.broker)
     if here is None or here.rack == rack or not partition.log.start <= offset <= partition.high_watermark:
         return None

@@ -1,4 +1,4 @@
-"""Who waits until a partition has come to an offset: told when it has, or why it cannot."""
+"""Waiting for a partition to reach an offset: a waiter is called when it has, or with the fault if it cannot."""
 
 import asyncio
 from collections import deque
@@ -12,7 +12,8 @@ WhenReached = Callable[[Fault | None], None]
 
 class OffsetWaiters:
     def __init__(self) -> None:
-        self._queue: deque[tuple[int, WhenReached]] = deque()  # by rising offset, but for duplicates, which wait
+        # By rising offset; the lower offset of a duplicate batch waits for those queued before it.
+        self._queue: deque[tuple[int, WhenReached]] = deque()
 
     def __len__(self) -> int:
         return len(self._queue)
@@ -21,7 +22,7 @@ class OffsetWaiters:
         self._queue.append((end, done))
 
     async def until(self, end: int) -> None:
-        """Return when it is there; raises the fault when it cannot be. Who gives up waits no more."""
+        """Return when the offset is reached; raises the fault if it cannot be. Cancelling removes the waiter."""
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         entry = (end, partial(_settle, done))
         self._queue.append(entry)

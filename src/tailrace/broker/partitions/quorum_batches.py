@@ -1,4 +1,4 @@
-"""The batches that a quorum writes of itself: who leads it, and who votes in it."""
+"""The control batches of a quorum: leader change, and voters."""
 
 from collections.abc import Sequence
 
@@ -6,8 +6,8 @@ from tailrace.raft.replica import Replica, Voter
 from tailrace.records.control import leader_change_batch, voters_batch
 
 
-def of_leader(replica: Replica, end: int, now_ms: int) -> bytearray:
-    """The first batch of a leader, at the end of its log."""
+def leader_change_of(replica: Replica, end: int, now_ms: int) -> bytearray:
+    """The leader-change batch, the first one of a new leader, at the end of its log."""
     return leader_change_batch(
         leader=replica.me.broker,
         voters=[voter.broker for voter in replica.voters],
@@ -18,7 +18,7 @@ def of_leader(replica: Replica, end: int, now_ms: int) -> bytearray:
     )
 
 
-def of_voters(replica: Replica, voters: Sequence[Voter], end: int, now_ms: int) -> bytearray:
+def voters_of(replica: Replica, voters: Sequence[Voter], end: int, now_ms: int) -> bytearray:
     return voters_batch(
         voters=[(voter.broker, voter.directory) for voter in voters],
         base_offset=end,

@@ -1,8 +1,9 @@
-"""The next piece for a consumer that catches up, read and checked while it takes in the last one.
+"""Read-ahead for consumers that catch up: the next piece is read and checked while the client receives the last one.
 
-Such a consumer asks for the next piece when it has the last: without this, to read and check it stands in its way, a
-fifth of the time that a piece takes. It is read once the last answer is with the system: a client that cannot take in
-what it was sent needs no more. What is ready is given to whoever asks for just that, once and soon, or forgotten.
+Such a consumer requests the next piece when it has the last; without read-ahead, reading and checking it would be a
+fifth of the time per piece. A piece is read only after the previous answer was handed to the kernel, so a client that
+does not read causes no more work. A prepared piece serves one request for exactly that piece, or is dropped after
+`READ_AHEAD_KEPT_S`.
 """
 
 import asyncio
@@ -23,7 +24,7 @@ from tailrace.model.limits import (
 
 
 class Piece(NamedTuple):
-    """What a Fetch asks of a partition."""
+    """What a Fetch requests of one partition."""
 
     partition: Partition
     offset: int
@@ -36,8 +37,8 @@ class Piece(NamedTuple):
 
 class Ready(NamedTuple):
     read: Read
-    bytes: int  # of the memory that it holds
-    end: asyncio.TimerHandle
+    bytes: int  # memory held by `read`
+    expiry: asyncio.TimerHandle
 
 
 class ReadAhead:
@@ -46,30 +47,30 @@ class ReadAhead:
         self.bytes = 0
 
     def read(self, piece: Piece) -> Read | None:
-        """The piece, ready or read now; None: it takes the disk."""
+        """The piece, prepared or read now; None: it is not in the page cache."""
         ready = self._forget(piece)
         if ready is None or piece.offset < piece.partition.log.start:  # records may have been deleted since
             return piece.read()
         return ready.read
 
     def prepare(self, pieces: Iterable[Piece]) -> None:
-        """Get pieces ready, unless there are enough of them."""
+        """Read pieces ahead, within the memory limit."""
         for piece in islice(pieces, READ_AHEAD_PER_ANSWER_MAX):
             is_worth_it = piece not in self._ready and piece.max_bytes >= READ_AHEAD_MIN_BYTES
             if is_worth_it and self.bytes + piece.max_bytes <= READ_AHEAD_MAX_BYTES:
-                with suppress(Fault):  # whoever asks for it is told
+                with suppress(Fault):  # the request for it will get the fault
                     self._keep(piece, piece.read())
 
     def _keep(self, piece: Piece, read: Read | None) -> None:
-        if read is not None and 0 < len(read.data) <= piece.max_bytes:  # a larger batch goes out whole, and alone
+        if read is not None and 0 < len(read.data) <= piece.max_bytes:  # not for a single batch larger than max_bytes
             held = len(cast(Sized, memoryview(read.data).obj))
-            end = asyncio.get_running_loop().call_later(READ_AHEAD_KEPT_S, self._forget, piece)
-            self._ready[piece] = Ready(read, held, end)
+            expiry = asyncio.get_running_loop().call_later(READ_AHEAD_KEPT_S, self._forget, piece)
+            self._ready[piece] = Ready(read, held, expiry)
             self.bytes += held
 
     def _forget(self, piece: Piece) -> Ready | None:
         ready = self._ready.pop(piece, None)
         if ready is not None:
-            ready.end.cancel()
+            ready.expiry.cancel()
             self.bytes -= ready.bytes
         return ready

@@ -1,13 +1,13 @@
-"""What a partition asks before it takes the first batch of a transaction (KIP-890).
+"""Verification of a transaction before a partition appends its first batch (KIP-890).
 
-A transaction's coordinator writes markers to the partitions that it knows to take part. A batch that reaches any other
-partition, late or by mistake, would stay open there for ever and hold up every reader of committed records. So a
-partition that has no open transaction of the producer asks the coordinator first, which either confirms that the
-partition takes part (clients that add partitions themselves) or adds it (clients of transactions v2, Produce 12 on).
+A transaction coordinator writes markers to the partitions that it knows to be part of the transaction. A batch that
+reaches any other partition, late or by mistake, would start a transaction there that never ends and would block all
+read_committed consumers. So a partition without an open transaction of the producer first asks the coordinator, which
+either confirms that the partition is part of the transaction (clients that add partitions themselves) or adds it
+(transactions v2, Produce 12 on).
 
-Between the answer and the append the transaction may end. A `Guard` is taken before the question; any marker of the
-producer that is written meanwhile makes it worthless, as does another leader: the batch is refused then, and the
-producer asks again.
+The transaction may end between the answer and the append. So a `Guard` is taken before the coordinator is asked; a
+marker of the producer or a leader change invalidates it. The batch is then refused, and the producer retries.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,11 +17,10 @@ from tailrace.log.state.producers import ProducerStates
 from tailrace.model.faults import Fault, InvalidBatch, Unverified
 from tailrace.model.ids import Epoch, PartitionName
 from tailrace.records.header import CONTROL_BIT, BatchHeader
-from tailrace.wire.errors import Error
 
 
 class Verifier(Protocol):
-    """Whoever can ask the coordinator of a transactional id, wherever that is."""
+    """Asks the coordinator of a transactional id, on whichever broker it is."""
 
     async def verify(
         self,
@@ -31,16 +30,16 @@ class Verifier(Protocol):
         partitions: Sequence[PartitionName],
         *,
         add: bool,
-    ) -> Mapping[PartitionName, Error]:
-        """Which of these are no part of the producer's transaction, and why; none: all of them are.
+    ) -> Mapping[PartitionName, Fault]:
+        """The partitions that are not part of the producer's transaction, each with its fault; empty if all are.
 
-        `add` makes them part of it. A `Fault` says that nobody could be asked; nothing is known then. It is asked once:
-        whether to ask again is the caller's to decide.
+        `add` adds them to it. A `Fault` means that the coordinator could not be asked, so nothing is known. There are
+        no retries: those are up to the caller.
         """
 
 
 class Guard:
-    """The right to begin a producer's transaction on a partition, while nothing comes between."""
+    """The permission to begin a producer's transaction here; a marker or a leader change invalidates it."""
 
     __slots__ = ("leader_epoch", "producer_epoch", "producer_id", "refused", "valid", "verified")
 
@@ -48,19 +47,19 @@ class Guard:
         self.producer_id = producer_id
         self.producer_epoch = producer_epoch
         self.leader_epoch = leader_epoch
-        self.valid = True  # nothing has come between
-        self.verified = False  # the coordinator has said yes
-        self.refused: Fault | None = None  # it has said no, or could not be asked
+        self.valid = True  # no marker was written since
+        self.verified = False  # the coordinator has confirmed the partition
+        self.refused: Fault | None = None  # the coordinator has refused it, or could not be asked
 
 
 class Guards:
-    """Those that are taken on one partition; and who else wants to hear of markers there."""
+    """The guards taken on one partition, and a callback for markers written there."""
 
     __slots__ = ("_taken", "on_marker")
 
     def __init__(self) -> None:
         self._taken: dict[int, list[Guard]] = {}  # by producer
-        self.on_marker: Callable[[int, bool], None] | None = None  # whose it is, and whether it commits
+        self.on_marker: Callable[[int, bool], None] | None = None  # called with producer id and whether it commits
 
     def take(self, producer_id: int, producer_epoch: int, leader_epoch: Epoch) -> Guard:
         guard = Guard(producer_id, producer_epoch, leader_epoch)
@@ -74,7 +73,7 @@ class Guards:
             del self._taken[guard.producer_id]
 
     def invalidate(self, producer_id: int, committed: bool) -> None:
-        """A marker of this producer is written."""
+        """A marker of this producer was written."""
         for guard in self._taken.get(producer_id, ()):
             guard.valid = False
         if self.on_marker is not None:
@@ -82,7 +81,7 @@ class Guards:
 
 
 def is_in_transaction(producers: ProducerStates, producer_id: int, producer_epoch: int) -> bool:
-    """Whether a producer has a transaction open, in this epoch: nobody need be asked then."""
+    """Whether a producer has an open transaction in this epoch: it needs no verification then."""
     if producer_id not in producers.transactions.open:
         return False
     known = producers.get(producer_id)
@@ -92,7 +91,7 @@ def is_in_transaction(producers: ProducerStates, producer_id: int, producer_epoc
 def require_part_of_transaction(
     producers: ProducerStates, header: BatchHeader, guard: Guard | None, leader_epoch: Epoch
 ) -> None:
-    """Whether a client's batch that is no plain one may be appended."""
+    """Raise the fault unless a client's transactional batch may be appended; control batches are always refused."""
     if header.attributes & CONTROL_BIT:
         raise InvalidBatch("control batches are written by brokers only")
     if guard is None:

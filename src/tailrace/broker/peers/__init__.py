@@ -1,6 +1,7 @@
-"""How brokers talk to each other (docs/adr/0008): a port of their own, three lanes a pair, one-way messages, calls.
+"""The connections between brokers (docs/adr/0008): a listener of their own, and three lanes (connections) per pair.
 
-`Peers` is all of it; `PeerEvents` is what the broker does with what comes in. Kafka's framing is used throughout.
+The control lane carries one-way Raft messages and calls, which are requests with an answer; the other two carry Fetch.
+`Peers` is the entry point; the broker implements `PeerEvents` to receive what arrives. All frames use Kafka's framing.
 """
 
 from tailrace.broker.peers.accepted import PeerConnection

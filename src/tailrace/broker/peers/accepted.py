@@ -1,8 +1,8 @@
-"""The far end of a peer's lane: its hello first, then what the lane is for, and nothing else.
+"""A connection accepted from a peer: the hello first, then only the messages that its lane is for.
 
-A control lane brings Raft's messages, which get no answer, and calls, each in a task of its own and answered when it is
-done. The other lanes bring Fetch, which the broker answers in order. Who says anything else is told so where that can
-be, and closed.
+A control lane carries Raft messages, which get no answer, and calls: each call runs in its own task and is answered
+when that ends. The fetch and catch-up lanes carry Fetch, which the broker answers in order. Any other frame closes the
+connection; a hello that is refused gets an answer with the reason first.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 class PeerConnection(FramedProtocol):
-    """`broker`, `directory` and `lane` are known once it is greeted; before that nobody gets to see it."""
+    """`broker`, `directory` and `lane` are known from the hello on; `PeerEvents` sees no connection before that."""
 
     def __init__(self, acceptor: "Acceptor") -> None:
         super().__init__(PEER_HELLO_MAX_BYTES)
@@ -55,7 +55,7 @@ class PeerConnection(FramedProtocol):
 
     @property
     def greeted(self) -> Greeted:
-        assert self._greeted is not None, "it has not said who it is"
+        assert self._greeted is not None, "no hello has arrived yet"
         return self._greeted
 
     @property
@@ -70,14 +70,14 @@ class PeerConnection(FramedProtocol):
     def lane(self) -> LaneKind:
         return self.greeted.lane
 
-    # What the transport reports
+    # Transport callbacks
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
         self._address = tuple(transport.get_extra_info("peername", self._address)[:2])
         give_up_after(transport, SILENCE_MAX_S)
         loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(CONNECT_MAX_S, self.close, f"it said nothing for {CONNECT_MAX_S:.0f} s")
+        self._timer = loop.call_later(CONNECT_MAX_S, self.close, f"no hello within {CONNECT_MAX_S:.0f} s")
         self._acceptor.opened(self)
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -108,7 +108,7 @@ class PeerConnection(FramedProtocol):
 
     def _greet(self, key: int, version: int, number: int, body: memoryview) -> None:
         if key != HELLO_KEY:
-            raise WireError(f"API {key} came before a hello")
+            raise WireError(f"API {key} before a hello")
         me, cluster_id, levels = self._acceptor.me, self._acceptor.cluster_id, self._acceptor.levels
         try:
             if version != 0:
@@ -134,13 +134,13 @@ class PeerConnection(FramedProtocol):
         self.send([answer_frame(answer, 0, number)])
         self._acceptor.greeted(self)
 
-    # What a lane is for
+    # Messages after the hello
 
     def _raft_messages(self, version: int, body: memoryview) -> None:
         greeted = self.greeted
         if greeted.joins or greeted.lane is not LaneKind.CONTROL or version != 0:
-            who = "a broker that is no member yet" if greeted.joins else f"the {greeted.lane} lane"
-            raise WireError(f"Raft messages of version {version} from {who}")
+            where = "from a broker that has not joined yet" if greeted.joins else f"on the {greeted.lane} lane"
+            raise WireError(f"Raft messages of version {version} {where}")
         self._acceptor.events.raft_messages(greeted.voter.broker, unpack(body, greeted.voter))
 
     def _fetch(self, frame: memoryview, at: int, version: int, number: int) -> None:
@@ -155,9 +155,9 @@ class PeerConnection(FramedProtocol):
         if version not in pair.versions:
             raise WireError(f"{pair.name} has no version {version}, only {pair.versions}")
         if self.greeted.joins and key != JOIN_CLUSTER_KEY:
-            raise WireError(f"{pair.name} from a broker that is no member yet")
+            raise WireError(f"{pair.name} from a broker that has not joined yet")
         if len(self._tasks) >= PEER_CALLS_UNDER_WAY_MAX:
-            raise WireError(f"{len(self._tasks)} calls are under way, that is enough")
+            raise WireError(f"too many calls: {len(self._tasks)} are still unanswered")
         request: Any = decode_whole(pair.request, version, body)
         task = asyncio.get_running_loop().create_task(self._serve(pair, version, number, request))
         self._tasks[task] = None
@@ -166,23 +166,23 @@ class PeerConnection(FramedProtocol):
     async def _serve(self, pair: Pair, version: int, number: int, request: object) -> None:
         try:
             answer = await self._acceptor.serve(self.greeted.caller, request)
-            assert type(answer) is pair.response, f"{answer} is no answer to {pair.name}"
+            assert type(answer) is pair.response, f"{answer} does not answer {pair.name}"
             frame = answer_frame(answer, version, number)
         except Fault as fault:
             hint = fault.controller if isinstance(fault, NotController) else NOBODY
             refused = pair.response(error_code=error_of(fault), error_message=str(fault), controller=hint)
             frame = answer_frame(refused, version, number)
         except Exception as error:
-            context = {"message": f"{pair.name} of broker {self.broker} failed", "exception": error}
+            context = {"message": f"bug while serving {pair.name} of broker {self.broker}", "exception": error}
             asyncio.get_running_loop().call_exception_handler(context)
             failed = pair.response(error_code=Error.UNKNOWN_SERVER_ERROR, error_message=f"{pair.name} failed here")
             frame = answer_frame(failed, version, number)
         self.send([frame])
 
-    # Out, and over
+    # Sending and closing
 
     def send(self, buffers: Sequence[Buffer]) -> None:
-        """Whole frames, which nobody changes afterwards. Dropped when the connection is over."""
+        """Send whole frames; the caller must not change them afterwards. Dropped when the connection is closed."""
         transport = self.transport
         if transport is None or transport.is_closing():
             return
@@ -190,22 +190,22 @@ class PeerConnection(FramedProtocol):
         control = self._greeted is None or self._greeted.lane is LaneKind.CONTROL
         unsent_max = PEER_CONTROL_UNSENT_MAX_BYTES if control else PEER_FETCH_UNSENT_MAX_BYTES
         if (unsent := transport.get_write_buffer_size()) > unsent_max:
-            self.close(f"it does not read: {unsent} bytes wait for it")
+            self.close(f"the peer does not read: {unsent} bytes are unsent")
             transport.abort()
 
     def level_raised(self, level: int) -> None:
-        """Close it if the other end does not support the level which is in force now."""
+        """Close the connection if the peer does not support `level`, which has just come into force."""
         if self._greeted is not None and (why := why_incompatible(self._greeted.hello, level)):
             self.close(why)
 
     def close(self, why: str) -> None:
-        """End it, for something that the other side did."""
+        """Close because of something the peer did, and log why."""
         if self.transport is not None and not self.transport.is_closing():
-            self._acceptor.complaints.say(*self._address, why)
+            self._acceptor.complaints.log_closing(*self._address, why)
             self.close_quietly()
 
     def close_quietly(self) -> None:
-        """End it once everything is sent."""
+        """Close once everything is sent, without a log line."""
         self.paused = True
         self._stop_timer()
         if self.transport is not None:

@@ -1,7 +1,8 @@
-"""The peers' port: who is connected to it. Each broker has one connection a lane; a newer one takes its place.
+"""The listener for peers and the connections accepted on it: one per broker and lane, the newest replaces the older.
 
-A broker that lost its power comes back before TCP notices that the old connection leads nowhere. So the old one goes
-when the new one is greeted; and so the number of connections is bounded by that of brokers, and by a limit beside.
+A broker that lost power can reconnect before TCP notices that its old connection is dead. So the old connection is
+closed as soon as the new one has sent its hello. That bounds the number of connections by the number of brokers;
+`PEER_CONNECTIONS_MAX` bounds those that have sent no hello yet as well.
 """
 
 from collections.abc import Callable
@@ -29,11 +30,11 @@ class Acceptor:
         events: PeerEvents,
         serve: Serve,
         complaints: Complaints,
-        met: Callable[[BrokerId], None],
+        on_connected: Callable[[BrokerId], None],
         neighbours: Callable[[], tuple[Neighbour, ...]],
         levels: OwnLevels,
     ) -> None:
-        """`met` hears of each broker that has connected: it is there, so it can be connected to."""
+        """`on_connected` is called for each broker that connects: it is up, so our own lanes to it can connect now."""
         self.me = me
         self.cluster_id = cluster_id
         self.events = events
@@ -42,7 +43,7 @@ class Acceptor:
         self.frame_max_bytes = max(settings.socket_request_max_bytes, PEER_REQUEST_MAX_BYTES)
         self.neighbours = neighbours
         self.levels = levels
-        self._met = met
+        self._on_connected = on_connected
         self._listener: Listener | None = None
         self._connections: dict[PeerConnection, None] = {}
         self._by_lane: dict[tuple[BrokerId, LaneKind], PeerConnection] = {}
@@ -55,9 +56,9 @@ class Acceptor:
     def opened(self, connection: PeerConnection) -> None:
         self._connections[connection] = None
         if self._closed:
-            connection.close_quietly()  # it had been accepted when we stopped to listen
+            connection.close_quietly()  # accepted just before the listener was closed
         elif len(self._connections) > PEER_CONNECTIONS_MAX:
-            connection.close(f"there are {PEER_CONNECTIONS_MAX} connections of peers already")
+            connection.close(f"too many peer connections: there are {PEER_CONNECTIONS_MAX} already")
 
     def greeted(self, connection: PeerConnection) -> None:
         if connection.greeted.joins:
@@ -67,7 +68,7 @@ class Acceptor:
         self._by_lane[key] = connection
         if older is not None:
             older.close_quietly()
-        self._met(connection.broker)
+        self._on_connected(connection.broker)
 
     def level_raised(self, level: int) -> None:
         for connection in list(self._connections):

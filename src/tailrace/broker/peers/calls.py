@@ -1,6 +1,6 @@
-"""Questions under way on one connection. Each has a number, and answers may come in any order.
+"""The unanswered calls of one connection. Each has a correlation id, and answers may arrive in any order.
 
-A call that waits for the controller's log does not hold up the others, unlike Kafka's requests: the lane is our own.
+Unlike Kafka's requests, which are answered in order, a call that waits for the controller's log delays no other call.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from tailrace.wire.messages.peers import PEER_MESSAGES
 from tailrace.wire.primitives import WireError
 from tailrace.wire.schema import declaration
 
-IDS_END: Final = 2**31
+CORRELATION_IDS_END: Final = 2**31
 
 
 class _Expected(NamedTuple):
@@ -27,13 +27,13 @@ class Calls:
     def __init__(self) -> None:
         self._expected: dict[int, _Expected] = {}
         self._last_id = 0
-        self._silent_since: float | None = None  # when something was asked, or answered while more was due
+        self._silent_since: float | None = None  # the last answer, or the first call after all were answered
 
     def ask(self, request: object, version: int, now: float) -> "tuple[int, bytearray, asyncio.Future[Any]]":
-        """Its number, the frame to send, and what will be the answer."""
+        """The correlation id, the frame to send, and the future of the answer."""
         if len(self._expected) >= PEER_CALLS_UNDER_WAY_MAX:
             raise Unreachable(f"{len(self._expected)} calls to it are under way already")
-        self._last_id = number = (self._last_id + 1) % IDS_END
+        self._last_id = number = (self._last_id + 1) % CORRELATION_IDS_END
         frame = request_frame(request, version, number)
         done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._expected[number] = _Expected(PEER_MESSAGES[declaration(type(request)).number].response, version, done)
@@ -42,21 +42,21 @@ class Calls:
         return number, frame, done
 
     def give_up(self, number: int) -> None:
-        """Nobody waits for it any more; should an answer come, it is dropped."""
+        """The caller waits no longer; an answer that still arrives is dropped."""
         self._expected.pop(number, None)
 
     def silent_for(self, now: float) -> float:
-        """How long nothing was answered though something was asked."""
+        """For how long unanswered calls have waited without any answer arriving."""
         return 0.0 if self._silent_since is None else now - self._silent_since
 
     def answered(self, frame: memoryview, now: float) -> None:
-        """WireError if it is no answer."""
+        """Complete the call that `frame` answers; WireError if it is not an answer."""
         if len(frame) < RESPONSE_START.size:
-            raise WireError(f"an answer of {len(frame)} bytes")
+            raise WireError(f"an answer of {len(frame)} bytes has no header")
         expected = self._expected.pop(RESPONSE_START.unpack_from(frame)[0], None)
         self._silent_since = now if self._expected else None
         if expected is None or expected.done.done():
-            return  # it came too late
+            return  # the caller has given up
         try:
             _, answer = read_answer(bytes(frame), expected.answer, expected.version)
         except WireError as error:
@@ -65,7 +65,7 @@ class Calls:
         expected.done.set_result(answer)
 
     def fail(self, why: str) -> None:
-        """No answer comes any more."""
+        """Fail all unanswered calls: the connection is lost."""
         expected, self._expected = self._expected, {}
         self._silent_since = None
         for one in expected.values():

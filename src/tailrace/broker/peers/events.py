@@ -1,4 +1,4 @@
-"""What comes in from peers beside requests: Raft messages, fetches, and lanes that come up and go down."""
+"""The callbacks for what arrives from peers: Raft messages, fetches, and lanes that come up and go down."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
@@ -11,31 +11,32 @@ if TYPE_CHECKING:
     from tailrace.broker.peers.lane import Lane
 
 
-# A peer's request, and the broker that sent it, -1 for a joiner, which may only ask to join. Gives the declared answer;
-# a `Fault` that is raised becomes one.
+# Serves a peer's request: takes the broker that sent it (-1: one that asks to join) and the request, returns the
+# declared answer. A `Fault` that it raises is sent as an answer with an error code.
 Serve = Callable[[BrokerId, object], Awaitable[object]]
 
 
 class PeerEvents(Protocol):
-    """Each happens inside the callback that brought it."""
+    """All methods are called from the transport's callback, so they must not block."""
 
     def raft_messages(self, sender: BrokerId, messages: Sequence[tuple[TopicPartition, Message]]) -> None: ...
 
     def fetch(self, peer: "PeerConnection", frame: memoryview, at: int, version: int, correlation_id: int) -> None:
-        """A Fetch whose body begins at `at`; `frame` dies on return. A WireError closes the connection."""
+        """A Fetch whose body begins at `at`; `frame` is invalid after the return. A WireError closes the connection."""
         ...
 
     def fetch_connection_lost(self, peer: "PeerConnection") -> None:
-        """No Fetch comes from there any more, and no answer arrives."""
+        """A fetch or catch-up lane of a peer was closed: no more requests come from it, and no answer reaches it."""
         ...
 
     def fetched(self, lane: "Lane", frame: memoryview) -> None:
-        """An answer on a fetch or catch-up lane, from its correlation id on; `frame` dies on return. A WireError
-        resets the lane."""
+        """An answer on a fetch or catch-up lane; `frame` begins with the correlation id and is invalid after the
+        return. A WireError resets the lane."""
         ...
 
     def lane_up(self, lane: "Lane") -> None: ...
 
     def lane_down(self, lane: "Lane") -> None:
-        """It was up and is lost: reset, closed, silent, or its peer has moved. It comes up again by itself."""
+        """The lane was up and lost its connection (reset, closed, silent, or the peer's address changed); it reconnects
+        by itself."""
         ...

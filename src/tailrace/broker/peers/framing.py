@@ -13,7 +13,7 @@ from tailrace.wire.messages.peers import PEER_MESSAGES, RAFT_MESSAGES_KEY
 from tailrace.wire.schema import Versions, declaration
 
 FETCH_KEY: Final = declaration(FetchRequest).number
-FETCH_VERSIONS: Final = Versions(18, 18)  # the first with which a follower tells all that a leader needs
+FETCH_VERSIONS: Final = Versions(18, 18)  # the first version that carries all fields a leader needs from its followers
 FLEXIBLE_SINCE: Final = MappingProxyType(
     {**dict.fromkeys(PEER_MESSAGES, 0), RAFT_MESSAGES_KEY: 0, FETCH_KEY: MESSAGES[FETCH_KEY].flexible.first}
 )
@@ -25,29 +25,29 @@ def request_frame(request: object, version: int, correlation_id: int) -> bytearr
     frame = bytearray(LENGTH_BYTES)
     frame += request_header(declaration(type(request)).number, version, correlation_id, None, flexible=True)
     encode_into(frame, request, version)
-    return _measured(frame)
+    return _with_length(frame)
 
 
 def answer_frame(answer: object, version: int, correlation_id: int) -> bytearray:
     frame = bytearray(LENGTH_BYTES)
     frame += response_header(declaration(type(answer)).number, correlation_id, flexible=True)
     encode_into(frame, answer, version)
-    return _measured(frame)
+    return _with_length(frame)
 
 
 def read_answer(frame: Buffer, answer: type, version: int) -> tuple[int, Any]:
-    """Correlation id, and the answer to a request that went out in this version; WireError if it is none."""
+    """The correlation id and the answer to a request sent in `version`; WireError if the frame is not one."""
     correlation_id, at = read_response_header(frame, 0, declaration(answer).number, flexible=True)
     return correlation_id, decode_whole(answer, version, frame, at)
 
 
 def raft_frame_head(body: Buffer) -> bytearray:
-    """What goes before packed Raft messages."""
+    """Length and header of a frame of packed Raft messages."""
     head = bytearray(_RAFT_HEADER)
     LENGTH_LAYOUT.pack_into(head, 0, len(head) + len(body) - LENGTH_BYTES)
     return head
 
 
-def _measured(frame: bytearray) -> bytearray:
+def _with_length(frame: bytearray) -> bytearray:
     LENGTH_LAYOUT.pack_into(frame, 0, len(frame) - LENGTH_BYTES)
     return frame

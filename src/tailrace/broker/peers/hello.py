@@ -1,6 +1,7 @@
-"""Who may talk to whom: the checks of both ends on the first words of a connection.
+"""The checks of a hello: each end verifies cluster, broker id, lane and metadata.version of the other.
 
-A joiner does not know its cluster yet, or has no id in it; it speaks on a control lane, asks to join, and no more.
+A broker that wants to join does not know its cluster id yet, or has no broker id in it; it may only open a control lane
+and send JoinCluster.
 """
 
 from tailrace.broker.peers.lane_kind import LaneKind
@@ -15,12 +16,12 @@ from tailrace.wire.messages.peers.hello import PeerHello, PeerHelloAnswer
 
 @frozen
 class Greeted:
-    """Who is at the other end of an accepted connection."""
+    """The peer of an accepted connection, as its hello says."""
 
     voter: Voter
     lane: LaneKind
-    joins: bool
-    hello: PeerHello  # what it told of itself
+    joins: bool  # not a member of the cluster yet
+    hello: PeerHello
 
     @property
     def caller(self) -> BrokerId:
@@ -28,7 +29,7 @@ class Greeted:
 
 
 def accept(hello: PeerHello, me: Voter, cluster_id: str, level: int) -> Greeted:
-    """Who it is; Refused if we do not talk to it. `level` of metadata.version is in force, as far as we know."""
+    """The peer that sent this hello; Refused if a check fails. `level`: the metadata.version in force here."""
     joins = hello.cluster_id == "" or hello.broker_id < 0
     if hello.cluster_id not in ("", cluster_id):
         raise Refused(Error.INCONSISTENT_CLUSTER_ID, f"this is cluster {cluster_id}, not {hello.cluster_id}")
@@ -46,7 +47,7 @@ def accept(hello: PeerHello, me: Voter, cluster_id: str, level: int) -> Greeted:
 
 
 def check_answer(answer: PeerHelloAnswer, hello: PeerHello, level: int | None) -> None:
-    """Whether we reached whom we meant; Refused if not. `level` is None where we do not know which one is in force."""
+    """Refused unless the intended broker answered. `level`: the metadata.version in force; None if not known here."""
     if answer.error_code:
         why = answer.error_message or "it does not say why"
         raise Refused(_error(answer.error_code), why, by_peer=True)

@@ -1,6 +1,6 @@
-"""One lane to one broker, kept up: whenever it is lost it is opened again, after a rest that grows and varies.
+"""One lane to one broker. When its connection is lost the lane reconnects, with exponential backoff and jitter.
 
-What is sent while it is down is dropped: Raft repeats what matters, and fetching begins anew when a lane comes up.
+Frames sent while it is down are dropped: Raft repeats what matters, and fetch sessions start over when a lane comes up.
 """
 
 import asyncio
@@ -25,10 +25,10 @@ from tailrace.wire.messages.peers.hello import Neighbour, PeerHello
 
 logger: Final = logging.getLogger(__name__)
 
-REST_MIN_S: Final = 0.05
-REST_MAX_S: Final = 1.0
-STAYS_UP_S: Final = 10.0  # a lane that lasted so long is worth a new line in the log when it is lost
-REASONS_TOLD_MAX: Final = 20
+BACKOFF_MIN_S: Final = 0.05
+BACKOFF_MAX_S: Final = 1.0
+STAYS_UP_S: Final = 10.0  # after this long, the loss of a connection is logged again
+REASONS_LOGGED_MAX: Final = 20
 
 
 class Lane:
@@ -36,28 +36,28 @@ class Lane:
         self,
         ports: Ports,
         hello: PeerHello,
-        told: PeerEvents,
+        events: PeerEvents,
         complaints: Complaints,
-        told_of: Callable[[Sequence[Neighbour]], None],
+        on_neighbours: Callable[[Sequence[Neighbour]], None],
         level: Callable[[], int],
     ) -> None:
         self.broker = BrokerId(hello.to)
         self.kind = LaneKind(hello.lane)
         self._ports = ports
         self._hello = hello
-        self._told = told
+        self._events = events
         self._complaints = complaints
-        self._told_of = told_of
-        self._level = level  # of metadata.version in force, as far as known here
-        self.incompatible = ""  # why the other end does not talk to this broker: it does not support the level in force
+        self._on_neighbours = on_neighbours  # called with the addresses in each hello's answer
+        self._level = level  # the metadata.version in force, as known here
+        self.incompatible = ""  # why the peer refuses this broker: it does not support the metadata.version in force
         self._address: tuple[str, int] | None = None
         self._connection: OutgoingConnection | None = None  # set while it is up
         self._closing: OutgoingConnection | None = None
         self._up_since = 0.0
         self._calls = Calls()
-        self._awake = asyncio.Event()
-        self._kept = True
-        self._said: dict[str, None] = {}  # about why it is down, since it last stayed up
+        self._retry_now = asyncio.Event()  # ends the backoff
+        self._closed = False
+        self._logged: dict[str, None] = {}  # reasons logged since the lane last stayed up
         self._task = asyncio.get_running_loop().create_task(self._keep_up())
         self._task.add_done_callback(_ended)
 
@@ -66,7 +66,7 @@ class Lane:
         return self._connection is not None
 
     def send(self, buffers: Sequence[Buffer]) -> None:
-        """Whole frames, which nobody changes afterwards. Dropped when the lane is not up."""
+        """Send whole frames; the caller must not change them afterwards. Dropped when the lane is not up."""
         if self._connection is not None:
             self._connection.send(buffers)
 
@@ -79,68 +79,70 @@ class Lane:
             async with asyncio.timeout(timeout_s):
                 return await answer
         except TimeoutError:
-            self._suspect()
+            self._drop_if_silent()
             raise Unreachable(f"broker {self.broker} did not answer within {timeout_s} s") from None
         finally:
             self._calls.give_up(number)
 
-    def _suspect(self) -> None:
-        """A call got no answer in time: if no other did, there may be nobody at the other end any more."""
+    def _drop_if_silent(self) -> None:
+        """After a call timed out: drop the connection if no call at all was answered for `SILENCE_MAX_S`."""
         silent_s = self._calls.silent_for(self._ports.clock.monotonic())
         if silent_s >= SILENCE_MAX_S and self._connection is not None:
-            self._connection.drop(f"it was asked, and silent for {silent_s:.1f} s")
+            self._connection.drop(f"no call was answered for {silent_s:.1f} s")
 
     # Staying connected
 
-    def lead_to(self, host: str, port: int) -> None:
-        """Where the broker is found. When it has moved, the lane follows."""
+    def set_address(self, host: str, port: int) -> None:
+        """Connect to this address from now on; reconnects if it has changed."""
         if self._address != (host, port):
             self._address = (host, port)
             if self._connection is not None:
-                self._connection.drop("its peer has moved")
-            self._awake.set()
+                self._connection.drop("the peer's address has changed")
+            self._retry_now.set()
 
     def level_raised(self, level: int) -> None:
-        """Drop a connection to a broker that does not support the level which is in force now."""
+        """Drop the connection if the peer does not support `level`, which has just come into force."""
         if self._connection is not None and (why := why_incompatible(self._connection.answer, level)):
             self._connection.drop(why)
 
-    def try_now(self) -> None:
-        """The broker seems to be there: do not rest any longer."""
-        self._awake.set()
+    def retry_now(self) -> None:
+        """End the backoff: the broker has connected to us, so it is up."""
+        self._retry_now.set()
 
     async def _keep_up(self) -> None:
-        rest_s = REST_MIN_S
-        while self._kept:
-            self._awake.clear()
+        backoff_s = BACKOFF_MIN_S
+        while not self._closed:
+            self._retry_now.clear()
             tried_at = self._ports.clock.monotonic()
             if self._address is not None:
                 await self._connect(*self._address)
             lasted_s = self._ports.clock.monotonic() - tried_at
-            rest_s = REST_MIN_S if lasted_s > 2 * REST_MAX_S else min(2 * rest_s, REST_MAX_S)
-            await self._rest(self._ports.random.uniform(rest_s / 2, rest_s) if self._address is not None else None)
+            backoff_s = BACKOFF_MIN_S if lasted_s > 2 * BACKOFF_MAX_S else min(2 * backoff_s, BACKOFF_MAX_S)
+            await self._back_off(
+                self._ports.random.uniform(backoff_s / 2, backoff_s) if self._address is not None else None
+            )
 
     async def _connect(self, host: str, port: int) -> None:
-        """Be connected for as long as it lasts."""
+        """Connect, and return when the connection has ended."""
         try:
-            connection = await open_connection(self._ports.net, host, port, self._make)
+            connection = await open_connection(self._ports.net, host, port, self._new_connection)
         except Refused as error:
             if error.by_peer and error.error is Error.UNSUPPORTED_VERSION:
                 self.incompatible = error.why
-            self._complaints.say(host, port, f"the {self.kind} lane to broker {self.broker}: {error}")
+            self._complaints.log_closing(host, port, f"the {self.kind} lane to broker {self.broker}: {error}")
         except Unreachable as error:
-            self._tell(f"the {self.kind} lane to broker {self.broker} at {host}:{port} is down: {error}")
+            self._log_once(f"the {self.kind} lane to broker {self.broker} at {host}:{port} is down: {error}")
         else:
             if self._address != (host, port):
-                connection.drop("its peer has moved")
+                connection.drop("the peer's address has changed")
             await connection.wait_ended()
 
-    async def _rest(self, seconds: float | None) -> None:
+    async def _back_off(self, seconds: float | None) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                await self._awake.wait()
+                await self._retry_now.wait()
 
-    def _make(self) -> OutgoingConnection:
+    def _new_connection(self) -> OutgoingConnection:
         control = self.kind is LaneKind.CONTROL
         return OutgoingConnection(
             self._hello,
@@ -149,40 +151,40 @@ class Lane:
             self._level,
         )
 
-    def _tell(self, why: str) -> None:
-        """Once, until it has stayed up for a while: a lane tries every second."""
-        if why not in self._said and len(self._said) < REASONS_TOLD_MAX:
-            self._said[why] = None
+    def _log_once(self, why: str) -> None:
+        """Log a reason once until the lane has stayed up for `STAYS_UP_S`: it reconnects every second."""
+        if why not in self._logged and len(self._logged) < REASONS_LOGGED_MAX:
+            self._logged[why] = None
             logger.info("%s", why)
 
-    # What the connection reports
+    # Callbacks of the connection
 
     def opened(self, connection: OutgoingConnection) -> None:
         self._connection = connection
         self._up_since = self._ports.clock.monotonic()
-        self._told.lane_up(self)
-        self._told_of(connection.answer.neighbours)
+        self._events.lane_up(self)
+        self._on_neighbours(connection.answer.neighbours)
 
     def answered(self, frame: memoryview) -> None:
         if self.kind is LaneKind.CONTROL:
             self._calls.answered(frame, self._ports.clock.monotonic())
         else:
-            self._told.fetched(self, frame)
+            self._events.fetched(self, frame)
 
     def lost(self, why: str) -> None:
         self._connection = None
         self._calls.fail(why)
         if self._ports.clock.monotonic() - self._up_since > STAYS_UP_S:
-            self._said.clear()
-        if self._kept:
-            self._tell(f"the {self.kind} lane to broker {self.broker} was lost: {why}")
-            self._told.lane_down(self)
+            self._logged.clear()
+        if not self._closed:
+            self._log_once(f"the {self.kind} lane to broker {self.broker} was lost: {why}")
+            self._events.lane_down(self)
 
-    # The end
+    # Closing
 
     def close(self) -> None:
-        """Send what was written, then end. Nobody is told."""
-        self._kept = False
+        """Send what was written, then close, without a `lane_down`."""
+        self._closed = True
         self._task.cancel()
         self._calls.fail("the lane was closed")
         self._closing, self._connection = self._connection, None
@@ -196,5 +198,5 @@ class Lane:
 
 def _ended(task: "asyncio.Task[None]") -> None:
     if not task.cancelled() and (error := task.exception()) is not None:
-        context = {"message": "a lane met an error of ours and is down for good", "exception": error}
+        context = {"message": "bug in a peer lane, it stays down until the broker restarts", "exception": error}
         task.get_loop().call_exception_handler(context)

@@ -1,4 +1,4 @@
-"""One question to a broker by whoever has no `Peers` yet: a joiner."""
+"""One call on a connection of its own, for a broker that has no `Peers` yet because it still has to join."""
 
 import asyncio
 from typing import Any
@@ -12,12 +12,12 @@ from tailrace.ports import Net
 from tailrace.wire.messages.peers.hello import PeerHello
 
 
-class _Question:
+class _SingleCall:
     """The one call of a connection."""
 
     def __init__(self, request: object) -> None:
         self._calls = Calls()
-        version = message_version(FIRST_LEVEL, type(request).__name__)  # which level is in force is not known yet
+        version = message_version(FIRST_LEVEL, type(request).__name__)  # the level in force is not known before joining
         _, self._frame, self.answer = self._calls.ask(request, version, now=0.0)
 
     def opened(self, connection: OutgoingConnection) -> None:
@@ -31,15 +31,15 @@ class _Question:
 
 
 async def call_once(net: Net, host: str, port: int, hello: PeerHello, request: object, timeout_s: float) -> Any:
-    """Connect, say hello, ask, and close. Unreachable when no answer comes in time; Refused when the hello is."""
-    question = _Question(request)
+    """Connect, send the hello, call, and close. Unreachable if no answer comes in time; Refused if the hello is."""
+    call = _SingleCall(request)
     connection: OutgoingConnection | None = None
     try:
         async with asyncio.timeout(timeout_s):
             connection = await open_connection(
-                net, host, port, lambda: OutgoingConnection(hello, question, PEER_CONTROL_UNSENT_MAX_BYTES, _not_known)
+                net, host, port, lambda: OutgoingConnection(hello, call, PEER_CONTROL_UNSENT_MAX_BYTES, _level_unknown)
             )
-            return await question.answer
+            return await call.answer
     except TimeoutError:
         raise Unreachable(f"{host}:{port} did not answer within {timeout_s} s") from None
     finally:
@@ -47,5 +47,5 @@ async def call_once(net: Net, host: str, port: int, hello: PeerHello, request: o
             connection.close()
 
 
-def _not_known() -> None:
-    """The level of metadata.version in force: a broker that has not joined does not know it."""
+def _level_unknown() -> None:
+    """A broker that has not joined does not know the level of metadata.version in force."""

@@ -1,4 +1,4 @@
-"""The near end of a connection to a peer: our hello, its answer, and then frames for whoever opened it."""
+"""A connection opened to a peer: sends our hello, checks the answer, then passes frames to its `Opener`."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -15,15 +15,15 @@ from tailrace.wire.framing import FramedProtocol, FrameError
 from tailrace.wire.messages.peers.hello import PeerHello, PeerHelloAnswer
 from tailrace.wire.primitives import WireError
 
-CONNECT_MAX_S: Final = 3.0  # to be connected and greeted
-SILENCE_MAX_S: Final = 5.0  # for what was sent to arrive
-LINGER_MAX_S: Final = 1.0  # for the other side to take in what was sent before we closed
-HELLO_NUMBER: Final = 0
-HELLO_VERSION: Final = 0  # the only one there will be
+CONNECT_MAX_S: Final = 3.0  # for connecting and for the answer to the hello
+SILENCE_MAX_S: Final = 5.0  # unacknowledged data, or unanswered calls, for this long: the connection is dead
+LINGER_MAX_S: Final = 1.0  # for the peer to read what was sent before we closed
+HELLO_CORRELATION_ID: Final = 0
+HELLO_VERSION: Final = 0  # never changes: releases must understand each other's hello
 
 
 class Opener(Protocol):
-    """Who opened the connection. All inside the callback that brought it."""
+    """The owner of the connection. All methods are called from the transport's callback."""
 
     def opened(self, connection: "OutgoingConnection") -> None: ...
 
@@ -32,7 +32,7 @@ class Opener(Protocol):
         ...
 
     def lost(self, why: str) -> None:
-        """It is over; it had been up."""
+        """The connection was up and has ended."""
         ...
 
 
@@ -40,21 +40,21 @@ class OutgoingConnection(FramedProtocol):
     def __init__(
         self, hello: PeerHello, opener: Opener, unsent_max_bytes: int, level: Callable[[], int | None]
     ) -> None:
-        """`level` tells which one of metadata.version is in force; None: that is not known here."""
+        """`level` returns the metadata.version in force; None if it is not known here."""
         super().__init__(PEER_HELLO_MAX_BYTES)
         self._hello = hello
         self._level = level
         self._opener = opener
         self._unsent_max_bytes = unsent_max_bytes
-        self._why = "the other side closed it"
+        self._close_reason = "the peer closed the connection"
         self._up = False
         self.answer = PeerHelloAnswer()  # to our hello, once it is up
         self._greeted: asyncio.Future[Unreachable | None] = asyncio.get_running_loop().create_future()
         self._ended = asyncio.Event()
         self._linger: asyncio.TimerHandle | None = None
 
-    async def greet(self) -> None:
-        """Wait until both ends know each other; Unreachable, or Refused, if they never will."""
+    async def wait_greeted(self) -> None:
+        """Wait for the answer to the hello; raises Unreachable, or Refused, if the connection does not come up."""
         if (failed := await self._greeted) is not None:
             raise failed
 
@@ -65,7 +65,7 @@ class OutgoingConnection(FramedProtocol):
         super().connection_made(transport)
         assert self.transport is not None
         give_up_after(self.transport, SILENCE_MAX_S)
-        self.transport.write(request_frame(self._hello, HELLO_VERSION, HELLO_NUMBER))
+        self.transport.write(request_frame(self._hello, HELLO_VERSION, HELLO_CORRELATION_ID))
 
     def frame_received(self, frame: memoryview) -> None:
         try:
@@ -78,8 +78,8 @@ class OutgoingConnection(FramedProtocol):
 
     def _read_hello(self, frame: memoryview) -> None:
         number, answer = read_answer(frame, PeerHelloAnswer, HELLO_VERSION)
-        if number != HELLO_NUMBER:
-            raise WireError(f"answer {number} came before the hello's")
+        if number != HELLO_CORRELATION_ID:
+            raise WireError(f"answer {number} before the answer to the hello")
         check_answer(answer, self._hello, self._level())
         self.answer = answer
         self._frame_max_bytes = FRAME_MAX_BYTES
@@ -102,17 +102,17 @@ class OutgoingConnection(FramedProtocol):
             return
         transport.writelines(buffers)
         if (unsent := transport.get_write_buffer_size()) > self._unsent_max_bytes:
-            self.drop(f"it does not read: {unsent} bytes wait for it")
+            self.drop(f"the peer does not read: {unsent} bytes are unsent")
 
     def drop(self, why: str) -> None:
-        """End it now; what was not sent yet is lost."""
+        """Close at once; what was not sent yet is lost."""
         self.paused = True
         if self.transport is not None and not self.transport.is_closing():
-            self._why = why
+            self._close_reason = why
             self.transport.abort()
 
     def close(self) -> None:
-        """End it once everything is sent."""
+        """Close once everything is sent."""
         self.paused = True
         if self.transport is not None:
             self.transport.close()
@@ -121,19 +121,19 @@ class OutgoingConnection(FramedProtocol):
     def connection_lost(self, error: Exception | None) -> None:
         self.transport = None
         if error is not None:
-            self._why = str(error)
+            self._close_reason = str(error)
         if not self._greeted.done():
-            self._greeted.set_result(Unreachable(f"no answer to the hello: {self._why}"))
+            self._greeted.set_result(Unreachable(f"no answer to the hello: {self._close_reason}"))
         if self._linger is not None:
             self._linger.cancel()
         self._ended.set()
         if self._up:
             self._up = False
-            self._opener.lost(self._why)
+            self._opener.lost(self._close_reason)
 
 
 async def open_connection(net: Net, host: str, port: int, make: Callable[[], OutgoingConnection]) -> OutgoingConnection:
-    """Connect and be greeted; Unreachable, or Refused, when that fails or takes too long."""
+    """Connect and exchange hellos; Unreachable, or Refused, when that fails or takes too long."""
     made: list[OutgoingConnection] = []
 
     def factory() -> OutgoingConnection:
@@ -143,13 +143,13 @@ async def open_connection(net: Net, host: str, port: int, make: Callable[[], Out
     try:
         async with asyncio.timeout(CONNECT_MAX_S):
             connection = await net.connect(factory, host, port)
-            await connection.greet()
+            await connection.wait_greeted()
     except BaseException as error:
         for one in made:
-            one.drop("it is not wanted any more")
+            one.drop("connecting was given up")
         if isinstance(error, TimeoutError):
             raise Unreachable("no answer in time") from None
         if isinstance(error, OSError | ValueError | OverflowError) and not isinstance(error, Unreachable):
-            raise Unreachable(str(error)) from error  # a host's name can be no name, a port's number no port
+            raise Unreachable(str(error)) from error  # an invalid host name or port number
         raise
     return connection

@@ -1,8 +1,8 @@
-"""All other brokers, as one broker reaches them: a control lane to each that is known, more lanes where it fetches.
+"""A broker's connections to all others: a control lane to each known broker, fetch lanes to those it fetches from.
 
-Raft's messages are gathered: what all partitions say to one peer in one turn of the loop goes in one frame. What cannot
-be sent is dropped, and repeated by Raft where it matters. Nothing here is about partitions: the cost of a quiet
-cluster grows with the number of brokers.
+Raft messages are batched: what all partitions send to one peer in one turn of the loop goes in one frame. Messages that
+cannot be sent are dropped; Raft repeats those that matter. Nothing here is kept per partition, so the cost of an idle
+cluster grows with the number of brokers only.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ from tailrace.raft.messages import Message
 from tailrace.raft.voters import Voter
 from tailrace.wire.messages.peers.hello import Neighbour, PeerHello
 
-NEIGHBOURS_TOLD_MAX: Final = 12  # a hello is short
+NEIGHBOURS_SENT_MAX: Final = 12  # keeps the answer to a hello short
 
 
 class Peers:
@@ -50,36 +50,36 @@ class Peers:
         self._levels = levels
         self._complaints = Complaints(ports.clock)
         self._acceptor = Acceptor(
-            me, cluster_id, settings, events, serve, self._complaints, self._met, self._neighbours, levels
+            me, cluster_id, settings, events, serve, self._complaints, self._peer_connected, self._neighbours, levels
         )
-        self._known: dict[BrokerId, tuple[str, int]] = {}
+        self._addresses: dict[BrokerId, tuple[str, int]] = {}
         self._lanes: dict[tuple[BrokerId, LaneKind], Lane] = {}
-        self._gathered: dict[BrokerId, list[tuple[TopicPartition, Message]]] = {}
+        self._unsent: dict[BrokerId, list[tuple[TopicPartition, Message]]] = {}
         self._flush_due: asyncio.Handle | None = None
 
     async def listen(self, host: str, port: int) -> int:
-        """Accept peers; the real port. OSError when it cannot be had."""
+        """Accept peers; returns the actual port. OSError when it cannot be bound."""
         return await self._acceptor.listen(self._ports.net, host, port)
 
-    # Who is where
+    # Addresses and lanes
 
     def know(self, broker: BrokerId, host: str, port: int) -> None:
-        """Keep a control lane to a broker. All its lanes follow when it moves."""
-        if broker == self._me.broker or self._known.get(broker) == (host, port):
+        """Set the address of a broker, and keep a control lane to it. Its lanes reconnect when the address changes."""
+        if broker == self._me.broker or self._addresses.get(broker) == (host, port):
             return
-        self._known[broker] = (host, port)
+        self._addresses[broker] = (host, port)
         self.lane(broker, LaneKind.CONTROL)
         for kind in LaneKind:
             if (lane := self._lanes.get((broker, kind))) is not None:
-                lane.lead_to(host, port)
+                lane.set_address(host, port)
 
     def forget(self, broker: BrokerId) -> None:
-        self._known.pop(broker, None)
+        self._addresses.pop(broker, None)
         for kind in LaneKind:
             self.drop_lane(broker, kind)
 
     def lane(self, broker: BrokerId, kind: LaneKind) -> Lane:
-        """Opened when first asked for, and kept open. To a broker that is not known yet it leads once it is."""
+        """The lane of this kind, made at the first request and kept. It connects once the address is known."""
         assert broker != self._me.broker, "a broker does not connect to itself"
         lane = self._lanes.get((broker, kind))
         if lane is None:
@@ -94,10 +94,10 @@ class Peers:
                 last_level=self._levels.supported.last,
             )
             lane = self._lanes[broker, kind] = Lane(
-                self._ports, hello, self._events, self._complaints, self._told_of, self._levels.in_force
+                self._ports, hello, self._events, self._complaints, self._learn_neighbours, self._levels.in_force
             )
-            if broker in self._known:
-                lane.lead_to(*self._known[broker])
+            if broker in self._addresses:
+                lane.set_address(*self._addresses[broker])
         return lane
 
     def drop_lane(self, broker: BrokerId, kind: LaneKind) -> None:
@@ -105,23 +105,23 @@ class Peers:
         if lane is not None:
             lane.close()
 
-    def _met(self, broker: BrokerId) -> None:
+    def _peer_connected(self, broker: BrokerId) -> None:
         for kind in LaneKind:
             if (lane := self._lanes.get((broker, kind))) is not None:
-                lane.try_now()
+                lane.retry_now()
 
     def _neighbours(self) -> tuple[Neighbour, ...]:
-        some = islice(self._known.items(), NEIGHBOURS_TOLD_MAX)
+        some = islice(self._addresses.items(), NEIGHBOURS_SENT_MAX)
         return tuple(Neighbour(broker_id=one, host=host, port=port) for one, (host, port) in some)
 
-    def _told_of(self, neighbours: Sequence[Neighbour]) -> None:
-        """One that was away for long may know none of those that lead now."""
+    def _learn_neighbours(self, neighbours: Sequence[Neighbour]) -> None:
+        """A broker that was down for long may not know the address of any current leader."""
         for one in neighbours:
-            if BrokerId(one.broker_id) not in self._known:
+            if BrokerId(one.broker_id) not in self._addresses:
                 self.know(BrokerId(one.broker_id), one.host, one.port)
 
     def level_raised(self) -> None:
-        """Close all connections with brokers that do not support the level which is in force now."""
+        """Close all connections to brokers that do not support the metadata.version that has come into force."""
         level = self._levels.in_force()
         self._acceptor.level_raised(level)
         for lane in list(self._lanes.values()):
@@ -129,7 +129,7 @@ class Peers:
 
     @property
     def incompatible(self) -> str:
-        """Why other brokers refuse this one, if it does not support the level of metadata.version in force; or ""."""
+        """Why other brokers refuse this one, when it does not support the metadata.version in force; else ""."""
         return next((lane.incompatible for lane in self._lanes.values() if lane.incompatible), "")
 
     @property
@@ -138,33 +138,33 @@ class Peers:
         up = [broker for (broker, kind), lane in self._lanes.items() if kind is LaneKind.CONTROL and lane.up]
         return tuple(sorted(up))
 
-    # What is said
+    # Sending
 
     def send(self, broker: BrokerId, key: TopicPartition, message: Message) -> None:
-        """One of Raft's messages, in one frame with all others to this broker in this turn of the loop."""
+        """Send a Raft message, in one frame with all others to this broker of this turn of the loop."""
         lane = self._lanes.get((broker, LaneKind.CONTROL))
         if lane is None or not lane.up:
             return
-        gathered = self._gathered.setdefault(broker, [])
-        if len(gathered) >= RAFT_MESSAGES_GATHERED_MAX:
+        unsent = self._unsent.setdefault(broker, [])
+        if len(unsent) >= RAFT_MESSAGES_GATHERED_MAX:
             return
-        gathered.append((key, message))
+        unsent.append((key, message))
         if self._flush_due is None:
             self._flush_due = asyncio.get_running_loop().call_soon(self._flush)
 
     def _flush(self) -> None:
         self._flush_due = None
-        gathered, self._gathered = self._gathered, {}
-        for broker, messages in gathered.items():
+        unsent, self._unsent = self._unsent, {}
+        for broker, messages in unsent.items():
             lane = self._lanes.get((broker, LaneKind.CONTROL))
             if lane is not None:
                 _send_all(lane, messages)
 
     async def call(self, broker: BrokerId, request: object, timeout_s: float = 10.0) -> Any:
-        """The declared answer to a declared request; Unreachable when the lane is or goes down, or time is up.
+        """The declared answer to a declared request; Unreachable if the lane is down or lost, or at the timeout.
 
-        The error in an answer is the caller's to look at. A broker that answers nothing at all for a while is taken for
-        gone: its control lane is opened anew.
+        The caller must check the error code in the answer. When a broker answers no call at all for `SILENCE_MAX_S`,
+        its control lane reconnects.
         """
         lane = self._lanes.get((broker, LaneKind.CONTROL))
         if lane is None:
@@ -173,12 +173,12 @@ class Peers:
         return await lane.call(request, version, timeout_s)
 
     async def close(self) -> None:
-        """Send what was gathered, then close everything. Nobody is told of lanes that go down now."""
+        """Send what is waiting, then close everything, without calling `lane_down`."""
         if self._flush_due is not None:
             self._flush_due.cancel()
             self._flush()
         lanes, self._lanes = list(self._lanes.values()), {}
-        self._known.clear()
+        self._addresses.clear()
         for lane in lanes:
             lane.close()
         self._acceptor.close()

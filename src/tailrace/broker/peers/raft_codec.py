@@ -1,17 +1,17 @@
-"""Raft's messages as bytes: all that one broker's partitions have to say to another's, in one frame.
+"""The encoding of Raft messages: one frame carries the messages of all partitions of one broker to another.
 
     sender      broker int32, directory 16 bytes: the same for all messages of a frame
     count       int32
     messages    kind uint8, topic id 16 bytes, partition int32, to (as sender), epoch int32, and then by kind:
         1 VoteRequest   end int64, last epoch int32, pre uint8
-        2 VoteAnswer    flags uint8 (1: granted, 2: pre), leader (as sender; broker -1 and no directory: nobody)
+        2 VoteAnswer    flags uint8 (1: granted, 2: pre), leader (as sender; broker -1 and a zero directory: none)
         3 BeginEpoch
         4 EndEpoch      count uint8, successors (each as sender)
         5 EpochSeen     leader
         6 Synced        end int64, last epoch int32, durable int64
 
-Everything has a fixed width, so a message is one call of `struct`. What people are told about a refused vote does not
-travel. Fetches travel as Fetch. Whatever is not exactly this is a WireError.
+All fields have a fixed width, so one `struct` call reads a message. The reason text of a refused vote is not sent.
+Fetches are not in here: they are sent as Kafka's Fetch. Bytes that do not match this layout exactly are a WireError.
 """
 
 import struct
@@ -44,7 +44,7 @@ _NOBODY: Final = _VOTER.pack(NOBODY, NO_ID)
 
 
 def pack(messages: Sequence[tuple[Key, Message]]) -> bytearray:
-    """The body of a RaftMessages frame. All are from one sender; there is at least one."""
+    """The body of a RaftMessages frame: one or more messages of one sender."""
     assert 0 < len(messages) <= RAFT_MESSAGES_PER_FRAME_MAX, f"{len(messages)} messages in a frame"
     sender = _sender(messages[0][1])
     out = bytearray(_FRAME.pack(_VOTER.pack(*sender), len(messages)))
@@ -56,17 +56,19 @@ def pack(messages: Sequence[tuple[Key, Message]]) -> bytearray:
 
 
 def unpack(data: memoryview, sender: Voter | None = None) -> list[tuple[Key, Message]]:
-    """What `pack` packed; with `sender`, only that one may have."""
+    """The messages of a frame; WireError if `sender` is given and another sent them."""
     try:
         raw, count = _FRAME.unpack_from(data, 0)
-        speaker = Voter(*_VOTER.unpack(raw))
-        if sender is not None and speaker != sender:
-            raise WireError(f"Raft messages of broker {speaker.broker} from broker {sender.broker}, or of another disk")
+        claimed = Voter(*_VOTER.unpack(raw))
+        if sender is not None and claimed != sender:
+            raise WireError(
+                f"Raft messages of broker {claimed.broker} from broker {sender.broker}, or with another directory id"
+            )
         if not 0 < count <= RAFT_MESSAGES_PER_FRAME_MAX:
             raise WireError(f"{count} Raft messages in a frame; allowed are 1 to {RAFT_MESSAGES_PER_FRAME_MAX}")
-        return _Reader(data, speaker).read(_FRAME.size, count)
+        return _Reader(data, claimed).read(_FRAME.size, count)
     except struct.error as error:
-        raise WireError(f"Raft messages go on after the last of {len(data)} bytes") from error
+        raise WireError(f"Raft messages are truncated after {len(data)} bytes") from error
 
 
 def _sender(message: Any) -> Voter:
@@ -133,7 +135,7 @@ _WRITE: Final = MappingProxyType[type, Callable[[bytearray, Seen, Key, Any], Non
 
 
 class _Reader:
-    """Reads one frame. A voter that is named often is one object."""
+    """Reads one frame. A voter that occurs several times becomes one object."""
 
     def __init__(self, data: memoryview, sender: Voter) -> None:
         self._data = data
@@ -147,14 +149,14 @@ class _Reader:
             kind = data[at] if at < len(data) else 0
             read = by_kind[kind] if kind < len(by_kind) else None
             if read is None:
-                raise WireError(f"{kind} is no kind of Raft message, at byte {at} of {len(data)}")
+                raise WireError(f"unknown kind of Raft message {kind} at byte {at} of {len(data)}")
             key, message, at = read(at)
             found.append((key, message))
         if at != len(data):
-            raise WireError(f"{count} Raft messages are followed by {len(data) - at} bytes too many")
+            raise WireError(f"{count} Raft messages are followed by {len(data) - at} trailing bytes")
         return found
 
-    def _leader(self, raw: bytes) -> Voter | None:
+    def _voter_or_none(self, raw: bytes) -> Voter | None:
         if raw in self._seen:
             return self._seen[raw]
         voter = self._seen[raw] = Voter(*_VOTER.unpack(raw))
@@ -162,17 +164,17 @@ class _Reader:
             raise WireError(f"Raft messages name broker {voter.broker}")
         return voter
 
-    def _named(self, raw: bytes) -> Voter:
-        voter = self._leader(raw)
+    def _voter(self, raw: bytes) -> Voter:
+        voter = self._voter_or_none(raw)
         if voter is None:
-            raise WireError("a Raft message to nobody")
+            raise WireError("a Raft message without a receiver")
         return voter
 
     def _vote_request(self, at: int) -> Read:
         _, topic, partition, to, epoch, end, last_epoch, pre = _VOTE_REQUEST.unpack_from(self._data, at)
         _check(partition, epoch, end, last_epoch, pre <= 1)
         message = VoteRequest(
-            sender=self._sender, to=self._named(to), epoch=epoch, end=end, last_epoch=last_epoch, pre=pre == 1
+            sender=self._sender, to=self._voter(to), epoch=epoch, end=end, last_epoch=last_epoch, pre=pre == 1
         )
         return Key(topic, partition), message, at + _VOTE_REQUEST.size
 
@@ -181,18 +183,18 @@ class _Reader:
         _check(partition, epoch, 0, 0, flags <= GRANTED_FLAG | PRE_FLAG)
         message = VoteAnswer(
             sender=self._sender,
-            to=self._named(to),
+            to=self._voter(to),
             epoch=epoch,
             granted=flags & GRANTED_FLAG != 0,
             pre=flags & PRE_FLAG != 0,
-            leader=self._leader(leader),
+            leader=self._voter_or_none(leader),
         )
         return Key(topic, partition), message, at + _VOTE_ANSWER.size
 
     def _begin(self, at: int) -> Read:
         _, topic, partition, to, epoch = _PLAIN.unpack_from(self._data, at)
         _check(partition, epoch)
-        message = BeginEpoch(sender=self._sender, to=self._named(to), epoch=epoch)
+        message = BeginEpoch(sender=self._sender, to=self._voter(to), epoch=epoch)
         return Key(topic, partition), message, at + _PLAIN.size
 
     def _end(self, at: int) -> Read:
@@ -201,29 +203,29 @@ class _Reader:
         at += _END_EPOCH.size
         after = at + count * _VOTER.size
         if after > len(self._data):
-            raise WireError(f"{count} successors go on after the last of {len(self._data)} bytes")
-        successors = tuple(self._named(bytes(self._data[one : one + _VOTER.size])) for one in range(at, after, 20))
+            raise WireError(f"{count} successors are truncated after {len(self._data)} bytes")
+        successors = tuple(self._voter(bytes(self._data[one : one + _VOTER.size])) for one in range(at, after, 20))
         return (
             Key(topic, partition),
-            EndEpoch(sender=self._sender, to=self._named(to), epoch=epoch, successors=successors),
+            EndEpoch(sender=self._sender, to=self._voter(to), epoch=epoch, successors=successors),
             after,
         )
 
     def _epoch_seen(self, at: int) -> Read:
         _, topic, partition, to, epoch, leader = _EPOCH_SEEN.unpack_from(self._data, at)
         _check(partition, epoch)
-        message = EpochSeen(sender=self._sender, to=self._named(to), epoch=epoch, leader=self._leader(leader))
+        message = EpochSeen(sender=self._sender, to=self._voter(to), epoch=epoch, leader=self._voter_or_none(leader))
         return Key(topic, partition), message, at + _EPOCH_SEEN.size
 
     def _synced(self, at: int) -> Read:
         _, topic, partition, to, epoch, end, last_epoch, durable = _SYNCED.unpack_from(self._data, at)
         _check(partition, epoch, end, last_epoch, durable >= -1)
         message = Synced(
-            peer=self._sender, to=self._named(to), epoch=epoch, end=end, last_epoch=last_epoch, durable=durable
+            peer=self._sender, to=self._voter(to), epoch=epoch, end=end, last_epoch=last_epoch, durable=durable
         )
         return Key(topic, partition), message, at + _SYNCED.size
 
 
-def _check(partition: int, epoch: int, end: int = 0, last_epoch: int = 0, fine: bool = True) -> None:
-    if not fine or partition | end < 0 or epoch < NO_EPOCH or last_epoch < NO_EPOCH:
-        raise WireError(f"a Raft message of partition {partition} in epoch {epoch} with numbers that cannot be")
+def _check(partition: int, epoch: int, end: int = 0, last_epoch: int = 0, valid: bool = True) -> None:
+    if not valid or partition | end < 0 or epoch < NO_EPOCH or last_epoch < NO_EPOCH:
+        raise WireError(f"a Raft message of partition {partition} in epoch {epoch} has fields out of range")

@@ -1,17 +1,17 @@
-"""Why a peer gave no answer. The request may have been carried out all the same."""
+"""The errors of a call to a peer that got no answer. The peer may have carried out the request all the same."""
 
 from tailrace.wire.errors import Error
 
 
 class Unreachable(ConnectionError):
-    """There is no way to the peer, or it was lost, or time was up."""
+    """The peer is not connected, the connection was lost, or the call timed out."""
 
 
 class Refused(Unreachable):
-    """One of the two ends heard the other's hello, and does not talk to it."""
+    """One of the two ends refused the other's hello."""
 
     def __init__(self, error: Error, why: str, *, by_peer: bool = False) -> None:
         super().__init__(f"{error.name}: {why}")
         self.error = error
         self.why = why
-        self.by_peer = by_peer  # the other end refused us; otherwise we refused it
+        self.by_peer = by_peer  # the peer refused this broker; otherwise this broker refused the peer

@@ -1,8 +1,9 @@
-"""When to look at the clock for which partition.
+"""The timer of all Raft replicas: one heap of deadlines, and one event-loop timer for the earliest.
 
-Partitions whose liveness is a pulse that others share are not here (`Replica.timed_by_pulse`): there are many, and
-whoever keeps the pulse looks after them. The others stand in a heap by the time their replica named; a replica that has
-moved it on meanwhile is put back when its time comes. Who does not lead may stand for election then, and is paced.
+Replicas whose liveness is that of a shared fetch session are not in the heap (`Replica.timed_by_pulse`): there are
+many, and `Quorums.watch` checks the sessions instead. A replica that has postponed its deadline stays where it is in
+the heap, and is put back when the old time comes. A replica that is not the leader may start an election at its
+deadline, which `ElectionLimit` paces.
 """
 
 import asyncio
@@ -16,15 +17,15 @@ from tailrace.ports import Clock
 from tailrace.raft.events import Tick
 
 NEVER: Final = float("inf")
-WAIT_MIN_S: Final = 0.001  # nobody is looked at twice in one moment
+WAIT_MIN_S: Final = 0.001  # so that no replica is ticked twice at one instant
 
 
 class Deadlines:
-    def __init__(self, clock: Clock, pacing: ElectionLimit) -> None:
+    def __init__(self, clock: Clock, election_limit: ElectionLimit) -> None:
         self._clock = clock
-        self._election_limit = pacing
+        self._election_limit = election_limit
         self._heap: list[tuple[float, int, QuorumMember]] = []
-        self._count = 0  # keeps members that are due at the same time in the order they came
+        self._count = 0  # breaks ties: members with equal deadlines keep their order
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = NEVER
 
@@ -53,13 +54,13 @@ class Deadlines:
             due.append(heapq.heappop(self._heap))
         try:
             for at, _, member in due:
-                if member.wakes_at == at:  # else it was put in again, earlier
-                    self._look(member, now)
+                if member.wakes_at == at:  # otherwise this entry was superseded by an earlier deadline
+                    self._check(member, now)
         finally:
             if self._heap:
                 self._set_timer(self._heap[0][0])
 
-    def _look(self, member: QuorumMember, now: float) -> None:
+    def _check(self, member: QuorumMember, now: float) -> None:
         member.wakes_at = None
         if member.replica.deadline <= now:
             self._tick(member)
@@ -70,7 +71,7 @@ class Deadlines:
         if member.replica.leadership is not None:
             member.tick()
         else:
-            self._election_limit.let(member, Tick())
+            self._election_limit.step_in_turn(member, Tick())
 
     def forget(self, member: QuorumMember) -> None:
         member.wakes_at = None

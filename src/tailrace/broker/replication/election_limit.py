@@ -1,9 +1,9 @@
-"""How many partitions of this broker stand for election at the same time.
+"""A limit on how many partitions of this broker are candidates at the same time.
 
-When a broker dies, or this one stood still for a while, thousands of partitions want to stand in the same moment. Were
-they let, the answers would come later than anybody waits for them, all would stand again, and so on for ever. So only
-so many stand at once; the others wait until those are decided, or have had their share of time. The metadata waits for
-nobody. Nor does anybody while there are few, which is the usual case.
+When a broker dies, or this one was paused, thousands of partitions want to start an election at the same moment. If all
+did, the votes would arrive after the election timeouts, all would start over, and no election would ever succeed. So
+at most `ELECTIONS_AT_ONCE_MAX` are candidates at once; the others wait until those elections are decided or have taken
+`SHARE_S`. The metadata partition never waits; nor does any other while there are few, which is the usual case.
 """
 
 import asyncio
@@ -16,32 +16,32 @@ from tailrace.ports import Clock
 from tailrace.raft.events import Event
 from tailrace.raft.replica import Role
 
-LOOK_S: Final = 0.005  # while some wait
-SHARE_S: Final = 0.5  # for so long an election counts that is not decided: its other voters may be gone
-STANDING: Final = (Role.PROSPECTIVE, Role.CANDIDATE)
+CHECK_S: Final = 0.005  # while partitions wait
+SHARE_S: Final = 0.5  # after this long an undecided election no longer counts: its other voters may be down
+CANDIDATE_ROLES: Final = (Role.PROSPECTIVE, Role.CANDIDATE)
 
 
 class ElectionLimit:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._waiting: dict[QuorumMember, Event] = {}
-        self._standing: dict[QuorumMember, float] = {}  # since when
-        self._taken = 0  # in this turn of the loop
+        self._candidates: dict[QuorumMember, float] = {}  # since when
+        self._started = 0  # elections, in this turn of the loop
         self._timer: asyncio.TimerHandle | None = None
 
-    def let(self, member: QuorumMember, event: Event) -> None:
-        """Give a partition an event over which it may stand: at once, or when it is its turn."""
+    def step_in_turn(self, member: QuorumMember, event: Event) -> None:
+        """Feed a partition an event at which it may become a candidate: at once, or when it is its turn."""
         if member.key.topic_id == METADATA_TOPIC_ID:
             member.step(event)
         elif self._waiting or not self._has_room():
             self._waiting[member] = event
-            self._go_on_soon()
+            self._schedule()
         else:
-            self._take(member, event)
+            self._start(member, event)
 
     def forget(self, member: QuorumMember) -> None:
         self._waiting.pop(member, None)
-        self._standing.pop(member, None)
+        self._candidates.pop(member, None)
 
     def stop(self) -> None:
         self._waiting.clear()
@@ -49,32 +49,32 @@ class ElectionLimit:
             self._timer.cancel()
 
     def _has_room(self) -> bool:
-        return self._taken < PARTITIONS_PER_TURN_MAX and len(self._standing) < ELECTIONS_AT_ONCE_MAX
+        return self._started < PARTITIONS_PER_TURN_MAX and len(self._candidates) < ELECTIONS_AT_ONCE_MAX
 
-    def _take(self, member: QuorumMember, event: Event) -> None:
-        if self._taken == 0:
-            asyncio.get_running_loop().call_soon(self._turn_over)
-        self._taken += 1
+    def _start(self, member: QuorumMember, event: Event) -> None:
+        if self._started == 0:
+            asyncio.get_running_loop().call_soon(self._turn_ended)
+        self._started += 1
         member.step(event)
-        if member.replica.role in STANDING:
-            self._standing[member] = self._clock.monotonic()
-            self._go_on_soon()
+        if member.replica.role in CANDIDATE_ROLES:
+            self._candidates[member] = self._clock.monotonic()
+            self._schedule()
 
-    def _turn_over(self) -> None:
-        self._taken = 0
+    def _turn_ended(self) -> None:
+        self._started = 0
 
-    def _go_on_soon(self) -> None:
+    def _schedule(self) -> None:
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(LOOK_S, self._go_on)
+            self._timer = asyncio.get_running_loop().call_later(CHECK_S, self._start_waiting)
 
-    def _go_on(self) -> None:
+    def _start_waiting(self) -> None:
         self._timer = None
         since = self._clock.monotonic() - SHARE_S
-        for member, at in list(self._standing.items()):
-            if at < since or member.replica.role not in STANDING:
-                del self._standing[member]
+        for member, at in list(self._candidates.items()):
+            if at < since or member.replica.role not in CANDIDATE_ROLES:
+                del self._candidates[member]
         while self._waiting and self._has_room():
             member = next(iter(self._waiting))
-            self._take(member, self._waiting.pop(member))
-        if self._waiting or self._standing:
-            self._go_on_soon()
+            self._start(member, self._waiting.pop(member))
+        if self._waiting or self._candidates:
+            self._schedule()

@@ -1,13 +1,13 @@
 """A follower's fetch session with one leader's broker, over one lane (KIP-227).
 
-A request names only partitions whose fetch is another than the one last sent; its answer brings only partitions with
-news. For all others both say "as before", which is all that liveness needs: `heard_at` is the pulse that the replicas
-of this session share.
+A request contains only partitions whose fetch has changed since the last request; its answer contains only partitions
+with something new. For all others the previous request and answer still hold. An answer is proof that the leader's
+broker is alive: `heard_at` is the shared liveness clock (`pulse`) of all replicas in the session.
 
-One request stands at the leader's, parked, most of the time. What cannot wait for its answer (a partition that is new
-here, another epoch) is asked in a second one behind it, which makes the leader answer the first at once. So an answer
-may be about a fetch that has been asked anew since; it is thrown away then, as the later one will be answered, too.
-A request names so many at most: neither side is held up by thousands of partitions that change in one breath.
+Most of the time one request is parked at the leader. A change that cannot wait for its answer (a partition that is new
+here, another epoch) is sent in a second request, which makes the leader answer the first one at once. So an answer may
+be to a fetch that has been superseded; it is dropped then, because the later one will be answered as well. A request
+contains at most `FETCH_NAMED_MAX` partitions, so that thousands that change at once block neither side.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ from tailrace.wire.hot_replica_fetch import FetchedHead, read_fetched, write_rep
 from tailrace.wire.primitives import WireError
 
 IN_FLIGHT_MAX: Final = 2
-ALONE, BESIDE_ANOTHER = 1, 0  # in the place of min_bytes: whether another request is in flight
+ALONE, BESIDE_ANOTHER = 1, 0  # sent in the field min_bytes: whether another request is in flight
 OPENING: Final = 0
 EPOCH_MAX: Final = 2**31 - 1
 
@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 
 class Asked:
-    """One partition of a session: the fetch last sent, and in which request. It is the pulse of its replica."""
+    """One partition of a session: the fetch last sent, and in which request. Also the liveness clock of its replica."""
 
     __slots__ = ("_fetcher", "_left_at", "fetch", "request")
 
@@ -54,12 +54,12 @@ class Asked:
         return self._left_at if self._fetcher is None else self._fetcher.heard_at
 
     def leave(self) -> None:
-        """The session goes on without this partition: its liveness says nothing about it any more."""
+        """The partition leaves the session, whose answers no longer prove that this partition's leader is alive."""
         self._left_at, self._fetcher = self.at, None
 
 
-class Crew(Protocol):
-    """What a session needs of all sessions' owner."""
+class FollowerSessions(Protocol):
+    """The owner of all follower sessions, as one session needs it."""
 
     @property
     def clock(self) -> Clock: ...
@@ -67,42 +67,42 @@ class Crew(Protocol):
     @property
     def live(self) -> tuple[BrokerId, ...]: ...
 
-    def took(self, member: QuorumMember, fetched: PartitionFetched, fetcher: "FollowerSession") -> None:
-        """An answer was taken in: the lane may have to change."""
+    def answer_processed(self, member: QuorumMember, fetched: PartitionFetched, fetcher: "FollowerSession") -> None:
+        """An answer was processed: the partition may have to change to the other lane."""
 
     def fetch_again(self, member: QuorumMember) -> None: ...
 
-    def let(self, member: QuorumMember, event: Event) -> None:
-        """Tell a partition that its leader is silent, or gone."""
+    def step_in_turn(self, member: QuorumMember, event: Event) -> None:
+        """Report to a partition that its leader is silent or disconnected; it may start an election over that."""
 
 
 class FollowerSession:
-    def __init__(self, crew: Crew, lane: Lane, me: Voter, settings: Settings) -> None:
-        self._crew = crew
+    def __init__(self, owner: FollowerSessions, lane: Lane, me: Voter, settings: Settings) -> None:
+        self._owner = owner
         self._lane = lane
         self._me = me
         self._settings = settings
         self.broker = lane.broker
         self.kind = lane.kind
-        self.heard_at = crew.clock.monotonic()
+        self.heard_at = owner.clock.monotonic()
         self.members: dict[QuorumMember, Asked] = {}
         self._by_key: dict[TopicPartition, QuorumMember] = {}
-        self._dirty: dict[QuorumMember, None] = {}  # to be named as soon as can be
-        self._durable: dict[QuorumMember, None] = {}  # have more on disk: named when nothing is in flight
-        self._forgotten: dict[TopicPartition, None] = {}
+        self._dirty: dict[QuorumMember, None] = {}  # to be sent as soon as possible
+        self._durable: dict[QuorumMember, None] = {}  # with a new durable offset: sent when nothing is in flight
+        self._removed: dict[TopicPartition, None] = {}
         self._session = 0
         self._epoch = OPENING
         self._requests = 0  # sent
         self._session_since = 0  # the request that opened the session
         self._in_flight: deque[int] = deque()
         self._scheduled = False
-        self._hurry = False  # something does not wait for the answer that is due
-        self._taking = False  # inside an answer, at whose end the next request goes out
+        self._urgent = False  # there is a change that cannot wait for the answer in flight
+        self._answering = False  # an answer is being processed; the next request is sent after it
 
     # Partitions
 
     def want(self, member: QuorumMember, fetch: Fetched) -> None:
-        """What a partition wants to fetch here, now."""
+        """Set the fetch of a partition."""
         asked = self.members.get(member)
         if asked is None:
             asked = self.members[member] = Asked(self)
@@ -124,16 +124,16 @@ class FollowerSession:
         self._dirty.pop(member, None)
         self._durable.pop(member, None)
         if asked.fetch is not None:
-            self._forgotten[member.key] = None
+            self._removed[member.key] = None
             self._soon()
 
     def asks(self, member: QuorumMember) -> Fetched | None:
-        """The fetch that stands at the leader's."""
+        """The fetch that the leader has."""
         asked = self.members.get(member)
         return None if asked is None else asked.fetch
 
     def ask_again(self, member: QuorumMember) -> None:
-        """What stands at the leader's, as if it had never been asked: answers to that are not taken any more."""
+        """Send the fetch again; answers to the one that the leader has are ignored from now on."""
         asked = self.members.get(member)
         if asked is not None:
             asked.fetch = None
@@ -143,26 +143,26 @@ class FollowerSession:
     # Requests
 
     def _soon(self) -> None:
-        self._hurry = True
-        if not self._scheduled and not self._taking:
+        self._urgent = True
+        if not self._scheduled and not self._answering:
             self._scheduled = True
             asyncio.get_running_loop().call_soon(self._send_scheduled)
 
     def _send_scheduled(self) -> None:
         self._scheduled = False
-        if self._hurry:
+        if self._urgent:
             self._send()
 
     def _send(self) -> None:
         if not self._lane.up or len(self._in_flight) >= IN_FLIGHT_MAX:
             return
         self._requests += 1
-        dirty = _first(self._dirty, FETCH_NAMED_MAX)
+        dirty = _take_first(self._dirty, FETCH_NAMED_MAX)
         if not self._in_flight:
-            dirty |= _first(self._durable, FETCH_NAMED_MAX - len(dirty))
-        self._hurry = bool(self._dirty)
+            dirty |= _take_first(self._durable, FETCH_NAMED_MAX - len(dirty))
+        self._urgent = bool(self._dirty)
         wanted, settings = self._wanted(dirty), self._settings
-        forgotten, self._forgotten = self._forgotten, {}
+        forgotten, self._removed = self._removed, {}
         frame = write_replica_fetch(
             self._requests,
             replica_id=self._me.broker,
@@ -179,7 +179,7 @@ class FollowerSession:
         self._lane.send([frame])
 
     def _wanted(self, dirty: Iterable[QuorumMember]) -> Iterable[tuple[Id, list[PartitionWanted]]]:
-        """What to name, by topic: as it is now, not as it was when it changed."""
+        """The fetches to send, by topic, in their current state."""
         max_bytes = self._settings.replica_fetch_max_bytes
         wanted = []
         for member in dirty:
@@ -187,11 +187,11 @@ class FollowerSession:
             if fetch is None or fetch.to.broker != self.broker:
                 continue
             if asked.fetch is None and self._epoch != OPENING:
-                self._forgotten[member.key] = None  # what it was told meanwhile was thrown away
+                self._removed[member.key] = None  # the leader must start over: its earlier answers were dropped
             if asked.fetch is None or not _same_log(asked.fetch, fetch):
-                asked.request = self._requests  # else what is answered to the last one holds for this one, too
+                asked.request = self._requests  # otherwise an answer to the last request is valid for this fetch, too
             elif self._in_flight and asked.fetch != fetch:
-                self._durable[member] = None  # that can wait, and must not make the leader send twice
+                self._durable[member] = None  # it can wait, and must not make the leader send records twice
                 continue
             asked.fetch = fetch
             one = PartitionWanted(
@@ -209,23 +209,23 @@ class FollowerSession:
     # Answers
 
     def answered(self, frame: memoryview) -> None:
-        """An answer; WireError when it makes no sense."""
+        """Process an answer; WireError if it is malformed or unexpected."""
         head = read_fetched(frame)
-        self.heard_at = self._crew.clock.monotonic()
+        self.heard_at = self._owner.clock.monotonic()
         if not self._in_flight or self._in_flight.popleft() != head.correlation_id:
             raise WireError(f"an answer to fetch {head.correlation_id}, which is not due")
-        self._taking = True
+        self._answering = True
         try:
             if head.correlation_id >= self._session_since:
-                self._take(head, head.correlation_id)
+                self._process(head, head.correlation_id)
         finally:
-            self._taking = False
-        if self.members and (not self._in_flight or self._hurry):
+            self._answering = False
+        if self.members and (not self._in_flight or self._urgent):
             self._send()
 
-    def _take(self, head: FetchedHead, request: int) -> None:
+    def _process(self, head: FetchedHead, request: int) -> None:
         if head.error:
-            self._begin_anew()
+            self._start_over()
             return
         if self._session == 0:
             self._session = head.session_id
@@ -234,15 +234,15 @@ class FollowerSession:
                 member = self._by_key.get(TopicPartition(topic_id, fetched.partition))
                 asked = None if member is None else self.members.get(member)
                 if member is not None and asked is not None and asked.fetch is not None and asked.request <= request:
-                    self._take_one(member, asked, asked.fetch, fetched)
+                    self._process_partition(member, asked, asked.fetch, fetched)
 
-    def _take_one(self, member: QuorumMember, asked: Asked, fetch: Fetched, fetched: PartitionFetched) -> None:
+    def _process_partition(self, member: QuorumMember, asked: Asked, fetch: Fetched, fetched: PartitionFetched) -> None:
         served = fetched.error == 0
         if fetched.error == Error.OFFSET_OUT_OF_RANGE:
-            member.begin_at_leaders(fetched.log_start)
+            member.restart_log_at(fetched.log_start)
             return
-        if not served and fetched.leader_epoch < 0:  # it does not know the partition, not yet or not any more
-            self._crew.fetch_again(member)
+        if not served and fetched.leader_epoch < 0:  # it does not know the partition (yet, or any longer)
+            self._owner.fetch_again(member)
             return
         answer = FetchAnswer(
             sender=fetch.to,
@@ -260,53 +260,53 @@ class FollowerSession:
         member.step(answer, memoryview(records) if records else None)
         if served:
             if fetched.diverging is None:
-                member.heard_end(fetched.log_end)
-            self._crew.took(member, fetched, self)
+                member.note_leader_end(fetched.log_end)
+            self._owner.answer_processed(member, fetched, self)
             return
-        asked.fetch = None  # should it lead after all, the same has to be asked again
-        self._crew.fetch_again(member)
+        asked.fetch = None  # so that the same fetch is sent again, should that broker become the leader
+        self._owner.fetch_again(member)
         if member.leader == self.broker and member.epoch == fetched.leader_epoch:
-            # it led in this epoch, and does not any more
-            self._crew.let(member, LeaderDisconnected(self.broker, self._others_live()))
+            # it was the leader of this epoch, and has resigned
+            self._owner.step_in_turn(member, LeaderDisconnected(self.broker, self._others_live()))
 
     def _others_live(self) -> tuple[BrokerId, ...]:
-        return tuple(broker for broker in self._crew.live if broker != self.broker)
+        return tuple(broker for broker in self._owner.live if broker != self.broker)
 
     # The lane
 
     def lane_up(self) -> None:
         self._in_flight.clear()
-        self._begin_anew()
+        self._start_over()
         self._send()
 
     def lane_down(self) -> None:
         live = self._others_live()
         for member in list(self.members):
-            self._crew.let(member, LeaderDisconnected(self.broker, live))
+            self._owner.step_in_turn(member, LeaderDisconnected(self.broker, live))
 
-    def _begin_anew(self) -> None:
+    def _start_over(self) -> None:
         self._session, self._epoch = 0, OPENING
         self._session_since = self._requests + 1
-        self._forgotten.clear()
+        self._removed.clear()
         self._durable.clear()
         for member, asked in self.members.items():
             asked.fetch = None
             self._dirty[member] = None
 
-    def look(self, now: float, timeout_s: float) -> None:
-        """When nothing was heard for long, let every partition decide what that means."""
+    def check_alive(self, now: float, timeout_s: float) -> None:
+        """After `timeout_s` without an answer, tick every partition of the session."""
         if now - self.heard_at >= timeout_s:
             for member in list(self.members):
-                self._crew.let(member, Tick())
+                self._owner.step_in_turn(member, Tick())
 
 
 def _same_log(one: Fetched, other: Fetched) -> bool:
-    """Whether they differ in what is durable at most, which a `Synced` message tells sooner."""
+    """Whether they differ at most in the durable offset, which a `Synced` message reports sooner."""
     return (one.end, one.last_epoch, one.epoch, one.to) == (other.end, other.last_epoch, other.epoch, other.to)
 
 
-def _first(members: dict[QuorumMember, None], count: int) -> dict[QuorumMember, None]:
-    """The first so many, which are taken away."""
+def _take_first(members: dict[QuorumMember, None], count: int) -> dict[QuorumMember, None]:
+    """Remove and return the first `count` members."""
     taken = dict.fromkeys(islice(members, count))
     for member in taken:
         del members[member]
@@ -314,7 +314,7 @@ def _first(members: dict[QuorumMember, None], count: int) -> dict[QuorumMember, 
 
 
 def _voter(member: QuorumMember, broker: int) -> Voter | None:
-    """Who was named as the leader. It may vote since later than we know: which disk it has is found out later."""
+    """The leader that an answer names. If it is not a voter known here yet, its directory id is not known either."""
     known = (voter for voter in (member.me, *member.replica.voters) if voter.broker == broker)
     return next(known, None if broker < 0 else Voter(BrokerId(broker), NO_ID))
 

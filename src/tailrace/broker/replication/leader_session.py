@@ -1,15 +1,17 @@
-"""A leader's side of a peer's fetch session (KIP-227): which partitions it follows here, and what it has been told.
+"""The leader's side of a follower's fetch session (KIP-227): which partitions it fetches here, what it was last sent.
 
-Partitions say when they have news, and are then *dirty*: an answer looks at those and at the ones that its request
-names, at no others. New records are answered at once, with all else that is dirty in this turn of the loop; news of a
-high watermark alone waits a little, as more is likely to come. When there is nothing to say the request is parked,
-until there is, its time is up, or the next request comes.
+A partition with something to send becomes *dirty*: an answer contains the dirty partitions and those in its request, no
+others. New records are sent at once, with everything else that is dirty in this turn of the loop; a new high watermark
+alone waits for `COMMIT_LINGER_S`, as records are likely to follow. When there is nothing to send the request is parked
+until there is, its max wait is over, or the next request arrives.
 
-A partition that was sent records is left alone until the follower names it again: it says then how far it has come.
+After records were sent for a partition, nothing more is sent for it until the follower fetches it again, with its new
+offset.
 
-A request may have been on its way for long, and be read by a broker that stood still meanwhile. So that somebody still
-follows is known of the time of the answer that it must have had before it asked (`confirmed_at`), not of that at which
-its request was read (`heard_at`): requests and answers are counted.
+A request may have been in flight for long, and be read late by a broker that was paused. So the time at which a
+follower is known to have been following is the time of the last answer that it must have received before it sent the
+request (`confirmed_at`), not the time at which the request was read (`heard_at`). Requests and answers are counted to
+find that answer.
 """
 
 import asyncio
@@ -42,8 +44,8 @@ class Parked(NamedTuple):
     timer: asyncio.TimerHandle
 
 
-class Hall(Protocol):
-    """What a session needs of all sessions' owner."""
+class LeaderSessions(Protocol):
+    """The owner of all leader sessions, as one session needs it."""
 
     me: Voter
 
@@ -51,59 +53,59 @@ class Hall(Protocol):
 
     def find(self, key: TopicPartition) -> QuorumMember | None: ...
 
-    def left(self, member: QuorumMember) -> None:
-        """A follower's pulse stands still from now on: the leader has to look at its quorum in time."""
+    def follower_left(self, member: QuorumMember) -> None:
+        """A follower has left the session, so its liveness clock stops: the leader must check its quorum in time."""
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None: ...
 
 
 class LeaderSession:
-    def __init__(self, hall: Hall, peer: PeerConnection) -> None:
-        self._hall = hall
+    def __init__(self, owner: LeaderSessions, peer: PeerConnection) -> None:
+        self._owner = owner
         self._peer = peer
-        self._me = hall.me
+        self._me = owner.me
         self.broker: BrokerId = peer.broker
-        self.heard_at = hall.now()
+        self.heard_at = owner.now()
         self.confirmed_at = -inf
-        self._requests = 0  # taken
-        self._answers = 0  # sent, and when the last of them were
+        self._requests = 0  # received
+        self._answers = 0  # sent
         self._answered_at: deque[float] = deque(maxlen=2 * IN_FLIGHT_MAX)
         self.open = True
-        self.told: dict[TopicPartition, SessionPartition] = {}
-        self._dirty: dict[SessionPartition, None] = {}  # has records, or something else that cannot wait
-        self._lazy: dict[SessionPartition, None] = {}  # has another high watermark
+        self.partitions: dict[TopicPartition, SessionPartition] = {}
+        self._dirty: dict[SessionPartition, None] = {}  # have records, or something else that cannot wait
+        self._lazy: dict[SessionPartition, None] = {}  # have only a new high watermark
         self._epoch = OPENING
         self._parked: Parked | None = None
         self._scheduled = False
         self._linger: asyncio.TimerHandle | None = None
-        self._reading = False  # an answer waits for the disk
-        self._later: list[Callable[[], None]] = []  # requests that came meanwhile
+        self._reading = False  # an answer is waiting for a disk read
+        self._queued: list[Callable[[], None]] = []  # requests that arrived meanwhile
 
     # Requests
 
     def fetch(self, frame: memoryview, at: int, correlation_id: int) -> None:
-        """One Fetch; WireError when it makes no sense."""
+        """Process a Fetch; WireError if it is malformed."""
         head = read_fetch(frame, at, VERSION)
-        self.heard_at = self._hall.now()
+        self.heard_at = self._owner.now()
         if self._reading:
-            self._later.append(lambda: self._take(head, correlation_id))
+            self._queued.append(lambda: self._process(head, correlation_id))
         else:
-            self._take(head, correlation_id)
+            self._process(head, correlation_id)
 
-    def _take(self, head: FetchHead, correlation_id: int) -> None:
-        self.heard_at = self._hall.now()
+    def _process(self, head: FetchHead, correlation_id: int) -> None:
+        self.heard_at = self._owner.now()
         self._requests += 1
         if self._parked is not None:
             self._answer()
         try:
-            self._follow(head)
+            self._check_epoch(head)
         except FetchSessionEpochWrong:
-            self._put(write_fetched(correlation_id, VERSION, Error.INVALID_FETCH_SESSION_EPOCH, 0, ()))
+            self._send_frame(write_fetched(correlation_id, VERSION, Error.INVALID_FETCH_SESSION_EPOCH, 0, ()))
             return
         for topic_id, numbers in head.forgotten:
             for number in numbers:
                 self._leave(TopicPartition(_id(topic_id), number))
-        unknown = self._name(head)
+        unknown = self._add_partitions(head)
         self._confirm(head)
         wait_s = max(head.max_wait_ms, 0) / 1000
         timer = asyncio.get_running_loop().call_later(wait_s, self._answer)
@@ -114,13 +116,13 @@ class LeaderSession:
             self._linger_on()
 
     def _confirm(self, head: FetchHead) -> None:
-        """Whoever asks, and follows still, had all answers to what it asked before, but for one that was in flight."""
-        had = self._requests - (1 if head.min_bytes == ALONE else IN_FLIGHT_MAX)
-        since = self._answers - had
+        """A new request proves receipt of all earlier answers, except one possibly in flight."""
+        received = self._requests - (1 if head.min_bytes == ALONE else IN_FLIGHT_MAX)
+        since = self._answers - received
         if 0 <= since < len(self._answered_at):
             self.confirmed_at = self._answered_at[-1 - since]
 
-    def _follow(self, head: FetchHead) -> None:
+    def _check_epoch(self, head: FetchHead) -> None:
         if head.session_epoch == OPENING:
             self._leave_all()
             self._epoch = OPENING
@@ -128,27 +130,27 @@ class LeaderSession:
             raise FetchSessionEpochWrong(f"expected {self._epoch}, not {head.session_epoch}")
         self._epoch += 1
 
-    def _name(self, head: FetchHead) -> list[tuple[Id, PartitionFetched]]:
-        """Take in what was named; answers about partitions that are not here."""
+    def _add_partitions(self, head: FetchHead) -> list[tuple[Id, PartitionFetched]]:
+        """Process the partitions of a request; returns the answers for partitions that are not hosted here."""
         unknown = []
         for topic_id, partitions in head.topics:
             for wanted in partitions:
                 key = TopicPartition(_id(topic_id), wanted.partition)
-                member = self._hall.find(key)
+                member = self._owner.find(key)
                 if member is None:
                     self._leave(key)
                     unknown.append((key.topic_id, PartitionFetched(wanted.partition, Error.UNKNOWN_TOPIC_ID)))
                 else:
-                    self._name_one(key, member, wanted)
+                    self._add_partition(key, member, wanted)
         return unknown
 
-    def _name_one(self, key: TopicPartition, member: QuorumMember, wanted: PartitionWanted) -> None:
-        told = self.told.get(key)
-        if told is None or told.member is not member:
+    def _add_partition(self, key: TopicPartition, member: QuorumMember, wanted: PartitionWanted) -> None:
+        partition = self.partitions.get(key)
+        if partition is None or partition.member is not member:
             self._leave(key)
-            told = self.told[key] = SessionPartition(self, member, wanted)
+            partition = self.partitions[key] = SessionPartition(self, member, wanted)
             member.sessions[self] = None
-        told.named(wanted)
+        partition.requested(wanted)
         member.stir()
         peer = Voter(broker=self.broker, directory=wanted.directory)
         member.step(
@@ -159,40 +161,40 @@ class LeaderSession:
                 end=Offset(wanted.offset),
                 last_epoch=wanted.last_epoch,
                 durable=Offset(wanted.durable),
-                pulse=told,
+                pulse=partition,
             )
         )
-        if told.has_news:
-            self._dirty[told] = None
+        if partition.has_news:
+            self._dirty[partition] = None
 
     def take_answer(self, member: QuorumMember, answer: FetchAnswer) -> None:
-        """What the machine says to the fetch that was named last; it may have had to store an epoch first."""
-        told = self.told.get(member.key)
-        if told is None:
+        """The state machine's answer to the last fetch; it may come late, because an epoch had to be stored first."""
+        partition = self.partitions.get(member.key)
+        if partition is None:
             return
-        told.answer = answer
+        partition.answer = answer
         if not answer.served or answer.diverging is not None:
-            self._dirty[told] = None
+            self._dirty[partition] = None
             self._soon()
 
-    # News
+    # Progress of partitions
 
     def grew(self, member: QuorumMember) -> None:
-        told = self.told.get(member.key)
-        if told is not None and not told.sent:
-            self._dirty[told] = None
+        partition = self.partitions.get(member.key)
+        if partition is not None and not partition.sent:
+            self._dirty[partition] = None
             self._soon()
 
     def committed(self, member: QuorumMember) -> None:
-        told = self.told.get(member.key)
-        if told is not None and not told.sent:
-            self._lazy[told] = None
+        partition = self.partitions.get(member.key)
+        if partition is not None and not partition.sent:
+            self._lazy[partition] = None
             self._linger_on()
 
     def deposed(self, member: QuorumMember) -> None:
-        told = self.told.get(member.key)
-        if told is not None:
-            self._dirty[told] = None
+        partition = self.partitions.get(member.key)
+        if partition is not None:
+            self._dirty[partition] = None
             self._soon()
 
     def _soon(self) -> None:
@@ -228,36 +230,36 @@ class LeaderSession:
             topics.setdefault(topic_id, []).append(one)
         cold: list[tuple[SessionPartition, list[PartitionFetched], int, int]] = []
         room, left = parked.max_bytes, FETCH_NAMED_MAX
-        for told in dirty:
-            if told.sent:
-                continue  # it has to say first what it made of that
+        for partition in dirty:
+            if partition.sent:
+                continue  # until the follower fetches it again
             if room <= 0 or left <= 0:
-                self._dirty[told] = None  # its turn comes with the next request
+                self._dirty[partition] = None  # goes into the next answer
                 continue
             left -= 1
-            answers = topics.setdefault(told.member.key.topic_id, [])
-            fetched = told.look(room)
+            answers = topics.setdefault(partition.member.key.topic_id, [])
+            fetched = partition.next_answer(room)
             if fetched is None:
-                max_bytes = min(told.wanted.max_bytes, room)
-                cold.append((told, answers, len(answers), max_bytes))
+                max_bytes = min(partition.wanted.max_bytes, room)
+                cold.append((partition, answers, len(answers), max_bytes))
                 room -= max_bytes
-                answers.append(PartitionFetched(told.wanted.partition, 0))
+                answers.append(PartitionFetched(partition.wanted.partition, 0))
             else:
                 answers.append(fetched)
                 room -= len(fetched.records)
         if cold:
             self._reading = True
-            self._hall.spawn(self._read_cold(parked.correlation_id, topics, cold))
+            self._owner.spawn(self._read_cold(parked.correlation_id, topics, cold))
         else:
             self._send(parked.correlation_id, topics)
 
     def _send(self, correlation_id: int, topics: dict[str | Id, list[PartitionFetched]]) -> None:
         if self.open:
-            self._put(write_fetched(correlation_id, VERSION, 0, 1, list(topics.items())))
+            self._send_frame(write_fetched(correlation_id, VERSION, 0, 1, list(topics.items())))
 
-    def _put(self, frame: Sequence[Buffer]) -> None:
+    def _send_frame(self, frame: Sequence[Buffer]) -> None:
         self._answers += 1
-        self._answered_at.append(self._hall.now())
+        self._answered_at.append(self._owner.now())
         self._peer.send(frame)
 
     async def _read_cold(
@@ -266,44 +268,44 @@ class LeaderSession:
         topics: dict[str | Id, list[PartitionFetched]],
         cold: list[tuple[SessionPartition, list[PartitionFetched], int, int]],
     ) -> None:
-        for told, answers, place, max_bytes in cold:
-            answers[place] = await told.look_off_loop(max_bytes)
+        for partition, answers, place, max_bytes in cold:
+            answers[place] = await partition.next_answer_cold(max_bytes)
         self._send(correlation_id, topics)
         self._reading = False
-        while self._later and not self._reading:
-            self._later.pop(0)()
+        while self._queued and not self._reading:
+            self._queued.pop(0)()
 
-    def look(self, now: float, timeout_s: float) -> None:
-        """When nothing was heard for long, let the leaders look at their quorums."""
-        if timeout_s <= now - self.heard_at < 2 * timeout_s:  # later news of others is told by their sessions
-            for told in list(self.told.values()):
-                told.member.tick()
-                told.member.stir()
+    def check_alive(self, now: float, timeout_s: float) -> None:
+        """After `timeout_s` without a request, let the partitions led here check their quorums."""
+        if timeout_s <= now - self.heard_at < 2 * timeout_s:  # after that, other followers' sessions trigger the check
+            for partition in list(self.partitions.values()):
+                partition.member.tick()
+                partition.member.stir()
 
-    # The end
+    # Leaving and closing
 
     def _leave(self, key: TopicPartition) -> None:
-        told = self.told.pop(key, None)
-        if told is not None:
-            told.leave()
-            told.member.sessions.pop(self, None)
-            self._dirty.pop(told, None)
-            self._lazy.pop(told, None)
-            self._hall.left(told.member)
+        partition = self.partitions.pop(key, None)
+        if partition is not None:
+            partition.leave()
+            partition.member.sessions.pop(self, None)
+            self._dirty.pop(partition, None)
+            self._lazy.pop(partition, None)
+            self._owner.follower_left(partition.member)
 
     def _leave_all(self) -> None:
-        for key in list(self.told):
+        for key in list(self.partitions):
             self._leave(key)
 
     def close(self) -> None:
-        """The connection is gone. Its partitions are let go, whose leaders will miss its pulse."""
+        """The connection is lost: its partitions leave the session, and their leaders check their quorums."""
         self.open = False
         if self._parked is not None:
             self._parked.timer.cancel()
             self._parked = None
         if self._linger is not None:
             self._linger.cancel()
-        self._later.clear()
+        self._queued.clear()
         self._leave_all()
 
 

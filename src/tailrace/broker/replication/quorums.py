@@ -1,8 +1,8 @@
-"""All partitions' quorums on this broker, and what they share: one vote journal, one heap of deadlines, one fetch
-session per peer and lane in either direction, one frame of Raft messages per peer and turn of the loop.
+"""The Raft quorums of all partitions on this broker, and what they share: one vote journal, one heap of deadlines, one
+fetch session per peer and lane in each direction, one frame of Raft messages per peer and turn of the loop.
 
-So cost grows with brokers, not with partitions: partitions at rest are never looked at. What looks after them are the
-pulses of their sessions, a few times a second.
+So the cost when idle grows with the number of brokers, not of partitions: idle partitions are never visited. The
+liveness of leaders and followers is that of their fetch sessions, which `watch` checks a few times a second.
 """
 
 import asyncio
@@ -33,19 +33,19 @@ from tailrace.wire.hot_fetch import PartitionFetched
 
 logger: Final = logging.getLogger(__name__)
 
-LOOK_S: Final = 0.2  # between two looks at the pulses
-FETCH_AGAIN_S: Final = 0.02  # at first; twice as long each time
+CHECK_S: Final = 0.2  # between two checks of the sessions' liveness
+FETCH_AGAIN_S: Final = 0.02  # doubled at each try
 FETCH_AGAIN_MAX_S: Final = 0.5
 
 Spawn = Callable[[Coroutine[Any, Any, None]], None]
-Connect = Callable[["Quorums"], Peers]  # makes the connections to peers, which report to these quorums
+Connect = Callable[["Quorums"], Peers]  # makes the `Peers` whose events these quorums receive
 
 
 def timing_of(settings: Settings) -> Timing:
     fetch_timeout_s = settings.controller_quorum_fetch_timeout_ms / 1000
     return Timing(
         fetch_timeout_s=fetch_timeout_s,
-        check_quorum_s=0.75 * fetch_timeout_s,  # a leader gives up before those it does not hear elect another
+        check_quorum_s=0.75 * fetch_timeout_s,  # a leader without a quorum resigns before its followers elect another
         election_timeout_s=settings.controller_quorum_election_timeout_ms / 1000,
         lag_max_s=settings.replica_lag_time_max_ms / 1000,
     )
@@ -60,9 +60,9 @@ class Quorums(MemberPorts, PeerEvents):
         self.timing = timing_of(settings)
         self.peers = connect(self)
         self.find: Find = _none_hosted
-        self.on_leader_changed: Callable[[QuorumMember], None] = _nobody_listens
-        self.on_stirred: Callable[[QuorumMember], None] = _nobody_listens
-        self.on_repaired: Callable[[QuorumMember], None] = _nobody_listens
+        self.on_leader_changed: Callable[[QuorumMember], None] = _ignore
+        self.on_stirred: Callable[[QuorumMember], None] = _ignore
+        self.on_repaired: Callable[[QuorumMember], None] = _ignore
         self._ports = ports
         self._settings = settings
         self._vote_batches = VoteBatches(journal, spawn)
@@ -71,22 +71,21 @@ class Quorums(MemberPorts, PeerEvents):
         self._inbox = RaftInbox(self._find, ports.clock)
         self._fetchers: dict[tuple[BrokerId, LaneKind], FollowerSession] = {}
         self._fetching: dict[QuorumMember, FollowerSession] = {}
-        self._vain: dict[QuorumMember, float] = {}  # fetched in vain: how long to wait the next time
-        self._behind: dict[QuorumMember, None] = {}  # followers far from the end: they fetch on a lane of their own
+        self._fetch_backoff: dict[QuorumMember, float] = {}  # after failed fetches: the next delay
+        self._behind: dict[QuorumMember, None] = {}  # followers far behind: they fetch on the catch-up lane
         self._sessions: dict[PeerConnection, LeaderSession] = {}
-        self._left: dict[
-            QuorumMember, float
-        ] = {}  # leaders that a follower has left, and when to look at their quorums
-        self._left_timer: asyncio.TimerHandle | None = None
+        # Leaders that lost a follower's session, and when each must check its quorum.
+        self._quorum_checks: dict[QuorumMember, float] = {}
+        self._quorum_timer: asyncio.TimerHandle | None = None
         self._closed = False
 
     def _find(self, key: TopicPartition) -> QuorumMember | None:
         return self.find(key)
 
-    # Partitions come and go
+    # Opening and closing partitions
 
     def opened(self, member: QuorumMember) -> None:
-        """A partition is here now: what was said to it before is heard."""
+        """A partition was opened: deliver the Raft messages that arrived for it before."""
         self._inbox.opened(member)
 
     def closed(self, member: QuorumMember) -> None:
@@ -96,13 +95,13 @@ class Quorums(MemberPorts, PeerEvents):
         self._election_limit.forget(member)
         self._leave(member)
         self._behind.pop(member, None)
-        self._vain.pop(member, None)
-        self._left.pop(member, None)
+        self._fetch_backoff.pop(member, None)
+        self._quorum_checks.pop(member, None)
         for session in list(member.sessions):
             session.deposed(member)
         member.sessions.clear()
 
-    # What a partition asks for
+    # MemberPorts, which members call
 
     @property
     def clock(self) -> Clock:
@@ -122,7 +121,7 @@ class Quorums(MemberPorts, PeerEvents):
 
     @property
     def vote_problem(self) -> OSError | None:
-        """What keeps votes from being stored now."""
+        """Why votes cannot be stored now; None: they can."""
         return self._vote_batches.problem
 
     def wake(self, member: QuorumMember) -> None:
@@ -150,7 +149,7 @@ class Quorums(MemberPorts, PeerEvents):
 
     def fetch_changed(self, member: QuorumMember) -> None:
         if not member.fetches and member.offline is None and not member.closed:
-            return  # it is being cut, and says so again when it is
+            return  # it is truncating its log, and calls again when that is done
         fetch = None if not member.fetches or self._closed else member.replica.fetch()
         if fetch is None:
             self._leave(member)
@@ -159,7 +158,7 @@ class Quorums(MemberPorts, PeerEvents):
         fetcher = self._fetching.get(member)
         if fetcher is None or (fetcher.broker, fetcher.kind) != (fetch.to.broker, kind):
             self._leave(member)
-            fetcher = self._fetching[member] = self._fetcher(fetch.to.broker, kind)
+            fetcher = self._fetching[member] = self._session_to(fetch.to.broker, kind)
         fetcher.want(member, fetch)
 
     def _leave(self, member: QuorumMember) -> None:
@@ -167,7 +166,7 @@ class Quorums(MemberPorts, PeerEvents):
         if fetcher is not None:
             fetcher.leave(member)
 
-    def _fetcher(self, broker: BrokerId, kind: LaneKind) -> FollowerSession:
+    def _session_to(self, broker: BrokerId, kind: LaneKind) -> FollowerSession:
         fetcher = self._fetchers.get((broker, kind))
         if fetcher is None:
             lane = self.peers.lane(broker, kind)
@@ -175,8 +174,8 @@ class Quorums(MemberPorts, PeerEvents):
         return fetcher
 
     def fetch_again(self, member: QuorumMember) -> None:
-        wait_s = self._vain.get(member, FETCH_AGAIN_S)
-        self._vain[member] = min(2 * wait_s, FETCH_AGAIN_MAX_S)
+        wait_s = self._fetch_backoff.get(member, FETCH_AGAIN_S)
+        self._fetch_backoff[member] = min(2 * wait_s, FETCH_AGAIN_MAX_S)
         asyncio.get_running_loop().call_later(wait_s, self._fetch_again, member)
 
     def _fetch_again(self, member: QuorumMember) -> None:
@@ -185,13 +184,13 @@ class Quorums(MemberPorts, PeerEvents):
             fetcher.ask_again(member)
 
     def durable_moved(self, member: QuorumMember) -> None:
-        """Tell a leader that has parked our fetch; should this be lost, the next fetch says it, too."""
+        """Send the durable offset to a leader that has parked our fetch; if it is lost, the next fetch carries it."""
         fetcher, fetch = self._fetching.get(member), member.replica.fetch()
         asked = None if fetcher is None else fetcher.asks(member)
         if asked is None or fetch is None or fetch.durable < 0:
             return
         if (asked.end, asked.last_epoch, asked.epoch, asked.to) == (fetch.end, fetch.last_epoch, fetch.epoch, fetch.to):
-            news = Synced(
+            synced = Synced(
                 peer=fetch.peer,
                 to=fetch.to,
                 epoch=fetch.epoch,
@@ -199,11 +198,11 @@ class Quorums(MemberPorts, PeerEvents):
                 last_epoch=fetch.last_epoch,
                 durable=fetch.durable,
             )
-            self.peers.send(fetch.to.broker, member.key, news)
+            self.peers.send(fetch.to.broker, member.key, synced)
 
-    def took(self, member: QuorumMember, fetched: PartitionFetched, fetcher: FollowerSession) -> None:
-        """Who got as much as an answer holds and is not at the end yet fetches on the other lane until it is."""
-        self._vain.pop(member, None)
+    def answer_processed(self, member: QuorumMember, fetched: PartitionFetched, fetcher: FollowerSession) -> None:
+        """Move a lagging follower to the catch-up lane, and back when it has caught up."""
+        self._fetch_backoff.pop(member, None)
         behind = member in self._behind
         if fetched.high_watermark <= member.log.end:
             self._behind.pop(member, None)
@@ -212,11 +211,11 @@ class Quorums(MemberPorts, PeerEvents):
         if behind != (member in self._behind):
             self.fetch_changed(member)
 
-    def let(self, member: QuorumMember, event: Event) -> None:
-        """Tell a partition that its leader is silent, or gone; it may stand for election over that, in its turn."""
-        self._election_limit.let(member, event)
+    def step_in_turn(self, member: QuorumMember, event: Event) -> None:
+        """Report to a partition that its leader is silent or disconnected; elections over that are limited."""
+        self._election_limit.step_in_turn(member, event)
 
-    # What peers say
+    # PeerEvents, which peers trigger
 
     @property
     def live(self) -> tuple[BrokerId, ...]:
@@ -251,45 +250,45 @@ class Quorums(MemberPorts, PeerEvents):
         if fetcher is not None:
             fetcher.lane_down()
 
-    # Pulses
+    # Liveness
 
-    def left(self, member: QuorumMember) -> None:
+    def follower_left(self, member: QuorumMember) -> None:
         member.stir()
-        self._left[member] = self.now() + self.timing.check_quorum_s + LOOK_S
-        self._look_at_left_again()
+        self._quorum_checks[member] = self.now() + self.timing.check_quorum_s + CHECK_S
+        self._schedule_quorum_checks()
 
-    def _look_at_left_again(self) -> None:
-        if self._left and self._left_timer is None and not self._closed:
-            wait_s = max(LOOK_S, next(iter(self._left.values())) - self.now())
-            self._left_timer = asyncio.get_running_loop().call_later(wait_s, self._look_at_left)
+    def _schedule_quorum_checks(self) -> None:
+        if self._quorum_checks and self._quorum_timer is None and not self._closed:
+            wait_s = max(CHECK_S, next(iter(self._quorum_checks.values())) - self.now())
+            self._quorum_timer = asyncio.get_running_loop().call_later(wait_s, self._check_quorums)
 
-    def _look_at_left(self) -> None:
-        self._left_timer, now = None, self.now()
-        for member, due in list(self._left.items()):
+    def _check_quorums(self) -> None:
+        self._quorum_timer, now = None, self.now()
+        for member, due in list(self._quorum_checks.items()):
             if due <= now:
-                del self._left[member]
+                del self._quorum_checks[member]
                 member.tick()
-        self._look_at_left_again()
+        self._schedule_quorum_checks()
 
     async def watch(self) -> None:
-        """Look at the pulses, for ever."""
+        """Check the liveness of all sessions, until cancelled."""
         while True:
-            await sleep_then_read(LOOK_S)
+            await sleep_then_read(CHECK_S)
             now = self.now()
             for fetcher in list(self._fetchers.values()):
-                fetcher.look(now, self.timing.fetch_timeout_s)
+                fetcher.check_alive(now, self.timing.fetch_timeout_s)
             for session in list(self._sessions.values()):
-                session.look(now, self.timing.check_quorum_s)
+                session.check_alive(now, self.timing.check_quorum_s)
             self._inbox.forget_old(now)
 
     def stop(self) -> None:
-        """Nothing is fetched, ticked or answered any more."""
+        """Stop all fetches, ticks and answers."""
         self._closed = True
         self._deadlines.stop()
         self._election_limit.stop()
         self._inbox.stop()
-        if self._left_timer is not None:
-            self._left_timer.cancel()
+        if self._quorum_timer is not None:
+            self._quorum_timer.cancel()
         for session in list(self._sessions.values()):
             session.close()
 
@@ -298,5 +297,5 @@ def _none_hosted(key: TopicPartition) -> QuorumMember | None:
     return None
 
 
-def _nobody_listens(member: QuorumMember) -> None:
+def _ignore(member: QuorumMember) -> None:
     pass

@@ -1,9 +1,10 @@
-"""What peers' partitions say to ours, in the order it came.
+"""Incoming Raft messages, processed in the order of arrival.
 
-A broker that lost thousands of leaders at once hears thousands of messages in one breath. They are taken in by and by,
-so that the loop gets to its other work in between, fetches above all: who does not fetch is taken for dead.
+When thousands of partitions lose their leader at once, thousands of messages arrive at once. They are processed in
+slices of `PARTITIONS_PER_TURN_MAX`, so that the loop gets to its other work in between, above all to fetches: a
+follower that does not fetch counts as dead.
 
-What is said to a partition that is not here yet is kept for a while: its metadata is on the way.
+Messages to a partition that is not hosted here yet are kept for `EARLY_KEPT_S`: its metadata may be on the way.
 """
 
 import asyncio
@@ -33,21 +34,21 @@ class RaftInbox:
     def take(self, messages: Sequence[tuple[TopicPartition, Message]]) -> None:
         if not self._waiting and len(messages) <= PARTITIONS_PER_TURN_MAX:
             for key, message in messages:
-                self._hear(key, message)
-        elif len(self._waiting) < RAFT_MESSAGES_GATHERED_MAX:  # else it is lost, and repeated where it matters
+                self._deliver(key, message)
+        elif len(self._waiting) < RAFT_MESSAGES_GATHERED_MAX:  # otherwise dropped: Raft repeats what matters
             if not self._waiting:
-                asyncio.get_running_loop().call_soon(self._go_on)
+                asyncio.get_running_loop().call_soon(self._deliver_waiting)
             self._waiting += messages
 
-    def _go_on(self) -> None:
+    def _deliver_waiting(self) -> None:
         try:
             for _ in range(min(len(self._waiting), PARTITIONS_PER_TURN_MAX)):
-                self._hear(*self._waiting.popleft())
+                self._deliver(*self._waiting.popleft())
         finally:
             if self._waiting:
-                asyncio.get_running_loop().call_soon(self._go_on)
+                asyncio.get_running_loop().call_soon(self._deliver_waiting)
 
-    def _hear(self, key: TopicPartition, message: Message) -> None:
+    def _deliver(self, key: TopicPartition, message: Message) -> None:
         member = self._find(key)
         if member is not None:
             member.step(message)
@@ -56,7 +57,7 @@ class RaftInbox:
             self._early_count += 1
 
     def opened(self, member: QuorumMember) -> None:
-        """A partition is here now: what was said to it before is heard."""
+        """A partition was opened: deliver the messages that arrived for it before."""
         now = self._clock.monotonic()
         for at, message in self._early.pop(member.key, ()):
             self._early_count -= 1

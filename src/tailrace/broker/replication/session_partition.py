@@ -1,4 +1,4 @@
-"""One partition of a peer's fetch session: where its follower is, what it was last told, what there is to say now."""
+"""One partition of a leader session: the follower's position, what it was last sent, and what to send next."""
 
 from typing import TYPE_CHECKING
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 
 
 class SessionPartition:
-    """It is the pulse of that follower, too: the session's, while this partition is in it."""
+    """Also the follower's liveness clock (`pulse`) while it is in the session."""
 
-    __slots__ = ("_left_at", "_session", "answer", "member", "sent", "told", "wanted")
+    __slots__ = ("_left_at", "_session", "answer", "last_answered", "member", "sent", "wanted")
 
     def __init__(self, session: "LeaderSession", member: QuorumMember, wanted: PartitionWanted) -> None:
         self._session: LeaderSession | None = session
         self._left_at = 0.0
         self.member = member
         self.wanted = wanted
-        self.answer: FetchAnswer | None = None  # the machine's, to the fetch that was named last
-        self.told: tuple[Epoch, int] | None = None  # the epoch and the high watermark of the last answer
-        self.sent = False  # records went out, and the follower has not named this partition since
+        self.answer: FetchAnswer | None = None  # the state machine's, to the last fetch
+        self.last_answered: tuple[Epoch, int] | None = None  # epoch and high watermark of the last answer
+        self.sent = False  # records were sent, and the follower has not fetched this partition since
 
     @property
     def at(self) -> float:
@@ -36,10 +36,10 @@ class SessionPartition:
     def leave(self) -> None:
         self._left_at, self._session = self.at, None
 
-    def named(self, wanted: PartitionWanted) -> None:
-        """The follower says where it is; what the machine answers to that is on its way."""
+    def requested(self, wanted: PartitionWanted) -> None:
+        """The follower fetches from a new position; the state machine will answer that."""
         if wanted.leader_epoch != self.wanted.leader_epoch or wanted.offset < self.wanted.offset:
-            self.told = None  # what was said about another log was not taken in
+            self.last_answered = None  # the follower has not processed answers to its previous log
         self.wanted = wanted
         self.sent = False
         self.answer = None
@@ -54,15 +54,15 @@ class SessionPartition:
         return (
             not answer.served
             or answer.diverging is not None
-            or self.told != (member.epoch, member.high_watermark)
+            or self.last_answered != (member.epoch, member.high_watermark)
             or self.wanted.offset < member.log.end
             or self.wanted.durable < 0
         )
 
-    # What to say
+    # Answers
 
-    def look(self, room: int) -> PartitionFetched | None:
-        """All there is to say, within the limits; None: the disk must be waited for."""
+    def next_answer(self, room: int) -> PartitionFetched | None:
+        """Everything there is to send, within the limits; None: a disk read is needed."""
         if not self.serves:
             return self.refused()
         answer, log = self.answer, self.member.log
@@ -74,16 +74,16 @@ class SessionPartition:
             read = log.read(self.wanted.offset, min(self.wanted.max_bytes, room), log.end)
         except Fault as fault:
             return self._cannot_read(fault)
-        return None if read is None else self._took(read)
+        return None if read is None else self._with_records(read)
 
-    async def look_off_loop(self, max_bytes: int) -> PartitionFetched:
-        """As `look`, where the disk must be waited for."""
+    async def next_answer_cold(self, max_bytes: int) -> PartitionFetched:
+        """As `next_answer`, with a read from the disk."""
         log = self.member.log
         try:
             read = await log.read_cold(self.wanted.offset, max_bytes, log.end)
         except Fault as fault:
             return self._cannot_read(fault)
-        return self._took(read) if self.serves else self.refused()
+        return self._with_records(read) if self.serves else self.refused()
 
     @property
     def serves(self) -> bool:
@@ -96,18 +96,18 @@ class SessionPartition:
         )
 
     def refused(self) -> PartitionFetched:
-        """Who leads, and in which epoch."""
+        """The answer of a broker that is not the leader: leader and epoch as known here."""
         member = self.member
         leader = None if member.offline is not None else member.leader
-        self.told = None
+        self.last_answered = None
         return PartitionFetched(
             self.wanted.partition,
             Error.NOT_LEADER_OR_FOLLOWER,
             leader=NOBODY if leader is None else leader,
-            leader_epoch=member.epoch if member.replica.stored else -1,  # nobody hears of it before it is on disk
+            leader_epoch=member.epoch if member.replica.stored else -1,  # an epoch is not sent before it is durable
         )
 
-    def _took(self, read: Read) -> PartitionFetched:
+    def _with_records(self, read: Read) -> PartitionFetched:
         self.sent = bool(read.data)
         return self._fetched(read.data)
 
@@ -115,7 +115,7 @@ class SessionPartition:
         self, records: bytes | bytearray | memoryview, diverging: tuple[int, int] | None = None
     ) -> PartitionFetched:
         member = self.member
-        self.told = (member.epoch, member.high_watermark) if diverging is None else None
+        self.last_answered = (member.epoch, member.high_watermark) if diverging is None else None
         return PartitionFetched(
             self.wanted.partition,
             0,

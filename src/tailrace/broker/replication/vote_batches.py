@@ -1,8 +1,8 @@
-"""Votes on their way to the disk, many partitions at a time: one fsync for all that wait.
+"""Group commit of votes: the votes of many partitions are stored with one fsync.
 
-While one batch is being synced the next gathers. A later vote of a partition takes the place of one that is not on its
-way yet. A vote that the disk has no room for is not cast: its partition goes without, clients are told to try again,
-and so do we. A failed fsync is another matter: see `VoteJournal`.
+While one batch is being synced, further votes gather for the next. A later vote of a partition replaces one that is not
+being written yet. A vote that the disk has no room for is not cast: its partition stays without a leader, clients
+retry, and storing the vote is retried as well. A failed fsync is final: see `VoteJournal`.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ class VoteBatches:
         self._spawn = spawn
         self._waiting: dict[QuorumMember, Vote] = {}
         self._storing = False
-        self.problem: OSError | None = None  # what keeps votes from being stored now; said once, however often tried
+        self.problem: OSError | None = None  # why votes cannot be stored now; logged once per reason
 
     def store(self, member: QuorumMember, vote: Vote) -> None:
         self._waiting[member] = vote
@@ -35,7 +35,7 @@ class VoteBatches:
             self._spawn(self._store())
 
     def forget(self, member: QuorumMember) -> None:
-        """It is gone for good."""
+        """The partition was deleted."""
         self._waiting.pop(member, None)
 
     async def _store(self) -> None:
@@ -47,7 +47,7 @@ class VoteBatches:
                 except OSError as error:
                     if self._journal.failed:
                         self.problem = self.problem or error
-                        return  # the journal has said so: no vote is cast any more
+                        return  # the journal has logged it: no vote is cast until a restart
                     self._waiting = votes | self._waiting
                     self._report(error)
                     await asyncio.sleep(RETRY_S)
@@ -63,7 +63,5 @@ class VoteBatches:
     def _report(self, problem: OSError) -> None:
         if str(problem) != str(self.problem):
             waiting = len(self._waiting)
-            logger.error(
-                "votes of %d partitions could not be stored: %s; trying again until it works", waiting, problem
-            )
+            logger.error("cannot store the votes of %d partitions, retrying: %s", waiting, problem)
         self.problem = problem

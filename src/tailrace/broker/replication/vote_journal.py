@@ -1,13 +1,13 @@
-"""The vote journal: which epoch each partition is in here, and whom this broker voted for in it.
+"""The vote journal: the current epoch of each partition on this broker, and the vote cast in it.
 
 All partitions of a broker share one file of fixed-size entries, each with its own checksum, so that a batch of votes
-costs one fsync. The last entry of a partition counts. An entry that the checksum rejects was being written when the
-power went, and nobody heard of that vote; those behind it count all the same, for a vote nobody heard of does no harm,
-and one that was forgotten would let an epoch come twice. At start the file is rewritten with one entry per partition
-when most of it is history.
+costs one fsync. The last entry of a partition counts. An entry with a wrong checksum was being written when the power
+failed, so that vote was never sent. The entries behind it still count: keeping a vote that was never sent does no harm,
+while forgetting one that was sent could elect two leaders in one epoch. At start the file is rewritten with one entry
+per partition if most of it is history.
 
-A write that fails leaves nothing: it may be tried again. After a failed sync nobody knows what the disk holds, so
-nothing is ever stored again in this life: partitions that lead go on, new ones get no leader before a restart.
+A write that fails has no effect and may be retried. After a failed fsync the content of the disk is unknown, so nothing
+is stored again until the broker restarts: partitions led here keep their leader, but this broker casts no votes.
 """
 
 import errno
@@ -40,7 +40,7 @@ class VoteJournal:
         self._path = path
         self._votes: dict[TopicPartition, Vote] = {}
         self._end = 0
-        self.failed = False  # a sync did: nothing is stored any more
+        self.failed = False  # an fsync failed: nothing is stored until a restart
 
     async def load(self) -> None:
         fresh = not self._disk.exists(self._path)
@@ -50,13 +50,13 @@ class VoteJournal:
             entry = data[at : at + ENTRY_BYTES - CHECKSUM_LAYOUT.size]
             (checksum,) = CHECKSUM_LAYOUT.unpack_from(data, at + ENTRY_LAYOUT.size)
             if crc32c(entry) != checksum:
-                logger.warning("%s at byte %d: a vote that cannot be read is left out", self._path, at)
+                logger.warning("%s: skipping the entry at byte %d: checksum mismatch", self._path, at)
                 continue
             topic_id, partition, epoch, broker, directory = ENTRY_LAYOUT.unpack(entry)
             voter = Voter(broker=BrokerId(broker), directory=Id(directory))
             key = TopicPartition(Id(topic_id), partition)
             vote = Vote(epoch=Epoch(epoch), voter=voter)
-            if _may_follow(vote, self.last(key)):  # else it was left there by a write that failed half way
+            if _may_follow(vote, self.last(key)):  # otherwise it is left over from a write that failed half way
                 self._votes[key] = vote
             entries += 1
             self._end = at + ENTRY_BYTES
@@ -66,15 +66,15 @@ class VoteJournal:
         self._file.truncate(self._end)
 
     def last(self, partition: TopicPartition) -> Vote:
-        """The highest epoch this broker knows of, and whom it voted for in it, if anybody."""
+        """The highest epoch known to this broker, and its vote in it, if it has cast one."""
         return self._votes.get(partition, NO_VOTE)
 
     async def store(self, votes: Sequence[tuple[TopicPartition, Vote]]) -> None:
-        """Put votes on disk, all with one fsync. OSError: none of them counts."""
+        """Store votes durably, all with one fsync. After an OSError none of them counts."""
         if self.failed:
             raise OSError(errno.EIO, "an earlier sync failed", self._path)
         data = b"".join(_entry(partition, vote) for partition, vote in votes)
-        self._file.write(data, self._end)  # when it fails, the next write goes over what it left
+        self._file.write(data, self._end)  # after a failure the next write overwrites what this one left
         self._end += len(data)
         for partition, vote in votes:
             assert _may_follow(vote, self.last(partition))
@@ -83,11 +83,11 @@ class VoteJournal:
             await self._file.sync()
         except OSError:
             self.failed = True
-            logger.critical("%s could not be synced; no partition gets a new leader before a restart", self._path)
+            logger.critical("%s: fsync failed; this broker casts no vote until it restarts", self._path)
             raise
 
     def forget(self, partitions: Sequence[TopicPartition]) -> None:
-        """Drop votes of partitions that are gone for good; they leave the file at the next rewrite."""
+        """Drop the votes of deleted partitions; the next rewrite removes them from the file."""
         for partition in partitions:
             self._votes.pop(partition, None)
 
@@ -101,7 +101,7 @@ class VoteJournal:
 
 
 def _may_follow(vote: Vote, last: Vote) -> bool:
-    """Raft §5.2: one vote per epoch; that an epoch has begun may be stored before anybody gets the vote."""
+    """Raft §5.2: one vote per epoch. The epoch alone may be stored before the vote in it is cast."""
     return vote.epoch > last.epoch or (vote.epoch == last.epoch and last.voter == NO_VOTER) or vote == last
 
 

@@ -1,6 +1,6 @@
 """Administration: brokers, the metadata quorum, feature levels, disks, leader elections, and settings."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum, auto
 from functools import cache, partial
 from typing import Final, NamedTuple
@@ -13,8 +13,9 @@ from tailrace.broker.control.preferred_elections import PreferredElections
 from tailrace.broker.metadata.hosted_partitions import HostedPartitions
 from tailrace.broker.metadata.progress import MetadataProgress
 from tailrace.broker.partitions.partition import Partition
+from tailrace.broker.services.broker_facts import BrokerFact, broker_facts
 from tailrace.broker.services.topics import wants_compaction, warn_of_compaction
-from tailrace.cluster.brokers import Broker
+from tailrace.cluster.brokers import Broker, Endpoints
 from tailrace.cluster.controller import Controller
 from tailrace.cluster.feature_updates import FeatureUpdate
 from tailrace.cluster.features import Features, may_forward
@@ -131,6 +132,7 @@ class Admin:
         ports: Ports,
         settings: Settings,
         features: Features,
+        endpoints: Callable[[], Endpoints],
         cluster_id: str,
         me: BrokerId,
     ) -> None:
@@ -145,6 +147,7 @@ class Admin:
         self._ports = ports
         self._settings = settings
         self._features = features
+        self._endpoints = endpoints  # where clients reach this broker
         self._cluster_id = cluster_id
         self._me = me
 
@@ -270,14 +273,23 @@ class Admin:
             )
 
     def _broker_settings(self) -> Iterator[SettingView]:
+        """This broker's settings, and what else it shows of itself; a fact is shown in place of its setting."""
+        voters = [voter.broker for voter in self._metadata.replica.voters]
+        facts = {
+            fact.name: fact
+            for fact in broker_facts(self._settings, self._me, self._endpoints(), voters, self._hosted.image.brokers)
+        }
         for name, one in rows().items():
-            yield SettingView(
-                name=name,
-                kind=kind_of(one),
-                help=row(one).help,
-                values=list(self._broker_values(name)),
-                read_only=name not in CHANGEABLE_BROKER_SETTINGS,
-            )
+            if name not in facts:
+                yield SettingView(
+                    name=name,
+                    kind=kind_of(one),
+                    help=row(one).help,
+                    values=list(self._broker_values(name)),
+                    read_only=name not in CHANGEABLE_BROKER_SETTINGS,
+                )
+        for fact in facts.values():
+            yield _view_of(fact)
 
     def _all_brokers_settings(self) -> Iterator[SettingView]:
         """The settings that were changed for all brokers, without defaults."""
@@ -364,6 +376,12 @@ def _resource(kind: int, name: str) -> Resource:
     if kind == Resource.GROUP and not name:
         raise InvalidRequest("GroupId can't be empty.")
     return Resource(kind)
+
+
+def _view_of(fact: BrokerFact) -> SettingView:
+    source = SettingSource.DEFAULT if fact.is_default else SettingSource.START
+    value = SettingValue(fact.name, fact.value, source)
+    return SettingView(name=fact.name, kind=fact.kind, help=fact.help, values=[value], read_only=True)
 
 
 @cache

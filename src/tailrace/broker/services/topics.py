@@ -23,7 +23,6 @@ from tailrace.model.faults import (
     InvalidRequest,
     NotLeader,
     PolicyViolation,
-    RefusedElsewhere,
     TopicDeletionDisabled,
     TopicExists,
     UnknownTopic,
@@ -35,7 +34,7 @@ from tailrace.model.proposal import Proposal
 from tailrace.model.settings import Settings
 from tailrace.model.topics import TopicSettings, check_topic_name, is_compacted
 from tailrace.wire.compile import decode, encode
-from tailrace.wire.errors import Error
+from tailrace.wire.faults import fault_of
 from tailrace.wire.messages import create_topics as wire
 from tailrace.wire.messages.peers.forward import Forward
 
@@ -178,13 +177,9 @@ class Topics:
         except Fault as fault:
             return dict.fromkeys(names, fault)
         response, _ = decode(wire.CreateTopicsResponse, CREATE_TOPICS_VERSION, memoryview(answer.body), 0)
-        exists = (Error.NONE, Error.TOPIC_ALREADY_EXISTS)
-        await self._progress.until_led([one.topic_id for one in response.topics if one.error_code == Error.NONE])
-        return {
-            one.name: RefusedElsewhere(one.error_message or "", one.error_code)
-            for one in response.topics
-            if one.error_code not in exists
-        }
+        faults = {one.name: fault_of(one.error_code, one.error_message or "") for one in response.topics}
+        await self._progress.until_led([one.topic_id for one in response.topics if faults[one.name] is None])
+        return {name: one for name, one in faults.items() if one is not None and not isinstance(one, TopicExists)}
 
     def _warn_of(self, created: Sequence[TopicCreated]) -> None:
         """Log a warning for settings that are allowed, as in Kafka, but probably a mistake."""

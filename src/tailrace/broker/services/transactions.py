@@ -39,7 +39,6 @@ from tailrace.transactions.states import State
 from tailrace.transactions.transaction import NOTHING, Producer, Transaction
 from tailrace.transactions.transactions import NO_CONNECTION
 from tailrace.transactions.transactions import Transactions as TransactionMachine
-from tailrace.wire.errors import Error
 from tailrace.wire.messages.write_txn_markers import MarkerToWrite
 
 __all__ = [
@@ -207,7 +206,7 @@ class Transactions:
             transactional_id, producer, version, committed=committed, link=connection_number
         )
 
-    async def write_marker(self, who: Caller, topic: str, partition: int, marker: MarkerToWrite) -> Error:
+    async def write_marker(self, who: Caller, topic: str, partition: int, marker: MarkerToWrite) -> Fault | None:
         """Write a transaction marker to a partition that this broker leads: ends a hanging transaction, one that its
         coordinator no longer knows."""
         return await self._markers.write(topic, partition, marker, MARKER_TIMEOUT_S)

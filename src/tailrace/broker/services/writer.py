@@ -208,6 +208,7 @@ class Write:
             guard = self._guards.get((topic, number)) if self._guards else None
             appended = partition.append(records, self._acks, guard)
         except Fault as fault:
+            self._is_slow = True  # the batch may have been opened, to name the rejected records
             self.outcomes.append(fault)
             return
         self.outcomes.append(appended)

@@ -17,22 +17,17 @@ from tailrace.broker.coordination.coordinator import CoordinatorParts
 from tailrace.broker.peers import Unreachable
 from tailrace.broker.transactions.marker_writing import MarkerWriting
 from tailrace.broker.transactions.partition_coordinator import TransactionPartitionCoordinator
-from tailrace.model.faults import Fault
+from tailrace.model.faults import BrokerNotAvailable, CoordinatorFenced, Fault, StaleProducerEpoch
 from tailrace.model.ids import NO_EPOCH, NO_ID, NOBODY, BrokerId, Epoch, PartitionName
 from tailrace.model.limits import MARKS_PER_CALL_MAX
 from tailrace.transactions.transactions import Transactions
 from tailrace.transactions.turn import Markers, TransactionTurn
-from tailrace.wire.errors import Error
-from tailrace.wire.faults import error_of
 from tailrace.wire.messages.peers.write_markers import Marker, PartitionToMark
 
 logger: Final = logging.getLogger(__name__)
 
 AGAIN_FIRST_S: Final = 0.02
 AGAIN_MOST_S: Final = 1.0
-# Written, or not needed: a producer whose epoch is higher there has nothing open in this one.
-DONE: Final = (Error.NONE, Error.INVALID_PRODUCER_EPOCH)
-NOT_OURS: Final = Error.TRANSACTION_COORDINATOR_FENCED  # another coordinator has written there: it ends this
 
 
 class Order(NamedTuple):
@@ -107,22 +102,22 @@ class MarkerDelivery:
         """Send to one broker what there is for it, until there is no more."""
         while waiting := [order for order in self._waiting[broker] if order.stands]:
             orders, self._waiting[broker] = waiting[:MARKS_PER_CALL_MAX], waiting[MARKS_PER_CALL_MAX:]
-            codes = await self._call(broker, orders)
-            results = list(zip(orders, codes, strict=True))
-            self._later([order for order, code in results if code not in (*DONE, NOT_OURS)])
-            self._background.spawn(self._tell([order for order, code in results if code in DONE]))
+            faults = await self._call(broker, orders)
+            results = list(zip(orders, faults, strict=True))
+            self._later([order for order, fault in results if not (_is_done(fault) or _is_superseded(fault))])
+            self._background.spawn(self._tell([order for order, fault in results if _is_done(fault)]))
         del self._waiting[broker]
 
-    async def _call(self, broker: BrokerId, orders: Sequence[Order]) -> Sequence[Error]:
+    async def _call(self, broker: BrokerId, orders: Sequence[Order]) -> Sequence[Fault | None]:
         """What became of each."""
         try:
             answers = await self._markers.send(broker, [self._marker(order) for order in orders])
         except Unreachable as error:
-            logger.info("markers did not reach broker %d: %s", broker, error)
-            return [Error.BROKER_NOT_AVAILABLE] * len(orders)
+            logger.info("cannot send transaction markers to broker %d, retrying: %s", broker, error)
+            return [BrokerNotAvailable(str(error))] * len(orders)
         except Fault as fault:
-            return [error_of(fault)] * len(orders)
-        return [code for (code,) in answers]
+            return [fault] * len(orders)
+        return [fault for (fault,) in answers]
 
     def _marker(self, order: Order) -> Marker:
         topic = self._hosted.image.topics.get(order.place.topic)
@@ -152,3 +147,13 @@ class MarkerDelivery:
 def _marked(orders: Sequence[Order], machine: Transactions, turn: TransactionTurn) -> None:
     for order in orders:
         machine.marked(order.markers, [order.place], turn)
+
+
+def _is_done(fault: Fault | None) -> bool:
+    """Written, or not needed: a producer whose epoch is higher there has nothing open in this one."""
+    return fault is None or isinstance(fault, StaleProducerEpoch)
+
+
+def _is_superseded(fault: Fault | None) -> bool:
+    """A later coordinator has written there, and ends the transaction."""
+    return isinstance(fault, CoordinatorFenced)

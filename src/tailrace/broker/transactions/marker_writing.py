@@ -17,11 +17,10 @@ from tailrace.broker.control.controller_calls import CallPeer
 from tailrace.broker.control.peer_requests import Handler
 from tailrace.broker.metadata.hosted_partitions import HostedPartitions
 from tailrace.broker.partitions.partition import Partition
-from tailrace.model.faults import Fault, InvalidRequest, InvalidTopicName
+from tailrace.model.faults import Fault, InvalidRequest, InvalidTopicName, TimedOut
 from tailrace.model.ids import NO_EPOCH, NO_ID, BrokerId, Id
 from tailrace.model.topics import OFFSETS_TOPIC
-from tailrace.wire.errors import Error
-from tailrace.wire.faults import error_of
+from tailrace.wire.faults import error_of, fault_of
 from tailrace.wire.messages.peers.write_markers import Marker, WriteMarkers, WriteMarkersAnswer
 from tailrace.wire.messages.write_txn_markers import MarkerToWrite
 
@@ -41,8 +40,8 @@ class MarkerWriting:
 
     async def send(
         self, broker: BrokerId, markers: Sequence[Marker], timeout_s: float = MARKER_TIMEOUT_S
-    ) -> list[list[Error]]:
-        """Have a broker write markers; for each a code for each of its partitions. `Unreachable` when nobody knows."""
+    ) -> list[list[Fault | None]]:
+        """Have a broker write markers; for each of its partitions a fault, or None. `Unreachable` when nobody knows."""
         self._number += 1
         request = WriteMarkers(life=self._incarnation, number=self._number, markers=tuple(markers))
         if broker == self._hosted.me.broker:
@@ -50,9 +49,10 @@ class MarkerWriting:
         else:
             answer = await self._call_peer(broker, request, timeout_s)
         if answer.error_code:
-            return [[Error(answer.error_code)] * len(marker.partitions) for marker in markers]
+            fault = fault_of(answer.error_code, answer.error_message or "")
+            return [[fault] * len(marker.partitions) for marker in markers]
         codes = iter(answer.codes)
-        return [[Error(next(codes)) for _ in marker.partitions] for marker in markers]
+        return [[fault_of(next(codes)) for _ in marker.partitions] for marker in markers]
 
     @property
     def handlers(self) -> Mapping[type, Handler]:
@@ -68,11 +68,12 @@ class MarkerWriting:
             for marker in request.markers
             for place in marker.partitions
         ]
-        return WriteMarkersAnswer(codes=tuple(await asyncio.gather(*writes)))
+        faults = await asyncio.gather(*writes)
+        return WriteMarkersAnswer(codes=tuple(0 if fault is None else error_of(fault) for fault in faults))
 
     async def write(
         self, topic: str | Id, number: int, marker: AnyMarker, within_s: float, leader_epoch: int = NO_EPOCH
-    ) -> Error:
+    ) -> Fault | None:
         """Write a marker to a partition that this broker leads, in that epoch if it is known; what became of it."""
         try:
             partition = self._hosted.find(topic, number)
@@ -87,10 +88,10 @@ class MarkerWriting:
                     transaction_version=marker.transaction_version,
                 )
         except Fault as fault:
-            return error_of(fault)
+            return fault
         except TimeoutError:
-            return Error.REQUEST_TIMED_OUT
-        return Error.NONE
+            return TimedOut(f"the marker was not committed within {within_s} s")
+        return None
 
 
 def _require_takes_part(partition: Partition) -> None:

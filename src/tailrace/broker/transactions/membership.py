@@ -18,8 +18,7 @@ from tailrace.model.faults import (
 )
 from tailrace.model.ids import BrokerId, PartitionName
 from tailrace.transactions.transaction import TRANSACTIONS_V2, Producer
-from tailrace.wire.errors import Error
-from tailrace.wire.faults import error_of
+from tailrace.wire.faults import error_of, fault_of
 from tailrace.wire.messages.peers.take_part import PartitionTakingPart, TakePart, TakePartAnswer
 
 
@@ -44,7 +43,7 @@ class TransactionMembership:
         partitions: Sequence[PartitionName],
         *,
         add: bool,
-    ) -> Mapping[PartitionName, Error]:
+    ) -> Mapping[PartitionName, Fault]:
         """As `Verifier` says."""
         request = TakePart(
             transactional_id=transactional_id,
@@ -56,7 +55,8 @@ class TransactionMembership:
         answer = await self._ask(request)
         if answer.error_code or len(answer.codes) != len(partitions):
             raise CoordinatorUnavailable(f"the coordinator of {transactional_id} says: {answer.error_message}")
-        return {one: Error(code) for one, code in zip(partitions, answer.codes, strict=True) if code}
+        faults = ((one, fault_of(code)) for one, code in zip(partitions, answer.codes, strict=True))
+        return {one: fault for one, fault in faults if fault is not None}
 
     async def _ask(self, request: TakePart) -> TakePartAnswer:
         coordinator = await self._coordinator.find(request.transactional_id)
@@ -91,7 +91,7 @@ class TransactionMembership:
         except Fault as fault:
             return TakePartAnswer(codes=(error_of(fault),) * len(places))
         none = error_of(NotInTransaction(""))
-        return TakePartAnswer(codes=tuple(none if one in missing else Error.NONE for one in places))
+        return TakePartAnswer(codes=tuple(none if one in missing else 0 for one in places))
 
 
 def _require_known(hosted: HostedPartitions, places: Sequence[PartitionName]) -> None:

@@ -19,14 +19,14 @@ from tailrace.model.faults import (
     ConcurrentTransactions,
     Fault,
     InvalidTransactionState,
-    RefusedElsewhere,
+    NotInTransaction,
+    ProducerFenced,
     StaleProducerEpoch,
 )
 from tailrace.model.frozen import frozen
 from tailrace.model.ids import PartitionName
 from tailrace.model.topics import OFFSETS_TOPIC
 from tailrace.transactions.transaction import Producer
-from tailrace.wire.errors import Error
 
 
 @frozen
@@ -69,18 +69,17 @@ class OffsetCommits:
         refused = await self.verifier.verify(
             wanted.transactional_id, wanted.producer.id, wanted.producer.epoch, [place], add=wanted.adds
         )
-        for error in refused.values():
-            raise _refusal(wanted, error)
+        for fault in refused.values():
+            raise _refusal(wanted, fault)
 
 
-def _refusal(wanted: TransactionalCommit, error: Error) -> Fault:
+def _refusal(wanted: TransactionalCommit, fault: Fault) -> Fault:
     """Clients are told what Kafka tells them, and what they know."""
-    what = f"the coordinator of {wanted.transactional_id} says {error.name}"
-    if error == Error.PRODUCER_FENCED:
-        return StaleProducerEpoch(what)
-    if error == Error.TRANSACTION_ABORTABLE and not wanted.says_abortable:
-        return InvalidTransactionState(what)
-    return RefusedElsewhere(what, error)
+    if isinstance(fault, ProducerFenced):
+        return StaleProducerEpoch(str(fault))
+    if isinstance(fault, NotInTransaction) and not wanted.says_abortable:
+        return InvalidTransactionState(str(fault))
+    return fault
 
 
 async def _write(

@@ -70,13 +70,13 @@ class TransactionPartitionCoordinator(PartitionCoordinator[Transactions, Transac
             for at in range(0, len(names), NAMES_PER_TURN):
                 await self.act(partial(_expire, names[at : at + NAMES_PER_TURN]))
 
-    def _size(self, machine: Transactions) -> int:
+    def _live_records_max(self, machine: Transactions) -> int:
         return len(machine.transactions)
 
-    async def _restate(self) -> bool:
+    async def _rewrite(self) -> bool:
         names = await self.ask(lambda machine: list(machine.transactions))
         for at in range(0, len(names), NAMES_PER_TURN):
-            await self.act(partial(_restate, names[at : at + NAMES_PER_TURN]))
+            await self.act(partial(_rewrite, names[at : at + NAMES_PER_TURN]))
         return True
 
     def _turn(self, machine: Transactions) -> TransactionTurn:
@@ -113,5 +113,5 @@ def _expire(names: Sequence[str], machine: Transactions, turn: TransactionTurn) 
     machine.expire(names, turn)
 
 
-def _restate(names: Sequence[str], machine: Transactions, turn: TransactionTurn) -> None:
+def _rewrite(names: Sequence[str], machine: Transactions, turn: TransactionTurn) -> None:
     machine.rewrite(names, turn)

@@ -16,16 +16,17 @@ from tailrace.broker.partitions.partition import Partition
 from tailrace.broker.partitions.transaction_guards import Guard, Verifier, is_in_transaction
 from tailrace.broker.peers import Unreachable
 from tailrace.model.faults import (
+    ConcurrentTransactions,
     Fault,
     InvalidRequest,
     InvalidTransactionState,
-    RefusedElsewhere,
+    NotInTransaction,
+    ProducerFenced,
     StaleProducerEpoch,
     Unverified,
 )
 from tailrace.model.ids import PartitionName
 from tailrace.records.header import BatchHeader
-from tailrace.wire.errors import Error
 
 ANSWERED_WITHIN_S: Final = 10.0
 ASK_AGAIN_S: Final = 0.02
@@ -80,18 +81,18 @@ class Verification:
         for again in range(ASK_AGAIN_MAX + 1):
             try:
                 async with asyncio.timeout(ANSWERED_WITHIN_S):
-                    codes = await self._asked(verifier, left)
+                    refused = await self._asked(verifier, left)
             except (Fault, Unreachable, TimeoutError) as error:
                 _refuse(left, _not_asked(error))
                 return
-            left = self._learn(left, codes)
+            left = self._learn(left, refused)
             if not left:
                 return
-            if codes and again < ASK_AGAIN_MAX:
+            if refused and again < ASK_AGAIN_MAX:
                 await asyncio.sleep(ASK_AGAIN_S)
         _refuse(left, Unverified("the producer's transaction before this one is still being ended"))
 
-    async def _asked(self, verifier: Verifier, questions: Sequence[Question]) -> Mapping[PartitionName, Error]:
+    async def _asked(self, verifier: Verifier, questions: Sequence[Question]) -> Mapping[PartitionName, Fault]:
         _, producer_id, producer_epoch, _ = questions[0]
         if self._adds:
             for one in questions:
@@ -99,28 +100,28 @@ class Verification:
         names = [one.name for one in questions]
         return await verifier.verify(self._transactional_id, producer_id, producer_epoch, names, add=self._adds)
 
-    def _learn(self, questions: Sequence[Question], codes: Mapping[PartitionName, Error]) -> list[Question]:
+    def _learn(self, questions: Sequence[Question], refused: Mapping[PartitionName, Fault]) -> list[Question]:
         """Take in what was answered; those that have to be asked again."""
         again = []
         for one in questions:
-            code = codes.get(one.name, Error.NONE)
-            if code == Error.CONCURRENT_TRANSACTIONS:
+            fault = refused.get(one.name)
+            if isinstance(fault, ConcurrentTransactions):
                 again.append(one)
-            elif code != Error.NONE:
-                one.guard.refused = self._refusal(one, code)
+            elif fault is not None:
+                one.guard.refused = self._refusal(one, fault)
             elif self._adds and not one.guard.valid:
                 again.append(one)
             else:
                 one.guard.verified = True
         return again
 
-    def _refusal(self, question: Question, code: Error) -> Fault:
-        what = f"{question.partition.name}: the coordinator of {self._transactional_id!r} says {code.name}"
-        if code in (Error.PRODUCER_FENCED, Error.INVALID_PRODUCER_EPOCH):
+    def _refusal(self, question: Question, fault: Fault) -> Fault:
+        what = f"{question.partition.name}: coordinator of {self._transactional_id!r}: {fault}"
+        if isinstance(fault, ProducerFenced | StaleProducerEpoch):
             return StaleProducerEpoch(what)
-        if code == Error.TRANSACTION_ABORTABLE and not self._says_abortable:
+        if isinstance(fault, NotInTransaction) and not self._says_abortable:
             return InvalidTransactionState(what)
-        return Unverified(what) if code.retriable else RefusedElsewhere(what, code)
+        return Unverified(what) if fault.retry else fault
 
 
 def _not_asked(error: Exception) -> Fault:

@@ -70,6 +70,7 @@ async def truncate_to(log: "Log", offset: int) -> None:
     finally:
         if log.refusal == BEING_TRUNCATED:
             log.refusal = before
+            log.refuse_if_damaged()  # a read may have found damage meanwhile
 
 
 async def _find_new_end(log: "Log", offset: int) -> tuple[int, int, int]:
@@ -94,9 +95,16 @@ async def _find_new_end(log: "Log", offset: int) -> tuple[int, int, int]:
 
 async def _mark(log: "Log", end: int) -> None:
     if log.recovery_point is not None and end < log.recovery_point.offset:
+        before = log.truncated_at, log.truncation_covered
         log.truncated_at = end if log.truncated_at is None else min(end, log.truncated_at)
         log.truncation_covered = False
-        await store_mark(log.ports.disk, log.folder, log.truncated_at)
+        try:
+            await store_mark(log.ports.disk, log.folder, log.truncated_at)
+        except OSError:
+            log.truncated_at, log.truncation_covered = (
+                before  # a checkpoint would try to remove a mark that is not there
+            )
+            raise
 
 
 def _truncate(log: "Log", number: int, end: int, position: int) -> None:

@@ -6,7 +6,7 @@ panels zoom together, and a click on a topic in the legend hides it in all of th
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from math import log10
+from math import ceil, floor, inf, log10
 from typing import TYPE_CHECKING, Any, Final
 
 from tailrace.model.frozen import frozen
@@ -30,13 +30,21 @@ if TYPE_CHECKING:
 PANEL_PX: Final = 250
 BETWEEN_PX: Final = 108
 AROUND_PX: Final = 160  # above and below all panels
-DECADES_WITH_STEPS_MAX: Final = 5.0  # of a logarithmic axis; one that covers more has no room for labels in between
+DECADES_OF_DIGITS_MAX: Final = 4  # of a logarithmic axis; one that covers more has room for powers of ten alone
 LEGEND_PX: Final = 26
 MARK_PX: Final = 6
 FILLED_LINES_MAX: Final = 4  # areas of more lines cover each other
 DASHES: Final = ("solid", "dash", "dot")  # by `SHARES`
 MS_A_SECOND: Final = 1000
-SHOWN_IN_MS_MAX: Final = 10_000  # delays that are longer are shown in seconds
+# Units of delays, each with its milliseconds, and up to how many milliseconds it is the one to use.
+DELAY_UNITS: Final = (
+    ("ms", 1, 10_000),
+    ("s", 1_000, 600_000),
+    ("min", 60_000, 36_000_000),
+    ("h", 3_600_000, 864_000_000),
+    ("d", 86_400_000, inf),
+)
+FACTOR_LOG_MIN: Final = 10.0  # values that are closer together are shown on a linear axis
 
 
 @frozen
@@ -54,7 +62,7 @@ class Panel:
     traces: tuple["Scatter", ...]
     legend: str = ""  # which one belongs to it; empty: none
     names: tuple[str, ...] = ()  # in that legend
-    decades: float = 0.0  # that a logarithmic axis covers; 0: the axis is linear
+    ticks: tuple[float, ...] = ()  # of a logarithmic axis; empty: it is linear
 
 
 def over_time(report: Report) -> "Figure":
@@ -86,9 +94,18 @@ def _add(figure: "Figure", panel: Panel, row: int) -> None:
 
 
 def _kind_of_axis(panel: Panel) -> dict[str, Any]:
-    if not panel.decades:
+    if not panel.ticks:
         return {"type": "linear", "rangemode": "tozero"}
-    return {"type": "log", "dtick": "D2" if panel.decades < DECADES_WITH_STEPS_MAX else 1}  # D2: 1, 2, 5, 10, 20, …
+    return {"type": "log", "tickvals": panel.ticks, "tickformat": ",~g"}
+
+
+def log_ticks(values: Sequence[float]) -> tuple[float, ...]:
+    """Where a logarithmic axis has its labels: 1, 2, 5, 10, 20, …; none where a linear axis shows the values better."""
+    if not values or min(values) <= 0 or max(values) < FACTOR_LOG_MIN * min(values):
+        return ()
+    lowest, highest = floor(log10(min(values))), ceil(log10(max(values)))
+    digits = (1, 2, 5) if highest - lowest <= DECADES_OF_DIGITS_MAX else (1,)
+    return tuple(digit * 10.0**power for power in range(lowest, highest + 1) for digit in digits)
 
 
 def _panels(report: Report) -> Iterator[Panel]:
@@ -139,10 +156,10 @@ def _rate_points(steps: Sequence[Step], step_s: int, count: Callable[[Step], int
 
 
 def _delay_panel(lines: Sequence[TopicLine], step_ms: int, title: str, delays: Callable[[Step], Delays]) -> Panel:
-    """Percentiles of a delay, a dash for each; on a logarithmic axis where all are above zero."""
+    """Percentiles of a delay, a dash for each; on a logarithmic axis where they differ by a factor of ten or more."""
     found = [[(step.at_ms, delay) for step in line.steps if (delay := delays(step))] for line in lines]
     every = [one for those in found for _, delay in those for one in delay]
-    unit, divisor = ("ms", 1) if max(every, default=0) < SHOWN_IN_MS_MAX else ("s", MS_A_SECOND)
+    unit, divisor = next((name, ms) for name, ms, below_ms in DELAY_UNITS if max(every, default=0) < below_ms)
     traces = tuple(
         _trace(
             _delay_points([(at_ms, delay[number] / divisor) for at_ms, delay in those], step_ms),
@@ -153,8 +170,8 @@ def _delay_panel(lines: Sequence[TopicLine], step_ms: int, title: str, delays: C
         for number, share in enumerate(SHARES) if those
     )  # fmt: skip
     kinds = ", ".join(f"{_percentile(share)} {dash}" for share, dash in zip(SHARES, DASHES, strict=True))
-    decades = log10(max(every) / min(every)) + 1 if every and min(every) > 0 else 0.0
-    return Panel(title=f"{title} ({kinds})", unit=unit, traces=traces, decades=decades)
+    ticks = log_ticks([one / divisor for one in every])
+    return Panel(title=f"{title} ({kinds})", unit=unit, traces=traces, ticks=ticks)
 
 
 def _percentile(share: float) -> str:

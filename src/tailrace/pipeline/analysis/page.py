@@ -11,6 +11,7 @@ from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
+from tailrace.pipeline.analysis.archive_times import RANGES_MAX
 from tailrace.pipeline.analysis.over_time import over_time
 from tailrace.pipeline.analysis.report import LAG_LINES_MAX, Report, TopicTotal, span_ms
 from tailrace.pipeline.analysis.spreads import shares, sizes
@@ -97,6 +98,8 @@ def _about_time(report: Report) -> str:
     told = [_clocks(report.totals)]
     if not any(step.latency for line in report.lines for step in line.steps):
         told.append("No record has a header sent-at (milliseconds since 1970), so there is no latency to show.")
+    if not any(step.archive_delay for line in report.lines for step in line.steps):
+        told.append(f"The archive delay is not shown: the history's log has more than {RANGES_MAX:,} ranges, or none.")
     if not report.lags:
         told.append("Archive the topic __consumer_offsets, too, to see how far consumer groups are behind.")
     elif report.lag_lines_in_all > len(report.lags):

@@ -1,4 +1,4 @@
-"""Clients who would write to the broker's own topics, end something there, or cut them off: coordinators live on."""
+"""Clients that write to internal topics, end transactions there or delete records: coordinators are not affected."""
 
 from typing import Any
 

@@ -189,9 +189,9 @@ async def test_a_log_that_has_become_long_begins_anew_and_says_the_same(brokers:
         assert await commit(brokers, here, offset, member) == 0
     grouping, machine = brokers[here].group_coordinator, brokers.machine(here)
     end = partition(brokers, here).log.end
-    await machine.run(grouping.cut(grouping.local("g"), at_least=end + 1))
+    await machine.run(grouping.shorten(grouping.local("g"), at_least=end + 1))
     assert partition(brokers, here).log.start == 0, "it is not long yet"
-    await machine.run(grouping.cut(grouping.local("g"), at_least=10))
+    await machine.run(grouping.shorten(grouping.local("g"), at_least=10))
     await brokers.until(lambda: all(partition(brokers, one).log.start == end for one in brokers.ids))
     assert partition(brokers, here).log.end - end == 2, "the group, and how far it has read"
     asked = next(one for one in brokers.ids if one != here)
@@ -214,7 +214,7 @@ async def test_a_long_log_is_cut_before_a_transaction_that_is_open(brokers: Brok
     await one.begin()
     assert await one.commit_offset(BESIDE_G, "t", 77, version=5) == 0
     grouping = brokers[here].group_coordinator
-    await brokers.machine(here).run(grouping.cut(grouping.local("g"), at_least=10))
+    await brokers.machine(here).run(grouping.shorten(grouping.local("g"), at_least=10))
     await brokers.until(lambda: partition(brokers, here).log.start == begin)
     brokers.kill(here, power_loss=True)
     await brokers.start(here)

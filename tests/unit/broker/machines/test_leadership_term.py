@@ -1,4 +1,4 @@
-"""A machine over a partition that is led: what it does first is done again until it is committed."""
+"""A state machine during a leadership term: its first write is retried until it is committed."""
 
 from tailrace.broker.machines.leadership_term import LeadershipTerm
 from tailrace.broker.machines.runtime import MachineRuntime, codec_of

@@ -1,4 +1,4 @@
-"""Replicas that may have lost what they vouched for: they neither vote nor count until they have it again."""
+"""Replicas that may have lost durable records: they neither vote nor count until they have caught up."""
 
 from dataclasses import replace
 
@@ -19,7 +19,7 @@ def metadata_segment(node: Node) -> str:
 @pytest.mark.parametrize("again", [False, True])
 @simulated(log_checkpoint_interval_ms=500)
 async def test_a_founder_whose_metadata_is_damaged_does_not_lead_alone(brokers: Brokers, again: bool) -> None:
-    """It was the only voter once, and its data directory says so still. `again`: it crashes while it fetches anew."""
+    """It was once the only voter, and its data directory still says so. `again`: it crashes while it catches up."""
     await brokers.make_topic("t", (2, 3, 1))
     path, end = metadata_segment(brokers[1]), brokers[1].metadata.log.end
     await brokers.stop(1)
@@ -43,7 +43,7 @@ async def test_a_founder_whose_metadata_is_damaged_does_not_lead_alone(brokers: 
 
 @simulated(fsync="never", odds=far_apart)
 async def test_a_tail_that_its_leader_does_not_have_is_not_what_was_lost(brokers: Brokers) -> None:
-    """After a power cut a replica holds more than its leader, but something else: it has to be cut, and to fetch."""
+    """After a power cut a replica has a longer log than its leader, which diverges: it must truncate and fetch."""
     await brokers.make_topic("t", (1, 2, 3))
     brokers.world.network.isolate("b1")
     for _ in range(20):

@@ -1,4 +1,4 @@
-"""A replica that fetches anew what it lost: it votes again as soon as it has all of it on its disk."""
+"""A replica that catches up after data loss votes again as soon as its log is durable up to the leader's end."""
 
 from dataclasses import replace
 

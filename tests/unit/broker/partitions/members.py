@@ -1,4 +1,4 @@
-"""Single members of quorums in a simulated world: a real log, a real machine, a shell that notes what it is asked."""
+"""Single quorum members in a simulated world: a real log, a real state machine, and ports that record all calls."""
 
 from collections.abc import Coroutine
 from typing import Any
@@ -19,7 +19,7 @@ DAY_MS = 86_400_000
 
 
 class Noting:
-    """A shell: does nothing, and forgets nothing."""
+    """Ports that only record what they are asked to do."""
 
     def __init__(self, machine: Machine, ports: Ports) -> None:
         self._machine = machine

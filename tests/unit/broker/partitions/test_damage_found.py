@@ -1,4 +1,4 @@
-"""Damage that is found while a broker runs: a partition that has healthy replicas goes on with them."""
+"""Damage found while a broker runs: a partition with healthy replicas continues on them."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def first_segment(brokers: Brokers) -> str:
 
 
 async def fetch(brokers: Brokers) -> int:
-    """What a consumer gets who begins at the beginning of broker 1's replica: its error code."""
+    """The error code of a consumer's Fetch at the log start of broker 1's replica."""
     start = brokers.replica(1, "t").log.start
     wanted = PartitionToFetch(partition=0, fetch_offset=start, partition_max_bytes=1_000_000)
     request = FetchRequest(max_wait_ms=0, min_bytes=0, topics=(TopicToFetch(name="t", partitions=(wanted,)),))
@@ -25,7 +25,7 @@ async def fetch(brokers: Brokers) -> int:
 
 
 async def fill(brokers: Brokers) -> int:
-    """Several segments of which a start reads the last only, the rest was recorded as safe; where they end."""
+    """Write several segments, all but the last below the recovery point; the log end."""
     for _ in range(6):
         end = brokers.append(1, "t", bytes(800))
     await brokers.until(lambda: brokers.replica(1, "t").high_watermark == end)
@@ -112,7 +112,7 @@ async def test_damage_goes_with_the_records_that_are_deleted(brokers: Brokers) -
 
 @simulated(count=1)
 async def test_a_torn_tail_is_cut_off_though_there_was_damage(brokers: Brokers) -> None:
-    """What was found before has been put right by then: the mark says nothing of other places."""
+    """The damage found before was repaired by then: its mark says nothing about other places."""
     await brokers.make_topic("t", (1,), segment_bytes=1024)
     end = await fill(brokers)
     file = brokers.machine(1).storage.tree.find(first_segment(brokers))

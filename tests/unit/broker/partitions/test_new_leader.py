@@ -1,4 +1,4 @@
-"""What a broker that has just begun to lead a partition says to producers, who were told so before it had time to."""
+"""How a leader that was just elected answers producers, who may find it before its leader-change batch is committed."""
 
 import asyncio
 
@@ -64,7 +64,7 @@ async def test_what_follows_on_a_refused_batch_is_refused_too(cluster: Clustered
 
 @with_cluster(auto_leader_rebalance_enable=False)
 async def test_what_follows_on_a_batch_that_the_leader_before_refused_is_refused_too(cluster: Clustered) -> None:
-    """librdkafka may send the next batch to the new leader before it hears from the old one of the last."""
+    """librdkafka may send the next batch to the new leader before the old one has answered the last."""
     await cluster.make_topic("t")
     assert await produce(cluster, 1, 0) == Error.NONE
     successor = hand_over(cluster, leader=1, to=2)
@@ -77,7 +77,7 @@ async def test_what_follows_on_a_batch_that_the_leader_before_refused_is_refused
 
 @with_cluster(auto_leader_rebalance_enable=False)
 async def test_who_is_new_begins_at_0_with_a_new_leader(cluster: Clustered) -> None:
-    """Else what comes before, and was refused, would be out of order for good."""
+    """Otherwise the batches before it, which were refused, would be out of order when they are resent."""
     await cluster.make_topic("t")
     successor = hand_over(cluster, leader=1, to=2)
     await until(lambda: successor.leads)

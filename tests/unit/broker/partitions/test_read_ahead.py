@@ -1,4 +1,4 @@
-"""What a consumer that catches up will ask for next is ready, the same as if it were not, and not kept for ever."""
+"""Read-ahead: the next piece of a consumer that catches up is prepared, equals a plain read, and expires."""
 
 from typing import Any
 from unittest.mock import patch

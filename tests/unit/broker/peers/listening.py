@@ -1,4 +1,4 @@
-"""The peers' port of broker 1 on loopback, and callers that keep to no rules."""
+"""The peers' port of broker 1 on loopback, and raw connections that may send anything."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable

@@ -1,4 +1,4 @@
-"""Brokers that do nothing but talk: `Peers` on simulated machines, and a note of everything that came in."""
+"""Brokers that consist of `Peers` only, on simulated machines, with a record of everything that arrives."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence

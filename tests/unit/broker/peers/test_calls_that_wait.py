@@ -1,4 +1,4 @@
-"""Calls that get no answer: there is an end to every wait, and to a lane on which nothing is answered."""
+"""Calls that get no answer: every call times out, and a lane on which no call is answered reconnects."""
 
 import asyncio
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tailrace.broker.peers.lane import REST_MAX_S
+from tailrace.broker.peers.lane import BACKOFF_MAX_S
 from tailrace.broker.peers.outgoing import CONNECT_MAX_S
 from tailrace.model.ids import BrokerId
 from tailrace.testing.simulation import World
@@ -89,9 +89,9 @@ def test_a_broker_that_accepts_and_says_nothing_is_tried_again() -> None:
         await one.meet(two)
         await asyncio.sleep(60)
         tries = sum(line.split()[2] == "connect" for line in world.lines)
-        assert tries > 60 / (CONNECT_MAX_S + REST_MAX_S) - 1
+        assert tries > 60 / (CONNECT_MAX_S + BACKOFF_MAX_S) - 1
         two.machine.resume()
-        await world.until(lambda: one.peers.live == (2,), within_seconds=CONNECT_MAX_S + REST_MAX_S)
+        await world.until(lambda: one.peers.live == (2,), within_seconds=CONNECT_MAX_S + BACKOFF_MAX_S)
         await world.until(lambda: world.network.open_connections == 1, within_seconds=1)
 
     in_world(scenario)

@@ -1,4 +1,4 @@
-"""Who may talk: every hello that is refused, on either side."""
+"""The hello: every reason for which either side refuses it."""
 
 import asyncio
 
@@ -80,8 +80,8 @@ async def test_anything_but_a_hello_first_is_refused(one: Listening) -> None:
         raw = await one.say(frame)
         assert await raw.closed()
     assert [line.rpartition(": ")[2] for line in one.logged[:2]] == [
-        "API 1001 came before a hello",
-        "API 1010 came before a hello",
+        "API 1001 before a hello",
+        "API 1010 before a hello",
     ]
     assert one.notes.frames == []
     assert one.notes.callers == []
@@ -106,7 +106,7 @@ async def test_a_joiner_may_ask_to_join_and_nothing_else(one: Listening) -> None
     assert await raw.closed()
     assert one.notes.callers == [-1]
     assert one.notes.frames == []
-    assert "from a broker that is no member yet" in one.logged[0]
+    assert "from a broker that has not joined yet" in one.logged[0]
 
 
 def test_who_says_nothing_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,7 +118,7 @@ def test_who_says_nothing_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
             for said in (b"", bytes(request_frame(hello(), 0, 5))[:-1]):
                 raw = await one.say(said)
                 assert await raw.closed()
-            assert "it said nothing for" in one.logged[0]
+            assert "no hello within" in one.logged[0]
             greeted.send(raft_frame(voter(2)))  # silence is allowed once it is known who is silent
             await until(lambda: bool(one.notes.frames))
 

@@ -1,4 +1,4 @@
-"""The peers' port against whoever finds it: frames that lie close their own connection, and hurt nobody else."""
+"""Malformed and hostile frames on the peers' port close their own connection and affect no other."""
 
 import asyncio
 import random
@@ -63,10 +63,10 @@ def test_a_first_frame_that_no_hello_can_have_is_closed_at_once(size: int) -> No
     [
         (LaneKind.CONTROL, fetch_frame(b""), "Fetch of version 18 on the control lane"),
         (LaneKind.FETCH, fetch_frame(b"", version=17), "Fetch of version 17 on the fetch lane"),
-        (LaneKind.FETCH, raft_frame(voter(2)), "Raft messages of version 0 from the fetch lane"),
+        (LaneKind.FETCH, raft_frame(voter(2)), "Raft messages of version 0 on the fetch lane"),
         (LaneKind.CATCH_UP, forward, "API 1016 on the catch-up lane"),
         (LaneKind.CONTROL, raft_frame(voter(3)), "Raft messages of broker 3 from broker 2"),
-        (LaneKind.CONTROL, raft_frame(voter(2, disk=5)), "from broker 2, or of another disk"),
+        (LaneKind.CONTROL, raft_frame(voter(2, disk=5)), "from broker 2, or with another directory id"),
         (LaneKind.CONTROL, with_length(request_header(1016, 1, 1, None, True)), "Forward has no version 1"),
         (LaneKind.CONTROL, with_length(request_header(1001, 1, 1, None, True)), "Raft messages of version 1"),
         (LaneKind.CONTROL, with_length(request_header(3, 9, 1, None, True)), "API 3 on the control lane"),

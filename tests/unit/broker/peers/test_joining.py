@@ -1,4 +1,4 @@
-"""A joiner's one question, and what it is told when it may not ask."""
+"""`call_once`, with which a broker asks to join: the answer, and the errors when it is refused."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a peer can make us keep: connections, calls, unread answers, claimed bytes; all of it is bounded."""
+"""The bounds on what a peer can make the broker hold: connections, calls, unread answers, announced bytes."""
 
 import asyncio
 import tracemalloc
@@ -36,7 +36,7 @@ def test_who_does_not_read_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
             while not one.notes.lost:
                 raw.send(fetch_frame(bytes(1_000_000)))
                 await asyncio.sleep(0)
-            assert "it does not read" in one.logged[0]
+            assert "the peer does not read" in one.logged[0]
             assert one.notes.lost == [(2, LaneKind.FETCH)]
             raw.close()
             await one.is_well()
@@ -54,7 +54,7 @@ def test_calls_that_are_never_answered_do_not_pile_up(monkeypatch: pytest.Monkey
             raw.send(leave * 11)
             assert await raw.closed()
             assert len(one.notes.callers) <= 10
-            assert "10 calls are under way" in one.logged[0]
+            assert "10 are still unanswered" in one.logged[0]
 
     asyncio.run(scenario())
 
@@ -67,7 +67,7 @@ def test_there_are_so_many_connections_at_most(monkeypatch: pytest.MonkeyPatch) 
             raws = [await one.greeted(broker) for broker in (2, 3, 4)]
             raw = await one.say(bytes(request_frame(hello(5), 0, 1)))
             assert await raw.closed()
-            assert "there are 3 connections of peers already" in one.logged[0]
+            assert "too many peer connections: there are 3 already" in one.logged[0]
             raws[0].send(raft_frame(voter(2)))
             await until(lambda: bool(one.notes.frames))
             raws[0].close()

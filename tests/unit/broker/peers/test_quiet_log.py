@@ -1,4 +1,4 @@
-"""Lanes try again and again; the log says so once."""
+"""Lanes reconnect every second; the log says so once."""
 
 import asyncio
 import logging
@@ -91,10 +91,10 @@ def test_complaints_are_few_whatever_others_say() -> None:
     complaints = Complaints(clock)
     with heard() as lines:
         for number in range(10 * KEPT_MAX):
-            complaints.say("10.0.0.1", number, f"nonsense {number}\n2026-01-01 WARNING all is lost")
+            complaints.log_closing("10.0.0.1", number, f"nonsense {number}\n2026-01-01 WARNING all is lost")
         assert len(lines) == KEPT_MAX
         assert "\n" not in lines[0]
         clock.now = REPEATED_AFTER_S + 1
-        complaints.say("10.0.0.1", 1, "x" * 100_000)
+        complaints.log_closing("10.0.0.1", 1, "x" * 100_000)
         assert len(lines) == KEPT_MAX + 1
         assert len(lines[-1]) < 1_000

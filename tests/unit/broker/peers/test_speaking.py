@@ -1,4 +1,4 @@
-"""Raft's messages on their way: gathered in a turn of the loop, bounded, in order."""
+"""Sending Raft messages: batched per turn of the loop, bounded, in order."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Replicas that come back late, or without room: they find their leader, and end with its log."""
+"""Replicas that restart late or with a full disk: they find the leader and end with its log."""
 
 from tests.unit.broker.simulated import Brokers, simulated
 
@@ -41,7 +41,7 @@ async def test_a_log_that_cannot_be_cut_for_want_of_room_is_cut_later(brokers: B
 
 @simulated(log_checkpoint_interval_ms=500)
 async def test_a_log_that_cannot_begin_where_its_leaders_does_for_want_of_room_does_so_later(brokers: Brokers) -> None:
-    """Meanwhile it stays as it was: what came after a gap that is written down nowhere would be lost in a crash."""
+    """Meanwhile the log stays unchanged: records appended behind an unrecorded gap would be lost in a crash."""
     await brokers.make_topic("t", (1, 2, 3))
     end = brokers.append(1, "t")
     await brokers.until(lambda: brokers.replica(3, "t").high_watermark == end)

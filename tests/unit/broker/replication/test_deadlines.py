@@ -1,11 +1,11 @@
-"""Deadlines of partitions: each is looked at when its time has come, not before, and none is forgotten."""
+"""Deadlines of replicas: each is ticked at its deadline, not before, and none is missed."""
 
 import functools
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from tailrace.broker.partitions.member import QuorumMember
-from tailrace.broker.partitions.quorum_batches import of_leader
+from tailrace.broker.partitions.quorum_batches import leader_change_of
 from tailrace.broker.replication.deadlines import Deadlines
 from tailrace.broker.replication.election_limit import ElectionLimit
 from tailrace.model.ids import BrokerId, Epoch
@@ -25,7 +25,7 @@ slow_disk = replace(
 
 
 class Waiting:
-    """Members whose shell keeps their deadlines in one heap."""
+    """Members whose ports keep their deadlines in one heap."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -75,11 +75,11 @@ def follow(member: QuorumMember) -> None:
 
 
 async def begin_anew(waiting: Waiting) -> QuorumMember:
-    """A follower with something in its log, whose leader's begins later: its own has to, which takes the disk."""
+    """A follower that restarts its log at a later start offset of the leader, which takes disk writes."""
     (member,) = await waiting.begin()
     follow(member)
-    member.append_control(of_leader(member.replica, member.log.end, 0), now_ms=0)
-    member.begin_at_leaders(100)
+    member.append_control(leader_change_of(member.replica, member.log.end, 0), now_ms=0)
+    member.restart_log_at(100)
     assert not member.fetches
     return member
 

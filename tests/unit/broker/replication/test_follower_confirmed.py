@@ -1,4 +1,4 @@
-"""Since when a leader knows that a follower follows: by the answers that it must have had."""
+"""`confirmed_at`: the time at which a follower is known to have followed, by the answers it must have received."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -13,7 +13,7 @@ from tailrace.wire.hot_fetch import FetchHead
 from tests.unit.raft.minimal_shell import voter
 
 
-class Hall:
+class Owner:
     me = voter(1)
 
     def __init__(self) -> None:
@@ -25,7 +25,7 @@ class Hall:
     def find(self, key: TopicPartition) -> QuorumMember | None:
         return None
 
-    def left(self, member: QuorumMember) -> None: ...
+    def follower_left(self, member: QuorumMember) -> None: ...
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None: ...
 
@@ -37,21 +37,21 @@ class Peer:
 
 
 def confirmed(*turns: tuple[float, str]) -> float:
-    """What is known when a request came alone, beside another, or its time was up, at these times."""
+    """`confirmed_at` after requests sent alone, beside another, or answered at their max wait, at these times."""
 
     async def play() -> float:
-        hall = Hall()
-        session = LeaderSession(hall, cast("PeerConnection", Peer()))
+        owner = Owner()
+        session = LeaderSession(owner, cast("PeerConnection", Peer()))
         asked = 0
-        for hall.time, what in turns:
+        for owner.time, what in turns:
             if what == "answered":
                 session._answer()
             else:
                 how = ALONE if what == "alone" else BESIDE_ANOTHER
                 head = FetchHead(2, 500, how, 1 << 20, 0, min(asked, 1), asked, [], [], "")
                 asked += 1
-                session._take(head, asked)
-            assert session.heard_at == hall.time or what == "answered"
+                session._process(head, asked)
+            assert session.heard_at == owner.time or what == "answered"
         return session.confirmed_at
 
     return asyncio.run(play())

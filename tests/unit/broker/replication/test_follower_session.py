@@ -1,4 +1,4 @@
-"""What followers ask and are told: nothing that a leader says is lost on the way, whatever overtakes what."""
+"""Follower sessions: no answer of a leader is lost, in whatever order requests and answers overtake each other."""
 
 from dataclasses import replace
 from functools import partial
@@ -12,7 +12,7 @@ BURSTS = 30
 
 @simulated(odds=uneven)
 async def test_a_high_watermark_is_heard_though_another_partition_was_in_a_hurry(brokers: Brokers) -> None:
-    """A partition that is named again, for another's sake, before an answer is in must not miss what that one says."""
+    """A partition that is sent again with another's request, before an answer arrived, must not miss that answer."""
     for name in ("t", "hasty"):
         await brokers.make_topic(name, (1, 2, 3))
     leader, follower, hasty = brokers.replica(1, "t"), brokers.replica(2, "t"), brokers.replica(2, "hasty")
@@ -29,7 +29,7 @@ async def test_a_high_watermark_is_heard_though_another_partition_was_in_a_hurry
 
 @simulated(odds=uneven)
 async def test_a_high_watermark_is_heard_though_the_partition_left_and_came_back(brokers: Brokers) -> None:
-    """As where it stood for election, in vain, while an answer was on its way."""
+    """As when it lost an election while an answer was in flight."""
     await brokers.make_topic("t", (1, 2, 3))
     leader, follower = brokers.replica(1, "t"), brokers.replica(2, "t")
     quorums = brokers[2].quorums

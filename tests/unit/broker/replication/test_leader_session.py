@@ -1,4 +1,4 @@
-"""A leader's side of a follower's session: what it makes of silence."""
+"""Leader sessions: how a leader notices that a follower is silent."""
 
 from dataclasses import replace
 from functools import partial
@@ -11,7 +11,7 @@ slow_disk = replace(KIND_ODDS, cold_chance=1.0, read=Delay(low_seconds=1.2, high
 
 @simulated()
 async def test_silence_is_noticed_after_a_fetch_that_had_to_wait_for_the_disk(brokers: Brokers) -> None:
-    """Such a fetch counts from when it was looked at, which may be long after it came."""
+    """Such a fetch counts from when it was processed, which may be long after it arrived."""
     for name in ("t", "cold"):
         await brokers.make_topic(name, (1, 2, 3))
     leader = brokers.replica(1, "t")

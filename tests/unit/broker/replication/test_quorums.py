@@ -1,4 +1,4 @@
-"""What a leader notices of its quorum, and what those who wait for it hear."""
+"""How a leader notices the loss of its quorum, and how waiting producers and coordinators are answered."""
 
 import asyncio
 from contextlib import suppress
@@ -12,7 +12,7 @@ from tests.unit.broker.simulated import Brokers, simulated
 
 
 def lose_sessions(brokers: Brokers, *, leader: int, follower: int) -> None:
-    """The follower stands still, and its connections are gone."""
+    """The follower is paused, and its connections are lost."""
     brokers.machine(follower).pause()
     quorums = brokers[leader].quorums
     for peer in [peer for peer in quorums._sessions if peer.broker == follower]:
@@ -21,7 +21,7 @@ def lose_sessions(brokers: Brokers, *, leader: int, follower: int) -> None:
 
 @simulated()
 async def test_a_leader_resigns_whose_followers_left_one_after_the_other(brokers: Brokers) -> None:
-    """Each loses its fetch session; the second while the broker has set out to look after the first."""
+    """Each loses its fetch session, the second while a check after the first is scheduled."""
     await brokers.make_topic("t", (1, 2, 3))
     leader = brokers.replica(1, "t")
     lose_sessions(brokers, leader=1, follower=2)
@@ -47,7 +47,7 @@ async def test_who_asks_for_more_than_a_majority_is_answered_when_the_last_has_i
 
 @simulated()
 async def test_a_coordinator_asks_for_no_more_than_a_majority(brokers: Brokers) -> None:
-    """What min.insync.replicas asks for is for clients: neither markers nor what coordinators remember wait for it."""
+    """min.insync.replicas applies to clients: neither markers nor coordinators' records wait for it."""
     await brokers.make_topic("t", (1, 2, 3), min_insync_replicas=3)
     leader = brokers.replica(1, "t")
     brokers.machine(3).pause()
@@ -70,7 +70,7 @@ async def test_who_gives_up_waiting_is_forgotten(brokers: Brokers) -> None:
                 await leader.committed()
 
     await brokers.machine(1).run(give_up())
-    assert len(leader._committing) == 0
+    assert len(leader._commit_waiters) == 0
 
 
 @simulated(count=1, min_insync_replicas=2)
@@ -81,7 +81,7 @@ async def test_a_first_broker_starts_whatever_is_asked_for_clients(brokers: Brok
 
 @simulated()
 async def test_a_leader_without_room_lets_another_lead(brokers: Brokers) -> None:
-    """Its first batch does not fit, and nobody could write or read while it waits for room."""
+    """Its leader-change batch does not fit, and clients could neither write nor read until there is room."""
     await brokers.make_topic("t", (1, 2, 3))
     brokers.append(1, "t")
     await brokers.elapse(1.0)
@@ -102,7 +102,7 @@ async def test_a_leader_without_room_lets_another_lead(brokers: Brokers) -> None
 
 @simulated()
 async def test_a_deleted_partition_wants_nothing_any_more_whatever_ends_late(brokers: Brokers) -> None:
-    """A vote was being synced, and a leader was about to be asked again, when the topic went."""
+    """A vote was being synced, and a fetch was about to be retried, when the topic was deleted."""
     await brokers.make_topic("t", (1, 2, 3))
     partition, quorums = brokers.replica(3, "t"), brokers[3].quorums
     await brokers.delete_topic("t")

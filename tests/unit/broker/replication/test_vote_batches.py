@@ -1,4 +1,4 @@
-"""Votes on their way to the disk: many at a time, heard of when they are there, none lost while the disk is full."""
+"""Storing votes: many with one fsync, sent only when durable, none lost while the disk is full."""
 
 from collections.abc import Awaitable, Callable, Iterator
 from functools import wraps
@@ -138,7 +138,7 @@ async def test_a_member_that_is_gone_is_not_waited_for(booth: Booth) -> None:
 
 @in_booth
 async def test_what_a_failed_write_left_behind_takes_no_vote_back(booth: Booth) -> None:
-    """Raft §5.2: the epoch had begun when the disk was full; whom this broker voted for then was written over it."""
+    """Raft §5.2: the epoch was stored when the disk was full; the vote in it was then written over the leftover."""
     (member,) = await booth.open(1)
     given, begun = Vote(epoch=Epoch(7), voter=voters[1]), Vote(epoch=Epoch(7), voter=NO_VOTER)
     data = b""

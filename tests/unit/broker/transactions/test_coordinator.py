@@ -12,6 +12,7 @@ from tailrace.model.ids import BrokerId, PartitionName
 from tailrace.model.topics import TRANSACTIONS_TOPIC
 from tailrace.wire.client import ConnectionLost
 from tailrace.wire.errors import Error
+from tailrace.wire.faults import error_of
 from tailrace.wire.messages.end_txn import EndTxnRequest
 from tailrace.wire.messages.find_coordinator import FindCoordinatorRequest
 from tests.unit.broker.simulated import Brokers, simulated
@@ -258,7 +259,9 @@ async def test_a_partition_that_the_coordinator_has_not_heard_of_is_not_added(br
     who = (one.transacted.producer_id, one.transacted.epoch)
 
     async def added(*places: PartitionName) -> object:
-        return await brokers.machine(1).run(brokers[1].services.writer.verifier.verify("x", *who, places, add=True))
+        verifier = brokers[1].services.writer.verifier
+        faults = await brokers.machine(1).run(verifier.verify("x", *who, places, add=True))
+        return {place: error_of(fault) for place, fault in faults.items()}
 
     assert await added(PartitionName("t", 0), PartitionName("t", 1)) == {
         ("t", 0): Error.UNKNOWN_TOPIC_OR_PARTITION,
@@ -326,7 +329,7 @@ async def test_a_log_that_has_become_long_begins_anew_and_says_the_same(brokers:
     here = await one.coordinator()
     transacting, number = brokers[here].transaction_coordinator, partition_of("x", 3)
     end = brokers[here].hosted.find(TRANSACTIONS_TOPIC, number).log.end
-    await brokers.machine(here).run(transacting.cut(transacting.local("x"), at_least=10))
+    await brokers.machine(here).run(transacting.shorten(transacting.local("x"), at_least=10))
     logs = [brokers[broker].hosted.find(TRANSACTIONS_TOPIC, number).log for broker in brokers.ids]
     await brokers.until(lambda: all(log.start == end for log in logs))
     assert logs[0].end == end + 1, "there is one name"

@@ -19,6 +19,17 @@ from tailrace.local.cluster_view import look
 from tailrace.local.places import PLACE_SETTINGS
 from tests.unit.cli.program import DEADLINE_S, run_tailrace, start_tailrace
 
+# Of a broker's place in its cluster, under Kafka's names.
+PLACE_FACTS = (
+    "node.id",
+    "process.roles",
+    "controller.quorum.voters",
+    "listeners",
+    "advertised.listeners",
+    "log.dir",
+    "log.dirs",
+)
+
 
 @contextmanager
 def cluster_up(folder: Path, *words: str, **variables: str) -> Iterator[tuple["subprocess.Popen[str]", str]]:
@@ -139,7 +150,7 @@ def broker_settings(bootstrap: str, broker_id: int) -> dict[str, str | None]:
 
 
 def without_place(settings: dict[str, str | None]) -> dict[str, str | None]:
-    return {name: value for name, value in settings.items() if name not in PLACE_SETTINGS}
+    return {name: value for name, value in settings.items() if name not in (*PLACE_SETTINGS, *PLACE_FACTS)}
 
 
 def test_a_port_in_use_is_named_before_anything_starts(tmp_path: Path) -> None:

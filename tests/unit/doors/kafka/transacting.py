@@ -10,6 +10,7 @@ from tailrace.model.ids import PartitionName
 from tailrace.records.build import build_batch
 from tailrace.records.record import NewRecord
 from tailrace.wire.errors import Error
+from tailrace.wire.faults import fault_of
 from tailrace.wire.messages.fetch import FetchRequest, PartitionToFetch, TopicToFetch
 from tailrace.wire.messages.list_offsets import ListOffsetsRequest, PartitionAsked, TopicAsked
 from tailrace.wire.messages.produce import PartitionToProduce, ProduceRequest, TopicToProduce
@@ -44,16 +45,16 @@ class Oracle:
         partitions: Sequence[PartitionName],
         *,
         add: bool,
-    ) -> Mapping[PartitionName, Error]:
+    ) -> Mapping[PartitionName, Fault]:
         assert transactional_id == MY_TRANSACTIONS
         self.asked.append(tuple(partitions))
         await self.open.wait()
         if self.fault is not None:
             raise self.fault
-        code = self.codes.pop(0) if self.codes else Error.NONE
-        if code == Error.NONE and add:
+        fault = fault_of(self.codes.pop(0)) if self.codes else None
+        if fault is None and add:
             self.added += partitions
-        return {} if code == Error.NONE else dict.fromkeys(partitions, code)
+        return {} if fault is None else dict.fromkeys(partitions, fault)
 
 
 class Refuses(Oracle):

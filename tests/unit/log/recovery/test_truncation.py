@@ -1,11 +1,15 @@
 """Truncation rolls back everything: bytes, segments, indexes, epochs, producers; and survives a crash (Raft §5.3)."""
 
+import errno
+import os
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
 from tailrace.log.log import Log
-from tailrace.model.faults import OffsetOutOfRange
+from tailrace.log.recovery import truncation
+from tailrace.model.faults import OffsetOutOfRange, StorageFailed
 from tests.unit.log.logs import NOW, everything, names, on_loop, one_batch, open_log, put, topic
 
 small = topic(segment_bytes=1024, index_interval_bytes=150)
@@ -99,3 +103,43 @@ async def test_a_gap_file_is_removed_with_the_tail(tmp_path: Path) -> None:
     assert (again.end, [record.offset for record in await everything(again)]) == (101, [0, 1, 2, 3, 100])
     await log.truncate_to(4)
     assert not [name for name in names(tmp_path / "p") if name.endswith(".gap")]
+
+
+@on_loop
+async def test_checkpoints_go_on_after_a_truncation_that_the_disk_refused(tmp_path: Path) -> None:
+    log = await filled(tmp_path / "p", 10)
+    await recorded_checkpoint(log)
+
+    async def no_room(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with patch.object(truncation, "store_mark", no_room), pytest.raises(OSError, match="No space left"):
+        await log.truncate_to(4)
+    for count in (20, 30, 40):
+        await filled(tmp_path / "p", count, log)
+        before = log.recovery_point
+        await recorded_checkpoint(log)
+        assert log.recovery_point != before
+
+
+async def recorded_checkpoint(log: Log) -> None:
+    point = await log.checkpoint()
+    assert point is not None
+    log.recorded(point)
+
+
+@on_loop
+async def test_damage_found_during_a_truncation_still_refuses_appends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = await filled(tmp_path / "p", 20)
+    marking = truncation._mark
+
+    async def damaged_meanwhile(one: Log, end: int) -> None:
+        await marking(one, end)
+        one.found_damage(one.segments[0], 0, 0, "a bit flipped")
+
+    monkeypatch.setattr(truncation, "_mark", damaged_meanwhile)
+    await log.truncate_to(30)
+    with pytest.raises(StorageFailed, match="damaged"):
+        put(log, one_batch([b"x"]))

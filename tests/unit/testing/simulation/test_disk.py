@@ -1,4 +1,4 @@
-"""What a simulated disk keeps and loses."""
+"""What a simulated disk keeps and loses in crashes and power cuts, and its faults."""
 
 import asyncio
 import errno
@@ -38,7 +38,7 @@ def test_kill_9_loses_nothing_and_releases_locks() -> None:
     on_machine(scenario)
 
 
-def test_a_file_knows_when_it_was_changed_last_whoever_asks() -> None:
+def test_a_files_modification_time_is_that_of_its_last_change_after_a_crash_too() -> None:
     async def scenario(machine: Machine) -> None:
         disk = machine.boot().disk
         file = disk.open("/f")
@@ -54,7 +54,7 @@ def test_a_file_knows_when_it_was_changed_last_whoever_asks() -> None:
     on_machine(scenario)
 
 
-def test_a_synced_file_without_a_synced_name_may_be_gone() -> None:
+def test_a_synced_file_whose_folder_is_not_synced_may_be_lost() -> None:
     found = []
 
     async def scenario(machine: Machine) -> None:
@@ -72,7 +72,7 @@ def test_a_synced_file_without_a_synced_name_may_be_gone() -> None:
     assert len(set(found)) == 2
 
 
-def test_a_folder_that_is_not_durable_takes_its_files_along() -> None:
+def test_a_folder_that_is_not_durable_loses_its_synced_files() -> None:
     found = []
 
     async def scenario(machine: Machine) -> None:
@@ -110,7 +110,7 @@ def test_a_sync_covers_only_what_was_written_before_it_started() -> None:
     assert len(set(lost)) == 2
 
 
-def test_a_power_cut_during_a_sync_promises_nothing() -> None:
+def test_a_power_cut_during_a_sync_may_lose_anything_it_covers() -> None:
     sizes = []
 
     async def scenario(machine: Machine) -> None:
@@ -120,7 +120,7 @@ def test_a_power_cut_during_a_sync_promises_nothing() -> None:
         file.write(b"x" * 10_000, 0)
         file.sync()
         disk = reboot(machine, power_loss=True)
-        await asyncio.sleep(1)  # the sync of the last life must not reach into this one
+        await asyncio.sleep(1)  # the sync of the previous process must have no effect on this one
         sizes.append(disk.open("/f").size())
 
     for seed in range(40):
@@ -195,8 +195,8 @@ def _holds(disk: Disk, path: str, data: bytes) -> bool:
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_after_a_power_cut_all_that_was_synced_is_there(seed: int) -> None:
-    """Writers, syncs and syncs of folders under way at once; the cut comes at any time."""
+def test_a_power_cut_loses_nothing_that_was_synced(seed: int) -> None:
+    """Concurrent writes, file syncs and folder syncs; the power cut comes at a random time."""
     rng = random.Random(seed)
     synced: dict[str, bytes] = {}  # what each file must begin with
     named: list[str] = []
@@ -256,7 +256,7 @@ def test_a_full_disk_keeps_the_part_that_fits_and_takes_more_when_there_is_room(
     on_machine(scenario)
 
 
-def test_what_a_failed_sync_was_to_cover_is_lost_whatever_comes_later() -> None:
+def test_changes_lost_by_a_failed_sync_are_not_saved_by_a_later_sync() -> None:
     kept = []
 
     async def scenario(machine: Machine) -> None:
@@ -295,7 +295,7 @@ def test_a_flipped_bit_stays_flipped() -> None:
     on_machine(scenario)
 
 
-def test_a_file_that_cannot_be_read_says_so_on_every_path() -> None:
+def test_an_unreadable_file_fails_every_kind_of_read() -> None:
     async def scenario(machine: Machine) -> None:
         file = machine.boot().disk.open("/f")
         file.write(b"hello", 0)
@@ -322,12 +322,13 @@ def test_cached_reads_are_whole_short_or_cold() -> None:
             sizes.add(None if got is None else len(got))
             assert got is None or got == data[100 : 100 + len(got)]
         assert {None, 12_000} < sizes
-        assert all(file.read_cached(20_000, 10) == b"" for _ in range(100))  # the end is no cold page
+        at_end = [file.read_cached(20_000, 10) for _ in range(100)]
+        assert all(got == b"" for got in at_end)  # a read at the end of the file is never cold
 
     on_machine(scenario)
 
 
-def test_a_handle_does_not_outlive_its_name_at_rest() -> None:
+def test_a_handle_without_unsynced_writes_fails_after_a_rename() -> None:
     async def scenario(machine: Machine) -> None:
         disk = machine.boot().disk
         file = disk.open("/f")
@@ -345,7 +346,7 @@ def test_a_handle_does_not_outlive_its_name_at_rest() -> None:
     on_machine(scenario)
 
 
-def test_syncs_take_time_and_sometimes_long() -> None:
+def test_syncs_take_time_and_a_few_take_long() -> None:
     async def scenario(machine: Machine) -> None:
         file = machine.boot().disk.open("/f")
         loop = machine.storage.loop

@@ -1,4 +1,4 @@
-"""The simulated disk and the real one do the same, as long as nothing crashes."""
+"""The simulated disk and the real one give the same results for the same steps, as long as nothing crashes."""
 
 import asyncio
 import random
@@ -38,33 +38,33 @@ def _draw_step(rng: random.Random) -> Step:
 
 
 async def play(disk: Disk, root: str, steps: list[Step]) -> list[object]:
-    """What each step answered, or how it failed."""
-    answers: list[object] = []
+    """The result of each step, or its error."""
+    results: list[object] = []
     for kind, arguments in steps:
         name, *rest = arguments
         path = f"{root}/{name}"
         try:
             if kind == "cold":
                 file = disk.open(path)
-                answers.append(await file.read_cold(*rest))  # type: ignore[arg-type]
+                results.append(await file.read_cold(*rest))  # type: ignore[arg-type]
                 await file.sync()
             elif kind in ("write", "read", "truncate", "size"):
                 file = disk.open(path)
-                answers.append(getattr(file, kind)(*rest))
+                results.append(getattr(file, kind)(*rest))
                 file.close()
             elif kind == "rename":
-                answers.append(disk.rename(path, f"{root}/{rest[0]}"))  # type: ignore[func-returns-value]
+                results.append(disk.rename(path, f"{root}/{rest[0]}"))  # type: ignore[func-returns-value]
             else:
                 call: Callable[[str], object] = getattr(disk, kind)
-                answers.append(call(path))
+                results.append(call(path))
                 await disk.sync_dir(path)
         except OSError as error:
-            answers.append((kind, name, type(error).__name__, error.errno))
-    return answers
+            results.append((kind, name, type(error).__name__, error.errno))
+    return results
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_the_same_steps_give_the_same_answers(seed: int, tmp_path: Path) -> None:
+def test_the_same_steps_give_the_same_results(seed: int, tmp_path: Path) -> None:
     steps = draw_steps(random.Random(seed), 300)
     disk = SystemDisk(SystemOffload(), descriptors_max=3)
     real = asyncio.run(play(disk, str(tmp_path), steps))
@@ -77,5 +77,5 @@ def test_the_same_steps_give_the_same_answers(seed: int, tmp_path: Path) -> None
 
     with World(seed) as world:
         assert world.run(scenario(world)) == real
-    assert len({str(answer) for answer in real}) > 20
+    assert len({str(result) for result in real}) > 20
     shutil.rmtree(tmp_path)

@@ -1,4 +1,4 @@
-"""The simulated loop keeps asyncio's promises, and fails loudly."""
+"""The simulated loop behaves as asyncio documents, and fails the run on every unhandled failure."""
 
 import asyncio
 import gc
@@ -27,7 +27,7 @@ def test_callbacks_run_in_the_order_they_were_scheduled_and_timers_by_time() -> 
     assert loop.time() == 3
 
 
-def test_what_asyncio_offers_works_on_virtual_time() -> None:
+def test_asyncio_primitives_work_on_virtual_time() -> None:
     loop = SimLoop()
 
     async def answer(after: float) -> float:
@@ -86,7 +86,7 @@ def test_a_cancelled_timer_neither_runs_nor_moves_time() -> None:
         timers = [loop.call_later(1000 + number, lambda: 1 / 0) for number in range(5000)]
         for timer in timers:
             timer.cancel()
-        assert len(loop._timers) < 2000  # swept, not kept until their time comes
+        assert len(loop._timers) < 2000  # removed before their time comes
         await asyncio.sleep(1)
 
     loop.run_until_complete(main())
@@ -105,7 +105,7 @@ def test_an_exception_in_a_callback_fails_the_run() -> None:
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
 
 
-def test_a_task_that_fails_unseen_fails_the_run() -> None:
+def test_a_failed_task_whose_exception_is_not_retrieved_fails_the_run() -> None:
     loop = SimLoop()
 
     async def broken() -> None:
@@ -121,7 +121,7 @@ def test_a_task_that_fails_unseen_fails_the_run() -> None:
     assert isinstance(caught.value.__cause__, ValueError)
 
 
-def test_a_task_that_fails_and_is_awaited_is_the_awaiters_affair() -> None:
+def test_a_failed_task_that_is_awaited_does_not_fail_the_run() -> None:
     loop = SimLoop()
 
     async def broken() -> None:
@@ -136,7 +136,7 @@ def test_a_task_that_fails_and_is_awaited_is_the_awaiters_affair() -> None:
     loop.run_until_complete(main())
 
 
-def test_nothing_left_to_run_is_a_deadlock_that_names_who_waits() -> None:
+def test_a_deadlock_names_the_pending_tasks() -> None:
     loop = SimLoop()
 
     async def main() -> None:
@@ -147,7 +147,7 @@ def test_nothing_left_to_run_is_a_deadlock_that_names_who_waits() -> None:
     loop.close()
 
 
-def test_a_run_without_end_is_stopped() -> None:
+def test_a_run_is_stopped_after_its_maximum_of_steps_or_virtual_time() -> None:
     loop = SimLoop()
     loop.steps_max, loop.seconds_max = 1000, 60
 
@@ -161,7 +161,7 @@ def test_a_run_without_end_is_stopped() -> None:
     loop.close()
 
 
-def test_the_real_world_is_refused_by_name() -> None:
+def test_calls_that_need_real_threads_or_sockets_are_refused_by_name() -> None:
     loop = SimLoop()
 
     async def main() -> None:
@@ -173,7 +173,7 @@ def test_the_real_world_is_refused_by_name() -> None:
     loop.run_until_complete(main())
 
 
-def test_the_collector_rests_during_a_run_only() -> None:
+def test_the_garbage_collector_is_off_during_a_run_only() -> None:
     async def main() -> bool:
         return gc.isenabled()
 

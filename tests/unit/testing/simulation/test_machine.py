@@ -1,4 +1,4 @@
-"""Crashes, pauses, clocks and work off the loop."""
+"""Crashes, pauses, clocks and offloaded work of simulated machines."""
 
 import asyncio
 import operator
@@ -13,7 +13,7 @@ crashes = pytest.mark.parametrize("power_loss", [False, True])
 
 
 @crashes
-def test_no_finally_runs_after_death(power_loss: bool) -> None:
+def test_no_finally_block_runs_after_a_crash(power_loss: bool) -> None:
     seen: list[str] = []
 
     async def life() -> None:
@@ -35,10 +35,10 @@ def test_no_finally_runs_after_death(power_loss: bool) -> None:
     world.run(main(world))
     assert seen == ["alive"]
     world.close()
-    assert seen == ["alive", "finally"]  # only now is the coroutine closed, when its ports are dead
+    assert seen == ["alive", "finally"]  # the coroutine is closed only now, when all its ports raise
 
 
-def test_every_port_of_the_dead_raises() -> None:
+def test_every_port_of_a_dead_process_raises() -> None:
     async def main(world: World) -> None:
         machine = world.machine("a")
         ports = machine.boot()
@@ -65,7 +65,7 @@ def test_every_port_of_the_dead_raises() -> None:
         world.run(main(world))
 
 
-def test_who_waits_for_the_dead_hears_of_it() -> None:
+def test_awaiting_a_process_that_crashes_raises_crashed() -> None:
     async def main(world: World) -> None:
         machine = world.machine("a")
         machine.boot()
@@ -79,7 +79,7 @@ def test_who_waits_for_the_dead_hears_of_it() -> None:
         world.run(main(world))
 
 
-def test_the_exceptions_of_the_living_fail_the_run_and_those_of_the_dead_do_not() -> None:
+def test_unhandled_exceptions_fail_the_run_unless_their_process_is_dead() -> None:
     async def fail() -> None:
         await asyncio.sleep(1)
         raise ValueError("background")
@@ -120,7 +120,7 @@ def test_a_crash_between_two_writes_of_one_callback() -> None:
         world.run(main(world))
 
 
-def test_a_pause_holds_everything_and_a_resume_lets_it_catch_up_in_order() -> None:
+def test_a_pause_holds_all_callbacks_and_a_resume_runs_them_in_order() -> None:
     seen: list[tuple[str, float]] = []
 
     async def main(world: World) -> None:
@@ -147,14 +147,14 @@ def test_a_pause_holds_everything_and_a_resume_lets_it_catch_up_in_order() -> No
     assert [when for what, when in seen if what == "tick 1"] == [11.5]
 
 
-def test_timers_due_in_a_pause_come_in_order_after_it_and_before_anything_younger() -> None:
+def test_timers_due_in_a_pause_run_in_order_after_it_and_before_later_callbacks() -> None:
     seen: list[int] = []
 
     async def main(world: World) -> None:
         machine = world.machine("a")
         machine.boot()
 
-        world.loop.call_later(7, machine.resume)  # the youngest timer will be behind it, ready to run
+        world.loop.call_later(7, machine.resume)  # the last timer below is already ready to run by then
 
         async def set_timers() -> None:
             for number in range(5):
@@ -170,7 +170,7 @@ def test_timers_due_in_a_pause_come_in_order_after_it_and_before_anything_younge
     assert seen == [0, 1, 2, 3, 4, 5]
 
 
-def test_clocks_of_two_machines_differ_and_jump_alone() -> None:
+def test_clocks_of_two_machines_differ_and_jump_independently() -> None:
     async def main(world: World) -> None:
         one, other = world.machine("a"), world.machine("b")
         clock, reference = one.boot().clock, other.boot().clock
@@ -199,7 +199,7 @@ def test_only_a_power_cut_changes_the_boot_id() -> None:
         world.run(main(world))
 
 
-def test_work_off_the_loop_ends_later_with_its_answer_or_its_error() -> None:
+def test_offloaded_work_ends_later_with_its_result_or_its_error() -> None:
     async def main(world: World) -> None:
         offload = world.machine("a").boot().offload
         assert await offload.thread(lambda: 41 + 1) == 42
@@ -207,14 +207,14 @@ def test_work_off_the_loop_ends_later_with_its_answer_or_its_error() -> None:
         assert await offload.process(operator.add, 1, 2) == 3
         with pytest.raises(ZeroDivisionError):
             await offload.process(operator.truediv, 1, 0)
-        with pytest.raises(AttributeError):  # a lambda cannot reach another process
+        with pytest.raises(AttributeError):  # a lambda cannot be pickled
             offload.process(lambda: 1)
 
     with World(1) as world:
         world.run(main(world))
 
 
-def test_a_process_is_asked_to_stop_in_its_own_context() -> None:
+def test_the_stop_handler_runs_in_the_context_of_its_process() -> None:
     async def main(world: World) -> None:
         machine = world.machine("a")
         stopped = world.loop.create_future()

@@ -1,4 +1,4 @@
-"""Bytes between machines: in order, in pieces, late, cut off."""
+"""Connections between simulated machines: order, splits, delays, partitions, resets and crashes."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -11,14 +11,14 @@ from tailrace.testing.simulation import Machine, World
 
 
 class Plain(asyncio.Protocol):
-    """Keeps what it hears."""
+    """Keeps what it receives."""
 
     def __init__(self) -> None:
         self.pieces: list[bytes] = []
         self.calls: list[str] = []
         self.lost: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
         self.stays_open_at_eof = False
-        self.heard = asyncio.Event()
+        self.received = asyncio.Event()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -26,7 +26,7 @@ class Plain(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self.pieces.append(data)
-        self.heard.set()
+        self.received.set()
 
     def eof_received(self) -> bool:
         self.calls.append("eof")
@@ -45,14 +45,14 @@ class Plain(asyncio.Protocol):
     def data(self) -> bytes:
         return b"".join(self.pieces)
 
-    async def hear(self, size: int) -> None:
+    async def receive(self, size: int) -> None:
         while len(self.data) < size:
-            self.heard.clear()
-            await self.heard.wait()
+            self.received.clear()
+            await self.received.wait()
 
 
 class Buffered(asyncio.BufferedProtocol):
-    """Takes bytes through a small buffer of its own, and sends them back."""
+    """Receives bytes in a small buffer of its own, and sends them back."""
 
     def __init__(self) -> None:
         self.buffer = bytearray(100)
@@ -95,14 +95,14 @@ def with_pair(scenario: Callable[[Pair], Coroutine[Any, Any, None]], seed: int =
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_bytes_come_whole_and_in_order_through_a_small_buffer_and_back(seed: int) -> None:
+def test_all_bytes_arrive_in_order_through_a_small_buffer_and_back(seed: int) -> None:
     async def scenario(pair: Pair) -> None:
         await pair.a.run(pair.a_ports.net.listen(Buffered, "a", 1))
         near = await pair.b.run(pair.b_ports.net.connect(Plain, "a", 1))
         sent = pair.world.random.randbytes(50_000)
         for start in range(0, len(sent), 700):
             near.transport.writelines([sent[start : start + 300], memoryview(sent)[start + 300 : start + 700]])
-        await near.hear(len(sent))
+        await near.receive(len(sent))
         assert near.data == sent
 
     with_pair(scenario, seed)
@@ -115,7 +115,7 @@ def test_bytes_are_split_and_joined_anywhere() -> None:
             for _ in range(5):
                 near.transport.write(b"0123456789")
             await asyncio.sleep(0.001)
-        await far.hear(5000)
+        await far.receive(5000)
         sizes = [len(piece) for piece in far.pieces]
         assert any(size < 10 for size in sizes)
         assert any(size > 10 for size in sizes)
@@ -134,7 +134,7 @@ def test_both_ends_know_their_addresses() -> None:
     with_pair(scenario)
 
 
-def test_closing_sends_what_was_written_and_ends_both_sides() -> None:
+def test_closing_sends_what_was_written_and_closes_both_ends() -> None:
     async def scenario(pair: Pair) -> None:
         near, far = await pair.connect()
         near.transport.write(b"x" * 1_000_000)
@@ -155,10 +155,10 @@ def test_half_a_connection_can_be_closed() -> None:
         far.stays_open_at_eof = True
         near.transport.write(b"question")
         near.transport.write_eof()
-        await far.hear(8)
+        await far.receive(8)
         await pair.world.until(lambda: far.calls == ["eof"])
         far.transport.write(b"answer")
-        await near.hear(6)
+        await near.receive(6)
         far.transport.close()
         assert (await near.lost, await far.lost) == (None, None)
         assert far.calls == ["eof"]
@@ -176,7 +176,7 @@ def test_an_abort_resets_the_peer() -> None:
     with_pair(scenario)
 
 
-def test_a_reader_that_rests_stops_the_writer() -> None:
+def test_a_paused_reader_pauses_the_writer() -> None:
     async def scenario(pair: Pair) -> None:
         near, far = await pair.connect()
         far.transport.pause_reading()
@@ -187,20 +187,20 @@ def test_a_reader_that_rests_stops_the_writer() -> None:
         assert far.pieces == []
         assert near.transport.get_write_buffer_size() > 500_000
         far.transport.resume_reading()
-        await far.hear(1_000_000)
+        await far.receive(1_000_000)
         assert far.data == b"".join(bytes([number]) * 10_000 for number in range(100))
         assert near.calls == ["pause", "resume"]
 
     with_pair(scenario)
 
 
-def test_nobody_listening_is_a_refusal() -> None:
+def test_a_connection_without_a_listener_is_refused() -> None:
     async def scenario(pair: Pair) -> None:
         connect = pair.b_ports.net.connect
         with pytest.raises(ConnectionRefusedError):
             await pair.b.run(connect(Plain, "a", 1))
         await pair.a.run(pair.a_ports.net.listen(Plain, "127.0.0.1", 1))
-        with pytest.raises(ConnectionRefusedError):  # it listens to itself only
+        with pytest.raises(ConnectionRefusedError):  # bound to the loopback address only
             await pair.b.run(connect(Plain, "a", 1))
         await pair.a.run(pair.a_ports.net.connect(Plain, "localhost", 1))
         with pytest.raises(OSError, match="in use"):
@@ -217,14 +217,14 @@ def test_a_closed_listener_keeps_its_connections() -> None:
         near = await pair.b.run(pair.b_ports.net.connect(Plain, "a", listener.port))
         listener.close()
         near.transport.write(b"still here")
-        await near.hear(10)
+        await near.receive(10)
         with pytest.raises(ConnectionRefusedError):
             await pair.b.run(pair.b_ports.net.connect(Plain, "a", listener.port))
 
     with_pair(scenario)
 
 
-def test_bytes_wait_out_a_short_partition() -> None:
+def test_bytes_arrive_after_a_short_partition() -> None:
     async def scenario(pair: Pair) -> None:
         near, far = await pair.connect()
         pair.net.cut("a", "b")
@@ -232,13 +232,13 @@ def test_bytes_wait_out_a_short_partition() -> None:
         await asyncio.sleep(4)
         assert far.pieces == []
         pair.net.heal()
-        await far.hear(8)
+        await far.receive(8)
         assert far.data == b"patience"
 
     with_pair(scenario)
 
 
-def test_a_long_partition_ends_the_connection_on_both_sides() -> None:
+def test_a_long_partition_times_out_the_connection_at_both_ends() -> None:
     async def scenario(pair: Pair) -> None:
         near, far = await pair.connect()
         pair.net.isolate("a")
@@ -254,13 +254,13 @@ def test_a_long_partition_ends_the_connection_on_both_sides() -> None:
     with_pair(scenario)
 
 
-def test_a_one_way_cut_lets_the_other_way_through() -> None:
+def test_a_one_way_cut_does_not_affect_the_other_direction() -> None:
     async def scenario(pair: Pair) -> None:
         near, far = await pair.connect()
         pair.net.cut("b", "a", one_way=True)
         near.transport.write(b"lost")
         far.transport.write(b"heard")
-        await near.hear(5)
+        await near.receive(5)
         assert far.pieces == []
 
     with_pair(scenario)
@@ -276,7 +276,7 @@ def test_connections_can_be_reset() -> None:
     with_pair(scenario)
 
 
-def test_a_killed_process_resets_and_a_machine_without_power_is_silent() -> None:
+def test_a_killed_process_resets_connections_and_a_machine_without_power_does_not_answer() -> None:
     async def scenario(pair: Pair) -> None:
         loop = pair.world.loop
         near, _ = await pair.connect()
@@ -310,7 +310,7 @@ def test_bytes_for_a_rebooted_machine_are_answered_with_a_reset() -> None:
     with_pair(scenario)
 
 
-def test_a_paused_process_is_connected_to_and_hears_later() -> None:
+def test_a_paused_process_accepts_a_connection_after_it_resumes() -> None:
     async def scenario(pair: Pair) -> None:
         await pair.connect()
         pair.a.pause()
@@ -320,23 +320,23 @@ def test_a_paused_process_is_connected_to_and_hears_later() -> None:
         assert len(pair.accepted) == 1
         pair.a.resume()
         await pair.world.until(lambda: len(pair.accepted) == 2)
-        await pair.accepted[1].hear(7)
+        await pair.accepted[1].receive(7)
 
     with_pair(scenario)
 
 
-async def _connect_and_give_up(machine: Machine, ports: Ports) -> None:
+async def _connect_and_cancel(machine: Machine, ports: Ports) -> None:
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.0005):
             await ports.net.connect(Plain, "a", 9092)
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_connect_that_is_given_up_leaves_no_connection(seed: int) -> None:
+def test_a_cancelled_connect_leaves_no_connection(seed: int) -> None:
     async def scenario(pair: Pair) -> None:
         near, _ = await pair.connect()
         pair.net.cut("a", "b")
-        await pair.b.run(_connect_and_give_up(pair.b, pair.b_ports))
+        await pair.b.run(_connect_and_cancel(pair.b, pair.b_ports))
         pair.net.heal()
         await asyncio.sleep(5)
         assert pair.net.open_connections == 1

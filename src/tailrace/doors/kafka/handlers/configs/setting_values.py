@@ -71,7 +71,7 @@ def _synonyms(setting: SettingView) -> tuple[ConfigSynonym, ...]:
 
 
 def _kind(name: str, kind: type) -> Kind:
-    if name in LIST_SETTINGS:
+    if name in LIST_SETTINGS or kind is list:
         return Kind.LIST
     if kind is int:
         return Kind.LONG if name.endswith(LONG_NAMES) else Kind.INT

@@ -2,7 +2,8 @@
 
 With acks=0 there is no response; with acks=1 the response is sent when the leader has appended the batch, with acks=all
 when the high watermark has passed it. Each partition has its own result; if another broker is the leader, the response
-names it and its endpoint (KIP-951). The batch is stamped and written straight from the receive buffer.
+names it and its endpoint (KIP-951); if single records are the reason why a batch is rejected, it names them (KIP-467).
+The batch is stamped and written straight from the receive buffer.
 
 A request in a transaction may have to be verified by the transaction coordinator first (KIP-890). It waits with a copy
 of its batches, and blocks later requests of its connection: the batches of a producer are appended in the order in
@@ -16,7 +17,7 @@ from typing import Final
 from tailrace.broker.services.writer import ACKS_ALL, Acknowledgements, Appended, Outcome, Write
 from tailrace.doors.kafka.call import Answer, WireCall
 from tailrace.doors.kafka.handlers.records.leader_endpoints import endpoints_of
-from tailrace.model.faults import Fault
+from tailrace.model.faults import Fault, InvalidBatch, InvalidTimestamp
 from tailrace.model.ids import Id
 from tailrace.wire.faults import error_of
 from tailrace.wire.hot_produce import PartitionAnswer, ProduceHead, read_produce, write_produced
@@ -54,6 +55,7 @@ def produce_alike(call: WireCall, like: ProduceTemplate, number: int, batch: mem
             call.connection.time_slice.is_slow = True
         appended = partition.append(batch, like.acks)
     except Fault as fault:
+        call.connection.time_slice.is_slow = True  # the batch may have been opened, to name the rejected records
         return _written(call, [(like.topic, [number])], [fault])
     if like.acks == ACKS_ALL and partition.acknowledged <= appended.last_offset:
         outcomes: list[Outcome] = [appended]
@@ -119,7 +121,14 @@ def _partition_answer(call: WireCall, topic: str | Id, number: int, outcome: Out
     if isinstance(outcome, Appended):
         return PartitionAnswer(number, 0, outcome.base_offset, outcome.append_time_ms, outcome.log_start)
     leader, epoch = call.services.topics.leader_hint(topic, number, outcome)
-    return PartitionAnswer(number, error_of(outcome), message=str(outcome), leader=leader, leader_epoch=epoch)
+    return PartitionAnswer(
+        number,
+        error_of(outcome),
+        message=str(outcome),
+        leader=leader,
+        leader_epoch=epoch,
+        record_errors=outcome.records if isinstance(outcome, InvalidBatch | InvalidTimestamp) else (),
+    )
 
 
 def _close_if_refused(call: WireCall, layout: Layout, outcomes: Sequence[Outcome]) -> None:

@@ -8,6 +8,7 @@ abort a hanging transaction, one that its coordinator no longer knows.
 from tailrace.doors.kafka.call import Call
 from tailrace.doors.kafka.request_limits import partitions_once, require_few, together
 from tailrace.model.limits import PARTITIONS_PER_REQUEST_MAX
+from tailrace.wire.faults import error_of
 from tailrace.wire.messages.write_txn_markers import (
     MarkedPartition,
     MarkedTopic,
@@ -43,5 +44,5 @@ async def write_txn_markers(request: WriteTxnMarkersRequest, call: Call) -> Writ
 
 
 async def _write(call: Call, marker: MarkerToWrite, topic: str, number: int) -> MarkedPartition:
-    code = await call.services.transactions.write_marker(call.caller, topic, number, marker)
-    return MarkedPartition(partition=number, error_code=code)
+    fault = await call.services.transactions.write_marker(call.caller, topic, number, marker)
+    return MarkedPartition(partition=number, error_code=0 if fault is None else error_of(fault))

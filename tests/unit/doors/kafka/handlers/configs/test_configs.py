@@ -17,6 +17,7 @@ from tailrace.wire.messages.describe_configs import (
 )
 from tailrace.wire.messages.incremental_alter_configs import ConfigChange, IncrementalAlterConfigsRequest
 from tailrace.wire.messages.list_config_resources import ListConfigResourcesRequest
+from tests.unit.doors.kafka.clustered import Clustered, with_cluster
 from tests.unit.doors.kafka.served import Served, serving, versions, with_broker
 
 TOPIC_KIND, BROKER_KIND = 2, 4
@@ -110,13 +111,52 @@ async def test_names_and_documentation(served: Served) -> None:
 async def test_brokers(served: Served) -> None:
     me = str(served.node.broker_id)
     values = await shown(served, BROKER_KIND, me)
-    assert list(values) == list(rows())
+    assert [name for name in rows() if name not in values] == []
     assert (values["fsync"].value, values["fsync"].config_source, values["fsync"].read_only) == ("never", 4, True)
     assert (values["log.retention.ms"].config_source, values["log.retention.ms"].read_only) == (5, False)
     assert await shown(served, BROKER_KIND, "") == {}
     await change(served, BROKER_KIND, "", ("log.retention.ms", ASSIGN, "1000"))
     for_all = await shown(served, BROKER_KIND, "")
     assert [(one.name, one.value, one.config_source) for one in for_all.values()] == [("log.retention.ms", "1000", 3)]
+
+
+@with_broker(advertised_host="broker.example", log_retention_ms=90 * 60_000)
+async def test_a_broker_shows_facts_under_kafkas_names(served: Served) -> None:
+    me, port = str(served.node.broker_id), served.node.kafka_port
+    folder, peer_port = served.node.settings.data_dir, served.node.peer_port
+    start, default, number, text, several = 4, 5, 3, 2, 7
+    expected = {
+        "broker.id": (me, start, number),
+        "node.id": (me, start, number),
+        "process.roles": ("broker,controller", start, several),
+        "controller.quorum.voters": (f"{me}@broker.example:{peer_port}", start, several),
+        "listeners": (f"PLAINTEXT://127.0.0.1:{port}", start, several),
+        "advertised.listeners": (f"PLAINTEXT://broker.example:{port}", start, several),
+        "log.dir": (folder, start, text),
+        "log.dirs": (folder, start, several),
+        "log.retention.minutes": ("90", start, number),
+        "log.roll.hours": ("168", default, number),
+        "log.cleanup.policy": ("delete", default, several),
+    }
+    for version in versions(32):
+        described = await describe(served, BROKER_KIND, me, *expected, "log.retention.hours", version=version)
+        values = {one.name: one for one in described.configs}
+        assert len(values) == len(described.configs), "a name is shown twice"
+        kinds = {name: kind if version >= 3 else 0 for name, (_, _, kind) in expected.items()}
+        assert {name: (one.value, one.config_source, one.config_type) for name, one in values.items()} == {
+            name: (value, source, kinds[name]) for name, (value, source, _) in expected.items()
+        }
+        assert all(one.read_only for one in described.configs)
+
+
+@with_cluster(2)
+async def test_the_voters_of_the_metadata_have_the_controllers_role(cluster: Clustered) -> None:
+    """Of two brokers only the first votes: a third makes all three voters."""
+    for broker in cluster.ids:
+        described = await shown(cluster[broker], BROKER_KIND, str(broker))
+        assert described["process.roles"].value == ("broker,controller" if broker == 1 else "broker")
+        address = f"127.0.0.1:{cluster[1].node.peer_port}"
+        assert described["controller.quorum.voters"].value == f"1@{address}"
 
 
 @with_broker()

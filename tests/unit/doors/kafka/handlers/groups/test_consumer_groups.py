@@ -4,6 +4,7 @@ from unittest.mock import patch
 
 from tailrace.broker.services import time_slices
 from tailrace.groups.consumer.group import ConsumerGroup
+from tailrace.model.topics import OFFSETS_TOPIC
 from tailrace.wire.errors import Error
 from tailrace.wire.messages.api_versions import ApiVersionsRequest
 from tailrace.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
@@ -65,18 +66,18 @@ async def test_others_have_their_turn_while_expressions_are_tried(served: Served
     one, two, line = Consumer(served, "one"), Consumer(served, "two"), served.door.slices
     with patch.object(time_slices, "SLICE_MAX_S", -1.0), patch.object(line, "wait", wraps=line.wait) as waited:
         await one.join(subscribed_topic_regex="t[0-9]+")
-        assert (len(one.partitions), waited.call_count) == (10, 10)
+        assert (len(one.partitions), waited.call_count) == (10, 11)  # __consumer_offsets is tried, too
         await one.beat()  # the first after a group is made looks again
         waited.reset_mock()
         await two.join(subscribed_topic_regex="t[1-3]")
-        assert waited.call_count == 10
+        assert waited.call_count == 11
         await served.make_topic("t11")
         await one.beat()
-        assert waited.call_count == 12  # one topic, two expressions
+        assert waited.call_count == 13  # one topic, two expressions
         await one.beat()
-        assert waited.call_count == 12
+        assert waited.call_count == 13
         bad = await Consumer(served, "three").join(subscribed_topic_regex="(")
-        assert (bad.error_code, waited.call_count) == (Error.INVALID_REGULAR_EXPRESSION, 12)
+        assert (bad.error_code, waited.call_count) == (Error.INVALID_REGULAR_EXPRESSION, 13)
     coordinator = served.node.group_coordinator.local("g")
     assert coordinator.untried("g", None, {}) == {}
     group = await coordinator.ask(lambda machine: machine.find_kind("g", ConsumerGroup))
@@ -96,8 +97,18 @@ async def test_a_regular_expression_and_one_that_is_none(served: Served) -> None
     bad = await Consumer(served, "two").join(subscribed_topic_names=None, subscribed_topic_regex="ord(")
     assert bad.error_code == Error.INVALID_REGULAR_EXPRESSION
     assert "ord(" in bad.error_message
-    await one.beat(subscribed_topic_regex=".*")
-    assert len(one.has) == 2, "internal topics are never matched"
+
+
+@with_broker(**SETTINGS)
+async def test_a_regular_expression_matches_internal_topics_as_in_kafka(served: Served) -> None:
+    await served.make_topic("orders")
+    one = Consumer(served, "one")
+    await one.join(subscribed_topic_names=None, subscribed_topic_regex=".*")
+    await one.beat()
+    topics = served.node.hosted.image.topics
+    assert {topics[name].id for name in ("orders", OFFSETS_TOPIC)} == {topic.topic_id for topic in one.has}
+    await one.beat(subscribed_topic_regex="[^_].*")
+    assert {topic.topic_id for topic in one.has} == {topics["orders"].id}
 
 
 @with_broker(**SETTINGS)
