@@ -2,7 +2,7 @@
 
 With acks=0 there is no response; with acks=1 the response is sent when the leader has appended the batch, with acks=all
 when the high watermark has passed it. Each partition has its own result; if another broker is the leader, the response
-names it and its endpoint (KIP-951); if single records are the reason for a refusal, the response names them (KIP-467).
+names it and its endpoint (KIP-951); if single records are the reason why a batch is rejected, it names them (KIP-467).
 The batch is stamped and written straight from the receive buffer.
 
 A request in a transaction may have to be verified by the transaction coordinator first (KIP-890). It waits with a copy

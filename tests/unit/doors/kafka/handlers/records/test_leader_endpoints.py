@@ -1,4 +1,4 @@
-"""Produce and Fetch refused by a broker that is not the leader: the response names the leader (KIP-951)."""
+"""Produce and Fetch refused by a broker that is not the leader: the response names leader and address (KIP-951)."""
 
 from typing import Any
 
