@@ -25,6 +25,7 @@ from tailrace.broker.control.leader_duties import LeaderDuties
 from tailrace.broker.control.peer_requests import ControllerRequests, LeaderHandOvers, PeerRequests
 from tailrace.broker.control.preferred_elections import PreferredElections
 from tailrace.broker.control.producer_ids import ProducerIds
+from tailrace.broker.control.topic_creation import TopicCreation
 from tailrace.broker.coordination.coordinator import Coordinator, CoordinatorParts
 from tailrace.broker.groups.coordinator import GroupCoordinator
 from tailrace.broker.later_release import LaterRelease
@@ -249,6 +250,8 @@ class Startup:
         calls = ControllerCalls(role, metadata, peers.call, self._requests.serve, clock)
         leaders = Leaders(hosted, meta.broker_id, clock)
         follower = MetadataFollower(metadata, self._features)
+        progress = MetadataProgress(metadata, follower, hosted, leaders, clock)
+        changes = ClusterChanges(role, progress)
         return _Control(
             hosted=hosted,
             metadata=metadata,
@@ -256,7 +259,9 @@ class Startup:
             calls=calls,
             leaders=leaders,
             follower=follower,
-            progress=MetadataProgress(metadata, follower, hosted, leaders, clock),
+            progress=progress,
+            changes=changes,
+            creation=TopicCreation(changes, calls, progress, self._ports.random.new_id),
             duties=LeaderDuties(hosted, clock, settings, calls.ask),
             producer_ids=ProducerIds(calls.ask, meta.broker_id, spawn),
         )
@@ -265,8 +270,8 @@ class Startup:
         parts = CoordinatorParts(
             hosted=control.hosted,
             leaders=control.leaders,
-            progress=control.progress,
             controller=control.calls,
+            topics=control.creation,
             ports=self._ports,
             settings=self._settings,
             background=self.background,
@@ -287,12 +292,12 @@ class Startup:
     ) -> Services:
         ports, settings, clock, hosted = self._ports, self._settings, self._ports.clock, control.hosted
         calls, leaders, progress, me = control.calls, control.leaders, control.progress, meta.broker_id
-        changes = ClusterChanges(control.role, progress)
+        changes = control.changes
         elections = PreferredElections(hosted, leaders, clock, hand_overs.ask)
         groups = Groups(coordinators.groups, hosted, ports, settings.offset_metadata_max_bytes)
         verifier = coordinators.transactions.membership
         return Services(
-            topics=Topics(hosted, leaders, progress, changes, calls, ports.random.new_id, settings, me),
+            topics=Topics(hosted, leaders, progress, changes, control.creation, settings, me),
             writer=Writer(hosted, verifier, calls, progress),
             reader=Reader(hosted, read_ahead, clock, settings.fetch_partition_max_bytes),
             groups=groups,
@@ -391,6 +396,8 @@ class _Control(NamedTuple):
     leaders: Leaders
     follower: MetadataFollower
     progress: MetadataProgress
+    changes: ClusterChanges
+    creation: TopicCreation
     duties: LeaderDuties
     producer_ids: ProducerIds
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 from tailrace.broker.control.controller import ControllerRole
 from tailrace.broker.control.controller_calls import CallPeer
 from tailrace.broker.control.leader_duties import LeaderDuties
+from tailrace.broker.control.topic_creation import propose_internal
 from tailrace.broker.metadata.hosted_partitions import HostedPartitions
 from tailrace.broker.partitions.partition import Partition
 from tailrace.cluster.brokers import (
@@ -19,7 +20,7 @@ from tailrace.cluster.brokers import (
     from_registered_endpoints,
     from_registered_features,
 )
-from tailrace.cluster.controller import Controller, NewTopic
+from tailrace.cluster.controller import Controller
 from tailrace.cluster.membership import Joining
 from tailrace.cluster.records import PartitionLed
 from tailrace.model.addresses import Address
@@ -27,7 +28,6 @@ from tailrace.model.caller import Caller
 from tailrace.model.faults import Fault, InvalidRequest, NotController, NotLeader, PreferredLeaderNotAvailable, TimedOut
 from tailrace.model.ids import NOBODY, BrokerId, Id, TopicPartition
 from tailrace.model.proposal import Proposal
-from tailrace.model.topics import INTERNAL_TOPIC_SETTINGS
 from tailrace.ports import Clock
 from tailrace.wire.faults import error_of
 from tailrace.wire.messages.peers.forward import Forward, ForwardAnswer
@@ -117,7 +117,7 @@ class ControllerRequests:
         return MoveStartAnswer()
 
     async def _make_internal_topic(self, caller: BrokerId, request: MakeInternalTopic) -> MakeInternalTopicAnswer:
-        topic_id = await self._write(partial(_make_internal, request, self._new_id))
+        topic_id = await self._write(partial(propose_internal, request, self._new_id))
         return MakeInternalTopicAnswer(topic_id=topic_id)
 
     async def _write(self, propose: "Callable[[Controller], Proposal[Any]]") -> Any:
@@ -225,20 +225,6 @@ def _leave(request: LeaveCluster, controller: Controller) -> "Proposal[None]":
     if broker is None or broker.incarnation != request.incarnation_id:
         return Proposal(None)  # the broker has restarted: this request is of an earlier incarnation
     return controller.fence(broker.id)
-
-
-def _make_internal(request: MakeInternalTopic, new_id: Callable[[], Id], controller: Controller) -> "Proposal[Id]":
-    if (existing := controller.image.topics.get(request.name)) is not None:
-        return Proposal(existing.id)
-    wanted = NewTopic(
-        name=request.name,
-        partitions=request.partitions,
-        replication_factor=request.replication_factor,
-        settings=INTERNAL_TOPIC_SETTINGS,
-        internal=True,
-    )
-    made = controller.create_topic(wanted, new_id)
-    return Proposal(made.answer.id, made.records)
 
 
 def _report(request: ReportLeaders, controller: Controller) -> "Proposal[None]":

@@ -13,21 +13,20 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from tailrace.broker.background import BackgroundTasks
 from tailrace.broker.control.controller_calls import ControllerCalls
+from tailrace.broker.control.topic_creation import TopicCreation
 from tailrace.broker.coordination.partition_coordinator import PartitionCoordinator
 from tailrace.broker.metadata.hosted_partitions import HostedPartitions
 from tailrace.broker.metadata.leaders import Leaders
-from tailrace.broker.metadata.progress import MetadataProgress
 from tailrace.broker.partitions.member import QuorumMember
 from tailrace.broker.partitions.partition import Partition
 from tailrace.broker.timers import sleep_then_read
 from tailrace.cluster.image import Topic
 from tailrace.model.faults import CoordinatorUnavailable, Fault, NotCoordinator
 from tailrace.model.frozen import frozen
-from tailrace.model.ids import NOBODY, BrokerId, Id, TopicPartition
+from tailrace.model.ids import NOBODY, BrokerId, TopicPartition
 from tailrace.model.limits import COORDINATOR_LOG_CUT_MIN_RECORDS
 from tailrace.model.settings import Settings
 from tailrace.ports import Ports
-from tailrace.wire.messages.peers.make_internal_topic import MakeInternalTopic
 from tailrace.wire.messages.peers.move_start import MoveStart
 
 LOG_LENGTH_CHECK_S: Final = 300.0
@@ -50,8 +49,8 @@ class CoordinatorParts:
 
     hosted: HostedPartitions
     leaders: Leaders
-    progress: MetadataProgress
     controller: ControllerCalls
+    topics: TopicCreation
     ports: Ports
     settings: Settings
     background: BackgroundTasks
@@ -85,14 +84,10 @@ class Coordinator(Generic[S]):
 
     async def _create_topic(self) -> Topic:
         state = self._state_topic
-        wanted = MakeInternalTopic(
-            name=state.topic, partitions=state.partitions, replication_factor=state.replication_factor
-        )
         try:
-            made = await self._parts.controller.ask(wanted)
+            await self._parts.topics.request_internal(state.topic, state.partitions, state.replication_factor)
         except Fault as fault:
             raise CoordinatorUnavailable(f"{state.topic} could not be created: {fault}") from fault
-        await self._parts.progress.until_led([Id(made.topic_id)])
         topic = self.topic
         if topic is None:
             raise CoordinatorUnavailable(f"{state.topic} is being created")

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final
 
 from tailrace.broker.control.cluster_changes import ClusterChanges
-from tailrace.broker.control.controller_calls import ControllerCalls
+from tailrace.broker.control.topic_creation import TopicCreation
 from tailrace.broker.metadata.hosted_partitions import HostedPartitions
 from tailrace.broker.metadata.leaders import Leaders, PartitionState
 from tailrace.broker.metadata.progress import LED_WITHIN_S, MetadataProgress
@@ -33,17 +33,11 @@ from tailrace.model.limits import PARTITIONS_PER_REQUEST_MAX
 from tailrace.model.proposal import Proposal
 from tailrace.model.settings import Settings
 from tailrace.model.topics import TopicSettings, check_topic_name, is_compacted
-from tailrace.wire.compile import decode, encode
-from tailrace.wire.faults import fault_of
-from tailrace.wire.messages import create_topics as wire
-from tailrace.wire.messages.peers.forward import Forward
 
 __all__ = ["LeaderHint", "PartitionState", "Topics", "wants_compaction", "warn_of_compaction"]
 
 logger: Final = logging.getLogger(__name__)
 
-CREATE_TOPICS_KEY: Final = 19
-CREATE_TOPICS_VERSION: Final = 7
 
 LeaderHint = tuple[BrokerId, Epoch]
 NO_HINT: Final[LeaderHint] = (NOBODY, NO_EPOCH)
@@ -56,8 +50,7 @@ class Topics:
         leaders: Leaders,
         progress: MetadataProgress,
         changes: ClusterChanges,
-        calls: ControllerCalls,
-        new_id: Callable[[], Id],
+        creation: TopicCreation,
         settings: Settings,
         me: BrokerId,
     ) -> None:
@@ -65,8 +58,7 @@ class Topics:
         self._leaders = leaders
         self._progress = progress
         self._changes = changes
-        self._calls = calls
-        self._new_id = new_id
+        self._creation = creation
         self._settings = settings
         self._me = me
 
@@ -138,18 +130,9 @@ class Topics:
     ) -> list[TopicCreated | Fault]:
         """Create topics, on the controller, each with its own result; a fault among `wanted` is returned as it is. When
         this returns, the partitions of the new topics have leaders, or the time is up."""
-        partitions = sum(max(one.partitions, len(one.assignment)) for one in wanted if not isinstance(one, Fault))
-        if partitions > PARTITIONS_PER_REQUEST_MAX:
-            fault = PolicyViolation(
-                f"the request creates {partitions} partitions, at most {PARTITIONS_PER_REQUEST_MAX} are allowed"
-            )
-            return [fault for _ in wanted]
-        changes = [partial(_create, one, self._new_id) for one in wanted]
-        answers = await self._changes.each(changes, validate_only=validate_only)
+        answers = await self._creation.create(wanted, validate_only=validate_only, within_s=within_s)
         if not validate_only:
-            created = [one for one in answers if isinstance(one, TopicCreated)]
-            self._warn_of(created)
-            await self._progress.until_led([one.id for one in created], within_s)
+            self._warn_of([one for one in answers if isinstance(one, TopicCreated)])
         return answers
 
     async def create_missing(self, who: Caller, names: Sequence[str]) -> dict[str, Fault]:
@@ -157,29 +140,13 @@ class Topics:
         not be created. A topic that exists already is no fault."""
         if not names:
             return {}
-        if not self._changes.are_made_here:
-            return await self._ask_controller_for(names)
         partitions, replicas = self.default_partitions, self.default_replication_factor
         wanted = [NewTopic(name=name, partitions=partitions, replication_factor=replicas) for name in names]
+        if not self._changes.are_made_here:
+            return await self._creation.request(wanted)
         answers = await self.create(who, wanted)
         refused = {name: answer for name, answer in zip(names, answers, strict=True) if isinstance(answer, Fault)}
         return {name: fault for name, fault in refused.items() if not isinstance(fault, TopicExists)}
-
-    async def _ask_controller_for(self, names: Sequence[str]) -> dict[str, Fault]:
-        partitions, replicas = self.default_partitions, self.default_replication_factor
-        topics = tuple(
-            wire.NewTopic(name=name, num_partitions=partitions, replication_factor=replicas) for name in names
-        )
-        body = encode(wire.CreateTopicsRequest(topics=topics), CREATE_TOPICS_VERSION)
-        forward = Forward(api_key=CREATE_TOPICS_KEY, api_version=CREATE_TOPICS_VERSION, body=body)
-        try:
-            answer = await self._calls.ask(forward)
-        except Fault as fault:
-            return dict.fromkeys(names, fault)
-        response, _ = decode(wire.CreateTopicsResponse, CREATE_TOPICS_VERSION, memoryview(answer.body), 0)
-        faults = {one.name: fault_of(one.error_code, one.error_message or "") for one in response.topics}
-        await self._progress.until_led([one.topic_id for one in response.topics if faults[one.name] is None])
-        return {name: one for name, one in faults.items() if one is not None and not isinstance(one, TopicExists)}
 
     def _warn_of(self, created: Sequence[TopicCreated]) -> None:
         """Log a warning for settings that are allowed, as in Kafka, but probably a mistake."""
@@ -228,12 +195,6 @@ class PartitionBudget:
         if count > self._left:
             raise PolicyViolation(f"one request may create at most {PARTITIONS_PER_REQUEST_MAX} partitions")
         self._left -= count
-
-
-def _create(wanted: NewTopic | Fault, new_id: Callable[[], Id], controller: Controller) -> Proposal[TopicCreated]:
-    if isinstance(wanted, Fault):
-        raise wanted
-    return controller.create_topic(wanted, new_id)
 
 
 def _grow(wanted: MorePartitions, budget: PartitionBudget, controller: Controller) -> Proposal[Topic]:
