@@ -1,4 +1,4 @@
-"""Who takes the loop for long lets others have their turn, and loses nothing by it."""
+"""Time slices: a request that takes long lets other connections be served in between, and keeps its order."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
@@ -45,7 +45,7 @@ async def connected(served: Served) -> WireClient:
 
 
 async def who_is_first(served: Served, work: Callable[[], Awaitable[Any]]) -> str:
-    """Of some work and a small question that another client asks at the same time."""
+    """Which is answered first: some work, or a small request that another client sends at the same time."""
     other = await connected(served)
     answered: list[str] = []
 

@@ -59,12 +59,13 @@ class Clustered:
         return self[broker].node.hosted.find(topic, partition)
 
     def leader(self, broker: int, topic: str, partition: int = 0) -> int:
-        """Who leads a partition, as a broker tells clients; -1: nobody."""
+        """The leader of a partition in a broker's Metadata response; -1: none."""
         node = self[broker].node
         return node.leaders.one(node.hosted.image.topics[topic], partition).leader
 
     async def move(self, topic: str, to: int, partition: int = 0) -> None:
-        """Let a broker lead, and know everywhere that it does; on a busy machine another may win the election first."""
+        """Make a broker the leader, and wait until every broker knows it. On a busy machine another broker may be
+        elected first, so this retries."""
 
         def led() -> bool:
             for broker in self.ids:
@@ -76,13 +77,13 @@ class Clustered:
         await until(led)
 
     async def caught_up(self, topic: str, end: int, *brokers: int) -> None:
-        """Until these brokers know that a topic's first partition is committed up to `end`."""
+        """Wait until the high watermark of a topic's first partition is `end` on these brokers."""
         await until(lambda: all(self.replica(one, topic).high_watermark >= end for one in brokers or self.ids))
 
 
 @asynccontextmanager
 async def clustering(folder: Path, brokers: int = BROKERS_USUAL, **settings: Any) -> AsyncIterator[Clustered]:
-    """Broker n stands in rack r<n>."""
+    """Broker n is in rack r<n>."""
     async with AsyncExitStack() as stack:
         served: list[Served] = []
         for number in range(1, brokers + 1):

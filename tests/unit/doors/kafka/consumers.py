@@ -1,4 +1,4 @@
-"""A member of a consumer group (KIP-848), over the wire: it remembers its epoch, and what it was told to have."""
+"""A member of a consumer group (KIP-848), over the wire: it keeps its epoch and its assignment."""
 
 from typing import Any
 
@@ -35,5 +35,5 @@ class Consumer:
 
     @property
     def partitions(self) -> list[int]:
-        """Of all topics that it has."""
+        """The assigned partitions of all topics."""
         return [one for topic in self.has for one in topic.partitions]

@@ -1,4 +1,4 @@
-"""A member of a group, each on a connection of its own: a JoinGroup that waits holds up what comes behind it."""
+"""Members of classic groups, each on its own connection: a waiting JoinGroup blocks later requests behind it."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -22,7 +22,7 @@ SETTINGS: Final[dict[str, Any]] = {"group_initial_rebalance_delay_ms": 0, "group
 
 
 class Member:
-    """What a client does by itself; `id` and `generation` are what it was told."""
+    """The client side of a member; `id` and `generation` are from the last response."""
 
     def __init__(self, client: WireClient, group: str) -> None:
         self._client = client
@@ -37,7 +37,7 @@ class Member:
             return await self._client.call(request, version)
 
     async def join(self, version: int = 9, *topics: str, protocol_type: str = "consumer") -> Any:
-        """Join, and come back with the id that it is given."""
+        """Join, and join again with the member id of the response."""
         request = JoinGroupRequest(
             group_id=self.group,
             session_timeout_ms=self.session_timeout_ms,
@@ -81,7 +81,7 @@ class Member:
         return await self.call(LeaveGroupRequest(group_id=self.group, members=(one,)), version)
 
     async def begin(self, *topics: str) -> None:
-        """Be the only member of a generation, and have everything."""
+        """Join as the only member, with all partitions assigned to it."""
         assert (await self.join(9, *topics)).error_code == 0
         assert (await self.sync({self.id: b"all"})).assignment == b"all"
 

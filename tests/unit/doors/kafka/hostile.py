@@ -1,4 +1,4 @@
-"""A connection whose every byte a test decides, and an ear for what the broker logs about it."""
+"""A raw connection on which a test sends arbitrary bytes, and a capture of the broker's log."""
 
 import asyncio
 import logging
@@ -16,7 +16,7 @@ WAIT_MAX_S: Final = 10.0
 
 
 def framed(request: object, version: int, number: int = 1) -> bytes:
-    """A request as it travels."""
+    """The bytes of a request, with its length."""
     key = declaration(type(request)).number
     header = request_header(key, version, number, "hostile", is_flexible(type(request), version))
     return with_length(header + encode(request, version))
@@ -27,14 +27,14 @@ def with_length(body: bytes) -> bytes:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Wait for something that rings no bell."""
+    """Wait for a condition that has no event to wait for."""
     async with asyncio.timeout(WAIT_MAX_S):
         while not condition():  # noqa: ASYNC110
             await asyncio.sleep(0.001)
 
 
 class Raw:
-    """A client that keeps to no rules."""
+    """A client that may violate the protocol."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader
@@ -60,7 +60,7 @@ class Raw:
         return decoded
 
     async def closed(self) -> bool:
-        """Whether the broker hangs up, without a word."""
+        """Whether the broker closes the connection without a response."""
         async with asyncio.timeout(WAIT_MAX_S):
             try:
                 return await self.reader.read() == b""
@@ -82,7 +82,7 @@ class Heard(logging.Handler):
 
 @contextmanager
 def heard() -> Iterator[list[str]]:
-    """What the broker in this process logs meanwhile, warnings and worse."""
+    """The lines that the broker in this process logs in the block, warnings and worse."""
     handler = Heard()
     logger = logging.getLogger("tailrace")
     logger.addHandler(handler)

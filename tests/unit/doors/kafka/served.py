@@ -23,7 +23,7 @@ ANSWER_MAX_S: Final = 10.0
 
 
 class Served:
-    """A running broker as its clients see it."""
+    """A running broker, and a client connected to it."""
 
     def __init__(self, node: Node, door: KafkaDoor, client: WireClient) -> None:
         self.node = node

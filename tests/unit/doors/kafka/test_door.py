@@ -1,4 +1,4 @@
-"""A broker that starts listens before it knows the cluster; nobody is answered until it does."""
+"""A starting broker listens before it has the metadata of its cluster; until then, requests wait."""
 
 import asyncio
 
@@ -8,7 +8,7 @@ from tests.unit.broker.simulated import Brokers, simulated
 
 
 @simulated()
-async def test_who_comes_early_is_answered_when_the_broker_is_there(brokers: Brokers) -> None:
+async def test_early_requests_are_answered_when_the_broker_has_its_metadata(brokers: Brokers) -> None:
     await brokers.make_topic("t", (1, 2, 3))
     brokers.kill(2)
     await brokers.start(2, serves=False)

@@ -1,4 +1,4 @@
-"""Fetch sessions under siege: bounded in number and size, and nobody pushes out those who use theirs."""
+"""Fetch sessions: limited in number and size; sessions in use are not evicted; unknown ids and wrong epochs."""
 
 from tailrace.doors.kafka.fetch_sessions import FetchSessions
 from tailrace.model.faults import FetchSessionUnknown
@@ -43,7 +43,7 @@ def test_sessions_in_use_are_not_pushed_out_by_newcomers() -> None:
     assert sessions.session_for(opening(number=mine.id, epoch=1), by_id=False) is mine
     time.now = FETCH_SESSION_KEPT_S + 1.0
     assert sessions.session_for(opening(number=mine.id, epoch=2), by_id=False) is mine
-    assert sessions.session_for(opening(wanted(1)), by_id=False) is not None  # the silent make room
+    assert sessions.session_for(opening(wanted(1)), by_id=False) is not None  # idle sessions are evicted
     assert len(sessions) == FETCH_SESSIONS_MAX
     assert sessions.session_for(opening(number=mine.id, epoch=3), by_id=False) is mine
 
@@ -87,7 +87,7 @@ async def test_an_unknown_session_and_a_wrong_epoch_get_their_errors(served: Ser
 
 @with_broker()
 async def test_a_session_goes_on_with_names_or_with_ids_as_it_began(served: Served) -> None:
-    """Java's consumer begins with names when it has forgotten the ids, and an answer has room for one of the two."""
+    """Java's consumer opens a session with names while it lacks topic ids; a response has names or ids, not both."""
     topic_id = Id(await served.make_topic("t"))
     wanted = PartitionToFetch(partition=0, fetch_offset=0, partition_max_bytes=10**6)
     topics = (TopicToFetch(name="t", topic_id=topic_id, partitions=(wanted,)),)

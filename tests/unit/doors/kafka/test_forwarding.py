@@ -1,4 +1,4 @@
-"""Admin requests and metadata: the same from every broker of a cluster, and true while one of them is down."""
+"""Admin requests and metadata: every broker of a cluster serves them alike, also while one broker is down."""
 
 from typing import Any
 
@@ -47,7 +47,7 @@ async def test_topics_begin_grow_and_end_at_any_broker(cluster: Clustered) -> No
 
 
 async def leaders(cluster: Clustered, name: str, partitions: int) -> int:
-    """How many partitions are led, once every broker knows of all."""
+    """How many partitions have a leader, once every broker knows all partitions."""
 
     def led(broker: int) -> int:
         node = cluster[broker].node

@@ -1,4 +1,4 @@
-"""Frames that lie, and requests that nobody knows: the protocol's own answer, or a closed connection and a log line."""
+"""Malformed frames and unknown requests: an error response of the protocol, or a closed connection and a log line."""
 
 import asyncio
 import re
@@ -22,7 +22,7 @@ everything = framed(MetadataRequest(topics=None), 9)
 
 
 async def refused(served: Served, data: bytes) -> str:
-    """The one line that the broker logs when it hangs up on these bytes; whoever else is connected notices nothing."""
+    """Send bytes for which the broker closes the connection; returns the line it logs. Other connections stay open."""
     with heard() as lines:
         client = await Raw.connect(served.node.kafka_port)
         client.send(data)
@@ -121,7 +121,7 @@ async def test_an_unknown_version_is_hung_up_on_with_one_line(served: Served) ->
 
 @with_broker()
 async def test_api_versions_newer_than_ours_is_told_which_we_have(served: Served) -> None:
-    """KIP-511: version 0's form, and our range of this one API, so that any client can go on."""
+    """KIP-511: a response in version 0 with the supported versions of ApiVersions, so that any client can continue."""
     client = await Raw.connect(served.node.kafka_port)
     for version in (5, 99, 32767, -1):
         client.send(with_length(request_header(18, version, 7, "hostile", version > 0)))

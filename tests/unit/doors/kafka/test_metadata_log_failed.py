@@ -1,4 +1,4 @@
-"""When the metadata log takes no more records, every change is refused in its own answer, and reads go on."""
+"""If the metadata log fails, every change is refused in its own response, and reads are still served."""
 
 from typing import Any
 
@@ -39,7 +39,7 @@ async def test_changes_are_refused_and_reads_go_on(served: Served) -> None:
     assert await error(CreatePartitionsRequest(topics=(TopicToGrow(name="t", count=2),)), 3, "results") == refused
     assert await error(AlterConfigsRequest(resources=(changed,)), 2, "resources") == refused
     assert await error(DeleteRecordsRequest(topics=(trimmed,)), 2, "topics", "partitions") == refused
-    assert await error(InitProducerIdRequest(transaction_timeout_ms=0), 5) == 0  # there are some in hand
+    assert await error(InitProducerIdRequest(transaction_timeout_ms=0), 5) == 0  # from the block in stock
     assert await error(MetadataRequest(topics=(TopicWanted(name="new"),)), 13, "topics") == refused
     assert await error(MetadataRequest(topics=(TopicWanted(name="t"),)), 13, "topics") == 0
     assert await served.produce("t", 1000) == 1

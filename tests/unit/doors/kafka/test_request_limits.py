@@ -1,4 +1,4 @@
-"""A request names the same thing over and over, or more things than there can be: neither makes the answer grow."""
+"""Requests with duplicate entries or too many entries: the response stays small, or the connection is closed."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -110,7 +110,7 @@ def too_many_to_write(numbers: tuple[int, ...]) -> Iterator[tuple[object, int]]:
 
 
 def too_many() -> Iterator[tuple[object, int]]:
-    """Requests that name one thing more than they may, and none twice."""
+    """Requests with one entry more than allowed, without duplicates."""
     numbers = tuple(range(PARTITIONS_PER_REQUEST_MAX + 1))
     yield DescribeProducersRequest(topics=(TopicAskedFor(name="t", partitions=numbers),)), 0
     yield ElectLeadersRequest(topics=(TopicToElect(name="t", partitions=numbers),)), 2
@@ -143,7 +143,7 @@ def too_many() -> Iterator[tuple[object, int]]:
 
 
 @with_broker()
-async def test_who_names_more_than_a_request_may_loses_the_connection_and_no_more(served: Served) -> None:
+async def test_a_request_with_too_many_names_closes_its_connection_only(served: Served) -> None:
     for request, version in too_many():
         await loses_its_connection(served, request, version, "entries, at most")
 
@@ -159,7 +159,7 @@ async def loses_its_connection(served: Served, request: object, version: int, wh
 
 
 def too_much() -> Iterator[tuple[object, int]]:
-    """Requests whose arrays hold more than they may, all together."""
+    """Requests whose arrays together have more elements than allowed."""
     names = tuple(str(number) for number in range(REQUEST_ELEMENTS_MAX + 1))
     yield DeleteTopicsRequest(topic_names=names), 5
     topics = tuple(NewTopic(name=name, num_partitions=1, replication_factor=1) for name in names)
@@ -171,14 +171,14 @@ def too_much() -> Iterator[tuple[object, int]]:
 
 
 @with_broker()
-async def test_who_sends_more_than_a_request_may_hold_loses_the_connection_and_no_more(served: Served) -> None:
+async def test_a_request_with_too_many_elements_closes_its_connection_only(served: Served) -> None:
     for request, version in too_much():
         await loses_its_connection(served, request, version, "the arrays of this message have too many elements")
 
 
 @with_broker()
 async def test_a_quorum_that_is_asked_for_too_often_is_refused_in_words(served: Served) -> None:
-    """The question may have come from another broker, whose connection is not the client's."""
+    """The request may have been forwarded: the connection is that of a broker, and must not be closed."""
     asked = tuple(PartitionToDescribe(partition=number) for number in range(PARTITIONS_PER_REQUEST_MAX + 1))
     answer = await served.call(DescribeQuorumRequest(topics=(TopicToDescribe(name="t", partitions=asked),)), 2)
     assert (answer.error_code, answer.topics) == (Error.INVALID_REQUEST, ())

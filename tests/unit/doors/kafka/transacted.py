@@ -1,4 +1,4 @@
-"""A transactional producer as the wire sees it: each request in the version that the test says."""
+"""A transactional producer over the wire: tests choose the version of each request."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -28,7 +28,7 @@ Call = Callable[[object, int], Awaitable[Any]]  # a request, in a version
 
 
 class Transacted:
-    """`call` asks the broker that leads and coordinates everything."""
+    """`call` sends a request to the broker that is leader and coordinator."""
 
     def __init__(self, call: Call, transactional_id: str = "x") -> None:
         self.call = call
@@ -42,7 +42,7 @@ class Transacted:
         await self._patiently(request, 6, lambda answer: answer.coordinators[0].error_code)
 
     async def init(self, version: int = 5, timeout_ms: int = 60_000, *, goes_on: bool = False) -> int:
-        """Take the name; the error."""
+        """InitProducerId; returns the error."""
         request = InitProducerIdRequest(
             transactional_id=self.name,
             transaction_timeout_ms=timeout_ms,
@@ -56,7 +56,7 @@ class Transacted:
         return int(answer.error_code)
 
     async def begin(self, **settings: Any) -> None:
-        """Find the coordinator and take the name, as long as that takes."""
+        """Find the coordinator and call InitProducerId, until it succeeds."""
         await self.find()
         async with asyncio.timeout(PATIENCE_S):
             while (code := await self.init(**settings)) in BUSY:  # noqa: ASYNC110
@@ -109,7 +109,7 @@ class Transacted:
         return int((await self.call(request, version)).topics[0].partitions[0].error_code)
 
     async def end(self, *, committed: bool, version: int = 4, epoch: int | None = None) -> int:
-        """The error; from version 5 on the producer goes on in the epoch that it is told."""
+        """EndTxn; returns the error. From version 5 on the producer continues with the epoch of the response."""
         request = EndTxnRequest(
             transactional_id=self.name,
             producer_id=self.producer_id,
@@ -130,7 +130,7 @@ class Transacted:
         return one
 
     async def until(self, *states: str) -> None:
-        """Until its markers have arrived."""
+        """Wait until the markers are written."""
         async with asyncio.timeout(PATIENCE_S):
             while (await self.described()).transaction_state not in states:  # noqa: ASYNC110
                 await asyncio.sleep(0.005)

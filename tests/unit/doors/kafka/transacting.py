@@ -1,4 +1,4 @@
-"""Producers in transactions, over the wire and without a coordinator: tests say what it would, and write markers."""
+"""Transactional producers over the wire, without a coordinator: tests replace its answers, and write markers."""
 
 import asyncio
 import time
@@ -27,7 +27,7 @@ def now_ms() -> int:
 
 
 class Oracle:
-    """Stands where coordinators are asked, and answers as it is told: at once, or when `open` is set."""
+    """Replaces the verification by coordinators: answers with the given codes, at once or when `open` is set."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[PartitionName, ...]] = []

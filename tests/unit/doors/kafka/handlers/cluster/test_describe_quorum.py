@@ -63,7 +63,7 @@ async def test_no_other_quorum_is_described(cluster: Clustered) -> None:
 
 
 @with_cluster(2)
-async def test_who_stopped_fetching_shows_by_its_times(cluster: Clustered) -> None:
+async def test_a_replica_that_stopped_fetching_is_seen_by_its_timestamps(cluster: Clustered) -> None:
     await cluster[2].node.quorums.peers.close()
     await cluster[1].make_topic("t")
     end = cluster[1].node.metadata.log.end

@@ -1,4 +1,4 @@
-"""UpdateFeatures in all its versions, and what it refuses."""
+"""UpdateFeatures in all versions, and updates that are refused."""
 
 from pathlib import Path
 
@@ -40,7 +40,7 @@ async def test_every_version_is_answered(served: Served) -> None:
         ((update(2, 2), update(2, 2)), Error.INVALID_REQUEST, "names metadata.version twice"),
     ],
 )
-def test_what_makes_no_sense_is_refused(
+def test_invalid_updates_are_refused(
     updates: tuple[FeatureToUpdate, ...], error: Error, why: str, tmp_path: Path
 ) -> None:
     @with_broker()

@@ -1,4 +1,4 @@
-"""Settings of groups (resource type 32): shown, changed, refused, listed; and members are told by them."""
+"""Settings of groups (resource type 32): described, altered, refused, listed; and how they affect members."""
 
 import asyncio
 

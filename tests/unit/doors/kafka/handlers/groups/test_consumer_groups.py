@@ -1,4 +1,4 @@
-"""ConsumerGroupHeartbeat and ConsumerGroupDescribe over the wire, and what other requests say of consumer groups."""
+"""ConsumerGroupHeartbeat and ConsumerGroupDescribe over the wire, and consumer groups in other requests."""
 
 from unittest.mock import patch
 

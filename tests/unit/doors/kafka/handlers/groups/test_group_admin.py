@@ -1,4 +1,4 @@
-"""ListGroups, DescribeGroups, DeleteGroups, in every version; and the topic that groups live in."""
+"""ListGroups, DescribeGroups and DeleteGroups in every version; and the topic __consumer_offsets."""
 
 from typing import Any
 

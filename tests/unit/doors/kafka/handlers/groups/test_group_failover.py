@@ -1,4 +1,4 @@
-"""Groups of a cluster: who coordinates, and what the next coordinator knows."""
+"""Group coordinators in a cluster: which broker it is, and that the next one takes over the groups."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -20,7 +20,7 @@ FEW = SETTINGS | {"offsets_topic_num_partitions": 3}
 
 
 async def coordinator(cluster: Clustered, asked: int = 1) -> int:
-    """The broker that coordinates group g, once it serves."""
+    """The broker that coordinates group g, once it answers."""
     while True:
         (one,) = (await cluster[asked].call(FindCoordinatorRequest(coordinator_keys=("g",)), 6)).coordinators
         if one.error_code == 0:
@@ -31,7 +31,7 @@ async def coordinator(cluster: Clustered, asked: int = 1) -> int:
 
 @asynccontextmanager
 async def moved(cluster: Clustered, member: Member) -> AsyncIterator[tuple[int, Member]]:
-    """Let another broker coordinate; the same member on a connection to that."""
+    """Move the coordinator to another broker; returns the same member, connected to that broker."""
     old = await coordinator(cluster)
     new = next(one for one in cluster.ids if one != old)
     await cluster.move(OFFSETS_TOPIC, new, partition_of("g", 3))
@@ -69,7 +69,7 @@ async def test_the_next_coordinator_goes_on(cluster: Clustered) -> None:
 
 
 @with_cluster(**FEW)
-async def test_who_waits_is_sent_to_the_next_coordinator(cluster: Clustered) -> None:
+async def test_a_waiting_member_is_sent_to_the_next_coordinator(cluster: Clustered) -> None:
     old = await coordinator(cluster)
     async with members(cluster[old], 2) as (one, other):
         await one.begin()

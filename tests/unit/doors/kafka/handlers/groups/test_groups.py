@@ -1,4 +1,4 @@
-"""JoinGroup, SyncGroup, Heartbeat, LeaveGroup: what members are told, in every version."""
+"""JoinGroup, SyncGroup, Heartbeat and LeaveGroup, in every version."""
 
 import asyncio
 
@@ -52,7 +52,7 @@ async def test_a_client_with_the_longest_name_there_can_be_gets_an_id_that_can_b
 
 
 @with_broker(**SETTINGS)
-async def test_who_falls_silent_is_let_go(served: Served) -> None:
+async def test_a_member_whose_session_times_out_is_removed(served: Served) -> None:
     async with members(served, 2) as (first, second):
         second.session_timeout_ms = 200
         await second.begin()

@@ -1,4 +1,4 @@
-"""OffsetCommit, OffsetFetch, OffsetDelete: how far groups have read, in every version."""
+"""OffsetCommit, OffsetFetch and OffsetDelete, in every version."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Reading from followers (KIP-392): the nearest is named, serves what is committed, and lets nobody wait in vain."""
+"""Reading from followers (KIP-392): leaders name the preferred read replica; followers serve committed records."""
 
 import asyncio
 from typing import Any
@@ -159,7 +159,7 @@ async def test_a_wait_at_a_follower_ends_when_another_leads(cluster: Clustered) 
 
 @with_cluster()
 async def test_a_wait_without_an_epoch_ends_too_when_it_could_go_on_here(cluster: Clustered) -> None:
-    """The client does not say which epoch it believes in, and this broker follows the new leader at once."""
+    """The request has no leader epoch, and this broker follows the new leader at once."""
     await cluster.make_topic("t")
     for broker in (1, 3):
         waiting = cluster[broker].client.send(fetch(0, wait_ms=60_000), 12)

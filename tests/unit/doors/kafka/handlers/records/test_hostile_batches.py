@@ -1,4 +1,4 @@
-"""Record batches that are broken or say what they may not: each gets its error, and nothing of it stays in the log."""
+"""Record batches that are corrupt or not allowed: each gets its error, and nothing of it is appended."""
 
 import asyncio
 import struct
@@ -29,7 +29,7 @@ def good(**said: Any) -> bytearray:
 
 
 def sealed(batch: bytearray) -> bytes:
-    """With a checksum that fits, whatever the rest says."""
+    """The batch with a correct checksum, whatever its content."""
     struct.pack_into(">I", batch, CRC_AT, crc32c(bytes(batch[CHECKED_FROM:])))
     return bytes(batch)
 
@@ -48,7 +48,7 @@ def request(*batches: bytes | None, topic: str = "t", acks: int = -1, **said: An
 
 
 async def refusal(served: Served, batch: bytes | None, **said: Any) -> Error:
-    """The error that a batch gets; the log is as it was, and takes a good batch at the next offset."""
+    """Produce a bad batch; returns the error. The log is unchanged, and accepts a good batch at the next offset."""
     partition = served.node.hosted.find("t", 0)
     end, size = partition.log.end, partition.log.size_bytes
     answer = (await served.call(request(batch, **said), 9)).topics[0].partitions[0]
@@ -200,7 +200,7 @@ async def test_illegal_topic_names_are_refused_by_name(served: Served) -> None:
 
 @with_broker()
 async def test_the_longest_name_that_text_can_have_still_gets_an_answer(served: Served) -> None:
-    """What we say about it repeats it, and must fit an answer too."""
+    """The error message repeats the name, and must fit into the response."""
     name = "é" * 16_383
     for version in (3, 8, 9, 12):
         produced = await served.call(request(bytes(good()), topic=name), version)

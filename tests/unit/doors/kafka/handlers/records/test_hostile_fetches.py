@@ -1,4 +1,4 @@
-"""Reading with absurd numbers, in others' names, or leaving before the answer: bounded, and without harm to others."""
+"""Fetches with absurd numbers, as a replica, or from clients that disconnect early: limited, and harmless to others."""
 
 import asyncio
 import struct
@@ -45,7 +45,7 @@ async def test_absurd_sizes_still_give_one_batch(served: Served) -> None:
 
 @with_broker()
 async def test_absurd_sizes_of_what_is_read_from_the_disk(served: Served) -> None:
-    """The same where the broker must read off its loop."""
+    """The same, if the records must be read from disk."""
     await served.make_topic("t")
     await served.produce("t", 1)
     log = served.node.hosted.find("t", 0).log

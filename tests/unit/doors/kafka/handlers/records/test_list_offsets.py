@@ -1,4 +1,4 @@
-"""ListOffsets: the start, the end, a time, the largest timestamp; and which version knows which."""
+"""ListOffsets: earliest, latest, by timestamp, the largest timestamp; and the versions that support them."""
 
 from typing import Any
 

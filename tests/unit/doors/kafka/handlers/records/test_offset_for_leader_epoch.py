@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch: where epochs ended, across restarts that wrote something and restarts that did not."""
+"""OffsetForLeaderEpoch: end offsets of leader epochs, across restarts with and without writes."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Long polls: they wait for as many bytes as were asked for, no longer, and read no more often than they must."""
+"""Long-polling fetches: they wait for min_bytes, not longer than max_wait_ms, and do not read needlessly meanwhile."""
 
 import asyncio
 
@@ -39,7 +39,7 @@ async def answered(waiting: "asyncio.Future[FetchResponse]") -> bytes:
 
 
 async def parked(served: Served) -> None:
-    """Until the fetch that was sent has come to wait."""
+    """Wait until the broker has begun to wait with the fetch."""
     await until(lambda: bool(served.node.hosted.find("t", 0)._watchers))
 
 

@@ -1,4 +1,4 @@
-"""Topics that are to be compacted: what is said when one is asked for, and that their records have keys."""
+"""Topics with cleanup.policy=compact: the warning when one is created, and that their records need keys."""
 
 import asyncio
 import tracemalloc
@@ -45,7 +45,7 @@ async def test_every_record_of_a_compacted_topic_needs_a_key(served: Served) -> 
 
 @with_broker()
 async def test_a_record_with_very_many_headers_costs_no_more_than_another(served: Served) -> None:
-    """What stands behind the keys is not looked at: it would take the broker's loop seconds, and much memory."""
+    """Headers are not decoded: that would block the event loop for seconds, and take much memory."""
     await served.make_topic("c", cleanup_policy="compact")
     many = NewRecord(value=b"v", key=b"k", headers=(("", b""),) * 300_000)
     batch = memoryview(build_batch([many], compression="zstd"))
@@ -59,7 +59,7 @@ async def test_a_record_with_very_many_headers_costs_no_more_than_another(served
     assert most_bytes < 2 * MiB
 
 
-def test_whoever_asks_for_compaction_is_told_once_that_it_is_not_there(
+def test_a_warning_says_once_per_topic_that_logs_are_not_compacted_yet(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     def told() -> list[str]:

@@ -1,4 +1,4 @@
-"""CreateTopics: defaults, assignments, settings, validation, and what is refused with which code."""
+"""CreateTopics: defaults, assignments, settings, validation, and error codes."""
 
 from typing import Any
 

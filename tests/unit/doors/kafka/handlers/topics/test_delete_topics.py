@@ -1,4 +1,4 @@
-"""DeleteTopics: by name and by id, once, and not at all where the broker forbids it."""
+"""DeleteTopics: by name and by id, duplicates, and delete.topic.enable=false."""
 
 from tailrace.model.ids import NO_ID, Id
 from tailrace.wire.errors import Error

@@ -1,4 +1,4 @@
-"""Metadata: all, some, none; by name and by id; made on demand; out of bytes that are kept until something changes."""
+"""Metadata: all, some or no topics; by name and by id; auto-creation; and the cache of encoded topics."""
 
 import asyncio
 from dataclasses import replace

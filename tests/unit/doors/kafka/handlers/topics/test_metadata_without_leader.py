@@ -1,4 +1,4 @@
-"""Metadata while a partition has no leader: clients are told so, and ask again at once; not sent to who is gone."""
+"""Metadata while a partition has no leader: LEADER_NOT_AVAILABLE, so that clients retry; not the previous leader."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from tests.unit.doors.kafka.hostile import until
 
 
 async def led_by(cluster: Clustered, broker: int) -> tuple[Error, int]:
-    """What a broker tells clients about the topic's first partition."""
+    """Error and leader of the topic's first partition in a broker's Metadata response."""
     answer: Any = await cluster[broker].call(MetadataRequest(topics=(TopicWanted(name="t"),)), 9)
     one = answer.topics[0].partitions[0]
     return Error(one.error_code), one.leader_id

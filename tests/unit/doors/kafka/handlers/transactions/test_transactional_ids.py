@@ -1,4 +1,4 @@
-"""Transactions as the wire sees them, on one broker: in every version, and what bad input gets."""
+"""Transactions over the wire, on one broker: every version of every request, and bad input."""
 
 import asyncio
 from unittest.mock import patch
@@ -17,7 +17,7 @@ from tests.unit.doors.kafka.transacted import Transacted, group_offset
 
 
 async def last_stable(broker: Served, topic: str, partition: int = 0) -> int:
-    """Where readers of committed records come to an end."""
+    """The last stable offset."""
     one = PartitionAsked(partition=partition, current_leader_epoch=-1, timestamp=-1)
     request = ListOffsetsRequest(replica_id=-1, isolation_level=1, topics=(TopicAsked(name=topic, partitions=(one,)),))
     offset: int = (await broker.call(request, 6)).topics[0].partitions[0].offset
@@ -112,7 +112,7 @@ async def test_a_late_end_of_transactions_v1_is_known_by_its_connection(broker: 
 
 @with_broker()
 async def test_a_name_may_be_taken_by_another_connection_than_what_follows(broker: Served) -> None:
-    """aiokafka does so: it has one for coordinators, and asks for its id by another, which may be newer."""
+    """aiokafka does so: it sends InitProducerId on another connection, which may be newer than the coordinator's."""
     await broker.make_topic("t")
     one = Transacted(broker.call)
     second = await WireClient.connect(broker.node.ports.net, "127.0.0.1", broker.door.port)

@@ -1,4 +1,4 @@
-"""Transactions on a partition, over the wire: what readers see, and which markers are taken."""
+"""Transactions on a partition, over the wire: what consumers read, and which markers are accepted."""
 
 import asyncio
 from typing import Any
@@ -15,7 +15,7 @@ from tests.unit.doors.kafka.transacting import fetch, latest, look, mark, now_ms
 
 
 def told(fetched: Any) -> tuple[int, int, int, list[tuple[int, int]]]:
-    """High watermark, last stable offset, how many batches came, and which transactions were aborted."""
+    """High watermark, last stable offset, the number of batches, and the aborted transactions of a fetch."""
     aborted = [(one.producer_id, one.first_offset) for one in fetched.aborted_transactions or ()]
     return fetched.high_watermark, fetched.last_stable_offset, len(list(batches(fetched.records))), aborted
 
@@ -90,7 +90,7 @@ async def test_markers_of_the_past_are_refused(served: Served) -> None:
 
 @pytest.mark.parametrize("late_commits", [True, False])
 def test_a_late_marker_never_touches_the_next_transaction(tmp_path: Any, late_commits: bool) -> None:
-    """KIP-890: the coordinator raises the epoch with each end, and the next transaction is written in that."""
+    """KIP-890: the coordinator raises the producer epoch with each end, and the next transaction uses it."""
 
     async def run() -> None:
         async with serving(tmp_path) as served:

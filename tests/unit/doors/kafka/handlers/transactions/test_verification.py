@@ -1,4 +1,4 @@
-"""Before the first batch of a transaction its coordinator is asked (KIP-890); tests say what it answers, and when."""
+"""Verification of a transaction's first batch by its coordinator (KIP-890); tests decide what it answers, and when."""
 
 import asyncio
 from dataclasses import replace
@@ -102,7 +102,7 @@ async def test_it_is_asked_again_while_it_ends_the_transaction_before(served: Se
 
 @with_broker()
 async def test_a_marker_between_the_answer_and_the_append_refuses_the_batch(served: Served) -> None:
-    """The abort is written while the coordinator's yes is on its way: the batch would stay open for ever."""
+    """The abort marker is written before the coordinator's positive answer arrives: the batch would hang forever."""
     await served.make_topic("t")
     oracle = oracle_for(served)
     oracle.open.clear()
@@ -119,7 +119,7 @@ async def test_a_marker_between_the_answer_and_the_append_refuses_the_batch(serv
 
 @with_broker()
 async def test_of_transactions_v2_it_is_asked_once_more_when_a_marker_comes_between(served: Served) -> None:
-    """Of the transaction before, which the producer knows to be decided. Its epoch says that this is another."""
+    """The marker ends the previous transaction. The producer's epoch shows that the batch belongs to the next one."""
     await served.make_topic("t")
     oracle = oracle_for(served)
     oracle.open.clear()
@@ -235,7 +235,7 @@ async def test_a_transactional_batch_names_its_producer(served: Served) -> None:
 async def test_a_partition_that_is_named_twice_takes_the_batch_of_the_producer_that_was_asked_for(
     served: Served,
 ) -> None:
-    """The other's would stay open for ever: no coordinator knows that its transaction is there."""
+    """The batch of the other producer would hang forever: no coordinator has its partition in a transaction."""
     await served.make_topic("t")
     oracle_for(served)
     for other in (produce("another's", producer=8), produce("another's", epoch=1)):
@@ -250,7 +250,7 @@ async def test_a_partition_that_is_named_twice_takes_the_batch_of_the_producer_t
 
 @with_broker()
 async def test_what_comes_behind_a_refused_batch_is_refused_too(served: Served) -> None:
-    """It would be taken for the producer's first, and the refused one, sent again, for a gap."""
+    """It would count as the producer's first batch, and the refused one, sent again, as out of order."""
     await served.make_topic("t")
     oracle = oracle_for(served)
     oracle.codes = [Error.NOT_COORDINATOR]
@@ -276,7 +276,7 @@ async def test_no_answer_is_wanted(served: Served) -> None:
 
 @with_cluster()
 async def test_another_leader_meanwhile_refuses_the_batch(cluster: Clustered) -> None:
-    """It came back, but a marker may have been written while another led."""
+    """The broker leads again, but a marker may have been written while another broker led."""
     await cluster.make_topic("t")
     oracle = oracle_for(*(cluster[broker] for broker in cluster.ids))
     oracle.open.clear()
@@ -293,7 +293,7 @@ async def test_another_leader_meanwhile_refuses_the_batch(cluster: Clustered) ->
 
 @with_cluster(offsets_topic_num_partitions=1)
 async def test_another_leader_meanwhile_refuses_an_offset_too(cluster: Clustered) -> None:
-    """Written after a marker that the other may have written, it would stay pending for ever."""
+    """After a marker that the other leader may have written, the offset would stay pending forever."""
     await cluster.make_topic("t")
     await cluster[1].call(FindCoordinatorRequest(key_type=0, coordinator_keys=("g",)), 6)
     await until(lambda: all(OFFSETS_TOPIC in cluster[one].node.hosted.image.topics for one in cluster.ids))
