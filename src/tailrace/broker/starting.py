@@ -381,7 +381,7 @@ class Startup:
 def _wire(quorums: Quorums, control: "_Control", reactions: Reactions) -> None:
     """Connect events to the parts that handle them."""
     quorums.on_leader_changed = reactions.leader_changed
-    quorums.on_stirred = control.duties.stirred
+    quorums.on_active = control.duties.became_active
     quorums.on_repaired = control.hosted.repaired
     control.follower.on_committed = reactions.committed
 

@@ -60,12 +60,12 @@ class LeaderDuties:
             self._report_soon(member)
         elif not member.leads:
             self._reported.pop(member, None)
-        self.stirred(member)
+        self.became_active(member)
 
-    def stirred(self, member: QuorumMember) -> None:
+    def became_active(self, member: QuorumMember) -> None:
         """The partition is no longer at rest: check it, if this broker leads it."""
         assert isinstance(member, Partition)
-        member.at_rest = False
+        member.is_idle = False
         if member.leads and self._is_shared(member):
             self._to_check[member] = None
             if member not in self._reported:  # it had one replica until now
@@ -76,13 +76,13 @@ class LeaderDuties:
     def brokers_changed(self) -> None:
         """A broker has registered, perhaps with another disk, or was fenced."""
         for partition in self._hosted.all():
-            if partition.at_rest:
-                self.stirred(partition)
+            if partition.is_idle:
+                self.became_active(partition)
 
     def widened(self, topic_id: Id) -> None:
         """Replicas were added to partitions of a topic."""
         for partition in self._hosted.of_topic(topic_id):
-            self.stirred(partition)
+            self.became_active(partition)
 
     def _is_shared(self, partition: Partition) -> bool:
         place = self._hosted.image.place(*partition.key)
@@ -154,7 +154,7 @@ class LeaderDuties:
         elif reported is not None and self._in_sync(partition) != reported:
             self._report_soon(partition)
         elif reported is not None and self._is_settled(partition, reported):
-            partition.at_rest = True
+            partition.is_idle = True
             self._to_check.pop(partition, None)
 
     def _is_settled(self, partition: Partition, in_sync: tuple[int, ...]) -> bool:

@@ -67,14 +67,14 @@ class Coordinator(Generic[S]):
 
     async def find(self, name: str) -> BrokerId:
         """The broker that coordinates `name`."""
-        topic = await self.kept_in()
+        topic = await self.state_topic()
         leader, _ = self._parts.leaders.led_by(topic, partition_of(name, len(topic.partitions)))
         if leader == NOBODY:
             state = self._state_topic
             raise CoordinatorUnavailable(f"the partition of {state.topic} for {state.kind} {name} has no leader")
         return leader
 
-    async def kept_in(self) -> Topic:
+    async def state_topic(self) -> Topic:
         """The state topic, created if it does not exist."""
         return self.topic or await self._create_topic()
 

@@ -60,7 +60,7 @@ class GroupPartitionCoordinator(PartitionCoordinator[Groups, GroupTurn]):
             if ticket.done() and not ticket.cancelled():
                 ticket.exception()  # mark it as retrieved: the same fault was raised already
 
-    def untried(self, group_id: str, expression: str | None, tried: KnownMatches) -> dict[str, list[str]]:
+    def names_to_match(self, group_id: str, expression: str | None, tried: KnownMatches) -> dict[str, list[str]]:
         """Topic names that a member's next heartbeat would match against regular expressions, blocking the loop."""
         return self._serving().machine.names_to_match(group_id, expression, self._topics, tried)
 

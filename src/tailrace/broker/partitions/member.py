@@ -45,7 +45,7 @@ class QuorumMember:
         self.offline: StorageFailed | None = None
         self.closed = False  # the topic was deleted, or this replica was removed
         self.wakes_at: float | None = None  # when `tick` is scheduled
-        self.at_rest = False  # idle leader, skipped by the periodic checks until something happens to it
+        self.is_idle = False  # idle leader, skipped by the periodic checks until something happens to it
         # Elected, but the leader-change batch is not committed: the high watermark known here may still be lower than
         # what consumers have read from the previous leader.
         self.announcing = False
@@ -297,7 +297,7 @@ class QuorumMember:
         grew = log.end > replica.log_end
         moved = replica.progress(log.end, log.durable)
         if self.sessions and grew:
-            self.stir()
+            self.mark_active()
             for session in self.sessions:
                 session.grew(self)
         if moved:
@@ -305,10 +305,10 @@ class QuorumMember:
         if replica.leadership is None:
             self.ports.fetch_changed(self)
 
-    def stir(self) -> None:
+    def mark_active(self) -> None:
         """Something happened: followers may fall behind, or have caught up. Resume the periodic checks."""
-        if self.at_rest:
-            self.ports.stirred(self)
+        if self.is_idle:
+            self.ports.became_active(self)
 
     def _high_watermark_moved(self) -> None:
         """The high watermark has moved."""

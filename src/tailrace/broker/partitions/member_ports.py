@@ -41,7 +41,7 @@ class MemberPorts(Protocol):
 
     def leader_changed(self, member: "QuorumMember") -> None: ...
 
-    def stirred(self, member: "QuorumMember") -> None:
+    def became_active(self, member: "QuorumMember") -> None:
         """An idle leader is active again."""
 
     def repaired(self, member: "QuorumMember") -> None:

@@ -151,7 +151,7 @@ class LeaderSession:
             partition = self.partitions[key] = SessionPartition(self, member, wanted)
             member.sessions[self] = None
         partition.requested(wanted)
-        member.stir()
+        member.mark_active()
         peer = Voter(broker=self.broker, directory=wanted.directory)
         member.step(
             Fetched(
@@ -280,7 +280,7 @@ class LeaderSession:
         if timeout_s <= now - self.heard_at < 2 * timeout_s:  # after that, other followers' sessions trigger the check
             for partition in list(self.partitions.values()):
                 partition.member.tick()
-                partition.member.stir()
+                partition.member.mark_active()
 
     # Leaving and closing
 

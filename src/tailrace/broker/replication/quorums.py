@@ -61,7 +61,7 @@ class Quorums(MemberPorts, PeerEvents):
         self.peers = connect(self)
         self.find: Find = _none_hosted
         self.on_leader_changed: Callable[[QuorumMember], None] = _ignore
-        self.on_stirred: Callable[[QuorumMember], None] = _ignore
+        self.on_active: Callable[[QuorumMember], None] = _ignore
         self.on_repaired: Callable[[QuorumMember], None] = _ignore
         self._ports = ports
         self._settings = settings
@@ -139,8 +139,8 @@ class Quorums(MemberPorts, PeerEvents):
     def leader_changed(self, member: QuorumMember) -> None:
         self.on_leader_changed(member)
 
-    def stirred(self, member: QuorumMember) -> None:
-        self.on_stirred(member)
+    def became_active(self, member: QuorumMember) -> None:
+        self.on_active(member)
 
     def repaired(self, member: QuorumMember) -> None:
         self.on_repaired(member)
@@ -253,7 +253,7 @@ class Quorums(MemberPorts, PeerEvents):
     # Liveness
 
     def follower_left(self, member: QuorumMember) -> None:
-        member.stir()
+        member.mark_active()
         self._quorum_checks[member] = self.now() + self.timing.check_quorum_s + CHECK_S
         self._schedule_quorum_checks()
 

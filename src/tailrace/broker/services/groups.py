@@ -285,7 +285,7 @@ async def _try_expressions(
     short."""
     tried: dict[str, dict[str, bool]] = {}
     time_slice.begin()
-    while left := coordinator.untried(group_id, expression, tried):
+    while left := coordinator.names_to_match(group_id, expression, tried):
         for one, names in left.items():
             results = tried.setdefault(one, {})
             try:

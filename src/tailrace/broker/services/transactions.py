@@ -148,7 +148,7 @@ class Transactions:
     ) -> None:
         """Add the `__consumer_offsets` partition of a group to a transaction."""
         coordinator = self._local(transactional_id)
-        topic = await self._groups.kept_in()
+        topic = await self._groups.state_topic()
         place = PartitionName(OFFSETS_TOPIC, partition_of(group_id, len(topic.partitions)))
         await self._add(coordinator, transactional_id, producer, [place], connection_number)
 

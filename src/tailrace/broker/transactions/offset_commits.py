@@ -65,7 +65,7 @@ class OffsetCommits:
             coordinator.guards.give_back(guard)
 
     async def _verify(self, wanted: TransactionalCommit) -> None:
-        topic = await self._groups.kept_in()
+        topic = await self._groups.state_topic()
         place = PartitionName(OFFSETS_TOPIC, partition_of(wanted.group_id, len(topic.partitions)))
         refused = await self.verifier.verify(
             wanted.transactional_id, wanted.producer.id, wanted.producer.epoch, [place], add=wanted.adds

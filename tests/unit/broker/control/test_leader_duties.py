@@ -15,9 +15,9 @@ def in_sync(brokers: Brokers, topic: str) -> tuple[int, ...]:
     return tuple(sorted(brokers[1].hosted.image.topics[topic].partitions[0].in_sync))
 
 
-async def at_rest(brokers: Brokers) -> None:
+async def is_idle(brokers: Brokers) -> None:
     await brokers.make_topic("t", (1, 2, 3))
-    await brokers.until(lambda: brokers.replica(1, "t").at_rest)
+    await brokers.until(lambda: brokers.replica(1, "t").is_idle)
 
 
 def paused(brokers: Brokers) -> None:
@@ -36,27 +36,27 @@ def killed(brokers: Brokers) -> None:
 @simulated(replica_lag_time_max_ms=2000, broker_session_timeout_ms=60_000)
 async def test_a_silent_follower_leaves_the_isr(brokers: Brokers, gone: Callable[[Brokers], None]) -> None:
     """Long before the controller fences its broker, which would stir all partitions."""
-    await at_rest(brokers)
+    await is_idle(brokers)
     gone(brokers)
     await brokers.until(lambda: in_sync(brokers, "t") == (1, 2))
-    assert not brokers.replica(1, "t").at_rest
+    assert not brokers.replica(1, "t").is_idle
 
 
 @simulated(replica_lag_time_max_ms=2000)
 async def test_a_follower_that_is_back_joins_the_isr_and_the_partition_rests_again(brokers: Brokers) -> None:
-    await at_rest(brokers)
+    await is_idle(brokers)
     brokers.kill(3)
     await brokers.until(lambda: in_sync(brokers, "t") == (1, 2))
     await brokers.start(3)
-    await brokers.until(lambda: in_sync(brokers, "t") == (1, 2, 3) and brokers.replica(1, "t").at_rest)
+    await brokers.until(lambda: in_sync(brokers, "t") == (1, 2, 3) and brokers.replica(1, "t").is_idle)
 
 
 @simulated()
 async def test_a_partition_that_is_written_to_is_not_at_rest(brokers: Brokers) -> None:
-    await at_rest(brokers)
+    await is_idle(brokers)
     brokers.append(1, "t")
-    assert not brokers.replica(1, "t").at_rest
-    await brokers.until(lambda: brokers.replica(1, "t").at_rest)
+    assert not brokers.replica(1, "t").is_idle
+    await brokers.until(lambda: brokers.replica(1, "t").is_idle)
 
 
 @pytest.mark.parametrize("replicas", [(3, 1, 2), (1, 2, 3)])

@@ -60,7 +60,7 @@ class Noting:
     def leader_changed(self, member: QuorumMember) -> None:
         pass
 
-    def stirred(self, member: QuorumMember) -> None:
+    def became_active(self, member: QuorumMember) -> None:
         pass
 
     def repaired(self, member: QuorumMember) -> None:
