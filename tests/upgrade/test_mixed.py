@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, NewTopic
 
 from tailrace.testing import Broker, BrokerFailed, Cluster
-from tests.upgrade.releases import make_new, make_old, old_cluster
+from tests.upgrade.releases import ROOT, make_new, make_old, old_cluster
 from tests.upgrade.stored_records import unreadable_to
 from tests.upgrade.test_upgrade import HEALTHY_WITHIN_S, Declared, new_records, raise_level, upgrade
 from tests.upgrade.under_load import under_load, until
@@ -15,6 +15,7 @@ from tests.upgrade.under_load import under_load, until
 pytestmark = pytest.mark.long
 
 TRIES_MAX = 20
+UPGRADING = (ROOT / "docs" / "upgrading.md").read_text()
 ADMIN_TIMEOUT_S = 30.0
 
 
@@ -81,7 +82,9 @@ def test_a_controller_of_0_1_0_leads_new_brokers(old_source: Path, declared: Dec
         assert controller_of(cluster) == 1
         refused = raise_level(cluster, 3)
         assert refused.code == 1
-        assert "the controller is broker 1, whose release does not know UpdateFeatures" in refused.err
+        told = "the release of the controller, broker 1, does not support UpdateFeatures"
+        assert told in refused.err
+        assert told in UPGRADING, "docs/upgrading.md says what to do"
         assert "this broker cannot raise feature levels: it runs tailrace 0.1.0" in raise_level(cluster, 1).err
         upgrade(cluster, 1)
         until(lambda: raise_level(cluster, 1).code == 0, "every broker has registered its levels with the controller")

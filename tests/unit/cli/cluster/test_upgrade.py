@@ -15,6 +15,7 @@ from tailrace.ports import system_ports
 from tailrace.testing import Broker
 from tests.unit.cli.program import Program, run_tailrace
 
+PAGE = Path(__file__).parents[4] / "docs" / "upgrading.md"
 UNDONE = "A raise cannot be undone: brokers of earlier releases are refused from then on"
 
 
@@ -50,6 +51,7 @@ def test_a_dry_run_says_what_would_be_raised_and_changes_nothing(older: Broker) 
         assert lines[3:] == [
             "This was a dry run, nothing was changed. To raise it: tailrace cluster upgrade --yes",
         ]
+        assert "".join(f"    {line}\n" for line in lines) in PAGE.read_text(), "the page shows what it prints"
 
 
 def test_with_yes_the_level_is_raised_once_and_for_all(older: Broker) -> None:
