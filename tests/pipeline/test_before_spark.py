@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.histories.committing import begin, commit_batch
 from tailrace.pipeline.histories.locking import Work, alone
 from tailrace.pipeline.histories.writing import archive_range
@@ -48,16 +49,29 @@ class Commands:
         return done.returncode, done.stderr
 
 
+def made(cluster: Cluster, topic: str, partitions: int = 1) -> bool:
+    """Whether the topic is new. The broker outlives this module's fixtures, which are set up again when the tests of
+    another module come between."""
+    try:
+        make_topic(cluster, topic, partitions)
+    except PipelineFailed as failed:
+        if "TOPIC_ALREADY_EXISTS" not in str(failed):
+            raise
+        return False
+    return True
+
+
 @pytest.fixture(scope="module")
 def prepared(broker: Broker, cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Commands:
     folder, topic = tmp_path_factory.mktemp("commands"), "topic-to-mistype"
-    make_topic(cluster, topic, 2)
+    is_new = made(cluster, topic, 2)
     begin(folder / "past")
     for partition in range(2):
-        write(cluster, topic, numbered(10), partition=partition)
+        if is_new:
+            write(cluster, topic, numbered(10), partition=partition)
         wanted = Range(partition=TopicPartition(topic, partition), start=0, end=10)
         commit_batch(folder / "past", [archive_range(cluster, wanted, folder / "past")])
-    make_topic(cluster, "topic-of-one-partition")
+    made(cluster, "topic-of-one-partition")
     begin(folder / "empty")
     (folder / "taken").mkdir()
     (folder / "taken" / "diary").write_text("not ours")
