@@ -1,7 +1,7 @@
-"""Topics into a PostgreSQL table, each record once.
+"""Writes topics to a PostgreSQL table, each record once.
 
-A row is known by its topic, partition and offset, which is the table's primary key. A task copies its rows into a
-temporary table and moves them over in one transaction, passing over those that are there; so a batch that Spark
-repeats changes nothing. How far each partition has come is written in the same transaction, for people and tools to
-see.
+A row is identified by its topic, partition and offset, which are the table's primary key. In one transaction, a task
+copies its rows into a temporary table and inserts them into the target table, skipping rows that are already there. So
+a batch that Spark repeats changes nothing. The same transaction records the next offset of each partition in a
+progress table, for people and tools to read.
 """

@@ -1,4 +1,4 @@
-"""Which columns the table has: those of the record, and those of the JSON in its value, if a schema is given."""
+"""The columns of the table: the record's own, and the fields of the JSON in its value, if a schema is given."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -21,7 +21,7 @@ IDENTITY: Final = ("topic", "partition", "offset")
 
 class Column(NamedTuple):
     name: str
-    type: str  # PostgreSQL's
+    type: str  # PostgreSQL's name of the type
 
 
 def columns_of(schema: "StructType") -> list[Column]:
@@ -41,11 +41,11 @@ def quoted(name: str) -> str:
 
 
 def quoted_table(name: str) -> str:
-    """A table, in the schema before the dot if there is one."""
+    """The quoted name of a table; a part before a dot is its schema."""
     return ".".join(map(quoted, name.split(".")))
 
 
-# A row is the one record of its offset: a task that Spark runs again inserts its rows again, and changes nothing.
+# There is one row per topic, partition and offset: a task that Spark runs again inserts its rows again, to no effect.
 _KEYS: Final = ", ".join(map(quoted, IDENTITY))
 _PRIMARY_KEY: Final = f"PRIMARY KEY ({_KEYS})"
 _ON_CONFLICT: Final = f"ON CONFLICT ({_KEYS}) DO NOTHING"
@@ -61,8 +61,10 @@ def table_sql(table: str, columns: Sequence[Column]) -> str:
 
 
 def insert_sql(table: str, columns: Sequence[Column], source: str) -> str:
-    """Move rows over, but for those that the table has already. Only a conflict of offsets is skipped: one with another
-    constraint of the table is an error."""
+    """Insert the rows of `source`, except those that the table already has.
+
+    Only a conflict on the topic, partition and offset is skipped: a violation of another constraint is an error.
+    """
     names = listed(columns)
     return f"INSERT INTO {quoted_table(table)} ({names}) SELECT {names} FROM {source} {_ON_CONFLICT}"
 

@@ -1,7 +1,7 @@
-"""Values that a table cannot hold, or Python cannot carry there: they become null, rather than stop the query for ever.
+"""Replaces values that PostgreSQL or Python cannot represent with null, so that they do not stop the query for ever.
 
-PostgreSQL's text has no zero characters, which JSON may have; Python's calendar has the years 1 to 9999, and a record's
-timestamp may be any number. The record's value, as bytes, still says what there was.
+PostgreSQL's text cannot hold NUL characters, but JSON strings can. Python's dates cover the years 1 to 9999, but a
+record's timestamp can be any number. The column `value` still has the original bytes of the record's value.
 """
 
 from datetime import UTC, date, datetime
@@ -20,7 +20,7 @@ def fitting(column: pa.Array) -> pa.Array:
     if pa.types.is_timestamp(column.type):
         column = column.cast(
             UTC_TIMESTAMP
-        )  # Spark gives it the session's zone, where the calendar ends some hours earlier
+        )  # Spark uses the session's time zone, in which Python's date range ends some hours earlier
         return _within(column, datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC))
     if pa.types.is_date(column.type):
         return _within(column, date.min, date.max)

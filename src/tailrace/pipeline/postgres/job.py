@@ -1,4 +1,4 @@
-"""`to_postgres`: read topics, and write what they hold to a table, until stopped or up to what is there now."""
+"""`to_postgres`: write the records of topics to a table, until stopped or up to the records that exist now."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -36,9 +36,9 @@ def to_postgres(
     trigger_s: float = 10.0,
     options: Mapping[str, str] = NO_OPTIONS,
 ) -> None:
-    """Write topics (their names with commas) into a table, which is made if it is not there.
+    """Write topics (names separated by commas) to a table, which is created if it does not exist.
 
-    With `schema`, in DDL, the fields of the JSON in each value become columns; of a value that is none they are null.
+    With `schema`, in DDL, the fields of the JSON in each value become columns; if a value is not JSON, they are null.
     """
     from tailrace.pipeline.postgres.writer import DSN_OPTION, PostgresSink
 
@@ -69,7 +69,7 @@ def _with_fields(frame: "DataFrame", schema: str) -> "DataFrame":
 
 
 def prepare(dsn: str, table: str, columns: Sequence[Column]) -> None:
-    """Make the tables, and see whether the one that is there fits."""
+    """Create the tables if they do not exist, and check that an existing table has the columns and the key needed."""
     import psycopg
 
     try:
@@ -91,7 +91,7 @@ def _demand_fit(connection: "Connection", table: str, columns: Sequence[Column])
     try:
         connection.execute(
             insert_sql(table, columns, f"{quoted_table(table)} WHERE false")
-        )  # as tasks will, without a row
+        )  # the INSERT that the tasks will run, without any rows
     except InvalidColumnReference:
         keys = ", ".join(map(quoted, IDENTITY))
         raise PipelineFailed(

@@ -1,4 +1,4 @@
-"""Whether the database can be reached, asked before Spark is started."""
+"""A check that the database can be reached, made before Spark is started."""
 
 from importlib.util import find_spec
 from typing import Final
@@ -9,7 +9,7 @@ CONNECT_TIMEOUT_S: Final = 10
 
 
 def demand_database(dsn: str) -> None:
-    """`PipelineFailed` when the client is not installed, or the database does not let us in."""
+    """Raise `PipelineFailed` when psycopg is not installed, or when connecting to the database fails."""
     if find_spec("psycopg") is None:
         raise PipelineFailed("this sink needs psycopg, which is not installed: pip install 'tailrace[postgres]'")
     import psycopg

@@ -1,4 +1,4 @@
-"""The sink that Spark asks for: one transaction a task."""
+"""The sink that Spark asks for: each task writes in one database transaction."""
 
 from collections.abc import Iterator, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -12,8 +12,8 @@ from tailrace.pipeline.postgres.fitting import fitting
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-DSN_OPTION: Final = "dsnsecret"  # Spark shows options in plans, but for those whose name says that they are secret
-FRESH: Final = "pg_temp.tailrace_fresh"  # of one transaction: the rows that a task has brought
+DSN_OPTION: Final = "dsnsecret"  # Spark shows options in plans, except those with "secret" in their name
+FRESH: Final = "pg_temp.tailrace_fresh"  # a temporary table with the task's rows, dropped at commit
 
 
 class PostgresWriter(DataSourceStreamArrowWriter):
@@ -37,10 +37,10 @@ class PostgresWriter(DataSourceStreamArrowWriter):
         return WriterCommitMessage()
 
     def commit(self, messages: list[Any], batchId: int) -> None:  # noqa: N803 Spark's name
-        """Nothing is left to do: each task has committed its own, and repeating one changes nothing."""
+        """Do nothing: each task has committed its own transaction, and repeating a task changes nothing."""
 
     def abort(self, messages: list[Any], batchId: int) -> None:  # noqa: N803
-        """Nothing can be taken back, nor need it be: the batch will be repeated."""
+        """Do nothing: committed rows cannot be rolled back, and need not be, because the batch will be repeated."""
 
     def _move(self, cursor: Any, ends: dict[tuple[str, int], int]) -> None:
         cursor.execute(insert_sql(self._table, self._columns, FRESH))
@@ -54,7 +54,7 @@ class PostgresWriter(DataSourceStreamArrowWriter):
 
 
 class PostgresSink(DataSource):
-    """Not for people: `to_postgres` uses it."""
+    """Internal: only `to_postgres` uses this data source."""
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         self.options = options

@@ -1,6 +1,7 @@
-"""`format("tailrace")` to write: rows into topics, at least once or exactly once.
+"""The sink of `format("tailrace")`: writes rows to topics, at least once or exactly once.
 
-Exactly once, in short: each task writes in a transaction of its own and leaves it open. When all have, the driver
-writes down, on the broker, that this batch is decided; then it commits them one by one; then it writes down that it
-is done. The driver that finds a batch decided and not done, after a crash, ends it, and writes nothing of it again.
+Exactly once, in short: each task writes in its own transaction and leaves the transaction open. When all tasks have
+written, the driver records on the broker that the batch is decided, commits the transactions one by one, and records
+that the batch is done. After a crash, the next driver commits a batch that is decided but not done, without writing
+any of its rows again.
 """

@@ -1,8 +1,9 @@
-"""What the driver does when all tasks have written: decide, commit each transaction, and say that it is done.
+"""What the driver does when all tasks have written: decide the batch, commit each transaction, record it as done.
 
-Nothing is decided before every transaction is known to be open still, under the epoch that its task had; from the
-decision on the batch is committed, by us or by the next driver, which looks for such a batch before its tasks run: they
-use the same names. When Spark gives a batch up, its transactions are aborted, unless it was decided.
+A batch is decided only after a check that every transaction is still open, with the epoch that its task had. Once
+decided, the batch will be committed, by this driver or by the next. The next driver looks for a decided batch before
+its tasks run, because they use the same transactional ids. When Spark aborts a batch, its transactions are aborted,
+unless the batch was decided.
 """
 
 from collections.abc import Sequence
@@ -32,7 +33,7 @@ def commit_all(options: WriteOptions, messages: Sequence[Written | None]) -> Non
 
 
 def complete_decided(options: WriteOptions) -> None:
-    """Commit the batch that an earlier driver decided and did not finish, whichever query's it was."""
+    """Commit the batch that an earlier driver decided but did not finish, whichever query it belongs to."""
     if not options.exactly_once:
         return
     with options.access.cluster() as cluster:
@@ -42,7 +43,7 @@ def complete_decided(options: WriteOptions) -> None:
 
 
 def abort_all(options: WriteOptions, messages: Sequence[Written | None]) -> None:
-    """Abort what tasks have left open, unless it was decided to commit it."""
+    """Abort the transactions that the tasks left open, unless their batch was decided."""
     written = [message for message in messages if message is not None and message.producer is not None]
     if not written or not options.exactly_once:
         return
@@ -57,7 +58,7 @@ def abort_all(options: WriteOptions, messages: Sequence[Written | None]) -> None
 
 
 def _complete_known(cluster: Cluster, options: WriteOptions, known: Progress) -> None:
-    """Commit the batch that the note on the broker is about, if it was decided and is not finished."""
+    """Commit the batch named in the note on the broker, if it is decided but not done."""
     if known.state == "decided":
         _complete(cluster, options, known)
 
@@ -88,7 +89,7 @@ def _decision(cluster: Cluster, options: WriteOptions, written: Sequence[Written
 
 
 def _demand_open(cluster: Cluster, options: WriteOptions, one: Written) -> None:
-    """That the task's transaction is still open, and the task's own."""
+    """Raise unless the transaction is still open, with the producer id and epoch that the task had."""
     state, producer = state_of(cluster, transaction_name(options.sink_id, one.task, one.attempt))
     if state != "Ongoing" or producer != one.producer:
         raise PipelineFailed(
@@ -102,12 +103,12 @@ def _task(one: Written) -> int:
 
 
 def _topic(options: WriteOptions, written: Sequence[Written]) -> str:
-    """A topic that is there, to put the notes beside."""
+    """An existing topic: the notes are stored with an offset committed for it."""
     return next((topic for one in written for topic in one.topics), options.topic)
 
 
 def _abort_others(cluster: Cluster, options: WriteOptions, decided: Progress) -> None:
-    """End the transactions of attempts that Spark gave up: they would hold up readers until their time is up."""
+    """Abort the transactions of task attempts that did not win: readers would wait for them until they time out."""
     for task, winner in enumerate(decided.attempts):
         for attempt in (attempt for attempt in range(winner + 2) if attempt != winner):
             name = transaction_name(options.sink_id, task, attempt)

@@ -1,4 +1,4 @@
-"""What a writer was asked to do, checked before anything is written."""
+"""The options of a write, checked before anything is written."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,18 +11,18 @@ from tailrace.records.compress import COMPRESSIONS, Compression
 
 KNOWN: Final = ("topic", "exactlyOnce", "sinkId", "includeHeaders", "jobId")
 DEFAULT_BATCH_BYTES: Final = 512 * 1024
-LONGEST_TIMEOUT_MS: Final = 15 * 60 * 1000  # the longest that brokers allow by default
+LONGEST_TIMEOUT_MS: Final = 15 * 60 * 1000  # the longest transaction timeout that brokers allow by default
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteOptions:
     access: Access
-    topic: str  # for all rows, whatever they name; empty: each has to name one
-    job_id: str  # of a batch write that may be repeated and shall be written once; empty: each is its own
-    sink_id: str  # what exactly-once goes by; empty: at least once
+    topic: str  # for all rows, overrides their topic column; empty: each row has to name its topic
+    job_id: str  # identifies a batch write that may be rerun but must be written once; empty: each run is a new write
+    sink_id: str  # identifies the sink for exactly-once; empty: at least once
     compression: Compression
     batch_bytes: int
-    timeout_ms: int  # of a transaction
+    timeout_ms: int  # transaction timeout
 
     @property
     def exactly_once(self) -> bool:

@@ -1,9 +1,9 @@
-"""How far a sink that writes exactly once has come, kept on the broker: in a note beside a group's committed offset.
+"""The progress of an exactly-once sink, kept on the broker in a note: the metadata of a group's committed offset.
 
-Two states: *decided*, the batch's transactions are to be committed, and *done*, they are. From the first on nobody
-writes that batch again; the next driver, before any of its tasks runs, ends what is left of it. The note names the
-batch and its transactions: task by task, the attempt that won. Names are used again for the next batch, so the note has
-a checksum of whose transactions they were: what is under way there for somebody else is never committed.
+A batch has two states: *decided*, its transactions are to be committed, and *done*, they are committed. Once decided,
+a batch is never written again; the next driver commits the rest of it before any of its own tasks runs. The note names
+the batch and its transactions: for each task, the attempt that won. The next batch uses the same transactional ids
+again, so the note has a checksum of the producer ids and epochs: another producer's transaction is never committed.
 """
 
 import json
@@ -19,23 +19,23 @@ from tailrace.pipeline.kafka.offsets import commit_offsets
 from tailrace.pipeline.kafka.transactions import GROUP_KEY, ProducerId, Transaction, end, state_of
 from tailrace.wire.messages.offset_fetch import OffsetFetchRequest
 
-NOTE_MAX_CHARS: Final = 4000  # brokers keep 4096 bytes
+NOTE_MAX_CHARS: Final = 4000  # brokers allow 4096 bytes of offset metadata
 
 State = Literal["decided", "done"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    query: str  # Spark's id of it: batches of another query are counted anew
+    query: str  # Spark's query id: each query has its own batch numbers
     batch: int
     state: State
-    topic: str  # where the notes are put: a topic that is there
-    number: int  # of this note: each has one more than the last
-    attempts: tuple[int, ...] = ()  # by task, which attempt's transaction counts; -1: it wrote nothing
-    producers: int = 0  # the checksum of their ids and epochs, in that order
+    topic: str  # an existing topic: the notes are stored with its committed offset
+    number: int  # of this note: one more than that of the note before
+    attempts: tuple[int, ...] = ()  # by task: the attempt whose transaction is committed; -1: the task wrote nothing
+    producers: int = 0  # checksum of these attempts' producer ids and epochs, in task order
 
     def covers(self, query: str, batch: int) -> bool:
-        """Whether this batch is not to be written any more."""
+        """Whether this batch is already decided or done, so that it must not be written again."""
         return self.query == query and self.batch >= batch
 
 
@@ -48,7 +48,7 @@ def group_of(sink: str) -> str:
 
 
 def read_progress(cluster: Cluster, sink: str) -> Progress | None:
-    """The newest note of a sink; None when it has none."""
+    """The newest note of a sink; None when the sink has no note."""
 
     def ask() -> list[Any]:
         answer = cluster.coordinator(group_of(sink), GROUP_KEY).call(
@@ -81,7 +81,10 @@ def checksum(producers: Iterable[ProducerId]) -> int:
 
 
 def finish(cluster: Cluster, sink: str, progress: Progress) -> None:
-    """Commit what is left of a batch that is decided; nothing when it is not all there, or is another's."""
+    """Commit the transactions of a decided batch that are still open.
+
+    Raise, and commit nothing, when one of the transactions is neither open nor committed, or is another producer's.
+    """
     names = [transaction_name(sink, task, attempt) for task, attempt in enumerate(progress.attempts) if attempt >= 0]
     found = [(name, *state_of(cluster, name)) for name in names]
     for name, state, _ in found:

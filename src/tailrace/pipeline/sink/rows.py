@@ -1,9 +1,10 @@
-"""Rows of a DataFrame as records: which columns mean what, and to which partition each goes.
+"""Rows of a DataFrame as records: what each column means, and to which partition each row goes.
 
-`value` is needed, `key`, `headers`, `topic`, `partition` and `timestamp` may be there. Text is written as UTF-8. A
-row without a partition goes where its key belongs, as Kafka's own clients would send it; without a key as well, all
-of a task's rows of one Arrow batch go to the same partition, the next batch's to the next. As in Spark's own sink, an
-option `topic` wins over the column: rows that came from one topic go to another without a select.
+The column `value` is required; `key`, `headers`, `topic`, `partition` and `timestamp` are optional. Strings are written
+as UTF-8. A row without a partition goes to the partition of its key, the same that Kafka's own clients choose. Rows
+with neither partition nor key all go to one partition per Arrow batch of a task; the next batch uses the next
+partition. As in Spark's Kafka sink, the option `topic` overrides the column `topic`: rows read from one topic can be
+written to another without a select.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -31,11 +32,11 @@ ALLOWED: Final = {
     "timestamp": ("timestamp",),
     "headers": ("array<struct<key:string,value:binary>>", "array<struct<key:binary,value:binary>>"),
 }
-LEFT_OUT: Final = ("offset", "timestampType")  # of a source's rows: the broker gives new ones
+LEFT_OUT: Final = ("offset", "timestampType")  # columns of the source, not written: the broker assigns new values
 
 
 def check_schema(schema: "StructType", topic: str) -> None:
-    """Refuse columns that mean nothing here, or are of another type than they could be written as."""
+    """Reject unknown columns, columns of the wrong type, and a missing `value` or topic."""
     names = [one.name for one in schema]
     for one in schema:
         if one.name in LEFT_OUT:
@@ -61,10 +62,10 @@ class Sorting:
 
     def __init__(self, topic: str, now_ms: int) -> None:
         self._topic, self._now_ms = topic, now_ms
-        self._turn = 0  # of keyless batches
+        self._turn = 0  # goes up with each batch; picks the partition of rows without a key
 
     def sorted(self, batch: pa.RecordBatch, counts: "Counts") -> Iterator[tuple[TopicPartition, Rows]]:
-        """The rows of a batch by partition; within one in their order."""
+        """The rows of a batch, grouped by partition; within a partition, rows keep their order."""
         whole = self._rows(batch)
         is_named = "topic" in batch.schema.names and not self._topic
         topics = pc.fill_null(batch.column("topic"), "") if is_named else pa.repeat(self._topic, len(batch))
@@ -106,7 +107,7 @@ class Sorting:
 
 
 class Counts:
-    """How many partitions topics have."""
+    """The number of partitions of each topic."""
 
     def __init__(self, ask: Callable[[Sequence[str]], Sequence[TopicPartition]]) -> None:
         self._ask = ask
@@ -119,7 +120,7 @@ class Counts:
 
 
 def take(rows: Rows, places: np.ndarray) -> Rows:
-    """Those at these places, in their order."""
+    """The rows at these positions, in their order."""
     if len(places) == len(rows):
         return rows
     those = pa.array(places)

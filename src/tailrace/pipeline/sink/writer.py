@@ -1,6 +1,7 @@
 """The writers that Spark asks for: one for a batch, one for every micro-batch of a stream.
 
-They are built on the driver, before any task: that is when a batch is finished that an earlier driver left decided.
+Spark builds a writer on the driver, before any task runs. At that point the writer commits a batch that an earlier
+driver decided but did not finish.
 """
 
 import uuid
@@ -29,7 +30,7 @@ class BatchWriter(DataSourceArrowWriter):
         check_schema(schema, options.topic)
         complete_decided(options)
         self._options = options
-        self._job = options.job_id or uuid.uuid4().hex  # one write, one decision; it travels to the tasks
+        self._job = options.job_id or uuid.uuid4().hex  # one id per write, sent to the tasks with the writer
 
     def write(self, iterator: "Iterator[pa.RecordBatch]") -> Written:
         return write_rows(self._options, iterator, this_attempt(self._job))

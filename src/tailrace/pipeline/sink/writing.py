@@ -1,7 +1,7 @@
-"""What a task does: write its rows, in a transaction that it leaves open when they are to be written exactly once.
+"""What a task does: write its rows. For exactly-once, it writes them in a transaction and leaves the transaction open.
 
-The transaction's name has the task's number and the attempt's, so that an attempt that Spark runs beside another
-never ends the other's. A batch that is decided already is not written again.
+The transactional id contains the task number and the attempt number, so that two attempts of a task that run at the
+same time never end each other's transaction. A batch that is already decided is not written again.
 """
 
 import time
@@ -25,7 +25,7 @@ from tailrace.pipeline.sink.rows import Counts, Sorting
 
 @dataclass
 class Written(WriterCommitMessage):
-    """What a task tells the driver."""
+    """The commit message that a task sends to the driver."""
 
     task: int
     attempt: int
@@ -33,12 +33,12 @@ class Written(WriterCommitMessage):
     batch: int
     records: int
     topics: tuple[str, ...]
-    producer: ProducerId | None  # None: nothing was written, or not in a transaction
-    is_decided: bool = False  # the batch was decided before, so nothing was written
+    producer: ProducerId | None  # None: no rows were written, or no transaction was used
+    is_decided: bool = False  # the batch was already decided, so the task wrote nothing
 
 
 class Attempt(NamedTuple):
-    """Which attempt of which task of which batch."""
+    """A task attempt, with the query and the batch it belongs to."""
 
     task: int
     attempt: int
@@ -47,7 +47,7 @@ class Attempt(NamedTuple):
 
 
 def this_attempt(job: str) -> Attempt:
-    """As Spark says. `job` stands for the query where there is none: in a batch write."""
+    """The current task attempt, from Spark's `TaskContext`. A batch write has no query id; `job` is used instead."""
     context = TaskContext.get()
     query = context.getLocalProperty("sql.streaming.queryId") or job
     batch = int(context.getLocalProperty("streaming.sql.batchId") or 0)
@@ -73,7 +73,7 @@ def write_rows(options: WriteOptions, batches: Iterator[pa.RecordBatch], by: Att
 
 def _write(cluster: Cluster, options: WriteOptions, producer: Producer, batches: Iterator[pa.RecordBatch]) -> None:
     def partitions(topics: Sequence[str]) -> list[TopicPartition]:
-        producer.flush()  # a connection that owes an answer cannot be asked
+        producer.flush()  # a connection that still waits for a response cannot take another request
         return cluster.partitions(topics)
 
     sorting, counts = Sorting(options.topic, int(time.time() * 1000)), Counts(partitions)
@@ -84,7 +84,10 @@ def _write(cluster: Cluster, options: WriteOptions, producer: Producer, batches:
 
 
 def _give_up(cluster: Cluster, producer: Producer, transaction: Transaction) -> None:
-    """Abort, so that readers need not wait until its time is up. If that fails as well, the first failure is told."""
+    """Abort the transaction, so that readers need not wait for its timeout.
+
+    If the abort fails too, the first failure is reported.
+    """
     with suppress(PipelineFailed):
         producer.forget()
         end(cluster, transaction, commit=False)
@@ -93,7 +96,7 @@ def _give_up(cluster: Cluster, producer: Producer, transaction: Transaction) -> 
 def _is_decided(cluster: Cluster, sink: str, query: str, batch: int) -> bool:
     progress = read_progress(cluster, sink)
     if progress is not None and progress.state == "decided" and progress.query != query:
-        raise PipelineFailed(  # its transactions have the names that ours would take
+        raise PipelineFailed(  # this task would use the same transactional ids as that batch
             f"batch {progress.batch} of query {progress.query} is just being committed under sinkId {sink}: two "
             "queries must not share one"
         )
