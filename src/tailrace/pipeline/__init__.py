@@ -1,10 +1,10 @@
-"""Topics as Spark DataFrames, and a history in Parquet that can prove itself.
+"""Topics as Spark DataFrames, and a history in Parquet whose integrity can be verified.
 
     spark = session()
     spark.read.format("tailrace").option("kafka.bootstrap.servers", "127.0.0.1:9092").option("subscribe", "orders")
 
-It speaks to brokers through Kafka's protocol alone, so it runs against Apache Kafka too. Spark, Arrow and numpy are
-imported when one of these names is asked for, never by `import tailrace` or a broker's start.
+The pipeline talks to brokers only over Kafka's protocol, so it works with Apache Kafka too. Spark, Arrow and numpy are
+imported on first use of one of these names, never by `import tailrace` or by starting a broker.
 """
 
 from importlib import import_module
@@ -30,7 +30,7 @@ __all__ = [
     "to_postgres", "vacuum",
 ]  # fmt: skip
 
-_HOMES: Final = MappingProxyType(  # name to the module that has it
+_HOMES: Final = MappingProxyType(  # name to the module that defines it
     {
         "analyze": "analysis.job",
         "archive": "histories.archive",

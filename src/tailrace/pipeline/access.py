@@ -1,4 +1,4 @@
-"""Where brokers are, and how to reach them: what every job and every task carries with it."""
+"""Broker addresses and security settings, which every job and every task carries with it."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -17,7 +17,7 @@ class Access:
         return Cluster(self.bootstrap, self.security)
 
     def to_dict(self) -> dict[str, Any]:
-        """For tasks that are told what to do in JSON; it holds secrets."""
+        """For tasks that get their input as JSON. The dict contains secrets."""
         return asdict(self)
 
 

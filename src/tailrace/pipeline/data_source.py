@@ -1,7 +1,7 @@
-"""`format("tailrace")`: what Spark finds under that name.
+"""The data source that Spark finds as `format("tailrace")`.
 
-Spark imports this in processes that only look for sources, or ask for the schema: what reads and writes is imported by
-those that do.
+Spark also imports this module in processes that only look for data sources or ask for the schema, so the code that
+reads and writes is imported only when a reader or writer is created.
 """
 
 from collections.abc import MutableMapping
@@ -61,5 +61,5 @@ class TailraceSource(DataSource):
 
 
 def register(spark: "SparkSession") -> None:
-    """For clusters where Spark cannot find it by itself: those that get the package with `--py-files`."""
+    """Register the data source where Spark cannot find it by itself: with the package shipped by `--py-files`."""
     spark.dataSource.register(TailraceSource)

@@ -1,8 +1,8 @@
 """A project for Spark's declarative pipelines: `tailrace pipeline init` writes it, `spark-pipelines run` executes it.
 
-Topic to streaming table to materialized view to topic. The engine is Spark's: it works out in which order things are
-to be done, keeps the checkpoints, and reads and writes topics through `format("tailrace")`. The project knows nothing
-of what is in the records, so it counts them by key: a beginning, to be changed.
+The data flows from a topic to a streaming table, a materialized view, and another topic. Spark's engine works out the
+order of execution, keeps the checkpoints, and reads and writes topics through `format("tailrace")`. The project does
+not know the contents of the records, so it counts them by key: a starting point for the user to change.
 """
 
 import re
@@ -91,11 +91,11 @@ _FILES: Final = (
 
 
 def init(folder: str | Path, *, bootstrap: str = "127.0.0.1:9092", topic: str = "orders", into: str = "totals") -> Path:
-    """Write a project into a folder that is empty or not there yet; the folder."""
+    """Write a project into an empty or new folder; return the folder's path."""
     project = Path(folder).absolute()
     _refuse(project, bootstrap, topic, into)
     table = re.sub(r"\W", "_", topic if topic[0].isalpha() else f"topic_{topic}")
-    sink = f"{topic}-into-{into}-{uuid4().hex[:8]}"  # nobody else's, were it another project on the same topics
+    sink = f"{topic}-into-{into}-{uuid4().hex[:8]}"  # unique, even among projects on the same topics
     names = {"bootstrap": bootstrap, "topic": topic, "into": into, "table": table, "view": f"{table}_by_key"}
     for path, text in _FILES:
         (project / path).parent.mkdir(parents=True, exist_ok=True)

@@ -9,7 +9,7 @@ UNITS_MS: Final = {"ms": 1, "s": 1000, "sec": 1000, "m": 60_000, "min": 60_000, 
 
 
 def milliseconds(name: str, text: str, default: int) -> int:
-    """A duration; `default` when nothing is said."""
+    """A duration in milliseconds; `default` when the option is not given."""
     if not text:
         return default
     found = re.fullmatch(r"\s*(\d+)\s*([a-z]*)\s*", text.lower())

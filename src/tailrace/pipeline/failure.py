@@ -1,8 +1,8 @@
-"""How the pipeline fails: with a sentence that says what happened, which value was wrong, and what to do."""
+"""The pipeline's exceptions. Each message says what happened, which value was wrong, and what to do."""
 
 
 class PipelineFailed(RuntimeError):
-    """A job could not do what it was asked to."""
+    """A job failed; the base class of the pipeline's exceptions."""
 
 
 class BrokersSilent(PipelineFailed):
@@ -10,7 +10,7 @@ class BrokersSilent(PipelineFailed):
 
 
 class NoSuchTopic(PipelineFailed):
-    """A topic that no broker knows."""
+    """The topic does not exist."""
 
 
 class DataLost(PipelineFailed):
@@ -18,12 +18,12 @@ class DataLost(PipelineFailed):
 
 
 class RecordsDamaged(PipelineFailed):
-    """Records cannot be read: what the broker has is not what was written."""
+    """Records cannot be read: the broker's data differs from what was written."""
 
 
 class NotOurHistory(PipelineFailed):
-    """A folder that holds no history of ours, or one that somebody else has written into."""
+    """A folder that holds no Tailrace history, or a history that somebody else has written into."""
 
 
 class HistoryDamaged(PipelineFailed):
-    """A history whose log is not what was written."""
+    """A history whose log differs from what was written."""

@@ -1,4 +1,4 @@
-"""`parse_json`: values that should be JSON, as columns; and those that are not, ready for a quarantine topic."""
+"""`parse_json`: JSON values as columns, and values that are not valid JSON as rows for a quarantine topic."""
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -12,15 +12,15 @@ REASON_HEADER: Final = "quarantine-reason"
 
 
 class Parsed(NamedTuple):
-    rows: "DataFrame"  # the columns that came, and `data`
-    bad: "DataFrame"  # key, value and headers of what could not be read: as the sink writes them
+    rows: "DataFrame"  # the input columns, and `data`
+    bad: "DataFrame"  # key, value and headers of rows that could not be parsed, ready for the sink
 
 
 def parse_json(frame: "DataFrame", schema: "str | StructType | None" = None) -> Parsed:
     """Read the column `value` as JSON: as a struct of `schema` (in DDL, or a `StructType`), or as VARIANT without one.
 
-    A value of null stays null; one that is empty is no JSON. Both frames may be batch or streaming: write `rows` where
-    they belong, and `bad` to a topic where somebody looks at them."""
+    A null value stays null; an empty value is not valid JSON. Both frames may be batch or streaming: write `rows` to
+    their destination, and `bad` to a topic that somebody checks."""
     from pyspark.sql import functions as f
 
     text = f.col("value").cast("string")
@@ -41,7 +41,7 @@ def parse_json(frame: "DataFrame", schema: "str | StructType | None" = None) -> 
 
 
 def _with_broken(schema: "str | StructType") -> "str | StructType":
-    """The schema and one more field, for the text of what does not fit it."""
+    """The schema plus one field for the text of a value that does not match the schema."""
     from pyspark.sql.types import StringType, StructField, StructType
 
     if isinstance(schema, str):

@@ -1,7 +1,7 @@
-"""The settings of Kafka's own consumer and producer, as options `kafka.*`: honoured, of no effect here, or refused.
+"""Settings of Kafka's consumer and producer, given as `kafka.*` options: honoured, accepted without effect, or refused.
 
-A job comes with whatever it was tuned by. What only tunes a client that is not there is taken without a word; what
-would change the records, or who is trusted, is refused with the reason, since nobody would hear that it was left out.
+A job may bring any tuning settings. A setting that only tunes Kafka's Java client is accepted silently. A setting that
+would change the records, or who is trusted, is refused with a reason, because nobody would notice if it were ignored.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ HONOURED: Final = (
     BROKERS_NAME, "kafka.group.id", "kafka.isolation.level", "kafka.max.partition.fetch.bytes",
     "kafka.compression.type", "kafka.batch.size", "kafka.transaction.timeout.ms",
 )  # fmt: skip
-# By what they would decide, which Spark or we decide.
+# Grouped by what the settings control; here, Spark or Tailrace decides it.
 WITHOUT_EFFECT: Final[Mapping[str, tuple[str, ...]]] = {
     "how long to ask, and how often": (
         "request.timeout.ms", "default.api.timeout.ms", "delivery.timeout.ms", "max.block.ms", "retries",
@@ -56,11 +56,11 @@ IGNORED: Final = tuple(f"{KAFKA_PREFIX}{name}" for names in WITHOUT_EFFECT.value
 
 class Refusal(NamedTuple):
     why: str
-    harmless: str = ""  # the value that says what is done anyway; empty: there is none
+    harmless: str = ""  # the value that matches what is done anyway; empty: no such value
 
 
 _NO_CLASSES: Final = "classes of Java's cannot run here"
-# A name that ends with a dot stands for all that begin with it.
+# A name that ends with a dot stands for all names with that prefix.
 REFUSED: Final[Mapping[str, Refusal]] = {
     "kafka.auto.offset.reset": Refusal("say with startingOffsets where to begin"),
     "kafka.enable.auto.commit": Refusal("Spark's checkpoint says how far a query is", "false"),
@@ -90,7 +90,7 @@ REFUSED: Final[Mapping[str, Refusal]] = {
 
 
 def refusal(name: str, value: str) -> str:
-    """Why an option cannot be taken with this value; empty: it can, as far as this module knows."""
+    """Why an option is refused with this value; empty if this module does not refuse it."""
     for refused_name, one in REFUSED.items():
         is_it = name.lower() == refused_name or (refused_name.endswith(".") and name.lower().startswith(refused_name))
         if is_it and not (one.harmless and value.strip().lower() == one.harmless.lower()):

@@ -1,6 +1,6 @@
-"""Options by the names that Spark's kafka source and sink gave them, whatever case they come in; a typo is an error.
+"""Options with the names of Spark's kafka source and sink, case-insensitive; an unknown name is an error.
 
-Spark hands them over in lower case, and it would never say that nobody looked at one.
+Spark passes option names in lower case, and would never report an option that was not used.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,12 +15,12 @@ from tailrace.pipeline.kafka_settings import BROKERS_NAME, HONOURED, IGNORED, KA
 from tailrace.pipeline.security_options import NAMES as SECURITY_NAMES
 from tailrace.pipeline.security_options import OF_KEYSTORES, read_security
 
-SPARK_OWN: Final = ("path", "checkpointlocation", "queryname")  # what Spark itself adds
+SPARK_OWN: Final = ("path", "checkpointlocation", "queryname")  # added by Spark itself
 NO_OPTIONS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Options:
-    """What was given, each asked for by its proper name."""
+    """The given options, looked up by their documented names."""
 
     def __init__(self, given: Mapping[str, str], known: Iterable[str]) -> None:
         every = (*known, *HONOURED, *SECURITY_NAMES, *OF_KEYSTORES, *IGNORED)
@@ -57,7 +57,7 @@ class Options:
         return self.one_of(name, ("true", "false"), str(default).lower()) == "true"
 
     def number(self, name: str) -> int | None:
-        """A whole number of at least 1; None when it was not given."""
+        """An option's value as a whole number of at least 1; None when the option is not given."""
         value = self._given.get(name)
         if value is None:
             return None
@@ -67,13 +67,13 @@ class Options:
 
 
 def access_of(bootstrap: str, options: Mapping[str, str]) -> Access:
-    """How to reach brokers by a job's options; those that do not begin with `kafka.` are somebody else's."""
+    """Broker access from a job's options; options that do not begin with `kafka.` are ignored here."""
     own = {name: value for name, value in options.items() if name.lower().startswith(KAFKA_PREFIX)}
     return Options(reaching(bootstrap, own), ()).access
 
 
 def reaching(bootstrap: str, options: Mapping[str, str]) -> dict[str, str]:
-    """A job's options with the brokers that it was given: those that its options may name are not asked."""
+    """A job's options with `bootstrap` as the brokers; brokers named in the options themselves are ignored."""
     others = {name: value for name, value in options.items() if name.lower() != BROKERS_NAME}
     return {BROKERS_NAME: bootstrap, **others}
 

@@ -1,6 +1,6 @@
-"""Where damaged batches are set aside: their bytes as they came, and beside them a report in JSON.
+"""Store damaged batches in a folder: the bytes as received, and next to them a report in JSON.
 
-Files are named by topic, partition and first offset, so a task that runs twice sets the same aside twice, over itself.
+Files are named by topic, partition and first offset, so a task that runs again overwrites the same files.
 """
 
 import json

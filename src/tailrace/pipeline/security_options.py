@@ -1,7 +1,7 @@
-"""`kafka.security.protocol`, `kafka.ssl.*` and `kafka.sasl.*`, in Kafka's names and syntax, as a `Security`.
+"""Read `kafka.security.protocol`, `kafka.ssl.*` and `kafka.sasl.*`, with Kafka's names and syntax, into a `Security`.
 
-Certificates come in PEM, from a file or in the option itself: Python reads no Java keystores. No message of this module
-says what a secret option holds.
+Certificates are in PEM, from a file or in the option itself: Python cannot read Java keystores. Error messages of this
+module never contain the value of a secret option.
 """
 
 import re
@@ -31,7 +31,7 @@ NAMES: Final = (
     "kafka.sasl.mechanism",
     "kafka.sasl.jaas.config",
 )
-# With Java's keystores; PEM has none but that of the key.
+# Only for Java keystores; with PEM, only the key has a password.
 OF_KEYSTORES: Final = ("kafka.ssl.truststore.password", "kafka.ssl.keystore.password")
 PEM_BEGIN: Final = "-----BEGIN "
 JAAS_FORM: Final = (
@@ -46,7 +46,7 @@ def read_security(options: "Options") -> Security:
     protocol = options.one_of("kafka.security.protocol", PROTOCOLS, "PLAINTEXT")
     tls = _tls(options) if protocol.endswith("SSL") else None
     if tls is not None:
-        tls_context(tls)  # what cannot be read shows now, and here
+        tls_context(tls)  # fail now if the certificates or the key cannot be read
     return Security(tls=tls, sasl=_sasl(options) if protocol.startswith("SASL") else None)
 
 
@@ -70,12 +70,12 @@ def _tls(options: "Options") -> Tls:
 
 
 def _versions(options: "Options") -> tuple[str, ...]:
-    """Which of TLS may be spoken: those that are enabled, and none above `ssl.protocol`."""
+    """The TLS versions to use: the enabled ones, but none newer than `ssl.protocol`."""
     name = "kafka.ssl.enabled.protocols"
     newest = options.one_of("kafka.ssl.protocol", ("TLS", *TLS_VERSIONS), "TLS")
     enabled = [one.strip() for one in options.text(name).split(",") if one.strip()] or TLS_VERSIONS
     found = tuple(one for one in TLS_VERSIONS if one in enabled and (newest == "TLS" or one <= newest))
-    if not found:  # older ones are left out without a word: nobody is safer with them
+    if not found:  # older TLS versions are ignored silently: they are less secure
         said = f"{name} = {options.text(name)!r} with kafka.ssl.protocol = {newest}"
         raise PipelineFailed(f"{said} leaves neither {' nor '.join(TLS_VERSIONS)}, and no others are spoken")
     return found
@@ -89,7 +89,7 @@ def _store(options: "Options", name: str) -> str:
 
 
 def _pem(name: str, path: str) -> str:
-    """What a file of PEM holds; empty when none is named."""
+    """The contents of a PEM file; empty when no file is given."""
     if not path:
         return ""
     try:

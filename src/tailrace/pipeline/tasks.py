@@ -1,7 +1,7 @@
-"""Run a function of ours over many things in Spark's tasks, one task each, and gather what it says.
+"""Run a Tailrace function on a list of inputs in Spark tasks, one task per input, and collect the results.
 
-Spark's own ways to do this want pandas (`mapInArrow`) or are not there through Spark Connect (RDDs). A data source is:
-its partitions are the things, and its rows what the function says of each. Things and answers are JSON.
+Spark's own ways to do this need pandas (`mapInArrow`) or are missing in Spark Connect (RDDs). A data source works: each
+partition is an input, and its row is the function's result for this input. Inputs and results are JSON.
 """
 
 import json
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def run_tasks(spark: "SparkSession", function: str, things: Sequence[Any], given: Any) -> list[Any]:
-    """What `function`, named `module:name`, says of each thing; `given` is its second argument."""
+    """The result of `function`, named as `module:name`, for each of `things`; `given` is its second argument."""
     if not things:
         return []
     spark.dataSource.register(TaskSource)
@@ -26,7 +26,7 @@ def run_tasks(spark: "SparkSession", function: str, things: Sequence[Any], given
     try:
         return [json.loads(row.answer) for row in reader.load().collect()]
     except KeyboardInterrupt:
-        spark.interruptAll()  # Spark's own handler fails: its connection is the one that waits for the answer
+        spark.interruptAll()  # Spark's own handler fails: its connection is busy waiting for the result
         raise
 
 
@@ -43,11 +43,11 @@ class TaskReader(DataSourceReader):
         yield (json.dumps(getattr(import_module(module), name)(partition.value, self._given)),)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_things": []}  # a task needs its own thing alone, which comes with the partition
+        return {**self.__dict__, "_things": []}  # a task only needs its own input, which is in the partition
 
 
 class TaskSource(DataSource):
-    """Not for people: `run_tasks` uses it."""
+    """Internal: used by `run_tasks` only."""
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         self.options = options

@@ -1,5 +1,6 @@
-"""Kafka's protocol as a Spark task needs it: one question after another, over blocking sockets.
+"""A Kafka client for Spark tasks: one request after another, over blocking sockets.
 
-A task is one thread that has nothing else to do while it waits, so there is no event loop here; messages and codecs are
-those of `wire/`. Topics are named by name, in the newest versions that still do so, which Apache Kafka speaks as well.
+A task is one thread that has nothing else to do while it waits, so there is no event loop here. Messages and codecs
+come from `wire/`. Requests use the newest API versions that still identify topics by name rather than by id; Apache
+Kafka supports these versions as well.
 """

@@ -1,4 +1,4 @@
-"""SASL over Kafka's protocol: name the mechanism, then carry its conversation, turn by turn (KIP-43, KIP-152)."""
+"""SASL over Kafka's protocol: choose the mechanism, then exchange its messages (KIP-43, KIP-152)."""
 
 import secrets
 from collections.abc import Callable
@@ -15,7 +15,7 @@ NONCE_BYTES: Final = 24
 
 
 def authenticate(call: Callable[[object], Any], sasl: Sasl, address: str) -> None:
-    """Prove who we are over a connection that has done nothing else yet. `PipelineFailed` when we may not."""
+    """Authenticate a new connection before any other request. `PipelineFailed` when the broker rejects it."""
     shaken = call(SaslHandshakeRequest(mechanism=sasl.mechanism))
     if shaken.error_code:
         has = ", ".join(shaken.mechanisms) or "none"
@@ -38,5 +38,5 @@ def _conversation(sasl: Sasl) -> Conversation:
 
 
 def plain(sasl: Sasl) -> Conversation:
-    """RFC 4616: all of it at once, and in clear; so within TLS alone."""
+    """RFC 4616: user name and password in one message, in clear text, so only to be used within TLS."""
     yield f"\0{sasl.username}\0{sasl.password}".encode()

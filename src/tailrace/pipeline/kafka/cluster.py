@@ -1,7 +1,7 @@
-"""A cluster as a reader or writer sees it: which topics there are, who leads what, and how to ask until it answers.
+"""A Kafka client's view of the cluster: its topics, the leader of each partition, and requests with retries.
 
-Leaders move and brokers restart. A question that fails for such a reason is asked again, with fresh metadata, until it
-is answered or the time is up; what a broker refuses for good is said at once.
+Leaders move and brokers restart. A request that fails for such a reason is sent again, with fresh metadata, until it
+succeeds or the time limit is reached. An error that is not retriable is raised at once.
 """
 
 import re
@@ -19,7 +19,7 @@ from tailrace.wire.messages.metadata import MetadataRequest, TopicWanted
 
 T = TypeVar("T")
 
-PATIENCE_S: Final = 60.0  # how long a question is asked again
+PATIENCE_S: Final = 60.0  # how long a request is retried
 PAUSE_S: Final = 0.05
 REQUEST_TIMEOUT_S: Final = 30.0
 
@@ -33,7 +33,7 @@ class TopicPartition(NamedTuple):
 
 
 class AskAgain(Exception):
-    """A broker said that the same question may be answered later."""
+    """A retriable error: the same request may succeed later."""
 
 
 class Cluster:
@@ -68,11 +68,11 @@ class Cluster:
         self._connections = {}
 
     def partitions(self, topics: Sequence[str]) -> list[TopicPartition]:
-        """All partitions of these topics; it fails when one is not there."""
+        """All partitions of these topics; `NoSuchTopic` when a topic does not exist."""
         return self.until_answered(lambda: self._partitions(topics))
 
     def matching(self, pattern: str) -> list[TopicPartition]:
-        """All partitions of the topics whose whole name matches; none of the brokers' own."""
+        """All partitions of the topics whose whole name matches the pattern, without internal topics."""
         try:
             wanted = re.compile(pattern)
         except re.error as error:
@@ -82,25 +82,25 @@ class Cluster:
         return self.partitions(sorted(names)) if names else []
 
     def ask_any(self, request: object) -> Any:
-        """Ask whichever broker can be reached."""
+        """Send a request to any broker that can be reached."""
         return self.until_answered(lambda: self._anybody().call(request))
 
     def partition_counts(self, topics: Sequence[str]) -> dict[str, int]:
-        """Of those topics that exist, how many partitions they have. Nothing is retried: see `ask_once`."""
+        """The number of partitions of each of these topics that exists. Nothing is retried: see `ask_once`."""
         answer = self.ask_once(_metadata_request(topics))
         there = [one for one in answer.topics if one.error_code != Error.UNKNOWN_TOPIC_OR_PARTITION]
         for one in there:
-            if not Error(one.error_code).retriable:  # such as a leader that is being elected: the topic exists
+            if not Error(one.error_code).retriable:  # retriable, as during a leader election: the topic exists
                 check(one.error_code, f"find topic {one.name}")
         return {one.name: len(one.partitions) for one in there}
 
     def names(self) -> list[str]:
-        """All topics but the brokers' own. Nothing is retried: see `ask_once`."""
+        """The names of all topics except internal ones. Nothing is retried: see `ask_once`."""
         return sorted(one.name for one in self.ask_once(_metadata_request(None)).topics if not one.is_internal)
 
     def ask_once(self, request: object) -> Any:
-        """Ask the bootstrap addresses one after the other, each once. `BrokersSilent`, with each reason, when none
-        answers: a person who waits for the answer shall learn that at once."""
+        """Send a request to the bootstrap addresses in turn, each once, until one answers. `BrokersSilent`, with the
+        reason for each address, when none does: a user who waits for the result should learn this at once."""
         reasons = []
         for host, port in self._bootstrap:
             try:
@@ -111,7 +111,7 @@ class Cluster:
         raise BrokersSilent("; ".join(reasons))
 
     def leader(self, partition: TopicPartition) -> Connection:
-        """A connection to who leads a partition."""
+        """A connection to the leader of a partition."""
         if partition not in self._leaders:
             self._partitions([partition.topic])
         if partition not in self._leaders:
@@ -131,7 +131,7 @@ class Cluster:
         return groups
 
     def until_answered(self, ask: Callable[[], T]) -> T:
-        """Ask again, with fresh metadata, while the answer is that it may come later."""
+        """Call `ask` until it succeeds, with fresh metadata after each retriable failure, for at most `patience_s`."""
         deadline = time.monotonic() + self.patience_s
         while True:
             try:
@@ -179,13 +179,13 @@ class Cluster:
 
 
 def _metadata_request(topics: Sequence[str] | None) -> MetadataRequest:
-    """For these topics, or for all of them when there is None."""
+    """A metadata request for these topics, or for all topics when `topics` is None."""
     wanted = None if topics is None else tuple(TopicWanted(name=name) for name in topics)
     return MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
 
 
 def check(code: int, what: str) -> None:
-    """Nothing when there is no error; `AskAgain` or a failure that says what was asked."""
+    """Raise `AskAgain` for a retriable error, `PipelineFailed` for any other error; `what` says what was attempted."""
     if code == Error.NONE:
         return
     error = Error(code)

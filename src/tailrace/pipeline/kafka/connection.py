@@ -1,7 +1,7 @@
-"""One connection to one broker: a request out, its answer back. Several may be under way; answers come in order.
+"""One connection to one broker. Several requests may be in flight; responses arrive in the order of the requests.
 
-The answer's bytes live in a buffer that is used again for the next, so that reading a topic from end to end touches the
-same few megabytes of memory: records in an answer are valid until the next call of `receive`.
+All responses share one buffer, so that reading a whole topic touches the same few megabytes of memory: the records in a
+response are valid until the next call of `receive`.
 """
 
 import socket
@@ -23,7 +23,7 @@ from tailrace.wire.schema import declaration
 
 CLIENT_ID: Final = "tailrace-spark"
 CONNECT_TIMEOUT_S: Final = 10.0
-# The newest versions in which topics still go by their names, and groups one at a time.
+# By API key, the newest version that identifies topics by name and takes one group per request.
 HIGHEST_USED: Final = {0: 12, 1: 12, 2: 7, 3: 9, 8: 7, 9: 7, 10: 3, 22: 4, 24: 3, 25: 3, 26: 3, 28: 3}
 
 
@@ -32,7 +32,7 @@ class Connection:
         self, host: str, port: int, timeout_s: float, tls: ssl.SSLContext | None = None, sasl: Sasl | None = None
     ) -> None:
         self.address = f"{host}:{port}"
-        self._pending: deque[tuple[int, int, int]] = deque()  # correlation id, API and version of what is under way
+        self._pending: deque[tuple[int, int, int]] = deque()  # in flight: correlation id, API key, version
         self._next_id = 0
         self._answers = 0
         self._buffer = bytearray()
@@ -51,18 +51,18 @@ class Connection:
             authenticate(self.call, sasl, self.address)
 
     def call(self, request: object) -> Any:
-        """Send a request and wait for its answer. Nothing else may be under way."""
+        """Send a request and wait for its response. No other request may be in flight."""
         assert not self._pending, "an answer to an earlier request has not been taken"
         self.send(request)
         return self.receive()
 
     def send(self, request: object) -> None:
-        """Send a request; `receive` gives its answer."""
+        """Send a request; `receive` returns its response."""
         key = declaration(type(request)).number
         self._send(request, key, self._version(key))
 
     def receive(self) -> Any:
-        """The answer to the oldest request that has none yet."""
+        """The response to the oldest request in flight."""
         correlation_id, key, version = self._pending.popleft()
         response = MESSAGES[key].response
         frame = self._frame()
@@ -77,7 +77,7 @@ class Connection:
             raise BrokersSilent(f"{self.address} answered what is no answer: {error}") from None
 
     def drain(self) -> None:
-        """Take and forget the answers that are still due."""
+        """Receive and discard the responses to all requests in flight."""
         try:
             while self._pending:
                 self.receive()
@@ -139,6 +139,6 @@ class Connection:
         self.close()
         if isinstance(error, ssl.SSLError):
             return no_tls(self.address, error)
-        # Who wants a login answers ApiVersions and nothing else; who wants TLS or a certificate, not even that.
+        # A broker that requires SASL answers only ApiVersions; if it requires TLS or a certificate, not even that.
         hint = f". {IF_IT_STAYS_SO}" if self._answers <= 1 else ""
         return BrokersSilent(f"the connection to {self.address} broke: {error or 'it was closed'}{hint}")

@@ -1,9 +1,9 @@
-"""Batches that are not what was written: found, bounded, and handed to whoever decides what becomes of them.
+"""Find damaged batches and the offsets they cover, and pass them to a callback that decides what to do with them.
 
-A batch that does not fit its checksum is fetched once more, by another connection, since it may have been damaged on
-its way. What its header says is not believed, its end neither: where the next batch begins is found by asking the
-broker, halving the offsets. A batch that fits its checksum and cannot be taken apart was written like that; its header
-holds.
+A batch whose checksum does not match is fetched once more, over a new connection, because it may have been damaged in
+transit. Nothing in its header is trusted, not even its last offset: a binary search with fetches to the broker finds
+the offset where the next batch begins. A batch whose checksum matches but that cannot be decoded was written that way,
+so its header is trusted.
 """
 
 from collections.abc import Callable, Iterator
@@ -27,10 +27,10 @@ class Damaged:
     """A batch of which no record can be read."""
 
     partition: TopicPartition
-    first: int  # offsets, both included
+    first: int  # `first` and `last` are offsets, both inclusive
     last: int
     why: str
-    data: bytes  # as they came
+    data: bytes  # the batch's bytes as received
 
     def __str__(self) -> str:
         return f"offsets {self.first}…{self.last} of {self.partition} cannot be read: {self.why}"
@@ -47,16 +47,16 @@ def refuse(found: Damaged) -> None:
 
 
 class Flaw(NamedTuple):
-    """Where in an answer something is wrong."""
+    """The first flawed batch in a fetch response."""
 
-    place: int  # bytes before it are sound batches
-    base: int  # the offset that the batch says it begins with
+    place: int  # byte position of the flawed batch; all bytes before it are intact batches
+    base: int  # the base offset in the batch's header
     why: str
     data: bytes
 
 
 def flaw_in(data: memoryview, asked: Asked) -> Flaw:
-    """The first batch in an answer that cannot be what was written; if all are, the one that does not end in it."""
+    """The first damaged batch in a fetch response; if there is none, the batch that the response cuts off."""
     place, why = 0, "the batch does not end where it says"
     try:
         at = asked.at
@@ -72,8 +72,8 @@ def flaw_in(data: memoryview, asked: Asked) -> Flaw:
 
 
 def end_of(flaw: Flaw, at: int, limit: int, ask: Callable[[int], Any]) -> int:
-    """Where reading can go on behind a flawed batch, up to `limit`; `ask` fetches at an offset."""
-    low, high = at, limit  # the flawed batch is at `low`, and not at `high`
+    """The offset after a flawed batch where reading can continue, at most `limit`; `ask` fetches at an offset."""
+    low, high = at, limit  # the flawed batch covers offset `low`, but not `high`
     while high - low > 1:
         middle = (low + high) // 2
         records = ask(middle).records
@@ -85,7 +85,7 @@ def end_of(flaw: Flaw, at: int, limit: int, ask: Callable[[int], Any]) -> int:
 def columns_of(
     chosen: Chosen, partition: TopicPartition, on_damaged: OnDamaged, *, headers: bool = False
 ) -> Iterator[Columns]:
-    """The records of an answer, but for batches that fit their checksums and still make no sense."""
+    """The records of a fetch response. Batches with a matching checksum that cannot be decoded go to `on_damaged`."""
     done = 0
     try:
         for columns in decode_runs(chosen, headers=headers):

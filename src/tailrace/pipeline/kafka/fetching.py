@@ -1,7 +1,7 @@
-"""Read a range of one partition, batch upon batch.
+"""Read a range of offsets of one partition, batch by batch.
 
-The next request leaves before the last answer is worked on, so that broker and reader work at the same time. An
-answer's bytes are valid until the next one is asked for.
+The next fetch request is sent before the last response is processed, so that broker and reader work at the same time.
+The bytes of a response are valid until the caller asks for the next one.
 """
 
 import time
@@ -21,12 +21,12 @@ from tailrace.wire.messages.fetch import FetchRequest, PartitionToFetch, TopicTo
 
 FETCH_BYTES: Final = 4 * MiB
 WAIT_MS: Final = 500
-IN_VAIN_MAX: Final = 3  # answers without a record, below the end: of a compacted topic, nothing is left there
+IN_VAIN_MAX: Final = 3  # responses in a row without records: in a compacted topic, the rest of the range is empty
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Range:
-    """Offsets of one partition, from `start` up to, not including, `end`."""
+    """Offsets of one partition, from `start` (inclusive) to `end` (exclusive)."""
 
     partition: TopicPartition
     start: int
@@ -41,12 +41,12 @@ def fetch(
     max_bytes: int = FETCH_BYTES,
     on_damaged: OnDamaged = refuse,
 ) -> Iterator[Chosen]:
-    """The batches of a range. `DataLost` when the log no longer reaches back to where reading stands.
+    """The batches of a range. `DataLost` when the log no longer has the offset that is read next.
 
-    A damaged batch is given to `on_damaged`, which refuses it; or does not, and reading goes on behind it."""
+    A damaged batch is passed to `on_damaged`: if the callback does not raise, reading continues after the batch."""
     reading = Reading(cluster, wanted, committed=committed, max_bytes=max_bytes)
     deadline = time.monotonic() + cluster.patience_s
-    doubted = -1  # the offset where something was wrong with the last answer
+    doubted = -1  # the offset at which the last response had a flaw
     while True:
         try:
             for chosen in reading.answers():
@@ -65,21 +65,21 @@ def fetch(
                 raise BrokersSilent(f"{why}; given up after {cluster.patience_s:g} s without a record") from None
             cluster.close()
             time.sleep(PAUSE_S)
-            cluster.partitions([wanted.partition.topic])  # patient: it fails when nobody answers for long
+            cluster.partitions([wanted.partition.topic])  # retries; fails when no broker answers in time
 
 
 class Reading:
-    """How far a range has been read."""
+    """The progress of reading one range."""
 
     def __init__(self, cluster: Cluster, wanted: Range, *, committed: bool, max_bytes: int) -> None:
         self._cluster, self._wanted = cluster, wanted
         self._committed, self._max_bytes = committed, max_bytes
         self.at = wanted.start
-        self.flaw: Flaw | None = None  # what stands there, when reading has stopped for it
-        self._is_compacted: bool | None = None  # None: nobody has asked yet
+        self.flaw: Flaw | None = None  # the flawed batch at `at` that stopped the reading, if any
+        self._is_compacted: bool | None = None  # None: not looked up yet
 
     def answers(self) -> Iterator[Chosen]:
-        """What the broker answers from here on, up to the end of the range or to a flaw."""
+        """Fetch from the current offset up to the end of the range or to a flawed batch."""
         self.flaw = None
         end, partition = self._wanted.end, self._wanted.partition
         connection = self._cluster.until_answered(lambda: self._cluster.leader(partition))
@@ -102,12 +102,12 @@ class Reading:
                 elif self.flaw is None:
                     self._demand_more(got)
         finally:
-            connection.drain()  # whoever stops half way leaves the connection as others need it
+            connection.drain()  # leave no response pending, even if the caller stops early
         if self.at < end and self.flaw is None:
             self._demand_compaction()
 
     def pass_over(self, flaw: Flaw) -> Damaged:
-        """Go on behind a flawed batch; what it was."""
+        """Move on to the offset after a flawed batch; return the damaged batch."""
         partition, start = self._wanted.partition, self._wanted.start
         first = flaw.base if self.at == start and 0 <= flaw.base <= start else self.at
         self.at = end_of(flaw, self.at, self._wanted.end, self._look)
@@ -131,7 +131,7 @@ class Reading:
             raise AskAgain(f"{self._wanted.partition} can be read up to {readable}, {self._wanted.end} was expected")
 
     def _demand_compaction(self) -> None:
-        """Records may be missing up to the end only where they are removed from between others."""
+        """Raise `AskAgain` unless the topic is compacted: only then may the rest of the range have no records."""
         partition = self._wanted.partition
         if self._is_compacted is None:
             self._is_compacted = bool(compacted(self._cluster, [partition.topic]))
@@ -141,7 +141,7 @@ class Reading:
             )
 
     def _look(self, offset: int) -> Any:
-        """What a broker has at an offset: one batch, or none."""
+        """Fetch at one offset: the response has one batch, or none."""
 
         def ask() -> Any:
             got = _only(self._cluster.leader(self._wanted.partition).call(self._request(offset, 1)))
@@ -160,7 +160,7 @@ class Reading:
 
 
 def _only(answer: Any) -> Any:
-    """What is said of the one partition that was asked for: nothing, by a broker that holds back a client."""
+    """The response's only partition. A broker that throttles a client may answer without one: `AskAgain`."""
     for topic in answer.topics:
         for partition in topic.partitions:
             return partition
@@ -168,7 +168,7 @@ def _only(answer: Any) -> Any:
 
 
 def _after(data: memoryview, at: int) -> int:
-    """Where the next answer is to begin, by what the headers of this one say."""
+    """The next fetch offset, according to the batch headers of this response."""
     try:
         return max((header.last_offset + 1 for _, header in batches(data)), default=at)
     except UNREADABLE:

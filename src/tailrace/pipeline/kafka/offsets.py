@@ -1,4 +1,4 @@
-"""Which offsets partitions have: at their start, at their end, at a time; and those that a group has written down."""
+"""Look up start offsets, end offsets and offsets by timestamp; commit and read the offsets of a group."""
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
@@ -22,20 +22,20 @@ def start_offsets(cluster: Cluster, partitions: Sequence[TopicPartition]) -> Off
 
 
 def end_offsets(cluster: Cluster, partitions: Sequence[TopicPartition], *, committed: bool) -> Offsets:
-    """Where a reader may read up to: for one of committed records only below the first open transaction."""
+    """The offsets up to which a consumer may read; with `committed`, only up to the first open transaction."""
     return offsets_at(cluster, dict.fromkeys(partitions, AT_THE_END), committed=committed)
 
 
 def settled(cluster: Cluster, begin: Mapping[TopicPartition, int], end: Offsets, *, committed: bool) -> Offsets:
-    """The same ends; but one that lies before where reading begins was asked for a second time: a new leader may not
-    have known yet how far it may go."""
+    """The same end offsets, but an end offset below the begin offset is looked up a second time: a new leader may not
+    have known yet up to which offset it may serve records."""
     before = [one for one in end if end[one] < begin.get(one, 0)]
     again = end_offsets(cluster, before, committed=committed)
     return end | {one: min(begin[one], again[one]) for one in before}
 
 
 def offsets_at(cluster: Cluster, times: Mapping[TopicPartition, int], *, committed: bool = False) -> Offsets:
-    """The offset of the first record at or after each time in milliseconds; -1 where there is none."""
+    """For each partition, the offset of the first record at or after a time in milliseconds; -1 if there is none."""
     return cluster.until_answered(lambda: _offsets_at(cluster, times, committed=committed)) if times else {}
 
 
@@ -59,7 +59,7 @@ def _offsets_at(cluster: Cluster, times: Mapping[TopicPartition, int], *, commit
 
 
 def commit_offsets(cluster: Cluster, group: str, offsets: Mapping[TopicPartition, int], note: str = "") -> None:
-    """Write down how far a group has come, as somebody who takes no part in it."""
+    """Commit offsets for a group without being a member of the group."""
 
     def ask() -> None:
         topics = tuple(
@@ -82,7 +82,7 @@ def commit_offsets(cluster: Cluster, group: str, offsets: Mapping[TopicPartition
 
 
 def committed_offsets(cluster: Cluster, group: str, partitions: Sequence[TopicPartition]) -> Offsets:
-    """What a group has written down, for those partitions where it has."""
+    """The committed offsets of a group, without the partitions that have none."""
 
     def ask() -> Offsets:
         wanted = tuple(

@@ -1,4 +1,4 @@
-"""What topics do with records that are old: whether some may be gone from between others."""
+"""Cleanup policies of topics: whether compaction may remove records between others."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -13,7 +13,7 @@ TOPIC_RESOURCE: Final = 2
 
 
 def compacted(cluster: Cluster, topics: Sequence[str]) -> list[str]:
-    """Those of the topics whose records may be compacted away."""
+    """The topics among these that are compacted, according to `cleanup.policy`."""
     asked = tuple(
         ResourceAsked(resource_type=TOPIC_RESOURCE, resource_name=topic, config_names=("cleanup.policy",))
         for topic in topics

@@ -1,7 +1,7 @@
-"""Write batches to partitions, each once and in order, however often a request has to be sent again.
+"""Write batches to partitions, each once and in order, however often a request is retried.
 
-While a batch is under way the next is encoded. One that fails for a reason that passes is sent again with the same
-numbers, so that the broker knows it if it has it already.
+While a batch is in flight, the next batch is encoded. After a retriable error, a batch is sent again with the same
+sequence numbers, so that the broker recognizes a batch that it already has.
 """
 
 from typing import Any, Final
@@ -36,12 +36,12 @@ class Producer:
         self._cluster, self._producer, self._transaction = cluster, producer, transaction
         self._compression, self._most_bytes = compression, most_bytes
         self._sequence: dict[TopicPartition, int] = {}
-        self._added: dict[TopicPartition, None] = {}  # partitions that are in the transaction
+        self._added: dict[TopicPartition, None] = {}  # partitions in the current transaction
         self._under_way: tuple[Connection, TopicPartition, ProduceRequest] | None = None
         self.written = 0
 
     def write(self, partition: TopicPartition, rows: Rows) -> None:
-        """Append rows to a partition, in as many batches as their bytes ask for."""
+        """Append rows to a partition, split into batches by size."""
         if partition not in self._added:
             self._added[partition] = None
             self._sequence.setdefault(partition, 0)
@@ -58,18 +58,18 @@ class Producer:
         self.written += len(rows)
 
     def flush(self) -> None:
-        """Wait until all that was written is acknowledged."""
+        """Wait until all written batches are acknowledged."""
         self._settle()
 
     def forget(self) -> None:
-        """Let go of what is under way, whatever comes of it: connections are free for other requests."""
+        """Drop the request in flight, whatever its result, so that connections are free for other requests."""
         if self._under_way is not None:
-            self._under_way[0].drain()  # not closed at once: what comes after it shall reach the broker after it
+            self._under_way[0].drain()  # wait for the response: later requests must reach the broker later
             self._under_way = None
         self._cluster.close()
 
     def begin_again(self) -> None:
-        """The transaction has ended, and the next begins: no partition is in it yet."""
+        """Start the next transaction after the last one has ended: no partition is in the new one yet."""
         self._added = {}
 
     def partitions(self) -> list[TopicPartition]:
@@ -108,7 +108,7 @@ class Producer:
             self._under_way = (connection, partition, request)
 
     def _settle(self) -> None:
-        """Take the answer to what is under way."""
+        """Receive the response to the request in flight, and retry the request if needed."""
         if self._under_way is None:
             return
         (connection, partition, request), self._under_way = self._under_way, None
@@ -123,5 +123,5 @@ class Producer:
 
 def _check(answer: Any, partition: TopicPartition) -> None:
     got = answer.topics[0].partitions[0]
-    if got.error_code != Error.DUPLICATE_SEQUENCE_NUMBER:  # it has it already
+    if got.error_code != Error.DUPLICATE_SEQUENCE_NUMBER:  # else the broker already has the batch
         check(got.error_code, f"write to {partition}")

@@ -1,7 +1,8 @@
-"""SCRAM (RFC 5802, RFC 7677): both sides prove that they know the password, and neither says it.
+"""SCRAM (RFC 5802, RFC 7677): both sides prove that they know the password, and neither sends it.
 
-The client sends a nonce; the server adds its own, a salt and a count. From password, salt and count comes a key that
-only the two know. Each signs all that was said with it, in its own way, and the other checks.
+The client sends a nonce; the server replies with its own nonce, a salt and an iteration count. Password, salt and count
+give a key that only client and server know. Each side signs the whole exchange with a key derived from it, and the
+other side checks the signature.
 """
 
 import base64
@@ -14,16 +15,16 @@ from typing import Final
 from tailrace.pipeline.failure import PipelineFailed
 from tailrace.pipeline.kafka.security import Sasl
 
-ITERATIONS_MIN: Final = 4096  # fewer would make the password cheap to guess
-ITERATIONS_MAX: Final = 10_000_000  # more is no broker's wish, and would keep us busy for long
-NO_BINDING: Final = "n,,"  # to the channel: Kafka has none
+ITERATIONS_MIN: Final = 4096  # with fewer, the password would be cheap to guess
+ITERATIONS_MAX: Final = 10_000_000  # no real broker asks for more, and more would take too long
+NO_BINDING: Final = "n,,"  # no channel binding: Kafka does not support it
 HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 
-Conversation = Generator[bytes, bytes, None]  # yields what to send, is sent what came back
+Conversation = Generator[bytes, bytes, None]  # yields messages to send, receives the broker's replies
 
 
 def scram(sasl: Sasl, nonce: str) -> Conversation:
-    """The client's side. `PipelineFailed` when the server's is not as it has to be."""
+    """The client's side of SCRAM. `PipelineFailed` when a message from the server is not valid."""
     digest = HASHES[sasl.mechanism]
     name = sasl.username.replace("=", "=3D").replace(",", "=2C")
     first = f"n={name},r={nonce}"

@@ -1,7 +1,7 @@
-"""How a connection is made safe before the first question: TLS around it, a name and a password within.
+"""How a connection is secured before the first request: TLS, and SASL with a user name and a password.
 
-These are values: they travel to tasks with what was asked of them. Certificates and keys are in them as text, so the
-files that they came from have to be on the driver's machine alone. Nothing that is secret is shown when they are.
+The settings are plain values that are sent to tasks along with their work. Certificates and keys are included as text,
+so their files are needed only on the driver's machine. The `repr` of the settings shows no secrets.
 """
 
 import ssl
@@ -13,8 +13,8 @@ from tailrace.pipeline.failure import BrokersSilent, PipelineFailed
 
 Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 MECHANISMS: Final[tuple[Mechanism, ...]] = get_args(Mechanism)
-TLS_VERSIONS: Final = ("TLSv1.2", "TLSv1.3")  # as Java names them, the older one first
-PASSING: Final = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)  # as when a broker stops just now
+TLS_VERSIONS: Final = ("TLSv1.2", "TLSv1.3")  # Java's names, oldest first
+PASSING: Final = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)  # e.g. when a broker is stopping
 
 IF_IT_STAYS_SO: Final = (
     "If that stays so: does this port want TLS, or none, or a certificate, or a login? kafka.security.protocol and "
@@ -24,11 +24,11 @@ IF_IT_STAYS_SO: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tls:
-    authorities: str = ""  # certificates to trust, in PEM; empty: those that the system trusts
-    own: str = field(default="", repr=False)  # our certificate, its chain and its key, in PEM; empty: we have none
+    authorities: str = ""  # trusted CA certificates, in PEM; empty: the system's CA certificates
+    own: str = field(default="", repr=False)  # client certificate, chain and key, in PEM; empty: none
     key_password: str = field(default="", repr=False)
-    checks_name: bool = True  # whether the broker's certificate has to be for the host that we called
-    oldest: str = TLS_VERSIONS[0]  # of what may be spoken
+    checks_name: bool = True  # whether the broker's certificate must match the host name
+    oldest: str = TLS_VERSIONS[0]  # `oldest` and `newest` are the TLS versions allowed
     newest: str = TLS_VERSIONS[-1]
 
 
@@ -49,7 +49,7 @@ PLAINTEXT: Final = Security()
 
 
 def tls_context(tls: Tls) -> ssl.SSLContext:
-    """What TLS needs to know. `PipelineFailed` when certificates or the key cannot be read."""
+    """The SSL context for these settings. `PipelineFailed` when the certificates or the key cannot be read."""
     try:
         context = ssl.create_default_context(cadata=tls.authorities or None)
     except ssl.SSLError as error:
@@ -66,7 +66,7 @@ def _version(name: str) -> ssl.TLSVersion:
 
 
 def _present(context: ssl.SSLContext, tls: Tls) -> None:
-    """Python takes its own certificate and key from a file alone, so there is one for a moment, for nobody else."""
+    """Load the client certificate and key. Python reads them only from a file, so a private temporary file is used."""
     with tempfile.NamedTemporaryFile("w", prefix="tailrace-", suffix=".pem") as file:
         file.write(tls.own)
         file.flush()
@@ -80,7 +80,7 @@ def _present(context: ssl.SSLContext, tls: Tls) -> None:
 
 
 def no_tls(address: str, error: ssl.SSLError) -> PipelineFailed:
-    """What to say when TLS with a broker fails: for good, unless the broker just went away."""
+    """The error for a TLS failure: not retriable, unless the broker just closed the connection."""
     if isinstance(error, PASSING):
         return BrokersSilent(f"the connection to {address} broke: it was closed in the midst of TLS. {IF_IT_STAYS_SO}")
     why = getattr(error, "verify_message", "") or error.reason or "it speaks another language"

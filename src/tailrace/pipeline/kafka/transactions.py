@@ -1,8 +1,8 @@
-"""Producers and their transactions: who may write, which partitions are in, and how it ends.
+"""Producer ids and transactions: get a producer id, add partitions and offsets, commit or abort.
 
-A transactional id belongs to one producer at a time: whoever asks for it gets a new epoch, and what another had under
-way under that name is aborted. A transaction may be ended by anybody who knows its producer id and epoch, and ending it
-twice in the same way is ending it once.
+A transactional id belongs to one producer at a time: a producer that initializes it gets a new epoch, and the previous
+producer's open transaction is aborted. Any client that knows the producer id and epoch can end the transaction, and
+repeating the same commit or abort has no further effect.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,14 +30,14 @@ class ProducerId(NamedTuple):
 
 
 class Transaction(NamedTuple):
-    """One that is under way, or was."""
+    """A transaction, open or ended."""
 
     name: str  # the transactional id
     producer: ProducerId
 
 
 def new_producer(cluster: Cluster) -> ProducerId:
-    """An id for a producer whose batches are appended once and in order, without transactions."""
+    """A producer id for an idempotent producer without transactions: batches are appended once and in order."""
 
     def ask() -> ProducerId:
         answer = cluster.ask_any(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=NO_TIMEOUT_MS))
@@ -48,7 +48,7 @@ def new_producer(cluster: Cluster) -> ProducerId:
 
 
 def take_over(cluster: Cluster, name: str, timeout_ms: int) -> Transaction:
-    """Become the producer of a transactional id; what was open under it is aborted."""
+    """Become the producer of a transactional id; an open transaction of that id is aborted."""
 
     def ask() -> Transaction:
         request = InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=timeout_ms)
@@ -74,7 +74,7 @@ def add_partitions(cluster: Cluster, transaction: Transaction, partitions: Seque
 
 
 def commit_offsets_within(cluster: Cluster, transaction: Transaction, group: str, offsets: Offsets) -> None:
-    """Let a group's offsets move if, and only if, the transaction commits."""
+    """Commit a group's offsets as part of the transaction: they take effect only if the transaction commits."""
 
     def ask() -> None:
         answer = _ask(cluster, transaction, AddOffsetsToTxnRequest, group_id=group)
@@ -112,7 +112,7 @@ def end(cluster: Cluster, transaction: Transaction, *, commit: bool) -> None:
 
 
 def state_of(cluster: Cluster, name: str) -> tuple[str, ProducerId]:
-    """In Kafka's words (`Ongoing`, `CompleteCommit`, …), and whose it is; `Unknown` when nobody has heard of it."""
+    """The transaction state as Kafka names it (`Ongoing`, …; `Unknown` if the id is not found), and the producer."""
 
     def ask() -> tuple[str, ProducerId]:
         request = DescribeTransactionsRequest(transactional_ids=(name,))

@@ -1,5 +1,5 @@
-"""`format("tailrace")` to read: Spark's kafka source in all that a job can see, without its jar.
+"""Reading with `format("tailrace")`: to a job it looks like Spark's kafka source, but needs no jar.
 
-Option names, schema and the JSON of offsets are those of `format("kafka")`, so that a job moves by changing one word,
-and its checkpoint with it; but a stream that starts at `latest`, as they do by default, needs a `queryId` as well.
+Option names, schema and offset JSON are those of `format("kafka")`, so a job and its checkpoint migrate by changing one
+word. One addition: a stream that starts at `latest`, which is the default, also needs the option `queryId`.
 """

@@ -1,8 +1,9 @@
-"""A batch read: what lies between two edges when the query is planned.
+"""A batch read: the records between starting and ending offsets, which are resolved when the query is planned.
 
-Filters on topic, partition, offset and timestamp narrow the ranges before anything is read. Spark still applies them to
-every row, so they only have to leave out nothing that could match. A lower bound in time does: no record before the
-first one that is as late can match. An upper bound does not narrow anything: records may come out of order.
+Filters on topic, partition, offset and timestamp narrow the ranges before anything is read. Spark still applies the
+filters to every row, so the ranges only have to contain every row that could match. A lower bound on the timestamp
+narrows a range: no record before the first one at or after that time can match. An upper bound does not narrow
+anything, because timestamps may be out of order.
 """
 
 import sys
@@ -55,13 +56,13 @@ class BatchReader(DataSourceReader):
         if bounds.earliest_ms is not None:
             late = offsets_at(cluster, dict.fromkeys(start, bounds.earliest_ms))
             first = {one: max(first[one], late[one]) if late[one] >= 0 else end[one] for one in start}
-        # No further than to the end: a filter that no record there can match asks for nothing, not for what is lost.
+        # At most the end offset: a filter that no record can match gives an empty range, not a data loss error.
         start = {one: max(offset, min(first[one], end[one])) for one, offset in start.items()}
         return start, {one: max(start[one], min(offset, bounds.end_offset)) for one, offset in end.items()}
 
 
 class FilteredBatchReader(BatchReader):
-    """The same where filters are handed over; Spark refuses a reader that could take them while it gives none."""
+    """A `BatchReader` with filter pushdown. Spark rejects a reader with `pushFilters` where pushdown is disabled."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 Spark's name
         self._bounds = bounds_of(filters)
@@ -89,7 +90,7 @@ def read_task(options: ReadOptions, schema: "StructType") -> ReadTask:
 
 
 def within_the_log(cluster: Cluster, start: Offsets, end: Offsets, options: ReadOptions) -> Offsets:
-    """Starts that are in the log. `DataLost` where one is not, unless it was said that this is no failure."""
+    """Start offsets moved into the log. `DataLost` if offsets are missing and `failOnDataLoss` is true."""
     first = start_offsets(cluster, sorted(start))
     lost = [one for one in start if start[one] < first[one] and start[one] < end[one]]
     if options.fail_on_data_loss:

@@ -1,8 +1,8 @@
-"""Where a read begins and ends, as it was asked for, and resolved to offsets.
+"""Starting and ending offsets of a read: as given in the options, and resolved to one offset per partition.
 
-In rising order of who wins, as in Spark's kafka source: `startingOffsets`, then offsets by timestamp for each
-partition, then `startingTimestamp`, for all of them. What a time leads to where no record is as late is decided by the
-strategy: an error, or the end.
+From lowest to highest precedence, as in Spark's kafka source: `startingOffsets`, then `startingOffsetsByTimestamp` (per
+partition), then `startingTimestamp` (for all partitions). If a partition has no record at or after the timestamp,
+`startingOffsetsByTimestampStrategy` decides: an error, or the end of the partition.
 """
 
 from dataclasses import dataclass, field
@@ -20,13 +20,13 @@ Where = Literal["earliest", "latest", "offsets", "times", "time"]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edge:
     where: Where
-    told: Offsets = field(default_factory=dict)  # offsets or times, by partition
-    time_ms: int = -1  # for all partitions alike
+    told: Offsets = field(default_factory=dict)  # offsets or timestamps per partition
+    time_ms: int = -1  # one timestamp for all partitions
     none_that_late: Literal["error", "latest"] = "error"
 
     @property
     def needs_memory(self) -> bool:
-        """Whether asking again later gives another answer."""
+        """Whether resolving the edge again later may give other offsets."""
         return (
             self.where == "latest"
             or (self.where == "offsets" and AT_THE_END in self.told.values())

@@ -1,4 +1,4 @@
-"""What filters say about topics, partitions, offsets and times: bounds within which every row that could match lies."""
+"""Turn filters into bounds on topics, partitions, offsets and timestamps that contain every row that could match."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ NO_END: Final = 2**63 - 1
 
 @dataclass(slots=True, kw_only=True)
 class Bounds:
-    topics: tuple[Any, ...] | None = None  # None: any
+    topics: tuple[Any, ...] | None = None  # None: any topic
     partitions: tuple[Any, ...] | None = None
     first_partition: int = 0
     end_partition: int = NO_END
@@ -57,19 +57,19 @@ def _narrow(bounds: Bounds, one: Filter, column: str) -> None:
 
 
 def _span(one: Any) -> tuple[int, int]:
-    """The first number that could match, and the one behind the last."""
+    """The range of numbers that could match: first (inclusive) and end (exclusive)."""
     match one:
         case GreaterThan() | GreaterThanOrEqual():
             return one.value + isinstance(one, GreaterThan), NO_END
         case LessThan() | LessThanOrEqual():
             return 0, one.value + isinstance(one, LessThanOrEqual)
         case _:
-            known = [value for value in _values(one) if value is not None]  # IN (1, NULL)
+            known = [value for value in _values(one) if value is not None]  # e.g. IN (1, NULL)
             return (min(known), max(known) + 1) if known else (0, NO_END)
 
 
 def _narrow_time(bounds: Bounds, earliest_ms: int) -> None:
-    """Not for times up to 1970: a record without a time has -1, and brokers find none of those by time."""
+    """Apply a lower bound after 1970 only: records without a timestamp have -1, and no lookup by time finds them."""
     if earliest_ms > 0:
         bounds.earliest_ms = max(bounds.earliest_ms or 0, earliest_ms)
 
@@ -83,6 +83,6 @@ def _both(known: tuple[Any, ...] | None, more: tuple[Any, ...]) -> tuple[Any, ..
 
 
 def _ms(value: datetime) -> int:
-    """Rounded down: a bound may be too early, never too late."""
+    """A time in milliseconds, rounded down: a bound may be too early, never too late."""
     aware = value if value.tzinfo is not None else value.astimezone(UTC)
     return int(aware.timestamp() * 1000)

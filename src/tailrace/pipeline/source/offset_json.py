@@ -1,7 +1,7 @@
 """Offsets as Spark's kafka source writes them: `{"orders":{"0":42,"1":17}}`.
 
-Spark compares offsets as text, and an offset that only looks different starts an empty batch; so topics and
-partitions are always written in order.
+Spark compares offsets as text, so the same offsets in another order would start an empty micro-batch. Therefore topics
+and partitions are always written in sorted order.
 """
 
 import json
@@ -31,7 +31,7 @@ def from_json(told: Mapping[str, Mapping[str, int]]) -> Offsets:
 
 
 def parse_offsets(name: str, text: str) -> Offsets:
-    """Offsets that a person wrote; -2 means earliest and -1 latest."""
+    """Parse the offsets in a user's option; -2 means earliest and -1 latest."""
     told = _parse(name, text)
     try:
         return {

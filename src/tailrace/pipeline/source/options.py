@@ -1,4 +1,4 @@
-"""What a reader was asked to do, checked before anything is read."""
+"""The options of a read, checked before anything is read."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ KNOWN: Final = (
     "startingOffsetsByTimestampStrategy", "failOnDataLoss",
     "maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay", "minPartitions", "maxRecordsPerPartition",
     "includeHeaders", "groupIdPrefix", "queryId", "corruptBatches", "quarantinePath",
-    *("fetchOffset.numRetries", "fetchOffset.retryIntervalMs", "kafkaConsumer.pollTimeoutMs"),  # of no effect
+    *("fetchOffset.numRetries", "fetchOffset.retryIntervalMs", "kafkaConsumer.pollTimeoutMs"),  # accepted, no effect
 )  # fmt: skip
 SUBSCRIPTIONS: Final = ("subscribe", "subscribePattern", "assign")
 DEFAULT_PREFIX: Final = "tailrace-spark"
@@ -30,7 +30,7 @@ Mode = Literal["batch", "stream"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subscription:
-    kind: str  # one of `subscriptions`
+    kind: str  # one of `SUBSCRIPTIONS`
     value: str
 
     def partitions(self, cluster: Cluster) -> list[TopicPartition]:
@@ -56,18 +56,18 @@ class ReadOptions:
     fail_on_data_loss: bool
     headers: bool
     min_partitions: int | None
-    max_records: int | None  # of one task
-    max_offsets: int | None  # of one trigger
+    max_records: int | None  # per task
+    max_offsets: int | None  # per trigger
     min_offsets: int | None
     max_delay_ms: int
     query_id: str
-    group: str  # where consumed offsets are committed; empty: nowhere
+    group: str  # the group to which consumed offsets are committed; empty: none
     fetch_bytes: int
-    quarantine: str  # the folder for damaged batches; empty: they are a failure
+    quarantine: str  # the folder for damaged batches; empty: a damaged batch fails the read
 
     @property
     def start_group(self) -> str:
-        """The group that remembers where a query that began at `latest` began."""
+        """The group that stores the initial offsets of a query that starts at `latest`."""
         return f"{DEFAULT_PREFIX}-start-{self.query_id}"
 
 

@@ -1,6 +1,6 @@
-"""The rows that a reader gives to Spark: the schema of its kafka source, or as much of it as was asked for.
+"""The rows that a reader returns to Spark: the columns of Spark's kafka source, or the subset that the job selects.
 
-A column that nobody asked for is not built: `.schema("offset long, value binary")` makes a read a third faster.
+A column that is not selected is not built: `.schema("offset long, value binary")` makes a read a third faster.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ TYPES: Final = {
 
 
 def to_rows(columns: Columns, topic: str, partition: int, wanted: Sequence[str]) -> pa.RecordBatch:
-    """One Arrow batch of these columns."""
+    """One Arrow batch with the wanted columns."""
     arrays = [_column(name, columns, topic, partition) for name in wanted]
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([(name, TYPES[name]) for name in wanted]))
 
@@ -63,5 +63,5 @@ def _headers(lists: pa.ListArray) -> pa.Array:
 def _text(names: pa.Array) -> pa.Array:
     try:
         return names.cast(pa.string())
-    except pa.ArrowInvalid:  # bytes that are no text: what can be read of it
+    except pa.ArrowInvalid:  # not valid UTF-8: replace the invalid bytes
         return pa.array([name.decode("utf-8", "replace") for name in names.to_pylist()], pa.string())

@@ -1,6 +1,6 @@
-"""The columns of Spark's kafka source, by their names and types in Spark.
+"""The columns of Spark's kafka source, with their Spark names and types.
 
-They are Spark's own objects rather than a line of SQL: to read that, a session would first have to make its parser.
+The types are Spark objects rather than a DDL string: to parse DDL, a session would first have to create its parser.
 """
 
 from typing import Final
@@ -37,7 +37,7 @@ def row_schema(*, headers: bool) -> StructType:
 
 
 def checked_columns(schema: StructType, *, headers: bool) -> list[str]:
-    """The names asked for, each of the right type."""
+    """The names of the requested columns, after checking that each has the right type."""
     for one in schema:
         if one.name not in SPARK_TYPES:
             raise PipelineFailed(f"there is no column {one.name}; there are {', '.join(SPARK_TYPES)}")

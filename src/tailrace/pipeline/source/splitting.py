@@ -1,7 +1,7 @@
 """Which offsets each task reads.
 
-One range a partition, in the order of partitions; more when `minPartitions` or `maxRecordsPerPartition` ask for it:
-then the longest are cut into pieces of about one length, as many as their share of all offsets.
+One range per partition, in partition order; more when `minPartitions` or `maxRecordsPerPartition` require it: then the
+longest ranges are split into pieces of about equal length, in proportion to their share of all offsets.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,8 +27,8 @@ def ranges(
 
 
 def first_of(planned: Sequence[Range], most: int) -> list[Range]:
-    """As many of them as have at most so many offsets together, those that come first in each partition before others.
-    One that follows another in its partition never comes without it."""
+    """The planned ranges that together have at most `most` offsets; ranges nearest to a partition's start first.
+    A range is never included without the ranges before it in the same partition."""
     begin: dict[TopicPartition, int] = {}
     for one in planned:
         begin[one.partition] = min(one.start, begin.get(one.partition, one.start))
@@ -42,7 +42,7 @@ def first_of(planned: Sequence[Range], most: int) -> list[Range]:
 
 
 def cut(one: Range, pieces: int) -> list[Range]:
-    """The range in so many pieces, their lengths at most one apart; fewer when it is shorter."""
+    """Split a range into `pieces` ranges whose lengths differ by at most 1; fewer if it has fewer offsets."""
     length = one.end - one.start
     pieces = max(1, min(pieces, length))
     edges = [one.start + length * number // pieces for number in range(pieces + 1)]
@@ -57,7 +57,7 @@ def _share(one: Range, whole: Sequence[Range], at_least: int) -> int:
 def limited(
     start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int], most: int
 ) -> dict[TopicPartition, int]:
-    """Ends nearer by so much that at most about `most` offsets lie between; each partition gets its share of them."""
+    """End offsets lowered so that at most about `most` offsets are read; each partition gets its share of them."""
     total = sum(end[one] - start[one] for one in end)
     if total <= most:
         return dict(end)

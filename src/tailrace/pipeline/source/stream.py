@@ -1,9 +1,10 @@
-"""A streaming read: from where the last micro-batch ended to wherever it may go now.
+"""A streaming read: each micro-batch reads from the end of the last one to the latest offset that the options allow.
 
-Spark keeps the offsets in its checkpoint, but for one case: it asks for the first offset again when a query died in its
-very first batch. A start at `latest` would then skip what came in between; so it is written down on the broker, in a
-group named by the option `queryId`, before Spark hears of it. What has been consumed is committed to a group as well,
-one batch late, as Spark tells it: for people and tools that watch the lag, never to read from.
+Spark keeps the offsets in its checkpoint, with one exception: if a query died in its very first micro-batch, Spark asks
+for the initial offset again. A start at `latest` would then skip the records written in between, so the initial offset
+is committed to the broker, in a group named after the option `queryId`, before Spark gets it. Consumed offsets are
+committed to a group as well, one micro-batch late, when Spark reports them. They are for people and tools that monitor
+the lag; reading never starts from them.
 """
 
 import time
@@ -46,11 +47,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: ReadOptions, schema: "StructType") -> None:
         self._options = options
         self._task = read_task(options, schema)
-        self._cluster: Cluster | None = None  # of the driver's side; tasks have their own
-        self._target: Offsets | None = None  # where a query that ends with what is available now ends
-        self._let_go_at: float | None = None  # when a batch last did not have to wait; None: none was asked for yet
+        self._cluster: Cluster | None = None  # used on the driver; each task has its own
+        self._target: Offsets | None = None  # the end offsets with Trigger.AvailableNow
+        self._let_go_at: float | None = None  # when a micro-batch was last not held back; None: none requested yet
 
-    def initialOffset(self) -> OffsetJson:  # noqa: N802 Spark's name, as are those below
+    def initialOffset(self) -> OffsetJson:  # noqa: N802 Spark's name, as for the methods below
         options = self._options
         partitions = options.subscription.partitions(self._brokers())
         if not options.start.needs_memory:
@@ -103,7 +104,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._cluster.close()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_cluster": None}  # to a task it travels without its connections
+        return {**self.__dict__, "_cluster": None}  # connections are not sent to tasks
 
     def _brokers(self) -> Cluster:
         if self._cluster is None:
@@ -111,7 +112,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._cluster
 
     def _known(self, begin: Offsets) -> Offsets:
-        """Where each partition that is there now begins: one that is new since begins with its log."""
+        """The start offset of each existing partition; a new partition is read from the beginning of its log."""
         partitions = self._options.subscription.partitions(self._brokers())
         gone = [one for one in begin if one not in partitions]
         if gone and self._options.fail_on_data_loss:
@@ -130,7 +131,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return f"{gone} is not there any more: its topic was deleted"
 
     def _read_from(self, begin: Offsets, end: Offsets) -> Offsets:
-        """Where reading begins: where it stands, or with the log if that ends before; it is not the same log then."""
+        """The offsets to read from. A log that ends before its begin offset is a new log: read from its beginning."""
         other = [one for one in end if end[one] < begin.get(one, 0)]
         for one in other:
             said = f"{one} was read up to offset {begin[one]}, and its log ends at {end[one]}: was it made anew?"
@@ -147,8 +148,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {one: min(offset, self._target[one]) for one, offset in end.items() if one in self._target}
 
     def _should_wait(self, begin: Offsets, end: Offsets, limit: ReadLimit) -> bool:
-        """Whether too little is there for a batch, by `minOffsetsPerTrigger`. As in Spark's own source, the first does
-        not wait, whatever is there; and from when `maxTriggerDelay` is over, with records or without, it runs anew."""
+        """Whether there are too few offsets for a micro-batch, by `minOffsetsPerTrigger`. As in Spark's kafka source,
+        the first micro-batch never waits, and an expired `maxTriggerDelay` starts again, with or without records."""
         wanted = limit.min_rows if isinstance(limit, ReadMinRows) else self._options.min_offsets
         if wanted is None or self._target is not None:
             return False

@@ -1,4 +1,4 @@
-"""What a task does: read its range, and hand Arrow batches to Spark."""
+"""What a Spark task does: read its range of offsets, and return Arrow batches to Spark."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ from tailrace.pipeline.source.rows import to_rows
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadTask:
-    """All that a worker needs; it travels there."""
+    """The settings of a read that are sent to the Python workers."""
 
     access: Access
     columns: tuple[str, ...]
@@ -27,10 +27,10 @@ class ReadTask:
     headers: bool
     fail_on_data_loss: bool
     fetch_bytes: int
-    quarantine: str  # the folder for damaged batches; empty: they are a failure
+    quarantine: str  # the folder for damaged batches; empty: a damaged batch fails the task
 
     def rows(self, wanted: Range | None) -> Iterator[pa.RecordBatch]:
-        """The rows of a range; none of None, which Spark makes up where no range was planned."""
+        """The rows of a range. Spark passes None when no range was planned: no rows then."""
         if wanted is None:
             return
         with self.access.cluster() as cluster:
@@ -47,7 +47,7 @@ class ReadTask:
                         raise DataLost(f"{lost}. {ADVICE}") from None
 
     def _rows(self, cluster: Cluster, wanted: Range) -> Iterator[tuple[pa.RecordBatch, int]]:
-        """The rows of a range, and with each batch of them the offset behind it."""
+        """The rows of a range in Arrow batches, each with the offset after its last row."""
         on_damaged = Quarantine(Path(self.quarantine)) if self.quarantine else refuse
         for chosen in fetch(
             cluster, wanted, committed=self.committed, max_bytes=self.fetch_bytes, on_damaged=on_damaged
@@ -59,7 +59,7 @@ class ReadTask:
 
 
 def still_there(cluster: Cluster, wanted: Range) -> Range:
-    """What the log has of a range now; nothing, if it begins behind it or ends before it."""
+    """The part of a range that is still in the log; an empty range if the log starts after it or ends before it."""
     of = wanted.partition
     first = start_offsets(cluster, [of])[of]
     last = end_offsets(cluster, [of], committed=False)[of]
